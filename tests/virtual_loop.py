@@ -63,3 +63,13 @@ def run_virtual(main: Coroutine[None, None, T]) -> T:
     """Run *main* on a virtual loop of its own and return what it returns."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(main)
+
+
+def running(test):
+    """Run a test that is a coroutine on a virtual loop of its own."""
+
+    def run():
+        run_virtual(test())
+
+    run.__name__ = test.__name__
+    return run

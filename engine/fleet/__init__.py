@@ -1,15 +1,20 @@
 """The fleet: which process dispatches the message tables of a shard, and how members work together.
 
 A shard's primary elects its dispatcher by a lock of its own (`GET_LOCK`), so no clocks must agree
-and no other store is needed.
+and no other store is needed. The dispatcher serves the streams of all members.
 
 Read in this order:
 
 * ``election``: from follower to dispatcher of one shard, ``handle(event, now) -> actions``;
 * ``lock_connection``: every SQL statement of an election, as conversations without I/O;
 * ``directory``: who the members are, and which of them dispatches;
-* ``credit``: how many rows may be on their way from one member to another.
-* ``peer_link``: what members tell each other, and the ways on which they do.
+* ``elector``: the shell that carries an election out;
+* ``peer_link``: what members tell each other, and the ways on which they do;
+* ``credit``: how many rows may be on their way from one member to another;
+* ``peer_stream``: one stream between two members, from both of its ends;
+* ``streams_elsewhere``: this member's streams and news at those that dispatch;
+* ``streams_for_members``: other members' streams and news at this one;
+* ``fleet``: all of it, as one process takes part.
 
-All of it is pure, no socket, clock, loop or dice, but ``elector``, which carries an election out.
+None of it knows a socket or a database: sessions, ways and the clock come in.
 """

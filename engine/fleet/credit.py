@@ -10,7 +10,7 @@ bytes, but by what the client took and not by what some buffer took.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import EngineError
 
@@ -31,13 +31,6 @@ class RowsMissing(EngineError):
     """Rows of a stream between members were lost on the way, so the stream begins anew."""
 
 
-class RowBatch(NamedTuple):
-    """Rows in one message. first: the number of the first one, counted from 0."""
-
-    first: int
-    rows: tuple[ClaimedRow, ...]
-
-
 class RowsAway:
     """The dispatcher's side of one stream."""
 
@@ -52,12 +45,12 @@ class RowsAway:
         """True while more may be sent; the last batch may go beyond the window."""
         return self._bytes < self._window_bytes
 
-    def send(self, rows: Sequence[ClaimedRow]) -> RowBatch:
-        """Count *rows* as away and return the message that carries them."""
+    def send(self, rows: Sequence[ClaimedRow]) -> int:
+        """Count *rows* as away and return the number of the first one."""
         first = self._taken + len(self._rows)
         self._rows += rows
-        self._bytes += sum(map(_size, rows))
-        return RowBatch(first, tuple(rows))
+        self._bytes += sum(_size(row.payload) for row in rows)
+        return first
 
     def reported(self, taken: int) -> bool:
         """Take in how many rows the client's socket has taken; return whether there is credit again.
@@ -69,7 +62,7 @@ class RowsAway:
             raise RowsMissing("a member reports rows that it was not sent")
         had_credit = self.has_credit
         while self._taken < taken:
-            self._bytes -= _size(self._rows.popleft())
+            self._bytes -= _size(self._rows.popleft().payload)
             self._taken += 1
         return self.has_credit and not had_credit
 
@@ -84,41 +77,36 @@ class RowsAway:
 
 
 class RowsHere:
-    """The side of the member that has the client."""
+    """The side of the member that has the client.
+
+    received: how many rows have come.
+    """
 
     def __init__(self, window_bytes: int = WINDOW_BYTES) -> None:
         self._report_bytes = window_bytes // 4
-        self._received = 0
-        self._sizes: deque[int] = deque()  # of the rows that the client's socket has not taken
         self._unreported = 0
-        self.taken = 0
+        self.received = 0
 
-    def receive(self, batch: RowBatch) -> tuple[ClaimedRow, ...]:
-        """Return those rows of *batch* that are new.
+    def receive(self, first: int, payloads: Sequence[bytes]) -> Sequence[bytes]:
+        """Return those of *payloads* that are new. first: the number of their first row.
 
         Raises:
             RowsMissing: rows before it never came.
         """
-        if batch.first > self._received:
+        if first > self.received:
             raise RowsMissing("rows of a stream were lost between two members")
-        rows = batch.rows[self._received - batch.first :]
-        self._received += len(rows)
-        self._sizes += map(_size, rows)
+        rows = payloads[self.received - first :]
+        self.received += len(rows)
+        self._unreported += sum(map(_size, rows))
         return rows
 
-    def left(self, waiting: int) -> int | None:
-        """Note that all but the last *waiting* rows were taken; return the total to report, if it is time.
-
-        That is once nothing waits, or a quarter of the window has been taken since the last report.
-        """
-        while len(self._sizes) > waiting:
-            self._unreported += self._sizes.popleft()
-            self.taken += 1
-        if not self._unreported or (self._sizes and self._unreported < self._report_bytes):
+    def report(self) -> int | None:
+        """Note that all was taken; return the total to report once that is a quarter of the window."""
+        if self._unreported < self._report_bytes:
             return None
         self._unreported = 0
-        return self.taken
+        return self.received
 
 
-def _size(row: ClaimedRow) -> int:
-    return len(row.payload) + ROW_BYTES
+def _size(payload: bytes) -> int:
+    return len(payload) + ROW_BYTES

@@ -54,7 +54,7 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from streamfrom.engine.fleet.directory import Member, MemberDifferences
+    from streamfrom.engine.fleet.directory import DirectoryRead, Member, MemberDifferences
     from streamfrom.engine.fleet.election import ElectionAction, ElectionEvent
     from streamfrom.engine.messaging.conversation import Conversation
 
@@ -132,6 +132,7 @@ class Elector:
         self._connection = 0
         self.session: ElectionSession | None = None
         self._tasks: set[asyncio.Task[None]] = set()  # all of the connection that is there
+        self._is_waiting = False  # the connection waits for the lock, up to ROUND_S
         self._drain: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_failing = False
@@ -266,7 +267,11 @@ class Elector:
     async def _acquire(self, action: AcquireLock) -> ElectionEvent:
         session = self.session
         assert session is not None
-        is_granted, _ = await session.converse(acquire(self._database, action.wait_s))
+        self._is_waiting = True
+        try:
+            is_granted, _ = await session.converse(acquire(self._database, action.wait_s))
+        finally:
+            self._is_waiting = False
         kind = LockGranted if is_granted else LockNotGranted
         return kind(action.connection)
 
@@ -286,13 +291,26 @@ class Elector:
         if self.session is None:
             return
         with suppress(StreamfromError, ServerRefused):
-            read, _ = await self.session.converse(read_directory(self._database, self._member))
+            read = await self._read_directory()
             differences = self.directory.take(read, self._now_ns())
             for text in differences.warnings:
                 log.warning("%s: %s", self._where, text)
             self._tables.changed(differences)
             if differences.forgotten and self.may_send():
                 await self.session.converse(forget(differences.forgotten))
+
+    async def _read_directory(self) -> DirectoryRead:
+        question = read_directory(self._database, self._member)
+        session = self.session
+        assert session is not None
+        if not self._is_waiting:
+            return (await session.converse(question))[0]
+        # What has changed must be known now, and the connection has its answer only with the lock.
+        session = await self._open_session(_no_matter)
+        try:
+            return (await session.converse(question))[0]
+        finally:
+            session.close()
 
     def _ask(self, connection: int, ask: Callable[[], Awaitable[ElectionEvent]]) -> None:
         self._start(self._answer(connection, ask))
@@ -339,3 +357,7 @@ class Elector:
         if wake_ns is not None:
             delay_s = max(wake_ns - self._now_ns(), 1) / 10**9
             self._timer = self._loop.call_later(delay_s, self.post, Elapsed())
+
+
+def _no_matter() -> None:
+    """Hear that a connection is closed which was only to ask one question."""

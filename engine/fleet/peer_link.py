@@ -14,17 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
-from streamfrom.engine.messaging.events import Acked, AckedUnnamed, Changed, Due
-
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamfrom.engine.fleet.directory import Member
+    from streamfrom.engine.messaging.events import TableEvent
     from streamfrom.engine.sharding.keyspace import ShardName
-
-
-TableEvent: TypeAlias = Due | Acked | Changed | AckedUnnamed
 
 
 # From the member that has the client
@@ -37,7 +33,7 @@ class OpenStream:
     stream: its number, drawn by the sender; one of a link has no other's.
     shards: whose messages; at least one.
     prefetch: as of `Receiver`.
-    rows_max: how many rows it is to have at most; 0 for no limit.
+    rows_max: how many rows it is given before it ends; None for a stream without end.
     connection_id: the id of the client's connection.
     """
 
@@ -47,7 +43,7 @@ class OpenStream:
     shards: tuple[ShardName, ...]
     columns: tuple[str, ...]
     prefetch: int | None
-    rows_max: int
+    rows_max: int | None
     connection_id: int
 
 
@@ -68,8 +64,16 @@ class CloseStream:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaveStream:
-    """The connection of a closed stream's client has ended."""
+class ForgetStream:
+    """A closed stream is to be forgotten. has_left: the connection of its client has ended."""
+
+    stream: int
+    has_left: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StopWaiting:
+    """A stream with an end waits for its first message no longer."""
 
     stream: int
 
@@ -96,7 +100,7 @@ class Dispatching:
 
 @dataclass(frozen=True, slots=True)
 class RowsSent:
-    """Rows of a stream. first: the number of the first one, counted from 0."""
+    """Rows of a stream; none say that it is served. first: the number of the first one, counted from 0."""
 
     stream: int
     first: int
@@ -111,10 +115,17 @@ class StreamEnded:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class StreamFinished:
+    """A stream with an end has all that it asked for, or all there is."""
+
+    stream: int
+
+
 ToDispatcher: TypeAlias = (
-    OpenStream | RowsTaken | CloseStream | LeaveStream | News | Dispatching
+    OpenStream | RowsTaken | CloseStream | ForgetStream | StopWaiting | News | Dispatching
 )
-FromDispatcher: TypeAlias = RowsSent | StreamEnded
+FromDispatcher: TypeAlias = RowsSent | StreamEnded | StreamFinished
 
 
 # The ways

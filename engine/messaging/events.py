@@ -253,6 +253,10 @@ Event: TypeAlias = (
 )
 
 
+# What a commit does to messages.
+TableEvent: TypeAlias = Due | Acked | Changed | AckedUnnamed
+
+
 # Actions
 
 

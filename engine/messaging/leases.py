@@ -67,6 +67,11 @@ class Leases:
                 yield Lease(until_ns, ident, receiver)
 
     @property
+    def of_clients(self) -> int:
+        """Return how many are of this process's own clients."""
+        return sum(len(ends_ns) for receiver, ends_ns in self._ends_ns.items() if receiver > 0)
+
+    @property
     def ends(self) -> int:
         """Return how many ends wait for their time, stale ones among them."""
         return self._ids_in_ends

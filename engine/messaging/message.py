@@ -10,7 +10,8 @@ All times are nanoseconds since the Unix epoch.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from itertools import count
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 
 if TYPE_CHECKING:
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+# The numbers of receivers: positive for a client of this process, negative for another member's.
+receiver_numbers: Final = count(1)
 
 
 # Both are tuples because they are made by the ten thousand: a frozen dataclass costs three
@@ -56,6 +61,22 @@ class ClaimResult:
 
     rows: tuple[ClaimedRow, ...]
     passed_over: Mapping[bytes, int] = field(default_factory=dict)
+
+
+class PeerRow(NamedTuple):
+    """A row that another process of the fleet has claimed: what the client gets, and by which stream it came."""
+
+    payload: bytes
+    stream: int
+
+
+class RowOfStream(Protocol):
+    """A row that goes to a receiver, whoever has claimed it."""
+
+    @property
+    def payload(self) -> bytes:
+        """Return the text-protocol row of the receiver's columns, without a packet header."""
+        ...
 
 
 class Receiver(Protocol):
@@ -101,4 +122,12 @@ class Receiver(Protocol):
 
     def end(self, error: StreamfromError) -> None:
         """Finish the stream with *error*. Called at most once, and not after detach."""
+        ...
+
+
+class ClientReceiver(Receiver, Protocol):
+    """A receiver of a client of this process, for which other processes may have claimed rows as well."""
+
+    def deliver(self, rows: Sequence[RowOfStream]) -> bool:
+        """Write *rows*, as `Receiver.deliver`. Those of other processes come whether it is ready or not."""
         ...

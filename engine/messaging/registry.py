@@ -14,7 +14,7 @@ import random
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.engine.errors import TableDropped, TableLoadError, TableNotFound
 from streamfrom.engine.messaging.backoff import DICE_BITS
@@ -32,7 +32,7 @@ from streamfrom.engine.messaging.events import (
     ShardUp,
     TableEnded,
 )
-from streamfrom.engine.messaging.message import MessageKey
+from streamfrom.engine.messaging.message import ClaimedRow, MessageKey
 from streamfrom.engine.messaging.message_table import load
 from streamfrom.engine.messaging.purger import Purger
 from streamfrom.engine.messaging.runner import Runner
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from streamfrom.engine.messaging.clock import Clock
-    from streamfrom.engine.messaging.events import Event
-    from streamfrom.engine.messaging.message import ClaimedRow, Receiver
+    from streamfrom.engine.messaging.events import Event, TableEvent
+    from streamfrom.engine.messaging.message import ClientReceiver, Receiver, RowOfStream
     from streamfrom.engine.messaging.message_store import Store
     from streamfrom.engine.messaging.message_table import MessageTable, RawTable
     from streamfrom.engine.messaging.table_state import TableState
@@ -81,11 +81,36 @@ class _KeyspaceTables:
         return next((known for known in self.by_name if known.lower() == lower), name)
 
 
+class Elsewhere(Protocol):
+    """The streams of this process at the others, which dispatch shards, and the news for those."""
+
+    def opened(self, receiver: ClientReceiver, keyspace: str, table: str) -> None:
+        """Have *receiver* served."""
+        ...
+
+    def taken(self, receiver: Receiver) -> None:
+        """Note that its socket has taken everything."""
+        ...
+
+    def closed(self, receiver: Receiver, unsent: Sequence[RowOfStream]) -> None:
+        """Have it served no more, and give back those of *unsent* that came from elsewhere."""
+        ...
+
+    def forget(self, receiver: Receiver, *, has_left: bool) -> None:
+        """Let it go, as `Registry.forget`."""
+        ...
+
+    def happened(self, keyspace: str, table: str, event: TableEvent) -> None:
+        """Tell a shard's dispatcher what a commit did."""
+        ...
+
+
 class Registry:
     """The message tables of one proxy. Every method belongs to one event loop.
 
     reload_interval_s: the time between two readings of the table definitions.
     stream_grace_s: how long a stream survives a shard that fails without a break.
+    elsewhere: how the streams of this process get what other processes dispatch; None where there are none.
     may_send: whether this process dispatches a shard of a keyspace at this moment. It is asked for what a
         claim won, and tells `deposed` before it answers that it may not; without it there is no other process.
     generation: a number that changes with the table definitions; what a caller derives from `table`
@@ -104,6 +129,7 @@ class Registry:
         may_send: Callable[[str, ShardName], bool] | None = None,
     ) -> None:
         self._may_send = may_send or _always
+        self.elsewhere: Elsewhere | None = None
         # The shards that are dispatched by another process, and what is known of that.
         self._withheld: dict[tuple[str, ShardName], Deposed | ServedElsewhere] = {}
         self._store = store
@@ -114,8 +140,8 @@ class Registry:
         self.set_limits(reload_interval_s, stream_grace_s)
         self._attached: dict[int, Runner] = {}
         self._reloader: asyncio.Task[None] | None = None
-        # Set when a lock hides definitions: they are read again after HIDDEN_S.
-        self._hides = asyncio.Event()
+        # Set when a lock hides definitions, or some are missing: they are read again after HIDDEN_S.
+        self._is_stale = asyncio.Event()
         # The error that `stop` was given: no stream may begin any more.
         self._ending: StreamfromError | None = None
         self.generation = 0
@@ -161,7 +187,7 @@ class Registry:
             self._broadcast(keyspace, TableEnded(error))
 
     def held(self) -> int:
-        """Return how many messages of all tables were sent and are neither acked nor due again."""
+        """Return how many messages of all tables clients were sent from here that are neither acked nor due again."""
         return sum(
             runner.held()
             for tables in self._keyspaces.values()
@@ -173,12 +199,16 @@ class Registry:
         names = self._keyspaces if keyspace is None else [keyspace]
         await asyncio.gather(*(self._reload(self._keyspaces[name]) for name in names))
 
+    def reload_soon(self) -> None:
+        """Read all definitions again within a second or so, once for all who ask meanwhile."""
+        self._is_stale.set()
+
     async def _reload_regularly(self) -> None:
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._reload_interval_s):
-                    await self._hides.wait()
-                    self._hides.clear()
+                    await self._is_stale.wait()
+                    self._is_stale.clear()
                     await asyncio.sleep(HIDDEN_S)
             await self.reload()
 
@@ -218,7 +248,7 @@ class Registry:
         }
         hidden = [raw.name for raw in raw_tables if raw.is_hidden]
         if hidden:
-            self._hides.set()
+            self._is_stale.set()
             found |= {name: before[name] for name in hidden if name in before}
         tables.by_name = found
         if found != before:
@@ -294,11 +324,20 @@ class Registry:
         """How many streams are open."""
         return sum(state.receivers for state in self.schedulers)
 
-    def attach(self, receiver: Receiver, keyspace: str, name: str) -> None:
-        """Let *receiver* have the messages of a table from now on.
+    def attach(self, receiver: ClientReceiver, keyspace: str, name: str) -> None:
+        """Let *receiver* have the messages of a table from now on, whichever process dispatches them.
 
         Raises TableNotFound, or the TableLoadError of a table that cannot be used, or the error that
         `stop` was given.
+        """
+        table = self.serve(receiver, keyspace, name)
+        if self.elsewhere is not None:
+            self.elsewhere.opened(receiver, keyspace, table)
+
+    def serve(self, receiver: Receiver, keyspace: str, name: str) -> str:
+        """Let *receiver* have what this process dispatches of a table; return the table's own name.
+
+        Raises the same as `attach`.
         """
         if self._ending is not None:
             raise self._ending
@@ -306,19 +345,22 @@ class Registry:
         if isinstance(table, TableLoadError):
             raise table
         running = self._keyspaces[keyspace].runners.get(table.name) if table else None
-        if running is None:
+        if table is None or running is None:
             raise TableNotFound(keyspace, name)
         self._attached[receiver.id] = running[0]
         running[0].attach(receiver)
+        return table.name
 
-    def detach(self, receiver: Receiver, unsent: Sequence[ClaimedRow] = ()) -> None:
+    def detach(self, receiver: Receiver, unsent: Sequence[RowOfStream] = ()) -> None:
         """Send *receiver* nothing more; *unsent* rows, which its socket never took, are released at once.
 
         What it was sent it holds, until `forget`. Twice is fine, and so is a stream that was ended.
         """
         runner = self._attached.get(receiver.id)
         if runner is not None:
-            runner.detach(receiver, unsent)
+            runner.detach(receiver, [row for row in unsent if isinstance(row, ClaimedRow)])
+        if self.elsewhere is not None:
+            self.elsewhere.closed(receiver, unsent)
 
     def forget(self, receiver: Receiver, *, has_left: bool) -> None:
         """Let a detached *receiver* go.
@@ -329,12 +371,16 @@ class Registry:
         runner = self._attached.pop(receiver.id, None)
         if runner is not None and has_left:
             runner.left(receiver)
+        if self.elsewhere is not None:
+            self.elsewhere.forget(receiver, has_left=has_left)
 
     def ready(self, receiver: Receiver) -> None:
         """Note that *receiver* can take another batch."""
         runner = self._attached.get(receiver.id)
         if runner is not None:
             runner.post(ReceiverReady(receiver.id))
+        if self.elsewhere is not None:
+            self.elsewhere.taken(receiver)
 
     # What sessions and health checks have seen
 
@@ -349,6 +395,15 @@ class Registry:
                 event = _event(shard, effect)
                 if event is not None:
                     running[0].post(event)
+                    if (keyspace, shard) in self._withheld and self.elsewhere is not None:
+                        self.elsewhere.happened(keyspace, running[0].table.name, event)
+
+    def happened(self, keyspace: str, table: str, event: TableEvent) -> None:
+        """Take in what a commit did that went through another process. A table or shard that is unknown is no fault."""
+        tables = self._keyspaces.get(keyspace)
+        running = tables.runners.get(table) if tables else None
+        if tables is not None and running is not None and event.shard in tables.shards:
+            running[0].post(event)
 
     def shard_down(self, keyspace: str, shard: ShardName, reason: str) -> None:
         """Note that a shard cannot be reached: from now on its streams live on their grace."""
@@ -386,7 +441,7 @@ class Registry:
             runner.post(event)
 
 
-def _event(shard: ShardName, effect: Effect) -> Event | None:
+def _event(shard: ShardName, effect: Effect) -> TableEvent | None:
     """Return the scheduler's event for *effect*; None where the scheduler need not know."""
     if effect.kind in (EffectKind.ACK, EffectKind.REMOVE):
         if effect.ids is None:

@@ -233,8 +233,8 @@ class TableState:
 
     @property
     def held(self) -> int:
-        """Return how many messages are held, by streams and by those that are over."""
-        return sum(len(shard.leases) for shard in self._shards.values())
+        """Return how many messages are held by this process's clients, also by streams that are over."""
+        return sum(shard.leases.of_clients for shard in self._shards.values())
 
     @property
     def waiting(self) -> int:

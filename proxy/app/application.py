@@ -22,14 +22,14 @@ from streamfrom.proxy.app.config_reload import (
     has_admin,
     log_unguarded_users,
 )
-from streamfrom.proxy.app.elections import Elections, member_of_config
+from streamfrom.proxy.app.elections import make_fleet, member_of_config
 from streamfrom.proxy.app.shutdown import Disconnection
 from streamfrom.proxy.backends.charsets import Charsets
 from streamfrom.proxy.backends.shard_servers import ShardServers
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.config.file import TransactionMode
 from streamfrom.proxy.config.keyspaces import make_keyspace
-from streamfrom.proxy.errors import UserMemoryExceeded
+from streamfrom.proxy.errors import ServerShutdown, UserMemoryExceeded
 from streamfrom.proxy.memory import users_memory
 from streamfrom.proxy.rsa import ServerKey
 from streamfrom.proxy.sessions.addresses import Addresses
@@ -56,6 +56,7 @@ from streamfrom.sqlparse_ext.text.version_comments import server_version
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
+    from streamfrom.engine.fleet.fleet import Fleet
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.file import Config
@@ -106,15 +107,17 @@ class Application:
         self.shards = self._servers.primaries
         keyspaces = [make_keyspace(keyspace) for keyspace in config.keyspaces]
         clock = SystemClock()
-        member = member_of_config(config, os.urandom(8).hex())
-        self._elections = Elections(self.shards if config.fleet is not None else {}, member)
+        self._fleet: Fleet | None = None
+        if config.fleet is not None:
+            member = member_of_config(config, os.urandom(8).hex())
+            self._fleet = make_fleet(self.shards, member, None)
         self._registry = Registry(
             keyspaces,
-            ShardStore(self.shards, clock, self._elections.electors),
+            ShardStore(self.shards, clock, self._fleet.electors if self._fleet else None),
             clock=clock,
             reload_interval_s=server.schema_reload_s,
             stream_grace_s=server.stream_grace_s,
-            may_send=self._elections.may_send,
+            may_send=self._fleet.may_send if self._fleet else None,
         )
         coordinator: Coordinator | None = None
         self._recovery: Recovery | None = None
@@ -216,7 +219,8 @@ class Application:
             self._config_reload.prepare(self._config),
             *(runtime.start() for runtime in self._servers),
         )
-        self._elections.start(self._registry)
+        if self._fleet is not None:
+            self._fleet.start(self._registry)
         await self._registry.start()
         if self._recovery is not None:
             await self._recovery.start()
@@ -248,8 +252,14 @@ class Application:
         # Listeners never change, and limits may: those in force are the services'.
         if self._config.server.unix_socket:
             net.remove_socket(self._config.server.unix_socket)
+        if self._fleet is not None and self._fleet.members():
+            # Others' clients must not wait until those of this process have finished.
+            self._registry.end_streams(ServerShutdown())
+            await self._fleet.stop()
         await self._disconnection.drain(self._registry, self.services.config)
-        await self._elections.stop()
+        if self._fleet is not None:
+            await self._fleet.stop()
+            self._fleet.close()
         for task in list(self._background):
             task.cancel()
         if self._recovery is not None:

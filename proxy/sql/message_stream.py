@@ -10,10 +10,10 @@ lost, so that is at most one write.
 from __future__ import annotations
 
 import asyncio
-from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import ReceiverGone
+from streamfrom.engine.messaging.message import receiver_numbers
 from streamfrom.proxy import net
 from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.framing import frames
@@ -22,7 +22,7 @@ from streamfrom.proxy.wire.framing import frames
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from streamfrom.engine.messaging.message import ClaimedRow
+    from streamfrom.engine.messaging.message import RowOfStream
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.proxy.net import Link
     from streamfrom.sqlparse_ext.errors import StreamfromError
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 # A write of small rows is a whole batch; a large row is a write by itself.
 _WRITE_BYTES: Final = 64 << 10
-_ids = count(1)
 
 
 class MessageStream:
@@ -55,7 +54,7 @@ class MessageStream:
         connection_id: int = 0,
         encode: Callable[[bytes], bytes] | None = None,
     ) -> None:
-        self.id = next(_ids)
+        self.id = next(receiver_numbers)
         self.shards = shards
         self.columns = columns
         self.prefetch = prefetch
@@ -64,10 +63,10 @@ class MessageStream:
         self.ended: asyncio.Future[StreamfromError] = asyncio.get_running_loop().create_future()
         self._link = link
         self._encode = encode
-        self._waiting: Sequence[ClaimedRow] = ()
+        self._waiting: Sequence[RowOfStream] = ()
         link.set_high_water(0)
 
-    def deliver(self, rows: Sequence[ClaimedRow]) -> bool:
+    def deliver(self, rows: Sequence[RowOfStream]) -> bool:
         """Write a batch; False when the socket did not take all of it at once.
 
         Raises:
@@ -104,7 +103,7 @@ class MessageStream:
         if not self.ended.done():
             self.ended.set_result(error)
 
-    def close(self) -> Sequence[ClaimedRow]:
+    def close(self) -> Sequence[RowOfStream]:
         """Give the link back and return the rows that were not handed to it."""
         self._link.set_high_water(net.WRITE_HIGH_WATER_BYTES)
         return self._waiting

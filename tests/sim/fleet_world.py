@@ -1,10 +1,10 @@
 """The world of `tests.sim.world` with a fleet in it: each shard elects the one proxy that dispatches it.
 
 Beside what happens there, ways between members and servers are cut and slow, servers stop for a while, turn read-only and fail
-over, disks are slow, connections are killed, and the wall clock of a member is an hour off. The promises are those of
+over, disks are slow, and connections are killed; members lose each other, and cannot be reached for a while. The promises are those of
 the world, and these, checked at every delivery:
 
-* only the dispatcher delivers: it holds the shard's lock, as the server sees it, or its connection was killed less
+* only the dispatcher sends, to its own clients and to other members: it holds the shard's lock, as the server sees it, or its connection was killed less
   than 2 s ago, and never did the server free its lock because it was silent;
 * nothing is written to messages but on a connection that holds the lock (`tests.sim.servers.Work`).
 """
@@ -13,20 +13,17 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.election import LEASE_NS
-from streamfrom.engine.fleet.elector import Elector
+from streamfrom.engine.fleet.fleet import ElectedDatabase, Fleet
 from streamfrom.engine.fleet.lock_connection import ServerRefused, dispatcher_lock
 from streamfrom.engine.messaging.conversation import StoreQuery
 from streamfrom.engine.messaging.memory_store import MemoryStore
+from streamfrom.engine.messaging.message import ClaimedRow
 from tests.sim.servers import FakeSession, FakeShard, Network, Work, now_ns
+from tests.sim.ways import Ways, WaysOf
 from tests.sim.world import KEYSPACE, World
-
-
-if TYPE_CHECKING:
-    from streamfrom.engine.messaging.registry import Registry
 
 
 GOODBYE_S = 1.0  # longer than the slowest way, so that every server has heard it
@@ -36,38 +33,33 @@ async def at_once(_call, _shard):
     """Do not even let another task run: what one transaction does is done in one step."""
 
 
+class TracedPayload(bytes):
+    """What a client gets of a row, and the row that its dispatcher has claimed."""
+
+    row: ClaimedRow
+
+    @classmethod
+    def of(cls, row):
+        traced = cls(row.payload)
+        traced.row = row._replace(payload=traced)
+        return traced.row
+
+
 @dataclass(eq=False)
 class ShardOfMember:
-    """One member's part in the election of one shard, and what that means to its tables."""
+    """One member's ways to the server of one shard."""
 
     world: FleetWorld
     number: int
     shard: str
-    registry: Registry = field(init=False)
     network: Network = field(default_factory=Network)
-    elector: Elector = field(init=False)
 
-    def __post_init__(self):
-        name = f"m{self.number}"
-        own = Member(name, "", f"{name}:1", f"PEM {name}", self.number, "1", "c")
-        self.elector = Elector(
-            f"{KEYSPACE}/{self.shard}", self.shard, own, self, self._open, now_ns
-        )
-
-    async def _open(self, _on_lost):
+    async def open(self, _on_lost):
         return await self.world.servers[self.shard].open(self.network)
 
-    def dispatch(self, _term):
-        self.registry.elected(KEYSPACE, self.shard)
-
-    def withhold(self, reason):
-        self.registry.deposed(KEYSPACE, self.shard, reason)
-
-    async def drain(self):
-        await self.registry.drain(KEYSPACE, self.shard)
-
-    def changed(self, differences):
-        """Follow the members: there are no ways between them here yet."""
+    @property
+    def elector(self):
+        return self.world.fleets[self.number].electors[KEYSPACE, self.shard]
 
 
 @dataclass
@@ -90,7 +82,8 @@ class DispatchersStore:
         return await self.world.store.purge(table, shard, cutoff_ns)
 
     async def claim(self, table, shard, request):
-        return await self._write(shard, lambda: self.world.core.claim(table, shard, request))
+        result = await self._write(shard, lambda: self.world.core.claim(table, shard, request))
+        return replace(result, rows=tuple(map(TracedPayload.of, result.rows)))
 
     async def release(self, table, shard, rows):
         await self._write(shard, lambda: self.world.core.release(table, shard, rows))
@@ -114,9 +107,10 @@ class DispatchersStore:
 class FleetWorld(World):
     """One history of a fleet of two to five."""
 
-    is_fleet = True
     servers: dict[str, FakeShard] = field(default_factory=dict)
     parts: dict[tuple[int, str], ShardOfMember] = field(default_factory=dict)
+    fleets: dict[int, Fleet] = field(default_factory=dict)
+    ways: Ways = field(init=False)
     core: MemoryStore = field(init=False)
 
     def __post_init__(self):
@@ -127,6 +121,10 @@ class FleetWorld(World):
             failing=self.settings.failing or 0.01,
         )
         self.servers = {}
+        self.ways = Ways(self._delay, self._check_sent)
+
+    def _delay(self):
+        return self.dice.choice([0.0002, 0.001, 0.05]) if self.is_chaos else 0.001
 
     def fails(self):
         return self.is_chaos and self.dice.random() < self.settings.failing
@@ -137,20 +135,28 @@ class FleetWorld(World):
             self.core = MemoryStore(
                 self.store.clock, at_once, self.store.definitions, self.store.rows
             )
+        name = f"m{number}"
+        own = Member(name, "", f"{name}:1", f"PEM {name}", number, "1", "c")
         for shard in self.settings.shards:
             self.parts[number, shard] = ShardOfMember(self, number, shard)
+        fleet = self.fleets[number] = Fleet(
+            own,
+            [
+                ElectedDatabase(((KEYSPACE, shard),), shard, self.parts[number, shard].open)
+                for shard in self.settings.shards
+            ],
+            WaysOf(self.ways, own),
+            now_ns,
+        )
+        self.ways.services[name] = own, fleet
         registry = super().make_registry(
             number,
             keyspace,
             store=DispatchersStore(self, number),
-            may_send=lambda _, shard: self.parts[number, shard].elector.may_send(),
+            may_send=fleet.may_send,
             **options,
         )
-        for shard in self.settings.shards:
-            part = self.parts[number, shard]
-            part.registry = registry
-            registry.deposed(KEYSPACE, shard, "nobody has been elected yet")
-            part.elector.start()
+        fleet.start(registry)
         return registry
 
     # What happens
@@ -176,6 +182,14 @@ class FleetWorld(World):
                         server.end(session)
             case 5:
                 server.write_s = self.dice.choice([0.001, 0.05, 1.5, 4])
+            case 6:
+                for pair in sorted(self.ways.pairs, key=lambda pair: pair.names):
+                    if self.dice.random() < 0.5:
+                        pair.cut()
+            case 7:
+                name = f"m{part.number}"
+                self.ways.cut(name)
+                self.spawn(self._reach_again(name))
             case _:
                 pass
 
@@ -193,6 +207,7 @@ class FleetWorld(World):
                 part.elector.turned_read_only()
 
     def _calm(self):
+        self.ways.cut_off.clear()
         for server in self.servers.values():
             server.runs.set()
             server.write_s = 0.001
@@ -200,12 +215,18 @@ class FleetWorld(World):
             part.network.is_whole.set()
             part.network.delay_s = 0.001
 
+    async def _reach_again(self, name):
+        await asyncio.sleep(self.dice.choice([0.3, 2.5, 20]))
+        self.ways.cut_off.discard(name)
+
     async def _mend(self, broken):
         await asyncio.sleep(self.dice.choice([0.3, 2.5, 5, 20]))
         (broken.is_whole if isinstance(broken, Network) else broken.runs).set()
 
     async def _stop(self):
-        await asyncio.gather(*(part.elector.stop() for part in self.parts.values()))
+        await asyncio.gather(*(fleet.stop() for fleet in self.fleets.values()))
+        for fleet in self.fleets.values():
+            fleet.close()
         await asyncio.sleep(GOODBYE_S)
         for server in self.servers.values():
             assert not server.locks, "a lock is left behind"
@@ -213,10 +234,23 @@ class FleetWorld(World):
     # What is promised
 
     def check_delivery(self, consumer, rows):
-        part = self.parts[consumer.proxy, rows[0].shard]
-        session = part.elector.session
-        assert isinstance(session, FakeSession), "delivered without a lock"
-        if session.server.locks.get(dispatcher_lock(part.shard)) is not session:
-            assert not session.fell_silent, "delivered after the server had freed its lock"
-            assert now_ns() - session.ended_ns <= LEASE_NS, "killed, and goes on for long"
+        if isinstance(rows[0], ClaimedRow):
+            self._check_lock(consumer.proxy, rows[0].shard)
         super().check_delivery(consumer, rows)
+
+    def claimed(self, rows):
+        return tuple(row if isinstance(row, ClaimedRow) else row.payload.row for row in rows)
+
+    def _check_sent(self, name, payloads):
+        if payloads:
+            self._check_lock(int(name[1:]), payloads[0].row.shard)
+
+    def _check_lock(self, number, shard):
+        session = self.parts[number, shard].elector.session
+        assert isinstance(session, FakeSession), "sent without a lock"
+        if session.server.locks.get(dispatcher_lock(shard)) is not session:
+            assert not session.fell_silent, "sent after the server had freed its lock"
+            assert now_ns() - session.ended_ns <= LEASE_NS, "killed, and goes on for long"
+
+    def _check_prefetch(self, consumer, rows, now_ns):
+        """The schedulers are looked at instead: each dispatcher gives a stream its whole prefetch."""

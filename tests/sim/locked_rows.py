@@ -70,7 +70,7 @@ class LockedRows:
             stream_grace_s=1000,
         )
         await registry.start()
-        registry.attach(self, KEYSPACE, TABLE)
+        registry.serve(self, KEYSPACE, TABLE)
         await asyncio.sleep(1)
         polls = self._calls("poll")
         async with asyncio.TaskGroup() as group:

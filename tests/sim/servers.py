@@ -152,10 +152,11 @@ class FakeShard:
             case Work():
                 await asyncio.sleep(self.write_s)
                 self._refuse_read_only()
-                # Killed meanwhile, it was rolled back before its locks were free.
-                if session in self.sessions:
-                    assert session in self.locks.values(), "writes without the lock"
-                    about.result.append(await about.run())
+                if session not in self.sessions:
+                    # Killed meanwhile, it was rolled back before its locks were free.
+                    raise StoreError("server has gone away")
+                assert session in self.locks.values(), "writes without the lock"
+                about.result.append(await about.run())
             case ForgetMembers():
                 for name in about.members:
                     self.rows.pop(name, None)

@@ -28,20 +28,16 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.attached_receiver import GATHER_NS
 from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, raw_table
+from streamfrom.engine.messaging.message import ClaimedRow, receiver_numbers
 from streamfrom.engine.messaging.registry import Registry
 from streamfrom.engine.messaging.table_state import CLAIMS_IN_FLIGHT_MAX
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind, Key
 from tests.virtual_loop import VirtualClock
-
-
-if TYPE_CHECKING:
-    from streamfrom.engine.messaging.message import ClaimedRow
 
 
 KEYSPACE, TABLE = "ks", "msg"
@@ -120,6 +116,10 @@ class Consumer:
     def deliver(self, rows):
         world = self.world
         world.check_delivery(self, rows)
+        if self.is_busy:
+            # Rows of other dispatchers come whether it is ready or not.
+            self.unsent += tuple(rows)
+            return False
         if not self.polite and world.dice.random() < 0.3:
             # The socket is full: a moment later it takes them, unless the consumer leaves.
             self.unsent, self.is_busy = tuple(rows), True
@@ -156,7 +156,6 @@ class World:
     """One history."""
 
     seed: int
-    is_fleet = False  # the one that dispatches is elected, and serves its own consumers alone
     is_told: bool = False  # every commit goes through the one proxy, and no call fails
     settings: Settings = field(init=False)
     dice: random.Random = field(init=False)
@@ -172,7 +171,6 @@ class World:
         default_factory=dict
     )  # id → proxies that were told of its ack
     ids: int = 0
-    receiver_ids: int = 0
     is_chaos: bool = True
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -210,7 +208,7 @@ class World:
             if self.dice.random() < 0.5:
                 consumer.leave()
         for proxy in range(settings.proxies):
-            if proxy == 0 or self.is_fleet or self.dice.random() < 0.5:
+            if proxy == 0 or self.dice.random() < 0.5:
                 self._join(proxy=proxy, polite=True)
         await self._until_all_acked()
         await self._all_leave()
@@ -263,14 +261,13 @@ class World:
         """Leave whatever is beside the engine."""
 
     def _join(self, proxy=None, *, polite=False):
-        self.receiver_ids += 1
         shards = None
         if not polite and self.dice.random() < 0.2:
             shards = frozenset(self.dice.sample(self.settings.shards, 1))
         consumer = Consumer(
             self,
             proxy=self.dice.randrange(self.settings.proxies) if proxy is None else proxy,
-            id=self.receiver_ids,
+            id=next(receiver_numbers),
             shards=shards,
             columns=self.dice.choice([("id", "message"), ("message",)]),
             prefetch=self.dice.choice([None, None, None, 0, 1, 3]),
@@ -407,7 +404,7 @@ class World:
         held = {
             ident: epoch
             for ident, (epoch, _) in consumer.held.items()
-            if ident not in {row.id for row in consumer.unsent}
+            if ident not in {row.id for row in self.claimed(consumer.unsent)}
         }
         release_after_ns = round((self.settings.release_after_s or 0) * SECOND_NS)
         due_ns = self.store.clock.time_ns() + release_after_ns
@@ -433,9 +430,16 @@ class World:
         consumer.held.update((row.id, (row.epoch, row.due_next_ns)) for row in rows)
         assert not limit or len(consumer.held) <= limit, "more than its prefetch"
 
+    def claimed(self, rows):
+        """Return *rows* as the one that dispatches them has claimed them."""
+        return rows
+
     def check_delivery(self, consumer, rows):
         settings, now_ns = self.settings, self.store.clock.time_ns()
-        assert not consumer.is_busy, "a second batch before the first was taken"
+        is_own = isinstance(rows[0], ClaimedRow)
+        is_first = not any(isinstance(row, ClaimedRow) for row in consumer.unsent)
+        assert is_first or not is_own, "a second batch before the first was taken"
+        rows = self.claimed(rows)
         assert not consumer.has_left
         assert consumer.ended is None
         assert 1 <= len(rows) <= settings.batch
@@ -453,7 +457,8 @@ class World:
             if table[row.id].time_acked_ns is not None:
                 acked_ns, told = self.acked_via[row.id]
                 assert row.due_next_ns - acked_ns > 0, "claimed after it was acked"
-                assert consumer.proxy not in told, "sent after its ack went through this proxy"
+                is_told = is_own and consumer.proxy in told
+                assert not is_told, "sent after its ack went through this proxy"
         for registry in self.registries:
             waiting = registry.waiting(KEYSPACE, TABLE)
             assert waiting <= settings.cache * len(settings.shards)
@@ -461,7 +466,7 @@ class World:
     def sent(self, consumer, rows):
         """The consumer has the rows: it acks them, most of the time, some time later."""
         lost = 0 if consumer.polite else self.settings.lost_acks
-        acked = [row for row in rows if self.dice.random() >= lost]
+        acked = [row for row in self.claimed(rows) if self.dice.random() >= lost]
         for row in acked:
             self.spawn(self._ack_later(row))
 
@@ -484,7 +489,7 @@ class World:
         self._ack(row.shard, [row.id])
 
     def given_back(self, rows):
-        for row in rows:
+        for row in self.claimed(rows):
             self.attempts.discard((row.id, row.epoch))
             self.given_back_count[row.id] += 1
 
@@ -504,7 +509,7 @@ class World:
     async def _until_all_acked(self):
         # Long enough for a proxy that is alone, takes one row at a time, and must poll for it.
         backlog_s = 30 + 1.5 * self.settings.messages
-        if self.settings.prefetch or self.is_fleet:
+        if self.settings.prefetch:
             # What is acked past the proxy that dispatches fills a prefetch until its lease ends.
             backlog_s += self.settings.messages * 6 * self.settings.ack_wait_s
         late_s = backlog_s + (0 if self.is_told else 2 * self.settings.poll_s)

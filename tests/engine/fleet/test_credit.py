@@ -4,7 +4,6 @@ from hypothesis import given, strategies as st
 from streamfrom.engine.fleet.credit import (
     ROW_BYTES,
     WINDOW_BYTES,
-    RowBatch,
     RowsAway,
     RowsHere,
     RowsMissing,
@@ -22,10 +21,9 @@ def rows(*sizes, start=0):
 def test_rows_are_numbered_through_and_go_while_there_is_credit():
     away = RowsAway(1000)
     assert away.has_credit
-    assert away.send(rows(100, 100)).first == 0
+    assert away.send(rows(100, 100)) == 0
     assert away.has_credit
-    batch = away.send(rows(900, start=2))
-    assert (batch.first, len(batch.rows)) == (2, 1)
+    assert away.send(rows(900, start=2)) == 2
     assert not away.has_credit
 
 
@@ -66,60 +64,65 @@ def test_a_member_cannot_report_what_it_was_not_sent():
 
 def test_doubled_rows_are_given_to_the_client_once():
     here = RowsHere()
-    sent = rows(1, 2, 3)
-    assert here.receive(RowBatch(0, tuple(sent[:2]))) == tuple(sent[:2])
-    assert here.receive(RowBatch(0, tuple(sent[:2]))) == ()
-    assert here.receive(RowBatch(1, tuple(sent[1:]))) == (sent[2],)
+    assert here.receive(0, (b"1", b"2")) == (b"1", b"2")
+    assert here.receive(0, (b"1", b"2")) == ()
+    assert here.receive(1, (b"2", b"3")) == (b"3",)
 
 
 def test_lost_rows_are_noticed():
     here = RowsHere()
-    here.receive(RowBatch(0, tuple(rows(1))))
+    here.receive(0, (b"1",))
     with pytest.raises(RowsMissing):
-        here.receive(RowBatch(2, tuple(rows(1))))
+        here.receive(2, (b"3",))
 
 
-def test_a_fast_client_is_reported_when_nothing_waits():
-    here = RowsHere()
-    here.receive(RowBatch(0, tuple(rows(1, 2, 3))))
-    assert here.left(3) is None
-    assert here.left(1) is None, "small rows are reported together"
-    assert here.left(0) == 3
-    assert here.left(0) is None, "nothing new"
-
-
-def test_a_slow_client_is_reported_by_quarters_of_the_window():
+def test_what_was_taken_is_reported_by_quarters_of_the_window():
     here = RowsHere(4 * (100 + ROW_BYTES))
-    here.receive(RowBatch(0, tuple(rows(100, 100, 100))))
-    assert here.left(2) == 1
-    assert here.left(2) is None
+    here.receive(0, (bytes(50),))
+    assert here.report() is None, "small rows are reported together"
+    here.receive(1, (bytes(50),))
+    assert here.report() == 2
+    assert here.report() is None, "nothing new"
 
 
 @given(st.data())
 def test_every_row_is_taken_or_comes_back_whatever_the_network_does(data):
     away, here = RowsAway(500), RowsHere(500)
     sent: list[ClaimedRow] = []
-    waiting: list[ClaimedRow] = []
-    taken: list[ClaimedRow] = []
+    waiting: list[bytes] = []
+    taken: list[bytes] = []
     reports: list[int] = []
     number = 0
     for _ in range(data.draw(st.integers(1, 30))):
         match data.draw(st.sampled_from(["send", "take", "report"])):
             case "send" if away.has_credit:
                 sizes = data.draw(st.lists(st.integers(0, 300), min_size=1, max_size=4))
-                batch = away.send(rows(*sizes, start=number))
+                batch = rows(*sizes, start=number)
+                first = away.send(batch)
                 number += len(sizes)
-                sent += batch.rows
+                sent += batch
                 for _ in range(data.draw(st.integers(1, 2))):
-                    waiting += here.receive(batch)
+                    waiting += here.receive(first, tuple(row.payload for row in batch))
             case "take":
-                count = data.draw(st.integers(0, len(waiting)))
-                taken += waiting[:count]
-                waiting = waiting[count:]
-                report = here.left(len(waiting))
+                taken += waiting
+                waiting = []
+                report = here.report()
                 if report is not None:
                     reports.append(report)
             case "report" if reports:
                 away.reported(data.draw(st.sampled_from(reports)))
-    assert taken + list(away.unsent(here.taken)) == sent
-    assert taken + waiting == sent
+    back = [row.payload for row in away.unsent(len(taken))]
+    assert taken + waiting == [row.payload for row in sent]
+    assert back == waiting
+
+
+@given(st.lists(st.integers(0, 300), min_size=1))
+def test_a_client_that_takes_everything_is_never_out_of_credit_for_good(sizes):
+    away, here = RowsAway(500), RowsHere(500)
+    for size in sizes:
+        batch = rows(size)
+        here.receive(away.send(batch), (batch[0].payload,))
+        report = here.report()
+        if report is not None:
+            away.reported(report)
+        assert away.has_credit

@@ -11,7 +11,7 @@ from streamfrom.engine.fleet.elector import Elector
 from streamfrom.engine.fleet.lock_connection import ServerRefused, dispatcher_lock
 from streamfrom.engine.messaging.conversation import StoreQuery
 from tests.sim.servers import FakeShard, Network, Work, now_ns
-from tests.virtual_loop import VirtualLoop, run_virtual
+from tests.virtual_loop import VirtualLoop, running
 
 
 DATABASE = "commerce"
@@ -45,16 +45,6 @@ class Part:
 
     def changed(self, differences):
         self.members.append(differences)
-
-
-def running(test):
-    """Run a coroutine on virtual time."""
-
-    def run():
-        run_virtual(test())
-
-    run.__name__ = test.__name__
-    return run
 
 
 def stand_still(seconds):
@@ -238,3 +228,20 @@ async def test_stopping_twice_and_before_anything_was_there_is_fine():
     await asyncio.sleep(20)
     assert part.said == []
     assert not part.server.locks
+
+
+@running
+async def test_a_candidate_looks_without_waiting_for_the_lock():
+    server = FakeShard()
+    first = Part(server, "a")
+    await asyncio.sleep(1)
+    second = Part(server, "b")
+    await asyncio.sleep(1)
+    third = Part(server, "c")
+    await asyncio.sleep(1)
+    sessions = len(server.sessions)
+    second.elector.look()
+    await asyncio.sleep(0.1)
+    assert [member.id for member in second.members[-1].joined] == ["c"]
+    assert len(server.sessions) == sessions, "the connection for it is closed"
+    await asyncio.gather(*(part.elector.stop() for part in (first, second, third)))

@@ -9,10 +9,8 @@ from streamfrom.engine.fleet.peer_link import (
     News,
     RowsSent,
     RowsTaken,
-    TableEvent,
     ToDispatcher,
 )
-from streamfrom.engine.messaging.events import Event
 
 
 def test_messages_are_values_that_nobody_changes():
@@ -32,7 +30,3 @@ def test_each_message_says_which_stream_it_is_about_but_what_is_about_none():
         if fields(message)[0].name != "stream"
     }
     assert without == {News, Dispatching}
-
-
-def test_news_are_events_of_the_scheduler():
-    assert set(get_args(TableEvent)) < set(get_args(Event))

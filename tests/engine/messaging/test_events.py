@@ -14,6 +14,7 @@ from streamfrom.engine.messaging.events import (
     ReceiverReady,
     Reconfigured,
     TableEnded,
+    TableEvent,
     Tick,
 )
 
@@ -33,3 +34,8 @@ def test_what_is_not_about_one_shard_is_known():
 
 def test_nothing_is_event_and_action_at_once():
     assert not set(get_args(Event)) & set(get_args(Action))
+
+
+def test_what_a_commit_does_are_events_of_the_scheduler_about_one_shard():
+    assert set(get_args(TableEvent)) < set(get_args(Event))
+    assert all("shard" in event.__slots__ for event in get_args(TableEvent))

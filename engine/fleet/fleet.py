@@ -1,0 +1,232 @@
+"""This process as a member of its fleet: which shards it dispatches, and its ways to who dispatches the others.
+
+One election for each database: two shards that are one database have one dispatcher. What comes of elections goes
+to the registry (`elected`, `deposed`, `served_elsewhere`), to the streams of this member at others
+(`streams_elsewhere`), and to the streams of others at this one (`streams_for_members`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.fleet.directory import Member
+from streamfrom.engine.fleet.elector import Elector
+from streamfrom.engine.fleet.streams_elsewhere import StreamsElsewhere
+from streamfrom.engine.fleet.streams_for_members import StreamsForMembers
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+    from streamfrom.engine.fleet.directory import MemberDifferences
+    from streamfrom.engine.fleet.elector import ElectionSession
+    from streamfrom.engine.fleet.peer_link import (
+        FromDispatcher,
+        LinkHearer,
+        PeerLink,
+        PeerTransport,
+        ToDispatcher,
+    )
+    from streamfrom.engine.messaging.message import Receiver
+    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+# Between two readings of a directory that are not the election's own.
+LOOK_PAUSE_S: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class ElectedDatabase:
+    """A database whose dispatcher is elected.
+
+    shards: the keyspaces and names of the shards that it is, mostly one.
+    name: of the database, on its server.
+    open_session: as of `Elector`.
+    """
+
+    shards: tuple[tuple[str, ShardName], ...]
+    name: str
+    open_session: Callable[[Callable[[], None]], Awaitable[ElectionSession]]
+
+
+class DatabaseElection:
+    """The part of this member in one election, and what comes of it: `elector.Tables`."""
+
+    def __init__(
+        self, fleet: Fleet, database: ElectedDatabase, now_ns: Callable[[], int]
+    ) -> None:
+        self._fleet = fleet
+        self.shards: Final = database.shards
+        self.elector = Elector(
+            ", ".join(f"{keyspace}/{shard}" for keyspace, shard in database.shards),
+            database.name,
+            fleet.own,
+            self,
+            database.open_session,
+            now_ns,
+        )
+        self._is_unannounced = False
+        self._look: asyncio.TimerHandle | None = None
+        self._looked_s = -LOOK_PAUSE_S
+
+    def dispatch(self, term: int) -> None:
+        """Dispatch here, and say so to all who are there by now."""
+        for keyspace, shard in self.shards:
+            self._fleet.elsewhere.dispatched_by(keyspace, shard, None)
+            self._fleet.registry.elected(keyspace, shard)
+        self._is_unannounced = True
+        self.elector.look()
+
+    def withhold(self, reason: str) -> None:
+        """Let the registry withhold the shards."""
+        for keyspace, shard in self.shards:
+            self._fleet.registry.deposed(keyspace, shard, reason)
+
+    async def drain(self) -> None:
+        """Return when nothing is being written to the shards any more."""
+        await asyncio.gather(*(self._fleet.registry.drain(*shard) for shard in self.shards))
+
+    def changed(self, differences: MemberDifferences) -> None:
+        """Follow the dispatcher."""
+        fleet, who = self._fleet, differences.dispatcher
+        if self.elector.may_send():
+            self._announce()
+            return
+        if who is None:
+            return
+        if not isinstance(who, Member):
+            self.withhold(str(who))
+        elif who.id != fleet.own.id:
+            reason = f"member {who.id} dispatches it, at {who.address or 'no address'}"
+            if differences.has_moved:
+                self.withhold(reason)
+            for keyspace, shard in self.shards:
+                fleet.service.withdraw(keyspace, shard, reason)
+                fleet.elsewhere.dispatched_by(keyspace, shard, who if who.address else None)
+
+    def _announce(self) -> None:
+        if self._is_unannounced:
+            self._is_unannounced = False
+            members = self._fleet.members().values()
+            for keyspace, shard in self.shards:
+                self._fleet.elsewhere.announce(keyspace, shard, members)
+
+    def look(self) -> None:
+        """Read the directory soon, once for all who ask meanwhile."""
+        if self._look is None:
+            loop = asyncio.get_running_loop()
+            moment_s = max(loop.time(), self._looked_s + LOOK_PAUSE_S)
+            self._look = loop.call_at(moment_s, self._look_now)
+
+    def _look_now(self) -> None:
+        self._look = None
+        self._looked_s = asyncio.get_running_loop().time()
+        self.elector.look()
+
+    async def stop(self) -> None:
+        """Leave the election: hand over."""
+        await self.elector.stop()
+        if self._look is not None:
+            self._look.cancel()
+        for keyspace, shard in self.shards:
+            reason = f"member {self._fleet.own.id} stops"
+            self._fleet.service.withdraw(keyspace, shard, reason)
+
+
+class Fleet:
+    """What runs of it here: `PeerService` and `Roster` towards other members. Belongs to one event loop.
+
+    transport: the ways to other members; None where there are none.
+    """
+
+    def __init__(
+        self,
+        own: Member,
+        databases: Iterable[ElectedDatabase],
+        transport: PeerTransport | None,
+        now_ns: Callable[[], int],
+    ) -> None:
+        self.own: Final = own
+        self._elections = [DatabaseElection(self, database, now_ns) for database in databases]
+        self._by_shard = {
+            shard: election for election in self._elections for shard in election.shards
+        }
+        self.elsewhere = StreamsElsewhere(transport, self)
+
+    def start(self, registry: Registry) -> None:
+        """Take part from now on; before it is elected *registry* withholds the shards."""
+        self.registry = registry
+        self.service = StreamsForMembers(self.own, registry, self)
+        registry.elsewhere = self.elsewhere
+        for election in self._elections:
+            election.withhold("its dispatcher is not known yet")
+            election.elector.start()
+
+    async def stop(self) -> None:
+        """Hand over all that is dispatched here, once what is under way has ended."""
+        await asyncio.gather(*(election.stop() for election in self._elections))
+
+    def close(self) -> None:
+        """Close the ways to other members."""
+        self.elsewhere.stop()
+
+    @property
+    def electors(self) -> Mapping[tuple[str, ShardName], Elector]:
+        """Return each shard's elector."""
+        return {shard: election.elector for shard, election in self._by_shard.items()}
+
+    # What the registry and streams ask
+
+    def may_send(self, keyspace: str, shard: ShardName) -> bool:
+        """Return whether messages of a shard may be sent from here at this moment."""
+        election = self._by_shard.get((keyspace, shard))
+        return election is not None and election.elector.may_send()
+
+    def served(self, keyspace: str, shard: ShardName) -> None:
+        """Note that the dispatcher of a shard serves the streams of this member."""
+        self.registry.served_elsewhere(keyspace, shard)
+
+    def unserved(self, keyspace: str, shard: ShardName, reason: str) -> None:
+        """Note that nobody does, and find out who dispatches."""
+        if not self.may_send(keyspace, shard):
+            self.registry.deposed(keyspace, shard, reason)
+            self.look_at(keyspace, shard)
+
+    def ready(self, receiver: Receiver) -> None:
+        """Note that the socket of a receiver has taken everything."""
+        self.registry.ready(receiver)
+
+    def look_at(self, keyspace: str, shard: ShardName) -> None:
+        """Read the directory of a shard soon."""
+        if election := self._by_shard.get((keyspace, shard)):
+            election.look()
+
+    # What the transport asks
+
+    def accept(
+        self, member: Member, link: PeerLink[FromDispatcher]
+    ) -> LinkHearer[ToDispatcher]:
+        """Serve *member*, as `PeerService.accept`."""
+        return self.service.accept(member, link)
+
+    def members(self) -> Mapping[str, Member]:
+        """Return the other members that some directory knows, by their ids."""
+        return {
+            name: member
+            for election in self._elections
+            for name, member in election.elector.directory.members.items()
+            if name != self.own.id
+        }
+
+    def trusts(self, certificate: str) -> Member | None:
+        """Return the member that a certificate stands for; None for nobody."""
+        found = (each.elector.directory.trusts(certificate) for each in self._elections)
+        return next((member for member in found if member is not None), None)
+
+    def look(self) -> None:
+        """Read all directories soon."""
+        for election in self._elections:
+            election.look()

@@ -1,0 +1,107 @@
+"""One stream between two members, from both of its ends. Pure: what is to be sent goes to a function.
+
+At the dispatcher it is a `Receiver` like any other, whose rows spend credit (`engine.fleet.credit`). At the member that has the
+client its rows go into the client's own receiver, together with those that are dispatched there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamfrom.engine.fleet.credit import RowsAway, RowsHere
+from streamfrom.engine.fleet.peer_link import (
+    CloseStream,
+    RowsSent,
+    RowsTaken,
+    StreamEnded,
+    StreamFinished,
+)
+from streamfrom.engine.messaging.message import PeerRow, receiver_numbers
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from streamfrom.engine.fleet.peer_link import FromDispatcher, OpenStream
+    from streamfrom.engine.messaging.message import ClaimedRow, RowOfStream
+    from streamfrom.engine.sharding.keyspace import ShardName
+    from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+class RemoteReceiver:
+    """The dispatcher's end: `engine.messaging.message.Receiver` for a client of another member."""
+
+    def __init__(self, opened: OpenStream, send: Callable[[FromDispatcher], None]) -> None:
+        self.id = -next(receiver_numbers)
+        self.shards = frozenset(opened.shards)
+        self.columns = opened.columns
+        self.prefetch = opened.prefetch
+        self.connection_id = opened.connection_id
+        self._stream = opened.stream
+        self._send = send
+        self._away = RowsAway()
+        send(RowsSent(opened.stream, 0, ()))
+
+    def deliver(self, rows: Sequence[ClaimedRow]) -> bool:
+        """Send *rows*; False when the client has to take some before there are more."""
+        payloads = tuple(row.payload for row in rows)
+        self._send(RowsSent(self._stream, self._away.send(rows), payloads))
+        return self._away.has_credit
+
+    def end(self, error: StreamfromError) -> None:
+        """Tell the other member that it must find another dispatcher."""
+        self._send(StreamEnded(self._stream, str(error)))
+
+    def finish(self) -> None:
+        """Tell that the stream has all it asked for."""
+        self._send(StreamFinished(self._stream))
+
+    def taken(self, rows: int) -> bool:
+        """Take in how many rows the client has; return whether it can be sent more again.
+
+        Raises:
+            RowsMissing: more than it was sent.
+        """
+        return self._away.reported(rows)
+
+    def unsent(self, taken: int) -> tuple[ClaimedRow, ...]:
+        """Return what the client never got, by the last report. Raises RowsMissing as `taken`."""
+        return self._away.unsent(taken)
+
+
+class StreamElsewhere:
+    """The end of the member that has the client.
+
+    Attributes:
+        number: of the stream, on its link.
+        shards: whose messages come by it.
+    """
+
+    def __init__(self, number: int, shards: frozenset[ShardName]) -> None:
+        self.number = number
+        self.shards = shards
+        self._here = RowsHere()
+        self._refused = 0
+
+    def receive(self, message: RowsSent) -> list[PeerRow]:
+        """Return the rows of *message* for the client.
+
+        Raises:
+            RowsMissing: rows before it never came.
+        """
+        payloads = self._here.receive(message.first, message.payloads)
+        return [PeerRow(payload, self.number) for payload in payloads]
+
+    def refused(self, rows: int) -> None:
+        """Note that the client's receiver, which is gone, did not take the last *rows*."""
+        self._refused += rows
+
+    def taken(self) -> RowsTaken | None:
+        """Return what to report now that the client's socket has all that came, if it is news."""
+        rows = self._here.report()
+        return None if rows is None else RowsTaken(self.number, rows)
+
+    def closed(self, unsent: Sequence[RowOfStream]) -> CloseStream:
+        """Return the end of the stream. unsent: what the client's receiver was given and never sent."""
+        waiting = sum(isinstance(row, PeerRow) and row.stream == self.number for row in unsent)
+        return CloseStream(self.number, self._here.received - self._refused - waiting)

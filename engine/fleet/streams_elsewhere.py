@@ -1,0 +1,331 @@
+"""The streams and news of this member that concern shards which other members dispatch.
+
+Each of its receivers has one stream at each member that dispatches shards it covers, over one link for each member.
+What comes goes into the receiver beside what is dispatched here, so a stream holds at most its prefetch *from each
+dispatcher*. When a dispatcher changes, or a link breaks, the streams begin anew at whoever dispatches then; in
+between the tables' own schedulers count their grace, with the reason that the link gave.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING, Final, Protocol
+
+from streamfrom.engine.errors import ReceiverGone
+from streamfrom.engine.fleet.credit import RowsMissing
+from streamfrom.engine.fleet.peer_link import (
+    Dispatching,
+    ForgetStream,
+    News,
+    OpenStream,
+    RowsSent,
+)
+from streamfrom.engine.fleet.peer_stream import StreamElsewhere
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from streamfrom.engine.fleet.directory import Member
+    from streamfrom.engine.fleet.peer_link import (
+        FromDispatcher,
+        PeerLink,
+        PeerTransport,
+        ToDispatcher,
+    )
+    from streamfrom.engine.messaging.events import TableEvent
+    from streamfrom.engine.messaging.message import ClientReceiver, Receiver, RowOfStream
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+# Pauses between two tries to reach a member.
+RETRY_FIRST_S: Final = 0.1
+RETRY_LAST_S: Final = 1.0
+
+
+class ShardsElsewhere(Protocol):
+    """What is to be known here of shards that other members dispatch."""
+
+    def served(self, keyspace: str, shard: ShardName) -> None:
+        """Note that their dispatcher serves the streams of this member."""
+        ...
+
+    def unserved(self, keyspace: str, shard: ShardName, reason: str) -> None:
+        """Note that it does not: find out who dispatches now."""
+        ...
+
+    def ready(self, receiver: Receiver) -> None:
+        """Note that a receiver's socket has taken everything."""
+        ...
+
+
+@dataclass(slots=True)
+class ReceiverElsewhere:
+    """A receiver of this member, and its streams, by the ids of the members that serve them.
+
+    closed: streams that are over, whose messages it goes on holding.
+    is_over: the receiver itself is over, and holds messages.
+    """
+
+    receiver: ClientReceiver
+    keyspace: str
+    table: str
+    streams: dict[str, StreamElsewhere] = field(default_factory=dict)
+    closed: list[tuple[LinkElsewhere, int]] = field(default_factory=list)
+    is_over: bool = False
+
+
+class LinkElsewhere:
+    """A link to a member that dispatches, and the streams on it by their numbers: `LinkHearer`."""
+
+    def __init__(self, owner: StreamsElsewhere, member: Member) -> None:
+        self.member = member
+        self.streams: dict[int, tuple[ReceiverElsewhere, StreamElsewhere]] = {}
+        self.link: PeerLink[ToDispatcher] | None = None
+        self._owner = owner
+
+    def send(self, message: ToDispatcher) -> None:
+        """Send *message*, unless the link is over."""
+        if self.link is not None:
+            self.link.send(message)
+
+    def heard(self, message: FromDispatcher) -> None:
+        """Take in what the dispatcher of streams says."""
+        found = self.streams.get(message.stream)
+        if found is None:
+            # It was closed here while the message was on its way.
+            return
+        if isinstance(message, RowsSent):
+            self._owner.rows_came(self, *found, message)
+        else:
+            reason = getattr(message, "reason", "it is finished")
+            self._owner.stream_ended(self, *found, reason)
+
+    def lost(self, reason: str) -> None:
+        """Note that the link is over."""
+        self.link = None
+        self._owner.link_lost(self, reason)
+
+
+class StreamsElsewhere:
+    """All of them. Belongs to one event loop."""
+
+    def __init__(self, transport: PeerTransport | None, shards: ShardsElsewhere) -> None:
+        self._transport = transport
+        self._shards = shards
+        self._dispatchers: dict[tuple[str, ShardName], Member] = {}
+        self._served: set[tuple[str, ShardName]] = set()
+        self._links: dict[str, LinkElsewhere] = {}
+        self._receivers: dict[int, ReceiverElsewhere] = {}
+        self._numbers = count(1)
+        self._pauses_s: dict[str, float] = {}
+        # Members that are not tried before their pause is over.
+        self._resting: dict[str, asyncio.TimerHandle] = {}
+
+    # Who dispatches
+
+    def dispatched_by(self, keyspace: str, shard: ShardName, member: Member | None) -> None:
+        """Follow the dispatcher of a shard. member: None where it is this process, or nobody that is known."""
+        key = keyspace, shard
+        if self._dispatchers.get(key) == member:
+            return
+        self._served.discard(key)
+        if member is None:
+            del self._dispatchers[key]
+        else:
+            self._dispatchers[key] = member
+        self._reconcile_all()
+
+    def announce(self, keyspace: str, shard: ShardName, members: Iterable[Member]) -> None:
+        """Tell *members* that this process dispatches a shard."""
+        for member in members:
+            if member.address and (link := self._link(member)):
+                link.send(Dispatching(keyspace, shard))
+
+    def happened(self, keyspace: str, table: str, event: TableEvent) -> None:
+        """Tell the dispatcher of a shard what a commit did there; nobody if none can be reached."""
+        member = self._dispatchers.get((keyspace, event.shard))
+        if member is not None and (link := self._link(member)):
+            link.send(News(keyspace, table, (event,)))
+
+    # The receivers of this member
+
+    def opened(self, receiver: ClientReceiver, keyspace: str, table: str) -> None:
+        """Have a receiver served by whoever dispatches shards that it covers."""
+        record = ReceiverElsewhere(receiver, keyspace, table)
+        self._receivers[receiver.id] = record
+        self._reconcile(record)
+
+    def taken(self, receiver: Receiver) -> None:
+        """Note that a receiver's socket has taken everything."""
+        record = self._receivers.get(receiver.id)
+        if record is not None:
+            for member, stream in record.streams.items():
+                if report := stream.taken():
+                    self._links[member].send(report)
+
+    def closed(self, receiver: Receiver, unsent: Sequence[RowOfStream]) -> None:
+        """End the streams of a receiver; *unsent* its socket never took."""
+        record = self._receivers.get(receiver.id)
+        if record is not None:
+            record.is_over = True
+            for member in list(record.streams):
+                self._close(record, member, unsent)
+
+    def forget(self, receiver: Receiver, *, has_left: bool) -> None:
+        """Let a closed receiver go, as `Registry.forget`."""
+        record = self._receivers.pop(receiver.id, None)
+        if record is not None:
+            for link, number in record.closed:
+                link.send(ForgetStream(number, has_left))
+
+    def stop(self) -> None:
+        """Close all links."""
+        for timer in self._resting.values():
+            timer.cancel()
+        for link in self._links.values():
+            if link.link is not None:
+                link.link.close()
+        self._links.clear()
+        self._receivers.clear()
+        self._dispatchers.clear()
+
+    # What links say
+
+    def rows_came(
+        self,
+        link: LinkElsewhere,
+        record: ReceiverElsewhere,
+        stream: StreamElsewhere,
+        message: RowsSent,
+    ) -> None:
+        """Give rows to their client."""
+        self._pauses_s.pop(link.member.id, None)
+        try:
+            rows = stream.receive(message)
+        except RowsMissing as missing:
+            if link.link is not None:
+                link.link.close()
+            link.lost(str(missing))
+            return
+        for shard in stream.shards:
+            if (record.keyspace, shard) not in self._served:
+                self._served.add((record.keyspace, shard))
+                self._shards.served(record.keyspace, shard)
+        if not rows:
+            return
+        try:
+            can_take_more = record.receiver.deliver(rows)
+        except ReceiverGone:
+            stream.refused(len(rows))
+        else:
+            if can_take_more:
+                self._shards.ready(record.receiver)
+
+    def stream_ended(
+        self,
+        link: LinkElsewhere,
+        record: ReceiverElsewhere,
+        stream: StreamElsewhere,
+        reason: str,
+    ) -> None:
+        """Look for who dispatches now."""
+        self._rest(link.member)
+        self._close(record, link.member.id, ())
+        self._lose(record.keyspace, stream.shards, reason)
+
+    def link_lost(self, link: LinkElsewhere, reason: str) -> None:
+        """Let the streams of a link begin anew."""
+        if self._links.get(link.member.id) is link:
+            del self._links[link.member.id]
+        self._rest(link.member)
+        lost: dict[str, set[ShardName]] = defaultdict(set)
+        for record, stream in link.streams.values():
+            record.streams.pop(link.member.id, None)
+            lost[record.keyspace] |= stream.shards
+        link.streams.clear()
+        for keyspace, shards in lost.items():
+            self._lose(keyspace, shards, reason)
+
+    def _lose(self, keyspace: str, shards: Iterable[ShardName], reason: str) -> None:
+        for shard in shards:
+            self._served.discard((keyspace, shard))
+            self._shards.unserved(keyspace, shard, reason)
+
+    # Bringing streams to where they belong
+
+    def _reconcile_all(self) -> None:
+        for record in list(self._receivers.values()):
+            if not record.is_over:
+                self._reconcile(record)
+
+    def _reconcile(self, record: ReceiverElsewhere) -> None:
+        wanted: dict[str, set[ShardName]] = defaultdict(set)
+        members: dict[str, Member] = {}
+        covered = record.receiver.shards
+        for (keyspace, shard), member in self._dispatchers.items():
+            if keyspace == record.keyspace and (covered is None or shard in covered):
+                members[member.id] = member
+                wanted[member.id].add(shard)
+        for name, stream in list(record.streams.items()):
+            if wanted.get(name, set()) != stream.shards:
+                self._close(record, name, ())
+        for name, shards in wanted.items():
+            if name not in record.streams and (link := self._link(members[name])):
+                self._open(record, link, frozenset(shards))
+
+    def _open(
+        self, record: ReceiverElsewhere, link: LinkElsewhere, shards: frozenset[ShardName]
+    ) -> None:
+        stream = StreamElsewhere(next(self._numbers), shards)
+        record.streams[link.member.id] = stream
+        link.streams[stream.number] = record, stream
+        receiver = record.receiver
+        link.send(
+            OpenStream(
+                stream.number,
+                record.keyspace,
+                record.table,
+                tuple(sorted(shards)),
+                receiver.columns,
+                receiver.prefetch,
+                None,
+                receiver.connection_id,
+            )
+        )
+
+    def _close(
+        self, record: ReceiverElsewhere, member: str, unsent: Sequence[RowOfStream]
+    ) -> None:
+        """End a stream. What waits for the client's socket it still gets, but for what is *unsent*."""
+        stream = record.streams.pop(member)
+        link = self._links[member]
+        del link.streams[stream.number]
+        link.send(stream.closed(unsent))
+        record.closed.append((link, stream.number))
+
+    # Links
+
+    def _link(self, member: Member) -> LinkElsewhere | None:
+        """Return the link to a member, a new one if need be; None while that is not to be tried."""
+        link = self._links.get(member.id)
+        if link is None and member.id not in self._resting and self._transport is not None:
+            link = self._links[member.id] = LinkElsewhere(self, member)
+            link.link = self._transport.connect(member, link)
+        return link
+
+    def _rest(self, member: Member) -> None:
+        """Try a member again after a pause that doubles until it has served something."""
+        if member.id in self._resting:
+            return
+        pause_s = self._pauses_s.get(member.id, RETRY_FIRST_S)
+        self._pauses_s[member.id] = min(2 * pause_s, RETRY_LAST_S)
+        loop = asyncio.get_running_loop()
+        self._resting[member.id] = loop.call_later(pause_s, self._rested, member.id)
+
+    def _rested(self, member: str) -> None:
+        del self._resting[member]
+        self._reconcile_all()

@@ -1,0 +1,170 @@
+"""The streams and news that other members bring to this one, because it dispatches shards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from streamfrom.engine.errors import StoreError, TableNotFound
+from streamfrom.engine.fleet.credit import RowsMissing
+from streamfrom.engine.fleet.peer_link import (
+    CloseStream,
+    Dispatching,
+    ForgetStream,
+    News,
+    OpenStream,
+    RowsTaken,
+    StopWaiting,
+    StreamEnded,
+)
+from streamfrom.engine.fleet.peer_stream import RemoteReceiver
+from streamfrom.engine.messaging.message_table import MessageTable
+from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+if TYPE_CHECKING:
+    from streamfrom.engine.fleet.directory import Member
+    from streamfrom.engine.fleet.peer_link import FromDispatcher, PeerLink, ToDispatcher
+    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+class ShardsHere(Protocol):
+    """What is to be known of the shards that this member may dispatch."""
+
+    def may_send(self, keyspace: str, shard: ShardName) -> bool:
+        """Return whether it dispatches a shard at this moment."""
+        ...
+
+    def look_at(self, keyspace: str, shard: ShardName) -> None:
+        """Read the directory of a shard."""
+        ...
+
+
+class StreamsForMembers:
+    """All of them: `PeerService`."""
+
+    def __init__(self, own: Member, registry: Registry, shards: ShardsHere) -> None:
+        self.own: Final = own
+        self.registry: Final = registry
+        self.shards: Final = shards
+        self._visits: set[Visit] = set()
+
+    def accept(self, member: Member, link: PeerLink[FromDispatcher]) -> Visit:
+        """Serve *member*."""
+        visit = Visit(self, link)
+        self._visits.add(visit)
+        return visit
+
+    def withdraw(self, keyspace: str, shard: ShardName, reason: str) -> None:
+        """End the streams of other members that cover a shard: another member dispatches it."""
+        for visit in self._visits:
+            visit.withdraw(keyspace, shard, reason)
+
+    def gone(self, visit: Visit) -> None:
+        """Note that a link is over."""
+        self._visits.discard(visit)
+
+
+class Visit:
+    """What one link of a member has brought: `LinkHearer`."""
+
+    def __init__(self, host: StreamsForMembers, link: PeerLink[FromDispatcher]) -> None:
+        self._host = host
+        self._link = link
+        self._registry = host.registry
+        self._open: dict[int, tuple[str, RemoteReceiver]] = {}
+        self._closed: dict[int, RemoteReceiver] = {}
+
+    def heard(self, message: ToDispatcher) -> None:
+        """Take in what the member says."""
+        match message:
+            case OpenStream():
+                self._open_stream(message)
+            case RowsTaken():
+                self._taken(message)
+            case CloseStream():
+                self._close_stream(message)
+            case ForgetStream():
+                if receiver := self._closed.pop(message.stream, None):
+                    self._registry.forget(receiver, has_left=message.has_left)
+            case StopWaiting():
+                pass
+            case News():
+                for event in message.events:
+                    self._registry.happened(message.keyspace, message.table, event)
+            case Dispatching():
+                self._host.shards.look_at(message.keyspace, message.shard)
+
+    def lost(self, reason: str) -> None:
+        """Take the member's clients for gone: what they hold is due again soon, as if they had left."""
+        self._host.gone(self)
+        for _, receiver in self._open.values():
+            self._registry.detach(receiver)
+            self._closed[receiver.id] = receiver
+        for receiver in self._closed.values():
+            self._registry.forget(receiver, has_left=True)
+        self._open.clear()
+        self._closed.clear()
+
+    def withdraw(self, keyspace: str, shard: ShardName, reason: str) -> None:
+        """End the streams that cover a shard."""
+        for of, receiver in list(self._open.values()):
+            if of == keyspace and shard in receiver.shards:
+                receiver.end(StoreError(reason))
+
+    def _open_stream(self, message: OpenStream) -> None:
+        refusal = self._refusal(message)
+        if refusal is not None:
+            self._link.send(StreamEnded(message.stream, refusal))
+            return
+        receiver = RemoteReceiver(message, self._link.send)
+        self._open[message.stream] = message.keyspace, receiver
+        try:
+            self._registry.serve(receiver, message.keyspace, message.table)
+        except StreamfromError as error:
+            receiver.end(error)
+
+    def _refusal(self, message: OpenStream) -> str | None:
+        """Return why a stream cannot be served, None if it can."""
+        shards = self._host.shards
+        for shard in message.shards:
+            if not shards.may_send(message.keyspace, shard):
+                return (
+                    f"member {self._host.own.id} does not dispatch {message.keyspace}/{shard}"
+                )
+        table = self._registry.table(message.keyspace, message.table)
+        if not isinstance(table, MessageTable):
+            self._registry.reload_soon()
+            return str(table or TableNotFound(message.keyspace, message.table))
+        unknown = [column for column in message.columns if column not in table.columns]
+        if unknown:
+            self._registry.reload_soon()
+            return f"table {table.name} has no column {unknown[0]}"
+        return None
+
+    def _taken(self, message: RowsTaken) -> None:
+        found = self._open.get(message.stream)
+        if found is not None:
+            try:
+                if found[1].taken(message.rows):
+                    self._registry.ready(found[1])
+            except RowsMissing as missing:
+                self._end(str(missing))
+
+    def _close_stream(self, message: CloseStream) -> None:
+        found = self._open.pop(message.stream, None)
+        if found is None:
+            return
+        _, receiver = found
+        self._closed[message.stream] = receiver
+        try:
+            unsent = receiver.unsent(message.taken)
+        except RowsMissing as missing:
+            self._registry.detach(receiver)
+            self._end(str(missing))
+        else:
+            self._registry.detach(receiver, unsent)
+
+    def _end(self, reason: str) -> None:
+        self._link.close()
+        self.lost(reason)

@@ -1,0 +1,155 @@
+"""A fleet as one: streams, news, and who dispatches; its histories are in tests/sim/fleet_world.py."""
+
+import asyncio
+
+from tests.engine.fleet.members import COMMENT, Client, Members
+from tests.virtual_loop import running
+
+
+@running
+async def test_a_stream_at_another_member_gets_what_the_dispatcher_has():
+    async with Members() as fleet:
+        client = fleet.attach(1, Client())
+        await asyncio.sleep(0.1)
+        fleet.insert(1, 2, via=0)
+        await asyncio.sleep(0.1)
+        assert client.payloads == [b"1", b"2"]
+
+
+@running
+async def test_news_of_a_commit_at_another_member_wake_the_dispatcher():
+    async with Members() as fleet:
+        own, other = fleet.attach(0, Client(1)), fleet.attach(1, Client(2))
+        await asyncio.sleep(0.1)
+        fleet.insert(1, 2, via=1)
+        await asyncio.sleep(0.1)
+        assert own.payloads + other.payloads == [b"1", b"2"]
+
+
+@running
+async def test_an_ack_at_another_member_gives_room_back():
+    async with Members() as fleet:
+        client = fleet.attach(1, Client(prefetch=1))
+        await asyncio.sleep(0.1)
+        fleet.insert(1, 2, via=0)
+        await asyncio.sleep(0.1)
+        assert client.payloads == [b"1"]
+        fleet.ack(1, via=1)
+        await asyncio.sleep(0.1)
+        assert client.payloads == [b"1", b"2"]
+
+
+@running
+async def test_what_a_client_held_is_due_again_soon_after_it_has_left():
+    async with Members(comment=f"{COMMENT},vt_release_after=2") as fleet:
+        client = fleet.attach(1, Client())
+        await asyncio.sleep(0.1)
+        fleet.insert(1, via=0)
+        await asyncio.sleep(0.1)
+        fleet.leave(1, client)
+        second = fleet.attach(0, Client(2))
+        await asyncio.sleep(3)
+        assert (client.payloads, second.payloads) == ([b"1"], [b"1"])
+
+
+@running
+async def test_what_a_socket_never_took_is_given_back_at_once():
+    async with Members() as fleet:
+        client = fleet.attach(1, Client(room=1))
+        await asyncio.sleep(0.1)
+        fleet.insert(1, 2, via=0)
+        await asyncio.sleep(0.1)
+        assert len(client.rows) == 2
+        fleet.leave(1, client, client.rows[1:])
+        second = fleet.attach(0, Client(2))
+        await asyncio.sleep(0.1)
+        assert second.payloads == [bytes(client.rows[1].payload)]
+        assert fleet.row(1).epoch == fleet.row(2).epoch == 1, "its claim was undone"
+
+
+@running
+async def test_streams_follow_the_dispatcher_when_it_stops():
+    async with Members(3) as fleet:
+        client = fleet.attach(2, Client())
+        await asyncio.sleep(0.1)
+        await fleet.fleets[0].stop()
+        await asyncio.sleep(1)
+        assert fleet.fleets[1].may_send("ks", "0")
+        fleet.insert(1, via=2)
+        await asyncio.sleep(0.1)
+        assert client.payloads == [b"1"]
+        assert not client.ended
+
+
+@running
+async def test_a_member_that_is_elected_serves_its_own_streams_alone():
+    async with Members() as fleet:
+        client = fleet.attach(1, Client())
+        await asyncio.sleep(0.1)
+        await fleet.fleets[0].stop()
+        await asyncio.sleep(1)
+        fleet.insert(1, via=1)
+        await asyncio.sleep(0.1)
+        assert client.payloads == [b"1"]
+
+
+@running
+async def test_a_stream_survives_a_broken_way_and_ends_after_the_grace_with_the_address():
+    async with Members() as fleet:
+        client = fleet.attach(1, Client())
+        await asyncio.sleep(0.1)
+        fleet.ways.cut("m0")
+        await asyncio.sleep(20)
+        fleet.ways.cut_off.clear()
+        await asyncio.sleep(4)
+        fleet.insert(1, via=0)
+        await asyncio.sleep(0.1)
+        assert client.payloads == [b"1"]
+        fleet.ways.cut("m0")
+        await asyncio.sleep(29)
+        assert not client.ended
+        await asyncio.sleep(3)
+        (error,) = client.ended
+        assert "m0:1: connection timed out" in str(error)
+
+
+@running
+async def test_a_stream_over_two_dispatchers_gets_messages_of_both():
+    async with Members(1, shards=("-80", "80-")) as fleet:
+        await fleet.start(1)
+        await asyncio.sleep(1)
+        fleet.servers["80-"].end(next(iter(fleet.servers["80-"].locks.values())))
+        await asyncio.sleep(1)
+        dispatched = [
+            [each.may_send("ks", shard) for each in fleet.fleets] for shard in fleet.shards
+        ]
+        client = fleet.attach(1, Client())
+        await asyncio.sleep(1)
+        fleet.insert(1, via=0, shard="-80")
+        fleet.insert(2, via=0, shard="80-")
+        await asyncio.sleep(0.1)
+        assert dispatched == [[True, False], [False, True]]
+        assert client.payloads == [b"1", b"2"]
+
+
+@running
+async def test_the_roster_knows_the_other_members_and_their_certificates():
+    async with Members() as fleet:
+        first, second = fleet.fleets
+        first.look()
+        await asyncio.sleep(1)
+        assert list(first.members()) == ["m1"]
+        assert first.trusts("PEM m1") == second.own
+        assert first.trusts("PEM m2") is None
+
+
+@running
+async def test_a_stream_ends_with_who_dispatches_where_there_is_no_way_to_it():
+    async with Members(1) as fleet:
+        await fleet.start(1, has_ways=False)
+        await asyncio.sleep(1)
+        client = fleet.attach(1, Client())
+        await asyncio.sleep(29)
+        assert not client.ended
+        await asyncio.sleep(2)
+        assert "member m0 dispatches it, at m0:1" in str(client.ended[0])

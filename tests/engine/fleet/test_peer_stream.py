@@ -1,0 +1,70 @@
+import pytest
+
+from streamfrom.engine.errors import StoreError
+from streamfrom.engine.fleet.credit import WINDOW_BYTES, RowsMissing
+from streamfrom.engine.fleet.peer_link import (
+    CloseStream,
+    OpenStream,
+    RowsSent,
+    RowsTaken,
+    StreamEnded,
+    StreamFinished,
+)
+from streamfrom.engine.fleet.peer_stream import RemoteReceiver, StreamElsewhere
+from streamfrom.engine.messaging.message import ClaimedRow, PeerRow
+
+
+OPEN = OpenStream(7, "ks", "msg", ("0",), ("id",), 3, None, 42)
+HALF = bytes(WINDOW_BYTES // 2)
+
+
+def claimed(ident, payload=b"x"):
+    return ClaimedRow(b"%d" % ident, "0", 0, 0, 1, payload)
+
+
+def test_the_dispatcher_sends_payloads_and_keeps_what_it_needs_to_give_rows_back():
+    sent: list[object] = []
+    receiver = RemoteReceiver(OPEN, sent.append)
+    assert receiver.deliver([claimed(1, b"a"), claimed(2, b"b")])
+    assert sent == [RowsSent(7, 0, ()), RowsSent(7, 0, (b"a", b"b"))]
+    assert receiver.unsent(1) == (claimed(2, b"b"),)
+    assert (receiver.shards, receiver.prefetch) == (frozenset({"0"}), 3)
+
+
+def test_it_is_ready_again_once_the_client_has_taken_enough():
+    receiver = RemoteReceiver(OPEN, lambda _: None)
+    assert receiver.deliver([claimed(1, HALF)])
+    assert not receiver.deliver([claimed(2, HALF)])
+    assert receiver.taken(1)
+    with pytest.raises(RowsMissing):
+        receiver.taken(3)
+
+
+def test_its_number_is_no_clients():
+    assert RemoteReceiver(OPEN, lambda _: None).id < 0
+
+
+def test_its_end_is_told():
+    sent: list[object] = []
+    receiver = RemoteReceiver(OPEN, sent.append)
+    receiver.finish()
+    receiver.end(StoreError("the proxy is shutting down"))
+    assert sent[1:] == [StreamFinished(7), StreamEnded(7, "the proxy is shutting down")]
+
+
+def test_the_other_end_reports_what_was_taken_and_closes_with_what_was_not():
+    stream = StreamElsewhere(7, frozenset({"0"}))
+    rows = stream.receive(RowsSent(7, 0, (HALF, b"a", b"b", b"c")))
+    assert rows[1] == PeerRow(b"a", 7)
+    assert stream.taken() == RowsTaken(7, 4)
+    assert stream.taken() is None
+    stream.receive(RowsSent(7, 4, (b"d",)))
+    stream.refused(1)
+    unsent = [claimed(1), PeerRow(b"c", 7), PeerRow(b"c", 8)]
+    assert stream.closed(unsent) == CloseStream(7, 3)
+
+
+def test_rows_that_were_lost_are_noticed():
+    stream = StreamElsewhere(7, frozenset({"0"}))
+    with pytest.raises(RowsMissing):
+        stream.receive(RowsSent(7, 1, (b"a",)))

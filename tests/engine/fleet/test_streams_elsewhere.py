@@ -1,0 +1,195 @@
+"""One member's streams at others, whose answers the test gives."""
+
+import asyncio
+from typing import Any
+
+from streamfrom.engine.errors import ReceiverGone
+from streamfrom.engine.fleet.directory import Member
+from streamfrom.engine.fleet.peer_link import (
+    CloseStream,
+    Dispatching,
+    ForgetStream,
+    News,
+    OpenStream,
+    RowsSent,
+    StreamEnded,
+)
+from streamfrom.engine.fleet.streams_elsewhere import StreamsElsewhere
+from streamfrom.engine.messaging.events import AckedUnnamed
+from streamfrom.engine.messaging.message import PeerRow
+from tests.engine.fleet.members import Client
+from tests.virtual_loop import running
+
+
+def member(name, address="there:1"):
+    return Member(name, "", address, "", 0, "1", "c")
+
+
+class Link:
+    def __init__(self, hearer):
+        self.hearer = hearer
+        self.sent: list[Any] = []
+        self.is_closed = False
+
+    def send(self, message):
+        self.sent.append(message)
+
+    def close(self):
+        self.is_closed = True
+
+
+class Rig:
+    """`PeerTransport` and `ShardsElsewhere`, which note everything."""
+
+    def __init__(self):
+        self.links: list[tuple[str, Link]] = []
+        self.said: list[tuple[str, ...]] = []
+        self.streams = StreamsElsewhere(self, self)
+
+    def connect(self, member, hearer):
+        link = Link(hearer)
+        self.links.append((member.id, link))
+        return link
+
+    def served(self, keyspace, shard):
+        self.said.append(("served", shard))
+
+    def unserved(self, keyspace, shard, reason):
+        self.said.append(("unserved", shard, reason))
+
+    def ready(self, receiver):
+        self.streams.taken(receiver)
+
+    def open(self, client=None, keyspace="ks"):
+        client = client or Client()
+        self.streams.opened(client, keyspace, "msg")
+        return client
+
+
+@running
+async def test_one_stream_for_each_member_with_the_shards_it_dispatches():
+    rig = Rig()
+    for shard, name in [("a", "m1"), ("b", "m1"), ("c", "m2")]:
+        rig.streams.dispatched_by("ks", shard, member(name))
+    rig.streams.dispatched_by("other", "d", member("m3"))
+    rig.open(Client(shards=frozenset({"a", "c"})))
+    opened = {name: link.sent[0].shards for name, link in rig.links}
+    assert opened == {"m1": ("a",), "m2": ("c",)}
+
+
+@running
+async def test_it_is_served_once_the_dispatcher_says_so():
+    rig = Rig()
+    rig.streams.dispatched_by("ks", "0", member("m1"))
+    client = rig.open()
+    ((_, link),) = rig.links
+    assert not rig.said
+    link.hearer.heard(RowsSent(1, 0, ()))
+    link.hearer.heard(RowsSent(1, 0, (b"x",)))
+    assert rig.said == [("served", "0")]
+    assert client.rows == [PeerRow(b"x", 1)]
+
+
+@running
+async def test_a_stream_moves_with_the_dispatcher_and_what_came_is_the_clients():
+    rig = Rig()
+    rig.streams.dispatched_by("ks", "0", member("m1"))
+    client = rig.open()
+    rig.links[0][1].hearer.heard(RowsSent(1, 0, (b"x", b"y")))
+    rig.streams.dispatched_by("ks", "0", member("m2"))
+    assert rig.links[0][1].sent[1:] == [CloseStream(1, 2)]
+    assert isinstance(rig.links[1][1].sent[0], OpenStream)
+    rig.links[0][1].hearer.heard(RowsSent(1, 2, (b"late",)))
+    assert len(client.rows) == 2, "what comes for a closed stream is given back there"
+    rig.streams.closed(client, ())
+    rig.streams.forget(client, has_left=True)
+    assert rig.links[0][1].sent[2:] == [ForgetStream(1, True)]
+    assert rig.links[1][1].sent[1:] == [CloseStream(2, 0), ForgetStream(2, True)]
+
+
+@running
+async def test_a_receiver_that_is_over_is_opened_nowhere_again():
+    rig = Rig()
+    rig.streams.dispatched_by("ks", "0", member("m1"))
+    client = rig.open()
+    rig.streams.closed(client, ())
+    rig.streams.dispatched_by("ks", "0", member("m2"))
+    assert len(rig.links) == 1
+
+
+@running
+async def test_rows_that_a_client_which_is_gone_refuses_are_given_back():
+    rig = Rig()
+    rig.streams.dispatched_by("ks", "0", member("m1"))
+    client = rig.open(Client(is_gone=True))
+    ((_, link),) = rig.links
+    link.hearer.heard(RowsSent(1, 0, (b"x",)))
+    rig.streams.closed(client, ())
+    assert link.sent[-1] == CloseStream(1, 0)
+    assert not isinstance(client.ended, ReceiverGone)
+
+
+@running
+async def test_a_lost_link_is_tried_again_with_growing_pauses_and_tells_why():
+    rig = Rig()
+    rig.streams.dispatched_by("ks", "0", member("m1"))
+    rig.open()
+    for pause_s in (0.1, 0.2, 0.4, 0.8, 1.0, 1.0):
+        count = len(rig.links)
+        rig.links[-1][1].hearer.lost("there:1: connection refused")
+        await asyncio.sleep(pause_s - 0.01)
+        assert len(rig.links) == count
+        await asyncio.sleep(0.02)
+        assert len(rig.links) == count + 1
+    assert set(rig.said) == {("unserved", "0", "there:1: connection refused")}
+
+
+@running
+async def test_a_stream_that_ends_there_is_opened_again_after_a_pause():
+    rig = Rig()
+    rig.streams.dispatched_by("ks", "0", member("m1"))
+    rig.open()
+    ((_, link),) = rig.links
+    link.hearer.heard(StreamEnded(1, "not any more"))
+    assert rig.said == [("unserved", "0", "not any more")]
+    await asyncio.sleep(0.11)
+    assert [type(message) for message in link.sent] == [OpenStream, CloseStream, OpenStream]
+
+
+@running
+async def test_missing_rows_begin_all_streams_of_the_link_anew():
+    rig = Rig()
+    rig.streams.dispatched_by("ks", "0", member("m1"))
+    rig.open()
+    rig.open(Client(2))
+    link = rig.links[0][1]
+    link.hearer.heard(RowsSent(1, 5, (b"x",)))
+    assert link.is_closed
+    await asyncio.sleep(0.11)
+    assert len(rig.links) == 2
+    assert [message.stream for message in rig.links[1][1].sent] == [3, 4]
+
+
+@running
+async def test_news_go_to_who_dispatches_and_to_nobody_where_none_can_be_reached():
+    rig = Rig()
+    event = AckedUnnamed("0")
+    rig.streams.happened("ks", "msg", event)
+    rig.streams.dispatched_by("ks", "0", member("m1"))
+    rig.streams.happened("ks", "msg", event)
+    assert rig.links[0][1].sent == [News("ks", "msg", (event,))]
+    rig.links[0][1].hearer.lost("gone")
+    rig.streams.happened("ks", "msg", event)
+    assert len(rig.links) == 1
+
+
+@running
+async def test_an_election_is_announced_to_all_that_can_be_reached():
+    rig = Rig()
+    rig.streams.announce("ks", "0", [member("m1"), member("m2", ""), member("m3")])
+    assert [(name, link.sent) for name, link in rig.links] == [
+        ("m1", [Dispatching("ks", "0")]),
+        ("m3", [Dispatching("ks", "0")]),
+    ]
+    rig.streams.stop()
+    assert all(link.is_closed for _, link in rig.links)

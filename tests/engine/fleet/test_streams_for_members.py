@@ -1,0 +1,141 @@
+"""What a dispatcher does for a member, whose messages the test sends."""
+
+import asyncio
+from dataclasses import replace
+
+from streamfrom.engine.fleet.peer_link import (
+    CloseStream,
+    ForgetStream,
+    News,
+    OpenStream,
+    RowsSent,
+    RowsTaken,
+    StreamEnded,
+)
+from streamfrom.engine.messaging.events import Acked, AckedUnnamed
+from streamfrom.engine.messaging.memory_store import raw_table
+from tests.engine.fleet.members import COMMENT, Client, Members
+from tests.engine.fleet.test_streams_elsewhere import Link, member
+from tests.virtual_loop import running
+
+
+OPEN = OpenStream(1, "ks", "msg", ("0",), ("id", "message"), None, None, 42)
+
+
+def visit(fleet):
+    link = Link(None)
+    return fleet.fleets[0].accept(member("m9"), link), link
+
+
+@running
+async def test_a_stream_is_served_its_messages_and_reports_give_credit():
+    async with Members(1) as fleet:
+        guest, link = visit(fleet)
+        guest.heard(OPEN)
+        fleet.insert(1, 2, via=0)
+        await asyncio.sleep(0.1)
+        assert link.sent == [RowsSent(1, 0, ()), RowsSent(1, 0, (b"1", b"2"))]
+        guest.heard(RowsTaken(1, 2))
+        guest.heard(CloseStream(1, 2))
+        guest.heard(ForgetStream(1, has_left=False))
+        assert fleet.registries[0].receivers == 0
+
+
+@running
+async def test_what_cannot_be_served_is_refused_with_the_reason():
+    async with Members(1) as fleet:
+        guest, link = visit(fleet)
+        for stream, refused in enumerate(
+            [
+                replace(OPEN, keyspace="other"),
+                replace(OPEN, shards=("0", "1")),
+                replace(OPEN, table="none"),
+                replace(OPEN, columns=("id", "none")),
+            ]
+        ):
+            guest.heard(replace(refused, stream=stream))
+        assert link.sent == [
+            StreamEnded(0, "member m0 does not dispatch other/0"),
+            StreamEnded(1, "member m0 does not dispatch ks/1"),
+            StreamEnded(2, "message table 'none' not found in keyspace 'ks'"),
+            StreamEnded(3, "table msg has no column none"),
+        ]
+
+
+@running
+async def test_a_table_that_another_member_knows_is_looked_for():
+    async with Members(1) as fleet:
+        guest, link = visit(fleet)
+        fleet.store.create("ks", raw_table("new", COMMENT))
+        guest.heard(replace(OPEN, table="new"))
+        assert isinstance(link.sent[0], StreamEnded)
+        await asyncio.sleep(2)
+        guest.heard(replace(OPEN, table="new", stream=2))
+        assert link.sent[1:] == [RowsSent(2, 0, ())]
+
+
+@running
+async def test_a_member_that_reports_what_it_was_not_sent_is_sent_away():
+    for nonsense in (RowsTaken(1, 1), CloseStream(1, 1)):
+        async with Members(1) as fleet:
+            guest, link = visit(fleet)
+            guest.heard(OPEN)
+            guest.heard(nonsense)
+            assert link.is_closed
+            assert fleet.registries[0].receivers == 0
+
+
+@running
+async def test_messages_about_streams_and_tables_that_are_unknown_do_nothing():
+    async with Members(1) as fleet:
+        guest, link = visit(fleet)
+        for message in (
+            RowsTaken(5, 1),
+            CloseStream(5, 0),
+            ForgetStream(5, has_left=True),
+            News("other", "msg", (AckedUnnamed("0"),)),
+            News("ks", "none", (AckedUnnamed("0"),)),
+            News("ks", "msg", (AckedUnnamed("9"),)),
+        ):
+            guest.heard(message)
+        assert not link.sent
+        assert not link.is_closed
+
+
+@running
+async def test_news_reach_the_scheduler():
+    async with Members(1) as fleet:
+        guest, _ = visit(fleet)
+        client = fleet.attach(0, Client(prefetch=1))
+        fleet.insert(1, 2, via=0)
+        await asyncio.sleep(0.1)
+        fleet.store.ack("ks", "0", "msg", [b"1"])
+        guest.heard(News("ks", "msg", (Acked("0", (b"1",)),)))
+        await asyncio.sleep(0.1)
+        assert client.payloads == [b"1", b"2"]
+
+
+@running
+async def test_a_lost_member_counts_as_clients_that_have_left():
+    async with Members(1, comment=f"{COMMENT},vt_release_after=2") as fleet:
+        guest, _ = visit(fleet)
+        guest.heard(OPEN)
+        fleet.insert(1, via=0)
+        await asyncio.sleep(0.1)
+        guest.lost("connection reset")
+        client = fleet.attach(0, Client())
+        await asyncio.sleep(1.5)
+        assert not client.rows
+        await asyncio.sleep(1)
+        assert client.payloads == [b"1"]
+
+
+@running
+async def test_streams_of_a_shard_that_another_member_dispatches_are_ended():
+    async with Members(1) as fleet:
+        guest, link = visit(fleet)
+        guest.heard(OPEN)
+        fleet.fleets[0].service.withdraw("ks", "0", "member m1 dispatches it")
+        assert link.sent[-1] == StreamEnded(1, "member m1 dispatches it")
+        guest.heard(CloseStream(1, 0))
+        assert fleet.registries[0].receivers == 0

@@ -1,0 +1,137 @@
+"""Ways between members in memory: `PeerTransport`, with delays, breaks, and members that cannot be reached."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from streamfrom.engine.fleet.peer_link import RowsSent
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamfrom.engine.fleet.directory import Member
+    from streamfrom.engine.fleet.peer_link import LinkHearer, PeerService
+
+
+CONNECT_S = 2.0  # the longest that a transport tries
+MESSAGE_S = 1e-6  # timers of the same moment run in any order
+
+
+@dataclass(eq=False)
+class End:
+    """One end of a link: what is sent here is heard at the other end."""
+
+    pair: Pair
+    hearer: LinkHearer[Any] | None = None
+    other: End = field(init=False)
+    free_s: float = 0.0  # before that nothing is heard: messages keep their order
+
+    def send(self, message):
+        self.pair.sent(self, message)
+
+    def close(self):
+        self.pair.close(self)
+
+
+@dataclass(eq=False)
+class Pair:
+    """A link between two members."""
+
+    ways: Ways
+    names: tuple[str, str]
+    is_over: bool = False
+    ends: tuple[End, End] = field(init=False)
+
+    def __post_init__(self):
+        here, there = self.ends = End(self), End(self)
+        here.other, there.other = there, here
+
+    def sent(self, end, message):
+        if self.is_over:
+            return
+        if isinstance(message, RowsSent):
+            self.ways.check_sent(self.names[1], message.payloads)
+        loop = asyncio.get_running_loop()
+        end.free_s = max(end.free_s + MESSAGE_S, loop.time() + self.ways.delay())
+        loop.call_at(end.free_s, self._heard, end.other, message)
+
+    def _heard(self, end, message):
+        if not self.is_over and end.hearer is not None:
+            end.hearer.heard(message)
+
+    def close(self, end):
+        """Let what was sent arrive, then tell the other end alone."""
+        loop = asyncio.get_running_loop()
+        end.hearer = None
+        loop.call_at(
+            max(end.free_s, loop.time()) + MESSAGE_S, self._over, "closed by the other member"
+        )
+
+    def cut(self, reason="connection reset"):
+        """Lose what is under way, and tell both ends, each when it notices."""
+        self._over(reason)
+
+    def _over(self, reason):
+        if self.is_over:
+            return
+        self.is_over = True
+        self.ways.pairs.discard(self)
+        loop = asyncio.get_running_loop()
+        for end in self.ends:
+            if end.hearer is not None:
+                loop.call_later(self.ways.delay(), end.hearer.lost, reason)
+
+
+@dataclass(eq=False)
+class Ways:
+    """All ways between members.
+
+    services: who can be reached, by id.
+    delay: draws how long a message takes.
+    check_sent: is given what a member sends, and its id.
+    """
+
+    delay: Callable[[], float] = lambda: 0.001
+    check_sent: Callable[[str, tuple[bytes, ...]], None] = lambda _name, _payloads: None
+    services: dict[str, tuple[Member, PeerService]] = field(default_factory=dict)
+    pairs: set[Pair] = field(default_factory=set)
+    cut_off: set[str] = field(default_factory=set)
+
+    def cut(self, name):
+        """Break all links of a member; nobody reaches it until it is mended."""
+        self.cut_off.add(name)
+        for pair in list(self.pairs):
+            if name in pair.names:
+                pair.cut()
+
+
+@dataclass(eq=False)
+class WaysOf:
+    """The ways of one member: `PeerTransport`."""
+
+    ways: Ways
+    own: Member
+
+    def connect(self, member, hearer):
+        ways = self.ways
+        pair = Pair(ways, (self.own.id, member.id))
+        pair.ends[0].hearer = hearer
+        loop = asyncio.get_running_loop()
+        arrives_s = pair.ends[0].free_s = loop.time() + ways.delay()
+        loop.call_at(arrives_s, self._arrive, pair, member)
+        return pair.ends[0]
+
+    def _arrive(self, pair, member):
+        ways = self.ways
+        if pair.is_over:
+            return
+        if ways.cut_off & set(pair.names) or member.id not in ways.services:
+            loop = asyncio.get_running_loop()
+            loop.call_later(CONNECT_S, pair.cut, f"{member.address}: connection timed out")
+            return
+        ways.pairs.add(pair)
+        _, service = ways.services[member.id]
+        pair.ends[1].hearer = service.accept(self.own, pair.ends[1])
