@@ -14,7 +14,8 @@ Read in this order:
 * ``events``, ``shard_state``, ``table_state``: the scheduler of a table,
   ``handle(event, now) -> actions``;
 * ``runner``, ``purger``, ``registry``: the thin shell that carries the actions out;
+* ``figures``, ``table_figures``, ``depths``, ``watch``: what is counted, and read for whoever watches;
 * ``memory_store``: a store in memory, for tests.
 
-Only ``runner``, ``purger``, ``registry`` and ``memory_store`` know asyncio, only ``clock`` the time.
+Only ``runner``, ``purger``, ``registry``, ``watch`` and ``memory_store`` know asyncio, only ``clock`` the time.
 """

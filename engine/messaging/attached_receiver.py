@@ -32,7 +32,9 @@ class AttachedReceiver:
     shards: the shards that it covers; None for all.
     prefetch: its own limit; 0 for none, None for the table's.
     limit: how many messages it may hold; 0 for no limit.
+    opened_ns: when it began.
     held: how many it holds, sent and neither acked nor due again.
+    sent: how many it was given since it began.
     is_reserved: a claim for it is under way.
     has_batch: delivered, and its socket has not taken it yet.
     gathering_since_ns: when due messages first waited for more room.
@@ -51,6 +53,8 @@ class AttachedReceiver:
     gathering_since_ns: int | None = None
     full_since_ns: int | None = None
     is_told: bool = False
+    opened_ns: int = 0
+    sent: int = 0
 
     def covers(self, shard: ShardName) -> bool:
         """Return whether the stream gets messages of *shard*."""
@@ -72,6 +76,7 @@ class AttachedReceiver:
     def took(self, rows: int, now_ns: int) -> None:
         """Count *rows* that it is given."""
         self.held += rows
+        self.sent += rows
         self.gathering_since_ns = None
         if self.room == 0 and self.full_since_ns is None:
             self.full_since_ns = now_ns

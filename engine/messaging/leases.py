@@ -45,7 +45,8 @@ class Leases:
     """
 
     def __init__(self) -> None:
-        self._receivers: dict[bytes, int] = {}
+        # The receiver of each message, and when it was sent. A batch has one such tuple.
+        self._receivers: dict[bytes, tuple[int, int]] = {}
         self._ends_ns: dict[int, dict[bytes, int]] = {}  # by receiver
         # The end of the first of some leases, a number that tells entries apart, their ids.
         self._ends: list[tuple[int, int, tuple[bytes, ...]]] = []
@@ -82,22 +83,27 @@ class Leases:
 
     def get(self, ident: bytes) -> Lease | None:
         """Return the lease of a message; None for one that nobody holds."""
-        receiver = self._receivers.get(ident)
-        return (
-            None if receiver is None else Lease(self._ends_ns[receiver][ident], ident, receiver)
-        )
+        sending = self._receivers.get(ident)
+        if sending is None:
+            return None
+        receiver, _ = sending
+        return Lease(self._ends_ns[receiver][ident], ident, receiver)
+
+    def since_ns(self, receiver: int) -> int | None:
+        """Return when the first of the messages that *receiver* holds was sent; None without any."""
+        return min((self._receivers[ident][1] for ident in self.ids_of(receiver)), default=None)
 
     # Messages come and go
 
-    def give(self, receiver: int, rows: Iterable[ClaimedRow]) -> list[Lease]:
-        """Note that *receiver* holds *rows*; return the leases of others that this ends."""
+    def give(self, receiver: int, rows: Iterable[ClaimedRow], now_ns: int = 0) -> list[Lease]:
+        """Note that *receiver* holds *rows* from now on; return the leases of others that this ends."""
         ends_ns = {row.id: row.due_next_ns for row in rows}
         replaced: list[Lease] = []
         if not self._receivers.keys().isdisjoint(ends_ns):
             replaced = [
                 lease for ident in ends_ns if (lease := self.give_back(ident)) is not None
             ]
-        self._receivers.update(dict.fromkeys(ends_ns, receiver))
+        self._receivers.update(dict.fromkeys(ends_ns, (receiver, now_ns)))
         self._ends_ns.setdefault(receiver, {}).update(ends_ns)
         self._note_end(min(ends_ns.values()), tuple(ends_ns))
         return replaced
@@ -109,23 +115,26 @@ class Leases:
             self._remove(lease)
         return lease
 
-    def give_back_all(self, idents: Iterable[bytes]) -> dict[int, int]:
-        """End the leases of messages; return how many of them each receiver had."""
+    def give_back_all(self, idents: Iterable[bytes]) -> dict[tuple[int, int], int]:
+        """End the leases of messages; return how many each receiver had that were sent at the same time.
+
+        The keys are receivers and times.
+        """
         receivers, all_ends_ns = self._receivers, self._ends_ns
-        counts: dict[int, int] = {}
+        counts: dict[tuple[int, int], int] = {}
         for ident in idents:
-            receiver = receivers.pop(ident, None)
-            if receiver is not None:
-                del all_ends_ns[receiver][ident]
-                counts[receiver] = counts.get(receiver, 0) + 1
-        for receiver in counts:
-            if not all_ends_ns[receiver]:
+            sending = receivers.pop(ident, None)
+            if sending is not None:
+                del all_ends_ns[sending[0]][ident]
+                counts[sending] = counts.get(sending, 0) + 1
+        for receiver, _ in counts:
+            if not all_ends_ns.get(receiver, True):
                 del all_ends_ns[receiver]
         return counts
 
     def give_back_of(self, receiver: int, ident: bytes) -> None:
         """End the lease of a message if *receiver* has it: it may have been sent again since."""
-        if self._receivers.get(ident) == receiver:
+        if ident in self.ids_of(receiver):
             self.give_back(ident)
 
     def shorten(self, idents: Iterable[bytes], until_ns: int) -> None:

@@ -105,6 +105,19 @@ class MemoryStore:
     rows: dict[tuple[str, ShardName, str], dict[bytes, StoredRow]] = field(default_factory=dict)
     calls: list[tuple[str, ShardName]] = field(default_factory=list)
 
+    async def depths(
+        self, keyspace: str, shard: ShardName, tables: Sequence[MessageTable]
+    ) -> dict[str, int]:
+        """See `Store.depths`; here they are exact."""
+        async with self._call("depths", shard):
+            return {
+                table.name: sum(
+                    row.time_acked_ns is None
+                    for row in self.table(keyspace, shard, table.name).values()
+                )
+                for table in tables
+            }
+
     # What a test does to the tables, as a client would
 
     def create(self, keyspace: str, *tables: RawTable) -> None:

@@ -91,6 +91,12 @@ class Store(Protocol):
         """Make rows due at *due_ns* that are still due when their lease ends; return which."""
         ...
 
+    async def depths(
+        self, keyspace: str, shard: ShardName, tables: Sequence[MessageTable]
+    ) -> dict[str, int]:
+        """Return about how many rows of each of *tables* are unacked, by name, without counting them."""
+        ...
+
     async def purge(self, table: MessageTable, shard: ShardName, cutoff_ns: int) -> int:
         """Delete rows acked before *cutoff_ns*, PURGE_ROWS_MAX at most; return how many."""
         ...

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from streamfrom.engine.messaging.figures import Counters
 from streamfrom.engine.messaging.message_store import PURGE_ROWS_MAX
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
@@ -30,6 +31,7 @@ class Purger:
     """One task per shard of one table. Built inside a running loop and running at once.
 
     may_purge: whether this process is the one that purges a shard at this moment.
+    counters_of: where the purged rows of a shard are counted.
     """
 
     def __init__(
@@ -39,7 +41,9 @@ class Purger:
         store: Store,
         clock: Clock,
         may_purge: Callable[[ShardName], bool] = lambda _: True,
+        counters_of: Callable[[ShardName], Counters] = lambda _: Counters(),
     ) -> None:
+        self._counters_of = counters_of
         self._may_purge = may_purge
         self._table = table
         self._store = store
@@ -88,8 +92,10 @@ class Purger:
 
     async def _purge(self, shard: ShardName) -> None:
         cutoff_ns = self._clock.time_ns() - self._table.properties.purge_after_ns
-        while await self._store.purge(self._table, shard, cutoff_ns) >= PURGE_ROWS_MAX:
-            pass
+        purged = PURGE_ROWS_MAX
+        while purged >= PURGE_ROWS_MAX:
+            purged = await self._store.purge(self._table, shard, cutoff_ns)
+            self._counters_of(shard).purged += purged
 
     def _where(self, shard: ShardName) -> str:
         return f"purge of {self._table.name} on {self._table.keyspace}/{shard} failed"

@@ -289,7 +289,14 @@ class Registry:
             if keyspace == table.keyspace:
                 runner.post(Deposed(event.shard, "its dispatcher is not known yet"))
                 runner.post(event)
-        purger = Purger(table, tables.shards, self._store, self._clock, may_purge=may_send)
+        purger = Purger(
+            table,
+            tables.shards,
+            self._store,
+            self._clock,
+            may_purge=may_send,
+            counters_of=runner.state.counters,
+        )
         tables.runners[table.name] = runner, purger
 
     # Tables
@@ -309,13 +316,18 @@ class Registry:
         return running[0].waiting if running else 0
 
     @property
-    def schedulers(self) -> list[TableState]:
-        """What is scheduled of every table, to be looked at."""
+    def runners(self) -> list[Runner]:
+        """What runs every table that can be used, to be looked at."""
         return [
-            runner.state
+            runner
             for tables in self._keyspaces.values()
             for runner, _ in tables.runners.values()
         ]
+
+    @property
+    def schedulers(self) -> list[TableState]:
+        """What is scheduled of every table, to be looked at."""
+        return [runner.state for runner in self.runners]
 
     # Streams
 
@@ -391,7 +403,13 @@ class Registry:
         tables = self._keyspaces[keyspace]
         running = tables.runners.get(tables.name(table))
         if running is not None:
+            counters = running[0].state.counters(shard)
             for effect in effects:
+                if effect.rows is not None:
+                    if effect.kind is EffectKind.ACK:
+                        counters.acked += effect.rows
+                    else:
+                        counters.deleted += effect.rows
                 event = _event(shard, effect)
                 if event is not None:
                     running[0].post(event)

@@ -107,6 +107,11 @@ class Runner:
         return self._state
 
     @property
+    def connection_ids(self) -> dict[int, int]:
+        """Return the connection of each receiver's client."""
+        return {number: one.connection_id for number, one in self._receivers.items()}
+
+    @property
     def receivers(self) -> int:
         """Return how many streams are open."""
         return self._state.receivers

@@ -57,6 +57,7 @@ class ShardQueue:
     def __init__(self, limit: int, *, newest: bool = False) -> None:
         self._limit = limit
         self._newest = newest
+        self._is_polled = False  # since the keys were dropped
         self._keys: dict[bytes, MessageKey] = {}
         self._tiers: dict[int, Tier] = {}
         self._in_flight: dict[bytes, MessageKey | Removed | None] = {}
@@ -75,6 +76,13 @@ class ShardQueue:
     def get(self, ident: bytes) -> MessageKey | None:
         """Return the key that waits under *ident*."""
         return self._keys.get(ident)
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether the last poll left nothing out: then every unacked message is known."""
+        return self._is_polled and not any(
+            lane.more for tier in self._tiers.values() for lane in (tier.fresh, tier.timed)
+        )
 
     @property
     def in_flight(self) -> int:
@@ -101,6 +109,7 @@ class ShardQueue:
 
     def clear(self) -> None:
         """Drop all keys but those in flight; the next poll starts from nothing."""
+        self._is_polled = False
         self._keys.clear()
         self._tiers.clear()
         self._locked.clear()
@@ -131,6 +140,13 @@ class ShardQueue:
             for tier in self._tiers.values()
             for lane in (tier.fresh, tier.timed)
             if lane.keys
+        ]
+        return min(moments, default=None)
+
+    def first_timed_ns(self) -> int | None:
+        """Return the first moment for which a key was written, or None without such keys."""
+        moments = [
+            tier.timed.keys[0].time_next_ns for tier in self._tiers.values() if tier.timed
         ]
         return min(moments, default=None)
 
@@ -218,6 +234,7 @@ class ShardQueue:
         """Replace what was known before the poll started by what it found."""
         changed = self._changed or {}
         self._changed = None
+        self._is_polled = True
         turns = {priority: tier.fresh_first for priority, tier in self._tiers.items()}
         self._keys.clear()
         self._tiers.clear()

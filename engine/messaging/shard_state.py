@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.engine.messaging.figures import Counters
 from streamfrom.engine.messaging.leases import Lease, Leases
 from streamfrom.engine.messaging.poll import FOREVER_NS
 
@@ -90,6 +91,7 @@ class Leaving:
 class ShardState:
     """Everything a table's scheduler keeps of one shard.
 
+    counters: what has happened, for whoever watches.
     is_dispatched: this process dispatches the shard.
     receivers: how many streams cover the shard.
     leases: what the streams hold of it.
@@ -105,6 +107,7 @@ class ShardState:
 
     name: ShardName
     queue: ShardQueue
+    counters: Counters = field(default_factory=Counters)
     leases: Leases = field(default_factory=Leases)
     leaving: dict[int, Leaving] = field(default_factory=dict)
     shortening: tuple[Lease, ...] = ()
@@ -193,6 +196,7 @@ class ShardState:
     def rest(self) -> None:
         """Forget the keys, and do nothing; what streams were sent they go on holding."""
         self.queue.clear()
+        self.counters.forget_new()
         self.gathered_ns = FOREVER_NS
         self._poll_discarded = self._is_polling
         self.poll_wanted = False

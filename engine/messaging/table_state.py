@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from streamfrom.engine.messaging.events import Action, Event
+    from streamfrom.engine.messaging.figures import Counters
     from streamfrom.engine.messaging.message import ClaimedRow, MessageKey
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -150,7 +151,9 @@ class TableState:
                 for ident in event.ids:
                     shard.queue.remove(ident)
                 if shard.leases:
-                    for number, count in shard.leases.give_back_all(event.ids).items():
+                    given_back = shard.leases.give_back_all(event.ids)
+                    for (number, sent_ns), count in given_back.items():
+                        shard.counters.sent_to_acked.observe(now_ns - sent_ns, count)
                         if (receiver := self._give_room(number, count)) is not None:
                             receiver.acted()
             case Changed():
@@ -227,6 +230,15 @@ class TableState:
         return self._ready.keys()
 
     @property
+    def table(self) -> MessageTable:
+        """Return the table as it is scheduled now."""
+        return self._table
+
+    def counters(self, shard: ShardName) -> Counters:
+        """Return what counts the events of a shard."""
+        return self._shards[shard].counters
+
+    @property
     def shards(self) -> Collection[ShardState]:
         """Return the shards."""
         return self._shards.values()
@@ -245,7 +257,12 @@ class TableState:
 
     def _attached(self, event: Attached, now_ns: int) -> None:
         receiver = AttachedReceiver(
-            event.receiver, event.shards, event.columns, event.prefetch, limit=0
+            event.receiver,
+            event.shards,
+            event.columns,
+            event.prefetch,
+            limit=0,
+            opened_ns=now_ns,
         )
         self._limit(receiver)
         for shard in self._shards.values():
@@ -302,6 +319,7 @@ class TableState:
     def _due(self, event: Due, now_ns: int) -> None:
         shard = self._shards[event.shard]
         if shard.receivers and shard.is_dispatched:
+            shard.counters.has_new(event.keys, now_ns)
             for key in event.keys:
                 shard.queue.add(key, now_ns)
         if shard.leases or shard.claims:
@@ -454,7 +472,8 @@ class TableState:
     ) -> None:
         receiver.has_batch = True
         self._ready.pop(receiver.id, None)
-        for lease in shard.leases.give(receiver.id, rows):
+        shard.counters.has_sent(rows, now_ns)
+        for lease in shard.leases.give(receiver.id, rows, now_ns):
             self._give_room(lease.receiver)  # sent again, past its lease
         receiver.took(len(rows), now_ns)
         if receiver.room == 0:
@@ -552,6 +571,7 @@ class TableState:
         """Undo the claim of *rows*, which are in flight until that is done."""
         if not rows:
             return
+        shard.counters.released += len(rows)
         number = self._number()
         shard.releases[number] = keys
         self._actions.append(Release(number, shard.name, tuple(rows)))

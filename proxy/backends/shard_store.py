@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from streamfrom.engine.errors import StoreError
-from streamfrom.engine.messaging import message_store as conversations, poll
+from streamfrom.engine.messaging import depths, message_store as conversations, poll
 from streamfrom.engine.messaging.conversation import StoreAnswer
 from streamfrom.proxy.backends.backend import ConnectionOwner
 from streamfrom.proxy.backends.lock_session import store_answer
@@ -90,6 +90,12 @@ class ShardStore:
         runtime = self._shards[table.keyspace, shard]
         conversation = poll.poll(table, request, self._clock.time_ns())
         return await self._by_control(runtime, conversation)
+
+    async def depths(
+        self, keyspace: str, shard: ShardName, tables: Sequence[MessageTable]
+    ) -> dict[str, int]:
+        """Return about how many rows of *tables* are unacked, by name. Raises StoreError."""
+        return await self._by_control(self._shards[keyspace, shard], depths.depths(tables))
 
     async def purge(self, table: MessageTable, shard: ShardName, cutoff_ns: int) -> int:
         """Delete one batch of old acked rows and return how many. Raises StoreError."""

@@ -395,8 +395,10 @@ class Executor(SessionConnections):
             generated(self._state, step.insert_id)
         if step.effect is not None:
             ok = attempt.scanner.ok
+            # With RETURNING the answer is rows, one for each that was affected.
+            rows = attempt.scanner.rows or (0 if ok is None else ok.affected_rows)
             insert_id = 0 if ok is None else ok.last_insert_id
-            self.branches.happened(attempt.shard, step.table, step.effect, insert_id)
+            self.branches.happened(attempt.shard, step.table, step.effect, insert_id, rows=rows)
 
     # --- other ends -----------------------------------------------------------------------
 

@@ -246,13 +246,19 @@ class Branches:
             )
 
     def happened(
-        self, shard: ShardRuntime, table: str, effect: Effect, insert_id: int = 0
+        self,
+        shard: ShardRuntime,
+        table: str,
+        effect: Effect,
+        insert_id: int = 0,
+        *,
+        rows: int | None = None,
     ) -> None:
         """Note what a statement did; outside a transaction it is committed already.
 
-        *insert_id* is the id that the server generated for it, if it did.
+        *insert_id* is the id that the server generated for it, if it did; *rows* how many it affected.
         """
-        self._effects.add(shard, table, effect.with_insert_id(insert_id))
+        self._effects.add(shard, table, effect.answered(insert_id, rows))
         if not self.in_transaction:
             self._effects.committed()
 

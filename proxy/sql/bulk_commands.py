@@ -159,10 +159,14 @@ class BulkCommands:
         result = await write_parts(
             self._executor, self._state, database, parts, statement.shape
         )
-        for shard, share in shares.items():
+        written = [shard for shard in view.shards if shard in shares]
+        for shard, ok in zip(written, result.answers, strict=True):
+            share = shares[shard]
             if (effect := share.effect) is not None:
                 runtime = view.runtime(shard)
-                self._executor.branches.happened(runtime, share.table, effect)
+                self._executor.branches.happened(
+                    runtime, share.table, effect, rows=ok.affected_rows
+                )
         reply.ok(
             affected_rows=result.affected_rows,
             last_insert_id=result.last_insert_id,

@@ -104,11 +104,13 @@ class RoutedStatements:
                 if step.insert_id:
                     generated(self._state, step.insert_id)
                 if step.effect is not None:
-                    for runtime, sql in pieces:
+                    for (runtime, sql), ok in zip(pieces, result.answers, strict=True):
                         effect = await self._compiler.large_texts.read(
                             len(sql), self._effect_of_part, view, step.effect, sql
                         )
-                        self._branches.happened(runtime, step.table, effect)
+                        self._branches.happened(
+                            runtime, step.table, effect, rows=ok.affected_rows
+                        )
                 reply.ok(
                     affected_rows=result.affected_rows,
                     last_insert_id=step.insert_id or result.last_insert_id,

@@ -47,6 +47,9 @@ class EffectKind(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
+_COUNTED: Final = frozenset({EffectKind.ACK, EffectKind.REMOVE})
+
+
 class Key(NamedTuple):
     """A new message: lower priority goes first; a NULL time_next is 0."""
 
@@ -63,15 +66,19 @@ class Effect:
         the text does not tell, and the table has to be read.
     keys: the keys of new messages whose ids are known.
     generated: the key of the one new message whose id the server generates; its id is None.
+    rows: how many rows it acked or removed, once the server has said so.
     """
 
     kind: EffectKind
     ids: tuple[Value, ...] | None
     keys: tuple[Key, ...] = ()
     generated: Key | None = None
+    rows: int | None = None
 
-    def with_insert_id(self, insert_id: int) -> Effect:
-        """Return the effect with the id that the server's OK named; 0 names none."""
+    def answered(self, insert_id: int, rows: int | None) -> Effect:
+        """Return the effect with the id that the server's OK named, 0 for none, and the rows that it counted."""
+        if rows is not None and self.kind in _COUNTED:
+            return Effect(self.kind, self.ids, rows=rows)
         if self.generated is None or not insert_id:
             return self
         return Effect(self.kind, (insert_id,), (self.generated._replace(id=insert_id),))

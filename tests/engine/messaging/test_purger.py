@@ -1,6 +1,7 @@
 import asyncio
 
 from streamfrom.engine.errors import StoreError
+from streamfrom.engine.messaging.figures import Counters
 from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, loaded, raw_table
 from streamfrom.engine.messaging.message_store import PURGE_ROWS_MAX
 from streamfrom.engine.messaging.purger import Purger
@@ -47,12 +48,14 @@ def test_m15_rows_go_when_they_were_acked_long_enough_ago():
     run_virtual(main())
 
 
-def test_m16_rows_go_in_batches_until_one_is_short():
+def test_m16_rows_go_in_batches_until_one_is_short_and_are_counted():
     async def main():
         store = filled(2 * PURGE_ROWS_MAX + 1, acked_s=-1000)
-        purger = Purger(table(), ["0"], store, VirtualClock())
+        counters = Counters()
+        purger = Purger(table(), ["0"], store, VirtualClock(), counters_of=lambda _: counters)
         await asyncio.sleep(11)
         assert left(store) == 0
+        assert counters.purged == 2 * PURGE_ROWS_MAX + 1
         assert len(store.calls) == 3
         await purger.stop()
 

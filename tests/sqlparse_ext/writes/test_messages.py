@@ -118,8 +118,17 @@ def test_literal_rows_give_their_keys(sql, keys):
 def test_the_id_that_the_server_generates_comes_from_its_answer(sql):
     change = effect(statement(sql), replace(CURRENT, id_auto_increment=True))
     assert change == Effect(NEW, None, generated=Key(None, 50, 7))
-    assert change.with_insert_id(42) == Effect(NEW, (42,), (Key(42, 50, 7),))
-    assert change.with_insert_id(0) == change
+    assert change.answered(42, 1) == Effect(NEW, (42,), (Key(42, 50, 7),))
+    assert change.answered(0, 1) == change
+
+
+def test_of_acks_and_removals_an_answer_tells_how_many_they_were():
+    for kind in (EffectKind.ACK, EffectKind.REMOVE):
+        assert Effect(kind, (1, 2)).answered(0, 1) == Effect(kind, (1, 2), rows=1)
+        assert Effect(kind, (1, 2)).answered(0, None) == Effect(kind, (1, 2))
+    assert Effect(EffectKind.RESCHEDULE, (1,)).answered(0, 1) == Effect(
+        EffectKind.RESCHEDULE, (1,)
+    )
 
 
 def test_of_several_generated_ids_none_is_known():

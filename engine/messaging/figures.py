@@ -1,0 +1,223 @@
+"""What has happened on a message table and what it holds: the figures that SQL, JSON and Prometheus tell.
+
+Two kinds. `Counters` only grow, from the start of the process on; a dispatcher counts what it
+sends, every proxy what is acknowledged through it, so over all members of a fleet they add up. The
+others are read off the schedulers when somebody asks (`engine.messaging.table_figures`).
+
+Counted is by batch: what a drain of a hundred at a time pays for it is a few additions for each hundred.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from streamfrom.engine.messaging.message import ClaimedRow, MessageKey
+    from streamfrom.engine.messaging.message_table import MessageTable
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+# Upper bounds of the buckets, in seconds: a wake-up takes about a millisecond, a retry may take hours.
+BOUNDS_S: Final = (
+    *(0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0),
+)
+_BOUNDS_NS: Final = tuple(round(bound_s * 10**9) for bound_s in BOUNDS_S)
+# Of so many new messages that wait it is known since when; of more the oldest ones are left out.
+NEW_MAX: Final = 10_000
+
+
+class Histogram:
+    """Times in fixed buckets.
+
+    counts: by bucket, each for itself; the last one is for what is longer than every bound.
+    sum_ns: all times together.
+    """
+
+    __slots__ = ("counts", "sum_ns")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BOUNDS_S) + 1)
+        self.sum_ns = 0
+
+    def observe(self, took_ns: int, count: int = 1) -> None:
+        """Count *count* times of *took_ns*; one below zero, of a clock that was set back, is 0."""
+        took_ns = max(took_ns, 0)
+        self.counts[bisect_left(_BOUNDS_NS, took_ns)] += count
+        self.sum_ns += took_ns * count
+
+    def add(self, other: Histogram) -> None:
+        """Count in what *other* has."""
+        self.counts = [own + more for own, more in zip(self.counts, other.counts, strict=True)]
+        self.sum_ns += other.sum_ns
+
+    @property
+    def total(self) -> int:
+        """Return how many times were counted."""
+        return sum(self.counts)
+
+    def quantile_s(self, share: float) -> float | None:
+        """Return the time that *share* of all stay below, in seconds; None without any.
+
+        Within a bucket it is interpolated, as Prometheus's `histogram_quantile` does, and what is longer than
+        every bound counts as the last bound.
+        """
+        rank = share * self.total
+        below = 0
+        for index, upto in enumerate(accumulate(self.counts)):
+            if upto >= rank and upto > 0:
+                if index == len(BOUNDS_S):
+                    return BOUNDS_S[-1]
+                low_s = BOUNDS_S[index - 1] if index else 0.0
+                part = (rank - below) / (upto - below) if upto > below else 1.0
+                return low_s + (BOUNDS_S[index] - low_s) * part
+            below = upto
+        return None
+
+
+@dataclass(slots=True)
+class Counters:
+    """What happened to the messages of a table on one shard, as far as this process saw it.
+
+    sent: messages written to a stream, each time that they were.
+    retried: of these, messages that had been sent before.
+    acked: rows that UPDATEs acknowledged, as their answers counted them.
+    deleted: rows that DELETEs took away, which is an ack too while they wait.
+    released: messages that were claimed, and whose stream left before they were sent.
+    purged: acked rows that were deleted as old enough.
+    due_to_sent: the time from the moment a message was due until it was sent. A new one is due when
+        its commit is seen; what was written past the proxy, or before somebody streamed, has no such moment.
+    sent_to_acked: the time from a sending to its ack by id.
+    """
+
+    sent: int = 0
+    retried: int = 0
+    acked: int = 0
+    deleted: int = 0
+    released: int = 0
+    purged: int = 0
+    due_to_sent: Histogram = field(default_factory=Histogram)
+    sent_to_acked: Histogram = field(default_factory=Histogram)
+    # When the commit of messages that are due since ever was seen.
+    _new_ns: OrderedDict[bytes, int] = field(default_factory=OrderedDict)
+
+    def has_new(self, keys: Iterable[MessageKey], now_ns: int) -> None:
+        """Note that messages were committed which are due from now on."""
+        new = self._new_ns
+        for key in keys:
+            if key.time_next_ns == 0:
+                new[key.id] = now_ns
+                if len(new) > NEW_MAX:
+                    new.popitem(last=False)
+
+    def has_sent(self, rows: Sequence[ClaimedRow], now_ns: int) -> None:
+        """Count rows that a stream is given."""
+        self.sent += len(rows)
+        # Of a time are those that were sent before, and those that were written for later.
+        for row in [row for row in rows if row.time_next_ns]:
+            self.due_to_sent.observe(now_ns - row.time_next_ns)
+            if row.epoch:
+                self.retried += 1
+        if new := self._new_ns:
+            for row in rows:
+                since_ns = new.pop(row.id, None)
+                if since_ns is not None and not row.time_next_ns:
+                    self.due_to_sent.observe(now_ns - since_ns)
+
+    def oldest_new_ns(self, waits: Callable[[bytes], bool]) -> int | None:
+        """Return when the first new message was committed of those that still wait, if that is known.
+
+        Those that wait no more, acked unsent or deleted, are forgotten on the way.
+        """
+        new = self._new_ns
+        while new:
+            ident = next(iter(new))
+            if waits(ident):
+                return new[ident]
+            del new[ident]
+        return None
+
+    def forget_new(self) -> None:
+        """Forget since when messages wait: nobody streams any more."""
+        self._new_ns.clear()
+
+    def add(self, other: Counters) -> None:
+        """Count in what *other* has."""
+        self.sent += other.sent
+        self.retried += other.retried
+        self.acked += other.acked
+        self.deleted += other.deleted
+        self.released += other.released
+        self.purged += other.purged
+        self.due_to_sent.add(other.due_to_sent)
+        self.sent_to_acked.add(other.sent_to_acked)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardFigures:
+    """One message table on one shard, as this process sees it at a moment.
+
+    counters: what has happened; they go on counting.
+    streams: how many streams cover the shard.
+    waiting: keys in memory, due ones among them.
+    due: of these, messages that could be sent now.
+    is_whole: every unacked message is in memory or held, so the figures from there are exact.
+    in_flight: messages that were sent, and are neither acked nor due again.
+    depth: unacked rows; None while nobody has asked for it.
+    oldest_due_ns: when the first message that waits was due, where that is known.
+    """
+
+    shard: ShardName
+    counters: Counters
+    streams: int
+    waiting: int
+    due: int
+    is_whole: bool
+    in_flight: int
+    depth: int | None
+    oldest_due_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFigures:
+    """One message table, shard by shard."""
+
+    table: MessageTable
+    shards: tuple[ShardFigures, ...]
+    streams: int
+
+    @property
+    def counters(self) -> Counters:
+        """Return what happened on all shards together."""
+        total = Counters()
+        for shard in self.shards:
+            total.add(shard.counters)
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFigures:
+    """One open stream.
+
+    shards: those that it is narrowed to; None for all.
+    opened_ns, held_since_ns: when it began; when the first of the messages was sent that it holds.
+    prefetch: how many it may hold; 0 for no limit.
+    full_since_ns: when its prefetch was full, if nothing was acked since.
+    """
+
+    table: MessageTable
+    connection_id: int
+    shards: frozenset[ShardName] | None
+    opened_ns: int
+    sent: int
+    held: int
+    held_since_ns: int | None
+    prefetch: int
+    full_since_ns: int | None

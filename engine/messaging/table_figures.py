@@ -1,0 +1,78 @@
+"""Reads the figures of a message table off its scheduler. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamfrom.engine.messaging.figures import QueueFigures, ShardFigures, StreamFigures
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamfrom.engine.messaging.shard_state import ShardState
+    from streamfrom.engine.messaging.table_state import TableState
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+def queue_figures(
+    state: TableState, depths: Mapping[ShardName, int], now_ns: int
+) -> QueueFigures:
+    """Return what *state* holds; *depths* are the unacked rows of shards that it does not know whole."""
+    return QueueFigures(
+        state.table,
+        tuple(_shard_figures(shard, depths.get(shard.name), now_ns) for shard in state.shards),
+        state.receivers,
+    )
+
+
+def is_known_whole(shard: ShardState) -> bool:
+    """Return whether memory has every unacked message of a shard, as of the last poll."""
+    return shard.receivers > 0 and shard.queue.is_whole
+
+
+def _shard_figures(shard: ShardState, depth: int | None, now_ns: int) -> ShardFigures:
+    is_whole = is_known_whole(shard)
+    if is_whole:
+        depth = len(shard.queue) + shard.queue.in_flight
+    return ShardFigures(
+        shard=shard.name,
+        counters=shard.counters,
+        streams=shard.receivers,
+        waiting=len(shard.queue),
+        due=shard.queue.due(now_ns, at_most=len(shard.queue)),
+        is_whole=is_whole,
+        in_flight=len(shard.leases),
+        depth=depth,
+        oldest_due_ns=_oldest_due_ns(shard, now_ns),
+    )
+
+
+def _oldest_due_ns(shard: ShardState, now_ns: int) -> int | None:
+    """Return since when the first message waits of those of which it is known."""
+    moments = [
+        shard.counters.oldest_new_ns(shard.queue.__contains__),
+        shard.queue.first_timed_ns(),
+    ]
+    return min((ns for ns in moments if ns is not None and ns <= now_ns), default=None)
+
+
+def stream_figures(state: TableState, connection_ids: Mapping[int, int]) -> list[StreamFigures]:
+    """Return the open streams of a table; *connection_ids* are those of their clients, by receiver."""
+    found = []
+    for receiver in state.attached.values():
+        since_ns = [shard.leases.since_ns(receiver.id) for shard in state.shards]
+        found.append(
+            StreamFigures(
+                table=state.table,
+                connection_id=connection_ids.get(receiver.id, 0),
+                shards=receiver.shards,
+                opened_ns=receiver.opened_ns,
+                sent=receiver.sent,
+                held=receiver.held,
+                held_since_ns=min((ns for ns in since_ns if ns is not None), default=None),
+                prefetch=receiver.limit,
+                full_since_ns=receiver.full_since_ns,
+            )
+        )
+    return found

@@ -1,0 +1,107 @@
+"""The figures of all message tables, for whoever watches: SQL, JSON, Prometheus.
+
+They are in memory but for the depth of tables that memory does not know whole: nobody streams
+them, or they are longer than the cache. That is asked of each shard in one question for all its tables
+(`engine.messaging.depths`), once a second at most, however many ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.table_figures import (
+    is_known_whole,
+    queue_figures,
+    stream_figures,
+)
+from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+if TYPE_CHECKING:
+    from streamfrom.engine.messaging.clock import Clock
+    from streamfrom.engine.messaging.figures import QueueFigures, StreamFigures
+    from streamfrom.engine.messaging.message_store import Store
+    from streamfrom.engine.messaging.message_table import MessageTable
+    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+log = logging.getLogger(__name__)
+
+# Depths are so old at most.
+FRESH_NS: Final = 10**9
+# A shard that does not answer leaves the depth of its tables unknown.
+PATIENCE_S: Final = 2.0
+
+
+class Watch:
+    """Reads figures. Belongs to one event loop, as the registry does."""
+
+    def __init__(self, registry: Registry, store: Store, clock: Clock) -> None:
+        self._registry = registry
+        self._store = store
+        self._clock = clock
+        # By keyspace and shard: when it was asked, and the unacked rows by table.
+        self._depths: dict[tuple[str, ShardName], tuple[int, dict[str, int]]] = {}
+        self._asking = asyncio.Lock()
+
+    async def queues(self) -> list[QueueFigures]:
+        """Return the figures of every table that can be used, in the order of their names."""
+        async with self._asking:
+            await self._ask()
+        now_ns = self._clock.time_ns()
+        found = []
+        for state in self._registry.schedulers:
+            table = state.table
+            depths = {
+                shard.name: answer[1][table.name]
+                for shard in state.shards
+                if (answer := self._depths.get((table.keyspace, shard.name)))
+                and table.name in answer[1]
+            }
+            found.append(queue_figures(state, depths, now_ns))
+        return sorted(found, key=lambda queue: (queue.table.keyspace, queue.table.name))
+
+    def streams(self) -> list[StreamFigures]:
+        """Return the open streams of this process."""
+        return [
+            stream
+            for runner in self._registry.runners
+            for stream in stream_figures(runner.state, runner.connection_ids)
+        ]
+
+    async def _ask(self) -> None:
+        wanted: dict[tuple[str, ShardName], list[MessageTable]] = {}
+        for state in self._registry.schedulers:
+            for shard in state.shards:
+                if not is_known_whole(shard):
+                    place = state.table.keyspace, shard.name
+                    wanted.setdefault(place, []).append(state.table)
+        now_ns = self._clock.time_ns()
+        self._depths = {
+            place: (asked_ns, known)
+            for place, (asked_ns, known) in self._depths.items()
+            if abs(now_ns - asked_ns) < FRESH_NS
+            and all(table.name in known for table in wanted.get(place, ()))
+        }
+        await asyncio.gather(
+            *(
+                self._ask_shard(*place, tables)
+                for place, tables in wanted.items()
+                if place not in self._depths
+            )
+        )
+
+    async def _ask_shard(
+        self, keyspace: str, shard: ShardName, tables: list[MessageTable]
+    ) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                depths = await self._store.depths(keyspace, shard, tables)
+        except (StreamfromError, TimeoutError) as error:
+            # The health checks tell of a shard that is away; here it is one figure less.
+            log.debug("depths of %s/%s are not known: %s", keyspace, shard, error)
+        else:
+            self._depths[keyspace, shard] = self._clock.time_ns(), depths

@@ -1,0 +1,90 @@
+"""What is read off a scheduler: exact where memory knows all, and where it does not, said so."""
+
+from streamfrom.engine.messaging.events import Acked, Claim, Detached, Polled
+from streamfrom.engine.messaging.message import MessageKey
+from streamfrom.engine.messaging.poll import FOREVER_NS, PollResult, TierRead
+from streamfrom.engine.messaging.table_figures import (
+    is_known_whole,
+    queue_figures,
+    stream_figures,
+)
+from tests.engine.messaging.table_rig import EMPTY, START_NS, TableRig
+
+
+def figures(rig, **depths):
+    (shard,) = queue_figures(rig.state, depths, rig.now_ns).shards
+    return shard
+
+
+def test_without_streams_memory_knows_nothing():
+    rig = TableRig()
+    (shard,) = queue_figures(rig.state, {"0": 7}, rig.now_ns).shards
+    assert (shard.is_whole, shard.depth, shard.streams, shard.waiting) == (False, 7, 0, 0)
+    (shard,) = queue_figures(rig.state, {}, rig.now_ns).shards
+    assert shard.depth is None
+    assert shard.oldest_due_ns is None
+
+
+def test_after_a_poll_that_left_nothing_out_the_figures_are_exact():
+    rig = TableRig(batch=2).attach(1)
+    rig.due(1, 2, 3)
+    (claim,) = [action for action in rig.actions if isinstance(action, Claim)]
+    rig.now_ns += 5
+    rig.won(claim)
+    rig.due(4, time_next_ns=rig.now_ns + 100)
+    shard = figures(rig)
+    assert shard.is_whole
+    # Two are with the receiver, one is due, one is for later.
+    assert (shard.depth, shard.in_flight, shard.due) == (4, 2, 1)
+    assert shard.oldest_due_ns == START_NS
+    assert shard.counters.sent == 2
+    assert shard.counters.due_to_sent.sum_ns == 2 * 5
+
+
+def test_a_poll_that_left_rows_out_makes_the_depth_a_question():
+    rig = TableRig().attach(1)
+    read = TierRead(50, (MessageKey(b"1", 50, 0),), True, (), False, 0, FOREVER_NS)
+    rig.post(Polled("0", PollResult((read,))))
+    assert not is_known_whole(next(iter(rig.state.shards)))
+    assert figures(rig).depth is None
+    rig.post(Polled("0", EMPTY))
+    assert figures(rig).is_whole
+
+
+def test_who_leaves_leaves_the_depth_unknown():
+    rig = TableRig().attach(1)
+    rig.post(Detached(1))
+    assert not figures(rig).is_whole
+
+
+def test_acks_tell_how_long_they_took_and_give_the_stream_room():
+    rig = TableRig().attach(1)
+    rig.due(1, 2, 3)
+    (claim,) = [action for action in rig.actions if isinstance(action, Claim)]
+    rig.won(claim)
+    rig.now_ns += 7
+    rig.post(Acked("0", (b"1", b"2", b"9")))
+    counters = figures(rig).counters
+    assert counters.sent_to_acked.total == 2
+    assert counters.sent_to_acked.sum_ns == 14
+    (stream,) = stream_figures(rig.state, {1: 77})
+    assert (stream.connection_id, stream.sent, stream.held) == (77, 3, 1)
+    assert stream.held_since_ns == START_NS
+    assert stream.opened_ns == START_NS
+
+
+def test_rows_that_a_socket_never_took_are_released():
+    rig = TableRig().attach(1)
+    rig.due(1)
+    (claim,) = [action for action in rig.actions if isinstance(action, Claim)]
+    rig.won(claim)
+    rig.post(Detached(1, (rig.row(1),)))
+    assert figures(rig).counters.released == 1
+    assert stream_figures(rig.state, {}) == []
+
+
+def test_counters_of_all_shards_add_up():
+    rig = TableRig(shards=("-80", "80-"))
+    rig.state.counters("-80").acked += 2
+    rig.state.counters("80-").acked += 3
+    assert queue_figures(rig.state, {}, rig.now_ns).counters.acked == 5
