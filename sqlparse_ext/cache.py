@@ -169,6 +169,7 @@ def _parse(sql: bytes, mode: SqlMode, template: bytes) -> Shape:
         near = sql[at : at + _NEAR_BYTES].decode("utf-8", "surrogateescape")
         line = sql.count(b"\n", 0, at) + 1
         raise SqlError(
-            "You have an error in your SQL syntax; STREAM takes * or a list of columns, FROM and "
-            f"one message table, and nothing else near '{near}' at line {line}"
+            "You have an error in your SQL syntax; STREAM takes * or a list of columns, FROM, "
+            "one message table and, if it shall end, LIMIT n and WAIT seconds, and nothing else"
+            f" near '{near}' at line {line}"
         ) from None

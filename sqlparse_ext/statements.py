@@ -267,10 +267,16 @@ class KillTarget:
 
 @dataclass(frozen=True, slots=True)
 class StreamShape:
-    """The parts of a STREAM. columns: the columns it names; None for `*`."""
+    """The parts of a STREAM.
+
+    columns: the columns it names; None for `*`.
+    limit, wait: the operands of LIMIT and WAIT; OPAQUE where they are not there.
+    """
 
     columns: tuple[str, ...] | None
     table: TableRef
+    limit: Operand = OPAQUE
+    wait: Operand = OPAQUE
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

@@ -40,6 +40,7 @@ class AttachedReceiver:
     gathering_since_ns: when due messages first waited for more room.
     full_since_ns: when its prefetch was full and nothing has been acked since.
     is_told: its standing still has been told.
+    rows_left: how many rows it is still to be given before it ends; None for a stream without end.
     """
 
     id: int
@@ -55,6 +56,7 @@ class AttachedReceiver:
     is_told: bool = False
     opened_ns: int = 0
     sent: int = 0
+    rows_left: int | None = None
 
     def covers(self, shard: ShardName) -> bool:
         """Return whether the stream gets messages of *shard*."""
@@ -63,11 +65,13 @@ class AttachedReceiver:
     @property
     def room(self) -> int:
         """Return how many more messages it may hold."""
+        if self.rows_left is not None:
+            return self.rows_left
         return max(0, self.limit - self.held) if self.limit else UNLIMITED
 
     def gathered_ns(self, rows: int, now_ns: int) -> int:
         """Return when it takes what it has room for, while *rows* would fill it a batch: 0 for at once."""
-        if self.room >= rows or 2 * self.held <= self.limit:
+        if self.room >= rows or 2 * self.held <= self.limit or self.rows_left is not None:
             return 0
         if self.gathering_since_ns is None:
             self.gathering_since_ns = now_ns
@@ -77,6 +81,8 @@ class AttachedReceiver:
         """Count *rows* that it is given."""
         self.held += rows
         self.sent += rows
+        if self.rows_left is not None:
+            self.rows_left -= rows
         self.gathering_since_ns = None
         if self.room == 0 and self.full_since_ns is None:
             self.full_since_ns = now_ns

@@ -26,12 +26,14 @@ class Attached:
 
     shards: the shards that it covers; None for all.
     prefetch: how many messages it holds, at most; 0 for no limit, None for the table's.
+    rows_max: it ends once it was given so many, or all that was due; None for a stream without end.
     """
 
     receiver: int
     shards: frozenset[ShardName] | None
     columns: tuple[str, ...]
     prefetch: int | None = None
+    rows_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,13 @@ class Left:
 @dataclass(frozen=True, slots=True)
 class ReceiverReady:
     """A receiver's socket can take another batch."""
+
+    receiver: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaitOver:
+    """A stream with an end waits for its first message no longer."""
 
     receiver: int
 
@@ -229,6 +238,7 @@ Event: TypeAlias = (
     | Detached
     | Left
     | ReceiverReady
+    | WaitOver
     | Due
     | Acked
     | Changed
@@ -304,6 +314,13 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
+class Finish:
+    """End a stream that was given what it asked for, or all that was due; no answer."""
+
+    receiver: int
+
+
+@dataclass(frozen=True, slots=True)
 class Look:
     """Read when the rows of messages in flight are due; answer Looked or LookFailed."""
 
@@ -330,4 +347,6 @@ class TellStanding:
     since_ns: int
 
 
-Action: TypeAlias = Poll | Claim | Release | Deliver | End | Look | Shorten | TellStanding
+Action: TypeAlias = (
+    Poll | Claim | Release | Deliver | End | Finish | Look | Shorten | TellStanding
+)

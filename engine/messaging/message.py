@@ -84,7 +84,8 @@ class Receiver(Protocol):
 
     id is unique in the process; shards is None for all of them; columns come from
     ``MessageTable.project``; prefetch is the limit of this stream, 0 for none, None for the
-    table's; connection_id is what its client was told. All of them stay as they are while the receiver is attached.
+    table's; rows_max is how many rows it is given before it ends, None for a stream without
+    end; connection_id is what its client was told. All of them stay as they are while the receiver is attached.
     """
 
     @property
@@ -108,6 +109,11 @@ class Receiver(Protocol):
         ...
 
     @property
+    def rows_max(self) -> int | None:
+        """Return how many rows it is given before it ends; None for a stream without end."""
+        ...
+
+    @property
     def connection_id(self) -> int:
         """Return the id of its client's connection."""
         ...
@@ -122,6 +128,10 @@ class Receiver(Protocol):
 
     def end(self, error: StreamfromError) -> None:
         """Finish the stream with *error*. Called at most once, and not after detach."""
+        ...
+
+    def finish(self) -> None:
+        """Finish a stream that has its rows. Called at most once, and not after detach."""
         ...
 
 

@@ -374,6 +374,12 @@ class Registry:
         if self.elsewhere is not None:
             self.elsewhere.closed(receiver, unsent)
 
+    def wait_over(self, receiver: Receiver) -> None:
+        """Let *receiver*, a stream with an end, wait for its first message no longer."""
+        runner = self._attached.get(receiver.id)
+        if runner is not None:
+            runner.wait_over(receiver)
+
     def forget(self, receiver: Receiver, *, has_left: bool) -> None:
         """Let a detached *receiver* go.
 

@@ -21,6 +21,7 @@ from streamfrom.engine.messaging.events import (
     Deliver,
     Detached,
     End,
+    Finish,
     Left,
     Look,
     Looked,
@@ -38,6 +39,7 @@ from streamfrom.engine.messaging.events import (
     TableEnded,
     TellStanding,
     Tick,
+    WaitOver,
 )
 from streamfrom.engine.messaging.message_store import ClaimRequest
 from streamfrom.engine.messaging.table_state import TableState
@@ -128,7 +130,15 @@ class Runner:
     def attach(self, receiver: Receiver) -> None:
         """Let *receiver* have messages from now on."""
         self._receivers[receiver.id] = receiver
-        self.post(Attached(receiver.id, receiver.shards, receiver.columns, receiver.prefetch))
+        self.post(
+            Attached(
+                receiver.id,
+                receiver.shards,
+                receiver.columns,
+                receiver.prefetch,
+                receiver.rows_max,
+            )
+        )
 
     def detach(self, receiver: Receiver, unsent: Sequence[ClaimedRow] = ()) -> None:
         """Forget *receiver* and release the rows it could not send; twice is fine."""
@@ -139,6 +149,10 @@ class Runner:
         """Make what a detached *receiver* holds due again soon: its client's connection has ended."""
         if not self._is_stopped:
             self.post(Left(receiver.id))
+
+    def wait_over(self, receiver: Receiver) -> None:
+        """Let *receiver*, a stream with an end, wait for its first message no longer."""
+        self.post(WaitOver(receiver.id))
 
     def held(self) -> int:
         """Return how many messages were sent and are neither acked nor due again."""
@@ -194,6 +208,10 @@ class Runner:
                 receiver = self._receivers.pop(action.receiver, None)
                 if receiver is not None:
                     receiver.end(action.error)
+            case Finish():
+                receiver = self._receivers.pop(action.receiver, None)
+                if receiver is not None:
+                    receiver.finish()
             case Look():
                 self._start(self._look(action))
             case Shorten():

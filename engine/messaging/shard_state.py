@@ -175,6 +175,15 @@ class ShardState:
             moment = min(moment, self._wakeup_ns)
         return max(moment, self.polling.retry_ns)
 
+    def has_nothing(self, now_ns: int) -> bool:
+        """Return whether no message is due, as far as can be known: no poll is needed to tell."""
+        return (
+            not self._is_polling
+            and self._poll_ns() > now_ns
+            and not self.poll_wanted
+            and not self.queue.due(now_ns, at_most=1)
+        )
+
     # Receivers
 
     def join(self, now_ns: int) -> None:

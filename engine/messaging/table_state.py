@@ -51,6 +51,7 @@ from streamfrom.engine.messaging.events import (
     Due,
     Elected,
     End,
+    Finish,
     Left,
     Look,
     Looked,
@@ -71,6 +72,7 @@ from streamfrom.engine.messaging.events import (
     TableEnded,
     TellStanding,
     Tick,
+    WaitOver,
 )
 from streamfrom.engine.messaging.poll import FOREVER_NS
 from streamfrom.engine.messaging.shard_queue import REMOVED, ShardQueue
@@ -121,6 +123,8 @@ class TableState:
         self._ready: OrderedDict[int, AttachedReceiver] = OrderedDict()
         self._full: set[int] = set()  # receivers without room
         self._look_ns = 0  # not before is looked at what these hold
+        # Those that end once nothing is due: they have rows, or wait for the first no longer.
+        self._finishing: dict[int, AttachedReceiver] = {}
         self._row_bytes = 0  # of the longest rows seen lately
         self._numbers = 0
         self._is_freed = False  # a receiver became ready while this event was handled
@@ -144,6 +148,9 @@ class TableState:
                 self._left(event.receiver, now_ns)
             case ReceiverReady():
                 self._is_ready(event.receiver)
+            case WaitOver():
+                if event.receiver in self._receivers:
+                    self._finishing[event.receiver] = self._receivers[event.receiver]
             case Due():
                 self._due(event, now_ns)
             case Acked():
@@ -197,6 +204,8 @@ class TableState:
             case Tick():
                 pass
         self._settle_after(event, now_ns)
+        if self._finishing:
+            self._finish(now_ns)
         return self._actions
 
     def wake_ns(self) -> int | None:
@@ -263,6 +272,7 @@ class TableState:
             event.prefetch,
             limit=0,
             opened_ns=now_ns,
+            rows_left=event.rows_max,
         )
         self._limit(receiver)
         for shard in self._shards.values():
@@ -284,6 +294,7 @@ class TableState:
             )
         self._ready.pop(receiver, None)
         self._full.discard(receiver)
+        self._finishing.pop(receiver, None)
         gone = self._receivers.pop(receiver, None)
         for shard in self._shards.values():
             if gone is not None and gone.covers(shard.name):
@@ -313,6 +324,19 @@ class TableState:
         for receiver in receivers:
             self._actions.append(End(receiver.id, error))
             self._detached(receiver.id, ())
+
+    def _finish(self, now_ns: int) -> None:
+        """End the streams that have all they asked for, or all there is."""
+        for receiver in list(self._finishing.values()):
+            if receiver.has_batch or receiver.is_reserved:
+                continue
+            if receiver.rows_left == 0 or all(
+                shard.has_nothing(now_ns)
+                for shard in self._shards.values()
+                if receiver.covers(shard.name)
+            ):
+                self._actions.append(Finish(receiver.id))
+                self._detached(receiver.id, ())
 
     # What is heard of messages
 
@@ -476,6 +500,8 @@ class TableState:
         for lease in shard.leases.give(receiver.id, rows, now_ns):
             self._give_room(lease.receiver)  # sent again, past its lease
         receiver.took(len(rows), now_ns)
+        if receiver.rows_left is not None:
+            self._finishing[receiver.id] = receiver
         if receiver.room == 0:
             self._full.add(receiver.id)
         self._actions.append(Deliver(receiver.id, tuple(rows)))
@@ -621,7 +647,7 @@ class TableState:
     def _settle_after(self, event: Event, now_ns: int) -> None:
         """Bring to rest the shards that *event* can have concerned."""
         match event:
-            case ReceiverReady():
+            case ReceiverReady() | WaitOver():
                 self._serve(now_ns)
             case Tick():
                 for shard in self._shards.values():

@@ -69,7 +69,7 @@ A module of this room holds the errors of one kind; all are imported from here.
         ├── UnknownStatement       1243/HY000
         ├── NoOpenCursor           1421/HY000
         ├── BadArguments           1210/HY000
-        ├── BadPrefetch            1210/HY000
+        ├── BadStreamArgument      1210/HY000
         ├── LongDataTooLarge       1105/HY000  as MySQL, at the execution
         ├── TooManyStatements      1461/42000
         │ base
@@ -118,7 +118,7 @@ from streamfrom.proxy.errors.shard_errors import (
 )
 from streamfrom.proxy.errors.statement_errors import (
     BadArguments as BadArguments,
-    BadPrefetch as BadPrefetch,
+    BadStreamArgument as BadStreamArgument,
     ConnectionKilled as ConnectionKilled,
     DistinctTooLarge as DistinctTooLarge,
     EmptyQuery as EmptyQuery,

@@ -21,14 +21,14 @@ class EmptyQuery(ProxyError):
     sentence = "Query was empty"
 
 
-class BadPrefetch(ProxyError):
-    """A STREAM's hint PREFETCH is no whole number."""
+class BadStreamArgument(ProxyError):
+    """A STREAM's LIMIT or WAIT, or its hint PREFETCH, is not the number that it must be."""
 
     mysql_code = 1210  # ER_WRONG_ARGUMENTS
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, name: str, expected: str, text: str) -> None:
         shown = text[:40].encode("ascii", "replace").decode()
-        super().__init__(f"PREFETCH must be a whole number, 0 for no limit, not '{shown}'")
+        super().__init__(f"{name} must be {expected}, not '{shown}'")
 
 
 class QueryInterrupted(ProxyError):

@@ -36,9 +36,9 @@ class MessageStream:
     """`engine.messaging.message.Receiver` over a client's link.
 
     Attributes:
-        id, shards, columns, prefetch, connection_id: the receiver's attributes that the engine reads.
+        id, shards, columns, prefetch, rows_max, connection_id: the receiver's attributes that the engine reads.
         sequence: the number of the next packet.
-        ended: done with the error that ends the stream.
+        ended: done with the error that ends the stream, or None once it has its rows.
 
     *encode* turns the text rows that the engine delivers into what this client reads.
     """
@@ -51,6 +51,7 @@ class MessageStream:
         columns: tuple[str, ...],
         sequence: int,
         prefetch: int | None = None,
+        rows_max: int | None = None,
         connection_id: int = 0,
         encode: Callable[[bytes], bytes] | None = None,
     ) -> None:
@@ -58,9 +59,11 @@ class MessageStream:
         self.shards = shards
         self.columns = columns
         self.prefetch = prefetch
+        self.rows_max = rows_max
         self.connection_id = connection_id
         self.sequence = sequence
-        self.ended: asyncio.Future[StreamfromError] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[StreamfromError | None] = loop.create_future()
         self._link = link
         self._encode = encode
         self._waiting: Sequence[RowOfStream] = ()
@@ -102,6 +105,11 @@ class MessageStream:
         """End the stream with *error*."""
         if not self.ended.done():
             self.ended.set_result(error)
+
+    def finish(self) -> None:
+        """End the stream, which has its rows."""
+        if not self.ended.done():
+            self.ended.set_result(None)
 
     def close(self) -> Sequence[RowOfStream]:
         """Give the link back and return the rows that were not handed to it."""

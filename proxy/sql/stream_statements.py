@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.message_store import columns_query
-from streamfrom.engine.messaging.table_comment import read_limit
-from streamfrom.proxy.errors import BackendLost, BackendUnavailable, BadPrefetch
+from streamfrom.engine.messaging.table_comment import COUNT_MAX, read_limit
+from streamfrom.proxy.errors import BackendLost, BackendUnavailable, BadStreamArgument
 from streamfrom.proxy.sql.message_stream import MessageStream
 from streamfrom.proxy.wire.binary_rows import BinaryRows
 from streamfrom.proxy.wire.commands import query
+from streamfrom.sqlparse_ext.statements import OPAQUE, Number
 
 
 if TYPE_CHECKING:
@@ -19,7 +21,11 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.catalog import View
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.sqlparse_ext.statements import Shape, Statement
+    from streamfrom.sqlparse_ext.statements import Operand, Shape, Statement, Value
+
+
+# A year: what is longer is for ever to a client.
+WAIT_MAX_S: Final = 365 * 86_400.0
 
 
 class StreamStatements:
@@ -47,6 +53,8 @@ class StreamStatements:
         view, table = self._compiler.stream_source(shape.table)
         columns = table.project(shape.columns)
         prefetch = _prefetch(statement.shape)
+        rows_max = None if shape.limit is OPAQUE else _limit(statement, shape.limit)
+        wait_s = None if shape.wait is OPAQUE else _wait_s(statement, shape.wait)
         definitions = await self._definitions(view, table, columns, statement.shape)
         reply.head(definitions)
         stream = MessageStream(
@@ -55,17 +63,29 @@ class StreamStatements:
             columns=columns,
             sequence=reply.sequence,
             prefetch=prefetch,
+            rows_max=rows_max,
             connection_id=self._connection_id,
             encode=BinaryRows(definitions).from_text if reply.binary else None,
         )
         self.current = stream
+        timer = None
         try:
             self._registry.attach(stream, view.keyspace.name, table.name)
+            if wait_s is not None:
+                loop = asyncio.get_running_loop()
+                timer = loop.call_later(wait_s, self._registry.wait_over, stream)
             error = await stream.ended
         finally:
+            if timer is not None:
+                timer.cancel()
             self._detach()
             reply.sequence = stream.sequence
-        raise error
+        if error is not None:
+            raise error
+        # What it gave is held by the leases alone, whatever becomes of the connection.
+        self._registry.forget(self._over.pop(), has_left=False)
+        reply.end_of_rows()
+        return True
 
     def _detach(self) -> None:
         stream, self.current = self.current, None
@@ -127,12 +147,41 @@ class StreamStatements:
 def _prefetch(shape: Shape) -> int | None:
     """Return how many messages the stream's hint lets it hold; None without a hint.
 
-    Raises BadPrefetch.
+    Raises BadStreamArgument.
     """
     text = shape.directives.get("prefetch")
     if text is None:
         return None
     limit = read_limit(text)
     if limit is None:
-        raise BadPrefetch(text)
+        raise BadStreamArgument("PREFETCH", "a whole number, 0 for no limit", text)
     return limit
+
+
+def _limit(statement: Statement, operand: Operand) -> int:
+    value = _value(statement, operand)
+    if isinstance(value, int) and value > 0:
+        return min(value, COUNT_MAX)
+    raise BadStreamArgument("LIMIT", "a whole number greater than 0", _shown(value))
+
+
+def _wait_s(statement: Statement, operand: Operand) -> float:
+    value = _value(statement, operand)
+    if isinstance(value, int | Number):
+        seconds = float(value if isinstance(value, int) else value.text)
+        if seconds >= 0:
+            return min(seconds, WAIT_MAX_S)
+    raise BadStreamArgument("WAIT", "a number of seconds, 0 for not at all", _shown(value))
+
+
+def _value(statement: Statement, operand: Operand) -> Value:
+    values = statement.values((operand,))
+    return None if values is None else values[0]
+
+
+def _shown(value: Value) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return value.text if isinstance(value, Number) else str(value)

@@ -1,14 +1,16 @@
-"""Reads our own statement: `STREAM [/*vt+ … */] * | column [, …] FROM [keyspace.]table`."""
+"""Reads our own statement: `STREAM [/*vt+ … */] * | column [, …] FROM [ks.]table [LIMIT n [WAIT s]]`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamfrom.sqlparse_ext.statements import Kind, StreamShape
+from streamfrom.sqlparse_ext.reading.conditions import read_operand
+from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, StreamShape
 
 
 if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
+    from streamfrom.sqlparse_ext.statements import Operand
     from streamfrom.sqlparse_ext.text.tokens import Cursor
 
 
@@ -38,9 +40,15 @@ def read_stream(builder: ShapeBuilder, cursor: Cursor) -> None:
     if table is None:
         cursor.at = place
         raise _error(cursor)
+    limit: Operand = OPAQUE
+    wait: Operand = OPAQUE
+    if cursor.accept("LIMIT"):
+        limit = _operand(cursor)
+        if cursor.accept("WAIT"):
+            wait = _operand(cursor)
     if cursor.key:
         raise _error(cursor)
-    builder.stream = StreamShape(columns, table)
+    builder.stream = StreamShape(columns, table, limit, wait)
     builder.tables = (table,)
 
 
@@ -53,6 +61,14 @@ def _columns(cursor: Cursor) -> tuple[str, ...]:
         columns.append(column)
         if not cursor.accept(","):
             return tuple(columns)
+
+
+def _operand(cursor: Cursor) -> Operand:
+    operand = read_operand(cursor.tokens, cursor.at, min(cursor.at + 1, cursor.end))
+    if operand is OPAQUE:
+        raise _error(cursor)
+    cursor.take()
+    return operand
 
 
 def _error(cursor: Cursor) -> StreamSyntaxError:

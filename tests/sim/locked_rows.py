@@ -51,6 +51,7 @@ class LockedRows:
     columns = ("id", "message")
     prefetch = 0
     connection_id = 1
+    rows_max = None
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
@@ -108,6 +109,9 @@ class LockedRows:
 
     def end(self, error: Exception) -> None:
         raise AssertionError(error)
+
+    def finish(self) -> None:
+        raise AssertionError
 
     def _calls(self, name: str) -> int:
         return sum(call == name for call, _ in self.store.calls)

@@ -35,6 +35,7 @@ class Worker:
     shards: frozenset[str] | None = None
     columns: tuple[str, ...] = ("id", "message")
     connection_id: int = 1
+    rows_max: int | None = None
     waiting: deque[ClaimedRow] = field(default_factory=deque)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     done: int = 0
@@ -47,6 +48,9 @@ class Worker:
 
     def end(self, error):
         raise AssertionError(error)
+
+    def finish(self):
+        raise AssertionError
 
     async def work(self):
         while True:

@@ -106,6 +106,7 @@ class Consumer:
     columns: tuple[str, ...]
     prefetch: int | None = None
     connection_id: int = 1
+    rows_max: int | None = None
     polite: bool = False  # takes everything and acks it: who is there when the trouble is over
     unsent: tuple[ClaimedRow, ...] = ()
     held: dict[bytes, tuple[int, int]] = field(default_factory=dict)  # id → epoch, lease
@@ -131,6 +132,9 @@ class Consumer:
     def end(self, error):
         self.ended = error
         self.unsent = ()
+
+    def finish(self):
+        raise AssertionError
 
     async def _take_later(self):
         await asyncio.sleep(self.world.dice.uniform(0, 3))

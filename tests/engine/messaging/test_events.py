@@ -16,6 +16,7 @@ from streamfrom.engine.messaging.events import (
     TableEnded,
     TableEvent,
     Tick,
+    WaitOver,
 )
 
 
@@ -28,7 +29,16 @@ def test_events_are_values_that_nobody_changes():
 def test_what_is_not_about_one_shard_is_known():
     """Every other event has a shard, and only that shard is brought to rest after it."""
     without = {event for event in get_args(Event) if "shard" not in event.__slots__}
-    expected = {Attached, Detached, Left, ReceiverReady, Reconfigured, TableEnded, Tick}
+    expected = {
+        Attached,
+        Detached,
+        Left,
+        ReceiverReady,
+        Reconfigured,
+        TableEnded,
+        Tick,
+        WaitOver,
+    }
     assert without == expected
 
 

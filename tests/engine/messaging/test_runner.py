@@ -30,11 +30,13 @@ class Receiver:
     columns: tuple[str, ...] = ("id", "message")
     prefetch: int | None = 0
     connection_id: int = 1
+    rows_max: int | None = None
     room: int = 1000  # batches
     rows: list[ClaimedRow] = field(default_factory=list)
     times_s: list[float] = field(default_factory=list)
     ended: list[Exception] = field(default_factory=list)
     is_gone: bool = False
+    is_finished: bool = False
 
     def deliver(self, rows):
         if self.is_gone:
@@ -46,6 +48,9 @@ class Receiver:
 
     def end(self, error):
         self.ended.append(error)
+
+    def finish(self):
+        self.is_finished = True
 
     @property
     def ids(self):

@@ -1,7 +1,7 @@
 import pytest
 
 from streamfrom.proxy.errors.statement_errors import (
-    BadPrefetch,
+    BadStreamArgument,
     DistinctTooLarge,
     EmptyQuery,
     MergeTooLarge,
@@ -24,8 +24,9 @@ def test_sentences_are_those_of_mysql(error, sentence):
     assert str(error) == sentence
 
 
-def test_a_bad_prefetch_is_shown_shortened_and_in_ascii():
-    assert str(BadPrefetch("é" * 100)).endswith(f"0 for no limit, not '{'?' * 40}'")
+def test_a_bad_argument_is_shown_shortened_and_in_ascii():
+    error = BadStreamArgument("LIMIT", "a number", "é" * 100)
+    assert str(error) == f"LIMIT must be a number, not '{'?' * 40}'"
 
 
 def test_what_is_refused_says_the_cure():

@@ -28,6 +28,20 @@ async def test_a_stream_is_prepared_and_gives_binary_rows(server):
         assert await client.packet() == b"\0\0\x017\x05hello"
 
 
+async def test_a_prepared_stream_that_ends_takes_its_limit_and_its_wait_as_parameters(server):
+    add_message_table(server)
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
+        assert await client.prepare("STREAM * FROM msg LIMIT ? WAIT ?") == (1, 2, 2)
+        answer = await client.execute(1, 3, 0)
+        assert answer.error is None
+        assert answer.rows == []
+        for limit, wait in ((0, 0), (None, 0), (b"ten", 0), (1, None)):
+            assert (await client.execute(1, limit, wait)).code == 1210
+        assert (await client.execute(1, 1, -1)).code == 1064
+        assert (await client.execute(1, 3, 0)).error is None
+
+
 async def test_an_ack_is_completed_and_executed_in_place(server):
     add_message_table(server)
     async with running_proxy(server) as proxy:

@@ -3,7 +3,14 @@
 import pytest
 
 from streamfrom.sqlparse_ext.errors import SqlError
-from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Kind, SqlMode, TableRef
+from streamfrom.sqlparse_ext.statements import (
+    DEFAULT_MODE,
+    OPAQUE,
+    Kind,
+    Slot,
+    SqlMode,
+    TableRef,
+)
 from tests.sqlparse_ext.facts import conditions, shape
 
 
@@ -31,6 +38,21 @@ def test_what_it_takes(sql, columns, table):
     assert found.tables == (table,)
 
 
+@pytest.mark.parametrize(
+    ("sql", "limit", "wait"),
+    [
+        ("STREAM * FROM t", OPAQUE, OPAQUE),
+        ("STREAM * FROM t LIMIT 10", Slot(0), OPAQUE),
+        ("stream id from t limit 10 wait 0.5;", Slot(0), Slot(1)),
+        ("STREAM id FROM t LIMIT NULL WAIT 'x'", None, Slot(0)),
+    ],
+)
+def test_it_may_have_an_end(sql, limit, wait):
+    stream = shape(sql).stream
+    assert stream is not None
+    assert (stream.limit, stream.wait) == (limit, wait)
+
+
 def test_directives_are_read():
     sql = "STREAM /*vt+ QUERY_TIMEOUT_MS=5000 Allow_Scatter */ * FROM t"
     assert shape(sql).directives == {"query_timeout_ms": "5000", "allow_scatter": "true"}
@@ -46,7 +68,16 @@ def test_double_quotes_name_things_under_ansi_quotes():
     ("sql", "near"),
     [
         ("STREAM * FROM t WHERE id = 5", "WHERE id = 5"),
-        ("STREAM * FROM t LIMIT 1;", "LIMIT 1;"),
+        ("STREAM * FROM t LIMIT", ""),
+        ("STREAM * FROM t LIMIT 1, 2", ", 2"),
+        ("STREAM * FROM t LIMIT 1 OFFSET 2", "OFFSET 2"),
+        ("STREAM * FROM t LIMIT -1", "-1"),
+        ("STREAM * FROM t LIMIT ten", "ten"),
+        ("STREAM * FROM t LIMIT @n", "@n"),
+        ("STREAM * FROM t WAIT 1", "WAIT 1"),
+        ("STREAM * FROM t LIMIT 1 WAIT", ""),
+        ("STREAM * FROM t LIMIT 1 WAIT -1", "-1"),
+        ("STREAM * FROM t LIMIT 1 WAIT 1 + 1", "+ 1"),
         ("STREAM * FROM t AS x", "AS x"),
         ("STREAM * FROM t x", "x"),
         ("STREAM * FROM t, u", ", u"),
