@@ -36,6 +36,7 @@ class RemoteReceiver:
         self.shards = frozenset(opened.shards)
         self.columns = opened.columns
         self.prefetch = opened.prefetch
+        self.rows_max = opened.rows_max
         self.connection_id = opened.connection_id
         self._stream = opened.stream
         self._send = send

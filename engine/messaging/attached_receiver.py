@@ -64,10 +64,17 @@ class AttachedReceiver:
 
     @property
     def room(self) -> int:
-        """Return how many more messages it may hold."""
+        """Return how many more messages it may hold.
+
+        One that is to end waits to be answered: no stream goes before it because it has more room.
+        """
         if self.rows_left is not None:
-            return self.rows_left
+            return UNLIMITED if self.rows_left else 0
         return max(0, self.limit - self.held) if self.limit else UNLIMITED
+
+    def at_most(self, batch: int) -> int:
+        """Return how many rows it can be given at once, of a table with batches of *batch*."""
+        return batch if self.rows_left is None else min(batch, self.rows_left)
 
     def gathered_ns(self, rows: int, now_ns: int) -> int:
         """Return when it takes what it has room for, while *rows* would fill it a batch: 0 for at once."""
@@ -93,8 +100,8 @@ class AttachedReceiver:
         self.is_told = False
 
 
-def shares(rows: int, rooms: Sequence[int], batch: int) -> list[int]:
-    """Return how many of *rows* goes to each of *rooms*, which fall; none gets more than *batch*.
+def shares(rows: int, rooms: Sequence[int], most: Sequence[int]) -> list[int]:
+    """Return how many of *rows* goes to each of *rooms*, which fall; none gets more than its *most*.
 
     As with water: who has most room gets rows until the others have as much. Equal ones get
     equal shares, the last ones perhaps fewer.
@@ -103,20 +110,21 @@ def shares(rows: int, rooms: Sequence[int], batch: int) -> list[int]:
         return []
     # The lowest room that all can be brought down to, but for those whose batch ends before.
     low, high = 0, rooms[0]
-    if rooms[-1] == high:
+    if rooms[-1] == high and min(most) == max(most):
         low = high = max(0, high - rows // len(rooms))
     while low < high:
         level = (low + high) // 2
-        if sum(min(batch, room - level) for room in rooms if room > level) <= rows:
+        taken = (min(one, room - level) for room, one in zip(rooms, most, strict=True))
+        if sum(count for count in taken if count > 0) <= rows:
             high = level
         else:
             low = level + 1
-    found = [min(batch, max(0, room - low)) for room in rooms]
+    found = [min(one, max(0, room - low)) for room, one in zip(rooms, most, strict=True)]
     left = rows - sum(found)
     for index, room in enumerate(rooms):
         if left <= 0:
             break
-        if found[index] < min(batch, room) and room - found[index] == low:
+        if found[index] < min(most[index], room) and room - found[index] == low:
             found[index] += 1
             left -= 1
     return found

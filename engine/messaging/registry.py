@@ -343,7 +343,8 @@ class Registry:
         `stop` was given.
         """
         table = self.serve(receiver, keyspace, name)
-        if self.elsewhere is not None:
+        # A stream with an end is not served by others: what they dispatch is for it as if nobody did.
+        if self.elsewhere is not None and receiver.rows_max is None:
             self.elsewhere.opened(receiver, keyspace, table)
 
     def serve(self, receiver: Receiver, keyspace: str, name: str) -> str:

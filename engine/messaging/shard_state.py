@@ -178,7 +178,8 @@ class ShardState:
     def has_nothing(self, now_ns: int) -> bool:
         """Return whether no message is due, as far as can be known: no poll is needed to tell."""
         return (
-            not self._is_polling
+            self.is_dispatched
+            and not self._is_polling
             and self._poll_ns() > now_ns
             and not self.poll_wanted
             and not self.queue.due(now_ns, at_most=1)
@@ -280,6 +281,11 @@ class ShardState:
     def troubles(self) -> tuple[Trouble, ...]:
         """Return everything that may be failing."""
         return self.claiming, self.polling, self.health, self.unserved
+
+    @property
+    def is_failing(self) -> bool:
+        """Return whether something does not work at this moment."""
+        return any(trouble.since_ns is not None for trouble in self.troubles())
 
     def lost_ns(self, grace_ns: int) -> int:
         """Return when the streams that cover the shard are lost, if it goes on like this."""

@@ -326,12 +326,15 @@ class TableState:
             self._detached(receiver.id, ())
 
     def _finish(self, now_ns: int) -> None:
-        """End the streams that have all they asked for, or all there is."""
+        """End the streams that have all they asked for, or all there is.
+
+        One that has rows does not wait for a shard that fails: its client can work on them.
+        """
         for receiver in list(self._finishing.values()):
             if receiver.has_batch or receiver.is_reserved:
                 continue
             if receiver.rows_left == 0 or all(
-                shard.has_nothing(now_ns)
+                shard.has_nothing(now_ns) or (receiver.sent > 0 and shard.is_failing)
                 for shard in self._shards.values()
                 if receiver.covers(shard.name)
             ):
@@ -362,7 +365,7 @@ class TableState:
             receivers = self._choose(shard, due, now_ns)
             if not receivers:
                 return
-            counts = shares(due, [receiver.room for receiver in receivers], batch)
+            counts = _shares(due, receivers, batch)
             receivers = receivers[: len(counts) - counts.count(0)]
             for receiver in receivers:
                 receiver.is_reserved = True
@@ -475,13 +478,9 @@ class TableState:
     ) -> int:
         """Give *rows* to *receivers*; return how many were given."""
         receivers.sort(key=_by_room)
-        rooms = [receiver.room for receiver in receivers]
+        counts = _shares(len(rows), receivers, self._table.properties.batch_size)
         start = 0
-        for receiver, count in zip(
-            receivers,
-            shares(len(rows), rooms, self._table.properties.batch_size),
-            strict=True,
-        ):
+        for receiver, count in zip(receivers, counts, strict=True):
             if count:
                 self._give(shard, receiver, rows[start : start + count], now_ns)
                 start += count
@@ -717,3 +716,11 @@ class TableState:
 
 def _by_room(receiver: AttachedReceiver) -> int:
     return -receiver.room
+
+
+def _shares(rows: int, receivers: Sequence[AttachedReceiver], batch: int) -> list[int]:
+    return shares(
+        rows,
+        [receiver.room for receiver in receivers],
+        [receiver.at_most(batch) for receiver in receivers],
+    )

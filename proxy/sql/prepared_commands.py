@@ -257,6 +257,10 @@ class PreparedCommands:
             raise Unsupported("parameters inside a comment in this prepared statement")
         if bound.shape.uses & Uses.RETURNING:
             raise NotPreparable("RETURNING of a statement that holds the time")
+        if bound.shape.kind is Kind.STREAM:
+            # A text would tell a LIMIT of less than 0 as bad syntax, at a place that the client never wrote.
+            await self._statements.run_one(bound, reply)
+            return
         text = await read(size, lambda: self._compiler.parse(as_text(bound)))
         self._compiler.check(text)  # a value may be a keyspace's name
         await self._statements.run_one(text, reply)

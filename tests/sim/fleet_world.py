@@ -107,6 +107,8 @@ class DispatchersStore:
 class FleetWorld(World):
     """One history of a fleet of two to five."""
 
+    has_limited = False  # no member serves those of another
+
     servers: dict[str, FakeShard] = field(default_factory=dict)
     parts: dict[tuple[int, str], ShardOfMember] = field(default_factory=dict)
     fleets: dict[int, Fleet] = field(default_factory=dict)

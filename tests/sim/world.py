@@ -15,6 +15,8 @@ The promises, checked as things happen or at the end:
 * no receiver holds more than its prefetch, by what the database says, and nothing that is due waits
   while somebody has room;
 * what a consumer held whose connection ended is due again vt_release_after later;
+* an answer with an end gives no more than its limit, waits as long as it says, and ends soon when nothing
+  is due; what it gave is held by the leases alone;
 * a receiver gets one batch at a time, of at most vt_batch_size, from shards it covers, in the
   order of priority and time;
 * the database is left in peace: no storm of polls, and nothing at all when nobody listens;
@@ -28,6 +30,7 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.attached_receiver import GATHER_NS
@@ -37,11 +40,15 @@ from streamfrom.engine.messaging.registry import Registry
 from streamfrom.engine.messaging.table_state import CLAIMS_IN_FLIGHT_MAX
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind, Key
+from tests.sim.consumer import SECOND_NS, Consumer, LimitedConsumer
 from tests.virtual_loop import VirtualClock
 
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
 KEYSPACE, TABLE = "ks", "msg"
-SECOND_NS = 10**9
 POLL_NEVER_S = 10_000
 
 
@@ -96,70 +103,11 @@ class Settings:
 
 
 @dataclass(eq=False)
-class Consumer:
-    """A receiver that behaves as people do."""
-
-    world: World
-    proxy: int
-    id: int
-    shards: frozenset[str] | None
-    columns: tuple[str, ...]
-    prefetch: int | None = None
-    connection_id: int = 1
-    rows_max: int | None = None
-    polite: bool = False  # takes everything and acks it: who is there when the trouble is over
-    unsent: tuple[ClaimedRow, ...] = ()
-    held: dict[bytes, tuple[int, int]] = field(default_factory=dict)  # id → epoch, lease
-    is_busy: bool = False
-    has_left: bool = False
-    ended: Exception | None = None
-
-    def deliver(self, rows):
-        world = self.world
-        world.check_delivery(self, rows)
-        if self.is_busy:
-            # Rows of other dispatchers come whether it is ready or not.
-            self.unsent += tuple(rows)
-            return False
-        if not self.polite and world.dice.random() < 0.3:
-            # The socket is full: a moment later it takes them, unless the consumer leaves.
-            self.unsent, self.is_busy = tuple(rows), True
-            world.spawn(self._take_later())
-            return False
-        world.sent(self, rows)
-        return True
-
-    def end(self, error):
-        self.ended = error
-        self.unsent = ()
-
-    def finish(self):
-        raise AssertionError
-
-    async def _take_later(self):
-        await asyncio.sleep(self.world.dice.uniform(0, 3))
-        if not self.has_left and self.ended is None:
-            rows, self.unsent, self.is_busy = self.unsent, (), False
-            self.world.sent(self, rows)
-            self.world.registries[self.proxy].ready(self)
-
-    def leave(self):
-        if not self.has_left:
-            self.has_left = True
-            self.world.given_back(self.unsent)
-            registry = self.world.registries[self.proxy]
-            registry.detach(self, self.unsent)
-            has_left = self.world.dice.random() < 0.8
-            registry.forget(self, has_left=has_left)
-            if has_left and self.world.settings.release_after_s is not None:
-                self.world.spawn(self.world.check_released(self))
-
-
-@dataclass(eq=False)
 class World:
     """One history."""
 
     seed: int
+    has_limited = True  # streams with an end
     is_told: bool = False  # every commit goes through the one proxy, and no call fails
     settings: Settings = field(init=False)
     dice: random.Random = field(init=False)
@@ -170,6 +118,9 @@ class World:
     delivered: Counter[bytes] = field(default_factory=Counter)
     given_back_count: Counter[bytes] = field(default_factory=Counter)
     rescheduled: Counter[bytes] = field(default_factory=Counter)
+    touched_ns: Counter[bytes] = field(
+        default_factory=Counter
+    )  # when somebody wrote or locked it
     acked_in_flight: set[bytes] = field(default_factory=set)
     acked_via: dict[bytes, tuple[int, tuple[int, ...]]] = field(
         default_factory=dict
@@ -268,17 +219,22 @@ class World:
         shards = None
         if not polite and self.dice.random() < 0.2:
             shards = frozenset(self.dice.sample(self.settings.shards, 1))
-        consumer = Consumer(
-            self,
+        kind: Callable[..., Consumer] = partial(Consumer, self)
+        if self.has_limited and not polite and self.dice.random() < 0.3:
+            limit, wait_s = self.dice.choice([1, 2, 5, 50]), self.dice.choice([None, 0, 1, 20])
+            kind = partial(LimitedConsumer, self, limit=limit, wait_s=wait_s)
+        consumer = kind(
             proxy=self.dice.randrange(self.settings.proxies) if proxy is None else proxy,
             id=next(receiver_numbers),
             shards=shards,
             columns=self.dice.choice([("id", "message"), ("message",)]),
-            prefetch=self.dice.choice([None, None, None, 0, 1, 3]),
+            prefetch=None if polite else self.dice.choice([None, None, None, 0, 1, 3]),
             polite=polite,
         )
         self.consumers.append(consumer)
         self.registries[consumer.proxy].attach(consumer, KEYSPACE, TABLE)
+        if isinstance(consumer, LimitedConsumer):
+            self.spawn(consumer.end_of_wait())
 
     def _insert(self, count):
         shard = self.dice.choice(self.settings.shards)
@@ -292,6 +248,7 @@ class World:
             priority = self.dice.choice([1, 5, 5, 5, 9])
             rows.append(StoredRow(b"%d" % self.ids, priority, time_next_ns=time_next_ns))
         keys = self.store.insert(KEYSPACE, shard, TABLE, *rows)
+        self.touched_ns.update(dict.fromkeys((row.id for row in rows), now_ns))
         effect = Effect(
             EffectKind.NEW,
             tuple(int(key.id) for key in keys),
@@ -311,6 +268,7 @@ class World:
             for consumer in self.consumers:
                 consumer.held.pop(row.id, None)
             self.rescheduled[row.id] += 1
+            self.touched_ns[row.id] = now_ns
             ident = int(row.id)
             keys = (Key(ident, row.priority, row.time_next_ns),)
             self._tell(shard, Effect(EffectKind.RESCHEDULE, (ident,), keys))
@@ -389,7 +347,8 @@ class World:
             held.update(lease.receiver for lease in shard.leases)
         for receiver in state.attached.values():
             assert receiver.held == held[receiver.id]
-            assert not receiver.limit or receiver.held <= receiver.limit
+            is_limited = receiver.limit and receiver.rows_left is None
+            assert not is_limited or receiver.held <= receiver.limit
             is_free = not (receiver.has_batch or receiver.is_reserved) and receiver.room > 0
             assert (receiver.id in state.ready) == is_free
         for shard in state.shards:
@@ -401,6 +360,7 @@ class World:
                     if receiver.covers(shard.name):
                         assert now_ns < shard.gathered_ns <= now_ns + GATHER_NS
                         assert 2 * receiver.held > receiver.limit > 0
+                        assert receiver.rows_left is None
         return actions
 
     async def check_released(self, consumer):
@@ -419,7 +379,8 @@ class World:
         for shard in self.settings.shards:
             for ident, row in self.store.table(KEYSPACE, shard, TABLE).items():
                 if row.time_acked_ns is None and row.epoch - 1 == held.get(ident):
-                    is_soon = (row.time_next_ns or 0) <= due_ns
+                    # One that is locked is tried again after a second; its lease may end before.
+                    is_soon = (row.time_next_ns or 0) <= due_ns + 2 * SECOND_NS
                     assert is_soon or self.rescheduled[ident], "not released"
 
     def _check_prefetch(self, consumer, rows, now_ns):
@@ -432,7 +393,8 @@ class World:
             if is_over or row.epoch != epoch + 1 or row.time_next_ns != lease_ns:
                 del consumer.held[ident]
         consumer.held.update((row.id, (row.epoch, row.due_next_ns)) for row in rows)
-        assert not limit or len(consumer.held) <= limit, "more than its prefetch"
+        is_limited = limit and consumer.rows_max is None
+        assert not is_limited or len(consumer.held) <= limit, "more than its prefetch"
 
     def claimed(self, rows):
         """Return *rows* as the one that dispatches them has claimed them."""
@@ -457,6 +419,7 @@ class World:
             attempt = row.id, row.epoch
             assert attempt not in self.attempts, f"attempt {attempt} delivered twice"
             self.attempts.add(attempt)
+            self._check_leases(row)
             self.delivered[row.id] += 1
             if table[row.id].time_acked_ns is not None:
                 acked_ns, told = self.acked_via[row.id]
@@ -466,6 +429,25 @@ class World:
         for registry in self.registries:
             waiting = registry.waiting(KEYSPACE, TABLE)
             assert waiting <= settings.cache * len(settings.shards)
+
+    def _check_leases(self, row):
+        """See that what an answer gave that came to its end was held for its whole lease."""
+        for consumer in self.consumers:
+            if isinstance(consumer, LimitedConsumer) and consumer.is_finished:
+                epoch, lease_ns = consumer.leases_ns.get(row.id, (None, 0))
+                is_whole = row.epoch - 1 != epoch or row.time_next_ns >= lease_ns
+                assert is_whole or self.rescheduled[row.id], "sent before its lease was over"
+
+    def due_since(self, shards, before_ns):
+        """Return the messages that were as they are since *before_ns*, and due; not those given back."""
+        return [
+            row
+            for name in shards or self.settings.shards
+            for row in self.store.table(KEYSPACE, name, TABLE).values()
+            if row.time_acked_ns is None
+            and not (row.is_locked or self.given_back_count[row.id])
+            and max(row.time_next_ns or 0, self.touched_ns[row.id]) <= before_ns
+        ]
 
     def sent(self, consumer, rows):
         """The consumer has the rows: it acks them, most of the time, some time later."""
@@ -488,6 +470,7 @@ class World:
         await asyncio.sleep(self.dice.choice([0, 0.001, 0.01, 0.3]))
         for one in held:
             one.is_locked = False
+            self.touched_ns[one.id] = self.store.clock.time_ns()
         if self.dice.random() < 0.1:
             await asyncio.sleep(self.dice.uniform(0, 1))
         self._ack(row.shard, [row.id])

@@ -4,7 +4,9 @@ from streamfrom.engine.messaging.events import (
     Attached,
     Changed,
     Claim,
+    Deposed,
     Detached,
+    Elected,
     Finish,
     Left,
     Polled,
@@ -100,6 +102,23 @@ def test_it_does_not_end_while_a_shard_does_not_answer():
     assert finished(rig.post(PollFailed("0", "gone"))) == []
     rig.later(0.05)
     assert finished(rig.post(Polled("0", EMPTY))) == [1]
+
+
+def test_one_that_has_rows_does_not_wait_for_a_shard_that_fails():
+    rig = TableRig(shards=("-80", "80-"))
+    join(rig, 5)
+    rig.post(PollFailed("80-", "gone"))
+    win(rig, rig.post(Polled("-80", PollResult((tier([1]),)))))
+    assert finished(rig.post(ReceiverReady(1))) == [1]
+
+
+def test_nobody_knows_what_is_due_on_a_shard_that_another_process_dispatches():
+    rig = TableRig(shards=("-80", "80-")).attach(9)
+    rig.post(Deposed("80-", "another does"))
+    join(rig, 5)
+    assert finished(rig.post(WaitOver(1))) == []
+    rig.post(Elected("80-"))
+    assert finished(rig.post(Polled("80-", EMPTY))) == [1]
 
 
 def test_what_it_gave_is_held_by_its_lease_alone():

@@ -5,6 +5,7 @@ from typing import Any
 
 import pymysql
 import pytest
+from pymysql.constants import COMMAND, SERVER_STATUS
 
 from tests.fixtures.streams import Consume, rows, run
 from tests.integration.conftest import CreateTable, SharedCluster
@@ -12,6 +13,12 @@ from tests.integration.delivery.producing import insert_all
 
 
 pytestmark = pytest.mark.db
+
+COM_RESET_CONNECTION = 0x1F  # PyMySQL has no name for it
+BEGIN_ANEW = {
+    COM_RESET_CONNECTION: b"",
+    COMMAND.COM_CHANGE_USER: b"root\0\0plain\0\x2d\0mysql_native_password\0",
+}
 
 
 def taken(connection: Any, limit: int, wait: str = " WAIT 0") -> list[int]:
@@ -64,6 +71,82 @@ def test_it_waits_for_the_first_message_and_no_longer(
     assert taken(connection, 5, " WAIT 60") == [1]
     run(connection, moment.replace("(1,", "(2,"))
     assert taken(connection, 5, "") == [2]
+
+
+def test_in_a_transaction_it_is_sent_when_asked_and_acked_by_the_commit(
+    cluster: SharedCluster, create: CreateTable, keyspace: str
+) -> None:
+    create(keyspace)
+    connection = cluster.proxy.connect(database=keyspace, autocommit=False)
+    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+    insert_all(other, range(1, 4))
+    ack = "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 2, 3)"
+    connection.begin()
+    assert taken(connection, 5) == [1, 2, 3]
+    assert connection.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS
+    assert run(connection, ack) == 3
+    connection.rollback()
+    assert taken(other, 5) == [], "they are sent, and held by their leases"
+    connection.begin()
+    assert run(connection, ack) == 3
+    connection.commit()
+    acked = "SELECT COUNT(*) FROM my_message WHERE time_acked IS NOT NULL"
+    assert rows(other, acked) == ((3,),)
+
+
+@pytest.mark.parametrize("command", [COM_RESET_CONNECTION, COMMAND.COM_CHANGE_USER])
+def test_a_session_that_begins_anew_gives_nothing_back(
+    cluster: SharedCluster,
+    create: CreateTable,
+    consume: Consume,
+    keyspace: str,
+    command: int,
+) -> None:
+    create(keyspace, more=",vt_release_after=0.2")
+    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+    insert_all(connection, range(1, 4))
+    assert taken(connection, 3) == [1, 2, 3]
+    connection._execute_command(command, BEGIN_ANEW[command])
+    packet = connection._read_packet()
+    while not packet.is_ok_packet():
+        connection.write_packet(b"")
+        packet = connection._read_packet()
+    consume(cluster.proxy, database=keyspace).nothing(1)
+
+
+def test_a_reset_that_is_sent_behind_a_wait_is_carried_out_after_it(
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace)
+    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+    waiting = consume(cluster.proxy, "STREAM id FROM my_message LIMIT 5", database=keyspace)
+    waiting.connection._execute_command(COM_RESET_CONNECTION, b"")
+    insert_all(connection, [1])
+    row, end, begun = waiting.answer(3)
+    assert row == b"\x011"
+    assert end[:1] == b"\xfe"
+    assert begun[:1] == b"\0"
+
+
+@pytest.mark.parametrize("kill", ["KILL QUERY", "KILL"])
+def test_it_is_killed_in_its_wait(
+    cluster: SharedCluster,
+    create: CreateTable,
+    consume: Consume,
+    keyspace: str,
+    kill: str,
+) -> None:
+    create(keyspace)
+    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+    waiting = consume(cluster.proxy, "STREAM * FROM my_message LIMIT 5", database=keyspace)
+    run(connection, f"{kill} {waiting.id}")
+    if kill == "KILL QUERY":
+        assert waiting.error()[0] == 1317
+        assert rows(waiting.connection, "SELECT 1") == ((1,),)
+    else:
+        assert waiting.is_closed()
+    insert_all(connection, [1])
+    assert taken(connection, 5) == [1], "nobody else waits for it"
 
 
 @pytest.mark.parametrize(

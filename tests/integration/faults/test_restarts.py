@@ -7,7 +7,7 @@ import pymysql
 import pytest
 
 from tests.fixtures.load import Audit
-from tests.fixtures.streams import LATE_S, Consume, eventually, run, value
+from tests.fixtures.streams import LATE_S, Consume, eventually, refused, rows, run, value
 from tests.integration.faults.breaking import (
     HIGH,
     LOW,
@@ -121,3 +121,28 @@ def test_a_stream_opens_while_one_shard_is_down_and_gets_its_rows_when_it_is_bac
     assert stream.next(LATE_S)[0] == HIGH
     breakable_servers[0].start()
     assert stream.next(2 * LATE_S)[0] == LOW
+
+
+def test_an_answer_with_an_end_gives_what_other_shards_have_while_one_is_down(
+    start: StartFaulty, breakable_servers: Servers
+) -> None:
+    proxy = start(stream_grace=1)
+    producer = create(proxy)
+    insert(producer, LOW, HIGH)
+    breakable_servers[0].stop()
+    take = "STREAM id FROM my_message LIMIT 5 WAIT 0"
+    assert rows(producer, take) == ((HIGH,),)
+    # Whether nothing is due nobody can tell now: an empty answer would be a lie.
+    code, text = refused(producer, take)
+    assert code == 1105
+    assert text.startswith("message stream from commerce/-80 has repeatedly failed for longer")
+    breakable_servers[0].start()
+    assert eventually(lambda: _taken(producer, take), "the shard is back") == ((LOW,),)
+    assert rows(producer, take) == ()
+
+
+def _taken(connection: Any, take: str) -> Any:
+    try:
+        return rows(connection, take)
+    except pymysql.MySQLError:
+        return None

@@ -1,0 +1,131 @@
+"""Receivers of a small world: they ack, forget to ack, dawdle, and leave."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+
+if TYPE_CHECKING:
+    from streamfrom.engine.messaging.message import ClaimedRow
+    from tests.sim.world import World
+
+
+SECOND_NS = 10**9
+# A call takes 0.3 s at most: a poll that runs already, another one, a claim.
+KNOWN_S = 3
+
+
+@dataclass(eq=False)
+class Consumer:
+    """A receiver that behaves as people do."""
+
+    world: World
+    proxy: int
+    id: int
+    shards: frozenset[str] | None
+    columns: tuple[str, ...]
+    prefetch: int | None = None
+    connection_id: int = 1
+    rows_max: int | None = None
+    polite: bool = False  # takes everything and acks it: who is there when the trouble is over
+    unsent: tuple[ClaimedRow, ...] = ()
+    held: dict[bytes, tuple[int, int]] = field(default_factory=dict)  # id → epoch, lease
+    is_busy: bool = False
+    has_left: bool = False
+    ended: Exception | None = None
+
+    def deliver(self, rows):
+        world = self.world
+        world.check_delivery(self, rows)
+        if self.is_busy:
+            # Rows of other dispatchers come whether it is ready or not.
+            self.unsent += tuple(rows)
+            return False
+        if not self.polite and world.dice.random() < 0.3:
+            # The socket is full: a moment later it takes them, unless the consumer leaves.
+            self.unsent, self.is_busy = tuple(rows), True
+            world.spawn(self._take_later())
+            return False
+        world.sent(self, rows)
+        return True
+
+    def end(self, error):
+        self.ended = error
+        self.unsent = ()
+
+    def finish(self):
+        raise AssertionError
+
+    async def _take_later(self):
+        await asyncio.sleep(self.world.dice.uniform(0, 3))
+        if not self.has_left and self.ended is None:
+            rows, self.unsent, self.is_busy = self.unsent, (), False
+            self.world.sent(self, rows)
+            self.world.registries[self.proxy].ready(self)
+
+    def leave(self):
+        if not self.has_left:
+            self.has_left = True
+            self.world.given_back(self.unsent)
+            registry = self.world.registries[self.proxy]
+            registry.detach(self, self.unsent)
+            has_left = self.world.dice.random() < 0.8
+            registry.forget(self, has_left=has_left)
+            if has_left and self.world.settings.release_after_s is not None:
+                self.world.spawn(self.world.check_released(self))
+
+
+@dataclass(eq=False)
+class LimitedConsumer(Consumer):
+    """STREAM … LIMIT n [WAIT s]: its answer ends, and what it gave is held by the leases alone."""
+
+    limit: int = 1
+    wait_s: float | None = None
+    taken: int = 0
+    taken_s: float = 0.0  # when it took rows last
+    leases_ns: dict[bytes, tuple[int, int]] = field(default_factory=dict)
+    is_finished: bool = False
+
+    def __post_init__(self):
+        self.rows_max = self.limit
+
+    def deliver(self, rows):
+        assert not self.is_finished
+        self.taken += len(rows)
+        assert self.taken <= self.limit, "more than its limit"
+        self.leases_ns.update((row.id, (row.epoch, row.due_next_ns)) for row in rows)
+        self.taken_s = asyncio.get_running_loop().time()
+        return super().deliver(rows)
+
+    def finish(self):
+        assert not self.is_busy, "its socket has not taken all"
+        assert not self.has_left
+        loop = asyncio.get_running_loop()
+        if not self.taken:
+            assert self.wait_s is not None, "nothing came, and it was to wait"
+            assert loop.time() >= self.taken_s + self.wait_s
+        if self.world.is_told and self.taken < self.limit:
+            late_ns = self.world.store.clock.time_ns() - KNOWN_S * SECOND_NS
+            assert not self.world.due_since(self.shards, late_ns), "it ends, and more is due"
+        self.is_finished = self.has_left = True
+        self.world.registries[self.proxy].forget(self, has_left=False)
+
+    def _is_waiting(self):
+        return not (self.has_left or self.is_busy)
+
+    async def end_of_wait(self):
+        """Wait as long as the statement says, and see that the answer ends soon after."""
+        loop = asyncio.get_running_loop()
+        self.taken_s = loop.time()
+        if self.wait_s is None:
+            return
+        await asyncio.sleep(self.wait_s)
+        if self.has_left:
+            return
+        self.world.registries[self.proxy].wait_over(self)
+        over_s = loop.time()
+        while self.world.is_told and self._is_waiting():
+            assert loop.time() <= max(over_s, self.taken_s + KNOWN_S) + KNOWN_S, "it goes on"
+            await asyncio.sleep(0.5)
