@@ -34,6 +34,7 @@ _SECONDS = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 # A client writes limits too, and int() refuses what is thousands of digits long.
 _LIMIT_LENGTH_MAX = 100
 _COUNT = re.compile(r"[+-]?\d+", re.ASCII)
+_SWITCHES = {"on": True, "1": True, "true": True, "off": False, "0": False, "false": False}
 _ORDERS = {"oldest": False, "newest": True}
 _KEYS = frozenset(
     {
@@ -46,6 +47,7 @@ _KEYS = frozenset(
         "vt_max_backoff",
         "vt_message_cols",
         "vt_order",
+        "vt_paused",
         "vt_prefetch",
         "vt_release_after",
     }
@@ -82,6 +84,7 @@ class Properties:
     prefetch: how many sent and unacked messages a stream holds, at most; 0 for no limit.
     release_after_ns: when what a stream held is due again once its client's connection has ended; None
         for never sooner than its wait.
+    paused: nothing is sent; all else goes on.
     newest: rows go out as in Vitess: latest ``time_next`` first, never-sent rows last.
     warnings: sentences for `streamfrom check`.
     """
@@ -96,6 +99,7 @@ class Properties:
     message_cols: tuple[str, ...] | None = None
     prefetch: int = PREFETCH_DEFAULT
     release_after_ns: int | None = RELEASE_AFTER_NS
+    paused: bool = False
     newest: bool = False
     warnings: tuple[str, ...] = ()
 
@@ -152,6 +156,7 @@ def parse_comment(comment: str) -> Properties:
         release_after_ns = None
     elif settings.get("vt_release_after"):
         release_after_ns = take(_duration_or_never_ns, "vt_release_after")
+    paused = bool(settings.get("vt_paused") and take(_switch, "vt_paused"))
     order = settings.get("vt_order") or "oldest"
     if order not in _ORDERS:
         faults.append(f"vt_order must be 'oldest' or 'newest', not '{order}'")
@@ -169,6 +174,8 @@ def parse_comment(comment: str) -> Properties:
             f"vt_cache_size {cache_size} is less than vt_batch_size {batch_size}: no batch is"
             f" larger than {cache_size}"
         )
+    if paused:
+        advice.append("vt_paused is on: no message is sent")
     columns = settings.get("vt_message_cols")
     return Properties(
         ack_wait_ns=ack_wait_ns,
@@ -181,6 +188,7 @@ def parse_comment(comment: str) -> Properties:
         message_cols=tuple(name.strip() for name in columns.split("|")) if columns else None,
         prefetch=prefetch,
         release_after_ns=release_after_ns,
+        paused=paused,
         newest=_ORDERS[order],
         warnings=(*advice, *unread_keys(comment)),
     )
@@ -229,6 +237,13 @@ def _limit(settings: dict[str, str], key: str) -> int:
             f"{key} must be a whole number, 0 for no limit, not '{settings[key]}'"
         )
     return limit
+
+
+def _switch(settings: dict[str, str], key: str) -> int:
+    found = _SWITCHES.get(settings[key].lower())
+    if found is None:
+        raise CommentError(f"{key} must be 'on' or 'off', not '{settings[key]}'")
+    return found
 
 
 def read_limit(text: str) -> int | None:

@@ -22,6 +22,8 @@ poll brought is used up.
 **Withheld.** Another process dispatches the shard, or this one cannot tell: it is neither polled nor
 claimed from, claims under way are released, and streams go on holding what they were sent.
 
+**Paused.** Polls and all else go on, so that what is due is known at once when sending may go on.
+
 **Failing.** A claim or poll that failed is tried again after 50 ms, doubling to 2 s. A shard
 that fails without a break for the grace period loses the streams that cover it.
 
@@ -334,7 +336,9 @@ class TableState:
             if receiver.has_batch or receiver.is_reserved:
                 continue
             if receiver.rows_left == 0 or all(
-                shard.has_nothing(now_ns) or (receiver.sent > 0 and shard.is_failing)
+                self._table.properties.paused
+                or shard.has_nothing(now_ns)
+                or (receiver.sent > 0 and shard.is_failing)
                 for shard in self._shards.values()
                 if receiver.covers(shard.name)
             ):
@@ -357,7 +361,7 @@ class TableState:
     def _claim(self, shard: ShardState, now_ns: int) -> None:
         """Start claims while there are due keys, ready receivers and free slots."""
         shard.gathered_ns = FOREVER_NS
-        if shard.claiming.retry_ns > now_ns:
+        if shard.claiming.retry_ns > now_ns or not self._may_send(shard):
             return
         batch = self._table.properties.batch_size
         while len(shard.claims) < CLAIMS_IN_FLIGHT_MAX:
@@ -380,6 +384,9 @@ class TableState:
             )
             ids = tuple(key.id for key in keys)
             self._actions.append(Claim(number, shard.name, ids, columns))
+
+    def _may_send(self, shard: ShardState) -> bool:
+        return shard.is_dispatched and not self._table.properties.paused
 
     def _claim_rows_max(self) -> int:
         """Return how many rows of the size seen lately one claim may take."""
@@ -451,8 +458,9 @@ class TableState:
         present = [self._receivers[i] for i in run.receivers if i in self._receivers]
         for receiver in present:
             receiver.is_reserved = False
-        start = self._share(shard, present, won, now_ns) if shard.is_dispatched else 0
-        if shard.is_dispatched and start < len(won):
+        may_send = self._may_send(shard)
+        start = self._share(shard, present, won, now_ns) if may_send else 0
+        if may_send and start < len(won):
             others = (
                 receiver
                 for receiver in self._ready.values()

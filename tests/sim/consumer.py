@@ -106,7 +106,7 @@ class LimitedConsumer(Consumer):
         if not self.taken:
             assert self.wait_s is not None, "nothing came, and it was to wait"
             assert loop.time() >= self.taken_s + self.wait_s
-        if self.world.is_told and self.taken < self.limit:
+        if self.world.is_told and not self.world.paused and self.taken < self.limit:
             late_ns = self.world.store.clock.time_ns() - KNOWN_S * SECOND_NS
             assert not self.world.due_since(self.shards, late_ns), "it ends, and more is due"
         self.is_finished = self.has_left = True

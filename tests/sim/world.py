@@ -34,10 +34,11 @@ from typing import TYPE_CHECKING
 
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.attached_receiver import GATHER_NS
+from streamfrom.engine.messaging.events import Claim, Deliver, Reconfigured
 from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, raw_table
 from streamfrom.engine.messaging.message import ClaimedRow, receiver_numbers
 from streamfrom.engine.messaging.registry import Registry
-from streamfrom.engine.messaging.table_state import CLAIMS_IN_FLIGHT_MAX
+from streamfrom.engine.messaging.table_state import CLAIMS_IN_FLIGHT_MAX, TableState
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind, Key
 from tests.sim.consumer import SECOND_NS, Consumer, LimitedConsumer
@@ -127,6 +128,8 @@ class World:
     )  # id → proxies that were told of its ack
     ids: int = 0
     is_chaos: bool = True
+    is_paused: bool = False
+    paused: set[TableState] = field(default_factory=set)  # those that know it
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def __post_init__(self):
@@ -156,6 +159,7 @@ class World:
             await self._live()
         self.is_chaos = False
         self._calm()
+        await self._set_paused(False)
         seconds = asyncio.get_running_loop().time() * len(settings.shards) * settings.proxies
         polls = sum(call == "poll" for call, _ in self.store.calls)
         assert polls < 50 * seconds, "polls without a pause"
@@ -194,7 +198,7 @@ class World:
         while self.ids < self.settings.messages:
             await asyncio.sleep(self.dice.expovariate(1 / step_s))
             self._trouble()
-            match self.dice.randrange(13):
+            match self.dice.randrange(14):
                 case 0:
                     self._join()
                 case 1 if self.consumers:
@@ -203,6 +207,8 @@ class World:
                     self._reschedule()
                 case 3:
                     self._heartbeat()
+                case 4:
+                    self.spawn(self._set_paused(not self.is_paused))
                 case _:
                     self._insert(self.dice.choice([1, 1, 1, 2, 5]))
 
@@ -255,6 +261,14 @@ class World:
             tuple(Key(int(key.id), key.priority, key.time_next_ns) for key in keys),
         )
         self._tell(shard, effect)
+
+    async def _set_paused(self, is_paused):
+        """Somebody pauses the queue, or lets it go on; a proxy whose server fails does not hear it."""
+        self.is_paused = is_paused
+        comment = self.settings.comment + (",vt_paused=on" if is_paused else "")
+        self.store.create(KEYSPACE, raw_table(TABLE, comment))
+        for registry in self.registries:
+            await registry.reload(KEYSPACE)
 
     def _reschedule(self):
         shard = self.dice.choice(self.settings.shards)
@@ -342,6 +356,10 @@ class World:
     def _handle(self, state, handle, event, now_ns):
         """Let the scheduler take one step, and look at what it keeps of its receivers."""
         actions = handle(event, now_ns)
+        if isinstance(event, Reconfigured):
+            (self.paused.add if event.table.properties.paused else self.paused.discard)(state)
+        if state in self.paused:
+            assert not any(isinstance(action, Claim | Deliver) for action in actions)
         held: Counter[int] = Counter()
         for shard in state.shards:
             held.update(lease.receiver for lease in shard.leases)
@@ -352,7 +370,7 @@ class World:
             is_free = not (receiver.has_batch or receiver.is_reserved) and receiver.room > 0
             assert (receiver.id in state.ready) == is_free
         for shard in state.shards:
-            if not shard.receivers or shard.claiming.retry_ns > now_ns:
+            if not shard.receivers or shard.claiming.retry_ns > now_ns or state in self.paused:
                 continue
             if len(shard.claims) < CLAIMS_IN_FLIGHT_MAX and shard.queue.due(now_ns, at_most=1):
                 # Nothing due waits while somebody has room, but for what gathers a moment.

@@ -229,3 +229,26 @@ def test_a_prefetch_that_is_no_limit_is_an_error(value):
         CommentError, match="vt_prefetch must be a whole number, 0 for no limit"
     ):
         parse_comment(comment(f"vt_prefetch={value}"))
+
+
+@pytest.mark.parametrize(
+    ("more", "is_paused"),
+    [
+        ("", False),
+        (",vt_paused=", False),
+        (",vt_paused=ON", True),
+        (",vt_paused=1", True),
+        (",vt_paused=off", False),
+        (",vt_paused=False", False),
+    ],
+)
+def test_a_queue_is_paused_by_a_switch(more, is_paused):
+    properties = parse_comment(comment() + more)
+    assert properties.paused is is_paused
+    assert ("vt_paused is on: no message is sent" in properties.warnings) is is_paused
+
+
+@pytest.mark.parametrize("value", ["yes", "2", "-1", "paused"])
+def test_what_is_neither_on_nor_off_is_an_error(value):
+    with pytest.raises(CommentError, match=f"vt_paused must be 'on' or 'off', not '{value}'"):
+        parse_comment(comment(f"vt_paused={value}"))
