@@ -15,6 +15,7 @@ import asyncio
 import ipaddress
 import socket
 import ssl
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -174,6 +175,11 @@ class Link(asyncio.Protocol):
                 self._transport.pause_reading()
             elif not self.is_paused:
                 self._transport.resume_reading()
+
+    def pass_turn(self) -> None:
+        """Take nothing more in this turn of the loop, in which a transport may read 32 times."""
+        self.set_busy(on=True)
+        asyncio.get_running_loop().call_soon(partial(self.set_busy, on=False))
 
     def start_tls(
         self, context: ssl.SSLContext, *, server_side: bool, hostname: str | None, early: bytes

@@ -303,7 +303,7 @@ class Backend:
 
     async def _prepare(self, sql: bytes) -> PrepareReader:
         self.check_open()
-        reader = PrepareAnswerReader(asyncio.get_running_loop().create_future())
+        reader = PrepareAnswerReader(asyncio.get_running_loop().create_future(), self.link)
         self._readers.append(reader)
         closes = map(stmt_close, self.statements.take_stale())
         self.link.write(b"".join((*closes, stmt_prepare(sql))))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.proxy.fairness import Slices
 from streamfrom.proxy.wire.binary_rows import BinaryRows
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.framing import frame, frames
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 
 _MORE_RESULTS: Final = int(Status.MORE_RESULTS_EXISTS)
+# Half a millisecond of work.
+_FRAMED_AT_ONCE: Final = 2000
 INTERRUPTED: Final = 1317  # what a server answers to a statement that KILL QUERY ended
 
 
@@ -115,24 +118,32 @@ class Reply:
         body, self.sequence = frames([*map(encode, rows), end], sequence)
         self.link.write(head + body)
 
-    def prepared(
+    async def prepared(
         self,
         statement_id: int,
         parameters: Sequence[bytes],
         columns: Sequence[bytes],
         warnings: int = 0,
     ) -> None:
-        """Answer COM_STMT_PREPARE; definitions as payloads."""
-        framed, self.sequence = prepare_answer(
+        """Answer COM_STMT_PREPARE; definitions as payloads, of which there may be 65,535."""
+        payloads = prepare_answer(
             statement_id,
             parameters,
             columns,
             capabilities=self._state.capabilities,
             status=self._status,
             warnings=warnings,
-            sequence=self.sequence,
         )
-        self.link.write(framed)
+        slices = Slices()
+        sequence = self.sequence
+        parts = []
+        for at in range(0, len(payloads), _FRAMED_AT_ONCE):
+            await slices.breathe()
+            part, sequence = frames(payloads[at : at + _FRAMED_AT_ONCE], sequence)
+            parts.append(part)
+        # At once: no error has a place in the middle of this answer.
+        self.sequence = sequence
+        self.link.write(b"".join(parts))
 
     def more_rows(self, rows: Sequence[bytes]) -> None:
         """Write more rows of the text protocol, as payloads, after a `head`."""

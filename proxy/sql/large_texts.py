@@ -1,7 +1,7 @@
 """Large texts are read in threads, and the loop serves others meanwhile.
 
 What reads a text is pure, so any thread may do it. No call in it holds the interpreter for more
-than some milliseconds (`sqlparse_ext.text.chunks`); between them the loop's thread has its turn. The
+than 2 ms (`sqlparse_ext.text.chunks`); between them the loop's thread has its turn. The
 session is busy as with any statement: what its client sends next waits, `KILL QUERY` and
 `statement_timeout` end the wait, and a reading without a waiter stops at its next chunk.
 """

@@ -140,7 +140,7 @@ class PreparedCommands:
         columns = await self._statements.definitions(statement)
         self._table.add(prepared)
         parameter = column_definition(PARAMETER, self._state.capabilities)
-        reply.prepared(prepared.id, [parameter] * prepared.count, columns, warnings)
+        await reply.prepared(prepared.id, [parameter] * prepared.count, columns, warnings)
 
     async def _prepare_on_shard(self, statement: Statement, reply: Reply) -> None:
         read, size = self._compiler.large_texts.read, len(statement.sql)
@@ -151,7 +151,7 @@ class PreparedCommands:
         answer = await self._ask(prepared)
         prepared.counted(len(answer.parameters))
         self._table.add(prepared)
-        reply.prepared(prepared.id, answer.parameters, answer.columns, answer.warnings)
+        await reply.prepared(prepared.id, answer.parameters, answer.columns, answer.warnings)
 
     def _planned(self, place: StatementTarget) -> PreparedStatement:
         """Return what is prepared. Raises what any execution of it would raise."""

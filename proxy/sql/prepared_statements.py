@@ -174,7 +174,7 @@ class PreparedStatement:
         """True when what would be an ack is bound to NULL, or left out: then it is none."""
         return self._ack_at is not None and bound.argument(self._ack_at) in (None, OPAQUE)
 
-    def add_long_data(self, parameter: int, data: bytes, bytes_max: int) -> None:
+    def add_long_data(self, parameter: int, data: bytes | memoryview, bytes_max: int) -> None:
         """Keep a piece of a parameter for the next execution."""
         if self.fault is not None:
             return

@@ -91,3 +91,7 @@ class PacketReader:
     def rest(self) -> bytes:
         """Return everything that is left."""
         return self.read(self.remaining)
+
+    def rest_view(self) -> memoryview:
+        """Return everything that is left, uncopied."""
+        return memoryview(self._payload)[self.pos :]

@@ -98,11 +98,11 @@ class StmtBulkExecute:
 
 @dataclass(frozen=True, slots=True)
 class StmtSendLongData:
-    """COM_STMT_SEND_LONG_DATA: a piece of one parameter. Never answered."""
+    """COM_STMT_SEND_LONG_DATA: a piece of one parameter, of up to 64 MB. Never answered."""
 
     statement_id: int
     parameter: int
-    data: bytes
+    data: bytes | memoryview
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ _PARSERS: dict[int, Callable[[PacketReader], ClientCommand]] = {
         cursor.uint(4), cursor.uint(2), cursor.rest()
     ),
     Command.STMT_SEND_LONG_DATA: lambda cursor: StmtSendLongData(
-        cursor.uint(4), cursor.uint(2), cursor.rest()
+        cursor.uint(4), cursor.uint(2), cursor.rest_view()
     ),
     Command.STMT_CLOSE: lambda cursor: StmtClose(cursor.uint(4)),
     Command.STMT_RESET: lambda cursor: StmtReset(cursor.uint(4)),

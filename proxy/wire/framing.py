@@ -7,7 +7,8 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_packets.ht
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from io import BytesIO
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -94,12 +95,15 @@ class Framer:
     packet_bytes_max: int
     next_sequence: int = 0
     is_numbered: bool = True
-    # Received bytes, and where the next frame starts in them.
+    # Received bytes, and where what nobody has taken of them starts.
     _buffer: bytes | bytearray = b""
     _at: int = 0
-    # The full-size frames of a payload that is not complete, and their bytes.
-    _joined: list[bytes] = field(default_factory=list)
-    _joined_bytes: int = 0
+    # What has come of a payload that is not complete. It grows where it is, and what it gives in
+    # the end is no copy: each copy of 16 MB takes some 5 ms, in which everybody waits.
+    _gathered: BytesIO | None = None
+    # How much of its frame is still to come, and whether another frame follows.
+    _frame_left: int = 0
+    _goes_on: bool = False
 
     def feed(self, data: bytes) -> None:
         """Accept bytes in pieces of any size."""
@@ -120,7 +124,7 @@ class Framer:
             0 <= size < FRAME_BYTES_MAX
             and _word(data)[0] == size | self.next_sequence << 24
             and self._at == len(self._buffer)
-            and not self._joined
+            and self._gathered is None
             and size <= self.packet_bytes_max
         ):
             self.next_sequence = self.next_sequence + 1 & 0xFF
@@ -135,6 +139,12 @@ class Framer:
         most one chunk of a refused packet is ever held.
         """
         while True:
+            gathered = self._gathered
+            if self._frame_left and not self._gather():
+                return None
+            if gathered is not None and not self._goes_on:
+                self._gathered = None
+                return gathered.getvalue()
             buffer = self._buffer
             start = self._at + HEADER_BYTES
             if start > len(buffer):
@@ -143,44 +153,64 @@ class Framer:
             size = header & 0xFFFFFF
             if header >> 24 != self.next_sequence and self.is_numbered:
                 raise OutOfOrder
-            if size + self._joined_bytes > self.packet_bytes_max:
+            if size + self._gathered_bytes > self.packet_bytes_max:
                 raise PacketTooLarge
             end = start + size
-            if end > len(buffer):
-                return None
-            # Of 16 MiB each copy counts: a slice of a bytearray would be a second one.
+            if gathered is not None or end > len(buffer) or size == FRAME_BYTES_MAX:
+                self._gathered = gathered or BytesIO()
+                self._frame_left, self._goes_on = size, size == FRAME_BYTES_MAX
+                self._take(start)
+                if not size:
+                    self._frame_ended()
+                continue
+            # A slice of a bytearray would be a second copy.
             with memoryview(buffer) as view:
-                piece = bytes(view[start:end])
-            self.next_sequence = self.next_sequence + 1 & 0xFF
-            if end == len(buffer):
-                self._buffer = b""
-                self._at = 0
-            elif isinstance(buffer, bytearray):
-                del buffer[:end]
-            else:
-                self._at = end
-            if size == FRAME_BYTES_MAX:
-                self._joined.append(piece)
-                self._joined_bytes += size
-            elif self._joined:
-                payload = b"".join((*self._joined, piece))
-                self._forget_joined()
-                return payload
-            else:
-                return piece
+                payload = bytes(view[start:end])
+            self._frame_ended()
+            self._take(end)
+            return payload
 
-    def _forget_joined(self) -> None:
-        self._joined = []
-        self._joined_bytes = 0
+    def _gather(self) -> bool:
+        """Take what has come of a frame; True when that is all of it."""
+        assert self._gathered is not None
+        with memoryview(self._buffer) as view:
+            taken = self._gathered.write(view[self._at : self._at + self._frame_left])
+        self._take(self._at + taken)
+        self._frame_left -= taken
+        if self._frame_left:
+            return False
+        self._frame_ended()
+        return True
+
+    def _frame_ended(self) -> None:
+        self.next_sequence = self.next_sequence + 1 & 0xFF
+
+    def _take(self, end: int) -> None:
+        """Forget the received bytes up to *end*."""
+        if end == len(self._buffer):
+            self._buffer = b""
+            self._at = 0
+        elif isinstance(self._buffer, bytearray):
+            del self._buffer[:end]
+            self._at = 0
+        else:
+            self._at = end
+
+    @property
+    def _gathered_bytes(self) -> int:
+        return 0 if self._gathered is None else self._gathered.tell()
 
     @property
     def held_bytes(self) -> int:
         """How many bytes wait for the rest of their packet, or for somebody to take them."""
-        return len(self._buffer) - self._at + self._joined_bytes
+        header_bytes = HEADER_BYTES if self._frame_left else 0
+        return len(self._buffer) - self._at + header_bytes + self._gathered_bytes
 
     @property
     def has_packet(self) -> bool:
         """True when the next frame is here as a whole."""
+        if self._frame_left:
+            return self._at + self._frame_left <= len(self._buffer)
         start = self._at + HEADER_BYTES
         size = int.from_bytes(self._buffer[self._at : self._at + 3], "little")
         return start + size <= len(self._buffer)
@@ -188,7 +218,7 @@ class Framer:
     @property
     def is_empty(self) -> bool:
         """True when no part of a packet waits for its rest."""
-        return self._at == len(self._buffer) and not self._joined
+        return self._at == len(self._buffer) and self._gathered is None
 
     def reset_sequence(self) -> None:
         """Expect number 0 next: a new command begins."""
@@ -199,5 +229,5 @@ class Framer:
         rest = bytes(self._buffer[self._at :])
         self._buffer = b""
         self._at = 0
-        self._forget_joined()
+        self._gathered, self._frame_left = None, 0
         return rest

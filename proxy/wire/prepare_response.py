@@ -22,7 +22,6 @@ from streamfrom.proxy.wire.constants import (
     OK_HEADER,
     Capability,
 )
-from streamfrom.proxy.wire.framing import frames
 from streamfrom.proxy.wire.resultset import ColumnDefinition, eof_packet, parse_err
 
 
@@ -108,9 +107,8 @@ def prepare_answer(
     capabilities: int,
     status: int,
     warnings: int = 0,
-    sequence: int = 1,
-) -> tuple[bytes, int]:
-    """Return the whole answer, framed, and the sequence number that follows it.
+) -> list[bytes]:
+    """Return the whole answer, as payloads.
 
     *parameters* and *columns* are definitions as payloads.
     """
@@ -129,7 +127,7 @@ def prepare_answer(
         payloads += definitions
         if definitions and not capabilities & Capability.DEPRECATE_EOF:
             payloads.append(eof_packet(status, warnings))
-    return frames(payloads, sequence)
+    return payloads
 
 
 # The definition that servers give for every parameter: only an execution tells the type.

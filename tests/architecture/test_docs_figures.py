@@ -15,7 +15,7 @@ from streamfrom.proxy.backends import control, shard
 from streamfrom.proxy.config.file import ConfigError, load
 from streamfrom.proxy.sessions import login_backoff, login_work
 from streamfrom.proxy.sql import gather, large_texts
-from streamfrom.sqlparse_ext.text import chunks
+from streamfrom.sqlparse_ext.text import chunks, lexer
 
 
 if TYPE_CHECKING:
@@ -164,8 +164,9 @@ NUMBERS = {"three": 3, "two": 2, "four": 4, "a minute": 60, "once a second": 1}
         (
             "docs/design.md",
             r"A text above (\d+) KB is read in one of (two) threads",
-            (chunks.CHUNK_BYTES / 1024, large_texts.AT_ONCE),
+            (lexer.LARGE_TEXT_BYTES / 1024, large_texts.AT_ONCE),
         ),
+        ("docs/design.md", r"chunks of (\d+) KB", (chunks.CHUNK_BYTES / 1024,)),
         ("docs/sql.md", r"in batches of (\d+)", (message_store.PURGE_ROWS_MAX,)),
         (
             "docs/sql.md",

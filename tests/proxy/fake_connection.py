@@ -262,14 +262,14 @@ class Connection(asyncio.Protocol):
         rows = self._server.answer_to(sql) or self._own_prepared(sql)
         names = rows.columns if isinstance(rows, Rows) else ()
         columns = [column_definition(ColumnDefinition(name)) for name in names]
-        framed, _ = prepare_answer(
+        payloads = prepare_answer(
             self.last_id,
             [column_definition(PARAMETER)] * sql.count("?"),
             columns,
             capabilities=self._wire.capabilities,
             status=self._status,
         )
-        self._transport.write(framed)
+        self._transport.write(frames(payloads, 1)[0])
 
     def _own_prepared(self, sql: str) -> Answer:
         return rows_of(1) if sql.lstrip().upper().startswith("SELECT") else Ok()

@@ -356,3 +356,20 @@ async def test_who_waits_for_a_paused_link_is_called_once():
         server.link.resume_reading()
         await asyncio.sleep(0)
         assert calls == ["resumed"]
+
+
+async def test_a_link_that_passes_its_turn_reads_on_in_the_next_unless_it_is_paused():
+    link = net.Link(Owner)
+    transport = Mock()
+    transport.get_extra_info.return_value = None
+    link.connection_made(transport)
+    link.pass_turn()
+    assert transport.method_calls[-1] == call.pause_reading()
+    await asyncio.sleep(0)
+    assert transport.method_calls[-1] == call.resume_reading()
+    link.pass_turn()
+    link.pause_reading()
+    await asyncio.sleep(0)
+    assert transport.method_calls[-1] == call.pause_reading()
+    link.resume_reading()
+    assert transport.method_calls[-1] == call.resume_reading()

@@ -79,7 +79,14 @@ def test_the_first_missing_key_is_named_in_the_original_order():
     "value", ["0", "-1", "x", "1s", "nan", "inf", "1_0", "0x10", "1e-30", "1e9999", "٣"]
 )
 @pytest.mark.parametrize(
-    "key", ["vt_ack_wait", "vt_poller_interval", "vt_min_backoff", "vt_max_backoff"]
+    "key",
+    [
+        "vt_ack_wait",
+        "vt_purge_after",
+        "vt_poller_interval",
+        "vt_min_backoff",
+        "vt_max_backoff",
+    ],
 )
 def test_a_duration_that_cannot_be_used_is_named(key, value):
     with pytest.raises(CommentError) as failure:

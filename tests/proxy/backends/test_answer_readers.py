@@ -1,6 +1,7 @@
 """Who waits for an answer is told once, and never after it has stopped waiting."""
 
 import asyncio
+from unittest.mock import Mock
 
 import pytest
 
@@ -12,12 +13,18 @@ from streamfrom.proxy.backends.answer_readers import (
     PrepareAnswerReader,
 )
 from streamfrom.proxy.errors import BackendLost
+from streamfrom.proxy.net import Link
 from streamfrom.proxy.wire.constants import PROXY_OFFER
-from streamfrom.proxy.wire.framing import frame
+from streamfrom.proxy.wire.framing import frame, frames
+from streamfrom.proxy.wire.prepare_response import prepare_answer
 from streamfrom.proxy.wire.resultset import err_packet, ok_packet
 
 
 OK = frame(ok_packet(affected_rows=3, status=2, capabilities=int(PROXY_OFFER)), 1)
+
+
+def preparing(finished, link=None):
+    return PrepareAnswerReader(finished, link or Mock(spec=Link))
 
 
 @pytest.fixture
@@ -39,19 +46,32 @@ def test_a_whole_answer_is_collected_however_it_is_cut(future, cut):
     assert future.result().error is None
 
 
-@pytest.mark.parametrize("kind", [AnswerCollector, PrepareAnswerReader, LoginReader])
+@pytest.mark.parametrize("kind", [AnswerCollector, preparing, LoginReader])
 def test_a_lost_connection_is_what_the_sender_gets(future, kind):
     kind(future).connection_lost(BackendLost("commerce", "0"))
     assert isinstance(future.exception(), BackendLost)
 
 
-@pytest.mark.parametrize("kind", [AnswerCollector, PrepareAnswerReader, LoginReader])
+@pytest.mark.parametrize("kind", [AnswerCollector, preparing, LoginReader])
 def test_a_sender_that_stopped_waiting_is_left_alone(future, kind):
     future.cancel()
     reader = kind(future)
     reader.connection_lost(BackendLost("commerce", "0"))
     reader.answer_completed()
     assert future.cancelled()
+
+
+def test_an_answer_to_prepare_passes_its_turn_until_it_is_whole(future):
+    link = Mock(spec=Link)
+    reader = preparing(future, link)
+    payloads = prepare_answer(7, [b"?"] * 3, [], capabilities=int(PROXY_OFFER), status=2)
+    framed, _ = frames(payloads, 1)
+    assert reader.data_received(framed[:-1]) is None
+    assert link.pass_turn.call_count == 1
+    assert reader.data_received(framed[-1:] + b"next") == b"next"
+    assert link.pass_turn.call_count == 1
+    reader.answer_completed()
+    assert future.result().parameters == [b"?"] * 3
 
 
 def test_a_greeting_that_comes_before_its_conversation_is_kept(future):

@@ -1,11 +1,15 @@
+import asyncio
+
 import pytest
 
+from streamfrom.proxy import fairness
 from streamfrom.proxy.backends.settings import Settings
 from streamfrom.proxy.errors import UnknownDatabase
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.execution.session_state import SessionState, Transaction
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.framing import Framer, frame, frames
+from streamfrom.proxy.wire.prepare_response import PARAMETER
 from streamfrom.proxy.wire.resequencer import Resequencer
 from streamfrom.proxy.wire.response import PassThrough
 from streamfrom.proxy.wire.resultset import (
@@ -129,3 +133,25 @@ def test_behind_a_broken_answer_only_a_whole_packet_may_be_followed():
         scene.reply.broke_off(scanner)
         assert scene.link.closed is closes
     assert Scene().reply.sequence == 1
+
+
+async def test_many_definitions_are_framed_while_others_have_their_turns(monkeypatch):
+    """Those of 65,535 parameters held everybody up for 14 ms."""
+    monkeypatch.setattr(fairness, "SLICE_S", 0)
+    scene = Scene()
+    parameter = column_definition(PARAMETER)
+    turns = []
+
+    async def other():
+        while True:
+            turns.append(bytes(scene.link.written))
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    await scene.reply.prepared(7, [parameter] * 65_535, [])
+    task.cancel()
+    head, *parameters = scene.packets()
+    assert (head[0], head[1:5]) == (0, b"\7\0\0\0")
+    assert parameters == [parameter] * 65_535
+    assert len(turns) > 30
+    assert set(turns) == {b""}, "an error in the middle of it would have no place"

@@ -3,7 +3,7 @@ from hypothesis import given, strategies as st
 
 from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.constants import Capability
-from streamfrom.proxy.wire.framing import frame
+from streamfrom.proxy.wire.framing import frame, frames
 from streamfrom.proxy.wire.prepare_response import PARAMETER, PrepareReader, prepare_answer
 from streamfrom.proxy.wire.resultset import ColumnDefinition, column_definition, err_packet
 
@@ -16,7 +16,7 @@ def answer(parameters: int, columns: int, capabilities: int = MODERN) -> bytes:
     definitions = [
         column_definition(ColumnDefinition(f"c{number}")) for number in range(columns)
     ]
-    framed, _ = prepare_answer(
+    payloads = prepare_answer(
         7,
         [column_definition(PARAMETER)] * parameters,
         definitions,
@@ -24,7 +24,7 @@ def answer(parameters: int, columns: int, capabilities: int = MODERN) -> bytes:
         status=2,
         warnings=3,
     )
-    return framed
+    return frames(payloads, 1)[0]
 
 
 @given(st.integers(0, 5), st.integers(0, 5), st.lists(st.integers(0, 2000), max_size=6))
@@ -79,5 +79,5 @@ def test_nothing_is_read_behind_the_end():
 
 
 def test_old_clients_read_the_warnings_in_the_eof():
-    framed, _ = prepare_answer(1, [], [b"x"], capabilities=0, status=2, warnings=3)
-    assert framed.endswith(b"\xfe\3\0\2\0")
+    payloads = prepare_answer(1, [], [b"x"], capabilities=0, status=2, warnings=3)
+    assert payloads[-1] == b"\xfe\3\0\2\0"

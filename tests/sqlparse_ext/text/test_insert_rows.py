@@ -7,6 +7,7 @@ from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, OPAQUE, Number, Sql
 from streamfrom.sqlparse_ext.text.chunks import CHUNK_BYTES, between_chunks
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
+from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
 from tests.sqlparse_ext.facts import statement
 
 
@@ -133,7 +134,7 @@ def test_a_value_that_the_server_converts_is_opaque():
         assert rows.column("b") == [b"tea", 2]
 
 
-LONG = CHUNK_BYTES + 1000
+LONG = LARGE_TEXT_BYTES + 1000
 
 
 @pytest.mark.parametrize(
@@ -169,7 +170,7 @@ def test_rows_with_long_values_are_cut_in_chunks(value, meaning, place):
 
 def test_a_long_text_of_short_rows_is_cut_as_a_short_one_is():
     sql = HEADS[0] + b", ".join(b"(%d, 'a)(\\'')" % n for n in range(5000))
-    assert len(sql) > CHUNK_BYTES
+    assert len(sql) > LARGE_TEXT_BYTES
     found = rows(sql)
     assert found.column("id") == list(range(5000))
     assert found.column("b") == [b"a)('"] * 5000
