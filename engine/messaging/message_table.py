@@ -18,6 +18,7 @@ from streamfrom.engine.errors import TableLoadError, UnknownColumn
 from streamfrom.engine.messaging.table_comment import CommentError, Properties, parse_comment
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 from streamfrom.sqlparse_ext.writes.messages import TableFacts
+from streamfrom.sqlparse_ext.writes.states import STATE
 
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ class MessageTable:
     null_lane: an index finds rows with a NULL time_next.
     advice: sentences for `streamfrom check` and the log.
     visible: the columns of ``SELECT *``, which an INSERT without a column list fills.
+    has_state: the table has a queue's column `state`, which follows from others.
     facts: what `sqlparse_ext.writes.messages` must know to read and complete statements.
     """
 
@@ -121,6 +123,7 @@ class MessageTable:
     null_lane: bool
     advice: tuple[str, ...]
     visible: tuple[str, ...]
+    has_state: bool = False
     facts: TableFacts = field(init=False, repr=False, compare=False)
 
     @property
@@ -140,6 +143,7 @@ class MessageTable:
             id_auto_increment=self.id_auto_increment,
             by_primary=self.id_index == "PRIMARY" and self.id_kind is IdKind.NUMBER,
             in_order=tuple(column.lower() for column in self.visible),
+            has_state=self.has_state,
         )
         # Every statement on the table asks for them: made anew they were a tenth of an ack.
         object.__setattr__(self, "facts", facts)
@@ -208,6 +212,8 @@ def _load(keyspace: str, raw: RawTable) -> MessageTable:
         visible=tuple(
             column.name for column in raw.columns if "invisible" not in column.extra.lower()
         ),
+        has_state=(state := columns.get(STATE)) is not None
+        and "virtual" in state.extra.lower(),
     )
 
 

@@ -36,7 +36,7 @@ _LIMIT_LENGTH_MAX = 100
 _COUNT = re.compile(r"[+-]?\d+", re.ASCII)
 _SWITCHES = {"on": True, "1": True, "true": True, "off": False, "0": False, "false": False}
 _ORDERS = {"oldest": False, "newest": True}
-_KEYS = frozenset(
+KEYS = frozenset(
     {
         "vt_ack_wait",
         "vt_purge_after",
@@ -117,9 +117,7 @@ def is_nearly_marked(comment: str) -> bool:
     if is_message_table(comment) or SEQUENCE_MARK in comment:
         return False
     words = re.findall(r"[a-z_]+", comment.lower())
-    return bool(
-        _KEYS.intersection(words) or difflib.get_close_matches(MARK, words, cutoff=0.85)
-    )
+    return bool(KEYS.intersection(words) or difflib.get_close_matches(MARK, words, cutoff=0.85))
 
 
 def parse_comment(comment: str) -> Properties:
@@ -259,7 +257,7 @@ def unread_keys(comment: str) -> tuple[str, ...]:
     unknown = [
         f"unknown key '{key}' in the comment is ignored{_hint(key)}"
         for key in settings
-        if key.startswith("vt_") and key not in _KEYS
+        if key.startswith("vt_") and key not in KEYS
     ]
     names = [piece.split("=")[0].strip() for piece in comment.split(",")]
     unread = [
@@ -271,5 +269,5 @@ def unread_keys(comment: str) -> tuple[str, ...]:
 
 
 def _hint(key: str) -> str:
-    near = difflib.get_close_matches(key, _KEYS, n=1, cutoff=0.75)
+    near = difflib.get_close_matches(key, KEYS, n=1, cutoff=0.75)
     return f"; did you mean {near[0]}?" if near else ""

@@ -72,6 +72,10 @@ A module of this room holds the errors of one kind; all are imported from here.
         ├── BadStreamArgument      1210/HY000
         ├── LongDataTooLarge       1105/HY000  as MySQL, at the execution
         ├── TooManyStatements      1461/42000
+        │ queues
+        ├── BadQueue               1210/HY000  a setting, a column, or a table that is no queue
+        ├── QueueExists            1050/42S01
+        ├── NoSuchQueue            1051/42S02
         │ base
         └── InternalError          1105/HY000  a fault of the proxy; the log has the trace
 
@@ -107,6 +111,11 @@ from streamfrom.proxy.errors.access_errors import (
 from streamfrom.proxy.errors.base import (
     InternalError as InternalError,
     ProxyError as ProxyError,
+)
+from streamfrom.proxy.errors.queue_errors import (
+    BadQueue as BadQueue,
+    NoSuchQueue as NoSuchQueue,
+    QueueExists as QueueExists,
 )
 from streamfrom.proxy.errors.shard_errors import (
     BackendError as BackendError,

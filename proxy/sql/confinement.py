@@ -23,6 +23,7 @@ from streamfrom.sqlparse_ext.session.locks import lock_calls
 from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
 from streamfrom.sqlparse_ext.statements import Kind, SetKind, Slot, SqlMode, Uses
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
+from streamfrom.sqlparse_ext.writes.states import STATE, sets_state
 
 
 if TYPE_CHECKING:
@@ -47,12 +48,15 @@ class NameResolution(Protocol):
     def is_message_table(self, keyspace: str, table: str) -> bool:
         """Tell whether a table is one of messages."""
 
+    def has_state(self, keyspace: str, table: str) -> bool:
+        """Tell whether a table is a queue whose column `state` is no more than an ack."""
+
 
 # Of every restricted user; what each role adds stands below.
 _SESSION: Final = READS - {Kind.EXPLAIN}
 _WRITER: Final = READS | {
     *(Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.STREAM),
-    *(Kind.DDL, Kind.CALL, Kind.LOCK, Kind.PREPARE, Kind.XA, Kind.OTHER),
+    *(Kind.DDL, Kind.QUEUE, Kind.CALL, Kind.LOCK, Kind.PREPARE, Kind.XA, Kind.OTHER),
 }
 KINDS: Final = {
     Role.READWRITE: _WRITER,
@@ -303,6 +307,11 @@ class _Confinement:
     def _check_consumption(self) -> None:
         shape = self.shape
         assigned = set(shape.assignments)
+        if sets_state(shape) and len(shape.tables) == 1:
+            target = shape.tables[0]
+            keyspace = self.around.home(target.schema)
+            if keyspace is not None and self.around.has_state(keyspace, target.name):
+                assigned = assigned - {STATE} | {"time_acked"}
         if not assigned or not assigned <= _OF_A_MESSAGE or len(shape.tables) != 1:
             raise self.refuse(
                 "the role consumer sets time_acked, time_next, priority and epoch of one table"

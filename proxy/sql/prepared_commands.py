@@ -69,6 +69,7 @@ _OWN: Final = frozenset(
         Kind.ROLLBACK,
         Kind.SAVEPOINT,
         Kind.DDL,
+        Kind.QUEUE,
         Kind.KILL,
     }
 )
@@ -169,7 +170,10 @@ class PreparedCommands:
         runtimes = place.view.runtimes
         held = self._executor.branches.held
         shard = next((shard for shard in runtimes if shard in held), runtimes[0])
-        sql = (prepared.statement or prepared.original).sql
+        if prepared.statement is None:
+            sql = self._compiler.asked(place.view, prepared.original)
+        else:
+            sql = prepared.statement.sql
         return await self._executor.prepare_on(shard, place.database, sql)
 
     # --- COM_STMT_EXECUTE -----------------------------------------------------------------

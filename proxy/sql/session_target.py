@@ -377,6 +377,11 @@ class SessionTarget:
         """Tell whether a table is one of messages, usable or not."""
         return self._registry.table(keyspace, table) is not None
 
+    def has_state(self, keyspace: str, table: str) -> bool:
+        """Tell whether a table is a queue whose column `state` is no more than an ack."""
+        found = self._registry.table(keyspace, table)
+        return isinstance(found, MessageTable) and found.has_state
+
 
 @lru_cache(maxsize=1024)
 def _named(shape: Shape, mode: SqlMode, settings: Settings) -> Shape:

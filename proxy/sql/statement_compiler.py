@@ -26,6 +26,12 @@ from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
 from streamfrom.sqlparse_ext.writes.completion import check_bound, complete
 from streamfrom.sqlparse_ext.writes.generated import gaps, next_values
 from streamfrom.sqlparse_ext.writes.messages import effect
+from streamfrom.sqlparse_ext.writes.states import (
+    acknowledged,
+    is_state_bound,
+    preparable,
+    sets_state,
+)
 from streamfrom.sqlparse_ext.writes.times import TimeColumns
 
 
@@ -209,6 +215,8 @@ class StatementCompiler(SessionTarget):
         if touched is None:
             return CompiledStatement(statement)
         facts, times = touched
+        if sets_state(statement.shape) and facts is not None and facts.has_state:
+            statement = self.parse(acknowledged(statement))
         completed = complete(statement, facts, self._clock.time_ns(), times)
         if completed is not None:
             if (has_own_clock or self._state.has_own_clock) and (
@@ -237,6 +245,10 @@ class StatementCompiler(SessionTarget):
         if touched is None:
             return statement
         facts, times = touched
+        if sets_state(statement.shape) and facts is not None and facts.has_state:
+            if not is_state_bound(statement.shape):
+                acknowledged(statement)  # raises for another state
+            return None  # an ack has the time of its execution
         sample = self.parse(as_text(statement.bind((1,) * count, lambda _: b"1")))
         if complete(sample, facts, 1, times) != complete(sample, facts, 2, times):
             return None
@@ -246,6 +258,14 @@ class StatementCompiler(SessionTarget):
         if len(parameter_places(completed.text, statement.mode)) != count:
             return None
         return self.parse(completed.text)
+
+    def asked(self, view: View, statement: Statement) -> bytes:
+        """Return the text by which a server tells what a statement takes and gives."""
+        if sets_state(statement.shape):
+            touched = self._touched(view, statement.shape)
+            if touched is not None and touched[0] is not None and touched[0].has_state:
+                return preparable(statement)
+        return statement.sql
 
     def compile_bound(self, view: View, statement: Statement) -> CompiledStatement:
         """Find out what a completed statement will do with the values it is bound to.

@@ -22,6 +22,7 @@ from streamfrom.proxy.execution.diagnostics_queries import (
 from streamfrom.proxy.local_statements.local_answers import answer, is_answered_locally
 from streamfrom.proxy.local_statements.show_databases import chooses_databases, chosen_databases
 from streamfrom.proxy.local_statements.show_processlist import columns, is_processlist, rows
+from streamfrom.proxy.local_statements.show_queues import is_show_queues
 from streamfrom.proxy.local_statements.show_status import (
     is_session_status,
     own_status,
@@ -32,6 +33,7 @@ from streamfrom.proxy.local_statements.vexplain import COLUMNS as VEXPLAIN_COLUM
 from streamfrom.proxy.sql.advisory_locks import AdvisoryLocks
 from streamfrom.proxy.sql.insert_columns import InsertColumns
 from streamfrom.proxy.sql.kill_targets import killed_id, killed_user
+from streamfrom.proxy.sql.queue_statements import QueueStatements
 from streamfrom.proxy.sql.routed_statements import RoutedStatements
 from streamfrom.proxy.sql.scatter import run_everywhere
 from streamfrom.proxy.sql.sequence_statements import COLUMNS as NEXT_COLUMNS, SequenceStatements
@@ -106,6 +108,7 @@ class StatementRunner:
         self._sequences = SequenceStatements(context)
         self._catalog = context.catalog
         self._locks = AdvisoryLocks(context)
+        self._queues = QueueStatements(context, self._ddl)
         transactions = TransactionControl(context, self.routed, self._on_rows)
         # What has no entry is sent to the shards.
         self._handlers: dict[Kind, Callable[[Statement, Reply], Awaitable[bool]]] = {
@@ -120,6 +123,7 @@ class StatementRunner:
             Kind.ROLLBACK: transactions.rollback,
             Kind.SAVEPOINT: transactions.savepoint,
             Kind.DDL: self._ddl,
+            Kind.QUEUE: self._queues.run,
             Kind.LOCK: self._lock,
             Kind.PREPARE: self._prepared,
             Kind.KILL: self._kill_statement,
@@ -316,6 +320,9 @@ class StatementRunner:
             return await self._status(statement, reply)
         if not is_answered_locally(statement.shape):
             return await self._on_rows(statement, reply)
+        if is_show_queues(statement.shape):
+            await self._queues.show(statement, reply)
+            return True
         if chooses_databases(statement.shape):
             keyspaces = self._catalog.visible(self._privileges.user.keyspaces)
             chosen = self._compiler.parse(chosen_databases(statement, keyspaces))
@@ -383,6 +390,8 @@ class StatementRunner:
             columns: Sequence[ColumnDefinition] = VEXPLAIN_COLUMNS
         elif next_values(shape) is not None:
             columns = NEXT_COLUMNS
+        elif is_show_queues(shape):
+            columns = self._queues.columns(shape)
         elif is_answered_locally(shape):
             columns, _ = self._virtual_answer(statement)
         elif shape.stream is not None:

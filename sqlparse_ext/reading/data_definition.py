@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.sqlparse_ext.reading.queues import name_queue
 from streamfrom.sqlparse_ext.reading.structure import query_tables
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 
@@ -17,6 +18,7 @@ OBJECTS: Final = frozenset(
     | {"PROCEDURE", "FUNCTION", "EVENT", "USER", "ROLE", "SEQUENCE", "SERVER"}
     | {"TABLESPACE", "LOGFILE", "PACKAGE", "UNDO", "RESOURCE", "INSTANCE", "SPATIAL"}
 )
+_OF_QUEUES: Final = frozenset({"CREATE", "ALTER", "DROP"})
 _TABLE_LIKE: Final = frozenset({"TABLE", "TABLES", "VIEW", "SEQUENCE"})
 STORED_PROGRAMS: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"})
 # Verbs that answer with rows, behind ALTER TABLE … and before PARTITION too.
@@ -25,6 +27,9 @@ _MAINTAINS: Final = frozenset({"ANALYZE", "CHECK", "OPTIMIZE", "REPAIR"})
 
 def read_ddl(builder: ShapeBuilder, cursor: Cursor, verb: str) -> None:
     """Read CREATE, ALTER, DROP, RENAME and TRUNCATE as far as they name tables."""
+    if verb in _OF_QUEUES and cursor.key == "QUEUE":
+        name_queue(builder, cursor)
+        return
     builder.kind = Kind.DDL
     if verb == "TRUNCATE":
         cursor.accept("TABLE")

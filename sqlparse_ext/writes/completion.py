@@ -65,6 +65,7 @@ class TableFacts:
     by_primary: the id is a number and the primary key begins with it. A text may be compared with a
         number or another character set, for which an index is of no use.
     in_order: the columns, in lower case, to which an INSERT without a column list gives values.
+    has_state: the table has a queue's column `state`, which follows from others.
     times: the time columns.
     """
 
@@ -78,6 +79,7 @@ class TableFacts:
     id_auto_increment: bool
     by_primary: bool = False
     in_order: tuple[str, ...] = ()
+    has_state: bool = False
     times: TimeColumns = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -25,6 +25,9 @@ class Here:
     def is_message_table(self, keyspace, table):
         return (keyspace, table) == ("alpha", "msg")
 
+    def has_state(self, keyspace, table):
+        return table == "queue"
+
 
 def say(sql, role=Role.READWRITE, keyspaces=None, tables=None, schema=None):
     user = User("eve", Secret(""), None, role, keyspaces, None, tables)

@@ -1,0 +1,188 @@
+"""What CREATE, ALTER and DROP QUEUE mean as statements on an ordinary message table. Pure."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.table_comment import (
+    KEYS,
+    MARK,
+    CommentError,
+    is_message_table,
+    parse_comment,
+)
+from streamfrom.proxy.errors import BadQueue
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streamfrom.sqlparse_ext.reading.queues import QueueStatement
+    from streamfrom.sqlparse_ext.statements import TableRef
+
+# What CREATE QUEUE writes into the comment where WITH does not say otherwise; seconds and counts of
+# the example in Vitess's manual, with batches as large as a stream's default prefetch.
+DEFAULTS: Final = {
+    "vt_ack_wait": "30",
+    "vt_max_backoff": "3600",
+    "vt_purge_after": "86400",
+    "vt_batch_size": "100",
+    "vt_cache_size": "10000",
+    "vt_poller_interval": "30",
+}
+# Servers take no longer comment of a table (ER_TOO_LONG_TABLE_COMMENT).
+_COMMENT_LENGTH_MAX: Final = 2048
+_OWN_COLUMNS: Final = frozenset({"priority", "epoch", "time_next", "time_acked", "state"})
+_ID: Final = b"`id` BIGINT NOT NULL"
+_COLUMNS: Final = (
+    b"`priority` TINYINT NOT NULL DEFAULT 50",
+    b"`epoch` BIGINT NOT NULL DEFAULT 0",
+    b"`time_next` BIGINT DEFAULT 0",
+    b"`time_acked` BIGINT DEFAULT NULL",
+    # Invisible, so that it is neither streamed nor asked for by an INSERT without a column list.
+    b"`state` VARCHAR(11) GENERATED ALWAYS AS (CASE WHEN `time_acked` IS NOT NULL THEN 'acked'"
+    b" WHEN `epoch` > 0 THEN 'fired' ELSE 'to_be_fired' END) VIRTUAL INVISIBLE",
+)
+_KEYS_OF_TABLE: Final = (
+    b"PRIMARY KEY (`id`)",
+    b"KEY `poller_idx` (`time_acked`, `priority`, `time_next` DESC)",
+)
+_COMMENT: Final = re.compile(r"\bCOMMENT='((?:[^'\\]|''|\\.)*)'", re.DOTALL)
+
+
+def create_table(queue: QueueStatement, comment: str) -> bytes:
+    """Return the CREATE TABLE IF NOT EXISTS for a CREATE QUEUE whose comment `new_comment` made.
+
+    Raises:
+        BadQueue: a column is one that every queue has, or twice there, or another primary key is.
+        Unsupported: PARTITION BY.
+    """
+    if queue.partition_by is not None:
+        raise Unsupported("PARTITION BY of a queue; acked messages are purged by purge_after")
+    names = [part.column.lower() for part in queue.parts if part.column is not None]
+    for name in names:
+        if name in _OWN_COLUMNS:
+            raise BadQueue(f"column '{name}' is one that every queue has: leave it out")
+    if any(part.has_primary_key for part in queue.parts):
+        raise BadQueue("the primary key of a queue is its id: leave PRIMARY KEY out")
+    own_id = () if "id" in names else (_ID,)
+    parts = (*own_id, *_COLUMNS, *(part.text for part in queue.parts), *_KEYS_OF_TABLE)
+    body = b",\n  ".join(parts)
+    return b"CREATE TABLE IF NOT EXISTS %s (\n  %s\n) ENGINE=InnoDB COMMENT=%s" % (
+        _table(queue.table),
+        body,
+        _quoted(comment),
+    )
+
+
+def alter_table(queue: QueueStatement, comment: str) -> bytes:
+    """Return the ALTER TABLE for an ALTER QUEUE whose comment `changed_comment` made."""
+    return b"ALTER TABLE %s COMMENT=%s" % (_table(queue.table), _quoted(comment))
+
+
+def drop_table(queue: QueueStatement) -> bytes:
+    """Return the DROP TABLE IF EXISTS for a DROP QUEUE."""
+    return b"DROP TABLE IF EXISTS " + _table(queue.table)
+
+
+def show_create_table(table: TableRef) -> bytes:
+    """Return the SHOW CREATE TABLE of a queue."""
+    return b"SHOW CREATE TABLE " + _table(table)
+
+
+def new_comment(queue: QueueStatement) -> str:
+    """Return the comment for a CREATE QUEUE. Raises BadQueue for a setting that cannot be."""
+    return _with_settings(_joined([MARK]), (*_defaults(), *_settings(queue)))
+
+
+def changed_comment(queue: QueueStatement, comment: str) -> str:
+    """Return *comment* with the settings of an ALTER QUEUE. Raises BadQueue for one that cannot be."""
+    return _with_settings(comment, _settings(queue))
+
+
+def comment_in(definition: str) -> str:
+    """Return the comment of a table from SHOW CREATE TABLE's *definition*; empty for none."""
+    # Columns stand before the line with the table's own options.
+    options = definition[definition.rfind("\n)") :]
+    found = _COMMENT.search(options)
+    if found is None:
+        return ""
+    return re.sub(r"''|\\(.)", lambda match: match[1] or "'", found[1])
+
+
+def is_queue(definition: str) -> bool:
+    """Tell whether SHOW CREATE TABLE's *definition* is of a message table."""
+    return is_message_table(comment_in(definition))
+
+
+def is_own_setting(key: str) -> bool:
+    """Tell whether *key* is one that WITH and SET take, by the name that it has in the comment."""
+    return key in KEYS
+
+
+def _defaults() -> tuple[tuple[str, str | None], ...]:
+    return tuple(DEFAULTS.items())
+
+
+def _settings(queue: QueueStatement) -> list[tuple[str, str | None]]:
+    found = []
+    for key, value in queue.settings:
+        full = f"vt_{key}"
+        if full not in KEYS:
+            near = difflib.get_close_matches(full.replace("vt_vt_", "vt_"), KEYS, n=1)
+            hint = f"; did you mean {near[0].removeprefix('vt_')}?" if near else ""
+            raise BadQueue(f"unknown setting '{_shown(key)}' of a queue{hint}")
+        if value is not None and (not value.strip() or any(sign in value for sign in ",='\\")):
+            raise BadQueue(f"{key} cannot be '{_shown(value)}'")
+        found.append((full, DEFAULTS.get(full) if value is None else value.strip()))
+    return found
+
+
+def _with_settings(comment: str, settings: Iterable[tuple[str, str | None]]) -> str:
+    pieces = [piece.strip() for piece in comment.split(",")]
+    for key, value in settings:
+        at = [place for place, piece in enumerate(pieces) if _key(piece) == key]
+        # The last of two wins, so what stays is one.
+        for place in reversed(at[1:] if value is not None else at):
+            del pieces[place]
+        if value is not None and at:
+            pieces[at[0]] = f"{key}={value}"
+        elif value is not None:
+            pieces.append(f"{key}={value}")
+    changed = _joined(pieces)
+    try:
+        parse_comment(changed)
+    except CommentError as error:
+        raise BadQueue(str(error)) from None
+    if "\\" in changed:
+        raise BadQueue("a comment with a backslash in it is changed by ALTER TABLE … COMMENT")
+    if len(changed) > _COMMENT_LENGTH_MAX:
+        raise BadQueue(
+            f"the settings are longer than the {_COMMENT_LENGTH_MAX} characters of a comment"
+        )
+    return changed
+
+
+def _key(piece: str) -> str:
+    return piece.partition("=")[0].strip()
+
+
+def _joined(pieces: Iterable[str]) -> str:
+    return ",".join(pieces)
+
+
+def _shown(text: str) -> str:
+    return text[:40].encode("ascii", "replace").decode()
+
+
+def _table(table: TableRef) -> bytes:
+    names = [name for name in (table.schema, table.name) if name is not None]
+    return ".".join(map(quote_identifier, names)).encode("utf-8", "surrogateescape")
+
+
+def _quoted(comment: str) -> bytes:
+    return b"'" + comment.replace("'", "''").encode("utf-8", "surrogateescape") + b"'"

@@ -1,0 +1,120 @@
+"""SHOW QUEUES and SHOW CREATE QUEUE. Pure: definitions go in, a statement that makes them again comes out."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.table_comment import settings_of
+from streamfrom.proxy.errors import BadQueue
+from streamfrom.proxy.local_statements.like_patterns import like_pattern
+from streamfrom.proxy.local_statements.queue_definitions import comment_in, is_own_setting
+from streamfrom.sqlparse_ext.errors import SqlError
+from streamfrom.sqlparse_ext.statements import Kind, Slot
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
+
+# A server's own words for what CREATE QUEUE makes: without widths of integers, without quotes around
+# numbers, without character sets.
+_NOISE: Final = re.compile(
+    r"(?<=int)\(\d+\)| CHARACTER SET \w+| COLLATE \w+| USING BTREE| /\*!80023 INVISIBLE \*/| INVISIBLE"
+    r"|(?<=DEFAULT )'(?=\d+')|(?<=\d)'$"
+)
+_OWN_LINES: Final = frozenset(
+    {
+        "`priority` tinyint NOT NULL DEFAULT 50",
+        "`epoch` bigint NOT NULL DEFAULT 0",
+        "`time_next` bigint DEFAULT 0",
+        "`time_acked` bigint DEFAULT NULL",
+        "PRIMARY KEY (`id`)",
+        "KEY `poller_idx` (`time_acked`,`priority`,`time_next` DESC)",
+    }
+)
+# MariaDB before 10.8 reads DESC in an index and drops it.
+_POLLER_ASCENDING: Final = "KEY `poller_idx` (`time_acked`,`priority`,`time_next`)"
+_OWN_ID: Final = "`id` bigint NOT NULL"
+_STATE: Final = "`state` "
+
+
+def is_show_queues(shape: Shape) -> bool:
+    """True for SHOW QUEUES and for SHOW CREATE QUEUE."""
+    return shape.kind is Kind.SHOW and (
+        shape.words[:1] == ("QUEUES",) or shape.words[:2] == ("CREATE", "QUEUE")
+    )
+
+
+def is_show_create_queue(shape: Shape) -> bool:
+    """True for SHOW CREATE QUEUE."""
+    return shape.kind is Kind.SHOW and shape.words[:2] == ("CREATE", "QUEUE")
+
+
+def show_queues(statement: Statement, tables: Iterable[str]) -> list[str]:
+    """Return those of *tables* that SHOW QUEUES [FROM ks] [LIKE '…'] names, in order.
+
+    Raises:
+        SqlError: it is written otherwise.
+    """
+    template = statement.shape.template
+    cursor = Cursor(statement_tokens(template), template, 2)
+    if cursor.accept_any({"FROM", "IN"}):
+        cursor.name()
+    pattern = "%"
+    if cursor.accept("LIKE"):
+        slot = cursor.take().slot
+        pattern = statement.text(slot) or "" if isinstance(slot, Slot) else ""
+    if cursor.key:
+        raise SqlError(
+            "You have an error in your SQL syntax; SHOW QUEUES takes FROM a keyspace, LIKE a"
+            " pattern, and nothing else"
+        )
+    matches = like_pattern(pattern).fullmatch
+    return sorted(name for name in tables if matches(name))
+
+
+def create_queue(name: str, definition: str) -> str:
+    """Return the CREATE QUEUE that makes a message table of SHOW CREATE TABLE's *definition* again.
+
+    Raises:
+        BadQueue: CREATE QUEUE makes no such table.
+    """
+    lines = definition.split("\n")
+    end = next(at for at, line in enumerate(lines) if line.startswith(")"))
+    parts = [line.strip().removesuffix(",") for line in lines[1:end]]
+    own = {_NOISE.sub("", part): part for part in parts}
+    own = {
+        line.replace(_POLLER_ASCENDING, _wanted_poller()): part for line, part in own.items()
+    }
+    states = [part for part in parts if part.startswith(_STATE)]
+    if not own.keys() >= _OWN_LINES or len(states) != 1 or "time_acked" not in states[0]:
+        raise BadQueue(
+            f"table '{name}' is no queue that CREATE QUEUE makes; SHOW CREATE TABLE shows it"
+        )
+    dropped = {own[line] for line in _OWN_LINES} | {own.get(_OWN_ID, ""), *states}
+    body = ",\n".join(f"  {part}" for part in parts if part not in dropped)
+    settings = settings_of(comment_in(definition))
+    shard_by = settings.pop("vt_shard_by", None)
+    text = f"CREATE QUEUE {quote_identifier(name)} (\n{body}\n)"
+    if shard_by:
+        text += f" SHARD BY {shard_by}"
+    pairs = [
+        f"{key.removeprefix('vt_')} = {_value(value)}"
+        for key, value in settings.items()
+        if is_own_setting(key)
+    ]
+    return text + (f"\nWITH ({', '.join(pairs)})" if pairs else "")
+
+
+def _wanted_poller() -> str:
+    return next(line for line in _OWN_LINES if line.startswith("KEY"))
+
+
+def _value(text: str) -> str:
+    return (
+        text if re.fullmatch(r"[0-9.]+|[a-z]+", text) else "'" + text.replace("'", "''") + "'"
+    )

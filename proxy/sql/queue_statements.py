@@ -1,0 +1,241 @@
+"""CREATE, ALTER and DROP QUEUE, SHOW QUEUES and SHOW CREATE QUEUE, carried out.
+
+Each becomes a statement on an ordinary message table, which the user must be allowed to send. All shards
+are asked for what they have before anything is made, so one that is down stops it there; what a shard
+that fails in the middle leaves half made, the same statement completes when it comes again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.errors import (
+    BackendError,
+    BadQueue,
+    NoDatabaseSelected,
+    NoSuchQueue,
+    QueueExists,
+)
+from streamfrom.proxy.local_statements.queue_definitions import (
+    alter_table,
+    changed_comment,
+    comment_in,
+    create_table,
+    drop_table,
+    is_queue,
+    new_comment,
+    show_create_table,
+)
+from streamfrom.proxy.local_statements.show_queues import (
+    create_queue,
+    is_show_create_queue,
+    show_queues,
+)
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.reading.queues import read_queue
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.sql.catalog import View
+    from streamfrom.proxy.sql.session_context import SessionContext
+    from streamfrom.sqlparse_ext.reading.queues import QueueStatement
+    from streamfrom.sqlparse_ext.statements import Shape, Statement, TableRef
+
+_NO_SUCH_TABLE: Final = 1146
+
+
+class QueueStatements:
+    """The queues as one session makes and changes them.
+
+    run_ddl: runs a definition on every shard and answers the client.
+    """
+
+    def __init__(
+        self,
+        context: SessionContext,
+        run_ddl: Callable[[Statement, Reply], Awaitable[bool]],
+    ) -> None:
+        self._executor = context.executor
+        self._compiler = context.compiler
+        self._registry = context.registry
+        self._user = context.privileges.user
+        self._run_ddl = run_ddl
+
+    async def run(self, statement: Statement, reply: Reply) -> bool:
+        """Run CREATE, ALTER or DROP QUEUE.
+
+        Raises:
+            SqlError, BadQueue, Unsupported: it is written wrongly, or cannot be; nothing is made.
+            QueueExists, NoSuchQueue.
+            BackendUnavailable, BackendError: a shard says no; the words name those that did it before.
+        """
+        queue = read_queue(statement)
+        match queue.verb:
+            case "CREATE":
+                return await self._create(queue, reply)
+            case "ALTER":
+                return await self._alter(queue, reply)
+            case "DROP":
+                return await self._drop(queue, reply)
+            case _:
+                raise Unsupported(f"ALTER QUEUE … {queue.verb}")
+
+    async def _create(self, queue: QueueStatement, reply: Reply) -> bool:
+        comment = new_comment(queue)
+        definition = self._allowed(create_table(queue, comment))
+        name = queue.table.name
+        view, found = await self._definitions(queue.table)
+        self._check_sharding(queue, view)
+        made = [shard for shard, text in found if text is not None]
+        for shard, text in found:
+            if text is not None and not is_queue(text):
+                raise BadQueue(f"shard {shard} has a table '{name}' that is no queue")
+        if len(made) == len(found):
+            if not queue.if_exists:
+                raise QueueExists(name)
+            reply.ok()
+            return True
+        for shard, text in found:
+            if text is not None and comment_in(text) != comment:
+                raise BadQueue(
+                    f"a CREATE QUEUE that was not finished left '{name}' on shard {shard} with other"
+                    f" settings ({comment_in(text)}): repeat that one, or DROP QUEUE first"
+                )
+        return await self._run_ddl(definition, reply)
+
+    async def _alter(self, queue: QueueStatement, reply: Reply) -> bool:
+        _, found = await self._definitions(queue.table)
+        name = queue.table.name
+        comments = self._comments(name, found)
+        for shard, text in found:
+            if text is None:
+                raise BadQueue(
+                    f"shard {shard} has no queue '{name}': CREATE QUEUE completes it"
+                )
+        # Shards are changed in order, so the first has what an ALTER that broke off had changed.
+        definition = alter_table(queue, changed_comment(queue, comments[0]))
+        return await self._run_ddl(self._allowed(definition), reply)
+
+    async def _drop(self, queue: QueueStatement, reply: Reply) -> bool:
+        definition = self._allowed(drop_table(queue))
+        _, found = await self._definitions(queue.table)
+        try:
+            self._comments(queue.table.name, found)
+        except NoSuchQueue:
+            if not queue.if_exists:
+                raise
+            reply.ok()
+            return True
+        return await self._run_ddl(definition, reply)
+
+    @staticmethod
+    def _comments(name: str, found: Sequence[tuple[ShardRuntime, str | None]]) -> list[str]:
+        """Return the comments of a queue. Raises NoSuchQueue; BadQueue where a table is none."""
+        for shard, text in found:
+            if text is not None and not is_queue(text):
+                raise BadQueue(f"table '{name}' of shard {shard} is no queue")
+        comments = [comment_in(text) for _, text in found if text is not None]
+        if not comments:
+            raise NoSuchQueue(name)
+        return comments
+
+    @staticmethod
+    def _check_sharding(queue: QueueStatement, view: View) -> None:
+        if queue.shard_by is None:
+            return
+        vindex, column = queue.shard_by
+        vschema = view.keyspace.vschema
+        table = None if vschema is None else vschema.tables.get(queue.table.name)
+        primary = None if table is None else table.primary
+        if (
+            primary is None
+            or [each.lower() for each in primary.columns] != [column.lower()]
+            or vindex not in (None, primary.vindex.name, primary.vindex.type)
+        ):
+            raise Unsupported(
+                f"SHARD BY that the vschema of keyspace '{view.keyspace.name}' does not say of"
+                f" '{queue.table.name}'; name the table there"
+            )
+
+    # --- SHOW -----------------------------------------------------------------------------
+
+    def columns(self, shape: Shape) -> tuple[ColumnDefinition, ...]:
+        """Return the columns of SHOW QUEUES or SHOW CREATE QUEUE. Raises as `show`."""
+        if is_show_create_queue(shape):
+            return ColumnDefinition("Queue"), ColumnDefinition("Create Queue", length=1 << 16)
+        return (ColumnDefinition(f"Queues_in_{self._selected(shape).keyspace.name}"),)
+
+    async def show(self, statement: Statement, reply: Reply) -> None:
+        """Answer SHOW QUEUES or SHOW CREATE QUEUE.
+
+        Raises:
+            SqlError: it is written wrongly.
+            NoDatabaseSelected, UnknownDatabase, DatabaseAccessDenied: as for any table.
+            NoSuchQueue, BadQueue: of SHOW CREATE QUEUE.
+        """
+        shape = statement.shape
+        if not is_show_create_queue(shape):
+            keyspace = self._selected(shape).keyspace.name
+            names = (
+                name for name in self._registry.tables(keyspace) if self._sees(keyspace, name)
+            )
+            rows = [(name.encode(),) for name in show_queues(statement, names)]
+            reply.rows(self.columns(shape), rows)
+            return
+        if not shape.tables:
+            raise NoSuchQueue("")
+        table = shape.tables[0]
+        _, found = await self._definitions(table)
+        self._comments(table.name, found)
+        text = next(text for _, text in found if text is not None)
+        row = (table.name.encode(), create_queue(table.name, text).encode())
+        reply.rows(self.columns(shape), [row])
+
+    def _sees(self, keyspace: str, name: str) -> bool:
+        allowed = self._user.tables
+        return allowed is None or (None, name) in allowed or (keyspace, name) in allowed
+
+    def _selected(self, shape: Shape) -> View:
+        view = self._compiler.view
+        if shape.target is not None:
+            view = self._compiler.lookup(shape.target)
+        if view is None or view.schema is not None:
+            raise NoDatabaseSelected
+        return view
+
+    # --- the shards -----------------------------------------------------------------------
+
+    def _allowed(self, sql: bytes) -> Statement:
+        """Return a definition that the user may send. Raises what refuses it."""
+        statement = self._compiler.parse(sql)
+        self._compiler.check(statement)
+        return statement
+
+    async def _definitions(
+        self, table: TableRef
+    ) -> tuple[View, list[tuple[ShardRuntime, str | None]]]:
+        """Return where a table is, and its definition on each shard, None where it is not."""
+        place = self._compiler.resolve(self._compiler.parse(show_create_table(table)))
+        view = place.view
+        if view.schema is not None:
+            raise Unsupported("a queue outside of a keyspace")
+        found: list[tuple[ShardRuntime, str | None]] = []
+        for shard in view.runtimes:
+            try:
+                answer = await self._executor.ask(
+                    shard, place.database, query(place.statement.sql), place.statement.shape
+                )
+            except BackendError as error:
+                if error.code != _NO_SUCH_TABLE:
+                    raise
+                found.append((shard, None))
+            else:
+                _, text, *_ = parse_text_row(answer.rows[0])
+                found.append((shard, (text or b"").decode("utf-8", "replace")))
+        return view, found

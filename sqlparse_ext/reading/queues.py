@@ -1,0 +1,214 @@
+"""Reads our own statements CREATE, ALTER and DROP QUEUE.
+
+    CREATE QUEUE [IF NOT EXISTS] [ks.]q (column …[,]) [SHARD BY [vindex](column)]
+        [PARTITION BY HOUR | DAY] [WITH (key = value, …[,])]
+    ALTER QUEUE [ks.]q SET (key = value | DEFAULT, …[,]) | PAUSE | RESUME
+    DROP QUEUE [IF EXISTS] [ks.]q
+
+`name_queue` reads the name while a shape is made; `read_queue` reads a whole statement when it runs.
+The definitions of columns and indexes are the server's to judge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from streamfrom.sqlparse_ext.errors import SqlError
+from streamfrom.sqlparse_ext.statements import Kind, Slot, Uses
+from streamfrom.sqlparse_ext.text.lexer import locate
+from streamfrom.sqlparse_ext.text.tokens import (
+    Cursor,
+    split_commas,
+    statement_tokens,
+    unquote,
+)
+
+
+if TYPE_CHECKING:
+    from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
+    from streamfrom.sqlparse_ext.statements import Statement, TableRef
+
+
+_NEAR_BYTES: Final = 80
+# What stands first in a part of CREATE TABLE's list that defines no column.
+_NO_COLUMN: Final = frozenset(
+    {"INDEX", "KEY", "UNIQUE", "CONSTRAINT", "FOREIGN", "CHECK", "FULLTEXT", "SPATIAL"}
+    | {"PRIMARY", "LIKE", "PERIOD", "VECTOR"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePart:
+    """One part of the list of CREATE QUEUE, as written. column: its name; None for an index and the like."""
+
+    column: str | None
+    text: bytes
+    has_primary_key: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatement:
+    """A CREATE, ALTER or DROP QUEUE.
+
+    verb: CREATE, ALTER, DROP, PAUSE or RESUME.
+    if_exists: it has IF EXISTS, or IF NOT EXISTS.
+    parts: the list of CREATE.
+    shard_by: the vindex, None where none is named, and the column.
+    partition_by: HOUR or DAY.
+    settings: the keys in lower case and their values; None for DEFAULT.
+    """
+
+    verb: str
+    table: TableRef
+    if_exists: bool = False
+    parts: tuple[QueuePart, ...] = ()
+    shard_by: tuple[str | None, str] | None = None
+    partition_by: str | None = None
+    settings: tuple[tuple[str, str | None], ...] = ()
+
+
+def name_queue(builder: ShapeBuilder, cursor: Cursor) -> None:
+    """Read CREATE, ALTER or DROP behind its verb, at QUEUE, as far as the queue's name."""
+    builder.kind = Kind.QUEUE
+    builder.uses |= Uses.IMPLICIT_COMMIT
+    cursor.take()
+    _accept_existence(cursor, builder.verb)
+    builder.take_table(cursor)
+
+
+def _accept_existence(cursor: Cursor, verb: str) -> bool:
+    words = {"CREATE": ("IF", "NOT", "EXISTS"), "DROP": ("IF", "EXISTS")}.get(verb)
+    return words is not None and cursor.accept(*words)
+
+
+def read_queue(statement: Statement) -> QueueStatement:
+    """Return the parts of a statement of Kind.QUEUE.
+
+    Raises:
+        SqlError: it is written wrongly; the error says what was expected, and where.
+    """
+    return _Reader(statement).read()
+
+
+class _Reader:
+    def __init__(self, statement: Statement) -> None:
+        self.statement = statement
+        self.template = statement.shape.template
+        self.tokens = statement_tokens(self.template)
+        self.cursor = Cursor(self.tokens, self.template, 2)
+
+    def read(self) -> QueueStatement:
+        verb, cursor = self.statement.shape.verb, self.cursor
+        if_exists = _accept_existence(cursor, verb)
+        table = cursor.table()
+        if table is None:
+            self.fail(f"{verb} QUEUE takes the name of a queue")
+        match verb:
+            case "CREATE":
+                found = self.create(table, if_exists=if_exists)
+            case "ALTER":
+                found = self.alter(table)
+            case _:
+                found = QueueStatement(verb, table, if_exists)
+        if cursor.key:
+            self.fail(f"{verb} QUEUE ends here")
+        return found
+
+    def create(self, table: TableRef, *, if_exists: bool) -> QueueStatement:
+        cursor = self.cursor
+        parts = tuple(
+            QueuePart(self.column(start), text, self.has_primary_key(start, end))
+            for (start, end), text in self.listed("CREATE QUEUE takes a list of columns")
+        )
+        shard_by = self.shard_by() if cursor.accept("SHARD", "BY") else None
+        partition_by = None
+        if cursor.accept("PARTITION", "BY"):
+            partition_by = cursor.accept_any({"HOUR", "DAY"})
+            if not partition_by:
+                self.fail("PARTITION BY takes HOUR or DAY")
+        settings = self.settings() if cursor.accept("WITH") else ()
+        return QueueStatement(
+            "CREATE", table, if_exists, parts, shard_by, partition_by, settings
+        )
+
+    def alter(self, table: TableRef) -> QueueStatement:
+        if verb := self.cursor.accept_any({"PAUSE", "RESUME"}):
+            return QueueStatement(verb, table)
+        if not self.cursor.accept("SET"):
+            self.fail("ALTER QUEUE takes SET (key = value, …), PAUSE or RESUME")
+        settings = self.settings()
+        if not settings:
+            self.fail("SET takes at least one key = value")
+        return QueueStatement("ALTER", table, settings=settings)
+
+    def column(self, start: int) -> str | None:
+        token = self.tokens[start]
+        if not token.is_name or token.key in _NO_COLUMN:
+            return None
+        return unquote(token, self.template)
+
+    def has_primary_key(self, start: int, end: int) -> bool:
+        return any(token.key == "PRIMARY" for token in self.tokens[start:end])
+
+    def shard_by(self) -> tuple[str | None, str]:
+        cursor = self.cursor
+        vindex = cursor.name() if cursor.key != "(" else None
+        column = cursor.name() if cursor.accept("(") else None
+        if column is None or not cursor.accept(")"):
+            self.fail("SHARD BY takes vindex(column) or (column)")
+        return vindex, column
+
+    def settings(self) -> tuple[tuple[str, str | None], ...]:
+        what = "settings are a list (key = value, …)"
+        found: dict[str, str | None] = {}
+        for (start, end), _ in self.listed(what):
+            name = self.tokens[start]
+            if end - start < 3 or not name.is_name or self.tokens[start + 1].key != "=":
+                self.fail(what, start)
+            key = unquote(name, self.template).lower()
+            if key in found:
+                self.fail(f"{key} is set twice", start)
+            found[key] = self.value(start + 2, end)
+        return tuple(found.items())
+
+    def value(self, start: int, end: int) -> str | None:
+        token = self.tokens[start]
+        if end - start == 1:
+            if token.key == "DEFAULT":
+                return None
+            if isinstance(token.slot, Slot):
+                text = self.statement.text(token.slot)
+                if text is None:
+                    self.fail("NULL is no value of a setting; DEFAULT is", start)
+                return text
+            if token.is_name:
+                return unquote(token, self.template)
+        return self.text(start, end).decode("utf-8", "surrogateescape")
+
+    def listed(self, what: str) -> list[tuple[tuple[int, int], bytes]]:
+        """Move past a list in parentheses; return the tokens and the text of its parts."""
+        cursor = self.cursor
+        start = cursor.at + 1
+        if not cursor.skip_parens():
+            self.fail(what)
+        ranges = split_commas(self.tokens, start, cursor.at - 1)
+        if ranges[-1][0] == ranges[-1][1]:  # the list is empty, or has a comma at its end
+            ranges.pop()
+        for begin, end in ranges:
+            if begin == end:
+                self.fail(what, begin)
+        return [(each, self.text(*each)) for each in ranges]
+
+    def text(self, start: int, end: int) -> bytes:
+        borders = self.tokens[start].start, self.tokens[end - 1].end
+        first, last = locate(self.statement.sql, self.statement.mode, borders)
+        return self.statement.sql[first:last]
+
+    def fail(self, what: str, at: int | None = None) -> NoReturn:
+        place = min(self.cursor.at if at is None else at, len(self.tokens))
+        position = self.tokens[place].start if place < len(self.tokens) else len(self.template)
+        sql = self.statement.sql
+        (begin,) = locate(sql, self.statement.mode, (position,))
+        near = sql[begin : begin + _NEAR_BYTES].decode("utf-8", "replace")
+        raise SqlError(f"You have an error in your SQL syntax; {what}, near '{near}'")

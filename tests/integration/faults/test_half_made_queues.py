@@ -1,0 +1,84 @@
+"""A shard that is down before CREATE, ALTER and DROP QUEUE, or goes down in the middle of one."""
+
+from typing import Any
+
+import pymysql
+import pytest
+
+from tests.fixtures.database_servers import execute, root
+from tests.fixtures.streams import eventually, refused, run, value
+from tests.integration.faults.breaking import Servers, StartFaulty, in_thread, running
+
+
+pytestmark = [pytest.mark.db, pytest.mark.slow]
+
+CREATE = "CREATE QUEUE my_message (a INT) WITH (ack_wait = 5)"
+
+
+def definitions(servers: Servers, database: str) -> list[Any]:
+    """Return the comment and the columns of the queue on each server, None where it is not."""
+    return [
+        execute(
+            server,
+            "SELECT table_comment, (SELECT GROUP_CONCAT(column_name ORDER BY ordinal_position) FROM"
+            " information_schema.columns c WHERE c.table_schema = t.table_schema"
+            " AND c.table_name = t.table_name) FROM information_schema.tables t"
+            f" WHERE table_schema = '{database}' AND table_name = 'my_message'",
+        )
+        for server in servers
+    ]
+
+
+def test_nothing_is_made_while_a_shard_is_down(
+    start: StartFaulty, breakable_servers: Servers, breakable_database: str
+) -> None:
+    proxy = start(failover_buffer=0.3)
+    client = proxy.connect(database="commerce", autocommit=True)
+    breakable_servers[1].stop()
+    assert "80-" in refused(client, CREATE)[1]
+    assert definitions(breakable_servers[:1], breakable_database) == [()]  # type: ignore[arg-type]
+    breakable_servers[1].start()
+    eventually(lambda: _runs(client, CREATE), "the queue is made")
+    first, second = definitions(breakable_servers, breakable_database)
+    assert first == second != ()
+
+
+def _runs(client: Any, sql: str) -> bool:
+    try:
+        run(client, sql)
+    except pymysql.MySQLError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("sql", [CREATE, "ALTER QUEUE my_message SET (ack_wait = 7)", "DROP QUEUE my_message"])  # fmt: skip
+def test_what_a_shard_left_half_made_a_second_try_completes(
+    start: StartFaulty, breakable_servers: Servers, breakable_database: str, sql: str
+) -> None:
+    proxy = start(failover_buffer=0.3)
+    client = proxy.connect(database="commerce", autocommit=True)
+    if sql != CREATE:
+        run(client, CREATE)
+    holder = root(breakable_servers[1])
+    run(holder, "FLUSH TABLES WITH READ LOCK")
+    outcome = in_thread(lambda: run(client, sql))
+    word = f"{sql.split()[0]} TABLE"
+    eventually(
+        lambda: any(
+            word in str(each[1]) for each in running(breakable_servers[1], "my_message")
+        ),
+        "the second shard is asked",
+    )
+    breakable_servers[1].kill()
+    error = outcome()
+    assert isinstance(error, pymysql.MySQLError)
+    assert "80-" in str(error)
+    breakable_servers[1].start()
+    again = proxy.connect(database="commerce", autocommit=True)
+    eventually(
+        lambda: value(again, "SELECT COUNT(*) FROM information_schema.tables") is not None
+    )
+    eventually(lambda: _runs(again, sql), "the second try")
+    first, second = definitions(breakable_servers, breakable_database)
+    assert first == second
+    assert (first == ()) == sql.startswith("DROP")

@@ -1,0 +1,1 @@
+"""What tests of queues share: a client in each keyspace of the shared proxy."""

@@ -1,0 +1,279 @@
+"""CREATE, ALTER, DROP QUEUE and what SHOW says of queues, on a keyspace of one shard and of two."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import mysql.connector
+import pytest
+
+from tests.fixtures.streams import Consume, message_table, refused, rows, run, value
+from tests.integration.conftest import SharedCluster
+
+
+pytestmark = pytest.mark.db
+
+PROPOSAL = """CREATE QUEUE my_queue(
+
+user_id BIGINT(10),
+
+payload VARCHAR(256),
+
+)"""
+
+
+@contextmanager
+def prepared(cluster: SharedCluster, keyspace: str) -> Iterator[Any]:
+    """Give a cursor whose statements are prepared by the binary protocol."""
+    with mysql.connector.connect(
+        host="127.0.0.1",
+        port=cluster.proxy.port,
+        user="root",
+        database=keyspace,
+        autocommit=True,
+    ) as connection:
+        yield connection.cursor(prepared=True)
+
+
+def comments(cluster: SharedCluster, keyspace: str, table: str) -> list[str]:
+    """Return the comment of a table on each shard that has it."""
+    return [
+        comment
+        for shard in range(len(cluster.servers_of(keyspace)))
+        for (comment,) in cluster.direct(
+            "SELECT table_comment FROM information_schema.tables"
+            f" WHERE table_schema = DATABASE() AND table_name = '{table}'",
+            keyspace=keyspace,
+            shard=shard,
+        )
+    ]
+
+
+def test_the_proposals_own_example_runs_to_the_letter(
+    cluster: SharedCluster, keyspace: str, consume: Consume
+) -> None:
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    run(client, PROPOSAL)
+    assert len(comments(cluster, keyspace, "my_queue")) == len(cluster.servers_of(keyspace))
+    assert set(comments(cluster, keyspace, "my_queue")) == {
+        "vitess_message,vt_ack_wait=30,vt_max_backoff=3600,vt_purge_after=86400"
+        ",vt_batch_size=100,vt_cache_size=10000,vt_poller_interval=30"
+    }
+    shown = value(client, "SHOW QUEUES")
+    assert shown == "my_queue"
+
+
+def test_states_follow_a_message(
+    cluster: SharedCluster, keyspace: str, consume: Consume
+) -> None:
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    run(client, "CREATE QUEUE my_message (payload VARCHAR(256))")
+    stream = consume(cluster.proxy, database=keyspace)
+    run(client, "INSERT INTO my_message (id, payload) VALUES (1, 'a'), (4, 'b')")
+    assert sorted(stream.take(2)) == [(1, "a"), (4, "b")]
+    assert value(client, "SELECT COUNT(*) FROM my_message WHERE state = 'acked'") == 0
+    assert run(client, "UPDATE my_message SET state = 'acked' WHERE id IN (1, 4)") == 2
+    assert run(client, "UPDATE my_message SET state = 'acked' WHERE id IN (1, 4)") == 0
+    assert rows(client, "SELECT state, time_next FROM my_message") == (
+        ("acked", None),
+        ("acked", None),
+    )
+    _, sentence = refused(client, "UPDATE my_message SET state = 'fired' WHERE id = 1")
+    assert "SET state = 'acked'" in sentence
+
+
+def test_a_prepared_ack_by_state(cluster: SharedCluster, keyspace: str) -> None:
+    with prepared(cluster, keyspace) as cursor:
+        cursor.execute("CREATE QUEUE my_message (payload TEXT)")
+        cursor.execute("INSERT INTO my_message (id, payload) VALUES (1, 'a'), (4, 'b')")
+        for sql, values in (
+            ("UPDATE my_message SET state = ? WHERE id = ?", ("acked", 4)),
+            ("UPDATE my_message SET state = 'acked' WHERE id = ?", (1,)),
+        ):
+            cursor.execute(sql, values)
+            assert cursor.rowcount == 1
+            cursor.execute(sql, values)
+            assert cursor.rowcount == 0
+        cursor.execute("SELECT state FROM my_message WHERE time_next IS NULL")
+        assert cursor.fetchall() == [("acked",), ("acked",)]
+
+
+def test_a_queue_is_altered_live_and_dropped(cluster: SharedCluster, keyspace: str) -> None:
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    run(client, "CREATE QUEUE my_message () WITH (ack_wait = 5, `order` = newest)")
+    run(
+        client,
+        "ALTER QUEUE my_message SET (ack_wait = 60, max_backoff = DEFAULT, prefetch = 7)",
+    )
+    for comment in comments(cluster, keyspace, "my_message"):
+        assert comment == (
+            "vitess_message,vt_ack_wait=60,vt_max_backoff=3600,vt_purge_after=86400"
+            ",vt_batch_size=100,vt_cache_size=10000,vt_poller_interval=30,vt_order=newest"
+            ",vt_prefetch=7"
+        )
+    run(client, "DROP QUEUE my_message")
+    assert comments(cluster, keyspace, "my_message") == []
+    assert refused(client, "DROP QUEUE my_message")[0] == 1051
+    run(client, "DROP QUEUE IF EXISTS my_message")
+
+
+def test_an_ordinary_message_table_is_altered(cluster: SharedCluster, keyspace: str) -> None:
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    run(client, message_table())
+    run(client, "ALTER QUEUE my_message SET (batch_size = 3)")
+    assert all("vt_batch_size=3" in each for each in comments(cluster, keyspace, "my_message"))
+    assert refused(client, "SHOW CREATE QUEUE my_message")[0] == 1210
+
+
+def test_show_create_queue_makes_it_again(cluster: SharedCluster, keyspace: str) -> None:
+    client = cluster.proxy.connect(autocommit=True)
+    run(
+        client,
+        f"CREATE QUEUE IF NOT EXISTS {keyspace}.my_message (tenant BIGINT NOT NULL DEFAULT 3, `it``s` JSON,"
+        " note VARCHAR(20) COMMENT 'it''s, (so)', KEY by_tenant (tenant),)"
+        " WITH (`ack_wait` = '0.5', message_cols = 'id|tenant', release_after = never)",
+    )
+    before = [
+        cluster.direct("SHOW CREATE TABLE my_message", keyspace=keyspace, shard=shard)
+        for shard in range(len(cluster.servers_of(keyspace)))
+    ]
+    ((name, text),) = rows(client, f"SHOW CREATE QUEUE {keyspace}.my_message")
+    assert name == "my_message"
+    run(client, f"USE {keyspace}")
+    run(client, "DROP QUEUE my_message")
+    run(client, text)
+    after = [
+        cluster.direct("SHOW CREATE TABLE my_message", keyspace=keyspace, shard=shard)
+        for shard in range(len(cluster.servers_of(keyspace)))
+    ]
+    assert before == after
+
+
+def test_show_queues_lists_the_message_tables_of_a_keyspace(
+    cluster: SharedCluster, keyspace: str
+) -> None:
+    client = cluster.proxy.connect(autocommit=True)
+    assert refused(client, "SHOW QUEUES")[0] == 1046
+    run(client, f"CREATE QUEUE {keyspace}.my_message (a INT)")
+    run(client, f"CREATE QUEUE {keyspace}.other_message (a INT)")
+    run(client, f"CREATE TABLE {keyspace}.item (id BIGINT PRIMARY KEY)")
+    assert rows(client, f"SHOW QUEUES FROM {keyspace}") == (
+        ("my_message",),
+        ("other_message",),
+    )
+    run(client, f"USE {keyspace}")
+    assert rows(client, "SHOW QUEUES LIKE 'my%'") == (("my_message",),)
+    assert refused(client, "SHOW QUEUES WHERE 1")[0] == 1064
+
+
+@pytest.mark.parametrize(
+    ("sql", "code", "words"),
+    [
+        ("CREATE QUEUE q", 1064, "a list of columns"),
+        ("CREATE QUEUE q (a INT,, b INT)", 1064, "a list of columns"),
+        ("CREATE QUEUE q (a INT) WITH ack_wait = 5", 1064, "key = value"),
+        ("CREATE QUEUE q (a INT) WITH (ack_wait)", 1064, "key = value"),
+        ("CREATE QUEUE q (a INT) WITH (ack_wait = 1, ack_wait = 2)", 1064, "twice"),
+        ("CREATE QUEUE q (a INT) ENGINE=InnoDB", 1064, "ends here"),
+        ("CREATE QUEUE q (a INT) WITH (ack_wiat = 5)", 1210, "did you mean ack_wait?"),
+        ("CREATE QUEUE q (a INT) WITH (vt_ack_wait = 5)", 1210, "did you mean ack_wait?"),
+        ("CREATE QUEUE q (a INT) WITH (ack_wait = 0)", 1210, "vt_ack_wait must be"),
+        ("CREATE QUEUE q (a INT) WITH (ack_wait = -1)", 1210, "vt_ack_wait must be"),
+        ("CREATE QUEUE q (a INT) WITH (ack_wait = '')", 1210, "ack_wait cannot be"),
+        ("CREATE QUEUE q (a INT) WITH (ack_wait = '1,vt_order=newest')", 1210, "cannot be"),
+        ("CREATE QUEUE q (epoch INT)", 1210, "every queue has"),
+        ("CREATE QUEUE q (id BIGINT PRIMARY KEY)", 1210, "leave PRIMARY KEY out"),
+        ("CREATE QUEUE q (a NOTYPE)", None, "NOTYPE"),
+        ("CREATE QUEUE q (a INT) PARTITION BY HOUR", 1235, "unsupported: PARTITION BY"),
+        ("CREATE QUEUE q (a INT) PARTITION BY YEAR", 1064, "HOUR or DAY"),
+        ("CREATE QUEUE q (a INT) SHARD BY hash(a)", 1235, "unsupported: SHARD BY"),
+        ("CREATE QUEUE information_schema.q (a INT)", None, ""),
+        ("ALTER QUEUE q PAUSE", 1235, "unsupported"),
+        ("ALTER QUEUE q SET (ack_wait = 5)", 1051, "q"),
+        ("ALTER QUEUE q", 1064, "SET"),
+        ("SHOW CREATE QUEUE q", 1051, "q"),
+    ],
+)
+def test_what_cannot_be_makes_nothing_and_leaves_the_session_whole(
+    cluster: SharedCluster, keyspace: str, sql: str, code: int | None, words: str
+) -> None:
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    found, sentence = refused(client, sql)
+    assert code in (None, found), (found, sentence)
+    assert words in sentence
+    assert comments(cluster, keyspace, "q") == []
+    assert value(client, "SELECT 1") == 1
+
+
+def test_create_twice(cluster: SharedCluster, keyspace: str) -> None:
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    run(client, "CREATE QUEUE my_message (a INT)")
+    assert refused(client, "CREATE QUEUE my_message (a INT)")[0] == 1050
+    run(client, "CREATE QUEUE IF NOT EXISTS my_message (a INT)")
+    run(client, "CREATE TABLE item (id BIGINT PRIMARY KEY)")
+    for sql in ("CREATE QUEUE IF NOT EXISTS item (a INT)", "DROP QUEUE item"):
+        code, sentence = refused(client, sql)
+        assert code == 1210, sentence
+        assert "no queue" in sentence
+
+
+def test_a_half_made_queue_is_completed_altered_alike_and_dropped(
+    cluster: SharedCluster,
+) -> None:
+    client = cluster.proxy.connect(database="commerce", autocommit=True)
+    create = "CREATE QUEUE my_message (a INT) WITH (ack_wait = 5)"
+    run(client, create)
+    # What a shard that fails in the middle leaves: the first has it, the second does not.
+    cluster.direct("DROP TABLE my_message", keyspace="commerce", shard=1)
+    code, sentence = refused(client, "CREATE QUEUE my_message (a INT) WITH (ack_wait = 6)")
+    assert code == 1210, sentence
+    assert "vt_ack_wait=5" in sentence
+    assert (
+        "shard commerce/80- has no"
+        in refused(client, "ALTER QUEUE my_message SET (ack_wait = 7)")[1]
+    )
+    run(client, create)
+    first, second = (
+        cluster.direct("SHOW CREATE TABLE my_message", keyspace="commerce", shard=shard)
+        for shard in (0, 1)
+    )
+    assert first == second
+    cluster.direct("ALTER TABLE my_message COMMENT = 'vitess_message,vt_ack_wait=9"
+                   ",vt_purge_after=9,vt_batch_size=9,vt_cache_size=9,vt_poller_interval=9'",
+                   keyspace="commerce", shard=0)  # fmt: skip
+    run(client, "ALTER QUEUE my_message SET (batch_size = 8)")
+    first_comment, second_comment = comments(cluster, "commerce", "my_message")
+    assert first_comment == second_comment
+    cluster.direct("DROP TABLE my_message", keyspace="commerce", shard=0)
+    run(client, "DROP QUEUE my_message")
+    assert comments(cluster, "commerce", "my_message") == []
+
+
+def test_sharding_that_the_vschema_says(cluster: SharedCluster) -> None:
+    client = cluster.proxy.connect(database="commerce", autocommit=True)
+    run(client, "CREATE QUEUE my_message (a INT) SHARD BY hash(id)")
+    run(client, "CREATE QUEUE other_message (a INT) SHARD BY (id)")
+    assert refused(client, "CREATE QUEUE named (a INT) SHARD BY hash(id)")[0] == 1235
+
+
+def test_queues_in_prepared_statements(cluster: SharedCluster, keyspace: str) -> None:
+    with prepared(cluster, keyspace) as cursor:
+        cursor.execute("CREATE QUEUE my_message (a INT) WITH (ack_wait = ?)", (7,))
+        cursor.execute("SHOW QUEUES")
+        assert cursor.fetchall() == [("my_message",)]
+        cursor.execute("SHOW CREATE QUEUE my_message")
+        assert "ack_wait = 7" in str(cursor.fetchall())
+        cursor.execute("ALTER QUEUE my_message SET (ack_wait = ?)", (8,))
+        cursor.execute("DROP QUEUE my_message")
+
+
+def test_the_polls_index_is_used(cluster: SharedCluster) -> None:
+    client = cluster.proxy.connect(database="plain", autocommit=True)
+    run(client, "CREATE QUEUE my_message (a INT)")
+    plan = rows(
+        client,
+        "EXPLAIN SELECT id, priority, time_next FROM my_message WHERE time_acked IS NULL"
+        " AND priority = 50 ORDER BY time_next LIMIT 10",
+    )
+    assert "poller_idx" in str(plan)
+    assert "filesort" not in str(plan)

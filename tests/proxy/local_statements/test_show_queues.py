@@ -1,0 +1,98 @@
+import pytest
+
+from streamfrom.proxy.errors import BadQueue
+from streamfrom.proxy.local_statements.local_answers import is_answered_locally
+from streamfrom.proxy.local_statements.show_queues import (
+    create_queue,
+    is_show_create_queue,
+    is_show_queues,
+    show_queues,
+)
+from streamfrom.sqlparse_ext.errors import SqlError
+from tests.sqlparse_ext.facts import shape, statement
+
+
+MYSQL = """CREATE TABLE `q` (
+  `id` bigint NOT NULL,
+  `priority` tinyint NOT NULL DEFAULT '50',
+  `epoch` bigint NOT NULL DEFAULT '0',
+  `time_next` bigint DEFAULT '0',
+  `time_acked` bigint DEFAULT NULL,
+  `state` varchar(11) GENERATED ALWAYS AS (case `time_acked`) VIRTUAL /*!80023 INVISIBLE */,
+  `a` int DEFAULT NULL COMMENT 'x, y',
+  PRIMARY KEY (`id`),
+  KEY `poller_idx` (`time_acked`,`priority`,`time_next` DESC),
+  KEY `k` (`a`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COMMENT='vitess_message,vt_ack_wait=30,vt_message_cols=id|a'"""
+MARIADB = """CREATE TABLE `q` (
+  `id` bigint(20) NOT NULL,
+  `priority` tinyint(4) NOT NULL DEFAULT 50,
+  `epoch` bigint(20) NOT NULL DEFAULT 0,
+  `time_next` bigint(20) DEFAULT 0,
+  `time_acked` bigint(20) DEFAULT NULL,
+  `state` varchar(11) GENERATED ALWAYS AS (case `time_acked`) VIRTUAL INVISIBLE,
+  `a` int DEFAULT NULL COMMENT 'x, y',
+  PRIMARY KEY (`id`),
+  KEY `poller_idx` (`time_acked`,`priority`,`time_next`),
+  KEY `k` (`a`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COMMENT='vitess_message,vt_ack_wait=30,vt_message_cols=id|a'"""
+AGAIN = (
+    "CREATE QUEUE `q` (\n  `a` int DEFAULT NULL COMMENT 'x, y',\n  KEY `k` (`a`)\n)\n"
+    "WITH (ack_wait = 30, message_cols = 'id|a')"
+)
+
+
+@pytest.mark.parametrize("definition", [MYSQL, MARIADB])
+def test_a_queue_that_is_made_again(definition):
+    assert create_queue("q", definition) == AGAIN
+
+
+def test_an_id_of_ones_own_stays():
+    definition = MYSQL.replace("`id` bigint NOT NULL", "`id` varchar(36) NOT NULL")
+    assert "(\n  `id` varchar(36) NOT NULL,\n  `a`" in create_queue("q", definition)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("'50'", "'5'"),
+        ("  `time_acked` bigint DEFAULT NULL,\n", ""),
+        ("`time_next` DESC),", "`epoch`),"),
+        ("PRIMARY KEY (`id`)", "PRIMARY KEY (`id`,`a`)"),
+        ("  `state` varchar(11)", "  `status` varchar(11)"),
+    ],
+)
+def test_a_table_that_create_queue_does_not_make(old, new):
+    assert old in MYSQL
+    with pytest.raises(BadQueue, match="no queue that CREATE QUEUE makes"):
+        create_queue("q", MYSQL.replace(old, new))
+
+
+def test_which_statements_are_meant():
+    for sql in ("SHOW QUEUES", "show queues from ks like 'a%'", "SHOW CREATE QUEUE ks.q"):
+        assert is_show_queues(shape(sql))
+        assert is_answered_locally(shape(sql))
+    assert is_show_create_queue(shape("SHOW CREATE QUEUE q"))
+    assert not is_show_create_queue(shape("SHOW QUEUES"))
+    assert not is_show_queues(shape("SHOW TABLES"))
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        ("SHOW QUEUES", ["a_1", "a_2", "b"]),
+        ("SHOW QUEUES FROM ks", ["a_1", "a_2", "b"]),
+        ("SHOW QUEUES IN `k s` LIKE 'a\\_%'", ["a_1", "a_2"]),
+        ("SHOW QUEUES LIKE 'c'", []),
+    ],
+)
+def test_names_in_order(sql, names):
+    assert show_queues(statement(sql), {"b", "a_2", "a_1"}) == names
+
+
+@pytest.mark.parametrize(
+    "sql", ["SHOW QUEUES WHERE 1", "SHOW QUEUES LIKE 'a' LIKE 'b'", "SHOW QUEUES FROM a.b"]
+)
+def test_nothing_else(sql):
+    with pytest.raises(SqlError, match="SHOW QUEUES takes"):
+        show_queues(statement(sql), ())

@@ -1,0 +1,150 @@
+"""CREATE, ALTER and DROP QUEUE: what they take, and the words with which they refuse the rest."""
+
+import pytest
+from hypothesis import given, strategies as st
+
+from streamfrom.sqlparse_ext.errors import SqlError
+from streamfrom.sqlparse_ext.reading.queues import QueuePart, read_queue
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Kind, SqlMode, TableRef
+from tests.sqlparse_ext.facts import shape, statement
+
+
+def read(sql, mode=DEFAULT_MODE):
+    return read_queue(statement(sql, mode))
+
+
+def test_the_proposals_own_example():
+    found = read("CREATE QUEUE my_queue(\n\nuser_id BIGINT(10),\n\npayload VARCHAR(256),\n\n)")
+    assert found.table == TableRef(None, "my_queue")
+    assert found.parts == (
+        QueuePart("user_id", b"user_id BIGINT(10)", False),
+        QueuePart("payload", b"payload VARCHAR(256)", False),
+    )
+    assert (found.if_exists, found.shard_by, found.partition_by) == (False, None, None)
+    assert found.settings == ()
+
+
+def test_all_that_create_takes():
+    found = read(
+        "create queue if not exists ks.`q` (a INT COMMENT 'x, (y', `key` INT, KEY k (a), id INT"
+        " PRIMARY KEY) SHARD BY hash(`a`) PARTITION BY DAY WITH (`max_backoff` = 1.5,"
+        " ORDER = newest, message_cols = 'id|a', prefetch = -1, ack_wait = DEFAULT,);"
+    )
+    assert found.if_exists
+    assert found.table == TableRef("ks", "q")
+    assert [(part.column, part.has_primary_key) for part in found.parts] == [
+        ("a", False),
+        ("key", False),
+        (None, False),
+        ("id", True),
+    ]
+    assert found.parts[0].text == b"a INT COMMENT 'x, (y'"
+    assert found.shard_by == ("hash", "a")
+    assert found.partition_by == "DAY"
+    assert found.settings == (
+        ("max_backoff", "1.5"),
+        ("order", "newest"),
+        ("message_cols", "id|a"),
+        ("prefetch", "-1"),
+        ("ack_wait", None),
+    )
+
+
+def test_a_shape_knows_the_queue():
+    for sql in (
+        "CREATE QUEUE ks.q (a INT)",
+        "CREATE QUEUE IF NOT EXISTS ks.q ()",
+        "ALTER QUEUE ks.q PAUSE",
+        "DROP QUEUE IF EXISTS ks.q",
+    ):
+        found = shape(sql)
+        assert (found.kind, found.tables) == (Kind.QUEUE, (TableRef("ks", "q"),))
+    assert shape("RENAME QUEUE q TO r").kind is not Kind.QUEUE
+    assert shape("CREATE TABLE queue (a INT)").kind is Kind.DDL
+
+
+def test_alter_and_drop():
+    assert read("ALTER QUEUE q SET (a = 1)").settings == (("a", "1"),)
+    assert read("ALTER QUEUE q PAUSE").verb == "PAUSE"
+    assert read("ALTER QUEUE q RESUME").verb == "RESUME"
+    assert read("DROP QUEUE IF EXISTS q").if_exists
+    assert not read("DROP QUEUE q").if_exists
+
+
+def test_shard_by_a_column_alone():
+    assert read("CREATE QUEUE q () SHARD BY (user_id)").shard_by == (None, "user_id")
+
+
+def test_names_in_double_quotes_under_ansi_quotes():
+    found = read('CREATE QUEUE "q" ("a b" INT) WITH ("x" = 1)', SqlMode.ANSI_QUOTES)
+    assert found.table == TableRef(None, "q")
+    assert found.parts == (QueuePart("a b", b'"a b" INT', False),)
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("CREATE QUEUE", "the name of a queue, near ''"),
+        ("CREATE QUEUE 'q' (a INT)", "the name of a queue, near ''q' (a INT)'"),
+        ("CREATE QUEUE IF EXISTS q ()", "CREATE QUEUE takes a list of columns"),
+        ("CREATE QUEUE q", "CREATE QUEUE takes a list of columns, near ''"),
+        ("CREATE QUEUE q (a INT", "CREATE QUEUE takes a list of columns"),
+        ("CREATE QUEUE q (,)", "CREATE QUEUE takes a list of columns"),
+        ("CREATE QUEUE q (a INT,,)", "CREATE QUEUE takes a list of columns"),
+        ("CREATE QUEUE q () SHARD BY hash", "SHARD BY takes"),
+        ("CREATE QUEUE q () SHARD BY hash(a, b)", "SHARD BY takes"),
+        ("CREATE QUEUE q () PARTITION BY WEEK", "HOUR or DAY, near 'WEEK'"),
+        ("CREATE QUEUE q () WITH a = 1", "settings are a list"),
+        ("CREATE QUEUE q () WITH (a)", "settings are a list"),
+        ("CREATE QUEUE q () WITH (a 1)", "settings are a list"),
+        ("CREATE QUEUE q () WITH (a =)", "settings are a list"),
+        ("CREATE QUEUE q () WITH (1 = 1)", "settings are a list"),
+        ("CREATE QUEUE q () WITH (a = 1, A = 2)", "a is set twice, near 'A = 2)'"),
+        ("CREATE QUEUE q () WITH (a = 1) SHARD BY (a)", "CREATE QUEUE ends here"),
+        ("CREATE QUEUE q () COMMENT 'x'", "CREATE QUEUE ends here, near 'COMMENT 'x''"),
+        ("ALTER QUEUE q", "ALTER QUEUE takes SET"),
+        ("ALTER QUEUE q SET ()", "at least one"),
+        ("ALTER QUEUE q PAUSE NOW", "ALTER QUEUE ends here, near 'NOW'"),
+        ("ALTER QUEUE IF EXISTS q PAUSE", "ALTER QUEUE takes SET"),
+        ("DROP QUEUE a, b", "DROP QUEUE ends here, near ', b'"),
+    ],
+)
+def test_what_is_refused_says_what_was_expected_and_where(sql, words):
+    with pytest.raises(SqlError) as error:
+        read(sql)
+    assert words in str(error.value)
+    assert error.value.mysql_code == 1064
+
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=1, max_size=8)
+VALUES = st.one_of(
+    st.integers(0, 10**9).map(str),
+    st.from_regex(r"[a-z]{1,8}", fullmatch=True).filter(lambda word: word != "default"),
+)
+
+
+@given(
+    st.lists(NAMES, max_size=5),
+    st.dictionaries(st.from_regex(r"[a-z_]{1,8}", fullmatch=True), VALUES, max_size=4),
+    st.booleans(),
+    st.sampled_from([" ", "\n", " /* , ( */ ", "\t"]),
+)
+def test_what_is_written_is_read(columns, settings, ends_with_comma, blank):
+    quoted = ["`" + name.replace("`", "``") + "`" for name in columns]
+    body = f",{blank}".join(f"{name}{blank}INT" for name in quoted)
+    comma = "," if ends_with_comma and columns else ""
+    pairs = ", ".join(f"`{key}`{blank}= {value}" for key, value in settings.items())
+    found = read(f"CREATE{blank}QUEUE q ({body}{comma}){blank}WITH ({pairs})")
+    assert [part.column for part in found.parts] == columns
+    assert [part.text.decode() for part in found.parts] == [f"{n}{blank}INT" for n in quoted]
+    assert dict(found.settings) == settings
+
+
+@given(st.text(st.sampled_from("(),=` 'aCREATEQUEWITHSDBY1;?"), max_size=60))
+def test_any_text_is_read_or_refused_with_a_sentence(text):
+    found = statement(f"CREATE QUEUE q {text}")
+    if found.shape.kind is Kind.QUEUE:
+        try:
+            read_queue(found)
+        except SqlError as error:
+            assert "syntax" in str(error)  # noqa: PT017
