@@ -145,7 +145,7 @@ class User:
     password_hash: what `proxy.passwords.verifier.Verifier.from_hash` takes: "*" and 40 hexadecimal digits,
         or MySQL's stored form "$A$005$…", or that in hexadecimal, as SHOW CREATE USER can print
         it (a salt may hold characters that no file should).
-    keyspaces: the ones this user sees; None is all.
+    keyspaces: the ones this user sees, which are those of its tables where each names one; None is all.
     tables: the ones this user may name, as (keyspace, table); the keyspace None is any. None is all.
     max_connections: logins beyond this are refused with error 1226; None is no limit of its own.
     """
@@ -343,6 +343,10 @@ def _user(table: TomlTable, keyspaces: set[str]) -> User:
         if unknown := sorted(allowed - keyspaces):
             raise table.fault("keyspaces", f'expected configured keyspaces, got "{unknown[0]}"')
     named = _tables(table, keyspaces if allowed is None else allowed)
+    if allowed is None and named is not None:
+        # A stored function that is called by its bare name may read any table of its keyspace.
+        of_tables = frozenset(keyspace for keyspace, _ in named if keyspace is not None)
+        allowed = of_tables if all(keyspace is not None for keyspace, _ in named) else None
     most = None
     if "max_connections" in table:
         most = table.integer("max_connections", REQUIRED, least=1)

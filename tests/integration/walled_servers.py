@@ -46,7 +46,7 @@ keyspaces = ["{alpha}"]
 [[users]]
 name = "narrow"
 password = "x"
-tables = ["{alpha}.t", "msg"]
+tables = ["{alpha}.t", "{alpha}.msg"]
 [[users]]
 name = "producer"
 password = "x"

@@ -164,6 +164,13 @@ def test_who_is_restricted(read, lines, is_restricted):
 def test_tables_may_name_their_keyspace(read):
     (found,) = read(user('name = "a"\npassword = ""\ntables = ["a", "commerce.b"]')).users
     assert found.tables == {(None, "a"), ("commerce", "b")}
+    assert found.keyspaces is None
+
+
+def test_who_names_tables_of_some_keyspaces_alone_sees_no_others(read):
+    lines = 'name = "a"\npassword = ""\ntables = ["commerce.b", "commerce.c"]'
+    (found,) = read(user(lines)).users
+    assert found.keyspaces == {"commerce"}
 
 
 def test_users_have_a_password_in_one_of_three_forms(read):
