@@ -32,6 +32,7 @@ from streamfrom.proxy.config.file import TransactionMode
 from streamfrom.proxy.config.keyspaces import make_keyspace
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.proxy.report import CheckReport
+from streamfrom.proxy.status.status_rows import is_own_schema
 from streamfrom.proxy.twophase.decisions import CREATE, TABLE, read_own_id
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
@@ -139,6 +140,12 @@ async def _check_keyspace(
         report.ok(
             config.name,
             f"vschema {config.vschema_path}: {tables}; read again when it changes, or on SIGHUP",
+        )
+    if is_own_schema(config.name):
+        report.warning(
+            config.name,
+            "the proxy's own tables are called streamfrom.queues, .streams, .shards and .members:"
+            " tables of these names in this keyspace cannot be read by a qualified name",
         )
     listed: list[_ShardTables] = []
     for shard_config in config.shards:

@@ -10,9 +10,8 @@ Counted is by batch: what a drain of a hundred at a time pays for it is a few ad
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import OrderedDict
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Final
 
 
@@ -106,16 +105,16 @@ class Counters:
     due_to_sent: Histogram = field(default_factory=Histogram)
     sent_to_acked: Histogram = field(default_factory=Histogram)
     # When the commit of messages that are due since ever was seen.
-    _new_ns: OrderedDict[bytes, int] = field(default_factory=OrderedDict)
+    _new_ns: dict[bytes, int] = field(default_factory=dict)
 
     def has_new(self, keys: Iterable[MessageKey], now_ns: int) -> None:
         """Note that messages were committed which are due from now on."""
         new = self._new_ns
-        for key in keys:
-            if key.time_next_ns == 0:
-                new[key.id] = now_ns
-                if len(new) > NEW_MAX:
-                    new.popitem(last=False)
+        new.update(dict.fromkeys([key.id for key in keys if key.time_next_ns == 0], now_ns))
+        if len(new) > NEW_MAX:
+            # Half of them at once: who looks for the first key of a dict walks over those that are gone.
+            for ident in list(islice(new, len(new) - NEW_MAX // 2)):
+                del new[ident]
 
     def has_sent(self, rows: Sequence[ClaimedRow], now_ns: int) -> None:
         """Count rows that a stream is given."""
@@ -126,10 +125,14 @@ class Counters:
             if row.epoch:
                 self.retried += 1
         if new := self._new_ns:
+            # Who sends many at a time inserted many at a time: there are few moments.
+            counts: dict[int, int] = {}
             for row in rows:
-                since_ns = new.pop(row.id, None)
-                if since_ns is not None and not row.time_next_ns:
-                    self.due_to_sent.observe(now_ns - since_ns)
+                since_ns = new.pop(row.id, 0)
+                if since_ns and not row.time_next_ns:
+                    counts[since_ns] = counts.get(since_ns, 0) + 1
+            for since_ns, count in counts.items():
+                self.due_to_sent.observe(now_ns - since_ns, count)
 
     def oldest_new_ns(self, waits: Callable[[bytes], bool]) -> int | None:
         """Return when the first new message was committed of those that still wait, if that is known.

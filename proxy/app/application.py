@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import structlog
 
+from streamfrom import __version__
 from streamfrom.engine.messaging.clock import SystemClock
 from streamfrom.engine.messaging.registry import Registry
+from streamfrom.engine.messaging.watch import Watch
 from streamfrom.proxy import net, process
 from streamfrom.proxy.app.config_reload import (
     ConfigReload,
@@ -40,6 +42,8 @@ from streamfrom.proxy.sessions.services import Peer, Services, Tally
 from streamfrom.proxy.sessions.session import Session
 from streamfrom.proxy.sql.catalog import Catalog, Catalogs
 from streamfrom.proxy.sql.large_texts import readers
+from streamfrom.proxy.status.status_rows import MemberStatus
+from streamfrom.proxy.status.status_source import StatusSource
 from streamfrom.proxy.tls import ServerTls
 from streamfrom.proxy.twophase.coordinator import Coordinator
 from streamfrom.proxy.twophase.decisions import Decisions
@@ -108,12 +112,15 @@ class Application:
         keyspaces = [make_keyspace(keyspace) for keyspace in config.keyspaces]
         clock = SystemClock()
         self._fleet: Fleet | None = None
+        self._member_id: str | None = None
         if config.fleet is not None:
-            member = member_of_config(config, os.urandom(8).hex())
+            self._member_id = os.urandom(8).hex()
+            member = member_of_config(config, self._member_id)
             self._fleet = make_fleet(self.shards, member, None)
+        store = ShardStore(self.shards, clock, self._fleet.electors if self._fleet else None)
         self._registry = Registry(
             keyspaces,
-            ShardStore(self.shards, clock, self._fleet.electors if self._fleet else None),
+            store,
             clock=clock,
             reload_interval_s=server.schema_reload_s,
             stream_grace_s=server.stream_grace_s,
@@ -172,6 +179,13 @@ class Application:
             is_stopping=lambda: self._stopped,
             uptime_s=lambda: time.monotonic() - self._started,
             tally=Tally(),
+            status=StatusSource(
+                Watch(self._registry, store, clock),
+                self._registry,
+                clock,
+                self.shards,
+                self._member,
+            ),
             nonce=_nonce,
             backoff=LoginBackoff(server.auth_backoff_s),
             memory_of=users_memory(
@@ -299,6 +313,18 @@ class Application:
 
     def _accept(self, link: Link) -> Session:
         return Session(self.services, link, self._connection_ids.allocate(self._sessions))
+
+    def _member(self) -> MemberStatus:
+        """Return what this process says of itself."""
+        return MemberStatus(
+            member=self._member_id,
+            version=__version__,
+            uptime_s=self.services.uptime_s(),
+            connections=len(self._sessions),
+            streams=self._registry.receivers,
+            questions=self.services.tally.questions,
+            is_stopping=self._stopped,
+        )
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)

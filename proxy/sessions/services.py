@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sessions.login_backoff import LoginBackoff
     from streamfrom.proxy.sessions.login_work import LoginWork
     from streamfrom.proxy.sql.catalog import Catalogs
+    from streamfrom.proxy.status.status_source import StatusSource
     from streamfrom.proxy.tls import ServerTls
     from streamfrom.proxy.twophase.coordinator import Coordinator
     from streamfrom.proxy.wire.auth import Authenticator
@@ -107,6 +108,7 @@ class Services:
         is_stopping: returns True once no client may log in any more.
         uptime_s: returns how long the proxy has been running.
         tally: the counters of SHOW STATUS.
+        status: what the tables of the schema `streamfrom` are made of.
         nonce: returns 20 fresh random bytes for a login.
         backoff: how long logins wait.
         work: runs the costly parts of logins.
@@ -135,6 +137,7 @@ class Services:
     is_stopping: Callable[[], bool]
     uptime_s: Callable[[], float]
     tally: Tally
+    status: StatusSource
     nonce: Callable[[], bytes]
     backoff: LoginBackoff
     memory_of: Callable[[str], Memory]

@@ -86,4 +86,5 @@ def make_context(
         compiler,
         services.config,
         others,
+        services.status,
     )

@@ -187,6 +187,10 @@ class Catalog:
             if allowed is None or name in allowed
         ]
 
+    def has_keyspace(self, name: str) -> bool:
+        """Return whether a keyspace is called so."""
+        return name in self._keyspaces
+
     def accounts(self) -> frozenset[str]:
         """Return the names of the proxy's own accounts on its servers, in lower case."""
         replicas = (each for several in self._replicas.values() for each in several)

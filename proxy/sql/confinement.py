@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from streamfrom.proxy.config.file import Role
 from streamfrom.proxy.errors import DatabaseAccessDenied, StatementRefused
 from streamfrom.proxy.sql.privileges import READS
+from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA
 from streamfrom.sqlparse_ext.reading.reach import reach
 from streamfrom.sqlparse_ext.session.described import (
     INFORMATION_SCHEMA,
@@ -373,6 +374,10 @@ class _Confinement:
             if lower in SYSTEM_SCHEMAS:
                 is_certain = False
                 self._check_system(lower)
+            elif lower == STATUS_SCHEMA and shape.kind in (Kind.SELECT, Kind.SHOW):
+                # What it tells of is the user's own.
+                if self.user.role is Role.PRODUCER:
+                    raise self.refuse("the role producer reads no table")
             elif self.around.home(schema) is None and self.user.keyspaces is not None:
                 raise DatabaseAccessDenied(self.user.name, self.guard.host, schema)
         if self.user.tables is not None:
@@ -426,6 +431,8 @@ class _Confinement:
             ):
                 continue
             if schema is None and (self.around.schema or "").lower() == INFORMATION_SCHEMA:
+                continue
+            if (schema or self.around.schema or "").lower() == STATUS_SCHEMA:
                 continue
             keyspace = self.around.home(schema)
             if (None, name) not in allowed and (keyspace, name) not in allowed:

@@ -116,8 +116,10 @@ class PreparedCommands:
                 raise await read(size, self._compiler.one_at_a_time, statement)
             statement = await read(size, self._compiler.parse, texts[0])
         await read(size, self._compiler.check, statement)
-        is_own = is_answered_locally(shape) or (
-            shape.kind in _OWN and not is_plain_query(statement, self._compiler)
+        is_own = (
+            is_answered_locally(shape)
+            or self._statements.asks_status(statement)
+            or (shape.kind in _OWN and not is_plain_query(statement, self._compiler))
         )
         if is_own or await self._statements.asks_sequence(statement):
             await self._prepare_own(statement, reply)

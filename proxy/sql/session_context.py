@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.catalog import Catalog
     from streamfrom.proxy.sql.privileges import Privileges
     from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+    from streamfrom.proxy.status.status_source import StatusSource
     from streamfrom.proxy.wire.server_connection import ServerConnection
 
 
@@ -56,6 +57,7 @@ class SessionContext:
         compiler: what a statement becomes before it is sent.
         config: limits and time-outs as they were at the login.
         others: the other sessions.
+        status: what the tables of the schema `streamfrom` are made of.
     """
 
     connection_id: int
@@ -70,3 +72,4 @@ class SessionContext:
     compiler: StatementCompiler
     config: Server
     others: OtherSessions
+    status: StatusSource

@@ -16,6 +16,7 @@ from streamfrom.proxy.errors import (
     UnknownDatabase,
 )
 from streamfrom.proxy.routing.planner import qualifiers
+from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA
 from streamfrom.sqlparse_ext.errors import StreamfromError, Unsupported
 from streamfrom.sqlparse_ext.session.schemas import (
     SYSTEM_SCHEMAS,
@@ -151,6 +152,8 @@ class SessionTarget:
                 if home.has_neighbours
                 else self._catalog.system_view(schema, home)
             )
+        elif schema == STATUS_SCHEMA and not self._catalog.has_keyspace(target):
+            self.view = self._catalog.system_view(STATUS_SCHEMA, self.here())
         else:
             self.view = self.lookup(target)
 
@@ -215,7 +218,10 @@ class SessionTarget:
     @property
     def database(self) -> str | None:
         """What unqualified names mean on a backend connection of the current target."""
-        return None if self.view is None else self.view.database
+        # No server has a database of that name: there they mean nothing.
+        if self.view is None or self.view.schema == STATUS_SCHEMA:
+            return None
+        return self.view.database
 
     def resolve(self, statement: Statement) -> StatementTarget:
         """Return where a statement runs. Raises as `lookup`, and ReplicaTarget."""

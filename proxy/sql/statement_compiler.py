@@ -15,6 +15,7 @@ from streamfrom.proxy.local_statements.show_status import is_session_status
 from streamfrom.proxy.routing.planner import qualifiers
 from streamfrom.proxy.sql.confinement import confine
 from streamfrom.proxy.sql.session_target import SessionTarget, usable_table
+from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA, is_status
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.parser import explained_text
 from streamfrom.sqlparse_ext.reading.session_settings import split_set_statement
@@ -192,6 +193,8 @@ class StatementCompiler(SessionTarget):
         """
         return not (
             shape.target is not None
+            or view.schema == STATUS_SCHEMA
+            or is_status(shape, view.schema)
             or qualifiers(shape)
             or asks_for_schemas(shape, view.database)
             or is_answered_locally(shape)

@@ -39,6 +39,7 @@ from streamfrom.proxy.sql.scatter import run_everywhere
 from streamfrom.proxy.sql.sequence_statements import COLUMNS as NEXT_COLUMNS, SequenceStatements
 from streamfrom.proxy.sql.set_variables import SetVariables
 from streamfrom.proxy.sql.sibling_databases import has_database, use
+from streamfrom.proxy.sql.status_tables import StatusTables
 from streamfrom.proxy.sql.stream_statements import StreamStatements
 from streamfrom.proxy.sql.text_statements import TextStatements
 from streamfrom.proxy.sql.transaction_control import TransactionControl
@@ -106,6 +107,7 @@ class StatementRunner:
         self._compiler = context.compiler
         self._large_texts = context.compiler.large_texts
         self._sequences = SequenceStatements(context)
+        self._status_tables = StatusTables(context, self.routed)
         self._catalog = context.catalog
         self._locks = AdvisoryLocks(context)
         self._queues = QueueStatements(context, self._ddl)
@@ -316,6 +318,8 @@ class StatementRunner:
         return True
 
     async def _show(self, statement: Statement, reply: Reply) -> bool:
+        if self.asks_status(statement):
+            return await self._status_tables.run(statement, reply)
         if is_session_status(statement.shape):
             return await self._status(statement, reply)
         if not is_answered_locally(statement.shape):
@@ -344,6 +348,8 @@ class StatementRunner:
         if await self.asks_sequence(statement):
             reply.rows(*await self._sequences.next(statement))
             return True
+        if self.asks_status(statement):
+            return await self._status_tables.run(statement, reply)
         if not is_answered_locally(statement.shape):
             return await self._on_rows(statement, reply)
         return await self._virtual(statement, reply)
@@ -380,6 +386,10 @@ class StatementRunner:
         """Return whether a statement is a SELECT NEXT … VALUES. Raises where it should be one."""
         return await self._sequences.asked(statement) is not None
 
+    def asks_status(self, statement: Statement) -> bool:
+        """Return whether a statement is for the schema `streamfrom`, so the proxy itself has its rows."""
+        return self._status_tables.asked(statement)
+
     async def definitions(self, statement: Statement) -> list[bytes]:
         """Return the columns of a statement's answer, as far as the proxy makes that itself.
 
@@ -392,6 +402,8 @@ class StatementRunner:
             columns = NEXT_COLUMNS
         elif is_show_queues(shape):
             columns = self._queues.columns(shape)
+        elif self.asks_status(statement):
+            return await self._status_tables.definitions(statement)
         elif is_answered_locally(shape):
             columns, _ = self._virtual_answer(statement)
         elif shape.stream is not None:

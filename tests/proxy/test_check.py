@@ -40,6 +40,15 @@ async def test_a_sound_configuration_is_all_ok(server, other_server, report):
     assert all(line.startswith("ok ") for line in lines)
 
 
+async def test_a_keyspace_of_the_name_of_the_proxys_own_schema_is_a_warning(server, report):
+    config = config_of(server)
+    own = replace(config.keyspaces[0], name="streamfrom")
+    code, lines = await report(replace(config, keyspaces=(own,)))
+    assert code == 0
+    (line,) = (line for line in lines if line.startswith("warning  streamfrom:"))
+    assert "streamfrom.queues" in line
+
+
 async def test_nothing_is_changed_by_looking(server, report):
     add_message_table(server)
     await report(config_of(server))

@@ -78,7 +78,7 @@ def test_a_message_that_was_sent_before_is_a_retry():
 
 def test_a_new_message_that_was_rescheduled_counts_by_its_time_alone():
     counters = Counters()
-    counters.has_new([key(1)], 0)
+    counters.has_new([key(1)], 1)
     counters.has_sent([row(1, time_next_ns=40)], 50)
     assert counters.due_to_sent.sum_ns == 10
     assert counters.oldest_new_ns(lambda _: True) is None
@@ -98,9 +98,9 @@ def test_of_more_new_messages_than_it_keeps_the_oldest_ones_are_forgotten():
     counters = Counters()
     counters.has_new([key(ident) for ident in range(NEW_MAX)], 10)
     counters.has_new([key(NEW_MAX)], 20)
-    counters.has_sent([row(0)], 30)
+    counters.has_sent([row(0), row(NEW_MAX // 2)], 30)
     assert counters.due_to_sent.total == 0
-    counters.has_sent([row(1)], 30)
+    counters.has_sent([row(NEW_MAX - 1)], 30)
     assert counters.due_to_sent.total == 1
     counters.forget_new()
     assert counters.oldest_new_ns(lambda _: True) is None

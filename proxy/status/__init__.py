@@ -1,0 +1,5 @@
+"""What the proxy tells of itself and its queues: one model for SQL, JSON and Prometheus.
+
+``status_rows`` makes the rows of the tables `streamfrom.queues`, `.streams`, `.shards` and `.members`; ``status_source``
+gathers what they are made of.
+"""

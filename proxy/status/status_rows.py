@@ -1,0 +1,269 @@
+"""The tables of the schema `streamfrom`, as columns and rows. Pure: figures go in.
+
+Times are told as ages in seconds, which need no clock and no time zone to be compared. A figure that is not known is None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from streamfrom.sqlparse_ext.statements import Kind
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from streamfrom.engine.errors import TableLoadError
+    from streamfrom.engine.messaging.figures import Histogram, QueueFigures, StreamFigures
+    from streamfrom.proxy.local_statements.show_processlist import Process
+    from streamfrom.sqlparse_ext.statements import Shape
+
+StatusValue: TypeAlias = str | int | float | None
+
+SCHEMA: Final = "streamfrom"
+QUEUE_STATUS: Final = ("QUEUE", "STATUS")
+_SHOWS_TABLES: Final = frozenset({("TABLES",), ("FULL", "TABLES")})
+
+
+def is_status(shape: Shape, schema: str | None) -> bool:
+    """Return whether these tables answer a statement. *schema*: the session's target if that is no keyspace."""
+    if shape.kind is Kind.SHOW:
+        if shape.words[:2] == QUEUE_STATUS:
+            return True
+        count = 2 if shape.words[:1] == ("FULL",) else 1
+        return shape.words[:count] in _SHOWS_TABLES and is_own_schema(shape.target or schema)
+    if shape.kind is not Kind.SELECT:
+        return False
+    return any(is_own_schema(table.schema or schema) for table in shape.tables)
+
+
+def is_own_schema(schema: str | None) -> bool:
+    """Return whether a name is that of the schema; case does not count, as with `information_schema`."""
+    return schema is not None and schema.lower() == SCHEMA
+
+
+class SqlType(StrEnum):
+    """What a column is to a server."""
+
+    NAME = "VARCHAR(255)"
+    TEXT = "VARCHAR(4096)"
+    COUNT = "BIGINT"
+    SECONDS = "DOUBLE"
+
+
+class StatusColumn(NamedTuple):
+    """A column of a table."""
+
+    name: str
+    type: SqlType
+
+
+def _columns(**types: SqlType) -> tuple[StatusColumn, ...]:
+    return tuple(StatusColumn(name, kind) for name, kind in types.items())
+
+
+_NAME, _TEXT, _COUNT, _SECONDS = SqlType
+
+QUEUES: Final = _columns(
+    keyspace=_NAME,
+    queue=_NAME,
+    depth=_COUNT,
+    depth_is_exact=_COUNT,
+    due=_COUNT,
+    in_flight=_COUNT,
+    oldest_due_s=_SECONDS,
+    streams=_COUNT,
+    prefetch=_COUNT,
+    sent=_COUNT,
+    retried=_COUNT,
+    acked=_COUNT,
+    deleted=_COUNT,
+    released=_COUNT,
+    purged=_COUNT,
+    due_to_sent_p50_s=_SECONDS,
+    due_to_sent_p99_s=_SECONDS,
+    sent_to_acked_p50_s=_SECONDS,
+    sent_to_acked_p99_s=_SECONDS,
+    error=_TEXT,
+)
+STREAMS: Final = _columns(
+    connection_id=_COUNT,
+    user=_NAME,
+    host=_NAME,
+    keyspace=_NAME,
+    queue=_NAME,
+    shards=_TEXT,
+    open_s=_SECONDS,
+    prefetch=_COUNT,
+    sent=_COUNT,
+    held=_COUNT,
+    held_s=_SECONDS,
+    full_s=_SECONDS,
+)
+SHARDS: Final = _columns(
+    keyspace=_NAME,
+    shard=_NAME,
+    server=_NAME,
+    version=_NAME,
+    is_up=_COUNT,
+    trouble=_TEXT,
+    pool_size=_COUNT,
+    pool_open=_COUNT,
+    pool_lent=_COUNT,
+    pool_waiting=_COUNT,
+)
+MEMBERS: Final = _columns(
+    member=_NAME,
+    version=_NAME,
+    uptime_s=_SECONDS,
+    connections=_COUNT,
+    streams=_COUNT,
+    questions=_COUNT,
+    is_stopping=_COUNT,
+)
+TABLES: Final[Mapping[str, tuple[StatusColumn, ...]]] = {
+    "members": MEMBERS,
+    "queues": QUEUES,
+    "shards": SHARDS,
+    "streams": STREAMS,
+}
+
+StatusRow: TypeAlias = tuple[StatusValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStatus:
+    """One shard's primary as this process sees it. trouble: why it is not available, None while it is."""
+
+    keyspace: str
+    shard: str
+    server: str
+    version: str
+    trouble: str | None
+    pool_size: int
+    pool_open: int
+    pool_lent: int
+    pool_waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemberStatus:
+    """One process. member: its id in its fleet; None for one that is alone."""
+
+    member: str | None
+    version: str
+    uptime_s: float
+    connections: int
+    streams: int
+    questions: int
+    is_stopping: bool
+
+
+def queue_rows(
+    queues: Iterable[QueueFigures], errors: Iterable[tuple[str, TableLoadError]], now_ns: int
+) -> list[StatusRow]:
+    """Return the rows of `QUEUES`; *errors* are the tables that cannot be used, with their keyspaces."""
+    rows = [_queue_row(queue, now_ns) for queue in queues]
+    blanks: StatusRow = (None,) * (len(QUEUES) - 3)
+    rows += [(keyspace, error.table, *blanks, error.reason) for keyspace, error in errors]
+    return sorted(rows, key=lambda row: (str(row[0]), str(row[1])))
+
+
+def _queue_row(queue: QueueFigures, now_ns: int) -> StatusRow:
+    table, counters, shards = queue.table, queue.counters, queue.shards
+    depths = [shard.depth for shard in shards]
+    # Of what nobody streams memory knows no key, so it cannot say what is due.
+    is_streamed = all(shard.streams for shard in shards)
+    since_ns = min(
+        (s.oldest_due_ns for s in shards if s.oldest_due_ns is not None), default=None
+    )
+    return (
+        table.keyspace,
+        table.name,
+        None if None in depths else sum(depth or 0 for depth in depths),
+        int(all(shard.is_whole for shard in shards)),
+        sum(shard.due for shard in shards) if is_streamed else None,
+        sum(shard.in_flight for shard in shards),
+        _age_s(since_ns, now_ns),
+        queue.streams,
+        table.properties.prefetch,
+        counters.sent,
+        counters.retried,
+        counters.acked,
+        counters.deleted,
+        counters.released,
+        counters.purged,
+        *_quantiles(counters.due_to_sent),
+        *_quantiles(counters.sent_to_acked),
+        None,
+    )
+
+
+def stream_rows(
+    streams: Iterable[StreamFigures], processes: Iterable[Process], now_ns: int
+) -> list[StatusRow]:
+    """Return the rows of `STREAMS`, of the connections that *processes* are."""
+    clients = {process.connection_id: process for process in processes}
+    return sorted(
+        (
+            stream.connection_id,
+            clients[stream.connection_id].user,
+            clients[stream.connection_id].host,
+            stream.table.keyspace,
+            stream.table.name,
+            None if stream.shards is None else ",".join(sorted(stream.shards)),
+            _age_s(stream.opened_ns, now_ns),
+            stream.prefetch,
+            stream.sent,
+            stream.held,
+            _age_s(stream.held_since_ns, now_ns),
+            _age_s(stream.full_since_ns, now_ns),
+        )
+        for stream in streams
+        if stream.connection_id in clients
+    )
+
+
+def shard_rows(shards: Iterable[ShardStatus]) -> list[StatusRow]:
+    """Return the rows of `SHARDS`."""
+    return sorted(
+        (
+            shard.keyspace,
+            shard.shard,
+            shard.server,
+            shard.version,
+            int(shard.trouble is None),
+            shard.trouble,
+            shard.pool_size,
+            shard.pool_open,
+            shard.pool_lent,
+            shard.pool_waiting,
+        )
+        for shard in shards
+    )
+
+
+def member_rows(members: Iterable[MemberStatus]) -> list[StatusRow]:
+    """Return the rows of `MEMBERS`."""
+    return [
+        (
+            member.member,
+            member.version,
+            round(member.uptime_s, 3),
+            member.connections,
+            member.streams,
+            member.questions,
+            int(member.is_stopping),
+        )
+        for member in members
+    ]
+
+
+def _age_s(since_ns: int | None, now_ns: int) -> float | None:
+    return None if since_ns is None else max(0, now_ns - since_ns) / 10**9
+
+
+def _quantiles(histogram: Histogram) -> tuple[float | None, float | None]:
+    return histogram.quantile_s(0.5), histogram.quantile_s(0.99)

@@ -1,0 +1,192 @@
+"""SHOW QUEUE STATUS and the schema `streamfrom`, as any client reads them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from streamfrom.proxy.embedded.servers import Family
+from tests.fixtures.database_servers import ServerPool
+from tests.fixtures.streams import Consume, refused, rows, value
+from tests.integration.conftest import HIGH_IDS, LOW_IDS, CreateTable, SharedCluster
+from tests.integration.walled_servers import HIDDEN, Walls, walls
+
+
+pytestmark = pytest.mark.db
+
+
+@pytest.fixture
+def client(cluster: SharedCluster) -> Any:
+    return cluster.proxy.connect(database="commerce", autocommit=True)
+
+
+def insert(client: Any, *ids: int) -> None:
+    values = ", ".join(f"({one}, '{{}}')" for one in ids)
+    rows(client, f"INSERT INTO my_message (id, message) VALUES {values}")
+
+
+def status(client: Any, columns: str) -> tuple[Any, ...]:
+    return rows(client, f"SELECT {columns} FROM streamfrom.queues WHERE queue = 'my_message'")[
+        0
+    ]
+
+
+def test_a_queue_nobody_streams_tells_its_depth(client: Any, create: CreateTable) -> None:
+    create("commerce")
+    insert(client, *LOW_IDS, *HIGH_IDS)
+    found = status(client, "keyspace, depth, depth_is_exact, due, in_flight, streams, error")
+    assert found == ("commerce", 8, 0, None, 0, 0, None)
+
+
+def test_what_streams_hold_is_told_and_what_was_acked(
+    cluster: SharedCluster, client: Any, create: CreateTable, consume: Consume
+) -> None:
+    create("commerce")
+    stream = consume(
+        cluster.proxy, "STREAM /*vt+ PREFETCH=2 */ * FROM my_message", database="commerce"
+    )
+    insert(client, LOW_IDS[0], HIGH_IDS[0], LOW_IDS[1])
+    sent_ids = stream.ids(2)
+    (left,) = {LOW_IDS[0], HIGH_IDS[0], LOW_IDS[1]} - set(sent_ids)
+    assert status(client, "depth, depth_is_exact, in_flight, due, streams") == (3, 1, 2, 1, 1)
+    assert status(client, "oldest_due_s >= 0, due_to_sent_p99_s >= 0") == (1, 1)
+    ((held, prefetch, is_old, is_full),) = rows(
+        client,
+        "SELECT s.held, s.prefetch, s.held_s >= 0, s.full_s IS NOT NULL"
+        " FROM streamfrom.streams s JOIN streamfrom.queues q USING (keyspace, queue)"
+        f" WHERE s.connection_id = {stream.id}",
+    )
+    assert (held, prefetch, is_old, is_full) == (2, 2, 1, 1)
+    both = ", ".join(map(str, sent_ids))
+    for _ in range(2):
+        rows(client, f"UPDATE my_message SET time_acked = NOW() WHERE id IN ({both})")
+    stream.comes(left)
+    assert status(client, "depth, in_flight") == (1, 1)
+    rows(client, f"DELETE FROM my_message WHERE id = {left}")
+    assert status(client, "depth, in_flight, sent_to_acked_p50_s >= 0") == (0, 0, 1)
+    assert status(client, "sent, retried, acked, deleted") == (3, 0, 2, 1)
+
+
+def test_any_select_reads_them(client: Any, create: CreateTable) -> None:
+    create("commerce")
+    create("commerce", name="other_message")
+    insert(client, LOW_IDS[0])
+    names = rows(
+        client,
+        "SELECT queue FROM streamfrom.queues WHERE keyspace = 'commerce' ORDER BY queue DESC LIMIT 2",
+    )
+    assert names == (("other_message",), ("my_message",))
+    assert (
+        value(client, "SELECT COUNT(*) FROM `streamfrom`.`queues` AS q WHERE q.depth > 0") == 1
+    )
+    assert value(client, "SELECT SUM(streamfrom.queues.depth) FROM STREAMFROM.queues") == 1
+    with_own = (
+        "WITH RECURSIVE d AS (SELECT depth FROM streamfrom.queues) SELECT MAX(depth) FROM d"
+    )
+    assert value(client, with_own) == 1
+    nested = "SELECT (SELECT COUNT(*) FROM streamfrom.shards), (SELECT 1)"
+    assert rows(client, nested) == ((3, 1),)
+    assert value(
+        client, "SELECT GROUP_CONCAT(shard ORDER BY shard) FROM streamfrom.shards"
+    ) == ("-,-80,80-")
+    assert rows(client, "SELECT is_up, trouble FROM streamfrom.shards WHERE shard = '-'") == (
+        (1, None),
+    )
+    assert rows(client, "SELECT COUNT(*), MAX(connections) >= 1 FROM streamfrom.members") == (
+        (1, 1),
+    )
+    assert rows(client, "SELECT * FROM streamfrom.streams WHERE 1 = 0") == ()
+
+
+def test_it_is_a_schema_that_one_can_use(cluster: SharedCluster, create: CreateTable) -> None:
+    create("plain")
+    client = cluster.proxy.connect(database="streamfrom", autocommit=True)
+    assert rows(client, "SHOW TABLES") == (("members",), ("queues",), ("shards",), ("streams",))
+    assert rows(client, "SHOW TABLES LIKE 'q%'") == (("queues",),)
+    assert rows(client, "SHOW FULL TABLES")[0] == ("members", "SYSTEM VIEW")
+    assert value(client, "SELECT COUNT(*) FROM queues WHERE keyspace = 'plain'") == 1
+    assert value(client, "SELECT 1") == 1
+    assert refused(client, "SELECT * FROM nothing")[0] == 1146
+    assert refused(client, "DELETE FROM queues")[0] == 1046
+    assert refused(client, "SELECT * FROM queues, plain.my_message")[0] == 1235
+    rows(client, "USE plain")
+    assert rows(client, "SELECT COUNT(*) FROM my_message") == ((0,),)
+    assert value(client, "SELECT COUNT(*) FROM streamfrom.members") == 1
+
+
+def test_show_queue_status_tells_of_the_keyspace_one_is_in(
+    cluster: SharedCluster, client: Any, create: CreateTable
+) -> None:
+    create("commerce")
+    create("plain", name="plain_message")
+    names = [(row[0], row[1]) for row in rows(client, "SHOW QUEUE STATUS")]
+    assert names == [("commerce", "my_message")]
+    other = rows(client, "show queue status from plain like 'plain\\_%'")
+    assert [row[1] for row in other] == ["plain_message"]
+    assert rows(client, "SHOW QUEUE STATUS IN `plain` LIKE 'x%'") == ()
+    anywhere = cluster.proxy.connect(autocommit=True)
+    assert {row[0] for row in rows(anywhere, "SHOW QUEUE STATUS")} == {"commerce", "plain"}
+    assert refused(client, "SHOW QUEUE STATUS FROM nowhere")[0] == 1049
+    assert refused(client, "SHOW QUEUE STATUS WHERE depth > 1")[0] == 1064
+    assert refused(client, "SHOW QUEUE STATUS FROM")[0] == 1064
+    assert value(client, "SELECT 1") == 1
+
+
+def test_bad_input_leaves_the_session_as_it_was(client: Any) -> None:
+    assert refused(client, "SELECT * FROM streamfrom.nothing")[0] == 1146
+    assert refused(client, "SELECT nothing FROM streamfrom.queues")[0] == 1054
+    assert refused(client, "SELECT * FROM streamfrom.queues, my_message")[0] == 1235
+    assert refused(client, "SELECT * FROM streamfrom.queues WHERE")[0] == 1064
+    assert refused(client, "INSERT INTO streamfrom.queues (queue) VALUES ('x')")[0] in (
+        1049,
+        1142,
+    )
+    assert value(client, "SELECT DATABASE()") is not None
+
+
+def test_a_table_that_cannot_be_used_says_why(
+    cluster: SharedCluster, client: Any, create: CreateTable
+) -> None:
+    create("commerce", ack_wait=-1)
+    (error, depth) = status(client, "error, depth")
+    assert "vt_ack_wait" in error
+    assert depth is None
+
+
+def test_they_can_be_prepared(cluster: SharedCluster, create: CreateTable) -> None:
+    mysql = pytest.importorskip("mysql.connector")
+    create("commerce")
+    connection = mysql.connect(
+        host="127.0.0.1", port=cluster.proxy.port, user="root", database="commerce"
+    )
+    cursor = connection.cursor(prepared=True)
+    for _ in range(2):
+        cursor.execute(
+            "SELECT queue, depth, oldest_due_s FROM streamfrom.queues WHERE keyspace = %s",
+            ("commerce",),
+        )
+        assert cursor.fetchall() == [("my_message", 0, None)]
+    connection.close()
+
+
+@pytest.fixture(scope="module")
+def walled(
+    server_pool: ServerPool, family: Family, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Walls]:
+    yield from walls(server_pool.server(family, 0), tmp_path_factory.mktemp("walls"))
+
+
+def test_a_user_sees_what_is_its_own(walled: Walls) -> None:
+    queues = "SELECT CONCAT(keyspace, '.', queue) FROM streamfrom.queues"
+    own = walled.sql("ALPHA.msg")
+    for user in ("boss", "writer", "reader", "areader", "consumer", "narrow"):
+        assert own in walled.say(user, queues)
+    assert walled.beta in walled.say("reader", "SELECT keyspace FROM streamfrom.shards")
+    assert walled.beta not in walled.say("areader", "SELECT keyspace FROM streamfrom.shards")
+    assert "no table" in walled.say("producer", queues)
+    assert "Error" in walled.say("areader", f"{queues} UNION SELECT s FROM BETA.secret")
+    assert "Error" in walled.say("narrow", "SELECT o.s FROM streamfrom.queues, other o")
+    walled.say("narrow", "USE streamfrom")
+    assert HIDDEN not in walled.say("narrow", "SELECT s FROM other")
+    assert HIDDEN not in walled.say("narrow", "SELECT s FROM ALPHA.other")
+    assert "((1,),)" in walled.say("narrow", "SELECT COUNT(*) FROM members")

@@ -1,0 +1,125 @@
+"""Rows of the schema `streamfrom`: what is asked of it, and what the figures become."""
+
+import pytest
+
+from streamfrom.engine.errors import TableLoadError
+from streamfrom.engine.messaging.figures import (
+    Counters,
+    QueueFigures,
+    ShardFigures,
+    StreamFigures,
+)
+from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.proxy.local_statements.show_processlist import Process
+from streamfrom.proxy.status.status_rows import (
+    QUEUES,
+    TABLES,
+    MemberStatus,
+    ShardStatus,
+    is_status,
+    member_rows,
+    queue_rows,
+    shard_rows,
+    stream_rows,
+)
+from tests.sqlparse_ext.facts import shape
+
+
+SECOND_NS = 10**9
+TABLE = loaded(raw_table("msg"))
+
+
+def on_shard(name, **figures):
+    known = {"streams": 1, "waiting": 0, "due": 0, "is_whole": True, "in_flight": 0, "depth": 0}
+    values = known | {"oldest_due_ns": None, "counters": Counters()} | figures
+    return ShardFigures(shard=name, **values)
+
+
+def queue_row(*shards, now_ns=0):
+    (row,) = queue_rows([QueueFigures(TABLE, shards, 1)], [], now_ns)
+    return dict(zip((column.name for column in QUEUES), row, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("sql", "schema"),
+    [
+        ("SHOW QUEUE STATUS", None),
+        ("show queue status from x like 'y'", "commerce"),
+        ("SHOW TABLES FROM streamfrom", None),
+        ("SHOW FULL TABLES", "streamfrom"),
+        ("SELECT * FROM StreamFrom.queues", None),
+        ("SELECT 1 FROM t WHERE a IN (SELECT 1 FROM streamfrom.queues)", None),
+        ("SELECT * FROM queues", "streamfrom"),
+    ],
+)
+def test_what_it_answers(sql, schema):
+    assert is_status(shape(sql), schema)
+
+
+@pytest.mark.parametrize(
+    ("sql", "schema"),
+    [
+        ("SHOW STATUS", None),
+        ("SHOW TABLES", "commerce"),
+        ("SHOW TABLES", None),
+        ("SHOW TABLE STATUS FROM streamfrom", None),
+        ("SELECT * FROM queues", "commerce"),
+        ("SELECT * FROM queues", None),
+        ("SELECT 1", "streamfrom"),
+        ("DELETE FROM streamfrom.queues", None),
+    ],
+)
+def test_what_it_does_not(sql, schema):
+    assert not is_status(shape(sql), schema)
+
+
+def test_shards_add_up_and_the_oldest_counts():
+    row = queue_row(
+        on_shard("-80", depth=3, due=1, in_flight=2, oldest_due_ns=5 * SECOND_NS),
+        on_shard("80-", depth=4, due=2, oldest_due_ns=3 * SECOND_NS),
+        now_ns=10 * SECOND_NS,
+    )
+    assert (row["depth"], row["depth_is_exact"], row["due"], row["in_flight"]) == (7, 1, 3, 2)
+    assert row["oldest_due_s"] == 7.0
+    assert row["error"] is None
+
+
+def test_what_is_not_known_of_one_shard_is_not_known():
+    row = queue_row(on_shard("-80", depth=3), on_shard("80-", depth=None, is_whole=False))
+    assert (row["depth"], row["depth_is_exact"]) == (None, 0)
+    row = queue_row(on_shard("-80"), on_shard("80-", streams=0, is_whole=False, depth=9))
+    assert (row["depth"], row["due"]) == (9, None)
+    assert row["sent_to_acked_p99_s"] is None
+
+
+def test_a_table_that_cannot_be_used_stands_among_the_others():
+    error = TableLoadError("bad", "no time_next")
+    rows = queue_rows([QueueFigures(TABLE, (), 0)], [("a", error)], 0)
+    assert [row[:2] for row in rows] == [("a", "bad"), ("ks", "msg")]
+    assert rows[0][-1] == "no time_next"
+    assert len(rows[0]) == len(rows[1]) == len(QUEUES)
+
+
+def test_only_streams_of_connections_in_sight_are_told():
+    def stream(connection_id):
+        return StreamFigures(
+            TABLE, connection_id, frozenset({"-80"}), 0, 5, 2, SECOND_NS, 9, None
+        )
+
+    process = Process(7, "ann", "10.0.0.1", None, "Query", 0, "streaming", None)
+    (row,) = stream_rows([stream(7), stream(8)], [process], 3 * SECOND_NS)
+    assert row == (7, "ann", "10.0.0.1", "ks", "msg", "-80", 3.0, 9, 5, 2, 2.0, None)
+    assert len(row) == len(TABLES["streams"])
+
+
+def test_shards_and_members_have_a_value_for_each_column():
+    up = ShardStatus("ks", "80-", "h:1", "10.11", None, 32, 2, 1, 0)
+    down = ShardStatus("ks", "-80", "h:2", "", "gone", 32, 0, 0, 0)
+    assert [row[:6] for row in shard_rows([up, down])] == [
+        ("ks", "-80", "h:2", "", 0, "gone"),
+        ("ks", "80-", "h:1", "10.11", 1, None),
+    ]
+    assert len(shard_rows([up])[0]) == len(TABLES["shards"])
+    (member,) = member_rows([MemberStatus(None, "1.0", 1.23456, 3, 2, 99, is_stopping=False)])
+    assert member == (None, "1.0", 1.235, 3, 2, 99, 0)
+    assert len(member) == len(TABLES["members"])
