@@ -24,8 +24,8 @@ from streamfrom.proxy.app.config_reload import (
     has_admin,
     log_unguarded_users,
 )
+from streamfrom.proxy.app.disconnection import Disconnection
 from streamfrom.proxy.app.elections import make_fleet, member_of_config
-from streamfrom.proxy.app.shutdown import Disconnection
 from streamfrom.proxy.backends.charsets import Charsets
 from streamfrom.proxy.backends.shard_servers import ShardServers
 from streamfrom.proxy.backends.shard_store import ShardStore

@@ -24,7 +24,7 @@ from streamfrom.proxy.wire.auth import Account
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from streamfrom.proxy.app.shutdown import Disconnection
+    from streamfrom.proxy.app.disconnection import Disconnection
     from streamfrom.proxy.backends.shard_servers import ShardServers
     from streamfrom.proxy.config.changes import Changes
     from streamfrom.proxy.config.file import Config, Server, User

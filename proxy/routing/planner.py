@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.errors import MissingVindexColumn
+from streamfrom.proxy.routing.plan_insert import plan_insert
 from streamfrom.proxy.routing.plan_joins import JoinPlanner
 from streamfrom.proxy.routing.plan_scatter import refuse, scattered_select
 from streamfrom.proxy.routing.plan_two_stage import plan_of_parts
@@ -34,8 +34,7 @@ from streamfrom.sqlparse_ext.selects.derived import read_counted
 from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects, read_inner_selects
 from streamfrom.sqlparse_ext.selects.select_ast import Select
 from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
-from streamfrom.sqlparse_ext.statements import InsertSource, Kind, ListSlot, Uses
-from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
+from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Uses
 from streamfrom.sqlparse_ext.text.lists import share_list
 
 
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streamfrom.engine.sharding.keyspace import Keyspace, Shard
-    from streamfrom.proxy.routing.row_routing import RowRouting
     from streamfrom.sqlparse_ext.selects.derived import Counted
     from streamfrom.sqlparse_ext.statements import (
         Shape,
@@ -127,6 +125,16 @@ class Planner:
             case _:
                 raise Unsupported(f"{shape.verb} in a sharded keyspace; USE one shard for it")
 
+    def _make_insert(self, shape: Shape) -> Plan:
+        if shape.uses & Uses.UNPARSED or shape.insert is None:
+            raise Unsupported(
+                f"this {shape.verb} could not be analysed, which a sharded keyspace needs"
+            )
+        placed = self._placed(shape, shape.tables)
+        if placed is not None:
+            return Plan(placed)
+        return plan_insert(self._tables, shape, self._shards, self._columns_of)
+
     # --- SELECT, UPDATE, DELETE -----------------------------------------------------------
 
     def _make_table_statement(self, shape: Shape, here: OneShard) -> Plan:
@@ -155,7 +163,7 @@ class Planner:
             return JoinPlanner(self._tables, shape).plan()
         rows = self._tables.rows(tables[0].name)
         if shape.kind is Kind.UPDATE:
-            _refuse_changes(shape, rows)
+            rows.refuse_changes(shape)
         given = rows.given(shape)
         if not given:
             return Plan(self._scattered(shape, self._shards))
@@ -240,76 +248,6 @@ class Planner:
         if shape.uses & Uses.RETURNING:
             raise Unsupported(f"{shape.verb} … RETURNING over several shards")
         return WriteParts(tuple((shard, None) for shard in shards))
-
-    # --- INSERT, REPLACE ------------------------------------------------------------------
-
-    def _make_insert(self, shape: Shape) -> Plan:
-        if shape.uses & Uses.UNPARSED or shape.insert is None:
-            raise Unsupported(
-                f"this {shape.verb} could not be analysed, which a sharded keyspace needs"
-            )
-        placed = self._placed(shape, shape.tables)
-        if placed is not None:
-            return Plan(placed)
-        table = shape.tables[0].name
-        if self._tables.pinned_to(table) is not None or self._tables.is_reference(table):
-            raise Unsupported(f"{shape.verb} … SELECT from sharded tables into '{table}'")
-        rows = self._tables.rows(table)
-        _refuse_changes(shape, rows)
-        if shape.insert.source is InsertSource.SET:
-            operands = []
-            for column in rows.columns:
-                if column not in shape.insert.set:
-                    raise MissingVindexColumn(table, column)
-                operands.append(shape.insert.set[column])
-            return Plan(
-                find=lambda statement: OneShard(
-                    rows.owner(list(map(statement.known, operands)))
-                )
-            )
-        columns = shape.insert.columns or self._columns_of(table)
-        if columns is None:
-            raise Unsupported(
-                f"{shape.verb} without a column list into sharded table '{table}'"
-            )
-        for column in rows.columns:
-            if column not in columns:
-                raise MissingVindexColumn(table, column)
-        positions = [columns.index(column) for column in rows.columns]
-        if shape.insert.source is InsertSource.SELECT:
-            return JoinPlanner(self._tables, shape, positions[0]).plan()
-        return Plan(find=lambda statement: self._insert_values(statement, rows, positions))
-
-    def _insert_values(
-        self,
-        statement: Statement,
-        routing: RowRouting,
-        positions: Sequence[int],
-    ) -> Route:
-        rows = insert_rows(statement)
-        if rows is None:
-            raise Unsupported(f"this form of {statement.shape.verb} in a sharded keyspace")
-        by_shard: dict[Shard, list[int]] = {}
-        for index, values in enumerate(zip(*map(rows.position, positions), strict=True)):
-            by_shard.setdefault(routing.owner(values), []).append(index)
-        if len(by_shard) == 1:
-            return OneShard(next(iter(by_shard)))
-        if statement.shape.uses & Uses.RETURNING:
-            raise Unsupported(f"{statement.shape.verb} … RETURNING over several shards")
-        return WriteParts(
-            tuple(
-                (shard, rows.select_rows(by_shard[shard]))
-                for shard in self._shards
-                if shard in by_shard
-            )
-        )
-
-
-def _refuse_changes(shape: Shape, rows: RowRouting) -> None:
-    """Raise Unsupported for what would move a row to another shard."""
-    for column in rows.columns:
-        if column in shape.assignments:
-            raise Unsupported(f"changing the vindex column '{column}'")
 
 
 def qualifiers(shape: Shape) -> set[str]:

@@ -115,6 +115,12 @@ class RowRouting:
             raise Unsupported(f"a row of shard '{shard.name}', which is not in the target")
         return shard
 
+    def refuse_changes(self, shape: Shape) -> None:
+        """Raise Unsupported for what would move a row to another shard."""
+        for column in self.columns:
+            if column in shape.assignments:
+                raise Unsupported(f"changing the vindex column '{column}'")
+
     def _shards_of(self, prefix: bytes) -> Sequence[Shard]:
         """Return the shards of all keyspace ids that begin with *prefix*."""
         wanted = KeyRange(prefix, end_of_range(prefix))
