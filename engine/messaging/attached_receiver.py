@@ -73,8 +73,11 @@ class AttachedReceiver:
         return max(0, self.limit - self.held) if self.limit else UNLIMITED
 
     def at_most(self, batch: int) -> int:
-        """Return how many rows it can be given at once, of a table with batches of *batch*."""
-        return batch if self.rows_left is None else min(batch, self.rows_left)
+        """Return how many rows it can be given at once, of a table with batches of *batch*.
+
+        One that is to end has said itself how many it takes.
+        """
+        return batch if self.rows_left is None else self.rows_left
 
     def gathered_ns(self, rows: int, now_ns: int) -> int:
         """Return when it takes what it has room for, while *rows* would fill it a batch: 0 for at once."""

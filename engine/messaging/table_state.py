@@ -34,6 +34,7 @@ undone, and they are due again at once.
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.figures import Counters
     from streamfrom.engine.messaging.message import ClaimedRow, MessageKey
     from streamfrom.engine.messaging.message_table import MessageTable
+    from streamfrom.engine.messaging.poll import PollRequest
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
@@ -98,6 +100,8 @@ CLAIM_ROWS_MAX: Final = 500
 # only when it is there, so the first claim is a small one.
 CLAIM_BYTES_MAX: Final = 16 << 20
 ROW_BYTES_ASSUMED: Final = 256 << 10
+# What a poll asks for if streams that end want little: it costs a quarter of a millisecond.
+POLL_KEYS_MIN: Final = 100
 # Of the ready receivers these many, who have waited longest, are compared by their room: with
 # ten thousand idle streams a lone message shall not look at all of them.
 COMPARED_MAX: Final = 64
@@ -699,8 +703,19 @@ class TableState:
         self._claim(shard, now_ns)
         request = shard.start_poll(now_ns)
         if request is not None:
-            self._actions.append(Poll(shard.name, request))
+            self._actions.append(Poll(shard.name, self._bounded(shard, request)))
         shard.settled(now_ns, lost_ns)
+
+    def _bounded(self, shard: ShardState, request: PollRequest) -> PollRequest:
+        """Return *request* for no more than the streams can use, where all of them end."""
+        wanted = 0
+        for receiver in self._receivers.values():
+            if receiver.covers(shard.name):
+                if receiver.rows_left is None:
+                    return request
+                wanted += receiver.rows_left
+        # Twice as much, so that what they take does not leave so little that a poll is due again.
+        return replace(request, limit=min(request.limit, 2 * wanted + POLL_KEYS_MIN))
 
     def _look_after_leases(self, shard: ShardState, now_ns: int) -> None:
         """Look at rows that may have changed, and let those of who has left be due sooner."""

@@ -1,8 +1,7 @@
 """Taking messages of one shard for a while, keeping them, and acknowledging them.
 
-The same short transaction as the proxy's own claim: candidates are the soonest keys by index, `FOR UPDATE SKIP LOCKED` with
-the condition that they are still due says who is won, and `epoch + 1` with a `time_next` in the future takes them. So
-consumers of a STREAM, other queries and other proxies share the queue, and nobody waits for anybody.
+A STREAM with an end takes them, so the proxy's dispatcher alone decides who gets a message, in its order, beside other
+consumers, queries and proxies. A reschedule right after makes the lease as long as it is to be.
 Now is always the server's clock.
 """
 
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 
 # In one statement: fewer round trips, and far below what any server's optimizer gives up on.
 CHUNK_IDS: Final = 10_000
-# Candidates that somebody else took meanwhile are no reason to come back empty-handed at once.
-CLAIM_TRIES: Final = 4
+# The first of them must not be due again, where vt_ack_wait is a second, before the last is there.
+TAKEN_AT_ONCE: Final = 5_000
 _LOCK_TRIES: Final = 5
 _LOST_LOCKS: Final = frozenset({1205, 1213})
 _SESSION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
@@ -49,12 +48,7 @@ class ClaimShard:
         self._is_whole = "int" in self._id_type
         # Arrow reads these at once.
         self._is_small = self._is_whole and "unsigned" not in self._id_type
-        self._has_priority = "priority" in columns
         self._connection: Any = None
-
-    def now_ns(self) -> int:
-        """Return what the server takes for now, in nanoseconds since the epoch."""
-        return int(self._with_connection(self._now_ns))
 
     def count_due(self) -> int:
         """Return how many messages are due."""
@@ -65,30 +59,24 @@ class ClaimShard:
 
         return int(self._with_connection(count))
 
-    def claim(
-        self, limit: int, lease_s: float, until_ns: int | None = None
-    ) -> "dict[int, list[Id]]":
-        """Take at most *limit* due messages for *lease_s* seconds, and return their ids by epoch.
-
-        until_ns: the moment at which the messages must have been due.
-        """
+    def claim(self, limit: int, lease_s: float) -> "dict[int, list[Id]]":
+        """Take at most *limit* due messages for *lease_s* seconds, and return their ids by epoch."""
 
         def claim() -> "dict[int, list[Id]]":
-            for _ in range(CLAIM_TRIES):
-                now_ns = self._now_ns()
-                due_ns = now_ns if until_ns is None else min(now_ns, until_ns)
-                candidates = self._candidates(limit, due_ns)
-                if not candidates:
+            won: dict[int, list[Id]] = defaultdict(list)
+            room = limit
+            while room:
+                asked = min(room, TAKEN_AT_ONCE)
+                taken = self._taken(asked)
+                # A STREAM leases them for the table's vt_ack_wait, which may be too long or too short.
+                until_ns = self._now_ns() + int(lease_s * 1e9)
+                for epoch, ids in taken.items():
+                    won[epoch] += self._leased(epoch, ids, until_ns)
+                count = sum(map(len, taken.values()))
+                room -= count
+                if count < asked:
                     break
-                won: dict[int, list[Id]] = defaultdict(list)
-                for some in _chunks(candidates):
-                    for epoch, ids in self._take(
-                        some, due_ns, now_ns + int(lease_s * 1e9)
-                    ).items():
-                        won[epoch] += ids
-                if won:
-                    return dict(won)
-            return {}
+            return {epoch: ids for epoch, ids in won.items() if ids}
 
         won: dict[int, list[Id]] = self._with_connection(claim)
         return won
@@ -157,98 +145,55 @@ class ClaimShard:
     def _now_ns(self) -> int:
         return int(ask(self._connection, f"SELECT {NOW_US}")[0][0]) * 1000
 
-    def _candidates(self, limit: int, due_ns: int) -> "list[Id]":
-        """Return the soonest ids: by priority if there is one, each by a lookup in order."""
-        if not self._has_priority:
-            return self._soonest("", [], limit, due_ns)
-        found: list[Id] = []
-        for condition, values in self._priorities():
-            found += self._soonest(condition, values, limit - len(found), due_ns)
-            if len(found) >= limit:
-                break
-        return found
-
-    def _priorities(self) -> "Iterator[tuple[str, list[int]]]":
-        """Yield the condition of each priority that there is, the most urgent first; a NULL counts as 0, as for a STREAM."""
-        least, is_null_left = self._priority("", []), True
-        while least is not None or is_null_left:
-            if is_null_left and (least is None or least >= 0):
-                is_null_left = False
-                yield "AND priority IS NULL", []
-            elif least is not None:
-                yield "AND priority = %s", [least]
-                least = self._priority("AND priority > %s", [least])
-
-    def _priority(self, condition: str, values: "list[int]") -> int | None:
-        sql = f"SELECT MIN(priority) FROM {self._table} WHERE time_acked IS NULL {condition}"  # noqa: S608  quoted
-        told = ask(self._connection, sql, values)[0][0]
-        return None if told is None else int(told)
-
-    def _soonest(
-        self, condition: str, values: "list[int]", limit: int, due_ns: int
-    ) -> "list[Id]":
-        # No bound on time: with one, servers sort. NULL comes first, then the moments.
-        ids, times = self._columns(
-            f"SELECT id, time_next FROM {self._table} WHERE time_acked IS NULL {condition}"  # noqa: S608  quoted
-            " ORDER BY time_next LIMIT %s",
-            [*values, limit],
-        )
-        due = pc.less_equal(pc.fill_null(whole_numbers(times), 0), due_ns)
-        return self._ids(ids.filter(due))
-
-    def _take(self, ids: "Sequence[Id]", due_ns: int, until_ns: int) -> "dict[int, list[Id]]":
-        """Return those of *ids* that were won; none, if somebody else needed their locks first."""
-        self._connection.begin()
-        try:
-            won = self._won(ids, due_ns, until_ns)
-        except pymysql.err.OperationalError as error:
-            if error.args[0] not in _LOST_LOCKS:
-                raise
-            self._connection.rollback()
-            return {}
-        self._connection.commit()
-        return won
-
-    def _won(self, ids: "Sequence[Id]", due_ns: int, until_ns: int) -> "dict[int, list[Id]]":
-        won: dict[int, list[Id]] = {}
-        marks, values = self.where_ids(ids)
+    def _taken(self, limit: int) -> "dict[int, list[Id]]":
+        """Return the messages that a STREAM gives now, by the epoch that each one has since it was sent."""
         told, epochs = self._columns(
-            f"SELECT id, epoch FROM {self._table} WHERE {marks} AND {_DUE}"  # noqa: S608  quoted
-            " FOR UPDATE SKIP LOCKED",
-            [*values, due_ns],
+            f"STREAM id, epoch FROM {self._table} LIMIT %s WAIT 0", [limit]
         )
         before = pc.fill_null(whole_numbers(epochs), 0)
-        for epoch in pc.unique(before).to_pylist():
-            won[epoch + 1] = self._ids(told.filter(pc.equal(before, epoch)))
-        taken = [ident for some in won.values() for ident in some]
-        if taken:
-            marks, values = self.where_ids(taken)
-            with self._connection.cursor() as cursor:
-                cursor.execute(
-                    f"UPDATE {self._table} SET epoch = IFNULL(epoch, 0) + 1, time_next = %s"  # noqa: S608  quoted
-                    f" WHERE {marks} AND time_acked IS NULL",
-                    [until_ns, *values],
-                )
-        return won
+        return {
+            epoch + 1: self._ids(told.filter(pc.equal(before, epoch)))
+            for epoch in pc.unique(before).to_pylist()
+        }
 
-    def _reschedule(self, epoch: int, ids: "Sequence[Id]", until_ns: int) -> None:
+    def _leased(self, epoch: int, ids: "Sequence[Id]", until_ns: int) -> "list[Id]":
+        """Lease the messages until *until_ns*, and return those that still are ours: a short lease may have ended."""
+        kept: list[Id] = []
+        for some in _chunks(ids):
+            if self._reschedule(epoch, some, until_ns) == len(some):
+                kept += some
+                continue
+            condition, values = self.where_ids(some)
+            told, _ = self._columns(
+                f"SELECT id, epoch FROM {self._table} WHERE {condition}"  # noqa: S608  quoted
+                " AND time_acked IS NULL AND epoch = %s",
+                [*values, epoch],
+            )
+            kept += self._ids(told)
+        return kept
+
+    def _reschedule(self, epoch: int, ids: "Sequence[Id]", until_ns: int) -> int:
+        """Make the messages due at *until_ns* where nobody claimed or acknowledged them since; return how many."""
+        count = 0
         for some in _chunks(ids):
             condition, values = self.where_ids(some)
-            self._change(
+            count += self._change(
                 f"UPDATE {self._table} SET time_next = %s WHERE {condition}"  # noqa: S608  quoted
                 " AND time_acked IS NULL AND epoch = %s",
                 [until_ns, *values, epoch],
             )
+        return count
 
-    def _change(self, sql: str, values: "Sequence[Any]") -> None:
-        for tried in range(_LOCK_TRIES):
+    def _change(self, sql: str, values: "Sequence[Any]") -> int:
+        """Change rows and return how many."""
+        for tried in range(1, _LOCK_TRIES + 1):
             try:
                 with self._connection.cursor() as cursor:
-                    cursor.execute(sql, values)
-                return
+                    return int(cursor.execute(sql, values))
             except pymysql.err.OperationalError as error:
-                if error.args[0] not in _LOST_LOCKS or tried == _LOCK_TRIES - 1:
+                if error.args[0] not in _LOST_LOCKS or tried == _LOCK_TRIES:
                     raise
+        raise AssertionError("the last try ends it")
 
     def _columns(self, sql: str, values: "Sequence[Any]") -> "tuple[pa.Array, pa.Array]":
         """Return both columns of a SELECT, as the server sends them."""

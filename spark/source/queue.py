@@ -41,7 +41,7 @@ Told = TypeVar("Told")
 
 
 class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Claims on the driver, reads by id on the executors."""
+    """Takes messages on the driver, reads them by id on the executors."""
 
     def __init__(
         self,
@@ -68,9 +68,8 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.acked = 0
         self.acking: Future[None] | None = None
         self.acker: ThreadPoolExecutor | None = None
-        # With AvailableNow: what was due on each shard when it began, and when that was.
+        # With AvailableNow: what was due on each shard when it began, but for what was taken since.
         self.left: dict[str, int] = {}
-        self.until_ns: dict[str, int] = {}
 
     def initialOffset(self) -> dict[str, Any]:
         """Return the offset before the first batch."""
@@ -84,9 +83,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:
         """Note how much is due: no more is taken, however much comes meanwhile."""
         for name in self.shards:
-            shard = self._shard(name)
-            self.until_ns[name] = shard.now_ns()
-            self.left[name] = shard.count_due()
+            self.left[name] = self._shard(name).count_due()
 
     @told_plainly()
     def latestOffset(self, start: "dict[str, Any]", limit: "ReadLimit") -> dict[str, Any]:
@@ -112,7 +109,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if not claims:
                 self._settle()  # there may be no other time
         if not claims:
-            if not self.until_ns:
+            if not self.left:
                 # Spark asks again at once, a hundred times a second.
                 time.sleep(IDLE_S)
             return start
@@ -149,7 +146,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _claimed(self, name: str, share: int) -> "dict[int, list[Id]] | JobError":
         try:
-            return self._shard(name).claim(share, self.options.lease_s, self.until_ns.get(name))
+            return self._shard(name).claim(share, self.options.lease_s)
         except JobError as error:
             return error
 

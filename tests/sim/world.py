@@ -17,8 +17,8 @@ The promises, checked as things happen or at the end:
 * what a consumer held whose connection ended is due again vt_release_after later;
 * an answer with an end gives no more than its limit, waits as long as it says, and ends soon when nothing
   is due; what it gave is held by the leases alone;
-* a receiver gets one batch at a time, of at most vt_batch_size, from shards it covers, in the
-  order of priority and time;
+* a receiver gets one batch at a time, of at most vt_batch_size or its own limit, from shards it covers,
+  in the order of priority and time;
 * the database is left in peace: no storm of polls, and nothing at all when nobody listens;
 * the cache never holds more than vt_cache_size keys of a shard.
 """
@@ -426,7 +426,7 @@ class World:
         rows = self.claimed(rows)
         assert not consumer.has_left
         assert consumer.ended is None
-        assert 1 <= len(rows) <= settings.batch
+        assert 1 <= len(rows) <= (consumer.rows_max or settings.batch)
         shard = rows[0].shard
         assert all(row.shard == shard for row in rows)
         assert consumer.shards is None or shard in consumer.shards

@@ -100,6 +100,7 @@ def test_one_that_is_to_end_goes_before_those_with_more_room():
     one = AttachedReceiver(1, None, ("id",), None, limit=5, rows_left=3)
     assert one.room == UNLIMITED
     assert one.at_most(10) == 3
+    assert one.at_most(2) == 3
     one.took(3, 0)
     assert one.room == 0
     assert receiver(100).at_most(10) == 10

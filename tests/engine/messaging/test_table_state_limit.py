@@ -16,6 +16,7 @@ from streamfrom.engine.messaging.events import (
     WaitOver,
 )
 from streamfrom.engine.messaging.poll import PollResult
+from streamfrom.engine.messaging.table_state import POLL_KEYS_MIN
 from tests.engine.messaging.table_rig import EMPTY, TableRig, claimed, delivered
 from tests.engine.messaging.test_shard_queue import tier
 
@@ -46,17 +47,26 @@ def test_it_gives_what_is_due_and_ends():
     assert rig.state.receivers == 0
 
 
-def test_it_gives_no_more_than_its_limit_in_batches():
+def test_it_gives_no_more_than_its_limit_in_one_claim_whatever_the_batch():
     rig = TableRig(batch=10)
     join(rig, 15)
     actions = win(rig, rig.post(Polled("0", PollResult((tier(list(range(40))),)))))
-    assert delivered(actions) == {1: list(range(10))}
-    actions = rig.post(ReceiverReady(1))
-    assert finished(actions) == []
-    actions = win(rig, actions)
-    assert delivered(actions) == {1: list(range(10, 15))}
+    assert delivered(actions) == {1: list(range(15))}
     assert finished(rig.post(ReceiverReady(1))) == [1]
     assert rig.state.held == 15
+
+
+def test_one_of_more_than_a_claim_takes_several():
+    rig = TableRig(cache=100)
+    join(rig, 80)
+    actions = win(rig, rig.post(Polled("0", PollResult((tier(list(range(90))),)))))
+    assert delivered(actions) == {1: list(range(64))}, (
+        "as much as bodies may take that nobody saw"
+    )
+    actions = rig.post(ReceiverReady(1))
+    assert finished(actions) == []
+    assert delivered(win(rig, actions)) == {1: list(range(64, 80))}
+    assert finished(rig.post(ReceiverReady(1))) == [1]
 
 
 def test_it_waits_for_the_first_message_for_ever():
@@ -119,6 +129,18 @@ def test_nobody_knows_what_is_due_on_a_shard_that_another_process_dispatches():
     assert finished(rig.post(WaitOver(1))) == []
     rig.post(Elected("80-"))
     assert finished(rig.post(Polled("80-", EMPTY))) == [1]
+
+
+def test_a_poll_asks_for_no_more_than_those_can_use_that_end():
+    rig = TableRig(cache=10_000)
+    limits = [join(rig, 5)[0].request.limit]
+    rig.post(Polled("0", EMPTY))
+    join(rig, 30, receiver=2)
+    limits += [one.request.limit for one in rig.post(Changed("0"))]
+    rig.post(Polled("0", EMPTY))
+    rig.attach(3)
+    limits += [one.request.limit for one in rig.post(Changed("0"))]
+    assert limits == [2 * 5 + POLL_KEYS_MIN, 2 * 35 + POLL_KEYS_MIN, 10_000]
 
 
 def test_what_it_gave_is_held_by_its_lease_alone():

@@ -42,7 +42,7 @@ def test_a_shard_that_cannot_be_reached_is_named():
 
     shard = ClaimShard(Endpoint("127.0.0.1", 1, "u", "ks"), "-80", "t", {"id": "int"})
     with pytest.raises(JobError, match=r"127.0.0.1:1 cannot be reached"):
-        shard.now_ns()
+        shard.count_due()
 
 
 def test_no_clock_but_the_servers_says_what_is_due_or_acknowledged():
@@ -68,7 +68,12 @@ def test_what_is_due_and_how_long_it_is_kept_follow_the_servers_clock(monkeypatc
     monkeypatch.setattr(
         "streamfrom.spark.source.claims.ask", lambda *given: [(b"86400000001",)]
     )
-    monkeypatch.setattr(shard, "_change", lambda sql, values: changed.append(values))
+
+    def change(sql, values):
+        changed.append(values)
+        return 1
+
+    monkeypatch.setattr(shard, "_change", change)
     shard.ack({1: [5]})
     shard.renew({1: [5]}, 10.0)
     shard.put_back({3: [5]}, lambda epoch: epoch * 10.0)

@@ -1,6 +1,7 @@
 """Claims on real servers: nobody gets what another has, and only what is ours is renewed."""
 
 import threading
+import time
 
 import pytest
 
@@ -24,9 +25,7 @@ def table(sharded_proxy):
     return connection, lambda: ClaimShard(endpoint, "-80", "my_message", columns)
 
 
-def test_each_message_goes_to_one_of_several_and_the_stream_has_the_rest(
-    table, consume, sharded_proxy
-):
+def test_each_message_goes_to_one_of_several(table, sharded_proxy):
     connection, opened = table
     one_shard = sharded_proxy.connect(database="commerce:-80", autocommit=True)
     values = ", ".join(f"({n}, {n % 3})" for n in range(1, 601))
@@ -47,11 +46,8 @@ def test_each_message_goes_to_one_of_several_and_the_stream_has_the_rest(
     for thread in threads:
         thread.join()
     assert len(taken) == len(set(taken))
-    # Who lost all candidates to the others ends early; nobody gets one twice, and nothing stays.
-    shard = opened()
-    while won := shard.claim(50, LEASE_S):
-        taken.extend(won[1])
     assert set(taken) == ours
+    shard = opened()
     assert shard.count_due() == 0
     shard.ack({1: taken})
     shard.ack({1: taken})
@@ -63,19 +59,52 @@ def test_each_message_goes_to_one_of_several_and_the_stream_has_the_rest(
     assert acked[0][1] == 600 - len(ours)
 
 
-def test_urgent_and_soonest_first_and_only_what_was_due_then(table):
+def test_one_claim_takes_many_times_what_a_batch_or_a_cache_holds_and_leases_all(
+    table, sharded_proxy
+):
+    connection, opened = table
+    one_shard = sharded_proxy.connect(database="commerce:-80", autocommit=True)
+    for low in range(0, 12_000, 2_000):
+        values = ", ".join(f"({n})" for n in range(low, low + 2_000))
+        execute(connection, f"INSERT INTO my_message (id) VALUES {values}")
+    count = rows_of(one_shard, "SELECT COUNT(*) FROM my_message")[0][0]
+    assert count > 5_500, "more than is taken at once"
+    shard = opened()
+    won = shard.claim(count - 3, LEASE_S)
+    assert {epoch: len(ids) for epoch, ids in won.items()} == {1: count - 3}
+    assert len(shard.claim(10, LEASE_S)[1]) == 3
+    leased = f"SELECT COUNT(*) FROM my_message WHERE time_next > {time.time_ns() + 500 * 10**9}"
+    assert rows_of(one_shard, leased) == ((count,),)
+    shard.close()
+
+
+def test_urgent_and_soonest_first_and_only_what_is_due(table):
     connection, opened = table
     shard = opened()
-    now_ns = shard.now_ns()
     execute(
         connection,
         "INSERT INTO my_message (id, priority, time_next) VALUES"
-        f" (1, 5, {now_ns}), (2, 5, NULL), (3, 1, 7), (5, 1, {now_ns + 10**15})",
+        " (1, 5, NOW()), (2, 5, NULL), (3, 1, 7), (5, 1, NOW() + INTERVAL 1 DAY)",
     )
-    assert shard.claim(1, LEASE_S) == {1: [3]}
-    assert shard.claim(1, LEASE_S, until_ns=9) == {1: [2]}
-    assert shard.claim(5, LEASE_S, until_ns=9) == {}
-    assert shard.claim(5, LEASE_S) == {1: [1]}
+    assert [shard.claim(1, LEASE_S) for _ in range(4)] == [{1: [3]}, {1: [2]}, {1: [1]}, {}]
+
+
+def test_what_was_acked_before_it_was_leased_is_not_taken(table, monkeypatch):
+    from streamfrom.spark.fetching import fetch_columns
+
+    connection, opened = table
+    execute(connection, "INSERT INTO my_message (id) VALUES (1), (2), (3)")
+
+    def slowly(*given):
+        found = list(fetch_columns(*given))
+        execute(connection, "UPDATE my_message SET time_acked = NOW() WHERE id = 2")
+        execute(
+            connection, "UPDATE my_message SET epoch = 5 WHERE id = 3 AND time_acked IS NULL"
+        )
+        return found
+
+    monkeypatch.setattr("streamfrom.spark.source.claims.fetch_columns", slowly)
+    assert opened().claim(9, LEASE_S) == {1: [1]}
 
 
 def test_a_null_is_priority_0_and_no_send_as_for_a_stream(table):
@@ -88,7 +117,7 @@ def test_a_null_is_priority_0_and_no_send_as_for_a_stream(table):
     shard = opened()
     assert [shard.claim(1, LEASE_S) for _ in range(3)] == [{1: [3]}, {1: [1]}, {1: [2]}]
     # What had no epoch is known again by the one that it got.
-    late_ns = shard.now_ns() + int(2 * LEASE_S * 1e9)
+    late_ns = time.time_ns() + int(2 * LEASE_S * 1e9)
     shard.renew({1: [1, 2, 3]}, 3 * LEASE_S)
     kept = f"SELECT COUNT(*) FROM my_message WHERE time_next > {late_ns}"
     assert rows_of(connection, kept) == ((3,),)
@@ -114,7 +143,7 @@ def test_what_is_put_back_is_due_again_after_its_wait_where_nobody_took_it_since
     held = first.claim(2, 0.0)
     taken = second.claim(1, LEASE_S)
     first.put_back(held, lambda epoch: 2000.0 * epoch)
-    now_ns = first.now_ns()
+    now_ns = time.time_ns()
     told = rows_of(connection, "SELECT epoch, MAX(time_next) FROM my_message GROUP BY epoch")
     times: dict[int, int] = dict(told)
     assert 1900 < (times[1] - now_ns) / 1e9 <= 2000

@@ -21,7 +21,7 @@ class Shards:
         shards = self
 
         class Shard:
-            def claim(self, limit, lease_s, until_ns=None):
+            def claim(self, limit, lease_s):
                 if name in shards.away:
                     raise JobError(f"{name} is away")
                 taken, shards.left[name] = shards.left[name][:limit], shards.left[name][limit:]
@@ -36,9 +36,6 @@ class Shards:
 
             def renew(self, claims, lease_s): ...
             def close(self): ...
-            def now_ns(self):
-                return 7
-
             def count_due(self):
                 return len(shards.left[name])
 
