@@ -58,7 +58,7 @@ _DECISION_PROBES: Final = (
     "DELETE FROM {table} WHERE 1 = 0",
 )
 _COMMENTS: Final = (
-    "SELECT table_name, table_comment FROM information_schema.tables"
+    "SELECT table_name, table_comment, engine FROM information_schema.tables"
     " WHERE table_schema = {schema} AND table_type = 'BASE TABLE'"
 )
 _XA_REFUSED: Final = (
@@ -170,7 +170,31 @@ async def _check_keyspace(
                 report.ok(str(replica), f"replica {replica.dsn}: {replica.version}")
             else:
                 report.warning(str(replica), f"replica {replica.dsn}: {replica.trouble}")
+    _check_families([each.shard for each in listed], report)
     _compare(listed, report)
+
+
+def _check_families(shards: list[ShardRuntime], report: CheckReport) -> None:
+    """Say whether servers of both families share a keyspace."""
+    if len({shard.is_mariadb for shard in shards}) > 1:
+        versions = ", ".join(f"{shard.name} {shard.version}" for shard in shards)
+        report.warning(
+            shards[0].keyspace,
+            f"its shards are of different servers ({versions}), whose collations, functions and types"
+            " differ: what several shards answer may be no order or group of either",
+            "have MariaDB on all of them, or MySQL",
+        )
+
+
+def _check_engine(subject: str, name: str, engine: str, report: CheckReport) -> None:
+    """Say whether a message table lacks what delivery rests on."""
+    if engine != "InnoDB":
+        report.fault(
+            subject,
+            f"its engine {engine} has no transactions and locks no rows as InnoDB does: messages are sent"
+            " that were rolled back, and by several proxies twice",
+            f"run: ALTER TABLE {quote_identifier(name)} ENGINE = InnoDB",
+        )
 
 
 def _check_sequences(keyspaces: Mapping[str, Keyspace], report: CheckReport) -> None:
@@ -213,7 +237,8 @@ async def _check_shard(
     tables = {
         raw.name: raw for raw in sorted(found, key=lambda raw: raw.name) if not raw.is_hidden
     }
-    comments = {str(name): str(comment) for name, comment in rows}
+    comments = {str(name): str(comment) for name, comment, _ in rows}
+    engines = {str(name): str(engine) for name, _, engine in rows}
     for name, comment in sorted(comments.items()):
         if is_nearly_marked(comment):
             report.warning(
@@ -223,6 +248,7 @@ async def _check_shard(
             )
     for raw in tables.values():
         await _check_table(keyspace, shard, raw, load(keyspace.name, raw), report)
+        _check_engine(f"{subject}.{raw.name}", raw.name, engines[raw.name], report)
     await _check_foreign_keys(shard, report)
     return _ShardTables(shard, tables, comments)
 

@@ -115,6 +115,17 @@ def test_differences_between_shards_are_found(
     } <= told  # fmt: skip
 
 
+def test_a_message_table_of_another_engine_is_a_fault(
+    checked: Check, servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str
+) -> None:
+    for server in servers:
+        execute(server, table("my_message"), database=sharded_database)
+    execute(servers[1], "ALTER TABLE my_message ENGINE = MyISAM", database=sharded_database)
+    (fault,) = (finding for finding in checked(code=1) if finding["level"] == "fault")
+    assert fault["place"] == "commerce/80-.my_message"
+    assert fault["text"].startswith("its engine MyISAM has no transactions")
+
+
 BROKEN = {
     "dates": ({"time_next": "DATETIME", "time_acked": "DATETIME"}, "time_next must be BIGINT"),
     "stamped": ({"time_acked": "TIMESTAMP NULL"}, "time_acked must be BIGINT"),

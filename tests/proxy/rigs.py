@@ -297,11 +297,24 @@ async def running_proxy(
             await proxy.close()
 
 
+def add_tables(server: FakeServer, *tables: tuple[str, str, str]) -> None:
+    """Have *server* say to `streamfrom check` which tables it has: names, comments, engines."""
+    server.on(
+        "table_comment, engine",
+        Rows(
+            ("table_name", "table_comment", "engine"),
+            tuple(tuple(part.encode() for part in table) for table in tables),
+            types=(FieldType.VAR_STRING,) * 3,
+        ),
+    )
+
+
 def add_message_table(
     server: FakeServer,
     name: str = "msg",
     comment: str = "vitess_message,vt_ack_wait=30,vt_purge_after=3600,"
     "vt_batch_size=10,vt_cache_size=100,vt_poller_interval=30",
+    engine: str = "InnoDB",
 ) -> None:
     """Have *server* say that it has a message table."""
     table = name.encode()
@@ -310,6 +323,7 @@ def add_message_table(
         "information_schema.tables",
         Rows(("table_name", "table_comment"), ((table, comment.encode()),), types=text * 2),
     )
+    add_tables(server, (name, comment, engine))
     columns = (
         (b"id", b"bigint", None, b"NO", b"", b"bigint(20)"),
         (b"priority", b"tinyint", b"50", b"NO", b"", b"tinyint(4)"),

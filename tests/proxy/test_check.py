@@ -10,8 +10,14 @@ from streamfrom.proxy.config.file import KeyspaceConfig, TlsSettings, Transactio
 from streamfrom.proxy.config.toml_values import Secret
 from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_answers import Error, Rows
-from tests.proxy.fake_server import PASSWORD
-from tests.proxy.rigs import add_decisions, add_message_table, config_of, shard_config
+from tests.proxy.fake_server import MARIADB, PASSWORD
+from tests.proxy.rigs import (
+    add_decisions,
+    add_message_table,
+    add_tables,
+    config_of,
+    shard_config,
+)
 
 
 @pytest.fixture
@@ -254,9 +260,8 @@ async def test_every_reason_why_a_table_does_not_load_is_told_with_the_keys_that
 
 
 async def test_a_comment_that_is_nearly_the_mark_is_a_warning(server, report):
-    server.on(
-        "information_schema.tables",
-        Rows(("a", "b"), ((b"odd", b"vitess_mesage,vt_ack_wait=30"), (b"t", b"tea"))),
+    add_tables(
+        server, ("odd", "vitess_mesage,vt_ack_wait=30", "InnoDB"), ("t", "tea", "MyISAM")
     )
     code, lines = await report(config_of(server))
     assert code == 0
@@ -264,6 +269,26 @@ async def test_a_comment_that_is_nearly_the_mark_is_a_warning(server, report):
     assert line == (
         "warning  plain/-.odd: an ordinary table, though its comment looks like a message table's:"
         " 'vitess_mesage,vt_ack_wait=30'; write vitess_message in its COMMENT if it is to be one"
+    )
+
+
+@pytest.mark.parametrize("engine", ["MyISAM", "Aria", "MEMORY"])
+async def test_a_message_table_without_row_locks_is_a_fault(server, report, engine):
+    add_message_table(server, engine=engine)
+    code, lines = await report(config_of(server))
+    assert code == 1
+    (line,) = (line for line in lines if line.startswith("fault"))
+    assert line.startswith(f"fault    plain/-.msg: its engine {engine} has no transactions")
+    assert line.endswith("; run: ALTER TABLE `msg` ENGINE = InnoDB")
+
+
+async def test_shards_of_different_servers_are_a_warning(server, other_server, report):
+    other_server.version = MARIADB
+    code, lines = await report(config_of(server, other_server))
+    assert code == 0
+    (line,) = (line for line in lines if line.startswith("warning"))
+    assert line.startswith(
+        f"warning  commerce: its shards are of different servers (-80 8.4.3, 80- {MARIADB})"
     )
 
 
@@ -278,7 +303,7 @@ async def test_a_table_on_one_shard_alone_is_a_fault_of_the_others(
 
 async def test_a_table_without_the_mark_on_one_shard_is_a_fault(server, other_server, report):
     add_message_table(server)
-    other_server.on("information_schema.tables", Rows(("a", "b"), ((b"msg", b""),)))
+    add_tables(other_server, ("msg", "", "InnoDB"))
     code, lines = await report(config_of(server, other_server))
     assert code == 1
     assert "fault    commerce/80-.msg: no message table, which it is on commerce/-80" in lines
