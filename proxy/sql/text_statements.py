@@ -171,7 +171,7 @@ class TextStatements:
                 spelled = _literal(FieldType.VAR_STRING, sql, backslash_escapes=escapes)
                 edit = Edit(variable.start, variable.end, spelled)
                 statement = self._compiler.parse(splice(statement.sql, statement.mode, [edit]))
-            self._check_charsets(sql, statement)
+            self._check_charsets(sql, statement, asked)
             found = self._compiler.parse(sql)
             self._compiler.check(found)
             if names := passing_variables(found.shape) & TRACKED:
@@ -182,13 +182,17 @@ class TextStatements:
                 raise NotPreparable(found.shape.verb)
         return statement
 
-    def _check_charsets(self, sql: bytes, statement: Statement) -> None:
+    def _check_charsets(self, sql: bytes, statement: Statement, asked: Dynamic) -> None:
         """Raise Unsupported for a text that a server may read otherwise than it is read here.
 
         It converts the text, and reads what that gives by the client's character set. So half a character
-        may become a backslash or a backtick, or swallow one; and to swe7 both are letters.
+        may become a backslash or a backtick, or swallow one; and to swe7 both are letters. N'…' it cuts by
+        the client's character set and reads by another.
         """
-        if b"\\" not in sql and b"`" not in sql:
+        escaped = sql
+        if isinstance(asked.text, Slot) and statement.raw(asked.text)[0][:1] in (b"N", b"n"):
+            escaped = statement.sql
+        if b"\\" not in escaped and b"`" not in sql:
             return
         values = self._executor.settings.values
         charsets = {

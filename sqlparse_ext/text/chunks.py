@@ -57,7 +57,7 @@ _NOISE_RUN = re.compile(
     rb"(?:[ \t\n\r\f\v]++|/\*(?!(?:vt)?\+)[^*]*+(?:\*(?!/)[^*]*+)*+\*/"
     rb"|(?:#|--(?=[\x00-\x20]))[^\n]*+\n)++"
 )
-# What is inside of a string, by its quote, and by whether a backslash escapes; in x'…' and n'…'.
+# What is inside of a string, by its quote, and by whether a backslash escapes; in x'…' and b'…'.
 _BODIES: Final = {
     (b"'", True): re.compile(rb"(?:[^'\\]++|\\.|'')*+", re.DOTALL),
     (b'"', True): re.compile(rb'(?:[^"\\]++|\\.|"")*+', re.DOTALL),
@@ -172,8 +172,8 @@ def marks(
         at = found.end() if found.end() > at else _whole(sql, at, end, lex)[1]
 
 
-_PREFIXES: Final = frozenset({b"x", b"X", b"b", b"B", b"n", b"N"})
-_INTRODUCES: Final = _PREFIXES | {b"_"}
+_PREFIXES: Final = frozenset({b"x", b"X", b"b", b"B"})
+_INTRODUCES: Final = _PREFIXES | {b"n", b"N", b"_"}
 _HINTS: Final = (b"/*+", b"/*vt+")
 
 

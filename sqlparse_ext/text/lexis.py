@@ -80,7 +80,9 @@ class Lexis:
             rb"(?i:binary|utf8mb4|utf8mb3|utf8|ascii)" + _BLANKS
             + rb"(?='|[xXbB]'|0[xb]" + (rb")" if ansi_quotes else rb'|")')
         )  # fmt: skip
-        prefixed = rb"(?:_" + introducer + rb")?+(?:" + string + rb"|[xXbBnN]'[^']*+'"
+        # N'…' has the escapes of any string; X'…' and B'…' end at the next quote.
+        string += rb"|[nN]" + single
+        prefixed = rb"(?:_" + introducer + rb")?+(?:" + string + rb"|[xXbB]'[^']*+'"
         literal = (
             prefixed
             # A minus right after one of = ( , < > can only be a sign.

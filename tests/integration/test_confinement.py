@@ -405,6 +405,7 @@ def test_what_is_prepared_is_read_as_the_server_reads_it(
         rb"""'SELECT "a\\", s FROM BETA.secret -- "'""",
         rb"""'SELECT \'LEAD\\\\', s FROM BETA.secret -- \''""",
         rb"""N'SELECT "LEAD\\\", s FROM BETA.secret -- "'""",
+        rb"""N'SELECT "LEAD\", ", s FROM BETA.secret -- "'""",
         rb"""_utf8mb4'SELECT \'LEAD\\\\', s FROM BETA.secret -- \''""",
         rb"""'SELECT `LEAD`, s `, ` FROM BETA.secret -- `'""",
     ):
@@ -413,6 +414,23 @@ def test_what_is_prepared_is_read_as_the_server_reads_it(
                 found = text.replace(b"BETA", cluster.beta.encode()).replace(b"LEAD", lead)
                 client.query(b"PREPARE q FROM " + found)
                 assert SECRET not in repr(rows(client, "EXECUTE q"))
+
+
+@pytest.mark.parametrize("user", ["areader", "awriter"])
+@pytest.mark.parametrize("size", [0, 40_000])
+def test_a_string_of_the_national_character_set_ends_where_the_server_ends_it(
+    cluster: Walls, user: str, size: int
+) -> None:
+    """A backslash escapes in it, as in any other."""
+    start = f"SELECT '{'x' * size}', "
+    for text in (
+        r"N'\', ', (SELECT s FROM BETA.secret) -- '",
+        r"n'a\', (SELECT s FROM BETA.secret), '",
+        r"N'''\', ', (SELECT s FROM BETA.secret) -- '",
+        r"N'b\\', (SELECT s FROM BETA.secret), ' '",
+    ):
+        assert SECRET not in cluster.say(user, start + text)
+    assert "it's" in cluster.say(user, start + r"N'it\'s'")
 
 
 @pytest.mark.parametrize("step", ["", "PREPARE p FROM ", "EXECUTE IMMEDIATE "])

@@ -35,6 +35,7 @@ def literals(sql: bytes, mode: SqlMode = DEFAULT_MODE) -> tuple[bytes, ...]:
         (b"0x1F 0b01 x'1f' X'1F' b'01'", [b"0x1F", b"0b01", b"x'1f'", b"X'1F'", b"b'01'"]),
         (b"'a' \"b\" N'c' n'd'", [b"'a'", b'"b"', b"N'c'", b"n'd'"]),
         (b"'it''s' 'it\\'s' ''", [b"'it''s'", b"'it\\'s'", b"''"]),
+        (b"N'it''s' n'it\\'s'", [b"N'it''s'", b"n'it\\'s'"]),
         (b"_binary'a' _utf8mb4 'b' _UTF8'c'", [b"_binary'a'", b"_utf8mb4 'b'", b"_UTF8'c'"]),
         (b"_latin1'a'", [b"'a'"]),
         (b"'\xff\xfe'", [b"'\xff\xfe'"]),
@@ -56,6 +57,8 @@ def test_ansi_quotes_makes_double_quotes_a_name():
 def test_without_backslash_escapes_a_backslash_is_a_character():
     assert literals(rb"'a\' 'b'", NO_ESCAPES) == (rb"'a\'", b"'b'")
     assert literals(rb"'a\' 'b'") == (rb"'a\' '",)
+    assert literals(rb"N'a\' N'b'", NO_ESCAPES) == (rb"N'a\'", b"N'b'")
+    assert literals(rb"N'a\', 'b'") == (rb"N'a\', '",)
 
 
 @pytest.mark.parametrize(
