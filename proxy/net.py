@@ -34,6 +34,14 @@ _PACKED_AT_ONCE_BYTES = 64 << 10
 
 _TLS_READ_BYTES = 256 << 10
 
+# The kernel's own times find a dead peer after two hours, and balancers forget silent connections after
+# minutes: asked after 60 s of silence, then each 10 s, and given up after 6 questions.
+_KEEPALIVE = (
+    (socket.TCP_KEEPIDLE, 60),
+    (socket.TCP_KEEPINTVL, 10),
+    (socket.TCP_KEEPCNT, 6),
+)
+
 # RFC 4514, 3
 _SHORT_NAMES = {
     "commonName": "CN",
@@ -268,6 +276,8 @@ class Link(asyncio.Protocol):
         if sock is not None and sock.family != socket.AF_UNIX:
             # A stream may be silent for hours: only keep-alive notices a peer that lost power.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for option, seconds in _KEEPALIVE:
+                sock.setsockopt(socket.IPPROTO_TCP, option, seconds)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._owner.connection_made()
 

@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 # Depths are so old at most.
 FRESH_NS: Final = 10**9
+# With 16 shards each: some 2 ms of the loop.
+TABLES_IN_A_TURN: Final = 8
 # A shard that does not answer leaves the depth of its tables unknown.
 PATIENCE_S: Final = 2.0
 
@@ -53,7 +55,9 @@ class Watch:
             await self._ask()
         now_ns = self._clock.time_ns()
         found = []
-        for state in self._registry.schedulers:
+        for index, state in enumerate(self._registry.schedulers):
+            if index % TABLES_IN_A_TURN == 0:
+                await asyncio.sleep(0)
             table = state.table
             depths = {
                 shard.name: answer[1][table.name]

@@ -34,6 +34,7 @@ from streamfrom.proxy.passwords.verifier import Verifier
 
 
 LISTEN_DEFAULT: Final = "127.0.0.1:15306"
+ADMIN_LISTEN_DEFAULT: Final = "127.0.0.1:15380"
 # Both servers' own sockets are open to everybody on the machine: who may do what, the login decides.
 UNIX_SOCKET_MODE_DEFAULT: Final = 0o777
 PACKET_BYTES_MAX: Final = 1 << 30  # what MySQL itself accepts for max_allowed_packet
@@ -176,6 +177,7 @@ class Config:
     users: tuple[User, ...]
     keyspaces: tuple[KeyspaceConfig, ...]
     fleet: str | None = None  # the fleet's name; None: no elections yet
+    admin: tuple[str, int] | None = None  # where metrics and health are told; None: nowhere
 
     @property
     def accounts(self) -> tuple[User, ...]:
@@ -207,8 +209,15 @@ def _config(root: TomlTable, names: set[str]) -> Config:
     keyspaces = keyspaces_from(root.table("keyspaces"))
     users = _users(root.tables("users"), names)
     fleet = _fleet(root.table("fleet")) if "fleet" in root else None
+    admin = _admin(root.table("admin")) if "admin" in root else None
     root.close()
-    return Config(server, users, keyspaces, fleet)
+    return Config(server, users, keyspaces, fleet, admin)
+
+
+def _admin(table: TomlTable) -> tuple[str, int]:
+    address = _listen(table, ADMIN_LISTEN_DEFAULT)
+    table.close()
+    return address
 
 
 def _fleet(table: TomlTable) -> str:
@@ -284,9 +293,9 @@ def _server(table: TomlTable) -> Server:
     return server
 
 
-def _listen(table: TomlTable) -> tuple[str, int]:
+def _listen(table: TomlTable, default: str = LISTEN_DEFAULT) -> tuple[str, int]:
     expected = 'an address such as "127.0.0.1:15306" or "[::]:15306"'
-    text = table.string("listen", LISTEN_DEFAULT, expected=expected)
+    text = table.string("listen", default, expected=expected)
     host, _, port = text.rpartition(":")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]

@@ -40,6 +40,12 @@ def read(folder):
     return read
 
 
+def test_admin_listens_only_where_it_is_asked_for(read):
+    assert read(UNSHARDED).admin is None
+    assert read(f"[admin]\n{UNSHARDED}").admin == ("127.0.0.1", 15380)
+    assert read(f'[admin]\nlisten = "[::1]:0"\n{UNSHARDED}').admin == ("::1", 0)
+
+
 def test_the_shortest_file_gets_the_documented_defaults(read):
     assert read(UNSHARDED).server == Server(
         host="127.0.0.1",
@@ -258,6 +264,8 @@ FAULTS = [
     # the server
     (server("lissen = 1"), "server.lissen: unknown key; did you mean listen?"),
     (server("listen = 15306"), "server.listen: expected an address such as"),
+    ('[admin]\nlisten = "15380"\n' + UNSHARDED, "admin.listen: expected an address such as"),
+    ("[admin]\nlissen = 1\n" + UNSHARDED, "admin.lissen: unknown key; did you mean listen?"),
     (server('listen = "15306"'), 'got "15306"'),
     (server('listen = ":15306"'), 'got ":15306"'),
     (server('listen = "127.0.0.1:"'), 'got "127.0.0.1:"'),

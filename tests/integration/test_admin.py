@@ -1,0 +1,59 @@
+"""`[admin]` of a real proxy: health, readiness, metrics and JSON."""
+
+import json
+import re
+import urllib.error
+import urllib.request
+
+import pytest
+
+from tests.fixtures.database_servers import DatabaseServer
+from tests.fixtures.running_proxy import StartProxy, keyspace_toml
+from tests.fixtures.streams import Consume, eventually, message_table, run
+
+
+pytestmark = pytest.mark.db
+
+
+def ask(address: str, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"{address}{path}", timeout=60) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_figures_and_health_of_a_running_proxy(
+    breakable_servers: tuple[DatabaseServer, DatabaseServer],
+    breakable_database: str,
+    start_proxy: StartProxy,
+    consume: Consume,
+) -> None:
+    server, _ = breakable_servers
+    config = '[server]\nlisten = "127.0.0.1:0"\n[admin]\nlisten = "127.0.0.1:0"\n'
+    proxy = start_proxy(config + keyspace_toml("ks", [server], breakable_database))
+    (address,) = re.findall(r"(http://127\.0\.0\.1:\d+)/metrics", proxy.log_path.read_text())
+    assert ask(address, "/healthz") == (200, "alive\n")
+    assert ask(address, "/readyz") == (200, "ready\n")
+    client = proxy.connect(database="ks", autocommit=True)
+    run(client, message_table())
+    stream = consume(proxy, database="ks")
+    run(client, "INSERT INTO my_message (id) VALUES (1), (2)")
+    stream.take(2)
+    run(client, "UPDATE my_message SET time_acked = NOW() WHERE id = 1")
+    labels = '{keyspace="ks",queue="my_message"}'
+    status, text = ask(address, "/metrics")
+    assert status == 200
+    assert f"streamfrom_messages_sent_total{labels} 2.0" in text
+    assert f"streamfrom_messages_acked_total{labels} 1.0" in text
+    assert f"streamfrom_queue_in_flight{labels} 1.0" in text
+    (queue,) = json.loads(ask(address, "/api/queues")[1])
+    assert (queue["queue"], queue["depth"], queue["streams"]) == ("my_message", 1, 1)
+    (held,) = [one["held"] for one in json.loads(ask(address, "/api/streams")[1])]
+    assert held == 1
+    assert ask(address, "/")[0] == 404
+    server.stop()
+    eventually(lambda: ask(address, "/readyz") == (503, "no shard answers\n"))
+    assert ask(address, "/healthz")[0] == 200
+    server.start()
+    eventually(lambda: ask(address, "/readyz")[0] == 200)

@@ -1,0 +1,84 @@
+"""Prometheus's text: its own parser reads it, and the figures are the engine's."""
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from streamfrom.engine.messaging.figures import BOUNDS_S, Counters, QueueFigures, ShardFigures
+from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.proxy.admin.metrics import Snapshot
+from streamfrom.proxy.status.status_rows import MemberStatus, ShardStatus
+
+
+SECOND_NS = 10**9
+MEMBER = MemberStatus("a1", "1.0", 5.0, 3, 2, 99, is_stopping=False)
+SHARD = ShardStatus("ks", "-80", "h:1", "10", "gone", 32, 5, 2, 1)
+
+
+def on_shard(name, counters, depth=3, streams=1):
+    return ShardFigures(name, counters, streams, 0, 2, True, 1, depth, 4 * SECOND_NS)
+
+
+def samples(*queues):
+    text = Snapshot(queues, [SHARD], MEMBER, 10 * SECOND_NS).text().decode()
+    return {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_all_figures_are_there():
+    counters = Counters(sent=7, retried=1, acked=5)
+    counters.sent_to_acked.observe(3 * 10**6, 5)
+    table = loaded(raw_table("msg"))
+    shards = on_shard("-80", counters), on_shard("80-", Counters(sent=3))
+    found = samples(QueueFigures(table, shards, 2))
+    of = ("keyspace", "ks"), ("queue", "msg")
+    assert found["streamfrom_messages_sent_total", *of] == 10
+    assert found["streamfrom_messages_acked_total", *of] == 5
+    assert found["streamfrom_queue_depth", *of] == 6
+    assert found["streamfrom_queue_due", *of] == 4
+    assert found["streamfrom_queue_in_flight", *of] == 2
+    assert found["streamfrom_queue_oldest_due_seconds", *of] == 6
+    name = "streamfrom_message_sent_to_acked_seconds"
+    assert found[f"{name}_bucket", *of[:1], ("le", "0.002"), *of[1:]] == 0
+    assert found[f"{name}_bucket", *of[:1], ("le", "0.005"), *of[1:]] == 5
+    assert found[f"{name}_bucket", *of[:1], ("le", "+Inf"), *of[1:]] == 5
+    assert found[f"{name}_count", *of] == 5
+    assert found[f"{name}_sum", *of] == 0.015
+    assert found["vttablet_messages", ("metric", "Sent"), ("table_name", "msg")] == 10
+    assert found["vttablet_messages", ("metric", "ClientCount"), ("table_name", "msg")] == 2
+    assert found["streamfrom_shard_up", ("keyspace", "ks"), ("shard", "-80")] == 0
+    assert found["streamfrom_connections",] == 3
+    assert found["streamfrom_questions_total",] == 99
+
+
+def test_what_is_not_known_is_left_out():
+    table = loaded(raw_table("msg"))
+    unknown = ShardFigures("0", Counters(), 0, 0, 0, False, 0, None, None)
+    found = samples(QueueFigures(table, (unknown,), 0))
+    names = {name for name, *_ in found}
+    assert not names & {
+        "streamfrom_queue_depth",
+        "streamfrom_queue_due",
+        "streamfrom_queue_oldest_due_seconds",
+    }
+    assert found["streamfrom_queue_depth_is_exact", ("keyspace", "ks"), ("queue", "msg")] == 0
+
+
+def test_a_hostile_name_stays_a_label():
+    name = 'a"}\n\\x 1'
+    table = loaded(raw_table(name))
+    found = samples(QueueFigures(table, (on_shard("0", Counters()),), 1))
+    assert found["streamfrom_queue_depth", ("keyspace", "ks"), ("queue", name)] == 3
+
+
+def test_lines_grow_by_queues_and_not_by_shards():
+    def lines(queues, shards):
+        of_queue = tuple(on_shard(str(number), Counters()) for number in range(shards))
+        tables = [loaded(raw_table(f"q{number}")) for number in range(queues)]
+        found = [QueueFigures(table, of_queue, 1) for table in tables]
+        return Snapshot(found, [], MEMBER, 0).text().count(b"\n")
+
+    assert lines(20, 16) == lines(20, 1)
+    of_one = lines(2, 1) - lines(1, 1)
+    assert of_one <= 2 * (len(BOUNDS_S) + 4) + 20
