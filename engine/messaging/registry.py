@@ -33,6 +33,7 @@ from streamfrom.engine.messaging.events import (
     TableEnded,
 )
 from streamfrom.engine.messaging.message import ClaimedRow, MessageKey
+from streamfrom.engine.messaging.message_ids import MessageIds
 from streamfrom.engine.messaging.message_table import load
 from streamfrom.engine.messaging.purger import Purger
 from streamfrom.engine.messaging.runner import Runner
@@ -113,6 +114,8 @@ class Registry:
     elsewhere: how the streams of this process get what other processes dispatch; None where there are none.
     may_send: whether this process dispatches a shard of a keyspace at this moment. It is asked for what a
         claim won, and tells `deposed` before it answers that it may not; without it there is no other process.
+    member: the number of this member of the fleet, which its ids of messages contain.
+    message_ids: the ids for messages that have none.
     generation: a number that changes with the table definitions; what a caller derives from `table`
         is valid as long as the number stays.
     """
@@ -127,6 +130,7 @@ class Registry:
         reload_interval_s: float = 30.0,
         stream_grace_s: float = 30.0,
         may_send: Callable[[str, ShardName], bool] | None = None,
+        member: int = 0,
     ) -> None:
         self._may_send = may_send or _always
         self.elsewhere: Elsewhere | None = None
@@ -134,6 +138,7 @@ class Registry:
         self._withheld: dict[tuple[str, ShardName], Deposed | ServedElsewhere] = {}
         self._store = store
         self._clock = clock or SystemClock()
+        self.message_ids = MessageIds(self._clock.time_ns, member)
         # Jitter only spreads load; nobody gains by guessing it.
         self._draw = partial((dice or random.Random()).getrandbits, DICE_BITS)  # noqa: S311
         self._keyspaces = {keyspace.name: _KeyspaceTables(keyspace) for keyspace in keyspaces}

@@ -48,6 +48,7 @@ KEYS = frozenset(
         "vt_message_cols",
         "vt_order",
         "vt_paused",
+        "vt_auto_id",
         "vt_prefetch",
         "vt_release_after",
     }
@@ -85,6 +86,7 @@ class Properties:
     release_after_ns: when what a stream held is due again once its client's connection has ended; None
         for never sooner than its wait.
     paused: nothing is sent; all else goes on.
+    auto_id: an INSERT without an id is given one.
     newest: rows go out as in Vitess: latest ``time_next`` first, never-sent rows last.
     warnings: sentences for `streamfrom check`.
     """
@@ -100,6 +102,7 @@ class Properties:
     prefetch: int = PREFETCH_DEFAULT
     release_after_ns: int | None = RELEASE_AFTER_NS
     paused: bool = False
+    auto_id: bool = False
     newest: bool = False
     warnings: tuple[str, ...] = ()
 
@@ -155,6 +158,7 @@ def parse_comment(comment: str) -> Properties:
     elif settings.get("vt_release_after"):
         release_after_ns = take(_duration_or_never_ns, "vt_release_after")
     paused = bool(settings.get("vt_paused") and take(_switch, "vt_paused"))
+    auto_id = bool(settings.get("vt_auto_id") and take(_switch, "vt_auto_id"))
     order = settings.get("vt_order") or "oldest"
     if order not in _ORDERS:
         faults.append(f"vt_order must be 'oldest' or 'newest', not '{order}'")
@@ -187,6 +191,7 @@ def parse_comment(comment: str) -> Properties:
         prefetch=prefetch,
         release_after_ns=release_after_ns,
         paused=paused,
+        auto_id=auto_id,
         newest=_ORDERS[order],
         warnings=(*advice, *unread_keys(comment)),
     )

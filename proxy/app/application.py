@@ -127,6 +127,7 @@ class Application:
             reload_interval_s=server.schema_reload_s,
             stream_grace_s=server.stream_grace_s,
             may_send=self._fleet.may_send if self._fleet else None,
+            member=self._connection_ids.member,
         )
         coordinator: Coordinator | None = None
         self._recovery: Recovery | None = None

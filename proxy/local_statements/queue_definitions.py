@@ -34,6 +34,8 @@ DEFAULTS: Final = {
     "vt_cache_size": "10000",
     "vt_poller_interval": "30",
 }
+# RESUME takes the key away, as if there had been none.
+_SWITCHES: Final = {"PAUSE": ("vt_paused", "on"), "RESUME": ("vt_paused", None)}
 # Servers take no longer comment of a table (ER_TOO_LONG_TABLE_COMMENT).
 _COMMENT_LENGTH_MAX: Final = 2048
 _OWN_COLUMNS: Final = frozenset({"priority", "epoch", "time_next", "time_acked", "state"})
@@ -43,9 +45,11 @@ _COLUMNS: Final = (
     b"`epoch` BIGINT NOT NULL DEFAULT 0",
     b"`time_next` BIGINT DEFAULT 0",
     b"`time_acked` BIGINT DEFAULT NULL",
-    # Invisible, so that it is neither streamed nor asked for by an INSERT without a column list.
+)
+# Invisible, so that it is neither streamed nor asked for by an INSERT without a column list.
+_STATE: Final = (
     b"`state` VARCHAR(11) GENERATED ALWAYS AS (CASE WHEN `time_acked` IS NOT NULL THEN 'acked'"
-    b" WHEN `epoch` > 0 THEN 'fired' ELSE 'to_be_fired' END) VIRTUAL INVISIBLE",
+    b" WHEN `epoch` > 0 THEN 'fired' ELSE 'to_be_fired' END) VIRTUAL INVISIBLE"
 )
 _KEYS_OF_TABLE: Final = (
     b"PRIMARY KEY (`id`)",
@@ -70,7 +74,7 @@ def create_table(queue: QueueStatement, comment: str) -> bytes:
     if any(part.has_primary_key for part in queue.parts):
         raise BadQueue("the primary key of a queue is its id: leave PRIMARY KEY out")
     own_id = () if "id" in names else (_ID,)
-    parts = (*own_id, *_COLUMNS, *(part.text for part in queue.parts), *_KEYS_OF_TABLE)
+    parts = (*own_id, *_COLUMNS, *(part.text for part in queue.parts), _STATE, *_KEYS_OF_TABLE)
     body = b",\n  ".join(parts)
     return b"CREATE TABLE IF NOT EXISTS %s (\n  %s\n) ENGINE=InnoDB COMMENT=%s" % (
         _table(queue.table),
@@ -96,7 +100,9 @@ def show_create_table(table: TableRef) -> bytes:
 
 def new_comment(queue: QueueStatement) -> str:
     """Return the comment for a CREATE QUEUE. Raises BadQueue for a setting that cannot be."""
-    return _with_settings(_joined([MARK]), (*_defaults(), *_settings(queue)))
+    has_own_id = any(part.column and part.column.lower() == "id" for part in queue.parts)
+    auto_id = () if has_own_id else (("vt_auto_id", "on"),)
+    return _with_settings(MARK, (*_defaults(), *auto_id, *_settings(queue)))
 
 
 def changed_comment(queue: QueueStatement, comment: str) -> str:
@@ -129,6 +135,8 @@ def _defaults() -> tuple[tuple[str, str | None], ...]:
 
 
 def _settings(queue: QueueStatement) -> list[tuple[str, str | None]]:
+    if queue.verb in _SWITCHES:
+        return [_SWITCHES[queue.verb]]
     found = []
     for key, value in queue.settings:
         full = f"vt_{key}"

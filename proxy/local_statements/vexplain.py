@@ -97,14 +97,19 @@ def explain_stream(keyspace: Keyspace, shards: Sequence[Shard], table: str) -> b
 def explain_filled(
     statement: Statement, keyspace: Keyspace, sequence: str, count: int
 ) -> bytes:
-    """Return the plan of an INSERT that takes *count* values of *sequence* before it is routed."""
+    """Return the plan of an INSERT that takes *count* values of *sequence* before it is routed.
+
+    sequence: empty for the ids of messages.
+    """
     return _json(
         {
             "OperatorType": "Insert",
             "Variant": "Sharded" if keyspace.sharded else "Unsharded",
             "Keyspace": _keyspace(keyspace),
             "TargetTabletType": "PRIMARY",
-            "AutoIncrement": f"select next {count} values from {sequence}",  # noqa: S608 - told
+            "AutoIncrement": f"select next {count} values from {sequence}"  # noqa: S608 - told
+            if sequence
+            else f"{count} of vt_auto_id",
             "Query": _text(statement.sql),
             "Table": statement.shape.tables[0].name,
         }

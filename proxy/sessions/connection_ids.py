@@ -20,18 +20,21 @@ NUMBER_BITS: Final = 32 - MEMBER_BITS
 
 
 class ConnectionIds:
-    """The ids of one proxy. *dice*: 32 random bits."""
+    """The ids of one proxy. *dice*: 32 random bits.
+
+    Attributes:
+        member: the number of this proxy, from 1 on.
+    """
 
     def __init__(self, dice: int) -> None:
         # Never 0, so that no id is.
-        member = dice >> NUMBER_BITS & (1 << MEMBER_BITS) - 1 or 1
-        self._member = member << NUMBER_BITS
+        self.member = dice >> NUMBER_BITS & (1 << MEMBER_BITS) - 1 or 1
         self._number = dice & (1 << NUMBER_BITS) - 1
 
     def allocate(self, in_use: Container[int]) -> int:
         """Return an id that is not *in_use*; one is given again only when all others have been."""
         while True:
             self._number = self._number + 1 & (1 << NUMBER_BITS) - 1
-            taken = self._member | self._number
+            taken = self.member << NUMBER_BITS | self._number
             if taken not in in_use:
                 return taken

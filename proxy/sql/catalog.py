@@ -68,7 +68,7 @@ class View:
         is_replica: statements go to a replica of each shard.
         schema: a database that is no keyspace, None for the shards' own databases.
         database: the real database's name on the first shard.
-        columns_of: returns a table's columns in order, in lower case; None if they are unknown.
+        columns_of: returns the columns that an INSERT without a list fills, in lower case; None if they are unknown.
         direct: the hot path's route of each shape, None for a shape that takes the long way.
         generation: the engine's generation for which *direct* is valid.
     """
@@ -97,7 +97,7 @@ class View:
             found = registry.table(keyspace.name, table)
             if not isinstance(found, MessageTable):
                 return None
-            return tuple(column.lower() for column in found.columns)
+            return found.facts.in_order
 
         self.columns_of = columns_of
         self.direct: dict[Shape, FastRoute | None] = {}

@@ -79,12 +79,10 @@ class QueueStatements:
         match queue.verb:
             case "CREATE":
                 return await self._create(queue, reply)
-            case "ALTER":
-                return await self._alter(queue, reply)
             case "DROP":
                 return await self._drop(queue, reply)
             case _:
-                raise Unsupported(f"ALTER QUEUE … {queue.verb}")
+                return await self._alter(queue, reply)
 
     async def _create(self, queue: QueueStatement, reply: Reply) -> bool:
         comment = new_comment(queue)

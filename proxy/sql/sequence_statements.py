@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import SequenceError
 from streamfrom.proxy.errors import CommandDenied, NoDatabaseSelected, ReplicaTarget
+from streamfrom.proxy.sql.statement_compiler import MESSAGE_IDS
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.writes.generated import count_of, next_values
@@ -34,9 +35,10 @@ class SequenceStatements:
         self._executor = context.executor
         self._compiler = context.compiler
         self._catalog = context.catalog
+        self._registry = context.registry
 
     async def filled(self, view: View, statement: Statement) -> tuple[Statement, int]:
-        """Return an INSERT with values of its table's sequence, and the first of them.
+        """Return an INSERT with values of its table's sequence, or ids for its messages, and the first of them.
 
         Every other statement comes back as it is, with 0.
 
@@ -51,12 +53,18 @@ class SequenceStatements:
         gaps = await read(size, self._compiler.gaps, view, statement, auto.column)
         if not len(gaps):
             return statement, 0
-        shard, table = self._catalog.sequence(auto.sequence, view.keyspace)
-        first = await self._take(shard, table, len(gaps))
+        values = await self._values(view, auto.sequence, len(gaps))
         filled = await read(
-            size, lambda: self._compiler.parse(gaps.filled(statement.sql, first))
+            size, lambda: self._compiler.parse(gaps.filled(statement.sql, values))
         )
-        return filled, first
+        return filled, values[0]
+
+    async def _values(self, view: View, sequence: str, count: int) -> Sequence[int]:
+        if sequence == MESSAGE_IDS:
+            return self._registry.message_ids.take(count)
+        shard, table = self._catalog.sequence(sequence, view.keyspace)
+        first = await self._take(shard, table, count)
+        return range(first, first + count)
 
     async def asked(self, statement: Statement) -> tuple[ShardRuntime, str] | None:
         """Return which sequence a SELECT NEXT … VALUES asks; None for every other statement.

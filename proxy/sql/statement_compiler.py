@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.engine.messaging.message_table import MessageTable
+from streamfrom.engine.sharding.vschema import AutoIncrement
 from streamfrom.proxy.local_statements.local_answers import is_answered_locally
 from streamfrom.proxy.local_statements.show_status import is_session_status
 from streamfrom.proxy.routing.planner import qualifiers
@@ -39,7 +41,6 @@ from streamfrom.sqlparse_ext.writes.times import TimeColumns
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.clock import Clock
     from streamfrom.engine.messaging.registry import Registry
-    from streamfrom.engine.sharding.vschema import AutoIncrement
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.routing.routes import Route
     from streamfrom.proxy.sql.catalog import Catalog, View
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.writes.generated import Gaps
     from streamfrom.sqlparse_ext.writes.messages import Effect
 
+# Where the ids of messages come from that have none; no sequence has this name.
+MESSAGE_IDS: Final = ""
 _SHAPES_MAX: Final = 8192
 _INSERTS: Final = frozenset({Kind.INSERT, Kind.REPLACE})
 _ON_ROWS: Final = frozenset(
@@ -158,17 +161,22 @@ class StatementCompiler(SessionTarget):
         step = self.compile(view, statement, has_own_clock=has_own_clock)
         return step, view.planner.plan(step.statement.shape).route(step.statement)
 
-    @staticmethod
-    def sequence_of(view: View, shape: Shape) -> AutoIncrement | None:
+    def sequence_of(self, view: View, shape: Shape) -> AutoIncrement | None:
         """Return which column of an INSERT takes values of a sequence, None where none does.
 
-        In a target of some shards nothing is filled: what is said goes there.
+        In a target of some shards no sequence fills anything: what is said goes there. The sequence of a
+        message table with vt_auto_id is MESSAGE_IDS.
         """
-        vschema = view.keyspace.vschema
-        if shape.kind not in _INSERTS or not shape.tables or vschema is None:
+        if shape.kind not in _INSERTS or not shape.tables or view.schema is not None:
             return None
-        table = vschema.tables.get(shape.tables[0].name)
-        return None if table is None or view.is_narrowed else table.auto_increment
+        name, vschema = shape.tables[0].name, view.keyspace.vschema
+        table = None if vschema is None or view.is_narrowed else vschema.tables.get(name)
+        if table is not None and table.auto_increment is not None:
+            return table.auto_increment
+        found = self._registry.table(view.keyspace.name, name)
+        if isinstance(found, MessageTable) and found.properties.auto_id:
+            return AutoIncrement(found.id_column.lower(), MESSAGE_IDS)
+        return None
 
     def gaps(self, view: View, statement: Statement, column: str) -> Gaps:
         """Return where an INSERT of the session lacks values of *column*. Raises Unsupported."""
@@ -184,7 +192,8 @@ class StatementCompiler(SessionTarget):
         auto = self.sequence_of(view, statement.shape)
         if auto is None:
             return statement
-        return self.parse(self.gaps(view, statement, auto.column).filled(statement.sql, 1))
+        gaps = self.gaps(view, statement, auto.column)
+        return self.parse(gaps.filled(statement.sql, range(1, len(gaps) + 1)))
 
     def is_sent_as_written(self, view: View, shape: Shape) -> bool:
         """Whether servers understand such a statement without other names or values put into it.

@@ -22,7 +22,7 @@ from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, insert_plan
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from streamfrom.sqlparse_ext.statements import (
         Opaque,
@@ -49,11 +49,11 @@ class Gaps:
         """Return how many values are taken."""
         return len(self.places)
 
-    def filled(self, sql: bytes, first: int) -> bytes:
-        """Return *sql* with *first* and the values after it in the gaps."""
+    def filled(self, sql: bytes, values: Iterable[int]) -> bytes:
+        """Return *sql* with *values* in the gaps, one for each."""
         edits = [
-            Edit(start, end, before + b"%d" % (first + index))
-            for index, (start, end, before) in enumerate(self.places)
+            Edit(start, end, before + b"%d" % value)
+            for (start, end, before), value in zip(self.places, values, strict=True)
         ]
         return replace(sql, edits if self.names is None else [self.names, *edits])
 
@@ -75,7 +75,9 @@ def gaps(
     shape = statement.shape
     insert = shape.insert
     if insert is None or shape.uses & NO_STRUCTURE:
-        raise Unsupported(f"this {shape.verb} could not be analysed, which a sequence needs")
+        raise Unsupported(
+            f"this {shape.verb} could not be analysed, which a sequence or vt_auto_id needs"
+        )
     if insert.source is InsertSource.SET:
         return _gap_of_set(statement, column, zero_is_value=zero_is_value)
     names = insert.columns or columns
@@ -87,10 +89,12 @@ def gaps(
     if insert.source is InsertSource.SELECT:
         if column in names:
             return Gaps(())
-        raise Unsupported(f"{shape.verb} … SELECT that leaves column '{column}' to a sequence")
+        raise Unsupported(
+            f"{shape.verb} … SELECT that leaves column '{column}' to a sequence or vt_auto_id"
+        )
     rows = insert_rows(statement)
     if rows is None:
-        raise Unsupported(f"this form of {shape.verb} with a sequence")
+        raise Unsupported(f"this form of {shape.verb} with a sequence or vt_auto_id")
     if column in names:
         at = names.index(column)
         # With as many values as there are columns, or the server says that there are not.
@@ -108,7 +112,7 @@ def gaps(
         return Gaps(tuple(places))
     end = insert_plan(shape).columns_end
     if end is None:
-        raise Unsupported(f"this form of {shape.verb} with a sequence")
+        raise Unsupported(f"this form of {shape.verb} with a sequence or vt_auto_id")
     name = quote_identifier(column).encode("utf-8", "surrogateescape")
     (edit,) = relocate(statement.sql, statement.mode, [Edit(end, end, b", " + name)])
     return Gaps(tuple((last - 1, last - 1, b", ") for _, last in rows.spans), edit)

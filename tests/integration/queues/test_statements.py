@@ -57,7 +57,7 @@ def test_the_proposals_own_example_runs_to_the_letter(
     assert len(comments(cluster, keyspace, "my_queue")) == len(cluster.servers_of(keyspace))
     assert set(comments(cluster, keyspace, "my_queue")) == {
         "vitess_message,vt_ack_wait=30,vt_max_backoff=3600,vt_purge_after=86400"
-        ",vt_batch_size=100,vt_cache_size=10000,vt_poller_interval=30"
+        ",vt_batch_size=100,vt_cache_size=10000,vt_poller_interval=30,vt_auto_id=on"
     }
     shown = value(client, "SHOW QUEUES")
     assert shown == "my_queue"
@@ -108,7 +108,7 @@ def test_a_queue_is_altered_live_and_dropped(cluster: SharedCluster, keyspace: s
     for comment in comments(cluster, keyspace, "my_message"):
         assert comment == (
             "vitess_message,vt_ack_wait=60,vt_max_backoff=3600,vt_purge_after=86400"
-            ",vt_batch_size=100,vt_cache_size=10000,vt_poller_interval=30,vt_order=newest"
+            ",vt_batch_size=100,vt_cache_size=10000,vt_poller_interval=30,vt_auto_id=on,vt_order=newest"
             ",vt_prefetch=7"
         )
     run(client, "DROP QUEUE my_message")
@@ -188,7 +188,8 @@ def test_show_queues_lists_the_message_tables_of_a_keyspace(
         ("CREATE QUEUE q (a INT) PARTITION BY YEAR", 1064, "HOUR or DAY"),
         ("CREATE QUEUE q (a INT) SHARD BY hash(a)", 1235, "unsupported: SHARD BY"),
         ("CREATE QUEUE information_schema.q (a INT)", None, ""),
-        ("ALTER QUEUE q PAUSE", 1235, "unsupported"),
+        ("ALTER QUEUE q PAUSE", 1051, "q"),
+        ("CREATE QUEUE q (a INT) WITH (auto_id = yes)", 1210, "vt_auto_id must be"),
         ("ALTER QUEUE q SET (ack_wait = 5)", 1051, "q"),
         ("ALTER QUEUE q", 1064, "SET"),
         ("SHOW CREATE QUEUE q", 1051, "q"),
@@ -277,3 +278,21 @@ def test_the_polls_index_is_used(cluster: SharedCluster) -> None:
     )
     assert "poller_idx" in str(plan)
     assert "filesort" not in str(plan)
+
+
+def test_a_queue_is_paused_and_resumed(
+    cluster: SharedCluster, keyspace: str, consume: Consume
+) -> None:
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    run(client, "CREATE QUEUE my_message (a INT) WITH (poller_interval = 1)")
+    stream = consume(cluster.proxy, database=keyspace)
+    before = comments(cluster, keyspace, "my_message")
+    run(client, "ALTER QUEUE my_message PAUSE")
+    assert all(
+        each.endswith(",vt_paused=on") for each in comments(cluster, keyspace, "my_message")
+    )
+    run(client, "INSERT INTO my_message (id, a) VALUES (1, 1), (4, 4)")
+    stream.nothing(1.5)
+    run(client, "ALTER QUEUE my_message RESUME")
+    assert sorted(stream.ids(2)) == [1, 4]
+    assert comments(cluster, keyspace, "my_message") == before

@@ -31,7 +31,8 @@ def test_a_queue_is_an_ordinary_message_table():
     queue = read("CREATE QUEUE ks.q (a INT, KEY k (a))")
     text = create_table(queue, new_comment(queue)).decode()
     assert text.startswith("CREATE TABLE IF NOT EXISTS `ks`.`q` (\n  `id` BIGINT NOT NULL,\n")
-    assert "  a INT,\n  KEY k (a),\n  PRIMARY KEY (`id`),\n" in text
+    assert "  a INT,\n  KEY k (a),\n  `state` VARCHAR(11) GENERATED" in text
+    assert " VIRTUAL INVISIBLE,\n  PRIMARY KEY (`id`),\n" in text
     assert shape(text).tables[0].name == "q"
     assert alter_table(queue, "x'y") == b"ALTER TABLE `ks`.`q` COMMENT='x''y'"
     assert drop_table(queue) == b"DROP TABLE IF EXISTS `ks`.`q`"
@@ -92,6 +93,21 @@ def test_a_setting_that_cannot_be(settings, words):
 def test_a_comment_with_a_backslash_is_left_alone():
     with pytest.raises(BadQueue, match="backslash"):
         altered("ack_wait = 1", "a\\b," + new_comment(read("CREATE QUEUE q ()")))
+
+
+def test_ids_are_made_unless_there_is_one():
+    assert parse_comment(new_comment(read("CREATE QUEUE q (a INT)"))).auto_id
+    assert not parse_comment(new_comment(read("CREATE QUEUE q (ID CHAR(9))"))).auto_id
+    off = new_comment(read("CREATE QUEUE q (a INT) WITH (auto_id = off)"))
+    assert not parse_comment(off).auto_id
+
+
+def test_pause_and_resume():
+    comment = new_comment(read("CREATE QUEUE q ()"))
+    paused = changed_comment(read("ALTER QUEUE q PAUSE"), comment)
+    assert parse_comment(paused).paused
+    assert changed_comment(read("ALTER QUEUE q PAUSE"), paused) == paused
+    assert changed_comment(read("ALTER QUEUE q RESUME"), paused) == comment
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,7 @@ class Shelf:
                 executor=self.executor,
                 compiler=self.compiler,
                 catalog=catalog,
+                registry=registry,
             )
         )
 

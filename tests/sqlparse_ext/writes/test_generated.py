@@ -14,7 +14,7 @@ from tests.sqlparse_ext.facts import statement
 def filled(sql, first=7, columns=None, zero_is_value=False):
     found = statement(sql)
     missing = gaps(found, "id", columns, zero_is_value=zero_is_value)
-    return len(missing), missing.filled(found.sql, first).decode()
+    return len(missing), missing.filled(found.sql, range(first, first + len(missing))).decode()
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,0 @@
-"""What tests of queues share: a client in each keyspace of the shared proxy."""

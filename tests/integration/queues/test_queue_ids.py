@@ -1,0 +1,152 @@
+"""Ids that the proxy gives to messages, as text and drivers ask for them."""
+
+import asyncio
+import time
+from typing import Any
+
+import mysql.connector
+import pytest
+
+from streamfrom.proxy.embedded.servers import Family
+from tests.fixtures.streams import Consume, message_table, refused, rows, run, value
+from tests.integration.conftest import SharedCluster
+from tests.proxy.fake_client import MARIADB as MARIADB_CLIENT, Client
+
+
+pytestmark = pytest.mark.db
+
+STEP_NS = 1 << 20
+
+
+@pytest.fixture
+def client(cluster: SharedCluster, keyspace: str) -> Any:
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    run(client, "CREATE QUEUE my_message (user_id BIGINT(10), payload VARCHAR(256),)")
+    return client
+
+
+def stored(client: Any) -> list[int]:
+    """Return all ids, by what was inserted with them."""
+    return [ident for ident, _ in rows(client, "SELECT id, user_id FROM my_message ORDER BY 2")]
+
+
+def test_the_proposals_own_insert(
+    cluster: SharedCluster, client: Any, keyspace: str, consume: Consume
+) -> None:
+    stream = consume(cluster.proxy, database=keyspace)
+    before = time.time_ns()
+    run(client, "BEGIN")
+    run(client, "INSERT INTO my_message(user_id, payload) VALUES (10, 'I want to send this')")
+    run(client, "COMMIT")
+    ((ident, user_id, payload),) = stream.take(1)
+    assert (user_id, payload) == (10, "I want to send this")
+    # Members that are ahead of the clock are so by the rows of some statements.
+    assert before - STEP_NS <= ident <= time.time_ns() + 1000 * STEP_NS
+    assert value(client, "SELECT LAST_INSERT_ID()") == ident
+    assert run(client, f"UPDATE my_message SET state = 'acked' WHERE id = {ident}") == 1
+
+
+@pytest.mark.parametrize(
+    ("sql", "count"),
+    [
+        ("INSERT INTO my_message SET user_id = 1", 1),
+        ("INSERT INTO my_message SET id = NULL, user_id = 1", 1),
+        ("INSERT INTO my_message (user_id) VALUES (1), (2), (3)", 3),
+        ("INSERT INTO my_message (user_id, id) VALUES (1, NULL), (2, DEFAULT), (3, 0)", 3),
+        ("INSERT INTO my_message VALUES (NULL, 50, 0, 0, NULL, 1, 'x')", 1),
+        ("REPLACE INTO my_message (user_id) VALUES (1)", 1),
+        ("INSERT IGNORE INTO my_message (user_id) VALUES (1), (2)", 2),
+    ],
+)
+def test_every_form_of_insert_gets_ids_that_are_told(client: Any, sql: str, count: int) -> None:
+    with client.cursor() as cursor:
+        cursor.execute(sql)
+        told = cursor.lastrowid
+    found = stored(client)
+    assert found == list(range(told, told + count))
+    assert value(client, "SELECT LAST_INSERT_ID()") == told
+
+
+def test_ids_ascend_and_those_given_stay(client: Any) -> None:
+    for user_id in range(20):
+        run(client, f"INSERT INTO my_message (user_id) VALUES ({user_id})")
+    found = stored(client)
+    assert found == sorted(set(found))
+    assert len(found) == 20
+    run(client, "INSERT INTO my_message (id, user_id) VALUES (7, 100), (NULL, 101)")
+    assert stored(client)[-2] == 7
+
+
+def test_prepared_statements_and_batches(
+    cluster: SharedCluster, client: Any, keyspace: str
+) -> None:
+    with mysql.connector.connect(
+        host="127.0.0.1",
+        port=cluster.proxy.port,
+        user="root",
+        database=keyspace,
+        autocommit=True,
+    ) as connection:
+        cursor = connection.cursor(prepared=True)
+        told = []
+        for user_id in range(3):
+            cursor.execute("INSERT INTO my_message (user_id) VALUES (?)", (user_id,))
+            told.append(cursor.lastrowid)
+        assert stored(client) == told
+        assert told == sorted(set(told))
+        plain = connection.cursor()
+        plain.executemany("INSERT INTO my_message (user_id) VALUES (%s)", [(10,), (11,), (12,)])
+        first = plain.lastrowid
+        assert first is not None
+        assert stored(client)[3:] == [first, first + 1, first + 2]
+
+
+def test_a_batch_of_the_bulk_command(
+    cluster: SharedCluster, client: Any, keyspace: str, family: Family
+) -> None:
+    if family is Family.MYSQL:
+        pytest.skip("MySQL knows no batches")
+
+    async def send() -> int:
+        bulk = await Client.connect(
+            cluster.proxy.port, database=keyspace, capabilities=MARIADB_CLIENT
+        )
+        statement, _, _ = await bulk.prepare("INSERT INTO my_message (user_id) VALUES (?)")
+        result = await bulk.bulk(statement, (b"1",), (b"2",))
+        await bulk.close()
+        assert result.ok is not None, result.error
+        return result.ok.last_insert_id
+
+    first = asyncio.run(send())
+    assert stored(client) == [first, first + 1]
+
+
+def test_a_query_that_leaves_the_id_out_is_refused(client: Any) -> None:
+    code, sentence = refused(client, "INSERT INTO my_message (user_id) SELECT 1")
+    assert code == 1235
+    assert "vt_auto_id" in sentence
+    assert stored(client) == []
+
+
+def test_an_ordinary_table_gets_ids_when_it_asks_for_them(
+    cluster: SharedCluster, keyspace: str
+) -> None:
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    run(client, message_table())
+    assert refused(client, "INSERT INTO my_message (message) VALUES ('1')")[0] == 1364
+    run(client, "ALTER QUEUE my_message SET (auto_id = on)")
+    with client.cursor() as cursor:
+        cursor.execute("INSERT INTO my_message (message) VALUES ('1')")
+        assert value(client, "SELECT id FROM my_message") == cursor.lastrowid
+
+
+def test_an_id_of_ones_own_is_not_made(cluster: SharedCluster, keyspace: str) -> None:
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    run(client, "CREATE QUEUE named (id VARCHAR(36) NOT NULL, a INT)")
+    assert refused(client, "INSERT INTO named (a) VALUES (1)")[0] == 1364
+    run(client, "INSERT INTO named (id, a) VALUES ('x', 1)")
+
+
+def test_a_plan_says_where_ids_come_from(client: Any) -> None:
+    plan = value(client, "VEXPLAIN PLAN INSERT INTO my_message (user_id) VALUES (1), (2)")
+    assert "2 of vt_auto_id" in str(plan)
