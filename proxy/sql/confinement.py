@@ -354,6 +354,14 @@ class _Confinement:
             raise self.refuse(
                 "a statement to prepare must be a literal, and its values variables"
             )
+        # Servers convert the text, and a half of a character, as of euckr, swallows the quote behind it.
+        is_other = self.statement.mode & SqlMode.OTHER_CHARSET
+        if is_other and isinstance(asked.text, Slot):
+            text = self.statement.text(asked.text) or ""
+            if not (text.isascii() and self.statement.raw(asked.text)[0].isascii()):
+                raise self.refuse(
+                    "a statement to prepare beyond ASCII in another character set than UTF-8"
+                )
 
     # --- names ----------------------------------------------------------------------------
 

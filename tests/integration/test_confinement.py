@@ -433,6 +433,24 @@ def test_a_string_of_the_national_character_set_ends_where_the_server_ends_it(
     assert "it's" in cluster.say(user, start + r"N'it\'s'")
 
 
+@pytest.mark.parametrize("charset", ["euckr", "gb2312", "ujis", "gbk", "sjis", "cp932"])
+def test_half_a_character_swallows_no_quote_of_what_is_prepared(
+    cluster: Walls, charset: str
+) -> None:
+    client = cluster.client("awriter")
+    client.query(b"SET NAMES " + charset.encode())
+    for lead in (b"\x80", b"\x81", b"\x8f", b"\x95", b"\xe0", b"\xfc", b"\xfe", b"\xff"):
+        for text in (
+            b"PREPARE q FROM \"SELECT 'LEAD', ', (SELECT s FROM BETA.secret) -- '\"",
+            b'PREPARE q FROM \'SELECT "LEAD", ", (SELECT s FROM BETA.secret) -- "\'',
+        ):
+            with suppress(pymysql.MySQLError):
+                client.query(
+                    text.replace(b"BETA", cluster.beta.encode()).replace(b"LEAD", lead)
+                )
+                assert SECRET not in repr(rows(client, "EXECUTE q"))
+
+
 @pytest.mark.parametrize("step", ["", "PREPARE p FROM ", "EXECUTE IMMEDIATE "])
 @pytest.mark.parametrize("what", ["SELECT 1", "DO 1"])
 def test_what_is_set_for_one_statement_is_not_taken_for_the_sessions(
