@@ -31,6 +31,7 @@ from streamfrom.proxy.embedded.servers import EmbeddedServer, EmbeddedServerErro
 
 SHARDS_MAX: Final = 64
 PORT_DEFAULT: Final = 15306
+ADMIN_PORT: Final = 15380
 PORTS_TRIED: Final = 20
 PASSWORD_BYTES: Final = 18
 KEYSPACE: Final = "commerce"
@@ -100,6 +101,9 @@ SESSION: Final = """
   {dim}# User reader may only read: the proxy sees to it, and so does the account that it has on the shards.{plain}
   {bold}{client} -h127.0.0.1 -P{port} -ureader {keyspace} -e 'DELETE FROM my_message'{plain}
 
+  {dim}# How it fares, by SQL and for Prometheus:{plain}
+  {bold}SHOW QUEUE STATUS;{plain}   http://127.0.0.1:{admin_port}/metrics
+
   streamfrom.toml, the shards' data and their logs: {folder}
   Ctrl-C stops everything.
 """
@@ -161,6 +165,7 @@ async def _run(shards: int, port: int, folder: Path | None, serve: Serve) -> Non
     _check_shards(shards, folder)
     _quieten()
     port = free_port(port)
+    admin_port = next(filter(_is_free, range(ADMIN_PORT, ADMIN_PORT + PORTS_TRIED)), 0)
     with _data_folder(folder) as place:
         accounts = Accounts()
         init = place / "init.sql"
@@ -173,10 +178,10 @@ async def _run(shards: int, port: int, folder: Path | None, serve: Serve) -> Non
         with contextlib.suppress(asyncio.CancelledError):
             async with _running(servers, keep=folder is not None):
                 init.unlink()
-                config = _write_config(place, servers, accounts, port)
+                config = _write_config(place, servers, accounts, port, admin_port)
                 await _create_table(config)
                 async with serve(config) as app:
-                    _say(_session(servers, app.port, place))
+                    _say(_session(servers, app.port, admin_port, place))
                     await asyncio.Event().wait()  # until a signal cancels it
     _say("stopped")
 
@@ -276,13 +281,20 @@ def _write_private(path: Path, text: str) -> None:
 
 
 def _write_config(
-    folder: Path, servers: Sequence[EmbeddedServer], accounts: Accounts, port: int
+    folder: Path,
+    servers: Sequence[EmbeddedServer],
+    accounts: Accounts,
+    port: int,
+    admin_port: int,
 ) -> Config:
     """Write the files an operator would write, and read them as the proxy reads them."""
     (folder / f"{KEYSPACE}.vschema.json").write_text(json.dumps(VSCHEMA, indent=2) + "\n")
     lines = [
         "[server]",
         f'listen = "127.0.0.1:{port}"',
+        "",
+        "[admin]",
+        f'listen = "127.0.0.1:{admin_port}"',
         "",
         "[[users]]",
         'name = "root"',
@@ -324,7 +336,9 @@ async def _create_table(config: Config) -> None:
             await control.close()
 
 
-def _session(servers: Sequence[EmbeddedServer], port: int, folder: Path) -> str:
+def _session(
+    servers: Sequence[EmbeddedServer], port: int, admin_port: int, folder: Path
+) -> str:
     is_terminal = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     bold, dim, plain = ("\x1b[1m", "\x1b[2m", "\x1b[0m") if is_terminal else ("", "", "")
     return SESSION.format(
@@ -334,6 +348,7 @@ def _session(servers: Sequence[EmbeddedServer], port: int, folder: Path) -> str:
         shards="1 shard" if len(servers) == 1 else f"{len(servers)} shards",
         server=servers[0].version,
         port=port,
+        admin_port=admin_port,
         client="mariadb" if shutil.which("mariadb") else "mysql",
         keyspace=KEYSPACE,
         shard=shard_names(len(servers))[0],
