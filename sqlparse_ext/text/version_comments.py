@@ -58,25 +58,31 @@ _VERSION: Final = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)")
 _SHORT: Final = 5
 _BLANKS: Final = (b" ", b"\t", b"\n", b"\r", b"\f", b"\v")
 
-_ORDINARY = rb"/\*[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/|\Z)"
+# What is skipped, as far as one call looks, and what stands behind it: its end, or an ordinary comment.
 _SKIPPED: Final = re.compile(
-    rb"(?:[^*/]++|/(?!\*)|\*(?!/)|" + _ORDINARY + rb")*+(\*/|\Z)", re.DOTALL
+    rb"(?:[^*/]{1,4096}+|/(?!\*)|\*(?!/)){0,64}+(?:(\*/)|(/\*))?+", re.DOTALL
 )
+# A part of a literal with escapes, by what opened it.
+_INSIDE: Final = {
+    quote: re.compile(rb"(?:[^%s\\]{1,256}+|\\.){0,1024}+" % quote, re.DOTALL)
+    for quote in (b"'", b'"')
+}
 
 
 def _marks(*, ansi_quotes: bool, backslash_escapes: bool) -> re.Pattern[bytes]:
     """Find the next thing that matters outside of literals, names and comments to a line's end.
 
-    Groups: what opens a version comment, its M, its version; an ordinary comment; an end. None of
-    them where there is nothing yet: one call looks at a part of a large text only.
+    Groups: what opens a version comment, its M, its version; what opens an ordinary comment; an
+    end; what opens a literal, a name or a comment to a line's end, if that is long. None of them
+    where there is nothing yet: one call looks at 256 KB of a large text at most, in a millisecond.
+    A literal of 15 MB with escapes took 104 ms in one call, while no other thread ran.
     """
-    single = rb"'(?:[^'\\]++|\\.)*+(?:'|\Z)" if backslash_escapes else rb"'[^']*+(?:'|\Z)"
-    has_escapes = backslash_escapes and not ansi_quotes
-    double = rb'"(?:[^"\\]++|\\.)*+(?:"|\Z)' if has_escapes else rb'"[^"]*+(?:"|\Z)'
+    single = rb"(?:[^'\\]|\\.)" if backslash_escapes else rb"[^']"
+    double = rb'(?:[^"\\]|\\.)' if backslash_escapes and not ansi_quotes else rb'[^"]'
     return re.compile(
-        rb"(?:[^'\"`#/*-]++|" + single + rb"|" + double + rb"|`[^`]*+(?:`|\Z)|#[^\n]*+"
-        rb"|--(?=[\x00-\x20\x7f]|\Z)[^\n]*+|-|/(?!\*)|\*(?!/)){0,4096}+"
-        rb"(?:(/\*(M?)!([0-9]{5}[0-9]?)?)|(" + _ORDINARY + rb")|(\*/))?+",
+        rb"(?:[^'\"`#/*-]{1,1024}+|'" + single + rb"{0,1024}+'|\"" + double + rb"{0,1024}+\""
+        rb"|`[^`]{0,1024}+`|-(?!-[\x00-\x20\x7f]|-\Z)|/(?!\*)|\*(?!/)){0,256}+"
+        rb"(?:(/\*(M?)!([0-9]{5}[0-9]?)?)|(/\*)|(\*/)|(['\"`#]|--(?=[\x00-\x20\x7f]|\Z)))?+",
         re.DOTALL,
     )  # fmt: skip
 
@@ -88,7 +94,7 @@ _MARKS: Final = tuple(
     )
     for bits in range(4)
 )
-_OPEN, _M, _DIGITS, _COMMENT, _CLOSE = range(1, 6)
+_OPEN, _M, _DIGITS, _COMMENT, _CLOSE, _LONG = range(1, 7)
 
 
 @lru_cache
@@ -119,6 +125,10 @@ def resolution(sql: bytes, mode: SqlMode, server: ServerVersion) -> list[Edit]:
             continue
         is_mariadbs, digits = bool(found[_M]), found[_DIGITS]
         if found[_COMMENT]:
+            at = _ordinary_end(sql, found.start(_COMMENT))
+            continue
+        if found[_LONG]:
+            at = _long_end(sql, found.start(_LONG), mode)
             continue
         if (
             digits
@@ -140,10 +150,9 @@ def resolution(sql: bytes, mode: SqlMode, server: ServerVersion) -> list[Edit]:
             edits.append(_gap(sql, found.start(_OPEN), at))
             is_open = True
         else:
-            skipped = _SKIPPED.match(sql, at)
-            assert skipped is not None
-            start, at = found.start(_OPEN), skipped.end()
-            edits.append(_gap(sql, start, at) if skipped[1] else Edit(start, at, b"/*"))
+            start = found.start(_OPEN)
+            at, has_end = _skipped_end(sql, at)
+            edits.append(_gap(sql, start, at) if has_end else Edit(start, at, b"/*"))
         if len(edits) > _COMMENTS_MAX:
             raise TooManyTokens(_COMMENTS_MAX)
     if is_open:
@@ -151,9 +160,40 @@ def resolution(sql: bytes, mode: SqlMode, server: ServerVersion) -> list[Edit]:
     return edits
 
 
+def _skipped_end(sql: bytes, at: int) -> tuple[int, bool]:
+    """Return where a version comment ends that is skipped, and whether it has an end at all."""
+    while (found := _SKIPPED.match(sql, at)) and found.end() > at:
+        pause()
+        at = found.end()
+        if found[1]:
+            return at, True
+        if found[2]:
+            at = _ordinary_end(sql, found.start(2))
+    return len(sql), False
+
+
 def _ordinary_end(sql: bytes, start: int) -> int:
-    end = sql.find(b"*/", start + 2)
-    return len(sql) if end < 0 else end + 2
+    return _behind(sql, b"*/", start + 2)
+
+
+def _long_end(sql: bytes, start: int, mode: SqlMode) -> int:
+    """Return where a literal, a name or a comment to a line's end is over that begins at *start*."""
+    quote = sql[start : start + 1]
+    if quote in b"#-":
+        return _behind(sql, b"\n", start)
+    is_name = quote == b"`" or (quote == b'"' and mode & SqlMode.ANSI_QUOTES)
+    if is_name or mode & SqlMode.NO_BACKSLASH_ESCAPES:
+        return _behind(sql, quote, start + 1)
+    at = start + 1
+    while (found := _INSIDE[quote].match(sql, at)) and found.end() > at:
+        pause()
+        at = found.end()
+    return at + 1 if sql[at : at + 1] == quote else len(sql)
+
+
+def _behind(sql: bytes, end: bytes, start: int) -> int:
+    found = sql.find(end, start)
+    return len(sql) if found < 0 else found + len(end)
 
 
 def _gap(sql: bytes, start: int, end: int) -> Edit:

@@ -7,6 +7,7 @@ import pytest
 
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Kind, SqlMode
+from streamfrom.sqlparse_ext.text.chunks import between_chunks
 from streamfrom.sqlparse_ext.text.version_comments import (
     ServerVersion,
     resolution,
@@ -109,3 +110,32 @@ def test_time_is_linear(piece):
         return partial(resolved, b"/*! " + piece * count, DEFAULT_MODE, MARIADB)
 
     assert is_linear(reading, 20_000, 200_000)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [b"x" * 64, rb"\n", b"''", b"1,", b"'a',", b"`", b"/* */", b"*", b"-- \n", b"\\\\"],
+)
+@pytest.mark.parametrize("head", [b"/*!50000 SELECT */ ", b"/*!50000 '*/ '", b"/*!99999 "])
+def test_others_may_run_before_half_a_megabyte_is_read(head, piece):
+    text = head + piece * ((1 << 20) // len(piece))
+    turns = 0
+
+    def count() -> None:
+        nonlocal turns
+        turns += 1
+
+    token = between_chunks.set(count)
+    try:
+        resolved(text, DEFAULT_MODE, MYSQL)
+    finally:
+        between_chunks.reset(token)
+    assert turns >= 2
+
+
+def test_a_literal_of_any_length_is_one():
+    for inner in (b"x" * 5000, rb"\'" * 5000, b"''" * 5000):
+        for behind, after in ((b" /*!99999 a*/", b" "), (b" /*! a*/", b"   a ")):
+            literal = b"'" + inner + b"/*!99999 '"
+            found = resolved(literal + behind, DEFAULT_MODE, MYSQL).replace(b"/**/", b" ")
+            assert found.split() == [*literal.split(), *after.split()]
