@@ -95,6 +95,13 @@ class Dispatching:
     shard: ShardName
 
 
+@dataclass(frozen=True, slots=True)
+class DefinitionsChanged:
+    """A statement that went through the sender has changed tables of a keyspace."""
+
+    keyspace: str
+
+
 # From the dispatcher
 
 
@@ -123,7 +130,14 @@ class StreamFinished:
 
 
 ToDispatcher: TypeAlias = (
-    OpenStream | RowsTaken | CloseStream | ForgetStream | StopWaiting | News | Dispatching
+    OpenStream
+    | RowsTaken
+    | CloseStream
+    | ForgetStream
+    | StopWaiting
+    | News
+    | Dispatching
+    | DefinitionsChanged
 )
 FromDispatcher: TypeAlias = RowsSent | StreamEnded | StreamFinished
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 from streamfrom.engine.errors import ReceiverGone
 from streamfrom.engine.fleet.credit import RowsMissing
 from streamfrom.engine.fleet.peer_link import (
-    Dispatching,
     ForgetStream,
     News,
     OpenStream,
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.fleet.directory import Member
     from streamfrom.engine.fleet.peer_link import (
+        DefinitionsChanged,
+        Dispatching,
         FromDispatcher,
         PeerLink,
         PeerTransport,
@@ -139,11 +140,13 @@ class StreamsElsewhere:
             self._dispatchers[key] = member
         self._reconcile_all()
 
-    def announce(self, keyspace: str, shard: ShardName, members: Iterable[Member]) -> None:
-        """Tell *members* that this process dispatches a shard."""
+    def tell(
+        self, members: Iterable[Member], message: Dispatching | DefinitionsChanged
+    ) -> None:
+        """Tell *members* what concerns all of them, as far as they can be reached."""
         for member in members:
             if member.address and (link := self._link(member)):
-                link.send(Dispatching(keyspace, shard))
+                link.send(message)
 
     def happened(self, keyspace: str, table: str, event: TableEvent) -> None:
         """Tell the dispatcher of a shard what a commit did there; nobody if none can be reached."""

@@ -8,6 +8,7 @@ from streamfrom.engine.errors import StoreError, TableNotFound
 from streamfrom.engine.fleet.credit import RowsMissing
 from streamfrom.engine.fleet.peer_link import (
     CloseStream,
+    DefinitionsChanged,
     Dispatching,
     ForgetStream,
     News,
@@ -94,6 +95,8 @@ class Visit:
                     self._registry.happened(message.keyspace, message.table, event)
             case Dispatching():
                 self._host.shards.look_at(message.keyspace, message.shard)
+            case DefinitionsChanged():
+                self._registry.reload_soon()
 
     def lost(self, reason: str) -> None:
         """Take the member's clients for gone: what they hold is due again soon, as if they had left."""

@@ -25,8 +25,8 @@ from streamfrom.proxy.app.config_reload import (
     log_unguarded_users,
 )
 from streamfrom.proxy.app.disconnection import Disconnection
-from streamfrom.proxy.app.elections import make_fleet, member_of_config
 from streamfrom.proxy.backends.charsets import Charsets
+from streamfrom.proxy.backends.health import READ_ONLY
 from streamfrom.proxy.backends.shard_servers import ShardServers
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.config.file import Role, TransactionMode, User
@@ -60,9 +60,9 @@ from streamfrom.sqlparse_ext.text.version_comments import server_version
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
-    from streamfrom.engine.fleet.fleet import Fleet
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.proxy.admin.admin_server import AdminServer
+    from streamfrom.proxy.app.membership import Membership
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.file import Config
     from streamfrom.proxy.net import Link
@@ -113,20 +113,21 @@ class Application:
         self.shards = self._servers.primaries
         keyspaces = [make_keyspace(keyspace) for keyspace in config.keyspaces]
         clock = SystemClock()
-        self._fleet: Fleet | None = None
-        self._member_id: str | None = None
+        self._membership: Membership | None = None
         if config.fleet is not None:
-            self._member_id = os.urandom(8).hex()
-            member = member_of_config(config, self._member_id)
-            self._fleet = make_fleet(self.shards, member, None)
-        store = ShardStore(self.shards, clock, self._fleet.electors if self._fleet else None)
+            # gRPC is loaded, and takes its memory, only where there is a fleet.
+            from streamfrom.proxy.app.membership import Membership
+
+            self._membership = Membership(config, config.fleet, self.shards)
+        fleet = self._fleet = self._membership.fleet if self._membership else None
+        store = ShardStore(self.shards, clock, fleet.electors if fleet else None)
         self._registry = Registry(
             keyspaces,
             store,
             clock=clock,
             reload_interval_s=server.schema_reload_s,
             stream_grace_s=server.stream_grace_s,
-            may_send=self._fleet.may_send if self._fleet else None,
+            may_send=fleet.may_send if fleet else None,
             member=self._connection_ids.member,
         )
         coordinator: Coordinator | None = None
@@ -236,8 +237,8 @@ class Application:
             self._config_reload.prepare(self._config),
             *(runtime.start() for runtime in self._servers),
         )
-        if self._fleet is not None:
-            self._fleet.start(self._registry)
+        if self._membership is not None:
+            await self._membership.start(self._registry)
         await self._registry.start()
         if self._recovery is not None:
             await self._recovery.start()
@@ -277,9 +278,8 @@ class Application:
         await self._disconnection.drain(self._registry, self.services.config)
         if self._admin is not None:
             await self._admin.stop()
-        if self._fleet is not None:
-            await self._fleet.stop()
-            self._fleet.close()
+        if self._membership is not None:
+            await self._membership.stop()
         for task in list(self._background):
             task.cancel()
         if self._recovery is not None:
@@ -344,7 +344,7 @@ class Application:
     def _member(self) -> MemberStatus:
         """Return what this process says of itself."""
         return MemberStatus(
-            member=self._member_id,
+            member=None if self._membership is None else self._membership.member.id,
             version=__version__,
             uptime_s=self.services.uptime_s(),
             connections=len(self._sessions),
@@ -371,6 +371,8 @@ class Application:
             self._spawn(self._charsets.learn(shard.control))
         else:
             self._registry.shard_down(shard.keyspace, shard.name, shard.trouble)
+            if self._fleet is not None and shard.trouble == READ_ONLY:
+                self._fleet.turned_read_only(shard.keyspace, shard.name)
 
     def _server_version(self) -> str:
         versions = (shard.version for shard in self.shards.values() if shard.version)

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.control import Control
 
 
+# What keeps a primary from being one.
+READ_ONLY: Final = "the server is read-only"
 _PRIMARY: Final = "SELECT @@global.read_only OR @@global.innodb_read_only, VERSION()"
 # The names of the column on MySQL and on MariaDB.
 _LAG_COLUMNS: Final = ("Seconds_Behind_Source", "Seconds_Behind_Master")
@@ -29,7 +31,7 @@ Probe: TypeAlias = "Callable[[Control], Awaitable[Health]]"
 async def primary_health(control: Control) -> Health:
     """Ask whether a primary can be written. Raises BackendUnavailable and BackendError."""
     ((read_only, version),) = await control.rows(_PRIMARY)
-    return Health(str(version), "the server is read-only" if read_only else None)
+    return Health(str(version), READ_ONLY if read_only else None)
 
 
 class ReplicaHealth:

@@ -65,11 +65,13 @@ def changes(old: Config, new: Config) -> Changes:
     kept = {name: getattr(server_old, name) for name in differing if name in RESTART}
     restart = {f"server.{_key(name)}": None for name in kept}
     restart |= dict.fromkeys(_keyspaces(old.keyspaces, new.keyspaces))
+    if old.fleet != new.fleet:
+        restart["fleet"] = None
     before = {user.name: user for user in old.accounts}
     after = {user.name: user for user in new.accounts}
     both = sorted(before.keys() & after.keys())
     return Changes(
-        config=Config(replace(server_new, **kept), new.users, old.keyspaces),
+        config=Config(replace(server_new, **kept), new.users, old.keyspaces, old.fleet),
         live=tuple(f"server.{_key(name)}" for name in differing if name not in RESTART),
         restart=tuple(restart),
         added=tuple(sorted(after.keys() - before.keys())),

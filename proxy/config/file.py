@@ -15,6 +15,7 @@ from typing import Final
 
 from streamfrom.proxy.config.dsn import socket_path
 from streamfrom.proxy.config.faults import read_whole
+from streamfrom.proxy.config.fleet_members import FleetConfig, fleet_from, read_address
 from streamfrom.proxy.config.keyspaces import (
     KeyspaceConfig as KeyspaceConfig,
     ShardConfig as ShardConfig,
@@ -176,16 +177,13 @@ class Config:
     server: Server
     users: tuple[User, ...]
     keyspaces: tuple[KeyspaceConfig, ...]
-    fleet: str | None = None  # the fleet's name; None: no elections yet
+    fleet: FleetConfig | None = None  # None: no elections yet
     admin: tuple[str, int] | None = None  # where metrics and health are told; None: nowhere
 
     @property
     def accounts(self) -> tuple[User, ...]:
         """The users that may log in: those of the file, or root where it names none."""
         return self.users or (User("root", Secret(""), None, Role.READWRITE, None),)
-
-
-FLEET_NAME_MAX: Final = 64
 
 
 def load(path: Path, environ: Mapping[str, str]) -> Config:
@@ -208,7 +206,7 @@ def _config(root: TomlTable, names: set[str]) -> Config:
     server = _server(root.table("server"))
     keyspaces = keyspaces_from(root.table("keyspaces"))
     users = _users(root.tables("users"), names)
-    fleet = _fleet(root.table("fleet")) if "fleet" in root else None
+    fleet = fleet_from(root.table("fleet")) if "fleet" in root else None
     admin = _admin(root.table("admin")) if "admin" in root else None
     root.close()
     return Config(server, users, keyspaces, fleet, admin)
@@ -218,16 +216,6 @@ def _admin(table: TomlTable) -> tuple[str, int]:
     address = _listen(table, ADMIN_LISTEN_DEFAULT)
     table.close()
     return address
-
-
-def _fleet(table: TomlTable) -> str:
-    name = table.string("name", "", expected="the fleet's name")
-    if len(name) > FLEET_NAME_MAX:
-        raise table.fault(
-            "name", f"expected at most {FLEET_NAME_MAX} characters, got {len(name)}"
-        )
-    table.close()
-    return name
 
 
 def _document(path: Path) -> dict[str, object]:
@@ -296,14 +284,10 @@ def _server(table: TomlTable) -> Server:
 def _listen(table: TomlTable, default: str = LISTEN_DEFAULT) -> tuple[str, int]:
     expected = 'an address such as "127.0.0.1:15306" or "[::]:15306"'
     text = table.string("listen", default, expected=expected)
-    host, _, port = text.rpartition(":")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    elif ":" in host:
-        host = ""
-    if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+    address = read_address(text)
+    if address is None:
         raise table.fault("listen", f'expected {expected}, got "{text}"')
-    return host, int(port)
+    return address
 
 
 def _mode(table: TomlTable) -> int:

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from streamfrom.engine.messaging.memory_store import raw_table
 from tests.engine.fleet.members import COMMENT, Client, Members
 from tests.virtual_loop import running
 
@@ -153,3 +154,22 @@ async def test_a_stream_ends_with_who_dispatches_where_there_is_no_way_to_it():
         assert not client.ended
         await asyncio.sleep(2)
         assert "member m0 dispatches it, at m0:1" in str(client.ended[0])
+
+
+@running
+async def test_a_definition_that_changes_through_one_member_is_read_by_the_others():
+    async with Members() as fleet:
+        fleet.fleets[0].look()
+        await asyncio.sleep(1)
+        fleet.store.create("ks", raw_table("new", COMMENT))
+        fleet.fleets[0].definitions_changed("ks")
+        await asyncio.sleep(1.5)
+        assert "new" in fleet.registries[1].tables("ks")
+
+
+@running
+async def test_a_shard_whose_server_turned_read_only_is_left():
+    async with Members(1) as fleet:
+        fleet.fleets[0].turned_read_only("ks", "0")
+        assert not fleet.fleets[0].may_send("ks", "0")
+        fleet.fleets[0].turned_read_only("ks", "unknown")

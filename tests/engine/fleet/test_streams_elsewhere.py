@@ -184,9 +184,10 @@ async def test_news_go_to_who_dispatches_and_to_nobody_where_none_can_be_reached
 
 
 @running
-async def test_an_election_is_announced_to_all_that_can_be_reached():
+async def test_what_concerns_all_is_told_to_all_that_can_be_reached():
     rig = Rig()
-    rig.streams.announce("ks", "0", [member("m1"), member("m2", ""), member("m3")])
+    everybody = [member("m1"), member("m2", ""), member("m3")]
+    rig.streams.tell(everybody, Dispatching("ks", "0"))
     assert [(name, link.sent) for name, link in rig.links] == [
         ("m1", [Dispatching("ks", "0")]),
         ("m3", [Dispatching("ks", "0")]),

@@ -1,0 +1,136 @@
+"""This process as a member of its fleet: who it says it is, and the parts by which it takes part."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import time
+from collections import defaultdict
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from streamfrom.engine.fleet.directory import Member
+from streamfrom.engine.fleet.fleet import ElectedDatabase, Fleet
+from streamfrom.proxy.backends.lock_session import LockSession
+from streamfrom.proxy.config.toml_values import ConfigError
+from streamfrom.proxy.fleet.grpc_links import GrpcDoor, GrpcLinks
+from streamfrom.proxy.fleet.member_certificate import make_certificate
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.engine.sharding.keyspace import ShardName
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.config.dsn import Dsn
+    from streamfrom.proxy.config.file import Config
+    from streamfrom.proxy.config.fleet_members import FleetConfig
+
+
+class Membership:
+    """All of it, from the start to the stop of a proxy.
+
+    Raises:
+        ConfigError: nothing can listen where others are to reach this process.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        fleet: FleetConfig,
+        shards: Mapping[tuple[str, ShardName], ShardRuntime],
+    ) -> None:
+        name = os.urandom(8).hex()
+        own = make_certificate(name)
+        self.links = GrpcLinks(own)
+        self.door: GrpcDoor | None = None
+        address = ""
+        listen = fleet.listen
+        if listen is None:
+            listen = f"{_address_towards(config.keyspaces[0].shards[0].primary)}:0"
+        if listen:
+            try:
+                self.door = GrpcDoor(own, listen)
+            except RuntimeError as error:
+                raise ConfigError("fleet.listen", f"cannot listen on {listen}") from error
+            address = fleet.advertise or self.door.address
+        self.member = member_of_config(
+            config, name, fleet.name, address, own.certificate.decode()
+        )
+        self.fleet = Fleet(self.member, databases_of(shards), self.links, time.monotonic_ns)
+
+    async def start(self, registry: Registry) -> None:
+        """Take part from now on."""
+        self.fleet.start(registry)
+        if self.door is not None:
+            await self.door.start(self.fleet)
+
+    async def stop(self) -> None:
+        """Hand over, and close all ways to others and from them."""
+        await self.fleet.stop()
+        self.fleet.close()
+        await self.links.stop()
+        if self.door is not None:
+            await self.door.stop()
+
+
+def member_of_config(
+    config: Config, name: str, fleet: str, address: str, certificate: str
+) -> Member:
+    """Return this process as the directories shall know it. *name*: its id, 16 hexadecimal digits."""
+    shards = [
+        (keyspace.name, shard.name, str(shard.primary))
+        for keyspace in config.keyspaces
+        for shard in keyspace.shards
+    ]
+    try:
+        product = version("streamfrom")
+    except PackageNotFoundError:
+        product = "unknown"
+    return Member(
+        id=name,
+        fleet=fleet,
+        address=address,
+        certificate=certificate,
+        id_prefix=0,
+        version=product,
+        configuration=hashlib.sha256(repr(shards).encode()).hexdigest(),
+    )
+
+
+def databases_of(
+    shards: Mapping[tuple[str, ShardName], ShardRuntime],
+) -> list[ElectedDatabase]:
+    """Return the databases of *shards*; those that are one database have one election."""
+    same: dict[tuple[str, str], list[tuple[str, ShardName]]] = defaultdict(list)
+    for key, runtime in shards.items():
+        same[runtime.dsn.server, runtime.database].append(key)
+    return [
+        ElectedDatabase(tuple(keys), database, partial(_open, shards[keys[0]]))
+        for (_, database), keys in same.items()
+    ]
+
+
+async def _open(runtime: ShardRuntime, on_lost: Callable[[], None]) -> LockSession:
+    backend = await runtime.open_backend(runtime.database, 0)
+    return LockSession(backend, on_lost)
+
+
+def _address_towards(dsn: Dsn) -> str:
+    """Return the address of this machine from which a shard is reached; 127.0.0.1 if that cannot be told."""
+    if dsn.unix_socket is None:
+        try:
+            family, kind, _, _, address = socket.getaddrinfo(
+                dsn.host, dsn.port, type=socket.SOCK_DGRAM
+            )[0]
+            with socket.socket(family, kind) as asking:
+                # A datagram socket connects without sending anything.
+                asking.connect(address)
+                host = str(asking.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"
+        return f"[{host}]" if ":" in host else host
+    return "127.0.0.1"

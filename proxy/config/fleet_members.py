@@ -1,0 +1,63 @@
+"""The table `[fleet]`: how this process and others that serve the same shards find each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+
+if TYPE_CHECKING:
+    from streamfrom.proxy.config.toml_values import TomlTable
+
+
+NAME_MAX: Final = 64  # of its column in streamfrom_members
+PORT_MAX: Final = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class FleetConfig:
+    """How this process takes part in its fleet.
+
+    name: proxies of one name work together.
+    listen: where other members reach it, a host and a port; None for a free port on the address from which
+        it reaches its shards, "" for nowhere.
+    advertise: host:port under which they reach it; None for where it listens.
+    """
+
+    name: str = ""
+    listen: str | None = None
+    advertise: str | None = None
+
+
+def fleet_from(table: TomlTable) -> FleetConfig:
+    """Return what is configured in *table*. Raises ConfigError."""
+    name = table.string("name", "", expected="the fleet's name")
+    if len(name) > NAME_MAX:
+        raise table.fault("name", f"expected at most {NAME_MAX} characters, got {len(name)}")
+    listen = _address(table, "listen", 'an address such as "10.0.0.5:0", or ""')
+    advertise = _address(table, "advertise", 'an address such as "proxy1.example.com:7000"')
+    if advertise == "" or (advertise is not None and advertise.endswith(":0")):
+        raise table.fault("advertise", "expected the port that leads to this process")
+    table.close()
+    return FleetConfig(name, listen, advertise)
+
+
+def _address(table: TomlTable, key: str, expected: str) -> str | None:
+    if key not in table:
+        return None
+    text = table.string(key, "", expected=expected)
+    if text and read_address(text) is None:
+        raise table.fault(key, f'expected {expected}, got "{text}"')
+    return text
+
+
+def read_address(text: str) -> tuple[str, int] | None:
+    """Return the host and the port of *text*, None if it is no address. An IPv6 host stands in brackets."""
+    host, _, port = text.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        host = ""
+    if not host or not (port.isascii() and port.isdigit()) or int(port) > PORT_MAX:
+        return None
+    return host, int(port)

@@ -1,0 +1,251 @@
+"""The ways to other members over gRPC, and the door for theirs, both over mutual TLS.
+
+Each side shows the certificate of its row in the directory and takes exactly those that it reads there. A link is one
+call; it breaks when the other side has been silent for KEEPALIVE_MS and does not answer a ping in time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+
+import grpc
+import grpc.aio
+
+from streamfrom.engine.fleet.peer_link import PeerService, Roster
+from streamfrom.proxy.fleet.peer_codec import (
+    PeerMessageUnreadable,
+    decode_from_dispatcher,
+    decode_to_dispatcher,
+    encode_from_dispatcher,
+    encode_to_dispatcher,
+)
+
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from streamfrom.engine.fleet.directory import Member
+    from streamfrom.engine.fleet.peer_link import FromDispatcher, LinkHearer, ToDispatcher
+    from streamfrom.proxy.fleet.member_certificate import MemberCertificate
+
+
+MessageT = TypeVar("MessageT")
+
+CONNECT_TIMEOUT_S: Final = 2.0
+STOP_S: Final = 0.5
+KEEPALIVE_MS: Final = 1000
+PING_TIMEOUT_MS: Final = 2000
+RECONNECT_MS: Final = 100
+SERVICE: Final = "streamfrom.fleet.v1.Fleet"
+OPTIONS: Final = (
+    ("grpc.keepalive_time_ms", KEEPALIVE_MS),
+    ("grpc.keepalive_timeout_ms", PING_TIMEOUT_MS),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.http2.min_ping_interval_without_data_ms", KEEPALIVE_MS // 2),
+    ("grpc.http2.max_ping_strikes", 0),
+    # A newcomer is let in once its row was read, which its first try causes.
+    ("grpc.initial_reconnect_backoff_ms", RECONNECT_MS),
+    ("grpc.min_reconnect_backoff_ms", RECONNECT_MS),
+    ("grpc.max_reconnect_backoff_ms", RECONNECT_MS),
+    # A row may be as long as a packet of the database; credit limits what is on its way.
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.so_reuseport", 0),
+    ("grpc.enable_http_proxy", 0),
+)
+
+
+class DoorKeeper(PeerService, Roster, Protocol):
+    """Who may come in, and what is done for them: `engine.fleet.fleet.Fleet`."""
+
+
+class Outbox(Generic[MessageT]):
+    """What is to be sent by a link, in order: `PeerLink`. It ends when it is closed."""
+
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[MessageT | None] = asyncio.Queue()
+        self.is_closed = False
+
+    def send(self, message: MessageT) -> None:
+        """Send *message* in its turn."""
+        if not self.is_closed:
+            self._queue.put_nowait(message)
+
+    def close(self) -> None:
+        """Send what is queued and nothing more."""
+        if not self.is_closed:
+            self.is_closed = True
+            self._queue.put_nowait(None)
+
+    async def __aiter__(self) -> AsyncIterator[MessageT]:
+        while (message := await self._queue.get()) is not None:
+            yield message
+
+
+class GrpcLinks:
+    """The ways to other members: `PeerTransport`. Belongs to one event loop."""
+
+    def __init__(self, own: MemberCertificate) -> None:
+        self._own = own
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def connect(
+        self, member: Member, hearer: LinkHearer[FromDispatcher]
+    ) -> Outbox[ToDispatcher]:
+        """Return a link, as `PeerTransport.connect`."""
+        outbox: Outbox[ToDispatcher] = Outbox()
+        task = asyncio.get_running_loop().create_task(self._run(member, hearer, outbox))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return outbox
+
+    def channel(self, member: Member) -> grpc.aio.Channel:
+        """Return a channel to *member*, on which each side shows who it is. The caller closes it."""
+        credentials = grpc.ssl_channel_credentials(
+            root_certificates=member.certificate.encode(),
+            private_key=self._own.key,
+            certificate_chain=self._own.certificate,
+        )
+        options = (*OPTIONS, ("grpc.ssl_target_name_override", member.id))
+        return grpc.aio.secure_channel(member.address, credentials, options)
+
+    async def stop(self) -> None:
+        """Let links that were closed send what they have, for a moment, and end all."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=STOP_S)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _run(
+        self,
+        member: Member,
+        hearer: LinkHearer[FromDispatcher],
+        outbox: Outbox[ToDispatcher],
+    ) -> None:
+        reason = "the other side has closed it"
+        async with self.channel(member) as channel:
+            try:
+                async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                    await channel.channel_ready()
+                link: grpc.aio.StreamStreamMultiCallable[ToDispatcher, bytes] = (
+                    channel.stream_stream(
+                        f"/{SERVICE}/Link",
+                        request_serializer=encode_to_dispatcher,
+                        # In the loop's own turn, where what is wrong can be told.
+                        response_deserializer=None,
+                    )
+                )
+                async for data in link(aiter(outbox)):
+                    if not outbox.is_closed:
+                        hearer.heard(decode_from_dispatcher(data))
+            except TimeoutError:
+                reason = f"no connection within {CONNECT_TIMEOUT_S:g} s"
+            except grpc.aio.AioRpcError as error:
+                reason = error.details() or error.code().name
+            except PeerMessageUnreadable:
+                reason = "a message cannot be read"
+        if not outbox.is_closed:
+            outbox.close()
+            hearer.lost(f"member {member.id} at {member.address}: {reason}")
+
+
+class GrpcDoor:
+    """The service for other members' links.
+
+    address: where it listens, host:port.
+
+    Raises:
+        RuntimeError: nothing can listen there.
+    """
+
+    def __init__(self, own: MemberCertificate, listen: str) -> None:
+        self._own = own
+        self._loop = asyncio.get_running_loop()
+        self._fleet: DoorKeeper | None = None
+        self._server = grpc.aio.server(options=OPTIONS)
+        link: grpc.RpcMethodHandler[Any, Any] = grpc.stream_stream_rpc_method_handler(
+            self._link, response_serializer=encode_from_dispatcher
+        )
+        self.add({"Link": link})
+        credentials = grpc.dynamic_ssl_server_credentials(
+            self._configuration(), self._knocked, require_client_authentication=True
+        )
+        port = self._server.add_secure_port(listen, credentials)
+        self.address = f"{listen.rpartition(':')[0]}:{port}"
+
+    def add(self, methods: dict[str, grpc.RpcMethodHandler[Any, Any]]) -> None:
+        """Serve *methods* of the service as well, by their names; before the start."""
+        handler = grpc.method_handlers_generic_handler(SERVICE, methods)
+        self._server.add_generic_rpc_handlers((handler,))
+
+    async def start(self, fleet: DoorKeeper) -> None:
+        """Let in the members that *fleet* knows, from now on."""
+        self._fleet = fleet
+        await self._server.start()
+
+    async def stop(self) -> None:
+        """Close the door and what came through it."""
+        await self._server.stop(STOP_S)
+
+    def _configuration(self) -> grpc.ServerCertificateConfiguration:
+        """Return whom to let in, as the directories say by now."""
+        members = self._fleet.members().values() if self._fleet is not None else ()
+        trusted = [member.certificate.encode() for member in members if member.certificate]
+        # Without any gRPC would ask nobody for a certificate. Its own nobody else can show.
+        return grpc.ssl_server_certificate_configuration(
+            [(self._own.key, self._own.certificate)],
+            b"".join([self._own.certificate, *trusted]),
+        )
+
+    def _knocked(self) -> grpc.ServerCertificateConfiguration:
+        """Return whom to let in at this handshake; in a thread of gRPC's."""
+        # Whoever it is may have come since the directory was read: the next try will tell.
+        if self._fleet is not None:
+            self._loop.call_soon_threadsafe(self._fleet.look)
+        return self._configuration()
+
+    async def _link(
+        self,
+        requests: AsyncIterator[bytes],
+        context: grpc.aio.ServicerContext[bytes, FromDispatcher],
+    ) -> AsyncIterator[FromDispatcher]:
+        (pem, *_) = context.auth_context().get("x509_pem_cert") or [b""]
+        fleet = self._fleet
+        member = fleet.trusts(pem.decode()) if fleet is not None else None
+        if fleet is None or member is None:
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "no member of this fleet")
+        outbox: Outbox[FromDispatcher] = Outbox()
+        hearer = fleet.accept(member, outbox)
+        reading = self._loop.create_task(_read(requests, hearer, outbox))
+        try:
+            async for message in outbox:
+                yield message
+        finally:
+            reading.cancel()
+            with suppress(asyncio.CancelledError):
+                await reading
+            if not outbox.is_closed:
+                outbox.close()
+                hearer.lost(f"member {member.id}: the link is over")
+
+
+async def _read(
+    requests: AsyncIterator[bytes],
+    hearer: LinkHearer[ToDispatcher],
+    outbox: Outbox[FromDispatcher],
+) -> None:
+    reason = "the member has closed the link"
+    try:
+        async for data in requests:
+            if outbox.is_closed:
+                return
+            hearer.heard(decode_to_dispatcher(data))
+    except PeerMessageUnreadable:
+        reason = "a message cannot be read"
+    if not outbox.is_closed:
+        outbox.close()
+        hearer.lost(reason)

@@ -1,0 +1,183 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class ToDispatcher(_message.Message):
+    __slots__ = ("open_stream", "rows_taken", "close_stream", "forget_stream", "stop_waiting", "news", "dispatching", "definitions_changed")
+    OPEN_STREAM_FIELD_NUMBER: _ClassVar[int]
+    ROWS_TAKEN_FIELD_NUMBER: _ClassVar[int]
+    CLOSE_STREAM_FIELD_NUMBER: _ClassVar[int]
+    FORGET_STREAM_FIELD_NUMBER: _ClassVar[int]
+    STOP_WAITING_FIELD_NUMBER: _ClassVar[int]
+    NEWS_FIELD_NUMBER: _ClassVar[int]
+    DISPATCHING_FIELD_NUMBER: _ClassVar[int]
+    DEFINITIONS_CHANGED_FIELD_NUMBER: _ClassVar[int]
+    open_stream: OpenStream
+    rows_taken: RowsTaken
+    close_stream: CloseStream
+    forget_stream: ForgetStream
+    stop_waiting: StopWaiting
+    news: News
+    dispatching: Dispatching
+    definitions_changed: DefinitionsChanged
+    def __init__(self, open_stream: _Optional[_Union[OpenStream, _Mapping]] = ..., rows_taken: _Optional[_Union[RowsTaken, _Mapping]] = ..., close_stream: _Optional[_Union[CloseStream, _Mapping]] = ..., forget_stream: _Optional[_Union[ForgetStream, _Mapping]] = ..., stop_waiting: _Optional[_Union[StopWaiting, _Mapping]] = ..., news: _Optional[_Union[News, _Mapping]] = ..., dispatching: _Optional[_Union[Dispatching, _Mapping]] = ..., definitions_changed: _Optional[_Union[DefinitionsChanged, _Mapping]] = ...) -> None: ...
+
+class FromDispatcher(_message.Message):
+    __slots__ = ("rows_sent", "stream_ended", "stream_finished")
+    ROWS_SENT_FIELD_NUMBER: _ClassVar[int]
+    STREAM_ENDED_FIELD_NUMBER: _ClassVar[int]
+    STREAM_FINISHED_FIELD_NUMBER: _ClassVar[int]
+    rows_sent: RowsSent
+    stream_ended: StreamEnded
+    stream_finished: StreamFinished
+    def __init__(self, rows_sent: _Optional[_Union[RowsSent, _Mapping]] = ..., stream_ended: _Optional[_Union[StreamEnded, _Mapping]] = ..., stream_finished: _Optional[_Union[StreamFinished, _Mapping]] = ...) -> None: ...
+
+class OpenStream(_message.Message):
+    __slots__ = ("stream", "keyspace", "table", "shards", "columns", "prefetch", "rows_max", "connection_id")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    KEYSPACE_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    SHARDS_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    PREFETCH_FIELD_NUMBER: _ClassVar[int]
+    ROWS_MAX_FIELD_NUMBER: _ClassVar[int]
+    CONNECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    stream: int
+    keyspace: str
+    table: str
+    shards: _containers.RepeatedScalarFieldContainer[str]
+    columns: _containers.RepeatedScalarFieldContainer[str]
+    prefetch: int
+    rows_max: int
+    connection_id: int
+    def __init__(self, stream: _Optional[int] = ..., keyspace: _Optional[str] = ..., table: _Optional[str] = ..., shards: _Optional[_Iterable[str]] = ..., columns: _Optional[_Iterable[str]] = ..., prefetch: _Optional[int] = ..., rows_max: _Optional[int] = ..., connection_id: _Optional[int] = ...) -> None: ...
+
+class RowsTaken(_message.Message):
+    __slots__ = ("stream", "rows")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    stream: int
+    rows: int
+    def __init__(self, stream: _Optional[int] = ..., rows: _Optional[int] = ...) -> None: ...
+
+class CloseStream(_message.Message):
+    __slots__ = ("stream", "taken")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    TAKEN_FIELD_NUMBER: _ClassVar[int]
+    stream: int
+    taken: int
+    def __init__(self, stream: _Optional[int] = ..., taken: _Optional[int] = ...) -> None: ...
+
+class ForgetStream(_message.Message):
+    __slots__ = ("stream", "has_left")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    HAS_LEFT_FIELD_NUMBER: _ClassVar[int]
+    stream: int
+    has_left: bool
+    def __init__(self, stream: _Optional[int] = ..., has_left: _Optional[bool] = ...) -> None: ...
+
+class StopWaiting(_message.Message):
+    __slots__ = ("stream",)
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    stream: int
+    def __init__(self, stream: _Optional[int] = ...) -> None: ...
+
+class News(_message.Message):
+    __slots__ = ("keyspace", "table", "events")
+    KEYSPACE_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    EVENTS_FIELD_NUMBER: _ClassVar[int]
+    keyspace: str
+    table: str
+    events: _containers.RepeatedCompositeFieldContainer[TableEvent]
+    def __init__(self, keyspace: _Optional[str] = ..., table: _Optional[str] = ..., events: _Optional[_Iterable[_Union[TableEvent, _Mapping]]] = ...) -> None: ...
+
+class TableEvent(_message.Message):
+    __slots__ = ("shard", "due", "acked", "changed", "acked_unnamed")
+    SHARD_FIELD_NUMBER: _ClassVar[int]
+    DUE_FIELD_NUMBER: _ClassVar[int]
+    ACKED_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_FIELD_NUMBER: _ClassVar[int]
+    ACKED_UNNAMED_FIELD_NUMBER: _ClassVar[int]
+    shard: str
+    due: Keys
+    acked: Ids
+    changed: Changed
+    acked_unnamed: Unnamed
+    def __init__(self, shard: _Optional[str] = ..., due: _Optional[_Union[Keys, _Mapping]] = ..., acked: _Optional[_Union[Ids, _Mapping]] = ..., changed: _Optional[_Union[Changed, _Mapping]] = ..., acked_unnamed: _Optional[_Union[Unnamed, _Mapping]] = ...) -> None: ...
+
+class Key(_message.Message):
+    __slots__ = ("id", "priority", "time_next_ns")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    TIME_NEXT_NS_FIELD_NUMBER: _ClassVar[int]
+    id: bytes
+    priority: int
+    time_next_ns: int
+    def __init__(self, id: _Optional[bytes] = ..., priority: _Optional[int] = ..., time_next_ns: _Optional[int] = ...) -> None: ...
+
+class Keys(_message.Message):
+    __slots__ = ("keys",)
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    keys: _containers.RepeatedCompositeFieldContainer[Key]
+    def __init__(self, keys: _Optional[_Iterable[_Union[Key, _Mapping]]] = ...) -> None: ...
+
+class Ids(_message.Message):
+    __slots__ = ("ids",)
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    ids: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, ids: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class Changed(_message.Message):
+    __slots__ = ("ids", "by_heartbeat")
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    BY_HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
+    ids: Ids
+    by_heartbeat: bool
+    def __init__(self, ids: _Optional[_Union[Ids, _Mapping]] = ..., by_heartbeat: _Optional[bool] = ...) -> None: ...
+
+class Unnamed(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Dispatching(_message.Message):
+    __slots__ = ("keyspace", "shard")
+    KEYSPACE_FIELD_NUMBER: _ClassVar[int]
+    SHARD_FIELD_NUMBER: _ClassVar[int]
+    keyspace: str
+    shard: str
+    def __init__(self, keyspace: _Optional[str] = ..., shard: _Optional[str] = ...) -> None: ...
+
+class DefinitionsChanged(_message.Message):
+    __slots__ = ("keyspace",)
+    KEYSPACE_FIELD_NUMBER: _ClassVar[int]
+    keyspace: str
+    def __init__(self, keyspace: _Optional[str] = ...) -> None: ...
+
+class RowsSent(_message.Message):
+    __slots__ = ("stream", "first", "payloads")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    PAYLOADS_FIELD_NUMBER: _ClassVar[int]
+    stream: int
+    first: int
+    payloads: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, stream: _Optional[int] = ..., first: _Optional[int] = ..., payloads: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class StreamEnded(_message.Message):
+    __slots__ = ("stream", "reason")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    stream: int
+    reason: str
+    def __init__(self, stream: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class StreamFinished(_message.Message):
+    __slots__ = ("stream",)
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    stream: int
+    def __init__(self, stream: _Optional[int] = ...) -> None: ...

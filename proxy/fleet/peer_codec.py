@@ -1,0 +1,195 @@
+"""The messages between members (`engine.fleet.peer_link`) as the bytes of ``members.proto``. Pure."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from google.protobuf.message import DecodeError
+
+from streamfrom.engine.fleet.peer_link import (
+    CloseStream,
+    DefinitionsChanged,
+    Dispatching,
+    ForgetStream,
+    FromDispatcher,
+    News,
+    OpenStream,
+    RowsSent,
+    RowsTaken,
+    StopWaiting,
+    StreamEnded,
+    StreamFinished,
+    ToDispatcher,
+)
+from streamfrom.engine.messaging.events import Acked, AckedUnnamed, Changed, Due, TableEvent
+from streamfrom.engine.messaging.message import MessageKey
+from streamfrom.proxy.fleet import members_pb2 as pb
+
+
+class PeerMessageUnreadable(ValueError):
+    """Bytes of another member that hold no message that is known: the link is of no use."""
+
+
+def encode_to_dispatcher(message: ToDispatcher) -> bytes:
+    """Return *message* as bytes."""
+    match message:
+        case OpenStream():
+            return pb.ToDispatcher(
+                open_stream=pb.OpenStream(
+                    stream=message.stream,
+                    keyspace=message.keyspace,
+                    table=message.table,
+                    shards=message.shards,
+                    columns=message.columns,
+                    prefetch=message.prefetch,
+                    rows_max=message.rows_max,
+                    connection_id=message.connection_id,
+                )
+            ).SerializeToString()
+        case RowsTaken():
+            taken = pb.RowsTaken(stream=message.stream, rows=message.rows)
+            return pb.ToDispatcher(rows_taken=taken).SerializeToString()
+        case CloseStream():
+            close = pb.CloseStream(stream=message.stream, taken=message.taken)
+            return pb.ToDispatcher(close_stream=close).SerializeToString()
+        case ForgetStream():
+            forget = pb.ForgetStream(stream=message.stream, has_left=message.has_left)
+            return pb.ToDispatcher(forget_stream=forget).SerializeToString()
+        case StopWaiting():
+            stop = pb.StopWaiting(stream=message.stream)
+            return pb.ToDispatcher(stop_waiting=stop).SerializeToString()
+        case News():
+            news = pb.News(
+                keyspace=message.keyspace,
+                table=message.table,
+                events=map(_event_to_pb, message.events),
+            )
+            return pb.ToDispatcher(news=news).SerializeToString()
+        case Dispatching():
+            shard = pb.Dispatching(keyspace=message.keyspace, shard=message.shard)
+            return pb.ToDispatcher(dispatching=shard).SerializeToString()
+        case DefinitionsChanged():
+            changed = pb.DefinitionsChanged(keyspace=message.keyspace)
+            return pb.ToDispatcher(definitions_changed=changed).SerializeToString()
+        case _:
+            assert_never(message)
+
+
+def decode_to_dispatcher(data: bytes) -> ToDispatcher:
+    """Return the message in *data*.
+
+    Raises:
+        PeerMessageUnreadable: there is none that is known.
+    """
+    whole = pb.ToDispatcher()
+    _parse(whole, data)
+    match whole.WhichOneof("message"):
+        case "open_stream":
+            found = whole.open_stream
+            return OpenStream(
+                found.stream,
+                found.keyspace,
+                found.table,
+                tuple(found.shards),
+                tuple(found.columns),
+                found.prefetch if found.HasField("prefetch") else None,
+                found.rows_max if found.HasField("rows_max") else None,
+                found.connection_id,
+            )
+        case "rows_taken":
+            return RowsTaken(whole.rows_taken.stream, whole.rows_taken.rows)
+        case "close_stream":
+            return CloseStream(whole.close_stream.stream, whole.close_stream.taken)
+        case "forget_stream":
+            return ForgetStream(whole.forget_stream.stream, whole.forget_stream.has_left)
+        case "stop_waiting":
+            return StopWaiting(whole.stop_waiting.stream)
+        case "news":
+            news = whole.news
+            return News(news.keyspace, news.table, tuple(map(_event_of_pb, news.events)))
+        case "dispatching":
+            return Dispatching(whole.dispatching.keyspace, whole.dispatching.shard)
+        case "definitions_changed":
+            return DefinitionsChanged(whole.definitions_changed.keyspace)
+        case _:
+            raise PeerMessageUnreadable
+
+
+def encode_from_dispatcher(message: FromDispatcher) -> bytes:
+    """Return *message* as bytes."""
+    match message:
+        case RowsSent():
+            rows = pb.RowsSent(
+                stream=message.stream, first=message.first, payloads=message.payloads
+            )
+            return pb.FromDispatcher(rows_sent=rows).SerializeToString()
+        case StreamEnded():
+            ended = pb.StreamEnded(stream=message.stream, reason=message.reason)
+            return pb.FromDispatcher(stream_ended=ended).SerializeToString()
+        case StreamFinished():
+            finished = pb.StreamFinished(stream=message.stream)
+            return pb.FromDispatcher(stream_finished=finished).SerializeToString()
+        case _:
+            assert_never(message)
+
+
+def decode_from_dispatcher(data: bytes) -> FromDispatcher:
+    """Return the message in *data*. Raises PeerMessageUnreadable."""
+    whole = pb.FromDispatcher()
+    _parse(whole, data)
+    match whole.WhichOneof("message"):
+        case "rows_sent":
+            rows = whole.rows_sent
+            return RowsSent(rows.stream, rows.first, tuple(rows.payloads))
+        case "stream_ended":
+            return StreamEnded(whole.stream_ended.stream, whole.stream_ended.reason)
+        case "stream_finished":
+            return StreamFinished(whole.stream_finished.stream)
+        case _:
+            raise PeerMessageUnreadable
+
+
+def _parse(whole: pb.ToDispatcher | pb.FromDispatcher, data: bytes) -> None:
+    try:
+        whole.ParseFromString(data)
+    except DecodeError as error:
+        raise PeerMessageUnreadable from error
+
+
+def _event_to_pb(event: TableEvent) -> pb.TableEvent:
+    match event:
+        case Due():
+            keys = [
+                pb.Key(id=key.id, priority=key.priority, time_next_ns=key.time_next_ns)
+                for key in event.keys
+            ]
+            return pb.TableEvent(shard=event.shard, due=pb.Keys(keys=keys))
+        case Acked():
+            return pb.TableEvent(shard=event.shard, acked=pb.Ids(ids=event.ids))
+        case Changed():
+            ids = None if event.ids is None else pb.Ids(ids=event.ids)
+            changed = pb.Changed(ids=ids, by_heartbeat=event.by_heartbeat)
+            return pb.TableEvent(shard=event.shard, changed=changed)
+        case AckedUnnamed():
+            return pb.TableEvent(shard=event.shard, acked_unnamed=pb.Unnamed())
+        case _:
+            assert_never(event)
+
+
+def _event_of_pb(event: pb.TableEvent) -> TableEvent:
+    match event.WhichOneof("kind"):
+        case "due":
+            keys = (
+                MessageKey(key.id, key.priority, key.time_next_ns) for key in event.due.keys
+            )
+            return Due(event.shard, tuple(keys))
+        case "acked":
+            return Acked(event.shard, tuple(event.acked.ids))
+        case "changed":
+            changed = event.changed
+            ids = tuple(changed.ids.ids) if changed.HasField("ids") else None
+            return Changed(event.shard, ids, changed.by_heartbeat)
+        case "acked_unnamed":
+            return AckedUnnamed(event.shard)
+        case _:
+            raise PeerMessageUnreadable

@@ -1,0 +1,47 @@
+import pytest
+
+from streamfrom.proxy.config.file import load
+from streamfrom.proxy.config.fleet_members import FleetConfig, read_address
+from streamfrom.proxy.config.toml_values import ConfigError
+
+
+def fleet(folder, text):
+    path = folder / "proxy.toml"
+    path.write_text(
+        "[keyspaces.ks]\n[[keyspaces.ks.shards]]\nname = '-'\n"
+        f"primary = 'mysql://root:secret@127.0.0.1:3306/db'\n{text}"
+    )
+    return load(path, {}).fleet
+
+
+def test_a_fleet_needs_nothing_but_its_table(tmp_path):
+    assert fleet(tmp_path, "") is None
+    assert fleet(tmp_path, "[fleet]") == FleetConfig("", None, None)
+    text = "[fleet]\nname = 'shop'\nlisten = '[::]:0'\nadvertise = 'nat.example:7'"
+    assert fleet(tmp_path, text) == FleetConfig("shop", "[::]:0", "nat.example:7")
+    assert fleet(tmp_path, "[fleet]\nlisten = ''") == FleetConfig("", "", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("name = 7", "fleet.name: expected the fleet's name, got 7"),
+        (f"name = '{'x' * 65}'", "fleet.name: expected at most 64 characters, got 65"),
+        ("listen = '7000'", "fleet.listen: expected an address such as"),
+        ("listen = 'a:70000'", "fleet.listen: expected an address such as"),
+        ("advertise = 'a:0'", "fleet.advertise: expected the port that leads to this process"),
+        ("advertise = ''", "fleet.advertise: expected the port that leads to this process"),
+        ("port = 1", "fleet.port: unknown key; expected one of advertise, listen, name"),
+    ],
+)
+def test_what_cannot_be_is_refused(tmp_path, text, error):
+    with pytest.raises(ConfigError) as caught:
+        fleet(tmp_path, f"[fleet]\n{text}")
+    assert error in str(caught.value)
+
+
+def test_an_address_is_a_host_and_a_port():
+    assert read_address("[::1]:15306") == ("::1", 15306)
+    assert read_address("db:0") == ("db", 0)
+    for text in ("::1:15306", "db", ":1", "db:x", "db:65536", ""):
+        assert read_address(text) is None

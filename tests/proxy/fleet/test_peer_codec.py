@@ -1,0 +1,91 @@
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, strategies as st
+
+from streamfrom.engine.fleet.peer_link import (
+    CloseStream,
+    DefinitionsChanged,
+    Dispatching,
+    ForgetStream,
+    News,
+    OpenStream,
+    RowsSent,
+    RowsTaken,
+    StopWaiting,
+    StreamEnded,
+    StreamFinished,
+)
+from streamfrom.engine.messaging.events import Acked, AckedUnnamed, Changed, Due
+from streamfrom.engine.messaging.message import MessageKey
+from streamfrom.proxy.fleet.members_pb2 import News as PbNews, TableEvent, ToDispatcher
+from streamfrom.proxy.fleet.peer_codec import (
+    PeerMessageUnreadable,
+    decode_from_dispatcher,
+    decode_to_dispatcher,
+    encode_from_dispatcher,
+    encode_to_dispatcher,
+)
+
+
+number = st.integers(0, 2**63)
+text = st.text(st.characters(exclude_categories=["Cs"]))
+ids = st.lists(st.binary()).map(tuple)
+keys = st.builds(
+    MessageKey, st.binary(), st.integers(-(2**31), 2**31), st.integers(0, 2**63 - 1)
+)
+event = st.one_of(
+    st.builds(Due, text, st.lists(keys).map(tuple)),
+    st.builds(Acked, text, ids),
+    st.builds(Changed, text, st.none() | ids, st.booleans()),
+    st.builds(AckedUnnamed, text),
+)
+to_dispatcher = st.one_of(
+    st.builds(
+        OpenStream, number, text, text, st.lists(text).map(tuple), st.lists(text).map(tuple),
+        st.none() | number, st.none() | number, number,
+    ),
+    st.builds(RowsTaken, number, number),
+    st.builds(CloseStream, number, number),
+    st.builds(ForgetStream, number, st.booleans()),
+    st.builds(StopWaiting, number),
+    st.builds(News, text, text, st.lists(event).map(tuple)),
+    st.builds(Dispatching, text, text),
+    st.builds(DefinitionsChanged, text),
+)  # fmt: skip
+from_dispatcher = st.one_of(
+    st.builds(RowsSent, number, number, ids),
+    st.builds(StreamEnded, number, text),
+    st.builds(StreamFinished, number),
+)
+
+
+@given(to_dispatcher)
+def test_what_a_member_says_comes_as_it_was_sent(message):
+    assert decode_to_dispatcher(encode_to_dispatcher(message)) == message
+
+
+@given(from_dispatcher)
+def test_what_a_dispatcher_says_comes_as_it_was_sent(message):
+    assert decode_from_dispatcher(encode_from_dispatcher(message)) == message
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff", b"\x0a\xff", b"\xfa\x01\x00"])
+def test_what_is_no_message_is_refused(data):
+    with pytest.raises(PeerMessageUnreadable):
+        decode_to_dispatcher(data)
+    with pytest.raises(PeerMessageUnreadable):
+        decode_from_dispatcher(data)
+
+
+def test_news_of_a_kind_that_is_unknown_are_refused():
+    news = PbNews(keyspace="ks", table="t", events=[TableEvent(shard="0")])
+    with pytest.raises(PeerMessageUnreadable):
+        decode_to_dispatcher(ToDispatcher(news=news).SerializeToString())
+
+
+@given(st.binary())
+def test_bytes_of_a_stranger_do_no_harm(data):
+    for decode in (decode_to_dispatcher, decode_from_dispatcher):
+        with suppress(PeerMessageUnreadable):
+            decode(data)
