@@ -207,6 +207,10 @@ class Directory:
             warnings=tuple(text for text in warnings if text not in said),
         )
 
+    def present(self) -> list[Member]:
+        """Return the other members of this fleet that are there."""
+        return [self.members[name] for name in sorted(self._connected) if name != self.own.id]
+
     def trusts(self, certificate: str) -> Member | None:
         """Return the member of this fleet that *certificate* stands for; None for nobody."""
         return next((m for m in self.members.values() if m.certificate == certificate), None)

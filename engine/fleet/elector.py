@@ -195,9 +195,9 @@ class Elector:
         """Note that the server refuses writes."""
         self.post(TurnedReadOnly(self._connection))
 
-    def look(self) -> None:
-        """Read the directory again: somebody has come who is not known yet."""
-        self._start(self._look())
+    def look(self) -> asyncio.Task[None]:
+        """Read the directory again: somebody has come who is not known yet. It has been when the task is done."""
+        return self._start(self._look())
 
     def post(self, event: ElectionEvent) -> None:
         """Handle *event* before returning, unless another one is being handled right now."""
@@ -344,10 +344,11 @@ class Elector:
 
     # Tasks and the timer
 
-    def _start(self, work: Coroutine[None, None, None]) -> None:
+    def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def _set_timer(self) -> None:
         if self._timer is not None:

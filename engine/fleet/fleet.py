@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 # Between two readings of a directory that are not the election's own.
 LOOK_PAUSE_S: Final = 0.2
+# How long a directory that is needed now is waited for.
+LOOK_TIMEOUT_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +232,20 @@ class Fleet:
             for name, member in election.elector.directory.members.items()
             if name != self.own.id
         }
+
+    async def present(self) -> list[Member]:
+        """Return the other members that some directory, read now, says are there.
+
+        One that cannot be read within LOOK_TIMEOUT_S says what it last said.
+        """
+        looks = [election.elector.look() for election in self._elections]
+        await asyncio.wait(looks, timeout=LOOK_TIMEOUT_S)
+        found = {
+            member.id: member
+            for election in self._elections
+            for member in election.elector.directory.present()
+        }
+        return list(found.values())
 
     def trusts(self, certificate: str) -> Member | None:
         """Return the member that a certificate stands for; None for nobody."""

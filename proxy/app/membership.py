@@ -15,6 +15,7 @@ from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.fleet import ElectedDatabase, Fleet
 from streamfrom.proxy.backends.lock_session import LockSession
 from streamfrom.proxy.config.toml_values import ConfigError
+from streamfrom.proxy.fleet.fleet_sessions import FleetSessions, SessionsForMembers
 from streamfrom.proxy.fleet.grpc_links import GrpcDoor, GrpcLinks
 from streamfrom.proxy.fleet.member_certificate import make_certificate
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.config.dsn import Dsn
     from streamfrom.proxy.config.file import Config
     from streamfrom.proxy.config.fleet_members import FleetConfig
+    from streamfrom.proxy.sessions.local_sessions import LocalSessions
 
 
 class Membership:
@@ -42,6 +44,7 @@ class Membership:
         config: Config,
         fleet: FleetConfig,
         shards: Mapping[tuple[str, ShardName], ShardRuntime],
+        id_prefix: int,
     ) -> None:
         name = os.urandom(8).hex()
         own = make_certificate(name)
@@ -58,9 +61,15 @@ class Membership:
                 raise ConfigError("fleet.listen", f"cannot listen on {listen}") from error
             address = fleet.advertise or self.door.address
         self.member = member_of_config(
-            config, name, fleet.name, address, own.certificate.decode()
+            config, name, fleet.name, address, own.certificate.decode(), id_prefix
         )
         self.fleet = Fleet(self.member, databases_of(shards), self.links, time.monotonic_ns)
+
+    def serve_sessions(self, sessions: LocalSessions) -> FleetSessions:
+        """Let other members list and end *sessions*; return theirs."""
+        if self.door is not None:
+            self.door.add(SessionsForMembers(sessions, self.fleet).methods)
+        return FleetSessions(self.fleet, self.links.channel)
 
     async def start(self, registry: Registry) -> None:
         """Take part from now on."""
@@ -78,7 +87,7 @@ class Membership:
 
 
 def member_of_config(
-    config: Config, name: str, fleet: str, address: str, certificate: str
+    config: Config, name: str, fleet: str, address: str, certificate: str, id_prefix: int
 ) -> Member:
     """Return this process as the directories shall know it. *name*: its id, 16 hexadecimal digits."""
     shards = [
@@ -95,7 +104,7 @@ def member_of_config(
         fleet=fleet,
         address=address,
         certificate=certificate,
-        id_prefix=0,
+        id_prefix=id_prefix,
         version=product,
         configuration=hashlib.sha256(repr(shards).encode()).hexdigest(),
     )

@@ -33,6 +33,7 @@ A module of this room holds the errors of one kind; all are imported from here.
         ├── NoSuchThread           1094/HY000
         ├── KillDenied             1095/HY000
         ├── NotOwner               1095/HY000  KILL of another user's connection
+        ├── MemberUnreachable      1105/HY000  KILL of a connection at another member of the fleet
         │ targets
         ├── UnknownDatabase        1049/42000
         ├── NoDatabaseSelected     1046/3D000
@@ -98,6 +99,7 @@ from streamfrom.proxy.errors.access_errors import (
     IdleTooLong as IdleTooLong,
     InsecureTransport as InsecureTransport,
     KillDenied as KillDenied,
+    MemberUnreachable as MemberUnreachable,
     NoClientCharset as NoClientCharset,
     NoSuchThread as NoSuchThread,
     NotOwner as NotOwner,

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from streamfrom.proxy.errors.base import ProxyError
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class TooManyConnections(ProxyError):
@@ -211,3 +217,12 @@ class NotOwner(ProxyError):
 
     def __init__(self, connection_id: int) -> None:
         super().__init__(f"You are not owner of thread {connection_id}")
+
+
+class MemberUnreachable(ProxyError):
+    """A member of the fleet did not answer for its connections."""
+
+    mysql_code = 1105  # ER_UNKNOWN_ERROR
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__(f"No answer about its connections from {'; '.join(faults)}")

@@ -1,4 +1,5 @@
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
@@ -181,3 +182,71 @@ class StreamFinished(_message.Message):
     STREAM_FIELD_NUMBER: _ClassVar[int]
     stream: int
     def __init__(self, stream: _Optional[int] = ...) -> None: ...
+
+class Asker(_message.Message):
+    __slots__ = ("user", "is_admin")
+    USER_FIELD_NUMBER: _ClassVar[int]
+    IS_ADMIN_FIELD_NUMBER: _ClassVar[int]
+    user: str
+    is_admin: bool
+    def __init__(self, user: _Optional[str] = ..., is_admin: _Optional[bool] = ...) -> None: ...
+
+class KillRequest(_message.Message):
+    __slots__ = ("asker", "query_only", "connection_id", "user")
+    ASKER_FIELD_NUMBER: _ClassVar[int]
+    QUERY_ONLY_FIELD_NUMBER: _ClassVar[int]
+    CONNECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    asker: Asker
+    query_only: bool
+    connection_id: int
+    user: str
+    def __init__(self, asker: _Optional[_Union[Asker, _Mapping]] = ..., query_only: _Optional[bool] = ..., connection_id: _Optional[int] = ..., user: _Optional[str] = ...) -> None: ...
+
+class KillReply(_message.Message):
+    __slots__ = ("refusal", "killed")
+    class Refusal(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        NONE: _ClassVar[KillReply.Refusal]
+        NO_SUCH_THREAD: _ClassVar[KillReply.Refusal]
+        NOT_OWNER: _ClassVar[KillReply.Refusal]
+    NONE: KillReply.Refusal
+    NO_SUCH_THREAD: KillReply.Refusal
+    NOT_OWNER: KillReply.Refusal
+    REFUSAL_FIELD_NUMBER: _ClassVar[int]
+    KILLED_FIELD_NUMBER: _ClassVar[int]
+    refusal: KillReply.Refusal
+    killed: int
+    def __init__(self, refusal: _Optional[_Union[KillReply.Refusal, str]] = ..., killed: _Optional[int] = ...) -> None: ...
+
+class SessionsRequest(_message.Message):
+    __slots__ = ("asker",)
+    ASKER_FIELD_NUMBER: _ClassVar[int]
+    asker: Asker
+    def __init__(self, asker: _Optional[_Union[Asker, _Mapping]] = ...) -> None: ...
+
+class Session(_message.Message):
+    __slots__ = ("connection_id", "user", "host", "target", "command", "time_s", "state", "info")
+    CONNECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    TIME_S_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    INFO_FIELD_NUMBER: _ClassVar[int]
+    connection_id: int
+    user: str
+    host: str
+    target: str
+    command: str
+    time_s: int
+    state: str
+    info: bytes
+    def __init__(self, connection_id: _Optional[int] = ..., user: _Optional[str] = ..., host: _Optional[str] = ..., target: _Optional[str] = ..., command: _Optional[str] = ..., time_s: _Optional[int] = ..., state: _Optional[str] = ..., info: _Optional[bytes] = ...) -> None: ...
+
+class SessionsReply(_message.Message):
+    __slots__ = ("sessions",)
+    SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    sessions: _containers.RepeatedCompositeFieldContainer[Session]
+    def __init__(self, sessions: _Optional[_Iterable[_Union[Session, _Mapping]]] = ...) -> None: ...

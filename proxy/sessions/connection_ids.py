@@ -1,9 +1,9 @@
 """The ids of client connections, which `KILL` takes. Pure: the dice are the caller's.
 
-An id has the 32 bits of the protocol. The upper ones are the proxy's own, drawn at random when it
-starts; the lower ones count from a random place. So an id that a client was told by one proxy, and
-gives to another one through a load balancer, names nobody there: with MEMBER_BITS and a thousand
-clients the chance that it does is one in four million.
+An id has the 32 bits of the protocol. The upper ones are the proxy's own prefix, drawn at random when it starts, by
+which the members of a fleet find who has a connection; the lower ones count from a random place. So an id names one
+client, whichever proxy it is given to: that two proxies with a thousand clients each have one in common has the
+chance of one in two million, and that an id names somebody at a proxy of another fleet one in four million.
 """
 
 from __future__ import annotations
@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 
 MEMBER_BITS: Final = 10
 NUMBER_BITS: Final = 32 - MEMBER_BITS
+
+
+def prefix_of(connection_id: int) -> int:
+    """Return the prefix of the proxy that has a connection."""
+    return connection_id >> NUMBER_BITS
+
+
+def first_of(prefix: int) -> int:
+    """Return the smallest id with a prefix."""
+    return prefix << NUMBER_BITS
 
 
 class ConnectionIds:

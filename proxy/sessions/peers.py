@@ -1,21 +1,17 @@
-"""The sessions of the proxy as one of them sees them: it may list and end those of its own user.
-
-A user of role admin may list and end all of them.
-"""
+"""The sessions of the fleet as one of them sees them: those of this process, then those of its other members."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
-from streamfrom.proxy.config.file import Role
 from streamfrom.proxy.errors import (
     ConnectionKilled,
     KillDenied,
     NoSuchThread,
-    NotOwner,
     QueryInterrupted,
 )
+from streamfrom.proxy.sessions.asker import Asker
+from streamfrom.proxy.sessions.local_sessions import LocalSessions, end
 
 
 if TYPE_CHECKING:
@@ -27,69 +23,72 @@ if TYPE_CHECKING:
 class Peers:
     """What one session may ask of all."""
 
-    __slots__ = ("_own", "_services")
+    __slots__ = ("_local", "_own", "_services")
 
     def __init__(self, services: Services, own: Peer) -> None:
         self._services = services
+        self._local = LocalSessions(services.sessions)
         self._own = own
+
+    @property
+    def _asker(self) -> Asker:
+        assert self._own.user is not None
+        return Asker.of(self._own.user)
 
     async def kill(self, connection_id: int, *, query_only: bool) -> None:
         """End a connection, or what it runs; then no statement that comes later is meant.
 
         Raises:
             NoSuchThread, NotOwner: there is none of this id, or it is another user's.
+            MemberUnreachable: the member of the fleet that has it did not answer.
             QueryInterrupted, ConnectionKilled: it is one's own.
         """
-        other = self._services.sessions.get(connection_id)
-        if other is None or other.user is None:
-            raise NoSuchThread(connection_id)
-        if not self._may_see(other):
-            raise NotOwner(connection_id)
-        await self._kill([other], query_only=query_only)
+        members = self._services.members
+        try:
+            found = self._local.find(self._asker, connection_id)
+        except NoSuchThread:
+            if members is None:
+                raise
+            await members.kill(self._asker, connection_id, query_only=query_only)
+        else:
+            await self._end([found], query_only=query_only)
 
     async def kill_user(self, name: str, *, query_only: bool) -> int:
         """End all connections of user *name*, or what they run, one's own last; return how many.
 
         Raises:
             KillDenied: it is another user, and one's own is no admin.
+            MemberUnreachable: a member of the fleet did not answer; all others have done it.
             QueryInterrupted, ConnectionKilled: one's own is among them.
         """
-        own = self._own.user
-        assert own is not None
-        if own.role is not Role.ADMIN and own.name != name:
+        asker, members = self._asker, self._services.members
+        if not asker.is_admin and asker.user != name:
             raise KillDenied
-        peers = self._services.sessions.values()
-        found = [peer for peer in peers if peer.user is not None and peer.user.name == name]
-        await self._kill(found, query_only=query_only)
-        return len(found)
+        found = self._local.of_user(name)
+        elsewhere = 0
+        try:
+            if members is not None:
+                elsewhere = await members.kill_user(asker, name, query_only=query_only)
+        finally:
+            await self._end(found, query_only=query_only)
+        return len(found) + elsewhere
 
-    async def _kill(self, found: list[Peer], *, query_only: bool) -> None:
-        told: list[asyncio.Task[None]] = []
-        for other in found:
-            if other is self._own:
-                continue
-            if query_only:
-                told += other.interrupt(QueryInterrupted())
-            else:
-                other.end()
-        if told:
-            await asyncio.wait(told)
+    async def _end(self, found: list[Peer], *, query_only: bool) -> None:
+        await end((each for each in found if each is not self._own), query_only=query_only)
         if self._own in found:
             if query_only:
                 raise QueryInterrupted
             raise ConnectionKilled(on_mariadb="MariaDB" in self._services.server_version())
 
     def processes(self) -> list[Process]:
-        """Return the sessions that SHOW PROCESSLIST lists."""
-        own = filter(self._may_see, self._services.sessions.values())
-        return [process for peer in own if (process := peer.process()) is not None]
+        """Return the sessions of this process that SHOW PROCESSLIST lists."""
+        return self._local.processes(self._asker)
 
-    def _may_see(self, other: Peer) -> bool:
-        own = self._own.user
-        if own is None or other.user is None:
-            return False
-        # By name: the user may have been read again since one of them logged in.
-        return own.role is Role.ADMIN or other.user.name == own.name
+    async def fleet_processes(self) -> list[Process]:
+        """Return all that it lists, those of other members too."""
+        members = self._services.members
+        elsewhere = [] if members is None else await members.processes(self._asker)
+        return self.processes() + elsewhere
 
     def holders(self, shard: ShardRuntime) -> dict[int, int]:
         """Return the holders of connections to the server of *shard*: the proxy's ids by the server's."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.proxy.memory import Memory
     from streamfrom.proxy.sessions.addresses import Addresses
+    from streamfrom.proxy.sessions.asker import Asker
     from streamfrom.proxy.sessions.login_backoff import LoginBackoff
     from streamfrom.proxy.sessions.login_work import LoginWork
     from streamfrom.proxy.sql.catalog import Catalogs
@@ -72,6 +73,19 @@ class Peer(Protocol):
         """Keep to the limits of a configuration that was read again."""
 
 
+class OtherMembers(Protocol):
+    """The sessions of the other members of the fleet. Each method raises MemberUnreachable."""
+
+    async def kill(self, asker: Asker, connection_id: int, *, query_only: bool) -> None:
+        """End a connection, or what it runs. Raise NoSuchThread or NotOwner."""
+
+    async def kill_user(self, asker: Asker, name: str, *, query_only: bool) -> int:
+        """End all connections of user *name*, or what they run; return how many."""
+
+    async def processes(self, asker: Asker) -> list[Process]:
+        """Return what SHOW PROCESSLIST lists of them; a member that does not answer has a line that says so."""
+
+
 class Tally:
     """Counters since the start of the proxy.
 
@@ -117,6 +131,7 @@ class Services:
         coordinator: commits in two phases; None without `transaction_mode = "twopc"`.
         readers: the threads that read large texts.
         spawn: runs a coroutine in the background and logs its failure.
+    members: the sessions of the other members of the fleet; None without a fleet.
     """
 
     config: Server
@@ -146,3 +161,4 @@ class Services:
     coordinator: Coordinator | None
     readers: ThreadPoolExecutor
     spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+    members: OtherMembers | None = None

@@ -28,12 +28,19 @@ class OtherSessions(Protocol):
     """What one session may ask of all."""
 
     async def kill(self, connection_id: int, *, query_only: bool) -> None:
-        """End another connection, or what it runs. Raise NoSuchThread or NotOwner."""
+        """End another connection, or what it runs. Raise NoSuchThread, NotOwner or MemberUnreachable."""
 
     async def kill_user(self, name: str, *, query_only: bool) -> int:
-        """End the connections of a user, or what they run; return how many. Raise KillDenied."""
+        """End the connections of a user, or what they run; return how many.
+
+        Raises:
+            KillDenied, MemberUnreachable: it is another user, or a member of the fleet did not answer.
+        """
 
     def processes(self) -> list[Process]:
+        """Return the lines of SHOW PROCESSLIST, of this process alone."""
+
+    async def fleet_processes(self) -> list[Process]:
         """Return the lines of SHOW PROCESSLIST."""
 
     def holders(self, shard: ShardRuntime) -> Mapping[int, int]:

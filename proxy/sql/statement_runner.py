@@ -59,9 +59,10 @@ from streamfrom.sqlparse_ext.writes.generated import next_values
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.wire.resultset import ColumnDefinition
 
@@ -361,18 +362,20 @@ class StatementRunner:
         return True
 
     async def _virtual(self, statement: Statement, reply: Reply) -> bool:
-        reply.rows(*self._virtual_answer(statement))
+        asked = is_processlist(statement.shape)
+        processes = await self._context.others.fleet_processes() if asked else ()
+        reply.rows(*self._virtual_answer(statement, processes))
         return True
 
     def _virtual_answer(
-        self, statement: Statement
+        self, statement: Statement, processes: Iterable[Process] = ()
     ) -> tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]:
         shape = statement.shape
         if is_processlist(shape):
             on_mariadb = self._compiler.here().runtimes[0].is_mariadb
             return (
                 columns(on_mariadb=on_mariadb),
-                rows(shape, self._context.others.processes(), on_mariadb=on_mariadb),
+                rows(shape, processes, on_mariadb=on_mariadb),
             )
         user = self._privileges.user
         keyspaces = self._catalog.visible(user.keyspaces)

@@ -156,3 +156,14 @@ def test_another_version_and_another_configuration_are_told_and_served():
 def test_the_dead_are_not_compared():
     old = member("b", version="0.9")
     assert Directory(A).take(read((MINE, A), (None, old)), NOW_NS).warnings == ()
+
+
+def test_who_is_present_holds_the_lock_of_a_member_and_is_not_the_reader():
+    directory = Directory(A)
+    assert directory.present() == []
+    stranger = member("s", fleet="other")
+    directory.take(read((MINE, A), (13, C), (THEIRS, B), (14, stranger)), NOW_NS)
+    assert directory.present() == [B, C]
+    directory.take(read((MINE, A), (13, C), (None, B)), NOW_NS)
+    assert directory.present() == [C]
+    assert directory.members["b"] == B, "it may come back"

@@ -145,6 +145,17 @@ async def test_the_roster_knows_the_other_members_and_their_certificates():
 
 
 @running
+async def test_who_is_present_is_read_when_it_is_asked_for():
+    async with Members() as fleet:
+        first, second = fleet.fleets
+        assert await first.present() == [second.own]
+        assert await second.present() == [first.own]
+        await second.stop()
+        await asyncio.sleep(1)
+        assert await first.present() == []
+
+
+@running
 async def test_a_stream_ends_with_who_dispatches_where_there_is_no_way_to_it():
     async with Members(1) as fleet:
         await fleet.start(1, has_ways=False)

@@ -22,12 +22,12 @@ def config(folder, more=""):
 
 def test_the_fleet_is_the_configurations_and_its_hash_tells_shards_apart(tmp_path):
     one = config(tmp_path, "[fleet]\nname = 'shop'\n")
-    member = member_of_config(one, "a" * 16, "shop", "h:1", "PEM")
-    assert (member.id, member.fleet) == ("a" * 16, "shop")
+    member = member_of_config(one, "a" * 16, "shop", "h:1", "PEM", 5)
+    assert (member.id, member.fleet, member.id_prefix) == ("a" * 16, "shop", 5)
     shard = replace(one.keyspaces[0].shards[0], name="other")
     other = replace(one, keyspaces=(replace(one.keyspaces[0], shards=(shard,)),))
     assert (
-        member_of_config(other, "a" * 16, "shop", "h:1", "PEM").configuration
+        member_of_config(other, "a" * 16, "shop", "h:1", "PEM", 5).configuration
         != member.configuration
     )
     assert "secret" not in str(member)
@@ -52,7 +52,7 @@ def membership(folder, text):
     async def main():
         whole = config(folder, text)
         assert whole.fleet is not None
-        made = Membership(whole, whole.fleet, {})
+        made = Membership(whole, whole.fleet, {}, 5)
         await made.links.stop()
         return made.member.address, made.door is not None
 

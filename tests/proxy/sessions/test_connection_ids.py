@@ -1,6 +1,12 @@
 import pytest
 
-from streamfrom.proxy.sessions.connection_ids import MEMBER_BITS, NUMBER_BITS, ConnectionIds
+from streamfrom.proxy.sessions.connection_ids import (
+    MEMBER_BITS,
+    NUMBER_BITS,
+    ConnectionIds,
+    first_of,
+    prefix_of,
+)
 
 
 def test_ids_count_up_from_a_random_place():
@@ -28,3 +34,11 @@ def test_proxies_share_no_ids():
     a, b = ConnectionIds(1 << NUMBER_BITS), ConnectionIds(2 << NUMBER_BITS)
     assert not {a.allocate(()) for _ in range(1000)} & {b.allocate(()) for _ in range(1000)}
     assert MEMBER_BITS + NUMBER_BITS == 32
+
+
+@pytest.mark.parametrize("dice", [0, 77, (1 << 32) - 1])
+def test_an_id_names_its_proxy(dice):
+    ids = ConnectionIds(dice)
+    assert {prefix_of(ids.allocate(())) for _ in range(5)} == {ids.member}
+    assert prefix_of(first_of(ids.member)) == ids.member
+    assert prefix_of(first_of(ids.member) - 1) == ids.member - 1

@@ -1,6 +1,8 @@
 import pytest
 
 from streamfrom.proxy.config.file import Role, Secret, User
+from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner
+from streamfrom.proxy.local_statements.show_processlist import Process
 from streamfrom.proxy.wire.framing import frame
 from tests.proxy.fake_answers import Silence, until
 from tests.proxy.rigs import running_proxy
@@ -140,3 +142,92 @@ async def test_statistics_are_in_a_servers_words(proxy):
         "Flush tables": "0",
         "Open tables": "0",
     }
+
+
+class OtherMember:
+    """A member with sessions 7 and 8 of its own."""
+
+    def __init__(self):
+        self.asked = []
+        self.fault: Exception | None = None
+
+    async def kill(self, asker, connection_id, *, query_only):
+        self.asked.append((asker.user, asker.is_admin, connection_id, query_only))
+        if self.fault is not None:
+            raise self.fault
+        if connection_id not in (7, 8):
+            raise NoSuchThread(connection_id)
+
+    async def kill_user(self, asker, name, *, query_only):
+        self.asked.append((asker.user, asker.is_admin, name, query_only))
+        if self.fault is not None:
+            raise self.fault
+        return 2
+
+    async def processes(self, asker):
+        self.asked.append((asker.user, asker.is_admin))
+        return [Process(7, asker.user, "10.0.0.9", "plain", "Sleep", 1, "", None)]
+
+
+@pytest.fixture
+async def with_member(server):
+    async with running_proxy(server, users=(ADMIN, EVE, BOSS)) as proxy:
+        member = proxy.app.services.members = OtherMember()
+        eve = await proxy.client(user="eve", password="sesame")
+        boss = await proxy.client(user="boss")
+        yield member, eve, boss
+
+
+async def test_the_list_holds_the_sessions_of_other_members(with_member):
+    member, eve, boss = with_member
+    rows = (await eve.query("SHOW PROCESSLIST")).rows
+    assert [row[:3] for row in rows] == [
+        (b"7", b"eve", b"10.0.0.9"),
+        (str(eve.greeting.connection_id).encode(), b"eve", b"127.0.0.1"),
+    ]
+    assert len((await boss.query("SHOW FULL PROCESSLIST")).rows) == 3
+    assert member.asked == [("eve", False), ("boss", True)]
+
+
+async def test_what_is_not_here_is_killed_elsewhere(with_member):
+    member, eve, boss = with_member
+    assert (await eve.query("KILL QUERY 7")).error is None
+    assert (await boss.query("KILL 8")).error is None
+    assert (await eve.query("KILL 9")).code == 1094
+    member.fault = NotOwner(7)
+    assert (await eve.query("KILL 7")).code == 1095
+    member.fault = MemberUnreachable(["member 1f at 10.0.0.9:1: gone"])
+    answer = await eve.query("KILL 7")
+    assert (answer.code, answer.error.message) == (
+        1105,
+        b"No answer about its connections from member 1f at 10.0.0.9:1: gone",
+    )
+    assert member.asked[:3] == [
+        ("eve", False, 7, True),
+        ("boss", True, 8, False),
+        ("eve", False, 9, False),
+    ]
+
+
+async def test_what_is_here_is_nobody_elses_business(with_member):
+    member, eve, boss = with_member
+    assert (await boss.query(f"KILL {eve.greeting.connection_id}")).ok
+    assert await eve.is_closed()
+    assert member.asked == []
+
+
+async def test_a_user_is_killed_at_all_members(with_member):
+    member, eve, boss = with_member
+    assert (await eve.query("KILL USER boss")).code == 1095
+    assert member.asked == []
+    ended = await boss.query("KILL USER eve")
+    assert ended.ok
+    assert ended.ok.affected_rows == 3
+    assert await eve.is_closed()
+
+
+async def test_a_user_is_killed_here_also_when_a_member_is_away(with_member):
+    member, eve, boss = with_member
+    member.fault = MemberUnreachable(["member 1f at 10.0.0.9:1: gone"])
+    assert (await boss.query("KILL USER eve")).code == 1105
+    assert await eve.is_closed()

@@ -1,0 +1,210 @@
+"""KILL and SHOW PROCESSLIST between members: each judges by its own sessions what the asker of another may see and end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+import grpc
+import grpc.aio
+import structlog
+
+from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner
+from streamfrom.proxy.fleet import members_pb2 as pb
+from streamfrom.proxy.fleet.grpc_links import SERVICE
+from streamfrom.proxy.fleet.sessions_codec import (
+    decode_asker,
+    decode_process,
+    encode_asker,
+    encode_process,
+)
+from streamfrom.proxy.local_statements.show_processlist import Process
+from streamfrom.proxy.sessions.connection_ids import first_of, prefix_of
+from streamfrom.proxy.sessions.local_sessions import end
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from streamfrom.engine.fleet.directory import Member
+    from streamfrom.proxy.sessions.asker import Asker
+    from streamfrom.proxy.sessions.local_sessions import LocalSessions
+
+
+log = structlog.get_logger()
+
+AnswerT = TypeVar("AnswerT", pb.KillReply, pb.SessionsReply)
+
+# A list is not waited for as long as a KILL QUERY, which ends when a server has been told.
+SESSIONS_TIMEOUT_S: Final = 2.0
+KILL_TIMEOUT_S: Final = 5.0
+
+
+class PresentMembers(Protocol):
+    """Who the members are: `engine.fleet.fleet.Fleet`."""
+
+    async def present(self) -> list[Member]:
+        """Return the other members that are there by now."""
+
+    def trusts(self, certificate: str) -> Member | None:
+        """Return the member that a certificate, as PEM, stands for; None for nobody."""
+
+
+class FleetSessions:
+    """The sessions of the other members: `sessions.services.OtherMembers`.
+
+    channel: returns a new channel to a member.
+    """
+
+    def __init__(
+        self, roster: PresentMembers, channel: Callable[[Member], grpc.aio.Channel]
+    ) -> None:
+        self._roster = roster
+        self._channel = channel
+
+    async def kill(self, asker: Asker, connection_id: int, *, query_only: bool) -> None:
+        """End a connection, as `OtherMembers.kill`."""
+        prefix = prefix_of(connection_id)
+        request = pb.KillRequest(
+            asker=encode_asker(asker), connection_id=connection_id, query_only=query_only
+        )
+        owners = [m for m in await self._roster.present() if m.id_prefix == prefix]
+        is_anothers = False
+        for answer in await self._kill(owners, request):
+            if answer.killed:
+                return
+            is_anothers = is_anothers or answer.refusal == pb.KillReply.NOT_OWNER
+        raise (NotOwner if is_anothers else NoSuchThread)(connection_id)
+
+    async def kill_user(self, asker: Asker, name: str, *, query_only: bool) -> int:
+        """End connections of a user, as `OtherMembers.kill_user`."""
+        request = pb.KillRequest(asker=encode_asker(asker), user=name, query_only=query_only)
+        answers = await self._kill(await self._roster.present(), request)
+        return sum(answer.killed for answer in answers)
+
+    async def processes(self, asker: Asker) -> list[Process]:
+        """Return lines, as `OtherMembers.processes`."""
+        members = await self._roster.present()
+        request = pb.SessionsRequest(asker=encode_asker(asker))
+        answers = await asyncio.gather(
+            *(
+                self._ask(member, "Sessions", request, pb.SessionsReply, SESSIONS_TIMEOUT_S)
+                for member in members
+            )
+        )
+        found: list[Process] = []
+        for member, answer in zip(members, answers, strict=True):
+            if isinstance(answer, str):
+                found.append(_unreachable(member, answer))
+            else:
+                found += map(decode_process, answer.sessions)
+        return found
+
+    async def _kill(
+        self, members: Iterable[Member], request: pb.KillRequest
+    ) -> list[pb.KillReply]:
+        answers = await asyncio.gather(
+            *(
+                self._ask(member, "Kill", request, pb.KillReply, KILL_TIMEOUT_S)
+                for member in members
+            )
+        )
+        if faults := [answer for answer in answers if isinstance(answer, str)]:
+            raise MemberUnreachable(faults)
+        return [answer for answer in answers if not isinstance(answer, str)]
+
+    async def _ask(
+        self,
+        member: Member,
+        method: str,
+        request: pb.KillRequest | pb.SessionsRequest,
+        answer: type[AnswerT],
+        timeout_s: float,
+    ) -> AnswerT | str:
+        """Return what *member* answers, or why it does not."""
+        if not member.address:
+            return f"member {member.id}: it is reached by nobody (fleet.listen)"
+        try:
+            async with self._channel(member) as channel:
+                call: grpc.aio.UnaryUnaryMultiCallable[Any, AnswerT] = channel.unary_unary(
+                    f"/{SERVICE}/{method}",
+                    request_serializer=type(request).SerializeToString,
+                    response_deserializer=answer.FromString,
+                )
+                # It may not have heard of us yet, and let us in at the second try.
+                return await call(request, timeout=timeout_s, wait_for_ready=True)
+        except grpc.aio.AioRpcError as error:
+            reason = error.details() or error.code().name
+        fault = f"member {member.id} at {member.address}: {reason}"
+        log.warning("a member does not tell of its sessions", reason=fault)
+        return fault
+
+
+def _unreachable(member: Member, fault: str) -> Process:
+    """Return the line of a member whose sessions are not known; its id is one that no client has."""
+    where = first_of(member.id_prefix)
+    return Process(where, "unreachable member", member.address, None, "Connect", 0, fault, None)
+
+
+class SessionsForMembers:
+    """The sessions of this process, for other members: handlers of the service's methods.
+
+    sessions: those of this process.
+    roster: who may ask.
+    """
+
+    def __init__(self, sessions: LocalSessions, roster: PresentMembers) -> None:
+        self._sessions = sessions
+        self._roster = roster
+
+    @property
+    def methods(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
+        """Return them by their names."""
+        return {
+            "Kill": grpc.unary_unary_rpc_method_handler(
+                self._kill,
+                request_deserializer=pb.KillRequest.FromString,
+                response_serializer=pb.KillReply.SerializeToString,
+            ),
+            "Sessions": grpc.unary_unary_rpc_method_handler(
+                self._list,
+                request_deserializer=pb.SessionsRequest.FromString,
+                response_serializer=pb.SessionsReply.SerializeToString,
+            ),
+        }
+
+    async def _kill(
+        self,
+        request: pb.KillRequest,
+        context: grpc.aio.ServicerContext[pb.KillRequest, pb.KillReply],
+    ) -> pb.KillReply:
+        await self._check(context)
+        asker = decode_asker(request.asker)
+        if request.WhichOneof("whom") == "user":
+            if not asker.is_admin and asker.user != request.user:
+                return pb.KillReply(refusal=pb.KillReply.NOT_OWNER)
+            found = self._sessions.of_user(request.user)
+        else:
+            try:
+                found = [self._sessions.find(asker, request.connection_id)]
+            except NoSuchThread:
+                return pb.KillReply(refusal=pb.KillReply.NO_SUCH_THREAD)
+            except NotOwner:
+                return pb.KillReply(refusal=pb.KillReply.NOT_OWNER)
+        await end(found, query_only=request.query_only)
+        return pb.KillReply(killed=len(found))
+
+    async def _list(
+        self,
+        request: pb.SessionsRequest,
+        context: grpc.aio.ServicerContext[pb.SessionsRequest, pb.SessionsReply],
+    ) -> pb.SessionsReply:
+        await self._check(context)
+        processes = self._sessions.processes(decode_asker(request.asker))
+        return pb.SessionsReply(sessions=map(encode_process, processes))
+
+    async def _check(self, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+        """End the call of whoever is no member by now."""
+        (pem, *_) = context.auth_context().get("x509_pem_cert") or [b""]
+        if self._roster.trusts(pem.decode()) is None:
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "no member of this fleet")

@@ -1,0 +1,65 @@
+"""The sessions of this process, as clients of any member of the fleet may see and end them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from streamfrom.proxy.errors import NoSuchThread, NotOwner, QueryInterrupted
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from streamfrom.proxy.local_statements.show_processlist import Process
+    from streamfrom.proxy.sessions.asker import Asker
+    from streamfrom.proxy.sessions.services import Peer
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSessions:
+    """What may be asked about the sessions of this process.
+
+    sessions: all of them, by connection id.
+    """
+
+    _sessions: Mapping[int, Peer]
+
+    def find(self, asker: Asker, connection_id: int) -> Peer:
+        """Return a session.
+
+        Raises:
+            NoSuchThread, NotOwner: there is none of this id, or it is another user's.
+        """
+        found = self._sessions.get(connection_id)
+        if found is None or found.user is None:
+            raise NoSuchThread(connection_id)
+        if not asker.may_see(found.user):
+            raise NotOwner(connection_id)
+        return found
+
+    def of_user(self, name: str) -> list[Peer]:
+        """Return the sessions of a user."""
+        peers = self._sessions.values()
+        return [peer for peer in peers if peer.user is not None and peer.user.name == name]
+
+    def processes(self, asker: Asker) -> list[Process]:
+        """Return the sessions that SHOW PROCESSLIST lists."""
+        return [
+            process
+            for peer in self._sessions.values()
+            if asker.may_see(peer.user) and (process := peer.process()) is not None
+        ]
+
+
+async def end(found: Iterable[Peer], *, query_only: bool) -> None:
+    """End sessions, or what they run; then no statement that comes later is meant."""
+    told: list[asyncio.Task[None]] = []
+    for each in found:
+        if query_only:
+            told += each.interrupt(QueryInterrupted())
+        else:
+            each.end()
+    if told:
+        await asyncio.wait(told)

@@ -1,0 +1,223 @@
+"""Members that ask each other about sessions, over real sockets of this machine."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import grpc
+import pytest
+
+from streamfrom.engine.fleet.directory import Member
+from streamfrom.proxy.config.file import Role, Secret, User
+from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner
+from streamfrom.proxy.fleet import fleet_sessions, members_pb2 as pb
+from streamfrom.proxy.fleet.fleet_sessions import FleetSessions, SessionsForMembers
+from streamfrom.proxy.fleet.grpc_links import SERVICE, GrpcDoor, GrpcLinks
+from streamfrom.proxy.fleet.member_certificate import make_certificate
+from streamfrom.proxy.local_statements.show_processlist import Process
+from streamfrom.proxy.sessions.asker import Asker
+from streamfrom.proxy.sessions.connection_ids import first_of
+from streamfrom.proxy.sessions.local_sessions import LocalSessions
+
+
+EVE, BOSS = Asker("eve", is_admin=False), Asker("boss", is_admin=True)
+
+
+class Session:
+    """One session of a member."""
+
+    def __init__(self, number, name):
+        self.user = User(name, Secret(""), None, Role.READWRITE, None)
+        self.line = Process(number, name, "10.0.0.9", "shop", "Sleep", 3, "", None)
+        self.told: list[str] = []
+
+    def process(self):
+        return self.line
+
+    def interrupt(self, error):
+        self.told.append(str(error))
+        return []
+
+    def end(self):
+        self.told.append("end")
+
+
+class OneMember:
+    """One process of a fleet: its door, its sessions, and the `Roster` that it has read."""
+
+    def __init__(self, name, prefix):
+        self.sessions: Any = {
+            first_of(prefix) + n: Session(first_of(prefix) + n, user)
+            for n, user in enumerate(["eve", "root"], 1)
+        }
+        self.known: list[Member] = []
+        certificate = make_certificate(name)
+        self.door = GrpcDoor(certificate, "127.0.0.1:0")
+        self.door.add(SessionsForMembers(LocalSessions(self.sessions), self).methods)
+        pem = certificate.certificate.decode()
+        self.own = Member(name, "", self.door.address, pem, prefix, "1", "c")
+        self.links = GrpcLinks(certificate)
+        self.others = FleetSessions(self, self.links.channel)
+
+    async def present(self):
+        return self.known
+
+    def members(self):
+        return {member.id: member for member in self.known}
+
+    def trusts(self, certificate):
+        return next((m for m in self.known if m.certificate == certificate), None)
+
+    def look(self):
+        """Nothing is read again here."""
+
+    def accept(self, member, link):
+        raise AssertionError("nobody opens a link")
+
+
+@pytest.fixture
+async def three():
+    fleet = [OneMember(name, prefix) for prefix, name in enumerate(["one", "two", "three"], 1)]
+    for process in fleet:
+        process.known = [other.own for other in fleet if other is not process]
+        await process.door.start(process)
+    yield fleet
+    for process in fleet:
+        await process.door.stop()
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(fleet_sessions, "SESSIONS_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(fleet_sessions, "KILL_TIMEOUT_S", 0.2)
+
+
+async def test_the_lists_of_all_members_are_one(three):
+    one, two, other = three
+    lines = [session.line for process in (two, other) for session in process.sessions.values()]
+    assert await one.others.processes(BOSS) == lines
+    assert await one.others.processes(EVE) == [line for line in lines if line.user == "eve"]
+
+
+async def test_a_kill_goes_to_the_member_that_its_id_names(three):
+    one, two, other = three
+    await one.others.kill(EVE, first_of(2) + 1, query_only=True)
+    await one.others.kill(BOSS, first_of(3) + 2, query_only=False)
+    told = [[s.told for s in process.sessions.values()] for process in (two, other)]
+    assert told == [[["Query execution was interrupted"], []], [[], ["end"]]]
+
+
+async def test_a_kill_is_refused_by_the_rules_of_one_process(three):
+    one, two, _ = three
+    with pytest.raises(NotOwner):
+        await one.others.kill(EVE, first_of(2) + 2, query_only=False)
+    for number in (first_of(2) + 3, first_of(9) + 1, first_of(1) + 1, 1):
+        with pytest.raises(NoSuchThread):
+            await one.others.kill(BOSS, number, query_only=False)
+    assert not any(session.told for session in two.sessions.values())
+
+
+async def test_members_that_drew_the_same_prefix_are_both_asked(three):
+    one, two, other = three
+    one.known = [two.own, replace(other.own, id_prefix=2)]
+    number = first_of(2) + 7
+    other.sessions[number] = Session(number, "eve")
+    await one.others.kill(EVE, number, query_only=False)
+    assert other.sessions[number].told == ["end"]
+
+
+async def test_a_user_is_killed_everywhere(three):
+    one, two, other = three
+    assert await one.others.kill_user(BOSS, "eve", query_only=False) == 2
+    assert await one.others.kill_user(BOSS, "nobody", query_only=False) == 0
+    for process in (two, other):
+        assert [s.told for s in process.sessions.values()] == [["end"], []]
+
+
+async def test_a_user_who_is_no_admin_kills_no_other_user(three):
+    one, two, _ = three
+    assert await one.others.kill_user(EVE, "root", query_only=False) == 0
+    assert not any(session.told for session in two.sessions.values())
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_member_that_does_not_answer_has_a_line_that_says_so(three):
+    one, two, _ = three
+    await two.door.stop()
+    first, *others = await one.others.processes(EVE)
+    assert (first.connection_id, first.user, first.host) == (
+        first_of(2),
+        "unreachable member",
+        two.own.address,
+    )
+    assert first.state.startswith(f"member two at {two.own.address}: ")
+    assert [line.connection_id for line in others] == [first_of(3) + 1]
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_kill_of_what_cannot_be_reached_names_the_address(three):
+    one, two, other = three
+    await two.door.stop()
+    with pytest.raises(MemberUnreachable, match=f"from member two at {two.own.address}: "):
+        await one.others.kill(BOSS, first_of(2) + 1, query_only=False)
+    with pytest.raises(MemberUnreachable):
+        await one.others.kill_user(BOSS, "eve", query_only=False)
+    (eve, _) = other.sessions.values()
+    assert eve.told == ["end"], "who answers has done it"
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_member_that_hangs_is_given_up(three, monkeypatch):
+    one, two, _ = three
+    one.known = [two.own]
+    monkeypatch.setattr(
+        Session, "interrupt", lambda *_: [asyncio.ensure_future(asyncio.Event().wait())]
+    )
+    with pytest.raises(MemberUnreachable, match="Deadline Exceeded"):
+        await one.others.kill(BOSS, first_of(2) + 1, query_only=True)
+
+
+async def test_a_member_without_an_address_is_not_asked(three):
+    one, two, _ = three
+    one.known = [replace(two.own, address="")]
+    (line,) = await one.others.processes(BOSS)
+    assert line.state == "member two: it is reached by nobody (fleet.listen)"
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_somebody_else_with_the_name_of_a_member_learns_nothing(three):
+    _, two, _ = three
+    stranger = FleetSessions(two, GrpcLinks(make_certificate("one")).channel)
+    two.known = [two.own]
+    (line,) = await stranger.processes(BOSS)
+    assert line.user == "unreachable member"
+    with pytest.raises(MemberUnreachable):
+        await stranger.kill(BOSS, first_of(2) + 1, query_only=False)
+    assert not any(session.told for session in two.sessions.values())
+
+
+async def test_who_is_no_member_any_more_is_refused_on_a_connection_that_stands(three):
+    one, two, _ = three
+    async with one.links.channel(two.own) as channel:
+        ask = channel.unary_unary(
+            f"/{SERVICE}/Sessions",
+            request_serializer=pb.SessionsRequest.SerializeToString,
+            response_deserializer=pb.SessionsReply.FromString,
+        )
+        request = pb.SessionsRequest(asker=pb.Asker(user="boss", is_admin=True))
+        assert len((await ask(request)).sessions) == 2
+        two.known = []
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await ask(request)
+        assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED
+
+
+async def test_a_call_that_cannot_be_read_ends_alone(three):
+    one, two, _ = three
+    async with one.links.channel(two.own) as channel:
+        for method in ("Kill", "Sessions"):
+            ask = channel.unary_unary(f"/{SERVICE}/{method}")
+            with pytest.raises(grpc.aio.AioRpcError):
+                await ask(b"\xff\xff\xff")
+    assert len(await one.others.processes(BOSS)) == 4
+    assert not any(session.told for session in two.sessions.values())
