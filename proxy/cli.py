@@ -11,7 +11,8 @@ import asyncio
 import os
 import signal
 import sys
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,8 +24,11 @@ from streamfrom.proxy import log
 from streamfrom.proxy.app.application import Application, run
 from streamfrom.proxy.check import check
 from streamfrom.proxy.config.file import Config, ConfigError, load
-from streamfrom.proxy.demo import run_demo
+from streamfrom.proxy.config.fleet_members import AUTO, WORKERS_MAX, worker_count
+from streamfrom.proxy.demo import ListeningProxy, run_demo
 from streamfrom.proxy.report import CheckReport
+from streamfrom.proxy.workers.supervisor import WorkerFailed, Workers, command_of
+from streamfrom.proxy.workers.worker_seat import WorkerSeat
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
@@ -40,16 +44,27 @@ EXIT_USAGE = 2
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     arguments = _parser().parse_args(_command_first(sys.argv[1:] if argv is None else argv))
+    seat: WorkerSeat | None = getattr(arguments, "worker_seat", None)
     # The report of `check` says it all; the log would say it again in between.
     log.configure(verbose=arguments.verbose, quiet=arguments.command == "check")
+    # gRPC writes lines of its own to stderr, into a log that others read as JSON.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         if arguments.command == "demo":
-            return run_demo(arguments.shards, arguments.port, arguments.data, Application)
+            serve = DemoProxy(worker_count(None, arguments.workers, _cores()))
+            return run_demo(arguments.shards, arguments.port, arguments.data, serve)
         read = partial(load, arguments.config, os.environ)
-        config = read()
         if arguments.command == "check":
-            return uvloop.run(check(config, as_json=arguments.json))
-        return uvloop.run(_serve(config, read))
+            return uvloop.run(check(read(), as_json=arguments.json))
+        if seat is not None:
+            log.configure(level=seat.log_level, worker=seat.number)
+            read = partial(_read_seated, read, seat)
+        config = read()
+        count = worker_count(config.fleet, arguments.workers, _cores())
+        if seat is None and count > 1:
+            command = command_of(arguments.config)
+            return uvloop.run(_serve_workers(Workers(config, command, count, os.environ)))
+        return uvloop.run(_serve(config, read, seat))
     except ConfigError as error:
         faults = (error, *error.others)
         for each in faults:
@@ -60,6 +75,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 report.fault(each.key or "config", each.problem)
             sys.stdout.write(report.json() + "\n")
         return EXIT_USAGE
+    except WorkerFailed as error:
+        return error.code  # the worker has said why
     except (OSError, StreamfromError) as error:
         return _fail(str(error), EXIT_FAULT)
     except KeyboardInterrupt:
@@ -78,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     serve = commands.add_parser("serve", parents=[common], help="run the proxy")
     serve.add_argument("--config", type=Path, required=True, metavar="FILE")
+    serve.add_argument("--worker-seat", type=WorkerSeat.parse, help=argparse.SUPPRESS)
     checking = commands.add_parser(
         "check", parents=[common], help="check config, backends, privileges and message tables"
     )
@@ -89,6 +107,13 @@ def _parser() -> argparse.ArgumentParser:
     showing.add_argument("--shards", type=int, default=2, metavar="N")
     showing.add_argument("--port", type=int, default=15306, metavar="P")
     showing.add_argument("--data", type=Path, metavar="DIR", help="keep the data there")
+    for place in (serve, showing):
+        place.add_argument(
+            "--workers",
+            type=_workers,
+            metavar="N",
+            help="processes that share the port, or auto: one for each core",
+        )
     return parser
 
 
@@ -104,23 +129,74 @@ def _command_first(argv: Sequence[str]) -> Sequence[str]:
             return argv
 
 
-async def _serve(config: Config, read_again: Callable[[], Config]) -> int:
+def _workers(text: str) -> int:
+    """Return the number of workers that *text* says. Raises ArgumentTypeError."""
+    if text == "auto":
+        return AUTO
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= WORKERS_MAX:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"expected 1 to {WORKERS_MAX}, or auto")
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True, slots=True)
+class DemoProxy:
+    """Starts the proxy of the demo, by so many workers."""
+
+    workers: int
+
+    def __call__(
+        self, config: Config, path: Path
+    ) -> AbstractAsyncContextManager[ListeningProxy]:
+        """Return the proxy that serves *config*, which stands at *path*."""
+        if self.workers == 1:
+            return Application(config)
+        return Workers(config, command_of(path), self.workers, os.environ)
+
+
+def _read_seated(read: Callable[[], Config], seat: WorkerSeat) -> Config:
+    return seat.seated(read())
+
+
+async def _serve(
+    config: Config, read_again: Callable[[], Config], seat: WorkerSeat | None
+) -> int:
     stop, hangup, hurry = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     def end() -> None:
         """Stop; the second time without waiting for anybody."""
         (hurry if stop.is_set() else stop).set()
 
+    # A service manager sends a SIGTERM to a worker as well as to its parent, which sends it on.
+    _on_signals(stop.set if seat is not None else end, hangup.set)
+    await run(config, stop, hangup, hurry, read_again, seat)
+    return 0
+
+
+async def _serve_workers(workers: Workers) -> int:
+    stop = asyncio.Event()
+
+    def end() -> None:
+        if stop.is_set():
+            workers.hurry()
+        stop.set()
+
+    _on_signals(end, workers.hangup)
+    return await workers.run(stop)
+
+
+def _on_signals(end: Callable[[], None], hangup: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
     for number, act in (
         (signal.SIGINT, end),
         (signal.SIGTERM, end),
-        (signal.SIGHUP, hangup.set),
+        (signal.SIGHUP, hangup),
     ):
         with suppress(NotImplementedError):
             loop.add_signal_handler(number, act)
-    await run(config, stop, hangup, hurry, read_again)
-    return 0
 
 
 def _fail(sentence: str, code: int) -> int:

@@ -143,7 +143,7 @@ class ListeningProxy(Protocol):
         """The TCP port that clients reach it by."""
 
 
-Serve = Callable[[Config], contextlib.AbstractAsyncContextManager[ListeningProxy]]
+Serve = Callable[[Config, Path], contextlib.AbstractAsyncContextManager[ListeningProxy]]
 
 
 def run_demo(shards: int, port: int, folder: Path | None, serve: Serve) -> int:
@@ -151,7 +151,7 @@ def run_demo(shards: int, port: int, folder: Path | None, serve: Serve) -> int:
 
     port: of the proxy; if it is taken, the default one gives way to the next free one.
     folder: keeps the data; None is a temporary folder.
-    serve: runs the proxy, `proxy.app.application.Application`.
+    serve: runs the proxy, given the configuration and its file.
     """
     try:
         uvloop.run(_run(shards, port, folder, serve))
@@ -180,7 +180,7 @@ async def _run(shards: int, port: int, folder: Path | None, serve: Serve) -> Non
                 init.unlink()
                 config = _write_config(place, servers, accounts, port, admin_port)
                 await _create_table(config)
-                async with serve(config) as app:
+                async with serve(config, place / "streamfrom.toml") as app:
                     _say(_session(servers, app.port, admin_port, place))
                     await asyncio.Event().wait()  # until a signal cancels it
     _say("stopped")

@@ -15,18 +15,31 @@ import sys
 import structlog
 
 
-def configure(*, verbose: bool = False, quiet: bool = False) -> None:
-    """Send log lines to standard error: from info on, all of them, or errors only."""
+def configure(
+    *,
+    verbose: bool = False,
+    quiet: bool = False,
+    level: int | None = None,
+    worker: int | None = None,
+) -> None:
+    """Send log lines to standard error: from info on, all of them, or errors only.
+
+    level: a number of the standard library instead.
+    worker: the number of this process among those that share the log; each line says it.
+    """
     shared: list[structlog.typing.Processor] = [
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
+    if worker is not None:
+        shared.append(lambda _logger, _method, line: {**line, "worker": worker})
     last: list[structlog.typing.Processor] = (
         [structlog.dev.ConsoleRenderer()]
         if sys.stderr.isatty()
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     )
-    level = logging.DEBUG if verbose else logging.ERROR if quiet else logging.INFO
+    if level is None:
+        level = logging.DEBUG if verbose else logging.ERROR if quiet else logging.INFO
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(

@@ -1,4 +1,4 @@
-"""The only module that touches sockets: one `Link` is one byte stream, TLS or not.
+"""A `Link` is one byte stream, TLS or not: no other module reads or writes what goes over a client's or a server's socket.
 
 A link hands received bytes to its owner and takes bytes to send; nothing here knows MySQL.
 Both sides of the proxy use it: clients are accepted links, backends are connected ones.
@@ -16,7 +16,6 @@ import ipaddress
 import socket
 import ssl
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 
@@ -419,32 +418,3 @@ async def connect(
         else:
             _, link = await loop.create_connection(lambda: Link(owner_of), host, port)
     return link
-
-
-async def listen_tcp(
-    accept: Callable[[Link], Owner], host: str, port: int, *, backlog: int
-) -> asyncio.Server:
-    """Listen on a TCP address; port 0 takes a free one."""
-    loop = asyncio.get_running_loop()
-    return await loop.create_server(
-        lambda: Link(accept), host, port, backlog=backlog, reuse_address=True
-    )
-
-
-async def listen_unix(
-    accept: Callable[[Link], Owner], path: str, *, backlog: int, mode: int
-) -> asyncio.Server:
-    """Listen on a Unix socket, whose file has *mode* whatever the umask is."""
-    loop = asyncio.get_running_loop()
-    server = await loop.create_unix_server(
-        lambda: Link(accept), path, backlog=backlog, start_serving=False
-    )
-    # Nobody gets in before the mode is right: what does not listen yet refuses everybody.
-    Path(path).chmod(mode)  # noqa: ASYNC240 - once, before anybody is served
-    await server.start_serving()
-    return server
-
-
-def remove_socket(path: str) -> None:
-    """Remove the file of a Unix socket that nobody listens on any more."""
-    Path(path).unlink(missing_ok=True)

@@ -17,7 +17,7 @@ from streamfrom import __version__
 from streamfrom.engine.messaging.clock import SystemClock
 from streamfrom.engine.messaging.registry import Registry
 from streamfrom.engine.messaging.watch import Watch
-from streamfrom.proxy import net, process
+from streamfrom.proxy import listening, process
 from streamfrom.proxy.app.config_reload import (
     ConfigReload,
     account_of,
@@ -36,6 +36,7 @@ from streamfrom.proxy.memory import users_memory
 from streamfrom.proxy.rsa import ServerKey
 from streamfrom.proxy.sessions.addresses import Addresses
 from streamfrom.proxy.sessions.connection_ids import ConnectionIds
+from streamfrom.proxy.sessions.local_sessions import LocalSessions
 from streamfrom.proxy.sessions.login_backoff import LoginBackoff
 from streamfrom.proxy.sessions.login_work import LoginWork
 from streamfrom.proxy.sessions.services import Peer, Services, Tally
@@ -52,6 +53,7 @@ from streamfrom.proxy.vschema_files import VschemaFiles
 from streamfrom.proxy.wire.auth import Authenticator, nonce_from
 from streamfrom.proxy.wire.constants import NONCE_BYTES
 from streamfrom.proxy.wire.handshake import extends_metadata, version_to_greet
+from streamfrom.proxy.workers.worker_seat import Parent
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.text.version_comments import server_version
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.file import Config
     from streamfrom.proxy.net import Link
+    from streamfrom.proxy.workers.worker_seat import WorkerSeat
 
 
 log = structlog.get_logger()
@@ -81,6 +84,7 @@ class Application:
     hangup: when it is set, the configuration and the vschema files are read again.
     hurry: when it is set, a stop waits for nobody any more.
     read_again: reads the configuration; without it a hangup concerns the vschema files alone.
+    seat: its place among the workers that share its port; None for one that serves it alone.
 
     Attributes:
         shards: the live sides of the shards' primaries, by the names of keyspace and shard.
@@ -96,12 +100,14 @@ class Application:
         hangup: asyncio.Event | None = None,
         hurry: asyncio.Event | None = None,
         read_again: Callable[[], Config] | None = None,
+        seat: WorkerSeat | None = None,
     ) -> None:
         server = config.server
         self._config = config
         self._hangup = hangup or asyncio.Event()
         self._hurry = hurry or asyncio.Event()
         self._read_again = read_again
+        self._seat = seat
         self._listeners: list[asyncio.Server] = []
         self._background: set[asyncio.Task[None]] = set()
         self._sessions: dict[int, Peer] = {}
@@ -118,7 +124,9 @@ class Application:
             # gRPC is loaded, and takes its memory, only where there is a fleet.
             from streamfrom.proxy.app.membership import Membership
 
-            self._membership = Membership(config, config.fleet, self.shards)
+            self._membership = Membership(
+                config, config.fleet, self.shards, self._connection_ids.member
+            )
         fleet = self._fleet = self._membership.fleet if self._membership else None
         store = ShardStore(self.shards, clock, fleet.electors if fleet else None)
         self._registry = Registry(
@@ -201,6 +209,9 @@ class Application:
             readers=readers(),
             spawn=self._spawn,
         )
+        if self._membership is not None:
+            local = LocalSessions(self._sessions)
+            self.services.members = self._membership.serve_sessions(local)
         self._disconnection = Disconnection(self._sessions, self._hurry)
         self._config_reload = ConfigReload(
             config, self.services, self._servers, self._recovery, self._disconnection, rsa_key
@@ -242,16 +253,22 @@ class Application:
         await self._registry.start()
         if self._recovery is not None:
             await self._recovery.start()
-        tcp = await net.listen_tcp(self._accept, server.host, server.port, backlog=BACKLOG)
+        tcp = await listening.listen_tcp(
+            self._accept,
+            server.host,
+            server.port,
+            backlog=BACKLOG,
+            shares_port=self._seat is not None,
+        )
         self._listeners.append(tcp)
         if server.unix_socket:
+            bound = (
+                listening.bind_unix(server.unix_socket, mode=server.unix_socket_mode)
+                if self._seat is None
+                else self._seat.unix_socket()
+            )
             self._listeners.append(
-                await net.listen_unix(
-                    self._accept,
-                    server.unix_socket,
-                    backlog=BACKLOG,
-                    mode=server.unix_socket_mode,
-                )
+                await listening.listen_unix(self._accept, bound, backlog=BACKLOG)
             )
         self._vschema_files.start()
         self._config_reload.keep_deadlines(server)
@@ -269,8 +286,8 @@ class Application:
         for listener in self._listeners:
             listener.close()
         # Listeners never change, and limits may: those in force are the services'.
-        if self._config.server.unix_socket:
-            net.remove_socket(self._config.server.unix_socket)
+        if self._config.server.unix_socket and self._seat is None:
+            listening.remove_socket(self._config.server.unix_socket)
         if self._fleet is not None and self._fleet.members():
             # Others' clients must not wait until those of this process have finished.
             self._registry.end_streams(ServerShutdown())
@@ -393,12 +410,21 @@ async def run(
     hangup: asyncio.Event,
     hurry: asyncio.Event,
     read_again: Callable[[], Config],
+    seat: WorkerSeat | None = None,
 ) -> None:
     """Run a proxy until *stop* is set; *hangup* has it read its files again, by *read_again*.
 
     hurry: has a stop wait for nobody.
+    seat: as of `Application`; stop and hurry are then its parent's to set as well.
     """
-    async with Application(config, hangup, hurry, read_again):
-        process.prepare(config)
-        await stop.wait()
+    parent = None if seat is None else Parent(seat, stop, hurry)
+    try:
+        async with Application(config, hangup, hurry, read_again, seat):
+            process.prepare(config)
+            if parent is not None:
+                parent.tell_ready()
+            await stop.wait()
+    finally:
+        if parent is not None:
+            parent.close()
     process.leave()

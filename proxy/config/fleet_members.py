@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.proxy.config.toml_values import ConfigError, shown
+
 
 if TYPE_CHECKING:
     from streamfrom.proxy.config.toml_values import TomlTable
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
 
 NAME_MAX: Final = 64  # of its column in streamfrom_members
 PORT_MAX: Final = 65535
+AUTO: Final = 0
+WORKERS_MAX: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +26,13 @@ class FleetConfig:
     listen: where other members reach it, a host and a port; None for a free port on the address from which
         it reaches its shards, "" for nowhere.
     advertise: host:port under which they reach it; None for where it listens.
+    workers: how many processes serve the clients' port; AUTO for one for each core.
     """
 
     name: str = ""
     listen: str | None = None
     advertise: str | None = None
+    workers: int = 1
 
 
 def fleet_from(table: TomlTable) -> FleetConfig:
@@ -38,8 +44,45 @@ def fleet_from(table: TomlTable) -> FleetConfig:
     advertise = _address(table, "advertise", 'an address such as "proxy1.example.com:7000"')
     if advertise == "" or (advertise is not None and advertise.endswith(":0")):
         raise table.fault("advertise", "expected the port that leads to this process")
+    workers = _workers(table)
     table.close()
-    return FleetConfig(name, listen, advertise)
+    return FleetConfig(name, listen, advertise, workers)
+
+
+def worker_count(fleet: FleetConfig | None, asked: int | None, cores: int) -> int:
+    """Return how many workers to start: as *asked* by the command line, or as configured.
+
+    cores: how many workers AUTO is.
+
+    Raises:
+        ConfigError: with so many of them they could not all be reached by each other.
+    """
+    configured = 1 if fleet is None else fleet.workers
+    count = configured if asked is None else asked
+    if count == AUTO:
+        count = cores
+    if fleet is not None and count > 1:
+        if fleet.listen is not None and not fleet.listen.endswith(":0"):
+            raise ConfigError(
+                "fleet.listen",
+                f'expected port 0, or no such key, with {count} workers; got "{fleet.listen}"',
+            )
+        if fleet.advertise is not None:
+            raise ConfigError(
+                "fleet.advertise",
+                f"expected no such key with {count} workers: each has a port of its own",
+            )
+    return count
+
+
+def _workers(table: TomlTable) -> int:
+    expected = f'1 to {WORKERS_MAX}, or "auto"'
+    value = table.raw("workers", 1, expected)
+    if value == "auto":
+        return AUTO
+    if type(value) is not int or not 1 <= value <= WORKERS_MAX:
+        raise table.fault("workers", f"expected {expected}, got {shown(value)}")
+    return value
 
 
 def _address(table: TomlTable, key: str, expected: str) -> str | None:

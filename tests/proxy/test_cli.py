@@ -8,8 +8,8 @@ from itertools import chain
 import pytest
 
 from streamfrom.proxy import cli
-from streamfrom.proxy.app.application import Application
-from streamfrom.proxy.cli import EXIT_FAULT, EXIT_USAGE, main
+from streamfrom.proxy.cli import EXIT_FAULT, EXIT_USAGE, DemoProxy, main
+from streamfrom.proxy.workers.worker_seat import WorkerSeat
 
 
 CONFIG = """
@@ -118,7 +118,7 @@ def test_a_fault_that_check_finds_is_the_exit_code_and_the_report_says_it(
 def test_serve_runs_until_it_is_told_to_stop(config, monkeypatch, unconfigured, number):
     told = []
 
-    async def run(configuration, stop, hangup, hurry, read_again):
+    async def run(configuration, stop, hangup, hurry, read_again, seat):
         told.append([keyspace.name for keyspace in configuration.keyspaces])
         os.kill(os.getpid(), number)
         await stop.wait()
@@ -196,7 +196,7 @@ def test_help_of_a_command_names_its_options_wherever_it_is_asked_for(command, c
 
 
 def test_a_second_signal_has_the_stop_hurry(config, monkeypatch):
-    async def run(configuration, stop, hangup, hurry, read_again):
+    async def run(configuration, stop, hangup, hurry, read_again, seat):
         os.kill(os.getpid(), signal.SIGTERM)
         await stop.wait()
         assert not hurry.is_set()
@@ -218,7 +218,7 @@ def test_the_version_is_that_of_the_package(argv, capsys):
 
 
 def test_a_hangup_asks_for_the_vschemas_and_ends_nothing(config, monkeypatch, unconfigured):
-    async def run(configuration, stop, hangup, hurry, read_again):
+    async def run(configuration, stop, hangup, hurry, read_again, seat):
         os.kill(os.getpid(), signal.SIGHUP)
         await hangup.wait()
         assert not stop.is_set()
@@ -228,7 +228,7 @@ def test_a_hangup_asks_for_the_vschemas_and_ends_nothing(config, monkeypatch, un
 
 
 def test_a_proxy_that_cannot_listen_says_why(config, monkeypatch, capsys):
-    async def run(configuration, stop, hangup, hurry, read_again):
+    async def run(configuration, stop, hangup, hurry, read_again, seat):
         raise OSError("[Errno 98] address already in use")
 
     monkeypatch.setattr(cli, "run", run)
@@ -246,7 +246,12 @@ def test_the_demo_gets_what_the_command_line_says(monkeypatch, tmp_path):
     monkeypatch.setattr(cli, "run_demo", run_demo)
     assert main(["demo"]) == 0
     assert main(["demo", "--shards", "4", "--port", "5", "--data", str(tmp_path)]) == 0
-    assert told == [(2, 15306, None, Application), (4, 5, tmp_path, Application)]
+    assert main(["demo", "--workers", "3"]) == 0
+    assert told == [
+        (2, 15306, None, DemoProxy(1)),
+        (4, 5, tmp_path, DemoProxy(1)),
+        (2, 15306, None, DemoProxy(3)),
+    ]
 
 
 def test_interrupting_what_does_not_listen_to_signals_is_an_exit_code(monkeypatch):
@@ -255,3 +260,62 @@ def test_interrupting_what_does_not_listen_to_signals_is_an_exit_code(monkeypatc
 
     monkeypatch.setattr(cli, "run_demo", interrupted)
     assert main(["demo"]) == 128 + signal.SIGINT
+
+
+@pytest.mark.parametrize("count", ["0", "257", "-1", "many", "1.5", ""])
+@pytest.mark.parametrize("command", ["serve", "demo"])
+def test_a_number_of_workers_that_cannot_be_is_explained(command, count, config, capsys):
+    words = [command, *(["--config", config] if command == "serve" else [])]
+    with pytest.raises(SystemExit) as ended:
+        main([*words, f"--workers={count}"])
+    assert ended.value.code == EXIT_USAGE
+    assert "expected 1 to 256, or auto" in capsys.readouterr().err
+
+
+def test_workers_that_could_not_reach_each_other_name_the_key(config, capsys):
+    with open(config, "a") as file:
+        file.write('[fleet]\nlisten = ""\n')
+    assert main(["serve", "--config", config, "--workers", "2"]) == EXIT_USAGE
+    assert "fleet.listen: expected port 0" in capsys.readouterr().err
+
+
+def test_workers_are_started_as_many_as_told(config, monkeypatch):
+    told = []
+
+    class Workers:
+        def __init__(self, configuration, command, count, environ):
+            assert environ is os.environ
+            told.append((configuration.keyspaces[0].name, command[-2], count))
+
+        async def run(self, stop):
+            os.kill(os.getpid(), signal.SIGTERM)
+            await stop.wait()
+            return 0
+
+        def hangup(self):
+            raise AssertionError("nobody asked for it")
+
+    monkeypatch.setattr(cli, "Workers", Workers)
+    monkeypatch.setattr(cli, "_cores", lambda: 5)
+    assert main(["serve", "--config", config, "--workers", "2"]) == 0
+    assert main(["serve", "--config", config, "--workers", "auto"]) == 0
+    assert told == [("shop", config, 2), ("shop", config, 5)]
+
+
+def test_a_worker_has_its_seat_and_waits_for_nobody_only_when_its_parent_says_so(
+    config, monkeypatch, unconfigured
+):
+    seat = WorkerSeat(2, 3, 4711, None, 30)
+    told = []
+
+    async def run(configuration, stop, hangup, hurry, read_again, got):
+        told.append((configuration.server.port, read_again().server.port, got))
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGTERM)
+            await stop.wait()
+        assert not hurry.is_set()
+
+    monkeypatch.setattr(cli, "run", run)
+    assert main(["serve", "--config", config, "--worker-seat", str(seat)]) == 0
+    assert told == [(4711, 4711, seat)]
+    assert unconfigured[-1] == {"level": 30, "worker": 2}

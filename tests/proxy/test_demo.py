@@ -16,7 +16,6 @@ import pymysql
 import pytest
 
 from streamfrom.proxy import demo
-from streamfrom.proxy.app.application import Application
 from streamfrom.proxy.config.file import load
 from streamfrom.proxy.demo import DemoError, run_demo, shard_names
 from streamfrom.proxy.embedded.servers import find_server
@@ -234,16 +233,20 @@ def test_key_ranges_meet_however_many_they_are():
         assert all(low[1] == high[0] != "" for low, high in pairwise(names))
 
 
+def serve(config, path):
+    raise AssertionError("it must not come so far")
+
+
 @pytest.mark.parametrize("shards", [0, -1, 65])
 def test_an_impossible_number_of_shards_is_refused(shards, capsys):
-    assert run_demo(shards, free_port(), None, Application) == 1
+    assert run_demo(shards, free_port(), None, serve) == 1
     assert f"expected 1 to 64 shards, got {shards}" in capsys.readouterr().err
 
 
 def test_a_folder_of_other_shards_is_refused(tmp_path, capsys):
     for name in ("shard-0", "shard-1", "shard-2"):
         (tmp_path / name).mkdir()
-    assert run_demo(2, free_port(), tmp_path, Application) == 1
+    assert run_demo(2, free_port(), tmp_path, serve) == 1
     assert "holds 3 shards: say --shards 3, or another folder" in capsys.readouterr().err
 
 
@@ -252,7 +255,7 @@ def test_a_taken_port_is_refused(capsys):
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        assert run_demo(2, port, None, Application) == 1
+        assert run_demo(2, port, None, serve) == 1
     assert f"port {port} is taken; choose another with --port" in capsys.readouterr().err
 
 

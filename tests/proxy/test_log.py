@@ -117,3 +117,20 @@ def test_libraries_that_tell_what_they_also_raise_are_quiet():
         logging.getLogger("sqlglot").warning("contains unsupported syntax")
         logging.getLogger("asyncmy").error("Cannot connect")
     assert stderr.lines == []
+
+
+def test_each_line_of_a_worker_says_which_one_it_is():
+    with configured(level=logging.INFO, worker=3) as stderr:
+        structlog.get_logger().info("listening", port=1)
+        logging.getLogger("streamfrom.engine.fleet.elector").info("elected")
+        structlog.get_logger().debug("unseen")
+    assert [(line["event"], line["worker"]) for line in map(json.loads, stderr.lines)] == [
+        ("listening", 3),
+        ("elected", 3),
+    ]
+
+
+def test_a_worker_logs_no_more_than_its_parent():
+    with configured(level=logging.WARNING, worker=3) as stderr:
+        structlog.get_logger().info("listening")
+    assert stderr.lines == []

@@ -5,7 +5,7 @@ from unittest.mock import Mock, call
 
 import pytest
 
-from streamfrom.proxy import net
+from streamfrom.proxy import listening, net
 from streamfrom.proxy.net import Link
 from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_answers import until
@@ -44,7 +44,7 @@ async def pair():
         accepted.append(Owner(link))
         return accepted[-1]
 
-    listener = await net.listen_tcp(accept, "127.0.0.1", 0, backlog=1)
+    listener = await listening.listen_tcp(accept, "127.0.0.1", 0, backlog=1)
     port = listener.sockets[0].getsockname()[1]
     connected = []
 
@@ -190,7 +190,8 @@ async def test_a_unix_socket_is_this_machine(tmp_path):
 
         return make
 
-    listener = await net.listen_unix(owner_of(accepted), path, backlog=1, mode=0o600)
+    bound = listening.bind_unix(path, mode=0o600)
+    listener = await listening.listen_unix(owner_of(accepted), bound, backlog=1)
     await net.connect(owner_of(connected), host="", port=0, unix_socket=path, timeout_s=5)
     await until(lambda: accepted and accepted[0].told)
     assert accepted[0].link.is_unix
@@ -199,8 +200,8 @@ async def test_a_unix_socket_is_this_machine(tmp_path):
     connected[0].link.abort()
     await until(lambda: "lost" in accepted[0].told)
     listener.close()
-    net.remove_socket(path)
-    net.remove_socket(path)
+    listening.remove_socket(path)
+    listening.remove_socket(path)
 
 
 async def test_nobody_listening_is_an_error_of_the_system(tmp_path):

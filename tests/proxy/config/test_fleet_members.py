@@ -1,7 +1,12 @@
 import pytest
 
 from streamfrom.proxy.config.file import load
-from streamfrom.proxy.config.fleet_members import FleetConfig, read_address
+from streamfrom.proxy.config.fleet_members import (
+    AUTO,
+    FleetConfig,
+    read_address,
+    worker_count,
+)
 from streamfrom.proxy.config.toml_values import ConfigError
 
 
@@ -32,6 +37,10 @@ def test_a_fleet_needs_nothing_but_its_table(tmp_path):
         ("advertise = 'a:0'", "fleet.advertise: expected the port that leads to this process"),
         ("advertise = ''", "fleet.advertise: expected the port that leads to this process"),
         ("port = 1", "fleet.port: unknown key; expected one of advertise, listen, name"),
+        ("workers = 0", 'fleet.workers: expected 1 to 256, or "auto", got 0'),
+        ("workers = 257", 'fleet.workers: expected 1 to 256, or "auto", got 257'),
+        ("workers = true", 'fleet.workers: expected 1 to 256, or "auto", got true'),
+        ("workers = 'all'", 'fleet.workers: expected 1 to 256, or "auto", got "all"'),
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path, text, error):
@@ -45,3 +54,29 @@ def test_an_address_is_a_host_and_a_port():
     assert read_address("db:0") == ("db", 0)
     for text in ("::1:15306", "db", ":1", "db:x", "db:65536", ""):
         assert read_address(text) is None
+
+
+def test_workers_are_one_unless_told_otherwise(tmp_path):
+    assert worker_count(None, None, 8) == 1
+    assert worker_count(None, 3, 8) == 3
+    assert worker_count(fleet(tmp_path, "[fleet]"), None, 8) == 1
+    assert worker_count(fleet(tmp_path, "[fleet]\nworkers = 4"), None, 8) == 4
+    assert worker_count(fleet(tmp_path, "[fleet]\nworkers = 4"), 2, 8) == 2
+    assert worker_count(fleet(tmp_path, "[fleet]\nworkers = 'auto'"), None, 8) == 8
+    assert worker_count(fleet(tmp_path, "[fleet]\nworkers = 4"), AUTO, 8) == 8
+    assert worker_count(FleetConfig(listen="10.0.0.5:0"), 4, 8) == 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        (FleetConfig(listen="10.0.0.5:7000"), "fleet.listen"),
+        (FleetConfig(listen=""), "fleet.listen"),
+        (FleetConfig(advertise="nat.example:7"), "fleet.advertise"),
+    ],
+)
+def test_workers_that_could_not_reach_each_other_are_refused(settings, key):
+    assert worker_count(settings, 1, 8) == 1
+    with pytest.raises(ConfigError) as caught:
+        worker_count(settings, 2, 8)
+    assert caught.value.key == key

@@ -1,0 +1,110 @@
+"""What a worker is told when it starts, and the socket by which it and its parent know of each other.
+
+From the worker comes one byte, READY, once it serves clients. From its parent comes HURRY, when a stop shall
+wait for nobody, and the end of the stream when the parent is no more, however it ended: then the worker stops too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Final, Self
+
+from streamfrom.proxy.config.fleet_members import FleetConfig
+
+
+if TYPE_CHECKING:
+    from streamfrom.proxy.config.file import Config
+
+
+READY: Final = b"+"
+HURRY: Final = b"!"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSeat:
+    """The place of one worker.
+
+    number: which one of its parent's it is, from 1; each log line of it says so.
+    parent_fd: the worker's end of the socket between both.
+    port: the TCP port that all workers share.
+    unix_fd: the Unix socket that all share; None without one.
+    log_level: the least that its parent logs.
+    """
+
+    number: int
+    parent_fd: int
+    port: int
+    unix_fd: int | None
+    log_level: int
+
+    def __str__(self) -> str:
+        """Return what `parse` takes."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the seat that *text* says."""
+        return cls(**json.loads(text))
+
+    def seated(self, config: Config) -> Config:
+        """Return *config* as it is for this worker: the port may have been any, and there are others.
+
+        Each tells its own figures: the first one at the port of `admin.listen`, the next one at the next port.
+        """
+        admin = config.admin
+        if admin is not None and admin[1]:
+            admin = admin[0], admin[1] + self.number - 1
+        return replace(
+            config,
+            server=replace(config.server, port=self.port),
+            fleet=config.fleet or FleetConfig(),
+            admin=admin,
+        )
+
+    def unix_socket(self) -> socket.socket:
+        """Return the shared Unix socket, of a configuration that has one."""
+        assert self.unix_fd is not None
+        return socket.socket(fileno=self.unix_fd)
+
+
+class Parent:
+    """A worker's parent, as the worker knows it. Belongs to one event loop.
+
+    stop, hurry: set when the parent is no more, and when it says that a stop waits for nobody.
+    """
+
+    def __init__(self, seat: WorkerSeat, stop: asyncio.Event, hurry: asyncio.Event) -> None:
+        self._socket = socket.socket(fileno=seat.parent_fd)
+        self._socket.settimeout(0)
+        self._stop = stop
+        self._hurry = hurry
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._socket, self._heard)
+
+    def tell_ready(self) -> None:
+        """Say that clients are served."""
+        try:
+            self._socket.send(READY)
+        except OSError:
+            self._stop.set()
+
+    def close(self) -> None:
+        """Hear nothing more."""
+        self._loop.remove_reader(self._socket)
+        self._socket.close()
+
+    def _heard(self) -> None:
+        try:
+            said = self._socket.recv(1)
+        except BlockingIOError:
+            return
+        except OSError:
+            said = b""
+        if said == HURRY:
+            self._hurry.set()
+        elif not said:
+            self._stop.set()
+            self._loop.remove_reader(self._socket)

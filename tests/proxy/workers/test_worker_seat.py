@@ -1,0 +1,86 @@
+import asyncio
+import os
+import socket
+from dataclasses import replace
+
+import pytest
+
+from streamfrom.proxy.config.fleet_members import FleetConfig
+from streamfrom.proxy.workers.worker_seat import HURRY, READY, Parent, WorkerSeat
+from tests.proxy.fake_server import FakeServer
+from tests.proxy.rigs import config_of
+
+
+def seat(parent_fd=3, unix_fd=None):
+    return WorkerSeat(2, parent_fd, 4711, unix_fd, 20)
+
+
+def test_a_seat_is_a_word_of_a_command_line():
+    for each in (seat(), seat(unix_fd=7)):
+        assert WorkerSeat.parse(str(each)) == each
+
+
+@pytest.mark.parametrize("fleet", [None, FleetConfig("shop")])
+def test_a_worker_has_the_port_of_all_and_is_one_of_a_fleet(fleet):
+    config = config_of(FakeServer())
+    seated = seat().seated(replace(config, fleet=fleet))
+    assert seated.server.port == 4711
+    assert seated.server.host == config.server.host
+    assert seated.fleet == (fleet or FleetConfig())
+
+
+@pytest.mark.parametrize(
+    ("configured", "own"),
+    [(None, None), (("::1", 15380), ("::1", 15381)), (("::1", 0), ("::1", 0))],
+)
+def test_each_worker_tells_its_figures_at_a_port_of_its_own(configured, own):
+    config = replace(config_of(FakeServer()), admin=configured)
+    assert seat().seated(config).admin == own
+    assert replace(seat(), number=1).seated(config).admin == configured
+
+
+def test_the_unix_socket_is_the_one_that_was_handed_down():
+    shared = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with seat(unix_fd=os.dup(shared.fileno())).unix_socket() as handed:
+        assert handed.family == socket.AF_UNIX
+    shared.close()
+
+
+@pytest.fixture
+async def line():
+    """The parent's end, and the events of the worker."""
+    ours, theirs = socket.socketpair()
+    ours.settimeout(5)
+    stop, hurry = asyncio.Event(), asyncio.Event()
+    parent = Parent(seat(theirs.detach()), stop, hurry)
+    yield ours, parent, stop, hurry
+    parent.close()
+    ours.close()
+
+
+async def test_the_parent_hears_that_a_worker_serves(line):
+    ours, parent, stop, _ = line
+    parent.tell_ready()
+    assert ours.recv(1) == READY
+    assert not stop.is_set()
+
+
+async def test_a_stop_hurries_when_the_parent_says_so(line):
+    ours, _, stop, hurry = line
+    ours.send(HURRY)
+    await hurry.wait()
+    assert not stop.is_set()
+
+
+async def test_a_worker_stops_when_its_parent_is_no_more(line):
+    ours, _, stop, hurry = line
+    ours.close()
+    await stop.wait()
+    assert not hurry.is_set()
+
+
+async def test_a_worker_that_is_ready_too_late_stops(line):
+    ours, parent, stop, _ = line
+    ours.close()
+    parent.tell_ready()
+    await stop.wait()
