@@ -25,6 +25,7 @@ from streamfrom.proxy.app.config_reload import (
     log_unguarded_users,
 )
 from streamfrom.proxy.app.disconnection import Disconnection
+from streamfrom.proxy.app.member_numbers import numbers_in_use
 from streamfrom.proxy.backends.charsets import Charsets
 from streamfrom.proxy.backends.health import READ_ONLY
 from streamfrom.proxy.backends.shard_servers import ShardServers
@@ -35,7 +36,7 @@ from streamfrom.proxy.errors import ServerShutdown, UserMemoryExceeded
 from streamfrom.proxy.memory import users_memory
 from streamfrom.proxy.rsa import ServerKey
 from streamfrom.proxy.sessions.addresses import Addresses
-from streamfrom.proxy.sessions.connection_ids import ConnectionIds
+from streamfrom.proxy.sessions.connection_ids import draw
 from streamfrom.proxy.sessions.local_sessions import LocalSessions
 from streamfrom.proxy.sessions.login_backoff import LoginBackoff
 from streamfrom.proxy.sessions.login_work import LoginWork
@@ -60,7 +61,7 @@ from streamfrom.sqlparse_ext.text.version_comments import server_version
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Container, Coroutine, Sequence
 
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.proxy.admin.admin_server import AdminServer
@@ -85,6 +86,7 @@ class Application:
     hurry: when it is set, a stop waits for nobody any more.
     read_again: reads the configuration; without it a hangup concerns the vschema files alone.
     seat: its place among the workers that share its port; None for one that serves it alone.
+    taken: the numbers of other members of its fleet.
 
     Attributes:
         shards: the live sides of the shards' primaries, by the names of keyspace and shard.
@@ -101,6 +103,7 @@ class Application:
         hurry: asyncio.Event | None = None,
         read_again: Callable[[], Config] | None = None,
         seat: WorkerSeat | None = None,
+        taken: Container[int] = (),
     ) -> None:
         server = config.server
         self._config = config
@@ -111,7 +114,10 @@ class Application:
         self._listeners: list[asyncio.Server] = []
         self._background: set[asyncio.Task[None]] = set()
         self._sessions: dict[int, Peer] = {}
-        self._connection_ids = ConnectionIds(int.from_bytes(os.urandom(4)))
+        self._connection_ids = draw(
+            lambda: int.from_bytes(os.urandom(4)),
+            lambda number: number not in taken and (seat is None or seat.may_have(number)),
+        )
         self._started = time.monotonic()
         self._stopped = False
         self._admin: AdminServer | None = None
@@ -419,7 +425,8 @@ async def run(
     """
     parent = None if seat is None else Parent(seat, stop, hurry)
     try:
-        async with Application(config, hangup, hurry, read_again, seat):
+        taken = await numbers_in_use(config)
+        async with Application(config, hangup, hurry, read_again, seat, taken):
             process.prepare(config)
             if parent is not None:
                 parent.tell_ready()

@@ -46,7 +46,9 @@ def fleet_from(table: TomlTable) -> FleetConfig:
         raise table.fault("advertise", "expected the port that leads to this process")
     workers = _workers(table)
     table.close()
-    return FleetConfig(name, listen, advertise, workers)
+    fleet = FleetConfig(name, listen, advertise, workers)
+    worker_count(fleet, None, cores=1)
+    return fleet
 
 
 def worker_count(fleet: FleetConfig | None, asked: int | None, cores: int) -> int:

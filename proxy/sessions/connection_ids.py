@@ -1,9 +1,10 @@
 """The ids of client connections, which `KILL` takes. Pure: the dice are the caller's.
 
-An id has the 32 bits of the protocol. The upper ones are the proxy's own prefix, drawn at random when it starts, by
-which the members of a fleet find who has a connection; the lower ones count from a random place. So an id names one
-client, whichever proxy it is given to: that two proxies with a thousand clients each have one in common has the
-chance of one in two million, and that an id names somebody at a proxy of another fleet one in four million.
+An id has the 32 bits of the protocol. The upper ones are the proxy's own number, drawn at random when it starts from those
+that no other member of its fleet has published, by which the fleet finds who has a connection; the lower ones count
+from a random place. So an id names one client, whichever member it is given to. Proxies of no fleet, or two members that
+start within the same second, may draw the same number; that an id of one names a client of the other, with a thousand clients each, has the
+chance of one in four million.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Callable, Container
 
 
 MEMBER_BITS: Final = 10
 NUMBER_BITS: Final = 32 - MEMBER_BITS
+DRAWS_MAX: Final = 100_000
 
 
 def prefix_of(connection_id: int) -> int:
@@ -27,6 +29,16 @@ def prefix_of(connection_id: int) -> int:
 def first_of(prefix: int) -> int:
     """Return the smallest id with a prefix."""
     return prefix << NUMBER_BITS
+
+
+def draw(dice: Callable[[], int], is_free: Callable[[int], bool]) -> ConnectionIds:
+    """Return the ids of a member whose number *is_free*, or any where none was found in DRAWS_MAX throws of *dice*."""
+    ids = ConnectionIds(dice())
+    for _ in range(DRAWS_MAX):
+        if is_free(ids.member):
+            break
+        ids = ConnectionIds(dice())
+    return ids
 
 
 class ConnectionIds:

@@ -28,6 +28,7 @@ class WorkerSeat:
     """The place of one worker.
 
     number: which one of its parent's it is, from 1; each log line of it says so.
+    workers: how many its parent has.
     parent_fd: the worker's end of the socket between both.
     port: the TCP port that all workers share.
     unix_fd: the Unix socket that all share; None without one.
@@ -35,6 +36,7 @@ class WorkerSeat:
     """
 
     number: int
+    workers: int
     parent_fd: int
     port: int
     unix_fd: int | None
@@ -63,6 +65,10 @@ class WorkerSeat:
             fleet=config.fleet or FleetConfig(),
             admin=admin,
         )
+
+    def may_have(self, member: int) -> bool:
+        """Return whether the worker may have this number in its fleet; each may have others, as all start together."""
+        return member % self.workers == self.number % self.workers
 
     def unix_socket(self) -> socket.socket:
         """Return the shared Unix socket, of a configuration that has one."""

@@ -37,6 +37,11 @@ def test_a_fleet_needs_nothing_but_its_table(tmp_path):
         ("advertise = 'a:0'", "fleet.advertise: expected the port that leads to this process"),
         ("advertise = ''", "fleet.advertise: expected the port that leads to this process"),
         ("port = 1", "fleet.port: unknown key; expected one of advertise, listen, name"),
+        ("workers = 2\nlisten = ''", "fleet.listen: expected port 0, or no such key, with 2"),
+        (
+            "workers = 2\nadvertise = 'a:7'",
+            "fleet.advertise: expected no such key with 2 workers",
+        ),
         ("workers = 0", 'fleet.workers: expected 1 to 256, or "auto", got 0'),
         ("workers = 257", 'fleet.workers: expected 1 to 256, or "auto", got 257'),
         ("workers = true", 'fleet.workers: expected 1 to 256, or "auto", got true'),

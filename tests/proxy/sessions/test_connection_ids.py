@@ -4,6 +4,7 @@ from streamfrom.proxy.sessions.connection_ids import (
     MEMBER_BITS,
     NUMBER_BITS,
     ConnectionIds,
+    draw,
     first_of,
     prefix_of,
 )
@@ -42,3 +43,12 @@ def test_an_id_names_its_proxy(dice):
     assert {prefix_of(ids.allocate(())) for _ in range(5)} == {ids.member}
     assert prefix_of(first_of(ids.member)) == ids.member
     assert prefix_of(first_of(ids.member) - 1) == ids.member - 1
+
+
+def test_a_number_is_drawn_until_it_is_free():
+    throws = iter([5 << NUMBER_BITS, 6 << NUMBER_BITS, 7 << NUMBER_BITS])
+    assert draw(throws.__next__, lambda number: number == 7).member == 7
+
+
+def test_where_no_number_is_free_any_will_do():
+    assert draw(lambda: 5 << NUMBER_BITS, lambda _: False).member == 5

@@ -12,7 +12,7 @@ from tests.proxy.rigs import config_of
 
 
 def seat(parent_fd=3, unix_fd=None):
-    return WorkerSeat(2, parent_fd, 4711, unix_fd, 20)
+    return WorkerSeat(2, 3, parent_fd, 4711, unix_fd, 20)
 
 
 def test_a_seat_is_a_word_of_a_command_line():
@@ -84,3 +84,9 @@ async def test_a_worker_that_is_ready_too_late_stops(line):
     ours.close()
     parent.tell_ready()
     await stop.wait()
+
+
+def test_no_two_workers_may_have_the_same_number():
+    seats = [replace(seat(), number=number) for number in (1, 2, 3)]
+    for member in range(1, 1024):
+        assert sum(each.may_have(member) for each in seats) == 1
