@@ -16,6 +16,7 @@ from streamfrom.engine.messaging.clock import SystemClock
 from streamfrom.engine.messaging.message_table import MessageTable, load
 from streamfrom.engine.messaging.table_comment import MARK, is_nearly_marked, unread_keys
 from streamfrom.engine.messaging.table_differences import differences
+from streamfrom.engine.sharding.queue_vschema import with_queues
 from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.proxy.accounts.grant_discovery import ask
 from streamfrom.proxy.backends.health import ReplicaHealth
@@ -364,8 +365,14 @@ async def _check_table(
                 " INSERT must give it, or a sequence of the vschema",
             )
     if keyspace.sharded and keyspace.vschema is not None:
-        routing = keyspace.vschema.tables.get(name)
-        if routing is None:
+        shard_by = loaded.properties.shard_by
+        by_comment = {} if shard_by is None else {name: shard_by}
+        routing = with_queues(keyspace.vschema, by_comment).tables.get(name)
+        if routing is None and shard_by is not None:
+            report.fault(
+                subject, f"vt_shard_by: there is no vindex '{shard_by[0]}' of one column"
+            )
+        elif routing is None:
             report.fault(subject, f"not in the vschema of sharded keyspace {keyspace.name}")
         elif routing.primary is None or routing.primary.columns != (loaded.id_column.lower(),):
             report.warning(

@@ -82,6 +82,9 @@ class _KeyspaceTables:
         return next((known for known in self.by_name if known.lower() == lower), name)
 
 
+def _nobody_asks(_keyspace: str) -> None: ...
+
+
 class Elsewhere(Protocol):
     """The streams of this process at the others, which dispatch shards, and the news for those."""
 
@@ -114,6 +117,7 @@ class Registry:
     elsewhere: how the streams of this process get what other processes dispatch; None where there are none.
     may_send: whether this process dispatches a shard of a keyspace at this moment. It is asked for what a
         claim won, and tells `deposed` before it answers that it may not; without it there is no other process.
+    tables_changed: is told the keyspace whose message tables are others now.
     member: the number of this member of the fleet, which its ids of messages contain.
     message_ids: the ids for messages that have none.
     generation: a number that changes with the table definitions; what a caller derives from `table`
@@ -133,6 +137,7 @@ class Registry:
         member: int = 0,
     ) -> None:
         self._may_send = may_send or _always
+        self.tables_changed: Callable[[str], None] = _nobody_asks
         self.elsewhere: Elsewhere | None = None
         # The shards that are dispatched by another process, and what is known of that.
         self._withheld: dict[tuple[str, ShardName], Deposed | ServedElsewhere] = {}
@@ -258,6 +263,7 @@ class Registry:
         tables.by_name = found
         if found != before:
             self.generation += 1
+            self.tables_changed(tables.keyspace.name)
         dropped = [name for name in tables.runners if name not in found]
         stopped: list[tuple[Runner, Purger, StreamfromError]] = [
             (*tables.runners.pop(name), TableDropped(name)) for name in dropped

@@ -14,7 +14,7 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from streamfrom.engine.errors import EngineError
 
@@ -30,11 +30,13 @@ PREFETCH_DEFAULT = 100
 RELEASE_AFTER_NS = 5 * 10**9
 WAIT_MAX_NS = 100 * 365 * 86_400 * 10**9  # 100 years; time_next + this fits a signed BIGINT
 
+_Value = TypeVar("_Value")
 _SECONDS = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 # A client writes limits too, and int() refuses what is thousands of digits long.
 _LIMIT_LENGTH_MAX = 100
 _COUNT = re.compile(r"[+-]?\d+", re.ASCII)
 _SWITCHES = {"on": True, "1": True, "true": True, "off": False, "0": False, "false": False}
+_SHARD_BY = re.compile(r"(\w+) ?\( ?`?([^`()]+?)`? ?\)", re.ASCII)
 _ORDERS = {"oldest": False, "newest": True}
 KEYS = frozenset(
     {
@@ -51,6 +53,7 @@ KEYS = frozenset(
         "vt_auto_id",
         "vt_prefetch",
         "vt_release_after",
+        "vt_shard_by",
     }
 )
 
@@ -87,6 +90,7 @@ class Properties:
         for never sooner than its wait.
     paused: nothing is sent; all else goes on.
     auto_id: an INSERT without an id is given one.
+    shard_by: the vindex and the column by which rows are placed that no vschema places.
     newest: rows go out as in Vitess: latest ``time_next`` first, never-sent rows last.
     warnings: sentences for `streamfrom check`.
     """
@@ -103,6 +107,7 @@ class Properties:
     release_after_ns: int | None = RELEASE_AFTER_NS
     paused: bool = False
     auto_id: bool = False
+    shard_by: tuple[str, str] | None = None
     newest: bool = False
     warnings: tuple[str, ...] = ()
 
@@ -133,11 +138,7 @@ def parse_comment(comment: str) -> Properties:
     faults: list[str] = []
 
     def take(read: Callable[[dict[str, str], str], int], key: str) -> int:
-        try:
-            return read(settings, key)
-        except CommentError as error:
-            faults.append(str(error))
-            return 0
+        return _taken(read, settings, key, faults) or 0
 
     ack_wait_ns = take(_duration_ns, "vt_ack_wait")
     purge_after_ns = take(_duration_ns, "vt_purge_after")
@@ -159,6 +160,9 @@ def parse_comment(comment: str) -> Properties:
         release_after_ns = take(_duration_or_never_ns, "vt_release_after")
     paused = bool(settings.get("vt_paused") and take(_switch, "vt_paused"))
     auto_id = bool(settings.get("vt_auto_id") and take(_switch, "vt_auto_id"))
+    shard_by = None
+    if settings.get("vt_shard_by"):
+        shard_by = _taken(_vindex_and_column, settings, "vt_shard_by", faults)
     order = settings.get("vt_order") or "oldest"
     if order not in _ORDERS:
         faults.append(f"vt_order must be 'oldest' or 'newest', not '{order}'")
@@ -192,9 +196,23 @@ def parse_comment(comment: str) -> Properties:
         release_after_ns=release_after_ns,
         paused=paused,
         auto_id=auto_id,
+        shard_by=shard_by,
         newest=_ORDERS[order],
         warnings=(*advice, *unread_keys(comment)),
     )
+
+
+def _taken(
+    read: Callable[[dict[str, str], str], _Value],
+    settings: dict[str, str],
+    key: str,
+    faults: list[str],
+) -> _Value | None:
+    try:
+        return read(settings, key)
+    except CommentError as error:
+        faults.append(str(error))
+        return None
 
 
 def settings_of(comment: str) -> dict[str, str]:
@@ -247,6 +265,15 @@ def _switch(settings: dict[str, str], key: str) -> int:
     if found is None:
         raise CommentError(f"{key} must be 'on' or 'off', not '{settings[key]}'")
     return found
+
+
+def _vindex_and_column(settings: dict[str, str], key: str) -> tuple[str, str]:
+    found = _SHARD_BY.fullmatch(settings[key])
+    if found is None:
+        raise CommentError(
+            f"{key} must be a vindex and its column, as in hash(id), not '{settings[key]}'"
+        )
+    return found[1], found[2]
 
 
 def read_limit(text: str) -> int | None:

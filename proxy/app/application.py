@@ -34,6 +34,7 @@ from streamfrom.proxy.config.file import Role, TransactionMode, User
 from streamfrom.proxy.config.keyspaces import make_keyspace
 from streamfrom.proxy.errors import ServerShutdown, UserMemoryExceeded
 from streamfrom.proxy.memory import users_memory
+from streamfrom.proxy.queue_sharding import QueueSharding
 from streamfrom.proxy.rsa import ServerKey
 from streamfrom.proxy.sessions.addresses import Addresses
 from streamfrom.proxy.sessions.connection_ids import draw
@@ -165,9 +166,11 @@ class Application:
         users = {user.name: user for user in config.accounts}
         rsa_key = ServerKey()
         catalogs = self._catalogs(keyspaces)
+        queue_sharding = QueueSharding(keyspaces, self._registry.tables, catalogs.replace)
+        self._registry.tables_changed = queue_sharding.tables_changed
         self._vschemas_asked = asyncio.Event()
         self._vschema_files = VschemaFiles(
-            config.keyspaces, self._vschemas_asked, catalogs.replace
+            config.keyspaces, self._vschemas_asked, queue_sharding.vschema_changed
         )
         self.services = Services(
             config=server,

@@ -55,6 +55,8 @@ _KEYS_OF_TABLE: Final = (
     b"PRIMARY KEY (`id`)",
     b"KEY `poller_idx` (`time_acked`, `priority`, `time_next` DESC)",
 )
+# Vitess places numbers by `hash`, which takes nothing else.
+_IS_NUMBER: Final = re.compile(rb"^\S+\s+(?:TINY|SMALL|MEDIUM|BIG)?INT", re.IGNORECASE)
 _COMMENT: Final = re.compile(r"\bCOMMENT='((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 
 
@@ -98,16 +100,36 @@ def show_create_table(table: TableRef) -> bytes:
     return b"SHOW CREATE TABLE " + _table(table)
 
 
-def new_comment(queue: QueueStatement) -> str:
-    """Return the comment for a CREATE QUEUE. Raises BadQueue for a setting that cannot be."""
+def new_comment(queue: QueueStatement, shard_by: tuple[str, str] | None = None) -> str:
+    """Return the comment for a CREATE QUEUE. Raises BadQueue for a setting that cannot be.
+
+    shard_by: the vindex and the column that the comment is to say, where the vschema does not.
+    """
     has_own_id = any(part.column and part.column.lower() == "id" for part in queue.parts)
     auto_id = () if has_own_id else (("vt_auto_id", "on"),)
-    return _with_settings(MARK, (*_defaults(), *auto_id, *_settings(queue)))
+    sharding = () if shard_by is None else (("vt_shard_by", "{}({})".format(*shard_by)),)
+    return _with_settings(MARK, (*_defaults(), *auto_id, *sharding, *_settings(queue)))
 
 
 def changed_comment(queue: QueueStatement, comment: str) -> str:
     """Return *comment* with the settings of an ALTER QUEUE. Raises BadQueue for one that cannot be."""
     return _with_settings(comment, _settings(queue))
+
+
+def sharding(queue: QueueStatement) -> tuple[str, str]:
+    """Return the vindex and the column that place the rows of a CREATE QUEUE: those of its id without others.
+
+    Raises:
+        BadQueue: SHARD BY names no column of the queue.
+    """
+    vindex, column = queue.shard_by or (None, "id")
+    definition = _ID if column.lower() == "id" else None
+    for part in queue.parts:
+        if part.column is not None and part.column.lower() == column.lower():
+            definition = part.text
+    if definition is None:
+        raise BadQueue(f"SHARD BY names no column of the queue: '{_shown(column)}'")
+    return vindex or ("hash" if _IS_NUMBER.search(definition) else "xxhash"), column
 
 
 def comment_in(definition: str) -> str:
@@ -140,6 +162,8 @@ def _settings(queue: QueueStatement) -> list[tuple[str, str | None]]:
     found = []
     for key, value in queue.settings:
         full = f"vt_{key}"
+        if full == "vt_shard_by":
+            raise BadQueue("shard_by is written SHARD BY vindex(column), and stays as it is")
         if full not in KEYS:
             near = difflib.get_close_matches(full.replace("vt_vt_", "vt_"), KEYS, n=1)
             hint = f"; did you mean {near[0].removeprefix('vt_')}?" if near else ""

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.engine.messaging.message_table import MessageTable
+from streamfrom.engine.sharding.queue_vschema import vindex_of
 from streamfrom.proxy.errors import (
     BackendError,
     BadQueue,
@@ -24,6 +26,7 @@ from streamfrom.proxy.local_statements.queue_definitions import (
     drop_table,
     is_queue,
     new_comment,
+    sharding,
     show_create_table,
 )
 from streamfrom.proxy.local_statements.show_queues import (
@@ -40,6 +43,7 @@ from streamfrom.sqlparse_ext.reading.queues import read_queue
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.catalog import View
@@ -85,11 +89,11 @@ class QueueStatements:
                 return await self._alter(queue, reply)
 
     async def _create(self, queue: QueueStatement, reply: Reply) -> bool:
-        comment = new_comment(queue)
-        definition = self._allowed(create_table(queue, comment))
+        self._allowed(create_table(queue, new_comment(queue)))
         name = queue.table.name
         view, found = await self._definitions(queue.table)
-        self._check_sharding(queue, view)
+        comment = new_comment(queue, self._sharding(queue, view.keyspace))
+        definition = self._allowed(create_table(queue, comment))
         made = [shard for shard, text in found if text is not None]
         for shard, text in found:
             if text is not None and not is_queue(text):
@@ -143,23 +147,38 @@ class QueueStatements:
             raise NoSuchQueue(name)
         return comments
 
-    @staticmethod
-    def _check_sharding(queue: QueueStatement, view: View) -> None:
-        if queue.shard_by is None:
-            return
-        vindex, column = queue.shard_by
-        vschema = view.keyspace.vschema
-        table = None if vschema is None else vschema.tables.get(queue.table.name)
-        primary = None if table is None else table.primary
-        if (
-            primary is None
-            or [each.lower() for each in primary.columns] != [column.lower()]
-            or vindex not in (None, primary.vindex.name, primary.vindex.type)
+    def _sharding(self, queue: QueueStatement, keyspace: Keyspace) -> tuple[str, str] | None:
+        """Return what the comment must say of a queue's sharding; None where the vschema says it.
+
+        Raises:
+            BadQueue: there is no such vindex or column.
+            Unsupported: the vschema says something else.
+        """
+        vschema, name = keyspace.vschema, queue.table.name
+        is_sharded = vschema is not None and vschema.sharded
+        routing = vschema.tables.get(name) if vschema is not None and is_sharded else None
+        left_half_made = self._registry.table(keyspace.name, name)
+        if routing is None or (
+            isinstance(left_half_made, MessageTable) and left_half_made.properties.shard_by
         ):
-            raise Unsupported(
-                f"SHARD BY that the vschema of keyspace '{view.keyspace.name}' does not say of"
-                f" '{queue.table.name}'; name the table there"
-            )
+            if not is_sharded and queue.shard_by is None:
+                return None
+            vindex, column = sharding(queue)
+            if vindex_of({} if vschema is None else vschema.vindexes, vindex) is None:
+                raise BadQueue(f"there is no vindex '{vindex}' of one column")
+            return vindex, column
+        if queue.shard_by is not None:
+            wanted, column = queue.shard_by
+            primary = routing.primary
+            if (
+                primary is None
+                or [each.lower() for each in primary.columns] != [column.lower()]
+                or wanted not in (None, primary.vindex.name, primary.vindex.type)
+            ):
+                raise Unsupported(
+                    f"SHARD BY other than the vschema of keyspace '{keyspace.name}' says of '{name}'"
+                )
+        return None
 
     # --- SHOW -----------------------------------------------------------------------------
 

@@ -259,3 +259,15 @@ def test_a_queue_is_paused_by_a_switch(more, is_paused):
 def test_what_is_neither_on_nor_off_is_an_error(value):
     with pytest.raises(CommentError, match=f"vt_paused must be 'on' or 'off', not '{value}'"):
         parse_comment(comment(f"vt_paused={value}"))
+
+
+@pytest.mark.parametrize("value", ["hash(user_id)", "hash (`user_id`)", " hash( user_id ) "])
+def test_a_queue_may_say_how_it_is_sharded(value):
+    assert parse_comment(comment(f"vt_shard_by={value}")).shard_by == ("hash", "user_id")
+    assert parse_comment(comment()).shard_by is None
+
+
+@pytest.mark.parametrize("value", ["hash", "hash()", "(id)", "hash(a)(b)", "hash(id", "a b(c)"])
+def test_a_sharding_that_is_no_vindex_of_a_column_is_an_error(value):
+    with pytest.raises(CommentError, match="vt_shard_by must be a vindex and its column"):
+        parse_comment(comment(f"vt_shard_by={value}"))

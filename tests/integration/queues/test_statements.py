@@ -58,6 +58,7 @@ def test_the_proposals_own_example_runs_to_the_letter(
     assert set(comments(cluster, keyspace, "my_queue")) == {
         "vitess_message,vt_ack_wait=30,vt_max_backoff=3600,vt_purge_after=86400"
         ",vt_batch_size=100,vt_cache_size=10000,vt_poller_interval=30,vt_auto_id=on"
+        + (",vt_shard_by=hash(id)" if keyspace == "commerce" else "")
     }
     shown = value(client, "SHOW QUEUES")
     assert shown == "my_queue"
@@ -186,7 +187,11 @@ def test_show_queues_lists_the_message_tables_of_a_keyspace(
         ("CREATE QUEUE q (a NOTYPE)", None, "NOTYPE"),
         ("CREATE QUEUE q (a INT) PARTITION BY HOUR", 1235, "unsupported: PARTITION BY"),
         ("CREATE QUEUE q (a INT) PARTITION BY YEAR", 1064, "HOUR or DAY"),
-        ("CREATE QUEUE q (a INT) SHARD BY hash(a)", 1235, "unsupported: SHARD BY"),
+        ("CREATE QUEUE q (a INT) SHARD BY hash(b)", 1210, "no column of the queue: 'b'"),
+        ("CREATE QUEUE q (a INT) SHARD BY nosuch(a)", 1210, "no vindex 'nosuch'"),
+        ("CREATE QUEUE q (a INT) SHARD BY multicol(a)", 1210, "no vindex 'multicol'"),
+        ("CREATE QUEUE q (a INT) WITH (shard_by = 'hash(a)')", 1210, "is written SHARD BY"),
+        ("ALTER QUEUE q SET (shard_by = 'hash(a)')", 1051, "q"),
         ("CREATE QUEUE information_schema.q (a INT)", None, ""),
         ("ALTER QUEUE q PAUSE", 1051, "q"),
         ("CREATE QUEUE q (a INT) WITH (auto_id = yes)", 1210, "vt_auto_id must be"),
@@ -254,7 +259,58 @@ def test_sharding_that_the_vschema_says(cluster: SharedCluster) -> None:
     client = cluster.proxy.connect(database="commerce", autocommit=True)
     run(client, "CREATE QUEUE my_message (a INT) SHARD BY hash(id)")
     run(client, "CREATE QUEUE other_message (a INT) SHARD BY (id)")
-    assert refused(client, "CREATE QUEUE named (a INT) SHARD BY hash(id)")[0] == 1235
+    assert refused(client, "CREATE QUEUE named (a INT) SHARD BY hash(a)")[0] == 1235
+
+
+@pytest.mark.parametrize(
+    ("columns", "shard_by", "written"),
+    [
+        ("user_id BIGINT, payload TEXT", "SHARD BY hash(user_id)", "hash(user_id)"),
+        ("user_id BIGINT, payload TEXT", "SHARD BY (user_id)", "hash(user_id)"),
+        ("user_id VARCHAR(20), payload TEXT", "SHARD BY (user_id)", "xxhash(user_id)"),
+        ("user_id BIGINT, payload TEXT", "", "hash(id)"),
+    ],
+)
+def test_sharding_that_no_vschema_says_stands_in_the_comment(
+    cluster: SharedCluster, consume: Consume, columns: str, shard_by: str, written: str
+) -> None:
+    client = cluster.proxy.connect(database="commerce", autocommit=True)
+    other = cluster.proxy.connect(database="commerce", autocommit=True)
+    run(client, "DROP QUEUE IF EXISTS of_no_vschema")
+    run(client, f"CREATE QUEUE of_no_vschema ({columns}) {shard_by}")
+    try:
+        found = comments(cluster, "commerce", "of_no_vschema")
+        assert len(found) == 2
+        assert all(f"vt_shard_by={written}" in each for each in found)
+        stream = consume(
+            cluster.proxy, "STREAM id, user_id FROM of_no_vschema", database="commerce"
+        )
+        values = ", ".join(
+            f"('{number}', 'x')" if "VARCHAR" in columns else f"({number}, 'x')"
+            for number in range(16)
+        )
+        run(other, f"INSERT INTO of_no_vschema (user_id, payload) VALUES {values}")
+        assert len(stream.take(16)) == 16
+        counts = [
+            cluster.direct(
+                "SELECT COUNT(*) FROM of_no_vschema", keyspace="commerce", shard=shard
+            )
+            for shard in (0, 1)
+        ]
+        assert all(count[0][0] for count in counts)
+        assert value(other, "SELECT COUNT(*) FROM of_no_vschema WHERE user_id = '3'") == 1
+        assert (
+            run(other, "UPDATE of_no_vschema SET state = 'acked' WHERE user_id IN ('3', '4')")
+            == 2
+        )
+        shown = rows(client, "SHOW CREATE QUEUE of_no_vschema")[0][1]
+        assert f"SHARD BY {written}" in shown
+        stream.close()
+        run(client, "DROP QUEUE of_no_vschema")
+        run(client, shown)
+        assert comments(cluster, "commerce", "of_no_vschema") == found
+    finally:
+        run(client, "DROP QUEUE IF EXISTS of_no_vschema")
 
 
 def test_queues_in_prepared_statements(cluster: SharedCluster, keyspace: str) -> None:
