@@ -211,6 +211,10 @@ class Fleet:
         """Note that the socket of a receiver has taken everything."""
         self.registry.ready(receiver)
 
+    def wait_over(self, receiver: Receiver) -> None:
+        """Let a stream with an end wait for its first message no longer."""
+        self.registry.wait_over(receiver)
+
     def look_at(self, keyspace: str, shard: ShardName) -> None:
         """Read the directory of a shard soon."""
         if election := self._by_shard.get((keyspace, shard)):

@@ -76,11 +76,13 @@ class StreamElsewhere:
     Attributes:
         number: of the stream, on its link.
         shards: whose messages come by it.
+        is_finished: it has an end, and the dispatcher has given what was due.
     """
 
     def __init__(self, number: int, shards: frozenset[ShardName]) -> None:
         self.number = number
         self.shards = shards
+        self.is_finished = False
         self._here = RowsHere()
         self._refused = 0
 

@@ -11,16 +11,21 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, assert_never
 
 from streamfrom.engine.errors import ReceiverGone
 from streamfrom.engine.fleet.credit import RowsMissing
+from streamfrom.engine.fleet.ending_stream import EndingStream
 from streamfrom.engine.fleet.peer_link import (
     ForgetStream,
     News,
     OpenStream,
     RowsSent,
+    StopWaiting,
+    StreamEnded,
+    StreamFinished,
 )
 from streamfrom.engine.fleet.peer_stream import StreamElsewhere
 
@@ -62,21 +67,32 @@ class ShardsElsewhere(Protocol):
         """Note that a receiver's socket has taken everything."""
         ...
 
+    def wait_over(self, receiver: Receiver) -> None:
+        """Let a receiver with an end wait for its first message no longer."""
+        ...
+
 
 @dataclass(slots=True)
 class ReceiverElsewhere:
     """A receiver of this member, and its streams, by the ids of the members that serve them.
 
+    ending: the receiver, if it is a stream with an end.
     closed: streams that are over, whose messages it goes on holding.
     is_over: the receiver itself is over, and holds messages.
     """
 
     receiver: ClientReceiver
-    keyspace: str
-    table: str
+    keyspace: str = ""
+    table: str = ""
     streams: dict[str, StreamElsewhere] = field(default_factory=dict)
     closed: list[tuple[LinkElsewhere, int]] = field(default_factory=list)
     is_over: bool = False
+    ending: EndingStream | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """True once all members that serve it have given what was due."""
+        return all(stream.is_finished for stream in self.streams.values())
 
 
 class LinkElsewhere:
@@ -99,11 +115,15 @@ class LinkElsewhere:
         if found is None:
             # It was closed here while the message was on its way.
             return
-        if isinstance(message, RowsSent):
-            self._owner.rows_came(self, *found, message)
-        else:
-            reason = getattr(message, "reason", "it is finished")
-            self._owner.stream_ended(self, *found, reason)
+        match message:
+            case RowsSent():
+                self._owner.rows_came(self, *found, message)
+            case StreamEnded():
+                self._owner.stream_ended(self, *found, message.reason)
+            case StreamFinished():
+                self._owner.stream_finished(*found)
+            case _:
+                assert_never(message)
 
     def lost(self, reason: str) -> None:
         """Note that the link is over."""
@@ -156,11 +176,33 @@ class StreamsElsewhere:
 
     # The receivers of this member
 
-    def opened(self, receiver: ClientReceiver, keyspace: str, table: str) -> None:
-        """Have a receiver served by whoever dispatches shards that it covers."""
-        record = ReceiverElsewhere(receiver, keyspace, table)
+    def admit(self, receiver: ClientReceiver) -> ClientReceiver:
+        """Return what is to be attached for *receiver*, whose streams elsewhere `opened` begins."""
+        record = ReceiverElsewhere(receiver)
+        if receiver.rows_max is not None:
+            record.ending = EndingStream(
+                receiver,
+                receiver.rows_max,
+                partial(self._shards.wait_over, receiver),
+                lambda: record.is_done,
+            )
+            record.receiver = record.ending
         self._receivers[receiver.id] = record
+        return record.receiver
+
+    def opened(self, receiver: ClientReceiver, keyspace: str, table: str) -> None:
+        """Have an admitted receiver served by whoever dispatches shards that it covers."""
+        record = self._receivers[receiver.id]
+        record.keyspace, record.table = keyspace, table
         self._reconcile(record)
+
+    def wait_over(self, receiver: Receiver) -> None:
+        """Let a stream with an end wait for its first message no longer, wherever it is served."""
+        record = self._receivers.get(receiver.id)
+        if record is not None and record.ending is not None:
+            record.ending.is_waiting = False
+            for member, stream in record.streams.items():
+                self._links[member].send(StopWaiting(stream.number))
 
     def taken(self, receiver: Receiver) -> None:
         """Note that a receiver's socket has taken everything."""
@@ -169,14 +211,21 @@ class StreamsElsewhere:
             for member, stream in record.streams.items():
                 if report := stream.taken():
                     self._links[member].send(report)
+            if record.ending is not None:
+                record.ending.ready()
 
-    def closed(self, receiver: Receiver, unsent: Sequence[RowOfStream]) -> None:
-        """End the streams of a receiver; *unsent* its socket never took."""
+    def closed(
+        self, receiver: Receiver, unsent: Sequence[RowOfStream]
+    ) -> Sequence[RowOfStream]:
+        """End the streams of a receiver; return *unsent*, which its socket never took, and what it refused."""
         record = self._receivers.get(receiver.id)
-        if record is not None:
+        if record is not None and not record.is_over:
             record.is_over = True
+            if record.ending is not None:
+                unsent = [*unsent, *record.ending.surplus]
             for member in list(record.streams):
                 self._close(record, member, unsent)
+        return unsent
 
     def forget(self, receiver: Receiver, *, has_left: bool) -> None:
         """Let a closed receiver go, as `Registry.forget`."""
@@ -228,6 +277,12 @@ class StreamsElsewhere:
             if can_take_more:
                 self._shards.ready(record.receiver)
 
+    def stream_finished(self, record: ReceiverElsewhere, stream: StreamElsewhere) -> None:
+        """Note that a stream with an end got from a member what was due there."""
+        stream.is_finished = True
+        if record.ending is not None:
+            record.ending.check()
+
     def stream_ended(
         self,
         link: LinkElsewhere,
@@ -239,6 +294,8 @@ class StreamsElsewhere:
         self._rest(link.member)
         self._close(record, link.member.id, ())
         self._lose(record.keyspace, stream.shards, reason)
+        if record.ending is not None:
+            record.ending.check()
 
     def link_lost(self, link: LinkElsewhere, reason: str) -> None:
         """Let the streams of a link begin anew."""
@@ -249,9 +306,13 @@ class StreamsElsewhere:
         for record, stream in link.streams.values():
             record.streams.pop(link.member.id, None)
             lost[record.keyspace] |= stream.shards
+        records = [record for record, _ in link.streams.values()]
         link.streams.clear()
         for keyspace, shards in lost.items():
             self._lose(keyspace, shards, reason)
+        for record in records:
+            if record.ending is not None:
+                record.ending.check()
 
     def _lose(self, keyspace: str, shards: Iterable[ShardName], reason: str) -> None:
         for shard in shards:
@@ -295,10 +356,12 @@ class StreamsElsewhere:
                 tuple(sorted(shards)),
                 receiver.columns,
                 receiver.prefetch,
-                None,
+                receiver.rows_max,
                 receiver.connection_id,
             )
         )
+        if record.ending is not None and not record.ending.is_waiting:
+            link.send(StopWaiting(stream.number))
 
     def _close(
         self, record: ReceiverElsewhere, member: str, unsent: Sequence[RowOfStream]

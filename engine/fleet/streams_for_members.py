@@ -89,7 +89,8 @@ class Visit:
                 if receiver := self._closed.pop(message.stream, None):
                     self._registry.forget(receiver, has_left=message.has_left)
             case StopWaiting():
-                pass
+                if found := self._open.get(message.stream):
+                    self._registry.wait_over(found[1])
             case News():
                 for event in message.events:
                     self._registry.happened(message.keyspace, message.table, event)

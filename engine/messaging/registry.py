@@ -14,7 +14,7 @@ import random
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import TableDropped, TableLoadError, TableNotFound
 from streamfrom.engine.messaging.backoff import DICE_BITS
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from streamfrom.engine.messaging.clock import Clock
+    from streamfrom.engine.messaging.elsewhere import Elsewhere
     from streamfrom.engine.messaging.events import Event, TableEvent
     from streamfrom.engine.messaging.message import ClientReceiver, Receiver, RowOfStream
     from streamfrom.engine.messaging.message_store import Store
@@ -83,30 +84,6 @@ class _KeyspaceTables:
 
 
 def _nobody_asks(_keyspace: str) -> None: ...
-
-
-class Elsewhere(Protocol):
-    """The streams of this process at the others, which dispatch shards, and the news for those."""
-
-    def opened(self, receiver: ClientReceiver, keyspace: str, table: str) -> None:
-        """Have *receiver* served."""
-        ...
-
-    def taken(self, receiver: Receiver) -> None:
-        """Note that its socket has taken everything."""
-        ...
-
-    def closed(self, receiver: Receiver, unsent: Sequence[RowOfStream]) -> None:
-        """Have it served no more, and give back those of *unsent* that came from elsewhere."""
-        ...
-
-    def forget(self, receiver: Receiver, *, has_left: bool) -> None:
-        """Let it go, as `Registry.forget`."""
-        ...
-
-    def happened(self, keyspace: str, table: str, event: TableEvent) -> None:
-        """Tell a shard's dispatcher what a commit did."""
-        ...
 
 
 class Registry:
@@ -353,9 +330,10 @@ class Registry:
         Raises TableNotFound, or the TableLoadError of a table that cannot be used, or the error that
         `stop` was given.
         """
-        table = self.serve(receiver, keyspace, name)
-        # A stream with an end is not served by others: what they dispatch is for it as if nobody did.
-        if self.elsewhere is not None and receiver.rows_max is None:
+        if self.elsewhere is None:
+            self.serve(receiver, keyspace, name)
+        else:
+            table = self.serve(self.elsewhere.admit(receiver), keyspace, name)
             self.elsewhere.opened(receiver, keyspace, table)
 
     def serve(self, receiver: Receiver, keyspace: str, name: str) -> str:
@@ -380,17 +358,19 @@ class Registry:
 
         What it was sent it holds, until `forget`. Twice is fine, and so is a stream that was ended.
         """
+        if self.elsewhere is not None:
+            unsent = self.elsewhere.closed(receiver, unsent)
         runner = self._attached.get(receiver.id)
         if runner is not None:
             runner.detach(receiver, [row for row in unsent if isinstance(row, ClaimedRow)])
-        if self.elsewhere is not None:
-            self.elsewhere.closed(receiver, unsent)
 
     def wait_over(self, receiver: Receiver) -> None:
         """Let *receiver*, a stream with an end, wait for its first message no longer."""
         runner = self._attached.get(receiver.id)
         if runner is not None:
             runner.wait_over(receiver)
+        if self.elsewhere is not None:
+            self.elsewhere.wait_over(receiver)
 
     def forget(self, receiver: Receiver, *, has_left: bool) -> None:
         """Let a detached *receiver* go.

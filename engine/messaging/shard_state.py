@@ -177,9 +177,11 @@ class ShardState:
 
     def has_nothing(self, now_ns: int) -> bool:
         """Return whether no message is due, as far as can be known: no poll is needed to tell."""
+        if not self.is_dispatched:
+            # Who dispatches it says for itself what is due.
+            return self.unserved.since_ns is None
         return (
-            self.is_dispatched
-            and not self._is_polling
+            not self._is_polling
             and self._poll_ns() > now_ns
             and not self.poll_wanted
             and not self.queue.due(now_ns, at_most=1)

@@ -184,3 +184,34 @@ async def test_a_shard_whose_server_turned_read_only_is_left():
         fleet.fleets[0].turned_read_only("ks", "0")
         assert not fleet.fleets[0].may_send("ks", "0")
         fleet.fleets[0].turned_read_only("ks", "unknown")
+
+
+@running
+async def test_a_stream_with_an_end_at_another_member_gets_what_is_due_and_ends():
+    async with Members() as fleet:
+        fleet.insert(1, 2, 3)
+        client = fleet.attach(1, Client(rows_max=2))
+        await asyncio.sleep(0.5)
+        assert len(client.rows) == 2
+        assert client.is_finished
+        fleet.registries[1].detach(client)
+        fleet.registries[1].forget(client, has_left=False)
+        rest = fleet.attach(1, Client(2, rows_max=2))
+        await asyncio.sleep(0.5)
+        assert (len(rest.rows), rest.is_finished) == (1, True)
+
+
+@running
+async def test_a_stream_with_an_end_waits_at_another_member_until_it_shall_not():
+    async with Members() as fleet:
+        client = fleet.attach(1, Client(rows_max=2))
+        await asyncio.sleep(5)
+        assert not client.is_finished
+        fleet.registries[1].wait_over(client)
+        await asyncio.sleep(0.1)
+        assert (client.rows, client.is_finished) == ([], True)
+        second = fleet.attach(1, Client(2, rows_max=2))
+        await asyncio.sleep(5)
+        fleet.insert(1, via=1)
+        await asyncio.sleep(0.1)
+        assert (second.payloads, second.is_finished) == ([b"1"], True)

@@ -12,11 +12,13 @@ from streamfrom.engine.fleet.peer_link import (
     News,
     OpenStream,
     RowsSent,
+    StopWaiting,
     StreamEnded,
+    StreamFinished,
 )
 from streamfrom.engine.fleet.streams_elsewhere import StreamsElsewhere
 from streamfrom.engine.messaging.events import AckedUnnamed
-from streamfrom.engine.messaging.message import PeerRow
+from streamfrom.engine.messaging.message import ClientReceiver, PeerRow
 from tests.engine.fleet.members import Client
 from tests.virtual_loop import running
 
@@ -45,6 +47,11 @@ class Rig:
         self.links: list[tuple[str, Link]] = []
         self.said: list[tuple[str, ...]] = []
         self.streams = StreamsElsewhere(self, self)
+        self.attached: dict[object, ClientReceiver] = {}
+
+    def here(self, client):
+        """Return what is attached in this process for *client*."""
+        return self.attached[client.id]
 
     def connect(self, member, hearer):
         link = Link(hearer)
@@ -60,8 +67,13 @@ class Rig:
     def ready(self, receiver):
         self.streams.taken(receiver)
 
+    def wait_over(self, receiver):
+        self.said.append(("wait_over",))
+        self.streams.wait_over(receiver)
+
     def open(self, client=None, keyspace="ks"):
         client = client or Client()
+        self.attached[client.id] = self.streams.admit(client)
         self.streams.opened(client, keyspace, "msg")
         return client
 
@@ -194,3 +206,48 @@ async def test_what_concerns_all_is_told_to_all_that_can_be_reached():
     ]
     rig.streams.stop()
     assert all(link.is_closed for _, link in rig.links)
+
+
+@running
+async def test_a_stream_with_an_end_is_asked_of_everybody_and_ends_once_all_are_done():
+    rig = Rig()
+    rig.streams.dispatched_by("ks", "a", member("m1"))
+    rig.streams.dispatched_by("ks", "b", member("m2"))
+    client = rig.open(Client(rows_max=3))
+    (_, one), (_, two) = rig.links
+    assert [link.sent[0].rows_max for link in (one, two)] == [3, 3]
+    one.hearer.heard(RowsSent(1, 0, (b"x",)))
+    assert one.sent[-1:] == [StopWaiting(1)]
+    assert two.sent[-1:] == [StopWaiting(2)], "nobody waits for a second one"
+    one.hearer.heard(StreamFinished(1))
+    rig.here(client).finish()
+    assert not client.is_finished
+    two.hearer.heard(StreamFinished(2))
+    assert client.is_finished
+
+
+@running
+async def test_rows_beyond_the_limit_are_given_back_by_whom_they_came():
+    rig = Rig()
+    rig.streams.dispatched_by("ks", "a", member("m1"))
+    rig.streams.dispatched_by("ks", "b", member("m2"))
+    client = rig.open(Client(rows_max=3))
+    (_, one), (_, two) = rig.links
+    one.hearer.heard(RowsSent(1, 0, (b"1", b"2")))
+    two.hearer.heard(RowsSent(2, 0, (b"3", b"4", b"5")))
+    assert client.payloads == [b"1", b"2", b"3"]
+    assert client.is_finished
+    rig.streams.closed(client, ())
+    assert one.sent[-1] == CloseStream(1, 2)
+    assert two.sent[-1] == CloseStream(2, 1)
+
+
+@running
+async def test_a_stream_with_an_end_whose_dispatcher_changes_asks_the_new_one_for_the_rest():
+    rig = Rig()
+    rig.streams.dispatched_by("ks", "a", member("m1"))
+    rig.open(Client(rows_max=3))
+    rig.links[0][1].hearer.heard(RowsSent(1, 0, (b"1",)))
+    rig.streams.dispatched_by("ks", "a", member("m2"))
+    opened, stop = rig.links[1][1].sent
+    assert (opened.rows_max, stop) == (2, StopWaiting(2))

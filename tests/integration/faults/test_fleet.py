@@ -167,3 +167,23 @@ def test_a_backlog_reaches_a_fast_stream_of_another_member_whole_beside_a_stalle
     while len(came) < 500:
         came |= set(fast.ids(1))
     assert came == set(range(1, 501))
+
+
+def test_a_stream_with_an_end_at_another_member_has_what_the_dispatcher_has(
+    server: DatabaseServer, database: str, start_proxy: StartProxy
+) -> None:
+    execute(server, message_table(poller_interval=30), database=database)
+    first = start_proxy(config(database, server))
+    first.wait_for_log(DISPATCHED)
+    second = start_proxy(config(database, server))
+    client = second.connect(database=database, autocommit=True)
+    for ident in range(1, 6):
+        run(client, f"INSERT INTO my_message (id) VALUES ({ident})")
+    taken: list[int] = []
+    for limit, came in ((2, 2), (9, 3), (9, 0)):
+        with client.cursor() as cursor:
+            cursor.execute(f"STREAM id FROM my_message LIMIT {limit} WAIT 1")
+            found = [int(row[0]) for row in cursor.fetchall()]
+        assert len(found) == came
+        taken += found
+    assert sorted(taken) == [1, 2, 3, 4, 5]

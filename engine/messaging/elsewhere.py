@@ -1,0 +1,46 @@
+"""What a registry asks of the streams that other processes serve: the boundary to `engine.fleet`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.engine.messaging.events import TableEvent
+    from streamfrom.engine.messaging.message import ClientReceiver, Receiver, RowOfStream
+
+
+class Elsewhere(Protocol):
+    """The streams of this process at the others, which dispatch shards, and the news for those."""
+
+    def admit(self, receiver: ClientReceiver) -> ClientReceiver:
+        """Return what is to be attached here for *receiver*."""
+        ...
+
+    def opened(self, receiver: ClientReceiver, keyspace: str, table: str) -> None:
+        """Have it served elsewhere as well."""
+        ...
+
+    def wait_over(self, receiver: Receiver) -> None:
+        """Let it wait for its first message no longer."""
+        ...
+
+    def taken(self, receiver: Receiver) -> None:
+        """Note that its socket has taken everything."""
+        ...
+
+    def closed(
+        self, receiver: Receiver, unsent: Sequence[RowOfStream]
+    ) -> Sequence[RowOfStream]:
+        """Have it served no more, and give back those of *unsent* that came from elsewhere; return all unsent."""
+        ...
+
+    def forget(self, receiver: Receiver, *, has_left: bool) -> None:
+        """Let it go, as `Registry.forget`."""
+        ...
+
+    def happened(self, keyspace: str, table: str, event: TableEvent) -> None:
+        """Tell a shard's dispatcher what a commit did."""
+        ...

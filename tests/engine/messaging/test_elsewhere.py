@@ -1,0 +1,65 @@
+"""What a registry tells the streams elsewhere; those themselves are in tests/engine/fleet."""
+
+from streamfrom.engine.errors import StoreError
+from streamfrom.engine.messaging.memory_store import MemoryStore, raw_table
+from streamfrom.engine.messaging.message import PeerRow
+from streamfrom.engine.messaging.registry import Registry
+from streamfrom.engine.sharding.keyspace import Keyspace, Shard
+from tests.engine.messaging.test_runner import Receiver
+from tests.virtual_loop import VirtualClock, running
+
+
+class Told:
+    """`Elsewhere` that keeps what it is told."""
+
+    def __init__(self):
+        self.calls: list[tuple[object, ...]] = []
+
+    def admit(self, receiver):
+        self.calls.append(("admit", receiver))
+        return receiver
+
+    def opened(self, receiver, keyspace, table):
+        self.calls.append(("opened", receiver, keyspace, table))
+
+    def wait_over(self, receiver):
+        self.calls.append(("wait_over", receiver))
+
+    def taken(self, receiver):
+        self.calls.append(("taken", receiver))
+
+    def closed(self, receiver, unsent):
+        self.calls.append(("closed", receiver, tuple(unsent)))
+        return unsent
+
+    def forget(self, receiver, *, has_left):
+        self.calls.append(("forget", receiver, has_left))
+
+    def happened(self, keyspace, table, event):
+        self.calls.append(("happened", keyspace, table, event))
+
+
+@running
+async def test_a_receiver_is_told_of_from_its_start_to_its_end():
+    store = MemoryStore(VirtualClock())
+    store.create("ks", raw_table("msg", "vitess_message,vt_ack_wait=30,vt_purge_after=1000,"
+        "vt_batch_size=10,vt_cache_size=1000,vt_poller_interval=10000"))  # fmt: skip
+    registry = Registry([Keyspace("ks", (Shard.named("0"),))], store, clock=VirtualClock())
+    told = registry.elsewhere = Told()
+    await registry.start()
+    receiver = Receiver()
+    registry.attach(receiver, "ks", "MSG")
+    registry.ready(receiver)
+    registry.wait_over(receiver)
+    unsent = (PeerRow(b"x", 1),)
+    registry.detach(receiver, unsent)
+    registry.forget(receiver, has_left=True)
+    assert told.calls == [
+        ("admit", receiver),
+        ("opened", receiver, "ks", "msg"),
+        ("taken", receiver),
+        ("wait_over", receiver),
+        ("closed", receiver, unsent),
+        ("forget", receiver, True),
+    ]
+    await registry.stop(StoreError("stopped"))
