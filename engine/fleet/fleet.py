@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.elector import Elector
-from streamfrom.engine.fleet.peer_link import DefinitionsChanged, Dispatching
+from streamfrom.engine.fleet.peer_link import Dispatching
 from streamfrom.engine.fleet.streams_elsewhere import StreamsElsewhere
 from streamfrom.engine.fleet.streams_for_members import StreamsForMembers
 
@@ -180,10 +180,6 @@ class Fleet:
     def electors(self) -> Mapping[tuple[str, ShardName], Elector]:
         """Return each shard's elector."""
         return {shard: election.elector for shard, election in self._by_shard.items()}
-
-    def definitions_changed(self, keyspace: str) -> None:
-        """Have the other members read the definitions of a keyspace, which a statement has changed."""
-        self.elsewhere.tell(self.members().values(), DefinitionsChanged(keyspace))
 
     def turned_read_only(self, keyspace: str, shard: ShardName) -> None:
         """Note that the server of a shard refuses writes, as its health check found."""

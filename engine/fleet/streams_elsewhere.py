@@ -19,6 +19,7 @@ from streamfrom.engine.errors import ReceiverGone
 from streamfrom.engine.fleet.credit import RowsMissing
 from streamfrom.engine.fleet.ending_stream import EndingStream
 from streamfrom.engine.fleet.peer_link import (
+    DefinitionsChanged,
     ForgetStream,
     News,
     OpenStream,
@@ -31,11 +32,10 @@ from streamfrom.engine.fleet.peer_stream import StreamElsewhere
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from streamfrom.engine.fleet.directory import Member
     from streamfrom.engine.fleet.peer_link import (
-        DefinitionsChanged,
         Dispatching,
         FromDispatcher,
         PeerLink,
@@ -54,6 +54,10 @@ RETRY_LAST_S: Final = 1.0
 
 class ShardsElsewhere(Protocol):
     """What is to be known here of shards that other members dispatch."""
+
+    def members(self) -> Mapping[str, Member]:
+        """Return the other members by their ids."""
+        ...
 
     def served(self, keyspace: str, shard: ShardName) -> None:
         """Note that their dispatcher serves the streams of this member."""
@@ -167,6 +171,10 @@ class StreamsElsewhere:
         for member in members:
             if member.address and (link := self._link(member)):
                 link.send(message)
+
+    def definitions_changed(self, keyspace: str) -> None:
+        """Have the other members read the definitions of a keyspace."""
+        self.tell(self._shards.members().values(), DefinitionsChanged(keyspace))
 
     def happened(self, keyspace: str, table: str, event: TableEvent) -> None:
         """Tell the dispatcher of a shard what a commit did there; nobody if none can be reached."""

@@ -41,6 +41,10 @@ class Elsewhere(Protocol):
         """Let it go, as `Registry.forget`."""
         ...
 
+    def definitions_changed(self, keyspace: str) -> None:
+        """Have the other processes read the definitions of a keyspace, which a statement has changed."""
+        ...
+
     def happened(self, keyspace: str, table: str, event: TableEvent) -> None:
         """Tell a shard's dispatcher what a commit did."""
         ...

@@ -186,6 +186,12 @@ class Registry:
         names = self._keyspaces if keyspace is None else [keyspace]
         await asyncio.gather(*(self._reload(self._keyspaces[name]) for name in names))
 
+    async def definitions_changed(self, keyspace: str) -> None:
+        """Read definitions that a statement has changed, here now and in the other processes soon."""
+        await self.reload(keyspace)
+        if self.elsewhere is not None:
+            self.elsewhere.definitions_changed(keyspace)
+
     def reload_soon(self) -> None:
         """Read all definitions again within a second or so, once for all who ask meanwhile."""
         self._is_stale.set()

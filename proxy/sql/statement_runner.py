@@ -254,7 +254,7 @@ class StatementRunner:
         if leaves:
             self._compiler.leave()
         if view.schema is None:
-            await self._context.registry.reload(view.keyspace.name)
+            await self._context.registry.definitions_changed(view.keyspace.name)
         reply.ok(
             affected_rows=result.affected_rows,
             warnings=result.warnings,

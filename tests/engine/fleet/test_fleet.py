@@ -173,7 +173,7 @@ async def test_a_definition_that_changes_through_one_member_is_read_by_the_other
         fleet.fleets[0].look()
         await asyncio.sleep(1)
         fleet.store.create("ks", raw_table("new", COMMENT))
-        fleet.fleets[0].definitions_changed("ks")
+        await fleet.registries[0].definitions_changed("ks")
         await asyncio.sleep(1.5)
         assert "new" in fleet.registries[1].tables("ks")
 

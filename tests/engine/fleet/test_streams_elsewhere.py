@@ -58,6 +58,9 @@ class Rig:
         self.links.append((member.id, link))
         return link
 
+    def members(self):
+        return {}
+
     def served(self, keyspace, shard):
         self.said.append(("served", shard))
 

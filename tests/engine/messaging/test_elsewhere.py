@@ -35,6 +35,9 @@ class Told:
     def forget(self, receiver, *, has_left):
         self.calls.append(("forget", receiver, has_left))
 
+    def definitions_changed(self, keyspace):
+        self.calls.append(("definitions_changed", keyspace))
+
     def happened(self, keyspace, table, event):
         self.calls.append(("happened", keyspace, table, event))
 
@@ -54,6 +57,7 @@ async def test_a_receiver_is_told_of_from_its_start_to_its_end():
     unsent = (PeerRow(b"x", 1),)
     registry.detach(receiver, unsent)
     registry.forget(receiver, has_left=True)
+    await registry.definitions_changed("ks")
     assert told.calls == [
         ("admit", receiver),
         ("opened", receiver, "ks", "msg"),
@@ -61,5 +65,6 @@ async def test_a_receiver_is_told_of_from_its_start_to_its_end():
         ("wait_over", receiver),
         ("closed", receiver, unsent),
         ("forget", receiver, True),
+        ("definitions_changed", "ks"),
     ]
     await registry.stop(StoreError("stopped"))

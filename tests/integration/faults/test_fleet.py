@@ -9,7 +9,7 @@ import pytest
 from streamfrom.engine.fleet.lock_connection import dispatcher_lock
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import StartProxy, keyspace_toml
-from tests.fixtures.streams import Consume, eventually, message_table, run
+from tests.fixtures.streams import LATE_S, Consume, eventually, message_table, rows, run
 
 
 pytestmark = pytest.mark.db
@@ -187,3 +187,29 @@ def test_a_stream_with_an_end_at_another_member_has_what_the_dispatcher_has(
         assert len(found) == came
         taken += found
     assert sorted(taken) == [1, 2, 3, 4, 5]
+
+
+def test_a_definition_changed_at_one_member_counts_at_the_dispatcher(
+    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
+) -> None:
+    first = start_proxy(config(database, server))
+    first.wait_for_log(DISPATCHED)
+    second = start_proxy(config(database, server))
+    here = first.connect(database=database, autocommit=True)
+    there = second.connect(database=database, autocommit=True)
+    run(there, "CREATE QUEUE my_message (message TEXT)")
+    # Sooner than by a reload, which comes each 30 s.
+    eventually(lambda: rows(here, "SHOW QUEUES"), "the queue is known", seconds=LATE_S)
+    stream = consume(first, database=database)
+    insert = "INSERT INTO my_message (message) VALUES ('x')"
+    run(there, insert)
+    stream.take(1)
+
+    def holds_back() -> bool:
+        run(there, insert)
+        return stream.poll(0.5) is None
+
+    run(there, "ALTER QUEUE my_message PAUSE")
+    eventually(holds_back, "the pause is known", seconds=LATE_S)
+    run(there, "ALTER QUEUE my_message RESUME")
+    stream.take(1, seconds=LATE_S)
