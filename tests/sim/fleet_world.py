@@ -107,7 +107,7 @@ class DispatchersStore:
 class FleetWorld(World):
     """One history of a fleet of two to five."""
 
-    has_limited = False  # no member serves those of another
+    has_limited = False  # they are watched by ids, which rows of another member do not have
 
     servers: dict[str, FakeShard] = field(default_factory=dict)
     parts: dict[tuple[int, str], ShardOfMember] = field(default_factory=dict)
