@@ -31,8 +31,9 @@ from streamfrom.proxy.embedded.servers import EmbeddedServer, EmbeddedServerErro
 
 SHARDS_MAX: Final = 64
 PORT_DEFAULT: Final = 15306
-ADMIN_PORT: Final = 15380
+ADMIN_PORTS_BEHIND: Final = 74  # 15380 by default
 PORTS_TRIED: Final = 20
+PORT_HIGH: Final = 65_000
 PASSWORD_BYTES: Final = 18
 KEYSPACE: Final = "commerce"
 
@@ -165,7 +166,9 @@ async def _run(shards: int, port: int, folder: Path | None, serve: Serve) -> Non
     _check_shards(shards, folder)
     _quieten()
     port = free_port(port)
-    admin_port = next(filter(_is_free, range(ADMIN_PORT, ADMIN_PORT + PORTS_TRIED)), 0)
+    # Beside the clients' port, so that demos on ports of their own do not meet there.
+    first = port + (ADMIN_PORTS_BEHIND if port < PORT_HIGH else -ADMIN_PORTS_BEHIND)
+    admin_port = next(filter(_is_free, range(first, first + PORTS_TRIED)), 0)
     with _data_folder(folder) as place:
         accounts = Accounts()
         init = place / "init.sql"
