@@ -21,6 +21,7 @@ from streamfrom.proxy.fleet.peer_codec import (
     encode_from_dispatcher,
     encode_to_dispatcher,
 )
+from streamfrom.proxy.fleet.trusted_certificates import TrustedCertificates
 
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ STOP_S: Final = 0.5
 KEEPALIVE_MS: Final = 1000
 PING_TIMEOUT_MS: Final = 2000
 RECONNECT_MS: Final = 100
+# A member that is new to the other side waits for TrustedCertificates; a busy machine is slower still.
+HANDSHAKE_MS: Final = 1000
 SERVICE: Final = "streamfrom.fleet.v1.Fleet"
 OPTIONS: Final = (
     ("grpc.keepalive_time_ms", KEEPALIVE_MS),
@@ -48,7 +51,7 @@ OPTIONS: Final = (
     ("grpc.http2.max_ping_strikes", 0),
     # A newcomer is let in once its row was read, which its first try causes.
     ("grpc.initial_reconnect_backoff_ms", RECONNECT_MS),
-    ("grpc.min_reconnect_backoff_ms", RECONNECT_MS),
+    ("grpc.min_reconnect_backoff_ms", HANDSHAKE_MS),
     ("grpc.max_reconnect_backoff_ms", RECONNECT_MS),
     # A row may be as long as a packet of the database; credit limits what is on its way.
     ("grpc.max_receive_message_length", -1),
@@ -166,13 +169,16 @@ class GrpcDoor:
         self._own = own
         self._loop = asyncio.get_running_loop()
         self._fleet: DoorKeeper | None = None
+        self._trusted = TrustedCertificates(self._read_trusted)
         self._server = grpc.aio.server(options=OPTIONS)
         link: grpc.RpcMethodHandler[Any, Any] = grpc.stream_stream_rpc_method_handler(
             self._link, response_serializer=encode_from_dispatcher
         )
         self.add({"Link": link})
         credentials = grpc.dynamic_ssl_server_credentials(
-            self._configuration(), self._knocked, require_client_authentication=True
+            self._configuration(self._trusted.answered),
+            self._knocked,  # type: ignore[arg-type]  # the stubs do not know of None, for no change
+            require_client_authentication=True,
         )
         port = self._server.add_secure_port(listen, credentials)
         self.address = f"{listen.rpartition(':')[0]}:{port}"
@@ -191,22 +197,26 @@ class GrpcDoor:
         """Close the door and what came through it."""
         await self._server.stop(STOP_S)
 
-    def _configuration(self) -> grpc.ServerCertificateConfiguration:
-        """Return whom to let in, as the directories say by now."""
+    def _read_trusted(self) -> bytes:
+        """Return the certificates of those to let in, as the directories say by now."""
         members = self._fleet.members().values() if self._fleet is not None else ()
-        trusted = [member.certificate.encode() for member in members if member.certificate]
         # Without any gRPC would ask nobody for a certificate. Its own nobody else can show.
-        return grpc.ssl_server_certificate_configuration(
-            [(self._own.key, self._own.certificate)],
-            b"".join([self._own.certificate, *trusted]),
+        return b"".join(
+            [self._own.certificate, *(m.certificate.encode() for m in members if m.certificate)]
         )
 
-    def _knocked(self) -> grpc.ServerCertificateConfiguration:
-        """Return whom to let in at this handshake; in a thread of gRPC's."""
+    def _configuration(self, trusted: bytes) -> grpc.ServerCertificateConfiguration:
+        return grpc.ssl_server_certificate_configuration(
+            [(self._own.key, self._own.certificate)], trusted
+        )
+
+    def _knocked(self) -> grpc.ServerCertificateConfiguration | None:
+        """Return whom to let in at this handshake, None if that is as before; in a thread of gRPC's."""
         # Whoever it is may have come since the directory was read: the next try will tell.
         if self._fleet is not None:
             self._loop.call_soon_threadsafe(self._fleet.look)
-        return self._configuration()
+        trusted = self._trusted.changed()
+        return None if trusted is None else self._configuration(trusted)
 
     async def _link(
         self,
