@@ -27,6 +27,7 @@ class ServerTls:
         requires_tls: a client must speak TLS.
         fingerprint: another one if any of the files holds something else.
         certificate_sha256: of the certificate in DER, which MariaDB's clients since 11.4 ask for.
+        certificate_ends: when the certificate is no longer valid.
 
     Raises:
         ConfigError: a file cannot be used; it names the key of the configuration and the path.
@@ -54,6 +55,7 @@ class ServerTls:
         if fault is not None:
             raise ConfigError("server.tls.key", f"{tls.key} {fault}")
         self.certificate_sha256 = certificate.fingerprint(SHA256())
+        self.certificate_ends = certificate.not_valid_after_utc
         try:
             self.context.load_cert_chain(tls.cert, tls.key)
         except (ssl.SSLError, OSError) as error:

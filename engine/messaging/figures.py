@@ -102,6 +102,7 @@ class Counters:
     deleted: int = 0
     released: int = 0
     purged: int = 0
+    purges_failed: int = 0
     due_to_sent: Histogram = field(default_factory=Histogram)
     sent_to_acked: Histogram = field(default_factory=Histogram)
     # When the commit of messages that are due since ever was seen.
@@ -159,6 +160,7 @@ class Counters:
         self.deleted += other.deleted
         self.released += other.released
         self.purged += other.purged
+        self.purges_failed += other.purges_failed
         self.due_to_sent.add(other.due_to_sent)
         self.sent_to_acked.add(other.sent_to_acked)
 

@@ -72,10 +72,12 @@ class Purger:
             try:
                 await self._purge(shard)
             except StreamfromError as error:
+                self._counters_of(shard).purges_failed += 1
                 if not failing:
                     log.warning("%s: %s", self._where(shard), error)
                 failing = True
             except Exception:
+                self._counters_of(shard).purges_failed += 1
                 log.exception("%s", self._where(shard))
             else:
                 failing = False

@@ -122,6 +122,7 @@ class AdminServer:
             status.shard_status(),
             status.member(),
             status.clock.time_ns(),
+            status.streams(),
         )
         loop = asyncio.get_running_loop()
         text = await loop.run_in_executor(self._readers, snapshot.text)

@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric
 
-    from streamfrom.engine.messaging.figures import Counters, Histogram, QueueFigures
+    from streamfrom.engine.messaging.figures import (
+        Counters,
+        Histogram,
+        QueueFigures,
+        StreamFigures,
+    )
     from streamfrom.proxy.status.status_rows import MemberStatus, ShardStatus
 
 
@@ -41,22 +46,24 @@ _COUNTED: Final = {
     "released": "Messages given back because their stream left before they were sent.",
     "purged": "Acknowledged messages that the purge deleted.",
 }
+_PURGES_FAILED: Final = "Purges of a shard that failed; each is tried again."
 # What Vitess's tablets call them, in one family: go/vt/vttablet/tabletserver/messager/message_manager.go.
 _OF_VITESS: Final = {"Sent": "sent", "Acked": "acked", "Purged": "purged"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """What is known at a moment."""
+    """What is known at the moment *now_ns*."""
 
     queues: Sequence[QueueFigures]
     shards: Sequence[ShardStatus]
     member: MemberStatus
     now_ns: int
+    streams: Sequence[StreamFigures] = ()
 
     def collect(self) -> Iterator[Metric]:
         """Yield every family of metrics."""
-        yield from _of_process(self.member)
+        yield from _of_process(self.member, self.now_ns)
         yield from _of_shards(self.shards)
         counted = [(_labels(queue), queue, queue.counters) for queue in self.queues]
         yield from self._gauges()
@@ -65,6 +72,12 @@ class Snapshot:
             for labels, _, counters in counted:
                 family.add_metric(labels, getattr(counters, name))
             yield family
+        purges = CounterMetricFamily(
+            "streamfrom_purges_failed", _PURGES_FAILED, labels=_BY_QUEUE
+        )
+        for labels, _, counters in counted:
+            purges.add_metric(labels, counters.purges_failed)
+        yield purges
         yield _histogram(
             "streamfrom_message_due_to_sent_seconds",
             "From the moment a message was due until it was given to a stream.",
@@ -90,6 +103,12 @@ class Snapshot:
             "oldest_due_seconds", "For how long the first due message has waited, at least."
         )
         streams = _gauge("streams", "Open streams.")
+        full = _gauge(
+            "stream_full_seconds",
+            "For how long the worst stream has had a full prefetch and acknowledged nothing; 0 if none has.",
+        )
+        paused = _gauge("paused", "Whether nothing is sent, as vt_paused says.")
+        full_ns = self._full_ns()
         for queue in self.queues:
             labels, shards = _labels(queue), queue.shards
             depths = [shard.depth for shard in shards]
@@ -103,7 +122,18 @@ class Snapshot:
             if since_ns:
                 oldest.add_metric(labels, max(0, self.now_ns - min(since_ns)) / 10**9)
             streams.add_metric(labels, queue.streams)
-        return iter((depth, exact, due, in_flight, oldest, streams))
+            full.add_metric(labels, full_ns.get(tuple(labels), 0) / 10**9)
+            paused.add_metric(labels, queue.table.properties.paused)
+        return iter((depth, exact, due, in_flight, oldest, streams, full, paused))
+
+    def _full_ns(self) -> dict[tuple[str, ...], int]:
+        """Return for how long streams stand still, the longest of each queue, by its labels."""
+        longest: dict[tuple[str, ...], int] = {}
+        for stream in self.streams:
+            if stream.full_since_ns is not None:
+                key = stream.table.keyspace, stream.table.name
+                longest[key] = max(longest.get(key, 0), self.now_ns - stream.full_since_ns)
+        return longest
 
     def text(self) -> bytes:
         """Return everything in Prometheus's text format. Takes a while: not on the loop."""
@@ -161,17 +191,23 @@ def _of_shards(shards: Sequence[ShardStatus]) -> Iterator[Metric]:
     waiting = GaugeMetricFamily(
         "streamfrom_pool_waiting", "Statements that wait for a connection.", labels=_BY_SHARD
     )
+    dispatched = GaugeMetricFamily(
+        "streamfrom_shard_dispatched",
+        "Whether this process sends the shard's messages.",
+        labels=_BY_SHARD,
+    )
     for shard in shards:
         labels = [shard.keyspace, shard.shard]
         up.add_metric(labels, shard.trouble is None)
+        dispatched.add_metric(labels, shard.is_dispatched)
         size.add_metric(labels, shard.pool_size)
         used.add_metric([*labels, "lent"], shard.pool_lent)
         used.add_metric([*labels, "free"], shard.pool_open - shard.pool_lent)
         waiting.add_metric(labels, shard.pool_waiting)
-    return iter((up, size, used, waiting))
+    return iter((up, dispatched, size, used, waiting))
 
 
-def _of_process(member: MemberStatus) -> Iterator[Metric]:
+def _of_process(member: MemberStatus, now_ns: int) -> Iterator[Metric]:
     info = InfoMetricFamily("streamfrom", "The proxy.")
     info.add_metric([], {"version": member.version, "member": member.member or ""})
     yield info
@@ -179,8 +215,20 @@ def _of_process(member: MemberStatus) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "streamfrom_connections", "Clients that are connected.", member.connections
     )
+    yield GaugeMetricFamily(
+        "streamfrom_connections_max", "Clients that may be connected.", member.connections_max
+    )
     yield GaugeMetricFamily("streamfrom_streams", "Open streams.", member.streams)
     yield CounterMetricFamily(
         "streamfrom_questions", "Statements of clients.", member.questions
     )
     yield GaugeMetricFamily("streamfrom_stopping", "Whether it stops.", member.is_stopping)
+    yield GaugeMetricFamily(
+        "streamfrom_time_seconds", "The clock, by which messages are due.", now_ns / 10**9
+    )
+    if member.certificate_ends_s is not None:
+        yield GaugeMetricFamily(
+            "streamfrom_certificate_end_timestamp_seconds",
+            "When the certificate for clients ends.",
+            member.certificate_ends_s,
+        )

@@ -206,6 +206,7 @@ class Application:
                 clock,
                 self.shards,
                 self._member,
+                fleet.may_send if fleet else lambda *_: True,
             ),
             nonce=_nonce,
             backoff=LoginBackoff(server.auth_backoff_s),
@@ -369,6 +370,7 @@ class Application:
 
     def _member(self) -> MemberStatus:
         """Return what this process says of itself."""
+        tls = self.services.tls
         return MemberStatus(
             member=None if self._membership is None else self._membership.member.id,
             version=__version__,
@@ -377,6 +379,8 @@ class Application:
             streams=self._registry.receivers,
             questions=self.services.tally.questions,
             is_stopping=self._stopped,
+            connections_max=self.services.config.max_connections,
+            certificate_ends_s=None if tls is None else tls.certificate_ends.timestamp(),
         )
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

@@ -135,7 +135,11 @@ StatusRow: TypeAlias = tuple[StatusValue, ...]
 
 @dataclass(frozen=True, slots=True)
 class ShardStatus:
-    """One shard's primary as this process sees it. trouble: why it is not available, None while it is."""
+    """One shard's primary as this process sees it.
+
+    trouble: why it is not available, None while it is.
+    is_dispatched: whether this process sends the messages of the shard.
+    """
 
     keyspace: str
     shard: str
@@ -146,11 +150,17 @@ class ShardStatus:
     pool_open: int
     pool_lent: int
     pool_waiting: int
+    is_dispatched: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class MemberStatus:
-    """One process. member: its id in its fleet; None for one that is alone."""
+    """One process.
+
+    member: its id in its fleet; None for one that is alone.
+    connections_max: how many clients may be connected.
+    certificate_ends_s: when its certificate for clients ends, as Unix time; None without one.
+    """
 
     member: str | None
     version: str
@@ -159,6 +169,8 @@ class MemberStatus:
     streams: int
     questions: int
     is_stopping: bool
+    connections_max: int = 0
+    certificate_ends_s: float | None = None
 
 
 def queue_rows(

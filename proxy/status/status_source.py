@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.figures import QueueFigures, StreamFigures
     from streamfrom.engine.messaging.registry import Registry
     from streamfrom.engine.messaging.watch import Watch
+    from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.file import User
     from streamfrom.proxy.local_statements.show_processlist import Process
@@ -35,6 +36,7 @@ class StatusSource:
 
     shards: the primaries, by the names of keyspace and shard.
     member: returns what this process says of itself.
+    dispatches: whether this process sends the messages of a shard of a keyspace.
     """
 
     watch: Watch
@@ -42,6 +44,7 @@ class StatusSource:
     clock: Clock
     shards: Mapping[tuple[str, str], ShardRuntime]
     member: Callable[[], MemberStatus]
+    dispatches: Callable[[str, ShardName], bool] = lambda *_: True
 
     async def rows(
         self, names: Iterable[str], user: User, processes: Iterable[Process]
@@ -91,6 +94,7 @@ class StatusSource:
                 pool_open=shard.pool.connections,
                 pool_lent=shard.pool.lent,
                 pool_waiting=shard.pool.waiting,
+                is_dispatched=self.dispatches(shard.keyspace, shard.name),
             )
             for shard in self.shards.values()
         ]

@@ -26,6 +26,7 @@ def test_a_pair_speaks_tls_and_asks_for_no_certificate(tmp_path):
     assert not tls.wants_certificate
     assert tls.context.verify_mode is ssl.CERT_NONE
     assert len(tls.certificate_sha256) == 32
+    assert tls.certificate_ends > datetime.now(UTC)
 
 
 def test_with_an_authority_certificates_are_verified(tmp_path):

@@ -71,8 +71,14 @@ def test_a_failure_is_logged_once_and_tried_again_and_other_shards_go_on(caplog)
         store = filled(3, acked_s=-1000, pause=pause)
         rows = [StoredRow(b"1", time_acked_ns=1)]
         store.insert("ks", "80-", "msg", *rows)
-        purger = Purger(table(), ["0", "80-"], store, VirtualClock())
+        counters = {"0": Counters(), "80-": Counters()}
+        counters_of = counters.__getitem__
+        purger = Purger(table(), ["0", "80-"], store, VirtualClock(), counters_of=counters_of)
         await asyncio.sleep(34)
+        assert {shard: one.purges_failed for shard, one in counters.items()} == {
+            "0": 0,
+            "80-": 3,
+        }
         assert left(store) == 0
         assert store.table("ks", "80-", "msg")
         await asyncio.sleep(10)
@@ -92,9 +98,11 @@ def test_a_fault_of_our_own_does_not_end_the_purge(caplog):
                 raise ZeroDivisionError
 
         store = filled(3, acked_s=-1000, pause=pause)
-        purger = Purger(table(), ["0"], store, VirtualClock())
+        counters = Counters()
+        purger = Purger(table(), ["0"], store, VirtualClock(), counters_of=lambda _: counters)
         await asyncio.sleep(25)
         assert left(store) == 0
+        assert counters.purges_failed == 1
         await purger.stop()
 
     run_virtual(main())

@@ -1,24 +1,33 @@
 """Prometheus's text: its own parser reads it, and the figures are the engine's."""
 
+from dataclasses import replace
+
 from prometheus_client.parser import text_string_to_metric_families
 
-from streamfrom.engine.messaging.figures import BOUNDS_S, Counters, QueueFigures, ShardFigures
-from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.engine.messaging.figures import (
+    BOUNDS_S,
+    Counters,
+    QueueFigures,
+    ShardFigures,
+    StreamFigures,
+)
+from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from streamfrom.proxy.admin.metrics import Snapshot
 from streamfrom.proxy.status.status_rows import MemberStatus, ShardStatus
 
 
 SECOND_NS = 10**9
-MEMBER = MemberStatus("a1", "1.0", 5.0, 3, 2, 99, is_stopping=False)
-SHARD = ShardStatus("ks", "-80", "h:1", "10", "gone", 32, 5, 2, 1)
+MEMBER = MemberStatus("a1", "1.0", 5.0, 3, 2, 99, is_stopping=False, connections_max=7)
+SHARD = ShardStatus("ks", "-80", "h:1", "10", "gone", 32, 5, 2, 1, is_dispatched=False)
 
 
 def on_shard(name, counters, depth=3, streams=1):
     return ShardFigures(name, counters, streams, 0, 2, True, 1, depth, 4 * SECOND_NS)
 
 
-def samples(*queues):
-    text = Snapshot(queues, [SHARD], MEMBER, 10 * SECOND_NS).text().decode()
+def samples(*queues, streams=(), member=MEMBER):
+    snapshot = Snapshot(queues, [SHARD], member, 10 * SECOND_NS, streams)
+    text = snapshot.text().decode()
     return {
         (sample.name, *sorted(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)
@@ -27,7 +36,7 @@ def samples(*queues):
 
 
 def test_all_figures_are_there():
-    counters = Counters(sent=7, retried=1, acked=5)
+    counters = Counters(sent=7, retried=1, acked=5, purges_failed=4)
     counters.sent_to_acked.observe(3 * 10**6, 5)
     table = loaded(raw_table("msg"))
     shards = on_shard("-80", counters), on_shard("80-", Counters(sent=3))
@@ -35,6 +44,7 @@ def test_all_figures_are_there():
     of = ("keyspace", "ks"), ("queue", "msg")
     assert found["streamfrom_messages_sent_total", *of] == 10
     assert found["streamfrom_messages_acked_total", *of] == 5
+    assert found["streamfrom_purges_failed_total", *of] == 4
     assert found["streamfrom_queue_depth", *of] == 6
     assert found["streamfrom_queue_due", *of] == 4
     assert found["streamfrom_queue_in_flight", *of] == 2
@@ -48,8 +58,41 @@ def test_all_figures_are_there():
     assert found["vttablet_messages", ("metric", "Sent"), ("table_name", "msg")] == 10
     assert found["vttablet_messages", ("metric", "ClientCount"), ("table_name", "msg")] == 2
     assert found["streamfrom_shard_up", ("keyspace", "ks"), ("shard", "-80")] == 0
+    assert found["streamfrom_shard_dispatched", ("keyspace", "ks"), ("shard", "-80")] == 0
     assert found["streamfrom_connections",] == 3
+    assert found["streamfrom_connections_max",] == 7
+    assert found["streamfrom_time_seconds",] == 10
+    assert ("streamfrom_certificate_end_timestamp_seconds",) not in found
     assert found["streamfrom_questions_total",] == 99
+
+
+def full_stream(table, full_since_ns):
+    return StreamFigures(table, 1, None, 0, 9, 5, 0, 5, full_since_ns)
+
+
+def test_the_stream_that_stands_still_longest_is_told():
+    table, other = loaded(raw_table("msg")), loaded(raw_table("other"))
+    queues = [QueueFigures(one, (on_shard("0", Counters()),), 1) for one in (table, other)]
+    moments = (None, 7 * SECOND_NS, 4 * SECOND_NS)
+    found = samples(*queues, streams=[full_stream(table, moment) for moment in moments])
+    name = "streamfrom_queue_stream_full_seconds"
+    assert found[name, ("keyspace", "ks"), ("queue", "msg")] == 6
+    assert found[name, ("keyspace", "ks"), ("queue", "other")] == 0
+
+
+def test_a_paused_queue_is_told():
+    tables = [
+        loaded(raw_table(name, comment=f"{DEFAULT_COMMENT},{paused}"))
+        for name, paused in (("on", "vt_paused=on"), ("off", "vt_paused=off"))
+    ]
+    found = samples(*(QueueFigures(table, (on_shard("0", Counters()),), 1) for table in tables))
+    assert found["streamfrom_queue_paused", ("keyspace", "ks"), ("queue", "on")] == 1
+    assert found["streamfrom_queue_paused", ("keyspace", "ks"), ("queue", "off")] == 0
+
+
+def test_the_end_of_the_certificate_is_told():
+    found = samples(member=replace(MEMBER, certificate_ends_s=1234.0))
+    assert found["streamfrom_certificate_end_timestamp_seconds",] == 1234
 
 
 def test_what_is_not_known_is_left_out():

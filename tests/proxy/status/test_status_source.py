@@ -40,6 +40,7 @@ def source() -> Any:
         VirtualClock(),
         {("a", "0"): runtime("a"), ("b", "0"): runtime("b")},
         lambda: MemberStatus(None, "1", 1.0, 1, 0, 1, is_stopping=False),
+        lambda keyspace, _: keyspace == "b",
     )
 
 
@@ -60,6 +61,11 @@ def test_shards_are_those_of_ones_keyspaces():
     assert seen(user(keyspaces={"b"}), "shards") == [("b", "0")]
     assert seen(user(keyspaces={"b"}), "members") == [(None, "1")]
     assert seen(user(), "streams") == []
+
+
+def test_a_shard_tells_whether_it_is_dispatched_here():
+    told = {shard.keyspace: shard.is_dispatched for shard in source().shard_status()}
+    assert told == {"a": False, "b": True}
 
 
 def test_a_table_of_another_keyspace_is_not_seen():
