@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -25,6 +26,7 @@ from streamfrom.proxy.app.application import Application, run
 from streamfrom.proxy.check import check
 from streamfrom.proxy.config.file import Config, ConfigError, load
 from streamfrom.proxy.config.fleet_members import AUTO, WORKERS_MAX, worker_count
+from streamfrom.proxy.config.log_settings import LogFormat
 from streamfrom.proxy.demo import ListeningProxy, run_demo
 from streamfrom.proxy.report import CheckReport
 from streamfrom.proxy.workers.supervisor import WorkerFailed, Workers, command_of
@@ -34,6 +36,8 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from streamfrom.proxy.config.log_settings import LogSettings
 
 
 COMMANDS = ("serve", "check", "demo")
@@ -57,9 +61,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.command == "check":
             return uvloop.run(check(read(), as_json=arguments.json))
         if seat is not None:
-            log.configure(level=seat.log_level, worker=seat.number)
             read = partial(_read_seated, read, seat)
         config = read()
+        _configure_log(config.log, seat, verbose=arguments.verbose)
         count = worker_count(config.fleet, arguments.workers, _cores())
         if seat is None and count > 1:
             command = command_of(arguments.config)
@@ -155,6 +159,18 @@ class DemoProxy:
         if self.workers == 1:
             return Application(config)
         return Workers(config, command_of(path), self.workers, os.environ)
+
+
+def _configure_log(settings: LogSettings, seat: WorkerSeat | None, *, verbose: bool) -> None:
+    """Log as *settings* say; a worker logs what its parent does."""
+    level = logging.getLevelNamesMapping()[settings.level.upper()]
+    log.configure(
+        level=seat.log_level if seat else logging.DEBUG if verbose else level,
+        worker=seat.number if seat else None,
+        as_json=None
+        if settings.format is LogFormat.AUTO
+        else settings.format is LogFormat.JSON,
+    )
 
 
 def _read_seated(read: Callable[[], Config], seat: WorkerSeat) -> Config:

@@ -1,9 +1,9 @@
 """Logging: one line an event on standard error, JSON when piped, coloured on a terminal.
 
-The shell logs through structlog and binds who is concerned (`connection`, `shard`, `table`);
-the engine uses the standard library's loggers. Both end up in the same handler and look the
-same. Levels mean: *debug* every decision, *info* a session or a shard came or went, *warning*
-something failed and will be tried again, *error* a fault of ours. No secret is ever handed to
+The shell logs through structlog and binds who is concerned (`connection`, `keyspace`, `shard`);
+the engine uses the standard library's loggers and says the same by `extra`. Both end up in the same
+handler and look the same. Levels mean: *debug* a session came or went, and every decision, *info* a shard came
+or went, *warning* something failed and will be tried again, *error* a fault of ours. No secret is ever handed to
 a logger: passwords live in `config.Secret`, which prints as asterisks.
 """
 
@@ -15,35 +15,55 @@ import sys
 import structlog
 
 
+_members: list[str] = []
+
+
+def name_member(member: str) -> None:
+    """Have each line up to the next `configure` say which member of its fleet this process is."""
+    _members[:] = [member]
+
+
+def _add_member(
+    _logger: object, _method: str, line: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    return {**line, "member": _members[0]} if _members else line
+
+
 def configure(
     *,
     verbose: bool = False,
     quiet: bool = False,
     level: int | None = None,
     worker: int | None = None,
+    as_json: bool | None = None,
 ) -> None:
     """Send log lines to standard error: from info on, all of them, or errors only.
 
     level: a number of the standard library instead.
     worker: the number of this process among those that share the log; each line says it.
+    as_json: whether lines are JSON; None for where standard error is no terminal.
     """
+    _members.clear()
     shared: list[structlog.typing.Processor] = [
+        _add_member,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
+    if as_json is None:
+        as_json = not sys.stderr.isatty()
     if worker is not None:
         shared.append(lambda _logger, _method, line: {**line, "worker": worker})
     last: list[structlog.typing.Processor] = (
-        [structlog.dev.ConsoleRenderer()]
-        if sys.stderr.isatty()
-        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+        if as_json
+        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
     )
     if level is None:
         level = logging.DEBUG if verbose else logging.ERROR if quiet else logging.INFO
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
+            foreign_pre_chain=[structlog.stdlib.ExtraAdder(), *shared],
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
         )
     )

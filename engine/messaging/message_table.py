@@ -131,6 +131,11 @@ class MessageTable:
         """Return whether rows carry a priority; without one it is 0."""
         return not self.first_layout
 
+    @property
+    def named(self) -> dict[str, str]:
+        """Return what a log line about the table has beside its text."""
+        return {"keyspace": self.keyspace, "queue": self.name}
+
     def __post_init__(self) -> None:
         facts = TableFacts(
             name=self.name,

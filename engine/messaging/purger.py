@@ -74,11 +74,11 @@ class Purger:
             except StreamfromError as error:
                 self._counters_of(shard).purges_failed += 1
                 if not failing:
-                    log.warning("%s: %s", self._where(shard), error)
+                    log.warning("%s: %s", self._where(shard), error, extra=self._named(shard))
                 failing = True
             except Exception:
                 self._counters_of(shard).purges_failed += 1
-                log.exception("%s", self._where(shard))
+                log.exception("%s", self._where(shard), extra=self._named(shard))
             else:
                 failing = False
 
@@ -98,6 +98,10 @@ class Purger:
         while purged >= PURGE_ROWS_MAX:
             purged = await self._store.purge(self._table, shard, cutoff_ns)
             self._counters_of(shard).purged += purged
+
+    def _named(self, shard: ShardName) -> dict[str, str]:
+        """Name the table and a shard by the keys that log lines have."""
+        return {**self._table.named, "shard": shard}
 
     def _where(self, shard: ShardName) -> str:
         return f"purge of {self._table.name} on {self._table.keyspace}/{shard} failed"

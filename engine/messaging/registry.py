@@ -230,6 +230,7 @@ class Registry:
                 tables.keyspace.name,
                 failure,
                 exc_info=trace,
+                extra={"keyspace": tables.keyspace.name},
             )
         tables.is_failing = True
         return None
@@ -255,7 +256,8 @@ class Registry:
             known = before.get(name)
             if isinstance(table, TableLoadError):
                 if str(known) != str(table):
-                    log.warning("%s: %s", tables.keyspace.name, table)
+                    named = {"keyspace": tables.keyspace.name, "queue": name}
+                    log.warning("%s: %s", tables.keyspace.name, table, extra=named)
                 if name in tables.runners:
                     stopped.append((*tables.runners.pop(name), table))
             elif name not in tables.runners:
@@ -268,7 +270,8 @@ class Registry:
 
     def _run(self, tables: _KeyspaceTables, table: MessageTable) -> None:
         for advice in table.advice:
-            log.warning("message table %s.%s: %s", table.keyspace, table.name, advice)
+            text = "message table %s.%s: %s"
+            log.warning(text, table.keyspace, table.name, advice, extra=table.named)
         may_send = partial(self._may_send, table.keyspace)
         runner = Runner(
             table,

@@ -321,21 +321,42 @@ class Runner:
             receiver.connection_id,
             action.held,
             since_s,
+            extra={**self._table.named, "connection": receiver.connection_id},
         )
 
     def _note_failure(self, what: str, shard: ShardName, error: Exception) -> None:
         """Log the first failure of a shard, and everything that is a fault of our own."""
         where = f"{self._table.keyspace}/{shard}"
         if not isinstance(error, StreamfromError):
-            log.error("%s of %s on %s failed", what, self._table.name, where, exc_info=error)
+            log.error(
+                "%s of %s on %s failed",
+                what,
+                self._table.name,
+                where,
+                exc_info=error,
+                extra={**self._table.named, "shard": shard},
+            )
         elif shard not in self._failing:
-            log.warning("%s of %s on %s failed: %s", what, self._table.name, where, error)
+            log.warning(
+                "%s of %s on %s failed: %s",
+                what,
+                self._table.name,
+                where,
+                error,
+                extra={**self._table.named, "shard": shard},
+            )
         self._failing.add(shard)
 
     def _note_success(self, shard: ShardName) -> None:
         if shard in self._failing:
             self._failing.discard(shard)
-            log.info("%s on %s/%s works again", self._table.name, self._table.keyspace, shard)
+            log.info(
+                "%s on %s/%s works again",
+                self._table.name,
+                self._table.keyspace,
+                shard,
+                extra={**self._table.named, "shard": shard},
+            )
 
     def _set_timer(self) -> None:
         wake_ns = self._state.wake_ns()

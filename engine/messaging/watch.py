@@ -106,6 +106,12 @@ class Watch:
                 depths = await self._store.depths(keyspace, shard, tables)
         except (StreamfromError, TimeoutError) as error:
             # The health checks tell of a shard that is away; here it is one figure less.
-            log.debug("depths of %s/%s are not known: %s", keyspace, shard, error)
+            log.debug(
+                "depths of %s/%s are not known: %s",
+                keyspace,
+                shard,
+                error,
+                extra={"keyspace": keyspace, "shard": shard},
+            )
         else:
             self._depths[keyspace, shard] = self._clock.time_ns(), depths

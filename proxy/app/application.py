@@ -33,6 +33,7 @@ from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.config.file import Role, TransactionMode, User
 from streamfrom.proxy.config.keyspaces import make_keyspace
 from streamfrom.proxy.errors import ServerShutdown, UserMemoryExceeded
+from streamfrom.proxy.log import name_member
 from streamfrom.proxy.memory import users_memory
 from streamfrom.proxy.queue_sharding import QueueSharding
 from streamfrom.proxy.rsa import ServerKey
@@ -324,6 +325,11 @@ class Application:
             self._vschemas_asked.set()
 
     @property
+    def member(self) -> str | None:
+        """The id that its fleet knows this process by; None for one that is alone."""
+        return None if self._membership is None else self._membership.member.id
+
+    @property
     def port(self) -> int:
         """The TCP port, also where the configuration said 0."""
         port: int = self._listeners[0].sockets[0].getsockname()[1]
@@ -372,7 +378,7 @@ class Application:
         """Return what this process says of itself."""
         tls = self.services.tls
         return MemberStatus(
-            member=None if self._membership is None else self._membership.member.id,
+            member=self.member,
             version=__version__,
             uptime_s=self.services.uptime_s(),
             connections=len(self._sessions),
@@ -433,7 +439,10 @@ async def run(
     parent = None if seat is None else Parent(seat, stop, hurry)
     try:
         taken = await numbers_in_use(config)
-        async with Application(config, hangup, hurry, read_again, seat, taken):
+        application = Application(config, hangup, hurry, read_again, seat, taken)
+        if (member := application.member) is not None:
+            name_member(member)
+        async with application:
             process.prepare(config)
             if parent is not None:
                 parent.tell_ready()

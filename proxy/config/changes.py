@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.config.file import Config, Server
+from streamfrom.proxy.config.file import Server
 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamfrom.proxy.config.file import User
+    from streamfrom.proxy.config.file import Config, User
     from streamfrom.proxy.config.keyspaces import KeyspaceConfig
 
 
@@ -23,6 +23,7 @@ RESTART: Final = frozenset(
 )
 """The fields of `Server` that are no limits: what listens, and what transactions under way rely on."""
 
+_RESTART_TABLES: Final = ("fleet", "admin", "log")
 _KEYS: Final = {"host": "listen", "port": "listen"}
 
 
@@ -65,13 +66,14 @@ def changes(old: Config, new: Config) -> Changes:
     kept = {name: getattr(server_old, name) for name in differing if name in RESTART}
     restart = {f"server.{_key(name)}": None for name in kept}
     restart |= dict.fromkeys(_keyspaces(old.keyspaces, new.keyspaces))
-    if old.fleet != new.fleet:
-        restart["fleet"] = None
+    restart |= {
+        name: None for name in _RESTART_TABLES if getattr(old, name) != getattr(new, name)
+    }
     before = {user.name: user for user in old.accounts}
     after = {user.name: user for user in new.accounts}
     both = sorted(before.keys() & after.keys())
     return Changes(
-        config=Config(replace(server_new, **kept), new.users, old.keyspaces, old.fleet),
+        config=replace(old, server=replace(server_new, **kept), users=new.users),
         live=tuple(f"server.{_key(name)}" for name in differing if name not in RESTART),
         restart=tuple(restart),
         added=tuple(sorted(after.keys() - before.keys())),

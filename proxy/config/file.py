@@ -8,7 +8,7 @@ are seconds and may have a fraction; relative paths start at the file's folder.
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -21,6 +21,7 @@ from streamfrom.proxy.config.keyspaces import (
     ShardConfig as ShardConfig,
     keyspaces_from,
 )
+from streamfrom.proxy.config.log_settings import LogSettings, log_from
 from streamfrom.proxy.config.toml_values import (
     REQUIRED,
     VARIABLE,
@@ -179,6 +180,7 @@ class Config:
     keyspaces: tuple[KeyspaceConfig, ...]
     fleet: FleetConfig | None = None  # None: no elections yet
     admin: tuple[str, int] | None = None  # where metrics and health are told; None: nowhere
+    log: LogSettings = field(default_factory=LogSettings)
 
     @property
     def accounts(self) -> tuple[User, ...]:
@@ -208,8 +210,9 @@ def _config(root: TomlTable, names: set[str]) -> Config:
     users = _users(root.tables("users"), names)
     fleet = fleet_from(root.table("fleet")) if "fleet" in root else None
     admin = _admin(root.table("admin")) if "admin" in root else None
+    log = log_from(root.table("log"))
     root.close()
-    return Config(server, users, keyspaces, fleet, admin)
+    return Config(server, users, keyspaces, fleet, admin, log)
 
 
 def _admin(table: TomlTable) -> tuple[str, int]:

@@ -200,7 +200,7 @@ class Session:
         if self._link.fault is not None:
             self._log.info("TLS failed", host=self._link.peer, reason=self._link.fault)
         if self._command_loop is not None:
-            self._log.info("session closed")
+            self._log.debug("session closed")
             self._command_loop.close()
         self._memory.belong_to(None)
 
@@ -327,7 +327,7 @@ class Session:
         self._command_loop = CommandLoop(context, dispatch, self._log, self._services)
         self._login_gate.logged_in()
         subject = {} if (found := self._link.subject) is None else {"subject": found}
-        self._log.info("session opened", user=user.name, host=self._link.peer, **subject)
+        self._log.debug("session opened", user=user.name, host=self._link.peer, **subject)
         self._wire.accept(status=context.state.status)
         self._link.write(self._wire.data_to_send())
         if self._compression is None and self._wire.compression is not None:

@@ -107,7 +107,8 @@ def test_clients_must_have_a_certificate_that_the_authority_signed(
     log_in: Connect,
     require: str,
 ) -> None:
-    proxy = start_proxy(config(server, database, tls, f"require = {require}\n", USERS))
+    log = '[log]\nlevel = "debug"\n'
+    proxy = start_proxy(config(server, database, tls, f"require = {require}\n", USERS, log))
     good = issued("worker", "ca").write(tmp_path, "good")
     assert "let in" in log_in(proxy.port, good)
     assert '"subject": "CN=worker"' in proxy.log()

@@ -1,4 +1,5 @@
 import json
+import logging
 import os
 import signal
 import socket
@@ -126,7 +127,30 @@ def test_serve_runs_until_it_is_told_to_stop(config, monkeypatch, unconfigured, 
     monkeypatch.setattr(cli, "run", run)
     assert main(["serve", "--config", config]) == 0
     assert told == [["shop"]]
-    assert unconfigured == [{"verbose": False, "quiet": False}]
+    assert unconfigured == [
+        {"verbose": False, "quiet": False},
+        {"level": logging.INFO, "worker": None, "as_json": None},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("argv", "settings", "told"),
+    [
+        ([], "", (logging.INFO, None)),
+        ([], "level = 'warning'\nformat = 'json'", (logging.WARNING, True)),
+        ([], "level = 'debug'\nformat = 'text'", (logging.DEBUG, False)),
+        (["-v"], "level = 'error'", (logging.DEBUG, None)),
+    ],
+)
+def test_the_log_is_as_configured(argv, settings, told, config, monkeypatch, unconfigured):
+    async def run(*_):
+        pass
+
+    with open(config, "a") as file:
+        file.write(f"[log]\n{settings}\n")
+    monkeypatch.setattr(cli, "run", run)
+    assert main(["serve", *argv, "--config", config]) == 0
+    assert (unconfigured[-1]["level"], unconfigured[-1]["as_json"]) == told
 
 
 @pytest.mark.parametrize(
@@ -165,7 +189,8 @@ def test_every_option_may_stand_before_the_command_and_after_it(
     assert len(calls) == len(words) + 1
     assert all(call == calls[0] for call in calls)
     verbose = bool({"-v", "--verbose"} & set(options))
-    assert unconfigured == [{"verbose": verbose, "quiet": command == "check"}] * len(calls)
+    first = {"verbose": verbose, "quiet": command == "check"}
+    assert [one for one in unconfigured if "quiet" in one] == [first] * len(calls)
 
 
 @pytest.mark.parametrize(
@@ -318,4 +343,4 @@ def test_a_worker_has_its_seat_and_waits_for_nobody_only_when_its_parent_says_so
     monkeypatch.setattr(cli, "run", run)
     assert main(["serve", "--config", config, "--worker-seat", str(seat)]) == 0
     assert told == [(4711, 4711, seat)]
-    assert unconfigured[-1] == {"level": 30, "worker": 2}
+    assert unconfigured[-1] == {"level": 30, "worker": 2, "as_json": None}

@@ -7,6 +7,7 @@ from unittest import mock
 
 import structlog
 
+from streamfrom.engine.messaging.memory_store import loaded, raw_table
 from streamfrom.proxy import log
 from streamfrom.proxy.config.file import Secret
 
@@ -65,6 +66,44 @@ def test_the_engines_lines_look_the_same():
     (line,) = map(json.loads, stderr.lines)
     assert (line["event"], line["level"]) == ("shop: gone", "warning")
     assert "timestamp" in line
+
+
+def test_the_engines_lines_have_keys_too():
+    named = loaded(raw_table("msg")).named
+    with configured() as stderr:
+        logging.getLogger("streamfrom.engine").warning("late", extra={**named, "shard": "-80"})
+    (line,) = map(json.loads, stderr.lines)
+    assert line.pop("timestamp")
+    assert line == {
+        "event": "late",
+        "level": "warning",
+        "keyspace": "ks",
+        "queue": "msg",
+        "shard": "-80",
+    }
+
+
+def test_each_line_of_a_member_says_which_one_it_is():
+    with configured() as stderr:
+        log.name_member("0a1b")
+        structlog.get_logger().info("listening")
+        logging.getLogger("streamfrom.engine").info("elected")
+    assert [json.loads(line)["member"] for line in stderr.lines] == ["0a1b", "0a1b"]
+    with configured() as stderr:
+        structlog.get_logger().info("another process")
+    assert "member" not in json.loads(stderr.lines[0])
+
+
+def test_lines_have_the_form_that_is_asked_for():
+    with configured(is_terminal=True, as_json=True) as stderr:
+        structlog.get_logger().info("listening", port=5)
+    assert json.loads(stderr.lines[0])["port"] == 5
+    with configured(as_json=False) as stderr:
+        structlog.get_logger().info("listening", port=5)
+    (line,) = stderr.lines
+    assert "listening" in line
+    assert "\x1b" not in line
+    assert not line.startswith("{")
 
 
 def test_a_trace_is_one_line_too():

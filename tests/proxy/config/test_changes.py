@@ -5,6 +5,7 @@ from streamfrom.proxy.config.dsn import Dsn, SslMode
 from streamfrom.proxy.config.file import Config, Role, Secret, Server, TlsSettings, User
 from streamfrom.proxy.config.fleet_members import FleetConfig
 from streamfrom.proxy.config.keyspaces import KeyspaceConfig, ShardConfig
+from streamfrom.proxy.config.log_settings import LogLevel, LogSettings
 from tests.proxy.rigs import SERVER
 
 
@@ -46,18 +47,23 @@ def test_what_needs_a_restart_is_named_and_stays_as_it_was():
     server = replace(SERVER, host="0.0.0.0", port=7, unix_socket="/s", idle_timeout_s=9)
     other = replace(SHOP, shards=(replace(SHOP.shards[0], pool_size=9),))
     more = replace(SHOP, name="more")
-    found = changes(OLD, Config(server, OLD.users, (other, more), FleetConfig("new")))
+    admin, log = ("127.0.0.1", 9), LogSettings(LogLevel.DEBUG)
+    found = changes(
+        OLD, Config(server, OLD.users, (other, more), FleetConfig("new"), admin, log)
+    )
     assert set(found.restart) == {
         "server.listen",
         "server.unix_socket",
         "keyspaces.shop.shards",
         "keyspaces.more",
         "fleet",
+        "admin",
+        "log",
     }
     assert found.live == ("server.idle_timeout",)
     assert found.config.server == replace(SERVER, idle_timeout_s=9)
     assert found.config.keyspaces == OLD.keyspaces
-    assert found.config.fleet is None
+    assert found.config == replace(OLD, server=found.config.server)
 
 
 def test_the_text_of_a_vschema_is_no_change_here_but_its_file_is(tmp_path):
