@@ -14,6 +14,7 @@ from streamfrom.proxy.local_statements.like_patterns import like
 from streamfrom.proxy.local_statements.show_databases import is_show_databases, show_databases
 from streamfrom.proxy.local_statements.show_processlist import is_processlist
 from streamfrom.proxy.local_statements.show_queues import is_show_queues
+from streamfrom.proxy.local_statements.show_vitess import is_show_vitess
 from streamfrom.proxy.local_statements.show_vschema import is_show_vschema
 from streamfrom.proxy.local_statements.vexplain import is_vexplain
 from streamfrom.proxy.wire.constants import FieldType
@@ -42,6 +43,7 @@ def is_answered_locally(shape: Shape) -> bool:
         return (
             is_processlist(shape)
             or is_show_vschema(shape)
+            or is_show_vitess(shape)
             or is_show_databases(shape)
             or is_show_queues(shape)
             or words[:1] == _SHARDS

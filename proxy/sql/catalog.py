@@ -15,12 +15,13 @@ from streamfrom.engine.sharding.keyspace import Keyspace, parse_target
 from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.proxy.config.file import Role
 from streamfrom.proxy.errors import NoDatabaseSelected, NoHealthyReplica, UnknownDatabase
+from streamfrom.proxy.local_statements.show_vitess import Tablet
 from streamfrom.proxy.routing.planner import Planner
 from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from streamfrom.engine.messaging.registry import Registry
     from streamfrom.engine.sharding.keyspace import Shard
@@ -186,6 +187,16 @@ class Catalog:
             for name in sorted(self._keyspaces)
             if allowed is None or name in allowed
         ]
+
+    def tablets(self, allowed: frozenset[str] | None) -> Iterator[Tablet]:
+        """Yield the servers of the keyspaces that a user may use, each shard's primary first."""
+        for keyspace in self.visible(allowed):
+            for shard in keyspace.shards:
+                key = keyspace.name, shard.name
+                primary = self._runtimes[key]
+                for one in (primary, *self._replicas.get(key, ())):
+                    server, is_serving = one.dsn.server, one.trouble is None
+                    yield Tablet(*key, one is primary, server, one.dsn.host, is_serving)
 
     def has_keyspace(self, name: str) -> bool:
         """Return whether a keyspace is called so."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.proxy.config.file import Role
 from streamfrom.proxy.errors import DatabaseAccessDenied, StatementRefused
+from streamfrom.proxy.local_statements.show_vitess import TABLETS
 from streamfrom.proxy.sql.privileges import READS
 from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA
 from streamfrom.sqlparse_ext.reading.reach import reach
@@ -102,7 +103,8 @@ _SHOWS_SCHEMA: Final = frozenset({"TABLES", "TABLE", "TRIGGERS", "EVENTS"})
 _SHOWS_SERVER: Final = frozenset(
     {"VARIABLES", "STATUS", "WARNINGS", "ERRORS", "COUNT", "CHARACTER", "CHARSET", "COLLATION"}
     | {"ENGINES", "DATABASES", "SCHEMAS", "PROCESSLIST", "GRANTS", "PLUGINS", "PRIVILEGES"}
-    | {"VITESS_SHARDS", "VSCHEMA", "BINARY", "QUEUES", "QUEUE"}
+    | {"VITESS_SHARDS", "VITESS_TARGET", "VITESS_KEYSPACES", "KEYSPACES", "VSCHEMA"}
+    | {"BINARY", "QUEUES", "QUEUE"}
 )
 _SHOWS_CREATE: Final = frozenset(
     {"TABLE", "VIEW", "DATABASE", "SCHEMA", "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"}
@@ -267,7 +269,7 @@ class _Confinement:
             if self.user.tables is not None and words[1] not in ("TABLE", "VIEW", "QUEUE"):
                 raise self.refuse("it tells of more than the user's tables")
             return
-        if what in _SHOWS_TABLE:
+        if what in _SHOWS_TABLE or what == TABLETS:
             return
         if what in _SHOWS_SCHEMA and self.user.tables is None:
             return

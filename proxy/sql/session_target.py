@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Shape, Statement, TableRef
 
 
+# What a target begins with that names no keyspace.
+_PARTS: Final = frozenset({":", "/", "[", "@"})
 _READS: Final = frozenset(
     {Kind.SELECT, Kind.SHOW, Kind.EXPLAIN, Kind.SET, Kind.SAVEPOINT, Kind.OTHER}
 )
@@ -67,6 +69,7 @@ class SessionTarget:
 
     Attributes:
         view: the session's current target, None before any `USE`.
+        target: the same as the client named it, "" before any `USE`.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class SessionTarget:
         cache: StatementCache,
     ) -> None:
         self.view: View | None = None
+        self.target = ""
         # Where the database was that the session had until it dropped it.
         self._left: View | None = None
         # By target: a session stays with the replicas that it read from first.
@@ -142,7 +146,18 @@ class SessionTarget:
             return None
 
     def use(self, target: str) -> None:
-        """Make *target*, or a system schema, the session's current one. Raises as `lookup`."""
+        """Make *target*, or a system schema, the session's current one.
+
+        A target without a keyspace, such as `:-80` or `@replica`, means the current one.
+
+        Raises:
+            NoDatabaseSelected: there is no current keyspace that it could mean.
+            UnknownDatabase, DatabaseAccessDenied, Unsupported, EngineError: as `lookup`.
+        """
+        if target[:1] in _PARTS:
+            if self.view is None or self.view.schema is not None:
+                raise NoDatabaseSelected
+            target = self.view.keyspace.name + target
         schema = target.lower()
         if schema in SYSTEM_SCHEMAS:
             self._privileges.check_system_schema(schema)
@@ -156,6 +171,7 @@ class SessionTarget:
             self.view = self._catalog.system_view(STATUS_SCHEMA, self.here())
         else:
             self.view = self.lookup(target)
+        self.target = target
 
     def lookup(self, target: str) -> View:
         """Return what *target* names.
@@ -200,7 +216,7 @@ class SessionTarget:
 
     def leave(self) -> None:
         """Leave the target, whose database was dropped. The server stays the same."""
-        self._left, self.view = self.view, None
+        self._left, self.view, self.target = self.view, None, ""
 
     def neighbourhood(self) -> View | None:
         """Return whose server may have databases that are no keyspaces, None if none may be used.

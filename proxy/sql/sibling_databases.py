@@ -23,7 +23,7 @@ async def use(compiler: StatementCompiler, target: str) -> None:
     Raises:
         UnknownDatabase: neither a keyspace nor a database of the server is called so.
         BackendUnavailable: the server could not be asked.
-        DatabaseAccessDenied, Unsupported, EngineError: as `StatementCompiler.lookup`.
+        NoDatabaseSelected, DatabaseAccessDenied, Unsupported, EngineError: as `StatementCompiler.use`.
     """
     try:
         compiler.use(target)
@@ -31,7 +31,7 @@ async def use(compiler: StatementCompiler, target: str) -> None:
         home = compiler.neighbourhood()
         if home is None or not await has_database(home.runtimes[0], target):
             raise
-        compiler.view = home.neighbour(target)
+        compiler.view, compiler.target = home.neighbour(target), target
 
 
 async def has_database(shard: ShardRuntime, database: str) -> bool:

@@ -28,6 +28,7 @@ from streamfrom.proxy.local_statements.show_status import (
     own_status,
     with_own_status,
 )
+from streamfrom.proxy.local_statements.show_vitess import is_show_vitess, show_vitess
 from streamfrom.proxy.local_statements.show_vschema import is_show_vschema, show_vschema
 from streamfrom.proxy.local_statements.vexplain import COLUMNS as VEXPLAIN_COLUMNS, is_vexplain
 from streamfrom.proxy.sql.advisory_locks import AdvisoryLocks
@@ -285,10 +286,10 @@ class StatementRunner:
         return True
 
     async def use(self, target: str, reply: Reply) -> None:
-        """Make *target* the session's current one. Raises as `StatementCompiler.lookup`."""
+        """Make *target* the session's current one. Raises as `StatementCompiler.use`."""
         await use(self._compiler, target)
         changed = STATE_CHANGED if self._state.tracks_changes else b""
-        reply.ok(session_state=schema_state(target) + changed)
+        reply.ok(session_state=schema_state(self._compiler.target) + changed)
 
     async def _lock(self, statement: Statement, reply: Reply) -> bool:
         if statement.shape.verb != "UNLOCK" or not self._compiler.here().is_sharded:
@@ -382,6 +383,9 @@ class StatementRunner:
         if is_show_vschema(shape):
             view = self._compiler.view
             return show_vschema(shape, keyspaces, None if view is None else view.keyspace)
+        if is_show_vitess(shape):
+            tablets = self._catalog.tablets(user.keyspaces)
+            return show_vitess(statement, keyspaces, tablets, self._compiler.target)
         column, values = answer(statement, keyspaces, user, self._context.connection_id)
         return (column,), [(value.encode(),) for value in values]
 

@@ -527,6 +527,15 @@ def test_whoever_may_enter_may_live(cluster: Walls, text: str) -> None:
         assert "Error" not in seen, (user, seen)
 
 
+def test_keyspaces_and_servers_are_told_to_those_who_may_use_them(cluster: Walls) -> None:
+    for text in ("SHOW KEYSPACES", "SHOW VITESS_SHARDS", "SHOW VITESS_TABLETS"):
+        of_one, of_all = cluster.say("areader", text), cluster.say("reader", text)
+        assert (cluster.alpha in of_one, cluster.beta in of_one) == (True, False), of_one
+        assert cluster.alpha in of_all
+        assert cluster.beta in of_all
+    assert "Error" in cluster.say("producer", "SHOW VITESS_TABLETS")
+
+
 @numbered(ASKS)
 def test_what_tools_ask_of_their_own_keyspace_is_answered(cluster: Walls, text: str) -> None:
     for user in ("areader", "awriter", "consumer", "reader"):

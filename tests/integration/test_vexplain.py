@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.streams import refused, rows, value
+from tests.fixtures.streams import refused, rows, run, value
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, CreateTable, SharedCluster
 
 
@@ -66,3 +66,25 @@ def test_the_answers_about_the_vschema_are_those_of_vitess(client: Any) -> None:
         ("commerce/-80",),
         ("commerce/80-",),
     )
+
+
+def test_the_answers_about_servers_and_targets_are_those_of_vitess(
+    cluster: SharedCluster, client: Any
+) -> None:
+    tablets = rows(client, "SHOW VITESS_TABLETS")
+    assert [row[1:5] for row in tablets if row[1] == "commerce"] == [
+        ("commerce", "-80", "PRIMARY", "SERVING"),
+        ("commerce", "80-", "PRIMARY", "SERVING"),
+    ]
+    assert rows(client, "SHOW KEYSPACES LIKE 'comm%'") == (("commerce",),)
+    for target in (":-80", "@primary", "/80-"):
+        run(client, f"USE `{target}`")
+        assert value(client, "SHOW VITESS_TARGET") == f"commerce{target}"
+    with client.cursor() as cursor:
+        cursor.execute("SHOW VITESS_TARGET")
+        assert [column[0] for column in cursor.description] == ["Target"]
+    assert refused(client, "USE `:nosuch`")[0] == 1105
+    assert value(client, "SHOW VITESS_TARGET") == "commerce/80-"
+    nowhere = cluster.proxy.connect(database=None)
+    assert refused(nowhere, "USE `:-80`") == (1046, "No database selected")
+    assert value(nowhere, "SHOW VITESS_TARGET") == ""

@@ -204,3 +204,25 @@ def test_readers_have_a_catalog_of_their_own_and_a_vschema_reaches_both():
     seen = [each.view("commerce") for each in (owner, readonly)]
     both.replace(replace(SHARDED, vschema=parse_vschema(VSCHEMA, "commerce")))
     assert all(view.keyspace is not SHARDED for view in seen)
+
+
+def test_the_servers_of_a_keyspace_are_its_primaries_and_their_replicas_in_a_users_sight():
+    def server(host, trouble=None):
+        return SimpleNamespace(
+            dsn=SimpleNamespace(host=host, server=f"{host}:3306"), trouble=trouble
+        )
+
+    runtimes = {
+        ("commerce", "-80"): server("a"),
+        ("commerce", "80-"): server("b", "gone"),
+        ("plain", "-"): server("c"),
+    }
+    replicas = {("commerce", "-80"): [server("r")]}
+    made = Catalog((SHARDED, PLAIN), runtimes, Registry(), replicas)  # type: ignore[arg-type]
+    assert [(t.shard, t.host, t.is_primary, t.is_serving) for t in made.tablets(None)] == [
+        ("-80", "a", True, True),
+        ("-80", "r", False, True),
+        ("80-", "b", True, False),
+        ("-", "c", True, True),
+    ]
+    assert [t.host for t in made.tablets(frozenset({"plain"}))] == ["c"]

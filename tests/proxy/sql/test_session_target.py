@@ -256,3 +256,43 @@ def test_where_a_quote_may_be_half_a_character_only_ascii_is_read(charset):
         session.parse(b"SELECT '\xbf\\\\'; DROP TABLE t; -- '")
     state.use(names("utf8mb4", "utf8mb4_bin"))
     assert session.parse("SELECT 'é'".encode())
+
+
+# --- a target without a keyspace -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("part", "shards"),
+    [(":-80", ["-80"]), ("/80-", ["80-"]), ("[80-]", ["80-"]), ("@primary", ["-80", "80-"])],
+)
+def test_a_target_without_a_keyspace_means_the_current_one(part, shards):
+    made = compiler("commerce:80-")
+    made.use(part)
+    assert [shard.name for shard in made.here().shards] == shards
+    assert made.target == f"commerce{part}"
+
+
+def test_it_needs_a_current_keyspace():
+    made = compiler()
+    for _ in range(2):
+        with pytest.raises(NoDatabaseSelected):
+            made.use(":-80")
+        made.use("information_schema")
+    assert made.target == "information_schema"
+
+
+def test_a_target_that_cannot_be_leaves_the_session_where_it_was():
+    made = compiler("commerce:-80")
+    with pytest.raises(Unsupported):
+        made.use("@rdonly")
+    assert (made.target, [shard.name for shard in made.here().shards]) == (
+        "commerce:-80",
+        ["-80"],
+    )
+
+
+def test_two_spellings_of_one_target_are_each_their_sessions_own():
+    one, other = compiler("commerce/-80"), compiler("commerce:-80")
+    assert (one.target, other.target) == ("commerce/-80", "commerce:-80")
+    one.leave()
+    assert one.target == ""

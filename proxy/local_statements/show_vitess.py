@@ -1,0 +1,96 @@
+"""`SHOW VITESS_TABLETS`, `VITESS_TARGET` and `KEYSPACES`, with Vitess's columns and order. Pure.
+
+As in Vitess LIKE chooses, tablets by their host's name, and WHERE does not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from streamfrom.proxy.local_statements.like_patterns import like
+from streamfrom.proxy.wire.resultset import ColumnDefinition
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from streamfrom.engine.sharding.keyspace import Keyspace
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
+
+
+TABLETS: Final = "VITESS_TABLETS"
+_TARGET: Final = ("VITESS_TARGET",)
+_KEYSPACES: Final = frozenset({"KEYSPACES", "VITESS_KEYSPACES"})
+_TABLET_COLUMNS: Final = (
+    *("Cell", "Keyspace", "Shard", "TabletType"),
+    *("State", "Alias", "Hostname", "PrimaryTermStartTime"),
+)
+
+
+class Tablet(NamedTuple):
+    """A server of a shard: what Vitess has a tablet in front of.
+
+    Attributes:
+        server: where it listens, `host:port` or the path of its socket.
+        is_serving: statements are sent to it.
+    """
+
+    keyspace: str
+    shard: str
+    is_primary: bool
+    server: str
+    host: str
+    is_serving: bool
+
+
+def is_show_vitess(shape: Shape) -> bool:
+    """True for the forms that `show_vitess` answers."""
+    words = shape.words
+    if shape.verb != "SHOW" or not words:
+        return False
+    return words == _TARGET or words[0] == TABLETS or words[0] in _KEYSPACES
+
+
+def show_vitess(
+    statement: Statement, keyspaces: Iterable[Keyspace], tablets: Iterable[Tablet], target: str
+) -> tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]:
+    """Return columns and rows for a statement whose shape `is_show_vitess`.
+
+    *keyspaces* and *tablets* are those in the user's sight, *target* is the session's own as the client named it, "" for none.
+
+    There are no cells here, so `Cell` is empty; so is `PrimaryTermStartTime`, as no server tells when it became the primary.
+    """
+    words = statement.shape.words
+    if words == _TARGET:
+        return _answer(("Target",), [(target,)])
+    chosen = like(statement) if words[1:2] == ("LIKE",) else None
+    if words[0] in _KEYSPACES:
+        names = sorted(keyspace.name for keyspace in keyspaces)
+        return _answer(
+            ("Database",), [(name,) for name in names if not chosen or chosen.fullmatch(name)]
+        )
+    return _answer(
+        _TABLET_COLUMNS,
+        [
+            (
+                "",
+                tablet.keyspace,
+                tablet.shard,
+                "PRIMARY" if tablet.is_primary else "REPLICA",
+                "SERVING" if tablet.is_serving else "NOT_SERVING",
+                tablet.server,
+                tablet.host,
+                "",
+            )
+            for tablet in tablets
+            if not chosen or chosen.fullmatch(tablet.host)
+        ],
+    )
+
+
+def _answer(
+    names: Sequence[str], rows: Iterable[Sequence[str]]
+) -> tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]:
+    return [ColumnDefinition(name) for name in names], [
+        tuple(value.encode() for value in row) for row in rows
+    ]

@@ -1,0 +1,59 @@
+import pytest
+
+from streamfrom.proxy.local_statements.show_vitess import Tablet, is_show_vitess, show_vitess
+from tests.proxy.keyspaces import PLAIN, SHARDED
+from tests.sqlparse_ext.facts import shape, statement
+
+
+TABLETS = [
+    Tablet("commerce", "-80", True, "db1:3306", "db1", True),
+    Tablet("commerce", "-80", False, "db2:3306", "db2", False),
+    Tablet("plain", "-", True, "/run/mysqld.sock", "localhost", True),
+]
+
+
+def told(sql, target=""):
+    found = statement(sql)
+    assert is_show_vitess(found.shape)
+    columns, rows = show_vitess(found, [SHARDED, PLAIN], TABLETS, target)
+    return [column.name for column in columns], rows
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["SHOW TABLES", "SHOW VITESS_SHARDS", "SHOW DATABASES", "SHOW VSCHEMA KEYSPACES", "SHOW"],
+)
+def test_other_statements_are_not_answered_here(sql):
+    assert not is_show_vitess(shape(sql))
+
+
+def test_a_tablet_is_a_server_of_a_shard():
+    names, rows = told("SHOW VITESS_TABLETS")
+    assert names == [
+        *("Cell", "Keyspace", "Shard", "TabletType"),
+        *("State", "Alias", "Hostname", "PrimaryTermStartTime"),
+    ]
+    assert rows == [
+        (b"", b"commerce", b"-80", b"PRIMARY", b"SERVING", b"db1:3306", b"db1", b""),
+        (b"", b"commerce", b"-80", b"REPLICA", b"NOT_SERVING", b"db2:3306", b"db2", b""),
+        (b"", b"plain", b"-", b"PRIMARY", b"SERVING", b"/run/mysqld.sock", b"localhost", b""),
+    ]
+
+
+def test_like_chooses_tablets_by_host_and_where_chooses_none_as_in_vitess():
+    assert [row[6] for row in told("SHOW VITESS_TABLETS LIKE 'db_'")[1]] == [b"db1", b"db2"]
+    assert len(told("SHOW vitess_tablets WHERE keyspace = 'x'")[1]) == 3
+
+
+@pytest.mark.parametrize("what", ["KEYSPACES", "VITESS_KEYSPACES"])
+def test_keyspaces_come_in_the_order_of_their_names(what):
+    assert told(f"SHOW {what}") == (["Database"], [(b"commerce",), (b"plain",)])
+    assert told(f"SHOW {what} LIKE 'p%'")[1] == [(b"plain",)]
+
+
+def test_the_target_is_told_as_the_client_named_it():
+    assert told("SHOW VITESS_TARGET", "commerce:-80@replica") == (
+        ["Target"],
+        [(b"commerce:-80@replica",)],
+    )
+    assert told("SHOW VITESS_TARGET")[1] == [(b"",)]
