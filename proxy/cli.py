@@ -29,6 +29,7 @@ from streamfrom.proxy.config.fleet_members import AUTO, WORKERS_MAX, worker_coun
 from streamfrom.proxy.config.log_settings import LogFormat
 from streamfrom.proxy.demo import ListeningProxy, run_demo
 from streamfrom.proxy.report import CheckReport
+from streamfrom.proxy.service_manager import ServiceManager
 from streamfrom.proxy.workers.supervisor import WorkerFailed, Workers, command_of
 from streamfrom.proxy.workers.worker_seat import WorkerSeat
 from streamfrom.sqlparse_ext.errors import StreamfromError
@@ -65,10 +66,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         config = read()
         _configure_log(config.log, seat, verbose=arguments.verbose)
         count = worker_count(config.fleet, arguments.workers, _cores())
+        # It is this process's own: nobody waits for news of a worker.
+        manager = ServiceManager(os.environ.pop("NOTIFY_SOCKET", ""))
         if seat is None and count > 1:
             command = command_of(arguments.config)
-            return uvloop.run(_serve_workers(Workers(config, command, count, os.environ)))
-        return uvloop.run(_serve(config, read, seat))
+            workers = Workers(config, command, count, os.environ)
+            return uvloop.run(_serve_workers(workers, manager))
+        return uvloop.run(_serve(config, read, seat, manager))
     except ConfigError as error:
         faults = (error, *error.others)
         for each in faults:
@@ -178,30 +182,41 @@ def _read_seated(read: Callable[[], Config], seat: WorkerSeat) -> Config:
 
 
 async def _serve(
-    config: Config, read_again: Callable[[], Config], seat: WorkerSeat | None
+    config: Config,
+    read_again: Callable[[], Config],
+    seat: WorkerSeat | None,
+    manager: ServiceManager,
 ) -> int:
     stop, hangup, hurry = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     def end() -> None:
         """Stop; the second time without waiting for anybody."""
+        manager.stopping()
         (hurry if stop.is_set() else stop).set()
 
     # A service manager sends a SIGTERM to a worker as well as to its parent, which sends it on.
     _on_signals(stop.set if seat is not None else end, hangup.set)
-    await run(config, stop, hangup, hurry, read_again, seat)
+    await run(config, stop, hangup, hurry, read_again, seat, manager)
     return 0
 
 
-async def _serve_workers(workers: Workers) -> int:
+async def _serve_workers(workers: Workers, manager: ServiceManager) -> int:
     stop = asyncio.Event()
 
     def end() -> None:
+        manager.stopping()
         if stop.is_set():
             workers.hurry()
         stop.set()
 
-    _on_signals(end, workers.hangup)
-    return await workers.run(stop)
+    def hangup() -> None:
+        """Pass it on; that is all, as workers read their files by themselves and the log says how that went."""
+        manager.reloading()
+        workers.hangup()
+        manager.ready()
+
+    _on_signals(end, hangup)
+    return await workers.run(stop, manager.ready)
 
 
 def _on_signals(end: Callable[[], None], hangup: Callable[[], None]) -> None:

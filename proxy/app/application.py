@@ -37,6 +37,7 @@ from streamfrom.proxy.log import name_member
 from streamfrom.proxy.memory import users_memory
 from streamfrom.proxy.queue_sharding import QueueSharding
 from streamfrom.proxy.rsa import ServerKey
+from streamfrom.proxy.service_manager import NOBODY, ServiceManager
 from streamfrom.proxy.sessions.addresses import Addresses
 from streamfrom.proxy.sessions.connection_ids import draw
 from streamfrom.proxy.sessions.local_sessions import LocalSessions
@@ -89,6 +90,7 @@ class Application:
     read_again: reads the configuration; without it a hangup concerns the vschema files alone.
     seat: its place among the workers that share its port; None for one that serves it alone.
     taken: the numbers of other members of its fleet.
+    manager: who is told when files are read again.
 
     Attributes:
         shards: the live sides of the shards' primaries, by the names of keyspace and shard.
@@ -106,6 +108,7 @@ class Application:
         read_again: Callable[[], Config] | None = None,
         seat: WorkerSeat | None = None,
         taken: Container[int] = (),
+        manager: ServiceManager = NOBODY,
     ) -> None:
         server = config.server
         self._config = config
@@ -113,6 +116,7 @@ class Application:
         self._hurry = hurry or asyncio.Event()
         self._read_again = read_again
         self._seat = seat
+        self._manager = manager
         self._listeners: list[asyncio.Server] = []
         self._background: set[asyncio.Task[None]] = set()
         self._sessions: dict[int, Peer] = {}
@@ -320,9 +324,11 @@ class Application:
         while True:
             await self._hangup.wait()
             self._hangup.clear()
+            self._manager.reloading()
             if self._read_again is not None:
                 await self._config_reload.reload(self._read_again)
             self._vschemas_asked.set()
+            self._manager.ready()
 
     @property
     def member(self) -> str | None:
@@ -430,22 +436,25 @@ async def run(
     hurry: asyncio.Event,
     read_again: Callable[[], Config],
     seat: WorkerSeat | None = None,
+    manager: ServiceManager = NOBODY,
 ) -> None:
     """Run a proxy until *stop* is set; *hangup* has it read its files again, by *read_again*.
 
     hurry: has a stop wait for nobody.
     seat: as of `Application`; stop and hurry are then its parent's to set as well.
+    manager: who is told that clients are served.
     """
     parent = None if seat is None else Parent(seat, stop, hurry)
     try:
         taken = await numbers_in_use(config)
-        application = Application(config, hangup, hurry, read_again, seat, taken)
+        application = Application(config, hangup, hurry, read_again, seat, taken, manager)
         if (member := application.member) is not None:
             name_member(member)
         async with application:
             process.prepare(config)
             if parent is not None:
                 parent.tell_ready()
+            manager.ready()
             await stop.wait()
     finally:
         if parent is not None:

@@ -115,14 +115,15 @@ class Workers:
         ]
         await asyncio.gather(*ready)
 
-    async def run(self, stop: asyncio.Event) -> int:
-        """Run them until *stop* is set; return 0."""
+    async def run(self, stop: asyncio.Event, ready: Callable[[], None]) -> int:
+        """Run them until *stop* is set; return 0. *ready* is called once each of them serves."""
         starting = asyncio.ensure_future(self.__aenter__())
         stopped = asyncio.ensure_future(stop.wait())
         try:
             await asyncio.wait([starting, stopped], return_when=asyncio.FIRST_COMPLETED)
             if starting.done():
                 await starting
+                ready()
                 await stopped
         finally:
             stopped.cancel()

@@ -1,8 +1,10 @@
+import asyncio
 import json
 import logging
 import os
 import signal
 import socket
+from contextlib import suppress
 from importlib.metadata import version
 from itertools import chain
 
@@ -119,7 +121,7 @@ def test_a_fault_that_check_finds_is_the_exit_code_and_the_report_says_it(
 def test_serve_runs_until_it_is_told_to_stop(config, monkeypatch, unconfigured, number):
     told = []
 
-    async def run(configuration, stop, hangup, hurry, read_again, seat):
+    async def run(configuration, stop, hangup, hurry, read_again, seat, manager):
         told.append([keyspace.name for keyspace in configuration.keyspaces])
         os.kill(os.getpid(), number)
         await stop.wait()
@@ -221,7 +223,7 @@ def test_help_of_a_command_names_its_options_wherever_it_is_asked_for(command, c
 
 
 def test_a_second_signal_has_the_stop_hurry(config, monkeypatch):
-    async def run(configuration, stop, hangup, hurry, read_again, seat):
+    async def run(configuration, stop, hangup, hurry, read_again, seat, manager):
         os.kill(os.getpid(), signal.SIGTERM)
         await stop.wait()
         assert not hurry.is_set()
@@ -243,7 +245,7 @@ def test_the_version_is_that_of_the_package(argv, capsys):
 
 
 def test_a_hangup_asks_for_the_vschemas_and_ends_nothing(config, monkeypatch, unconfigured):
-    async def run(configuration, stop, hangup, hurry, read_again, seat):
+    async def run(configuration, stop, hangup, hurry, read_again, seat, manager):
         os.kill(os.getpid(), signal.SIGHUP)
         await hangup.wait()
         assert not stop.is_set()
@@ -253,7 +255,7 @@ def test_a_hangup_asks_for_the_vschemas_and_ends_nothing(config, monkeypatch, un
 
 
 def test_a_proxy_that_cannot_listen_says_why(config, monkeypatch, capsys):
-    async def run(configuration, stop, hangup, hurry, read_again, seat):
+    async def run(configuration, stop, hangup, hurry, read_again, seat, manager):
         raise OSError("[Errno 98] address already in use")
 
     monkeypatch.setattr(cli, "run", run)
@@ -312,7 +314,7 @@ def test_workers_are_started_as_many_as_told(config, monkeypatch):
             assert environ is os.environ
             told.append((configuration.keyspaces[0].name, command[-2], count))
 
-        async def run(self, stop):
+        async def run(self, stop, ready):
             os.kill(os.getpid(), signal.SIGTERM)
             await stop.wait()
             return 0
@@ -327,13 +329,65 @@ def test_workers_are_started_as_many_as_told(config, monkeypatch):
     assert told == [("shop", config, 2), ("shop", config, 5)]
 
 
+@pytest.fixture
+def manager(tmp_path, monkeypatch):
+    """Returns all that a service manager was told, in turn."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(str(tmp_path / "notify"))
+        listening.setblocking(False)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+
+        def heard():
+            news = []
+            with suppress(BlockingIOError):
+                while True:
+                    news.append(listening.recv(4096).decode().partition("\n")[0])
+            return news
+
+        yield heard
+
+
+def test_the_service_manager_is_told_of_a_start_and_a_stop(config, monkeypatch, manager):
+    async def run(configuration, stop, hangup, hurry, read_again, seat, told):
+        assert "NOTIFY_SOCKET" not in os.environ
+        told.ready()
+        os.kill(os.getpid(), signal.SIGTERM)
+        await stop.wait()
+
+    monkeypatch.setattr(cli, "run", run)
+    assert main(["serve", "--config", config]) == 0
+    assert manager() == ["READY=1", "STOPPING=1"]
+
+
+def test_the_service_manager_is_told_by_the_parent_of_workers(config, monkeypatch, manager):
+    class Workers:
+        def __init__(self, configuration, command, count, environ):
+            assert "NOTIFY_SOCKET" not in environ
+            self._hangup = asyncio.Event()
+
+        async def run(self, stop, ready):
+            ready()
+            os.kill(os.getpid(), signal.SIGHUP)
+            await self._hangup.wait()
+            os.kill(os.getpid(), signal.SIGTERM)
+            await stop.wait()
+            return 0
+
+        def hangup(self):
+            self._hangup.set()
+
+    monkeypatch.setattr(cli, "Workers", Workers)
+    assert main(["serve", "--config", config, "--workers", "2"]) == 0
+    assert manager() == ["READY=1", "RELOADING=1", "READY=1", "STOPPING=1"]
+
+
 def test_a_worker_has_its_seat_and_waits_for_nobody_only_when_its_parent_says_so(
     config, monkeypatch, unconfigured
 ):
     seat = WorkerSeat(2, 4, 3, 4711, None, 30)
     told = []
 
-    async def run(configuration, stop, hangup, hurry, read_again, got):
+    async def run(configuration, stop, hangup, hurry, read_again, got, manager):
         told.append((configuration.server.port, read_again().server.port, got))
         for _ in range(2):
             os.kill(os.getpid(), signal.SIGTERM)

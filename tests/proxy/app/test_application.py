@@ -17,6 +17,7 @@ from streamfrom.proxy.backends.settings import names
 from streamfrom.proxy.config.dsn import Dsn, SslMode
 from streamfrom.proxy.config.file import Role, Secret, TlsSettings, User
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
+from streamfrom.proxy.service_manager import ServiceManager
 from streamfrom.proxy.wire.constants import Capability, Status
 from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_answers import Silence, rows_of, until
@@ -29,18 +30,36 @@ from tests.proxy.wire.accounts import CRYPT, NATIVE, PASSWORD
 # --- life ------------------------------------------------------------------------------
 
 
+class Manager(ServiceManager):
+    """Remembers what a service manager would be told."""
+
+    def __init__(self):
+        super().__init__("")
+        self.told = []
+
+    def ready(self):
+        self.told.append("ready")
+
+    def reloading(self):
+        self.told.append("reloading")
+
+
 async def test_a_proxy_starts_serves_and_stops(server):
-    stop = asyncio.Event()
+    stop, hangup = asyncio.Event(), asyncio.Event()
     config = config_of(server)
     with structlog.testing.capture_logs() as logs:
+        manager = Manager()
         running = asyncio.ensure_future(
-            run(config, stop, asyncio.Event(), asyncio.Event(), lambda: config)
+            run(config, stop, hangup, asyncio.Event(), lambda: config, None, manager)
         )
         await until(lambda: any(line["event"] == "listening" for line in logs))
         port = next(line["port"] for line in logs if line["event"] == "listening")
         client = await Client.connect(port, database="plain")
         assert (await client.query("SELECT 1")).values == [b"1"]
         remembered: list[list[int]] = [[]]
+        assert manager.told == ["ready"]
+        hangup.set()
+        await until(lambda: manager.told == ["ready", "reloading", "ready"])
         stop.set()
         assert (await client.farewell()).code == 1053
         assert await client.is_closed()

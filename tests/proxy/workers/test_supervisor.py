@@ -140,18 +140,20 @@ async def test_a_stop_hurries_when_it_is_told_so(tmp_path):
 async def test_a_run_ends_when_it_is_stopped_also_while_it_starts(tmp_path):
     stop = asyncio.Event()
     rig = Rig(tmp_path)
-    running = asyncio.ensure_future(rig.workers.run(stop))
-    await until(lambda: rig.notes(1) and rig.notes(2))
+    ready: list[bool] = []
+    running = asyncio.ensure_future(rig.workers.run(stop, lambda: ready.append(True)))
+    await until(lambda: ready)
     stop.set()
     assert await running == 0
     assert rig.notes(1)[-1] == rig.notes(2)[-1] == "SIGTERM"
-    assert await Rig(tmp_path / "late").workers.run(stop) == 0
+    assert await Rig(tmp_path / "late").workers.run(stop, lambda: ready.append(True)) == 0
+    assert ready == [True]
 
 
 async def test_a_run_tells_who_failed(tmp_path):
     (tmp_path / "fail").touch()
     with pytest.raises(WorkerFailed):
-        await Rig(tmp_path).workers.run(asyncio.Event())
+        await Rig(tmp_path).workers.run(asyncio.Event(), lambda: None)
 
 
 async def test_the_unix_socket_is_the_parents(tmp_path):
