@@ -115,7 +115,9 @@ class Uses(IntFlag):
     IMPLICIT_COMMIT = 1 << 25
     RETURNING = 1 << 26
     MULTIPLE = 1 << 27  # more text after a `;`
-    IDENTITY = 1 << 29  # CURRENT_USER, USER(), CONNECTION_ID(): who the client is
+    IDENTITY = (
+        1 << 29
+    )  # CURRENT_USER, USER(), CONNECTION_ID(), @@workload: what the proxy itself knows of the client
     UNPARSED = 1 << 28  # the structure is not known: trust no field but kind, verb and uses
 
 

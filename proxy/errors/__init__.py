@@ -71,6 +71,8 @@ A module of this room holds the errors of one kind; all are imported from here.
         ├── NoOpenCursor           1421/HY000
         ├── BadArguments           1210/HY000
         ├── BadStreamArgument      1210/HY000
+        ├── SessionVariable        1228/HY000
+        ├── WrongVariableValue     1231/42000
         ├── LongDataTooLarge       1105/HY000  as MySQL, at the execution
         ├── TooManyStatements      1461/42000
         │ queues
@@ -138,10 +140,12 @@ from streamfrom.proxy.errors.statement_errors import (
     NoOpenCursor as NoOpenCursor,
     NotPreparable as NotPreparable,
     QueryInterrupted as QueryInterrupted,
+    SessionVariable as SessionVariable,
     StatementTimedOut as StatementTimedOut,
     TooManyStatements as TooManyStatements,
     UnknownCommand as UnknownCommand,
     UnknownStatement as UnknownStatement,
+    WrongVariableValue as WrongVariableValue,
 )
 from streamfrom.proxy.errors.target_errors import (
     BadVindexValue as BadVindexValue,

@@ -302,6 +302,7 @@ class SessionState:
         "initial_settings",
         "insert_id_at",
         "is_stopped",
+        "keeps_to_one_shard",
         "last_insert_id",
         "locks",
         "mode",
@@ -313,6 +314,7 @@ class SessionState:
         "unread",
         "variables",
         "variant",
+        "workload",
     )
 
     def __init__(self, capabilities: int, initial_settings: Settings) -> None:
@@ -337,6 +339,9 @@ class SessionState:
         self.use(self.initial_settings)
         # The system variables whose changes the client is shown; None for all.
         self.tracked: frozenset[str] | None = SHOWN_BY_DEFAULT
+        # Vitess's @@workload, and whether its @@transaction_mode is this session's own 'single'.
+        self.workload = "OLTP"
+        self.keeps_to_one_shard = False
         # session_track_state_change is on, on the servers as well.
         self.tracks_changes = False
         # LAST_INSERT_ID() belongs to the session, but the connection of the last INSERT knows

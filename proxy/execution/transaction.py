@@ -213,7 +213,7 @@ class Branches:
             raise Unsupported(
                 f"a transaction of XA over several shards; it is on {others[0][0]}"
             )
-        if others and not self._may_span_shards:
+        if others and (self._state.keeps_to_one_shard or not self._may_span_shards):
             raise TransactionSpansShards(str(others[0][0]), str(shard))
         if transaction.is_snapshot and any(o.keyspace == shard.keyspace for o, _ in others):
             raise Unsupported(SNAPSHOT_OF_SHARDS)

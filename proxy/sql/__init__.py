@@ -7,7 +7,7 @@ Read in this order:
 * ``statement_runner``, ``statement_compiler``, ``routed_statements``: every other way a text can take;
 * ``insert_columns``, ``sequence_statements``, ``set_statement_for``: what is put into it, or around it, before it is routed;
 * ``scatter``, ``gather``, ``merge_metadata``: work on several shards;
-* ``set_variables``, ``transaction_control``, ``sibling_databases``, ``kill_targets``, ``vexplain_statement``: SET, transactions, USE, KILL, VEXPLAIN;
+* ``set_variables``, ``vitess_variables``, ``transaction_control``, ``sibling_databases``, ``kill_targets``, ``vexplain_statement``: SET, transactions, USE, KILL, VEXPLAIN;
 * ``prepared_statements``, ``prepared_commands``, ``bulk_commands``, ``text_statements``: statements that are prepared, by the protocol or by name;
 * ``stream_statements``, ``message_stream``: STREAM, and one that is open.
 """

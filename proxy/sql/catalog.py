@@ -120,6 +120,11 @@ class View:
         return len(self.shards) > 1
 
     @property
+    def is_part(self) -> bool:
+        """True of some of a keyspace's shards, or of its replicas: not of what its name alone means."""
+        return self.schema is None and (self.is_narrowed or self.is_replica)
+
+    @property
     def is_ailing(self) -> bool:
         """True when a replica that it is read from should not be."""
         return self.is_replica and any(

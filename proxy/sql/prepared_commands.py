@@ -34,7 +34,7 @@ from streamfrom.proxy.local_statements.show_status import is_session_status
 from streamfrom.proxy.routing.routes import Combine, Merge, OneShard, WriteParts
 from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
 from streamfrom.proxy.sql.set_statement_for import is_plain_query
-from streamfrom.proxy.sql.set_variables import is_ignored
+from streamfrom.proxy.sql.vitess_variables import sets_vitess_variables
 from streamfrom.proxy.wire.binary_parameters import with_types
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.prepare_response import PARAMETER
@@ -131,7 +131,7 @@ class PreparedCommands:
 
     async def _prepare_own(self, statement: Statement, reply: Reply) -> None:
         warnings = 0
-        if statement.shape.kind in _CHECKED and not is_ignored(statement):
+        if statement.shape.kind in _CHECKED and not sets_vitess_variables(statement):
             place = self._compiler.resolve(statement)
             try:
                 warnings = (await self._ask(PreparedStatement(place.statement, place))).warnings

@@ -19,6 +19,7 @@ from streamfrom.proxy.sql.scatter import run_everywhere
 from streamfrom.proxy.sql.session_target import check_target
 from streamfrom.proxy.sql.set_statement_for import run_set_statement
 from streamfrom.proxy.sql.statement_compiler import CompiledStatement
+from streamfrom.proxy.sql.vitess_variables import VitessVariables, sets_vitess_variables
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.session_settings import with_session_scope
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.stream_statements import StreamStatements
     from streamfrom.sqlparse_ext.statements import Shape, Statement
 
-
-# Vitess's session variables: its users set them before a STREAM, and they mean nothing here.
-_VITESS_VARIABLES: Final = frozenset({"workload", "transaction_mode", "query_timeout"})
 
 # Changes nothing, and so has the tracker say what there is.
 _REPORT_COLLATION: Final = query(
@@ -58,6 +56,7 @@ class SetVariables:
         self._branches = context.executor.branches
         self._routed = routed
         self._streams = streams
+        self._vitess = VitessVariables(context.state, context.config.transaction_mode)
 
     async def run(self, statement: Statement, reply: Reply) -> bool:
         """Carry a SET out; False when its answer is an error. Raises whatever stops it."""
@@ -77,7 +76,8 @@ class SetVariables:
 
     async def _run(self, statement: Statement, names: frozenset[str], reply: Reply) -> bool:
         shape = statement.shape
-        if is_ignored(statement):
+        if sets_vitess_variables(statement):
+            self._vitess.set(statement)
             reply.ok()
             return True
         if names == {"statement"} and len(shape.set) == 1:
@@ -191,11 +191,3 @@ class SetVariables:
             and (statement.text(item.value) or "").upper() in {"1", "ON", "TRUE", "DEFAULT"}
             for item in statement.shape.set
         )
-
-
-def is_ignored(statement: Statement) -> bool:
-    """True for a SET of nothing but variables that only Vitess has."""
-    items = statement.shape.set
-    return bool(items) and all(
-        item.kind is SetKind.SYSTEM and item.name in _VITESS_VARIABLES for item in items
-    )

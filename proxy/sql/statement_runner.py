@@ -45,6 +45,7 @@ from streamfrom.proxy.sql.stream_statements import StreamStatements
 from streamfrom.proxy.sql.text_statements import TextStatements
 from streamfrom.proxy.sql.transaction_control import TransactionControl
 from streamfrom.proxy.sql.vexplain_statement import explanation
+from streamfrom.proxy.sql.vitess_variables import VitessVariables
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Capability, Status
 from streamfrom.proxy.wire.resultset import column_definition
@@ -52,6 +53,7 @@ from streamfrom.proxy.wire.trackers import STATE_CHANGED, schema_state
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.split import split_statements
 from streamfrom.sqlparse_ext.session.inline import inline
+from streamfrom.sqlparse_ext.session.schemas import asks_database
 from streamfrom.sqlparse_ext.statements import KillBy, KillScope, Kind, Statement, Uses
 from streamfrom.sqlparse_ext.text.chunks import pause
 from streamfrom.sqlparse_ext.text.identifiers import literal
@@ -112,6 +114,7 @@ class StatementRunner:
         self._status_tables = StatusTables(context, self.routed)
         self._catalog = context.catalog
         self._locks = AdvisoryLocks(context)
+        self._vitess = VitessVariables(context.state, context.config.transaction_mode)
         self._queues = QueueStatements(context, self._ddl)
         transactions = TransactionControl(context, self.routed, self._on_rows)
         # What has no entry is sent to the shards.
@@ -188,10 +191,18 @@ class StatementRunner:
         shape = statement.shape
         if shape.kind not in _TELL_WHO or is_answered_locally(shape):
             return statement
+        view = self._compiler.view
+        if asks_database(shape) and view is not None and view.is_part:
+            target = literal(self._compiler.target.encode())
+            return self._compiler.parse(
+                inline(statement, {"DATABASE": target, "SCHEMA": target})
+            )
         asks_locks = locks and shape.uses & Uses.ADVISORY_LOCK
         if not shape.uses & Uses.IDENTITY and not asks_locks:
             return statement
-        values = self._identity if shape.uses & Uses.IDENTITY else {}
+        values: dict[str, bytes] = {}
+        if shape.uses & Uses.IDENTITY:
+            values = {**self._identity, **self._vitess.values(shape)}
         # A SELECT of no table runs on the first shard.
         holders = (
             self._context.others.holders(self._compiler.here().runtimes[0])

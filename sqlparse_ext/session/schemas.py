@@ -7,6 +7,7 @@ Found where a column of a schema's name is compared with literals or `?`s for be
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Param, Slot
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 # Schemas that every server has and that describe only itself.
 SYSTEM_SCHEMAS: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
 
+_ASKS_DATABASE: Final = re.compile(rb"SELECT (?:DATABASE|SCHEMA)\(\)", re.IGNORECASE)
 _NAMES_SCHEMA: Final = frozenset(
     {
         "SCHEMA_NAME", "TABLE_SCHEMA", "CONSTRAINT_SCHEMA", "UNIQUE_CONSTRAINT_SCHEMA", "INDEX_SCHEMA",
@@ -44,6 +46,11 @@ class _Asked(NamedTuple):
     start: int
     end: int
     operand: Slot | ListSlot | Param
+
+
+def asks_database(shape: Shape) -> bool:
+    """True for `SELECT DATABASE()` or `SCHEMA()` and nothing else."""
+    return _ASKS_DATABASE.fullmatch(shape.template) is not None
 
 
 def asks_for_schemas(shape: Shape, database: str | None) -> bool:

@@ -88,3 +88,41 @@ def test_the_answers_about_servers_and_targets_are_those_of_vitess(
     nowhere = cluster.proxy.connect(database=None)
     assert refused(nowhere, "USE `:-80`") == (1046, "No database selected")
     assert value(nowhere, "SHOW VITESS_TARGET") == ""
+
+
+def test_a_part_of_a_keyspace_is_the_database_by_its_own_name(
+    cluster: SharedCluster, client: Any, create: CreateTable
+) -> None:
+    create("commerce")
+    real = cluster.databases["commerce"]
+    assert value(client, "SELECT DATABASE()") == real
+    for _ in range(2):
+        run(client, "USE `commerce:-80`")
+        assert value(client, "SELECT DATABASE()") == "commerce:-80"
+        assert value(client, "select schema()") == "commerce:-80"
+        found = rows(
+            client,
+            "SELECT table_name FROM information_schema.tables"
+            " WHERE table_schema = 'commerce:-80' AND table_name = 'my_message'",
+        )
+        assert found == (("my_message",),)
+        run(client, "USE `commerce@primary`")
+        assert value(client, "SELECT DATABASE()") == real
+    with client.cursor() as cursor:
+        run(client, "USE `:80-`")
+        cursor.execute("SELECT DATABASE()")
+        assert [column[0] for column in cursor.description] == ["DATABASE()"]
+
+
+def test_vitesss_session_variables_are_kept(cluster: SharedCluster, client: Any) -> None:
+    assert rows(client, "SELECT @@workload, @@transaction_mode") == (("OLTP", "MULTI"),)
+    run(client, "SET workload = 'olap', transaction_mode = single")
+    assert rows(client, "SELECT @@workload, @@transaction_mode") == (("OLAP", "SINGLE"),)
+    assert refused(client, "SET workload = 'nonsense'")[0] == 1231
+    run(client, "SET @kept = @@workload")
+    assert value(client, "SELECT @kept") == "OLAP"
+    fresh = cluster.proxy.connect(database="commerce")
+    assert rows(fresh, "SELECT @@workload, @@transaction_mode") == (("OLTP", "MULTI"),)
+    client._execute_command(0x1F, b"")  # COM_RESET_CONNECTION
+    client._read_ok_packet()
+    assert rows(client, "SELECT @@workload, @@transaction_mode") == (("OLTP", "MULTI"),)

@@ -58,8 +58,9 @@ async def test_a_value_that_each_shard_would_make_otherwise_is_refused(client, s
 
 
 @pytest.mark.parametrize("sql", ["SET workload = 'olap'", "SET @@transaction_mode = 'multi'"])
-async def test_vitesss_own_variables_mean_nothing_here(server, other_server, client, sql):
+async def test_vitesss_own_variables_are_kept_here(server, other_server, client, sql):
     assert (await client.query(sql)).error is None
+    assert (await client.query("SET workload = 'nonsense'")).code == 1231
     assert said(server) == said(other_server) == []
 
 

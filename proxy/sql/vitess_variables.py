@@ -1,0 +1,88 @@
+"""Vitess's own session variables: `workload`, `transaction_mode` and `query_timeout`.
+
+No server knows them. `workload` is kept and told, and both of its values are served alike; a `transaction_mode`
+is taken where the session would really have it; `query_timeout` is taken and means nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.config.file import TransactionMode
+from streamfrom.proxy.errors import SessionVariable, WrongVariableValue
+from streamfrom.sqlparse_ext.statements import SetKind, SetScope
+from streamfrom.sqlparse_ext.text.identifiers import literal
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.sqlparse_ext.statements import SetItem, Shape, Statement
+
+
+_NAMES: Final = frozenset({"workload", "transaction_mode", "query_timeout"})
+_WORKLOADS: Final = ("OLTP", "OLAP")
+
+
+def sets_vitess_variables(statement: Statement) -> bool:
+    """True for a SET of nothing but variables that only Vitess has."""
+    items = statement.shape.set
+    return bool(items) and all(map(_is_vitesss, items))
+
+
+def _is_vitesss(item: SetItem) -> bool:
+    return item.kind is SetKind.SYSTEM and item.name in _NAMES
+
+
+class VitessVariables:
+    """Those of one session.
+
+    mode: the configuration's `transaction_mode`, which a session may only narrow.
+    """
+
+    def __init__(self, state: SessionState, mode: TransactionMode) -> None:
+        self._state = state
+        self._mode = mode
+
+    def set(self, statement: Statement) -> None:
+        """Carry out a statement that `sets_vitess_variables`.
+
+        Raises:
+            SessionVariable: SET GLOBAL.
+            WrongVariableValue: one that there is not, or that would not be true here. Nothing is set.
+        """
+        workload, is_single = self._state.workload, self._state.keeps_to_one_shard
+        for item in statement.shape.set:
+            if item.scope is not SetScope.SESSION:
+                raise SessionVariable(item.name)
+            value = (statement.text(item.value) or "NULL").upper()
+            if item.name == "workload":
+                workload = _WORKLOADS[0] if value == "DEFAULT" else value
+                if workload not in _WORKLOADS:
+                    raise WrongVariableValue(
+                        item.name, value, "'oltp' and 'olap' are known, and served alike"
+                    )
+            elif item.name == "transaction_mode":
+                mode = self._mode.upper() if value == "DEFAULT" else value
+                if mode not in (self._mode.upper(), TransactionMode.SINGLE.upper()):
+                    raise WrongVariableValue(
+                        item.name,
+                        value,
+                        f"the proxy's is \"{self._mode}\", and a session may have that or 'single'",
+                    )
+                is_single = mode == TransactionMode.SINGLE.upper()
+        self._state.workload, self._state.keeps_to_one_shard = workload, is_single
+
+    def values(self, shape: Shape) -> Mapping[str, bytes]:
+        """Return what `@@workload` and `@@transaction_mode` are, as SQL, in Vitess's capitals.
+
+        Nothing for a SET of one of them, where such a name is not its value.
+        """
+        if any(map(_is_vitesss, shape.set)):
+            return {}
+        mode = TransactionMode.SINGLE if self._state.keeps_to_one_shard else self._mode
+        return {
+            "@@WORKLOAD": literal(self._state.workload.encode()),
+            "@@TRANSACTION_MODE": literal(mode.upper().encode()),
+        }
