@@ -1,4 +1,4 @@
-"""The command line: `streamfrom serve | check | demo`.
+"""The command line: `streamfrom serve | check | queues | demo`.
 
 Exit codes: 0 when all is well, 1 for a fault that `check` found or a failure while running,
 2 for a wrong command line or configuration.
@@ -15,6 +15,7 @@ import sys
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ from streamfrom.proxy.config.file import Config, ConfigError, load
 from streamfrom.proxy.config.fleet_members import AUTO, WORKERS_MAX, worker_count
 from streamfrom.proxy.config.log_settings import LogFormat
 from streamfrom.proxy.demo import ListeningProxy, run_demo
+from streamfrom.proxy.queue_watch import ADDRESS_DEFAULT, CannotTell, parse_address, watch
 from streamfrom.proxy.report import CheckReport
 from streamfrom.proxy.service_manager import ServiceManager
 from streamfrom.proxy.workers.supervisor import WorkerFailed, Workers, command_of
@@ -41,23 +43,26 @@ if TYPE_CHECKING:
     from streamfrom.proxy.config.log_settings import LogSettings
 
 
-COMMANDS = ("serve", "check", "demo")
+COMMANDS = ("serve", "check", "queues", "demo")
 EXIT_FAULT = 1
 EXIT_USAGE = 2
+WATCH_S = 2.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     arguments = _parser().parse_args(_command_first(sys.argv[1:] if argv is None else argv))
     seat: WorkerSeat | None = getattr(arguments, "worker_seat", None)
-    # The report of `check` says it all; the log would say it again in between.
-    log.configure(verbose=arguments.verbose, quiet=arguments.command == "check")
+    # What these two print says it all; the log would say it again in between.
+    log.configure(verbose=arguments.verbose, quiet=arguments.command in {"check", "queues"})
     # gRPC writes lines of its own to stderr, into a log that others read as JSON.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         if arguments.command == "demo":
             serve = DemoProxy(worker_count(None, arguments.workers, _cores()))
             return run_demo(arguments.shards, arguments.port, arguments.data, serve)
+        if arguments.command == "queues":
+            return _show_queues(arguments.address, arguments.watch)
         read = partial(load, arguments.config, os.environ)
         if arguments.command == "check":
             return uvloop.run(check(read(), as_json=arguments.json))
@@ -85,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_USAGE
     except WorkerFailed as error:
         return error.code  # the worker has said why
-    except (OSError, StreamfromError) as error:
+    except (OSError, StreamfromError, CannotTell) as error:
         return _fail(str(error), EXIT_FAULT)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
@@ -109,6 +114,24 @@ def _parser() -> argparse.ArgumentParser:
     )
     checking.add_argument("--config", type=Path, required=True, metavar="FILE")
     checking.add_argument("--json", action="store_true", help="print one JSON document")
+    queues = commands.add_parser(
+        "queues", parents=[common], help="show what a running proxy tells of its queues"
+    )
+    queues.add_argument(
+        "address",
+        nargs="?",
+        default=ADDRESS_DEFAULT,
+        metavar="mysql://USER:PASSWORD@HOST:PORT",
+        help=f"the proxy's; ${{NAME}} is taken from the environment. Default: {ADDRESS_DEFAULT}",
+    )
+    queues.add_argument(
+        "--watch",
+        type=_seconds,
+        nargs="?",
+        const=WATCH_S,
+        metavar="SECONDS",
+        help=f"show rates, again and again; {WATCH_S:g} seconds apart unless said",
+    )
     showing = commands.add_parser(
         "demo", parents=[common], help="run a proxy with its own database servers"
     )
@@ -135,6 +158,23 @@ def _command_first(argv: Sequence[str]) -> Sequence[str]:
             return [argv[place], *argv[:place], *argv[place + 1 :]]
         case _:
             return argv
+
+
+def _show_queues(address: str, every_s: float | None) -> int:
+    try:
+        where = parse_address(address, os.environ)
+    except ConfigError as error:
+        return _fail(str(error), EXIT_USAGE)
+    uvloop.run(watch(where, every_s, sys.stdout))
+    return 0
+
+
+def _seconds(text: str) -> float:
+    """Return the pause that *text* says. Raises ArgumentTypeError."""
+    with suppress(ValueError):
+        if (seconds := float(text)) > 0 and isfinite(seconds):
+            return seconds
+    raise argparse.ArgumentTypeError("expected a number of seconds > 0")
 
 
 def _workers(text: str) -> int:

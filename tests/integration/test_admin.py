@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 
@@ -52,6 +54,11 @@ def test_figures_and_health_of_a_running_proxy(
     (held,) = [one["held"] for one in json.loads(ask(address, "/api/streams")[1])]
     assert held == 1
     assert ask(address, "/")[0] == 404
+    door = f"mysql://root@127.0.0.1:{proxy.port}"
+    words = (sys.executable, "-m", "streamfrom.proxy", "queues", door)
+    heading, line = subprocess.check_output(words, text=True, timeout=120).splitlines()
+    told = dict(zip(heading.split(), line.split(), strict=True))
+    assert (told["QUEUE"], told["DEPTH"], told["ACKED"]) == ("ks.my_message", "1", "1")
     server.stop()
     eventually(lambda: ask(address, "/readyz") == (503, "no shard answers\n"))
     assert ask(address, "/healthz")[0] == 200

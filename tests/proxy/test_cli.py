@@ -61,7 +61,7 @@ def test_help_names_every_command(capsys):
         main(["--help"])
     assert ended.value.code == 0
     out = capsys.readouterr().out
-    for command in ("serve", "check", "demo"):
+    for command in ("serve", "check", "queues", "demo"):
         assert command in out
 
 
@@ -220,6 +220,46 @@ def test_help_of_a_command_names_its_options_wherever_it_is_asked_for(command, c
             main(argv)
         assert ended.value.code == 0
         assert f"usage: streamfrom {command} " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (["queues"], ("root@127.0.0.1:15306", None)),
+        (["queues", "--watch"], ("root@127.0.0.1:15306", 2.0)),
+        (["--watch", "0.5", "queues", "mysql://app@proxy:7"], ("app@proxy:7", 0.5)),
+    ],
+)
+def test_queues_are_shown_of_the_proxy_that_is_named(argv, told, monkeypatch, unconfigured):
+    asked = []
+
+    async def watch(address, every_s, out):
+        asked.append((f"{address.user}@{address.server}", every_s))
+
+    monkeypatch.setattr(cli, "watch", watch)
+    assert main(argv) == 0
+    assert asked == [told]
+    assert unconfigured == [{"verbose": False, "quiet": True}]
+
+
+@pytest.mark.parametrize("pause", ["0", "-1", "nan", "inf", "soon"])
+def test_a_pause_that_cannot_be_is_explained(pause, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["queues", "--watch", pause])
+    assert ended.value.code == EXIT_USAGE
+    assert "expected a number of seconds > 0" in capsys.readouterr().err
+
+
+def test_queues_of_nobody_are_a_failure_and_of_no_address_a_wrong_command_line(capsys):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        assert main(["queues", f"mysql://root:hunter2@127.0.0.1:{port}"]) == EXIT_FAULT
+    assert capsys.readouterr().err.startswith(f"streamfrom: mysql://root@127.0.0.1:{port}/: ")
+    assert main(["queues", "hunter2@proxy"]) == EXIT_USAGE
+    err = capsys.readouterr().err
+    assert err.startswith("streamfrom: the proxy's address: expected mysql://")
+    assert "hunter2" not in err
 
 
 def test_a_second_signal_has_the_stop_hurry(config, monkeypatch):

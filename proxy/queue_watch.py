@@ -1,0 +1,107 @@
+"""`streamfrom queues`: what a running proxy tells of its queues, as a table, for who has only a terminal.
+
+It asks as any client does, by SQL, so it shows what the user may see.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TextIO
+
+from streamfrom.proxy.backends.control import Control
+from streamfrom.proxy.config import dsn
+from streamfrom.proxy.config.toml_values import Surroundings
+from streamfrom.proxy.errors import BackendError, BackendUnavailable
+from streamfrom.proxy.status.queue_table import QueueSample, table_lines
+from streamfrom.proxy.status.status_rows import QUEUES
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from streamfrom.proxy.config.dsn import Dsn
+    from streamfrom.proxy.status.queue_table import QueueRow
+
+    Ask = Callable[[], Awaitable[list[QueueRow]]]
+
+ADDRESS_DEFAULT: Final = "mysql://root@127.0.0.1:15306"
+# Home, to the line's end, and all below: what is drawn over does not flicker.
+_HOME: Final = "\x1b[H"
+_REST_OF_LINE: Final = "\x1b[K"
+_ALL_BELOW: Final = "\x1b[J"
+_NAMES: Final = tuple(column.name for column in QUEUES)
+_QUESTION: Final = f"SELECT {', '.join(_NAMES)} FROM streamfrom.queues"  # noqa: S608 (constants)
+
+
+class CannotTell(Exception):
+    """A proxy does not tell of its queues; the text says where and why."""
+
+
+def parse_address(text: str, environ: Mapping[str, str]) -> Dsn:
+    """Return the proxy's address in *text*, which is written as a shard's. Raises ConfigError."""
+    around = Surroundings(Path.cwd(), environ)
+    return dsn.parse(text, "the proxy's address", database="", around=around)
+
+
+def asks(control: Control) -> Ask:
+    """Return what asks the proxy that *control* connects to, and raises CannotTell."""
+
+    async def ask() -> list[QueueRow]:
+        try:
+            rows = await control.rows(_QUESTION)
+        except BackendUnavailable as error:
+            raise CannotTell(error.reason) from error
+        except BackendError as error:
+            raise CannotTell(str(error)) from error
+        return [dict(zip(_NAMES, row, strict=True)) for row in rows]
+
+    return ask
+
+
+async def watch(address: Dsn, every_s: float | None, out: TextIO) -> None:
+    """Show the queues of the proxy at *address*; as of `show`."""
+    control = Control("", "", address)
+    try:
+        await show(asks(control), every_s, out)
+    finally:
+        await control.close()
+
+
+async def show(
+    ask: Ask,
+    every_s: float | None,
+    out: TextIO,
+    now_s: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> None:
+    """Write a table of what *ask* tells: once, or again and again, *every_s* apart.
+
+    The first table has totals, and each later one the rates since the one before.
+
+    Raises:
+        CannotTell: nothing was told. Who looks again and again is shown the reason, and goes on.
+    """
+    before: QueueSample | None = None
+    is_drawn_over = every_s is not None and out.isatty()
+    if is_drawn_over:
+        out.write(_HOME + _ALL_BELOW)
+    while True:
+        try:
+            sample = QueueSample(await ask(), now_s())
+        except CannotTell as fault:
+            if every_s is None:
+                raise
+            lines, before = [str(fault)], None
+        else:
+            lines, before = table_lines(sample, before), sample
+        if is_drawn_over:
+            drawn = "".join(f"{line}{_REST_OF_LINE}\n" for line in lines)
+            out.write(f"{_HOME}{drawn}{_ALL_BELOW}")
+        else:
+            out.write("".join(f"{line}\n" for line in lines))
+        out.flush()
+        if every_s is None:
+            return
+        await pause(every_s)

@@ -1,0 +1,128 @@
+import pytest
+
+from streamfrom.proxy.status.queue_table import (
+    QueueSample,
+    count_text,
+    table_lines,
+    time_text,
+)
+from streamfrom.proxy.status.status_rows import QUEUES
+
+
+BLANK = dict.fromkeys(column.name for column in QUEUES)
+ORDERS = {
+    **BLANK,
+    "keyspace": "shop",
+    "queue": "orders",
+    "depth": 41,
+    "depth_is_exact": 1,
+    "due": 3,
+    "in_flight": 5,
+    "oldest_due_s": 7.26,
+    "streams": 2,
+    "sent": 1000,
+    "retried": 10,
+    "acked": 990,
+    "due_to_sent_p99_s": 0.0042,
+    "sent_to_acked_p99_s": 90.0,
+}
+
+
+def lines(*rows, before=None, at_s=10.0):
+    return table_lines(QueueSample(rows, at_s), before)
+
+
+def test_a_queue_is_a_line_under_its_headings():
+    other = {**ORDERS, "queue": "mails", "depth": 1_234_567, "depth_is_exact": 0, "due": None}
+    assert lines(ORDERS, other) == [
+        "QUEUE         DEPTH  DUE  FLIGHT  OLDEST  STREAMS  SENT  RETRIED  ACKED  WAIT  WORK",
+        "shop.orders      41    3       5    7.3s        2  1000       10    990   4ms   90s",
+        "shop.mails   ~1234k    -       5    7.3s        2  1000       10    990   4ms   90s",
+    ]
+
+
+def test_a_queue_that_cannot_be_used_says_why():
+    bad = {
+        **BLANK,
+        "keyspace": "shop",
+        "queue": "bad",
+        "error": "attribute vt_ack_wait missing",
+    }
+    *_, line = lines(ORDERS, bad)
+    assert line.split() == ["shop.bad", *"-" * 10, *["attribute", "vt_ack_wait", "missing"]]
+
+
+def test_without_queues_it_is_said():
+    assert lines() == ["no message tables"]
+
+
+def test_later_tables_have_rates():
+    before = QueueSample([ORDERS], 10.0)
+    heading, line = lines({**ORDERS, "sent": 1100, "acked": 991}, before=before, at_s=14.0)
+    assert heading.split()[6:9] == ["SENT/S", "RETRIED/S", "ACKED/S"]
+    assert line.split()[6:9] == ["25", "0", "0.2"]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param({**ORDERS, "queue": "new"}, id="a new queue"),
+        pytest.param(
+            {**ORDERS, "sent": 0, "retried": 0, "acked": 0}, id="a proxy started anew"
+        ),
+        pytest.param(
+            {**ORDERS, "sent": None, "retried": None, "acked": None}, id="unusable now"
+        ),
+    ],
+)
+def test_a_rate_that_is_not_known_is_not_told(row):
+    _, line = lines(row, before=QueueSample([ORDERS], 10.0), at_s=14.0)
+    assert line.split()[6:9] == ["-", "-", "-"]
+
+
+def test_a_clock_that_stands_still_gives_totals():
+    _, line = lines(ORDERS, before=QueueSample([ORDERS], 10.0), at_s=10.0)
+    assert line.split()[6:9] == ["1000", "10", "990"]
+
+
+def test_a_hostile_name_reaches_no_terminal():
+    _, line = lines({**ORDERS, "queue": "\x1b[2J\nx"})
+    assert line.startswith("shop.?[2J?x ")
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (None, "-"),
+        (0, "0"),
+        (0.24, "0.2"),
+        (9.96, "10.0"),
+        (12.3, "12"),
+        (9999, "9999"),
+        (10_000, "10k"),
+        (1_234_567, "1234k"),
+        (98_765_432, "98M"),
+        (10**13, "10000G"),
+    ],
+)
+def test_counts(count, text):
+    assert count_text(count) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "-"),
+        (0.0, "0ms"),
+        (0.0042, "4ms"),
+        (1.0, "1.0s"),
+        (90.0, "90s"),
+        (120.0, "2m"),
+        (7199.0, "120m"),
+        (7200.0, "2h"),
+        (90_000.0, "25h"),
+        (172_800.0, "2d"),
+    ],
+)
+def test_times(seconds, text):
+    assert time_text(seconds) == text
