@@ -14,6 +14,8 @@ from streamfrom.proxy.config.toml_values import ConfigError, read_bytes
 
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from streamfrom.proxy.config.file import TlsSettings
 
 
@@ -34,6 +36,7 @@ class ServerTls:
     """
 
     def __init__(self, tls: TlsSettings) -> None:
+        self._settings = tls
         self.requires_tls = tls.require
         self.wants_certificate = tls.client_ca is not None
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -74,3 +77,19 @@ class ServerTls:
             # Optional, as TLS 1.3 could not tell a client without one why it was refused: that
             # is said by an error in answer to its login.
             self.context.verify_mode = ssl.CERT_OPTIONAL
+
+    def for_listener(self, now: Callable[[], ServerTls | None]) -> ssl.SSLContext:
+        """Return a context for a listener whose context cannot be replaced.
+
+        now: returns what is in force when a client comes, whose certificate is shown.
+        """
+        listening = ServerTls(self._settings).context
+
+        def renew(client: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+            in_force = now()
+            if in_force is not None:
+                client.context = in_force.context
+
+        # Called for each client, also for one that names no host.
+        listening.sni_callback = renew
+        return listening

@@ -1,79 +1,95 @@
-"""`/healthz`, `/readyz`, `/metrics` and `/api`, by aiohttp.
+"""The status page, `/healthz`, `/readyz`, `/metrics` and `/api`, by aiohttp.
 
 Alive is who answers. Ready is who can serve a client that comes now: it does not stop, and one shard
-at least answers; a proxy that is full is ready, since restarting it would only end the clients that it has. `/api` has
-the tables of the schema `streamfrom` as JSON, names of users and hosts among them, so only this machine is
-answered there.
+at least answers; a proxy that is full is ready, since restarting it would only end the clients that it has. The page
+shows what `/api` tells, which is told to the users of the configuration (`admin_gate`), to each what it may see.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+import structlog
 from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from streamfrom.proxy.admin.admin_gate import AdminGate
+from streamfrom.proxy.admin.history import SAMPLE_S, History
 from streamfrom.proxy.admin.metrics import Snapshot
+from streamfrom.proxy.admin.overview import limits, queue_records, records
+from streamfrom.proxy.admin.page_files import HEADERS, page_routes
+from streamfrom.proxy.sessions.asker import Asker
+from streamfrom.proxy.sessions.local_sessions import LocalSessions
 from streamfrom.proxy.status.status_rows import TABLES
 
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Awaitable, Callable, Iterable
-    from concurrent.futures import ThreadPoolExecutor
 
-    from streamfrom.proxy.config.file import User
-    from streamfrom.proxy.local_statements.show_processlist import Process
-    from streamfrom.proxy.status.status_source import StatusSource
+    from streamfrom.engine.messaging.figures import QueueFigures
+    from streamfrom.proxy.admin.admin_gate import Visitor
+    from streamfrom.proxy.admin.overview import Record
+    from streamfrom.proxy.sessions.services import Services
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
+log = structlog.get_logger()
+
 # Who scrapes asks one at a time. More at once are refused, so that nobody keeps the proxy busy with its own figures.
 AT_ONCE_MAX: Final = 8
-_BODY_BYTES_MAX: Final = 1024
+_BODY_BYTES_MAX: Final = 8192
 _KEEPALIVE_S: Final = 75.0
 
 
 class AdminServer:
-    """One HTTP listener.
+    """One HTTP listener, which speaks TLS where clients of the wire may.
 
-    readers: the threads that make the metrics' text.
-    administrator: a user that sees everything.
-    processes: returns all clients.
+    Attributes:
+        history: the last hour of each queue.
     """
 
-    def __init__(
-        self,
-        status: StatusSource,
-        readers: ThreadPoolExecutor,
-        administrator: User,
-        processes: Callable[[], Iterable[Process]],
-    ) -> None:
-        self._status = status
-        self._readers = readers
-        self._administrator = administrator
-        self._processes = processes
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._status = services.status
+        self._gate = AdminGate(services)
+        self.history = History()
+        self._sampling: asyncio.Task[None] | None = None
         self._under_way = 0
         self._runner: web.AppRunner | None = None
 
     async def start(self, host: str, port: int) -> None:
         """Listen. Raises OSError."""
         app = web.Application(client_max_size=_BODY_BYTES_MAX)
+        app.on_response_prepare.append(_guard)
+        for path, answer in page_routes().items():
+            app.router.add_get(path, answer)
         app.router.add_get("/healthz", _healthz)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/metrics", self._limited(self._metrics))
+        # Logins may wait, so they have limits of their own.
+        app.router.add_post("/api/login", self._gate.log_in)
+        app.router.add_post("/api/logout", self._gate.log_out)
+        app.router.add_get("/api/session", self._session)
+        app.router.add_get("/api/overview", self._limited(self._overview))
         app.router.add_get("/api/{table}", self._limited(self._api))
         self._runner = web.AppRunner(
             app, access_log=None, keepalive_timeout=_KEEPALIVE_S, shutdown_timeout=1.0
         )
         await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, host, port).start()
+            await web.TCPSite(self._runner, host, port, ssl_context=self._tls()).start()
         except OSError:
             await self.stop()
             raise
+        self._sampling = asyncio.create_task(self._sample())
+
+    def _tls(self) -> ssl.SSLContext | None:
+        tls = self._services.tls
+        return None if tls is None else tls.for_listener(lambda: self._services.tls)
 
     @property
     def port(self) -> int:
@@ -84,9 +100,25 @@ class AdminServer:
 
     async def stop(self) -> None:
         """Close everything; twice is fine."""
+        if self._sampling is not None:
+            self._sampling.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._sampling
+            self._sampling = None
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
+
+    async def _sample(self) -> None:
+        while True:
+            try:
+                self.history.sample(await self._status.queues(), self._now_s())
+            except Exception:  # the next sample may well succeed
+                log.exception("no sample of the queues")
+            await asyncio.sleep(SAMPLE_S)
+
+    def _now_s(self) -> float:
+        return self._status.clock.time_ns() / 10**9
 
     def _limited(self, handler: Handler) -> Handler:
         """Let AT_ONCE_MAX requests at a time be answered; whether it lives is told however busy it is."""
@@ -98,12 +130,9 @@ class AdminServer:
                 )
             self._under_way += 1
             try:
-                response = await handler(request)
+                return await handler(request)
             finally:
                 self._under_way -= 1
-            response.headers["X-Content-Type-Options"] = "nosniff"
-            response.headers["Cache-Control"] = "no-store"
-            return response
 
         return limited
 
@@ -125,28 +154,59 @@ class AdminServer:
             status.streams(),
         )
         loop = asyncio.get_running_loop()
-        text = await loop.run_in_executor(self._readers, snapshot.text)
+        text = await loop.run_in_executor(self._services.readers, snapshot.text)
         return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
+    async def _session(self, request: web.Request) -> web.Response:
+        visitor = self._gate.visitor(request)
+        return web.json_response(
+            {
+                "user": visitor.user.name,
+                "may_act": visitor.may_act,
+                "csrf": visitor.csrf,
+                "is_open": visitor.token is None,
+            }
+        )
+
     async def _api(self, request: web.Request) -> web.Response:
-        # A page of elsewhere whose name was made to lead here has that name in its request.
-        if not (_is_loopback(request.remote) and _is_loopback(request.url.host)):
-            raise web.HTTPForbidden(text="/api answers clients on this machine\n")
+        visitor = self._gate.visitor(request)
         name = request.match_info["table"]
         if name not in TABLES:
             known = ", ".join(f"/api/{table}" for table in TABLES)
             raise web.HTTPNotFound(text=f"there are {known}\n")
-        rows = await self._status.rows([name], self._administrator, self._processes())
-        names = [column.name for column in TABLES[name]]
-        return web.json_response([dict(zip(names, row, strict=True)) for row in rows[name]])
+        return web.json_response((await self._tables([name], visitor))[name])
+
+    async def _overview(self, request: web.Request) -> web.Response:
+        visitor = self._gate.visitor(request)
+        tables = await self._tables(["streams", "shards", "members"], visitor)
+        queues = await self._status.queues_of(visitor.user)
+        return web.json_response(
+            {
+                "queues": self._queue_records(queues, visitor),
+                **tables,
+                "limits": limits(self._services.config),
+            }
+        )
+
+    def _queue_records(self, queues: Iterable[QueueFigures], visitor: Visitor) -> list[Record]:
+        now_s = self._now_s()
+        return queue_records(
+            queues,
+            self._status.errors_of(visitor.user),
+            lambda queue: self.history.rates(queue, now_s),
+            self._status.clock.time_ns(),
+        )
+
+    async def _tables(self, names: list[str], visitor: Visitor) -> dict[str, list[Record]]:
+        asker = Asker(visitor.user.name, visitor.may_act)
+        processes = LocalSessions(self._services.sessions).processes(asker)
+        rows = await self._status.rows(names, visitor.user, processes)
+        return {name: records(name, rows[name]) for name in names}
+
+
+async def _guard(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(HEADERS)
 
 
 async def _healthz(_: web.Request) -> web.Response:
     return web.Response(text="alive\n")
-
-
-def _is_loopback(host: str | None) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host or "").is_loopback
-    except ValueError:
-        return False

@@ -30,7 +30,7 @@ from streamfrom.proxy.backends.charsets import Charsets
 from streamfrom.proxy.backends.health import READ_ONLY
 from streamfrom.proxy.backends.shard_servers import ShardServers
 from streamfrom.proxy.backends.shard_store import ShardStore
-from streamfrom.proxy.config.file import Role, TransactionMode, User
+from streamfrom.proxy.config.file import TransactionMode
 from streamfrom.proxy.config.keyspaces import make_keyspace
 from streamfrom.proxy.errors import ServerShutdown, UserMemoryExceeded
 from streamfrom.proxy.log import name_member
@@ -366,19 +366,11 @@ class Application:
         # Its libraries take a fifth of a second to load, for which nobody waits who does not use them.
         from streamfrom.proxy.admin.admin_server import AdminServer
 
-        services, (host, port) = self.services, self._config.admin
-        self._admin = AdminServer(
-            services.status,
-            services.readers,
-            User("", None, None, Role.ADMIN, None),
-            lambda: [
-                process
-                for peer in self._sessions.values()
-                if (process := peer.process()) is not None
-            ],
-        )
+        host, port = self._config.admin
+        self._admin = AdminServer(self.services)
         await self._admin.start(host, port)
-        log.info("admin", host=host, address=f"http://{host}:{self._admin.port}/metrics")
+        scheme = "http" if self.services.tls is None else "https"
+        log.info("admin", host=host, address=f"{scheme}://{host}:{self._admin.port}/metrics")
 
     def _member(self) -> MemberStatus:
         """Return what this process says of itself."""

@@ -57,11 +57,8 @@ class StatusSource:
         rows: dict[str, list[StatusRow]] = {}
         for name in names:
             if name == "queues":
-                found = await self.watch.queues()
-                queues = [
-                    one for one in found if sees(user, one.table.keyspace, one.table.name)
-                ]
-                rows[name] = queue_rows(queues, self._errors(user), self.clock.time_ns())
+                queues = await self.queues_of(user)
+                rows[name] = queue_rows(queues, self.errors_of(user), self.clock.time_ns())
             elif name == "streams":
                 streams = self.watch.streams()
                 rows[name] = stream_rows(streams, processes, self.clock.time_ns())
@@ -73,7 +70,13 @@ class StatusSource:
                 rows[name] = member_rows([self.member()])
         return rows
 
-    def _errors(self, user: User) -> list[tuple[str, TableLoadError]]:
+    async def queues_of(self, user: User) -> list[QueueFigures]:
+        """Return the figures of the queues that *user* may see."""
+        found = await self.watch.queues()
+        return [one for one in found if sees(user, one.table.keyspace, one.table.name)]
+
+    def errors_of(self, user: User) -> list[tuple[str, TableLoadError]]:
+        """Return the message tables that cannot be used, with their keyspaces, of those that *user* may see."""
         return [
             (keyspace, table)
             for keyspace in dict.fromkeys(keyspace for keyspace, _ in self.shards)

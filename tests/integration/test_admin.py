@@ -53,7 +53,9 @@ def test_figures_and_health_of_a_running_proxy(
     assert (queue["queue"], queue["depth"], queue["streams"]) == ("my_message", 1, 1)
     (held,) = [one["held"] for one in json.loads(ask(address, "/api/streams")[1])]
     assert held == 1
-    assert ask(address, "/")[0] == 404
+    assert ask(address, "/")[0] == 200
+    (queue,) = json.loads(ask(address, "/api/overview")[1])["queues"]
+    assert (queue["queue"], queue["depth"], queue["paused"]) == ("my_message", 1, False)
     door = f"mysql://root@127.0.0.1:{proxy.port}"
     words = (sys.executable, "-m", "streamfrom.proxy", "queues", door)
     heading, line = subprocess.check_output(words, text=True, timeout=120).splitlines()

@@ -1,5 +1,7 @@
 import ssl
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -104,3 +106,29 @@ def test_a_file_that_went_away_is_named(tmp_path):
     Path(pair[0]).unlink()
     with pytest.raises(ConfigError, match=r"server\.pem"):
         ServerTls(TlsSettings(*pair, require=False))
+
+
+def test_a_listener_shows_the_certificate_in_force(tmp_path):
+    old, new = (
+        ServerTls(TlsSettings(*issued(name).write(tmp_path, name), require=False))
+        for name in ("old", "new")
+    )
+    in_force = [old]
+    context = old.for_listener(lambda: in_force[0])
+    assert shown_by(context) == old.certificate_sha256
+    in_force[0] = new
+    assert shown_by(context) == new.certificate_sha256
+
+
+def shown_by(context):
+    """Return the SHA-256 of the certificate that a client is shown, which names no host."""
+    client_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client_context.check_hostname = False
+    client_context.verify_mode = ssl.CERT_NONE
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    server = context.wrap_bio(to_server, to_client, server_side=True)
+    client = client_context.wrap_bio(to_client, to_server)
+    for side in (client, server, client, server):
+        with suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    return sha256(client.getpeercert(binary_form=True) or b"").digest()

@@ -2,65 +2,15 @@
 
 import asyncio
 import json
-from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
-from typing import Any
 
 import aiohttp
 import pytest
 
 from streamfrom.proxy.admin.admin_server import AT_ONCE_MAX, AdminServer
-from streamfrom.proxy.config.file import Role, User
-from streamfrom.proxy.status.status_rows import MEMBERS, MemberStatus, ShardStatus
-from tests.virtual_loop import VirtualClock
-
-
-class Status:
-    def __init__(self):
-        self.troubles = [None, "gone"]
-        self.is_stopping = False
-        self.gate = asyncio.Event()
-        self.gate.set()
-        self.clock = VirtualClock()
-
-    def member(self):
-        return MemberStatus(None, "1.0", 1.0, 2, 3, 4, is_stopping=self.is_stopping)
-
-    def shard_status(self):
-        return [ShardStatus("ks", "0", "h", "10", one, 1, 1, 0, 0) for one in self.troubles]
-
-    def streams(self):
-        return []
-
-    async def queues(self):
-        await self.gate.wait()
-        return []
-
-    async def rows(self, names, user, processes):
-        assert user.role is Role.ADMIN
-        assert list(processes) == ["process"]
-        return {name: [tuple(range(len(MEMBERS)))] for name in names}
-
-
-@pytest.fixture
-async def served():
-    """A server, its figures, and a function that asks it."""
-    status = Status()
-    with ThreadPoolExecutor(1) as readers:
-        administrator = User("", None, None, Role.ADMIN, None)
-        processes: Any = lambda: ["process"]  # noqa: E731
-        server = AdminServer(status, readers, administrator, processes)  # type: ignore[arg-type]
-        await server.start("127.0.0.1", 0)
-        async with aiohttp.ClientSession() as session:
-
-            async def ask(path, method="GET", **headers):
-                url = f"http://127.0.0.1:{server.port}{path}"
-                async with session.request(method, url, headers=headers) as answer:
-                    return answer.status, await answer.text(), answer.headers
-
-            yield SimpleNamespace(server=server, status=status, ask=ask)
-        await server.stop()
-        await server.stop()
+from streamfrom.proxy.config.file import TlsSettings
+from streamfrom.proxy.status.status_rows import MEMBERS
+from streamfrom.proxy.tls import ServerTls
+from tests.proxy.certificates import issued
 
 
 async def test_it_is_alive_and_ready_as_long_as_one_shard_answers(served):
@@ -114,6 +64,7 @@ async def test_headers_without_an_end_are_refused(served):
 
 
 async def test_of_many_requests_at_once_some_are_refused_and_it_lives(served):
+    # The first sample of the history has been taken, or it takes part.
     served.status.gate.clear()
     waiting = [asyncio.create_task(served.ask("/metrics")) for _ in range(AT_ONCE_MAX + 1)]
     done, pending = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -125,6 +76,51 @@ async def test_of_many_requests_at_once_some_are_refused_and_it_lives(served):
 
 
 async def test_an_address_in_use_is_an_error(served):
-    other = AdminServer(served.status, None, None, list)  # type: ignore[arg-type]
+    other = AdminServer(served.services)
     with pytest.raises(OSError, match="in use"):
         await other.start("127.0.0.1", served.server.port)
+
+
+async def test_the_overview_has_all_that_the_page_shows(served):
+    found = await served.browser.get("/api/overview")
+    assert set(found) == {"queues", "streams", "shards", "members", "limits"}
+    assert [(one["keyspace"], one["queue"]) for one in found["queues"]] == [
+        ("ks", "msg"),
+        ("ks2", "other"),
+    ]
+    assert found["limits"]["max_connections"] == served.services.config.max_connections
+
+
+async def test_a_user_sees_the_queues_of_its_keyspaces_alone(guarded):
+    assert await guarded.browser.log_in("reader") == 204
+    (queue,) = (await guarded.browser.get("/api/overview"))["queues"]
+    assert queue["queue"] == "other"
+
+
+async def test_the_history_has_a_sample_from_the_start(served):
+    # Taken in the background, before or after this request.
+    for _ in range(1000):
+        if len(served.server.history):
+            break
+        await served.browser.get("/api/overview")
+    assert len(served.server.history) == 2
+
+
+async def test_with_tls_the_whole_port_speaks_it(guarded, tmp_path):
+    settings = TlsSettings(*issued("here").write(tmp_path, "here"), require=True)
+    guarded.services.tls = ServerTls(settings)
+    secure = AdminServer(guarded.services)
+    await secure.start("127.0.0.1", 0)
+    try:
+        async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
+            address = f"https://127.0.0.1:{secure.port}"
+            async with session.get(f"{address}/healthz", ssl=False) as answer:
+                assert answer.status == 200
+            body = {"user": "boss", "password": "secret"}
+            async with session.post(f"{address}/api/login", json=body, ssl=False) as answer:
+                assert answer.status == 204
+                assert "Secure" in answer.headers["Set-Cookie"].split("; ")
+    finally:
+        await secure.stop()
+    # This server began without: a password in clear text is not taken any more.
+    assert await guarded.browser.log_in("boss") == 403

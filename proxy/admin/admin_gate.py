@@ -1,0 +1,221 @@
+"""Who asks the status page and `/api`, and whether they may: login, session, and the guard of each POST.
+
+A login is judged as one of the wire: the same users and passwords, the same waits after failures, counted together
+with theirs. Its password travels in clear text, so from another machine it takes TLS. Without users it is
+as on the wire: clients on this machine need no login.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import json
+import secrets
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from streamfrom.proxy.admin.web_sessions import WebSessions
+from streamfrom.proxy.config.file import Role
+from streamfrom.proxy.sessions.addresses import group
+from streamfrom.proxy.wire.auth import PASSWORD_BYTES_MAX
+
+
+if TYPE_CHECKING:
+    from streamfrom.proxy.config.file import User
+    from streamfrom.proxy.sessions.services import Services
+
+
+# Of one address: a login may wait for some seconds after failures, and each holds a connection.
+LOGINS_AT_ONCE_MAX: Final = 8
+CSRF_HEADER: Final = "X-CSRF-Token"
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who asks.
+
+    may_act: it may pause queues and end streams of others.
+    token: of its cookie; None where nobody need log in.
+    """
+
+    user: User
+    csrf: str
+    may_act: bool
+    token: str | None
+
+
+class AdminGate:
+    """Lets people in, by the users of the configuration in force."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._sessions = WebSessions(lambda: secrets.token_urlsafe(32))
+        self._csrf_of_all = secrets.token_urlsafe(32)
+        self._trying: Counter[str] = Counter()
+
+    def visitor(self, request: web.Request) -> Visitor:
+        """Return who asks. Raises HTTPUnauthorized or HTTPForbidden."""
+        services = self._services
+        if services.loopback_only:
+            # A page of elsewhere whose name was made to lead here has that name in its request.
+            if not (_is_loopback(request.remote) and _is_loopback(request.url.host)):
+                raise web.HTTPForbidden(
+                    text="without [[users]] only clients on this machine are answered\n"
+                )
+            (user,) = services.users.values()
+            return Visitor(user, self._csrf_of_all, may_act=True, token=None)
+        token = request.cookies.get(_cookie(request), "")
+        session = self._sessions.find(token, asyncio.get_running_loop().time())
+        if session is not None:
+            user_now = services.users.get(session.user)
+            account = services.authenticator.account(session.user)
+            if user_now is not None and account is session.account:
+                may_act = user_now.role is Role.ADMIN
+                return Visitor(user_now, session.csrf, may_act, token)
+            self._sessions.close(token)
+        raise web.HTTPUnauthorized(text="log in by POST /api/login\n")
+
+    def poster(self, request: web.Request) -> Visitor:
+        """Return who sends a POST that repeats the token of its session.
+
+        Raises HTTPUnauthorized or HTTPForbidden.
+        """
+        _from_here(request)
+        visitor = self.visitor(request)
+        sent = request.headers.get(CSRF_HEADER, "")
+        if not hmac.compare_digest(sent.encode(errors="replace"), visitor.csrf.encode()):
+            raise web.HTTPForbidden(text=f"{CSRF_HEADER} is not that of /api/session\n")
+        return visitor
+
+    def actor(self, request: web.Request) -> Visitor:
+        """Return an administrator who sends a POST. Raises as `poster`."""
+        visitor = self.poster(request)
+        if not visitor.may_act:
+            raise web.HTTPForbidden(text="that takes role admin\n")
+        return visitor
+
+    async def log_in(self, request: web.Request) -> web.Response:
+        """Answer `{"user": …, "password": …}` with a cookie. Raises HTTPError."""
+        _from_here(request)
+        services = self._services
+        if services.loopback_only:
+            self.visitor(request)
+            return web.Response(status=204)
+        self.may_try(request)
+        name, password = await _credentials(request)
+        address = group(request.remote or "")
+        if self._trying[address] >= LOGINS_AT_ONCE_MAX:
+            raise web.HTTPTooManyRequests(text="too many logins at once\n")
+        self._trying[address] += 1
+        try:
+            is_right = await self._judge(address, name, password)
+        finally:
+            self._trying[address] -= 1
+            self._trying += Counter()  # drops what is 0
+        # Who was taken away meanwhile is not let in.
+        account = services.authenticator.account(name)
+        if not is_right or account is None:
+            raise web.HTTPUnauthorized(text="no such user, or another password\n")
+        token = self._sessions.open(name, account, asyncio.get_running_loop().time())
+        response = web.Response(status=204)
+        response.set_cookie(
+            _cookie(request), token, httponly=True, samesite="Strict", secure=request.secure
+        )
+        return response
+
+    def may_try(self, request: web.Request) -> None:
+        """Raise HTTPForbidden for a client that must not send a password the way that it came."""
+        tls = self._services.tls
+        if not request.secure and not _is_loopback(request.remote):
+            raise web.HTTPForbidden(
+                text="a password from another machine takes TLS: see [server.tls]\n"
+            )
+        if not request.secure and tls is not None and tls.requires_tls:
+            raise web.HTTPForbidden(text="server.tls.require is set: log in by https\n")
+        if request.secure and tls is not None and tls.wants_certificate:
+            assert request.transport is not None
+            if not request.transport.get_extra_info("peercert"):
+                raise web.HTTPForbidden(
+                    text="a certificate that server.tls.client_ca signed is needed\n"
+                )
+
+    async def _judge(self, address: str, name: str, password: bytes) -> bool:
+        services, loop = self._services, asyncio.get_running_loop()
+        verifier, is_known = services.authenticator.verifier_of(name)
+        matches: bool | None = None
+        async with services.work.turn(address):
+            waited_s = services.backoff.turn(address, name, loop.time())
+            if not waited_s:
+                matches = await services.work.done(verifier.is_password(password))
+        if matches is None:
+            await asyncio.sleep(waited_s)
+            async with services.work.turn(address):
+                matches = await services.work.done(verifier.is_password(password))
+        if matches and is_known:
+            services.backoff.succeeded(address, name)
+            return True
+        await asyncio.sleep(services.backoff.failed(address, name, loop.time(), waited_s))
+        return False
+
+    async def log_out(self, request: web.Request) -> web.Response:
+        """End the session. Raises as `poster`."""
+        visitor = self.poster(request)
+        response = web.Response(status=204)
+        if visitor.token is not None:
+            self._sessions.close(visitor.token)
+            response.del_cookie(_cookie(request), httponly=True, samesite="Strict")
+        return response
+
+
+async def posted(request: web.Request) -> dict[str, Any]:
+    """Return the JSON object of a POST. Raises HTTPBadRequest, HTTPUnsupportedMediaType."""
+    # No form of another page can send this type.
+    if request.content_type != "application/json":
+        raise web.HTTPUnsupportedMediaType(text="expected application/json\n")
+    try:
+        found = json.loads(await request.read())
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise web.HTTPBadRequest(text="expected a JSON object\n")
+    return found
+
+
+async def _credentials(request: web.Request) -> tuple[str, bytes]:
+    found = await posted(request)
+    name, password = found.get("user"), found.get("password")
+    if not (isinstance(name, str) and isinstance(password, str)):
+        raise web.HTTPBadRequest(text='expected {"user": "…", "password": "…"}\n')
+    try:
+        raw, _ = password.encode(), name.encode()
+    except UnicodeEncodeError:
+        raise web.HTTPBadRequest(text="expected text\n") from None
+    if len(raw) > PASSWORD_BYTES_MAX:
+        raise web.HTTPBadRequest(text=f"a password has {PASSWORD_BYTES_MAX} bytes at most\n")
+    return name, raw
+
+
+def _from_here(request: web.Request) -> None:
+    """Raise HTTPForbidden for a POST that a page of elsewhere sends: browsers say where it comes from."""
+    origin = request.headers.get("Origin")
+    if origin is not None and urlsplit(origin).netloc != request.host:
+        raise web.HTTPForbidden(text="a page of another origin may not do that\n")
+
+
+def _cookie(request: web.Request) -> str:
+    # A browser sends cookies to all ports of a host, and each worker has a port of its own.
+    assert request.transport is not None
+    port: int = request.transport.get_extra_info("sockname")[1]
+    return f"streamfrom_{port}"
+
+
+def _is_loopback(host: str | None) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host or "").is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,183 @@
+"""The last hour of each queue in bounded memory: one sample every SAMPLE_S seconds. Pure.
+
+A sample takes 72 bytes, so an hour of a queue 26 kB, and QUEUES_MAX of them 26 MB.
+"""
+
+from __future__ import annotations
+
+from array import array
+from itertools import pairwise
+from math import isnan, nan
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from streamfrom.engine.messaging.figures import Histogram
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streamfrom.engine.messaging.figures import Counters, QueueFigures
+
+
+SAMPLE_S: Final = 10.0
+SAMPLES_MAX: Final = 360
+QUEUES_MAX: Final = 1000
+# A rate over less than this shows when a batch came rather than how many come.
+_RATE_OVER_S: Final = 5.0
+
+QueueName: TypeAlias = tuple[str, str]
+Series: TypeAlias = dict[str, list[float | None]]
+
+
+class Sample(NamedTuple):
+    """One queue at a moment; counters since the start of the process, NaN for what is not known.
+
+    at_s: seconds since the epoch.
+    due_to_sent_p99_s, sent_to_acked_p99_s: of the time since the sample before.
+    """
+
+    at_s: float
+    depth: float
+    in_flight: float
+    sent: float
+    acked: float
+    deleted: float
+    retried: float
+    due_to_sent_p99_s: float = nan
+    sent_to_acked_p99_s: float = nan
+
+
+class Rates(NamedTuple):
+    """Messages a second. in_per_s: None where the depth is not known."""
+
+    in_per_s: float | None
+    sent_per_s: float
+    out_per_s: float
+    retried_per_s: float
+
+
+_WIDTH: Final = len(Sample._fields)
+
+
+class QueueHistory:
+    """The samples of one queue, the oldest of which give way."""
+
+    def __init__(self) -> None:
+        self._values = array("d")
+        self._next = 0
+        self._histograms: tuple[list[int], list[int]] | None = None
+
+    def __len__(self) -> int:
+        """Return how many samples there are."""
+        return len(self._values) // _WIDTH
+
+    def add(self, queue: QueueFigures, at_s: float) -> None:
+        """Take a sample."""
+        counters = queue.counters
+        found = (counters.due_to_sent.counts, counters.sent_to_acked.counts)
+        before = self._histograms or found
+        self._histograms = found
+        p99s = map(_p99_s, found, before)
+        sample = _sample(queue, counters, at_s)[:-2] + tuple(p99s)
+        if len(self) < SAMPLES_MAX:
+            self._values.extend(sample)
+        else:
+            start = self._next * _WIDTH
+            self._values[start : start + _WIDTH] = array("d", sample)
+            self._next = (self._next + 1) % SAMPLES_MAX
+
+    def samples(self) -> list[Sample]:
+        """Return the samples, the oldest first."""
+        count = len(self)
+        numbers = ((self._next + index) % count for index in range(count))
+        return [
+            Sample(*self._values[number * _WIDTH : (number + 1) * _WIDTH]) for number in numbers
+        ]
+
+    def rates(self, queue: QueueFigures, at_s: float) -> Rates | None:
+        """Return the rates of now, since one of the last two samples; None before there is any."""
+        for back in (1, 2):
+            if back > len(self):
+                return None
+            number = (self._next - back) % len(self)
+            sample = Sample(*self._values[number * _WIDTH : (number + 1) * _WIDTH])
+            if at_s - sample.at_s >= _RATE_OVER_S:
+                return _rates(sample, _sample(queue, queue.counters, at_s))
+        return None
+
+    def series(self) -> Series:
+        """Return what the charts show, by name, one value for each sample but the first; None: not known."""
+        pairs = list(pairwise(self.samples()))
+        rates = [_rates(before, after) for before, after in pairs]
+        after = [pair[1] for pair in pairs]
+        own = ("at_s", "depth", "in_flight", "due_to_sent_p99_s", "sent_to_acked_p99_s")
+        series = {name: [_known(getattr(each, name)) for each in after] for name in own}
+        for name in Rates._fields:
+            series[name] = [getattr(each, name) for each in rates]
+        return series
+
+
+class History:
+    """The last hour of all queues."""
+
+    def __init__(self) -> None:
+        self._queues: dict[QueueName, QueueHistory] = {}
+
+    def __len__(self) -> int:
+        """Return how many queues have a history."""
+        return len(self._queues)
+
+    def sample(self, queues: Iterable[QueueFigures], at_s: float) -> None:
+        """Take a sample of each of *queues*, and forget all others."""
+        kept = {}
+        for queue in list(queues)[:QUEUES_MAX]:
+            name = queue.table.keyspace, queue.table.name
+            kept[name] = self._queues.get(name) or QueueHistory()
+            kept[name].add(queue, at_s)
+        self._queues = kept
+
+    def rates(self, queue: QueueFigures, at_s: float) -> Rates | None:
+        """Return the rates of now; None where they are not known yet."""
+        found = self._queues.get((queue.table.keyspace, queue.table.name))
+        return None if found is None else found.rates(queue, at_s)
+
+    def series(self, keyspace: str, queue: str) -> Series:
+        """Return what the charts of a queue show; empty lists where there is nothing yet."""
+        return (self._queues.get((keyspace, queue)) or QueueHistory()).series()
+
+
+def _sample(queue: QueueFigures, counters: Counters, at_s: float) -> Sample:
+    depths = [shard.depth for shard in queue.shards]
+    return Sample(
+        at_s,
+        nan if None in depths else float(sum(depth or 0 for depth in depths)),
+        sum(shard.in_flight for shard in queue.shards),
+        counters.sent,
+        counters.acked,
+        counters.deleted,
+        counters.retried,
+    )
+
+
+def _rates(before: Sample, after: Sample) -> Rates:
+    # A table that was dropped and made anew counts from 0, and a clock may be set back.
+    took_s = max(after.at_s - before.at_s, 0.001)
+    gone = max(after.acked - before.acked, 0) + max(after.deleted - before.deleted, 0)
+    arrived = after.depth - before.depth + gone
+    return Rates(
+        None if isnan(arrived) else max(arrived, 0) / took_s,
+        max(after.sent - before.sent, 0) / took_s,
+        gone / took_s,
+        max(after.retried - before.retried, 0) / took_s,
+    )
+
+
+def _p99_s(counts: list[int], before: list[int]) -> float:
+    since = Histogram()
+    since.counts = [max(now - then, 0) for now, then in zip(counts, before, strict=True)]
+    found = since.quantile_s(0.99)
+    return nan if found is None else found
+
+
+def _known(value: float) -> float | None:
+    return None if isnan(value) else value

@@ -1,0 +1,146 @@
+"""An admin server before fake figures, and what asks it."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import aiohttp
+import pytest
+
+from streamfrom.engine.messaging.figures import Counters, QueueFigures, ShardFigures
+from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.proxy.admin.admin_server import AdminServer
+from streamfrom.proxy.config.file import Role, User
+from streamfrom.proxy.sessions.login_backoff import LoginBackoff
+from streamfrom.proxy.sessions.login_work import LoginWork
+from streamfrom.proxy.status.status_rows import MEMBERS, MemberStatus, ShardStatus
+from streamfrom.proxy.status.status_source import sees
+from streamfrom.proxy.wire.auth import Account, Authenticator
+from tests.proxy.rigs import SERVER
+from tests.virtual_loop import VirtualClock
+
+
+def figures(name="msg", keyspace="ks", **parts: Any) -> QueueFigures:
+    counters = Counters(
+        **{key: parts.pop(key) for key in ("sent", "acked", "deleted") if key in parts}
+    )
+    shard = ShardFigures("0", counters, 1, 4, 2, True, 1, parts.pop("depth", 3), None)
+    return QueueFigures(loaded(raw_table(name, **parts), keyspace), (shard,), 1)
+
+
+class Status:
+    def __init__(self):
+        self.troubles = [None, "gone"]
+        self.is_stopping = False
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.clock = VirtualClock()
+        self.figures = [figures(), figures("other", "ks2")]
+
+    def member(self):
+        return MemberStatus(None, "1.0", 1.0, 2, 3, 4, is_stopping=self.is_stopping)
+
+    def shard_status(self):
+        return [ShardStatus("ks", "0", "h", "10", one, 1, 1, 0, 0) for one in self.troubles]
+
+    def streams(self):
+        return []
+
+    async def queues(self):
+        await self.gate.wait()
+        return self.figures
+
+    async def queues_of(self, user):
+        return [one for one in await self.queues() if sees(user, one.table.keyspace)]
+
+    def errors_of(self, user):
+        return []
+
+    async def rows(self, names, user, processes):
+        found = {"members": [tuple(range(len(MEMBERS)))]}
+        return {name: found.get(name, []) for name in names}
+
+
+PASSWORDS = {"boss": "secret", "app": "", "reader": "päss"}
+USERS = {
+    "boss": User("boss", None, None, Role.ADMIN, None),
+    "app": User("app", None, None, Role.READWRITE, None),
+    "reader": User("reader", None, None, Role.READONLY, frozenset({"ks2"})),
+}
+
+
+def services(status, readers, users) -> Any:
+    accounts = {name: Account.from_password(name, PASSWORDS.get(name, "")) for name in users}
+    return SimpleNamespace(
+        status=status,
+        readers=readers,
+        users=dict(users),
+        loopback_only="root" in users,
+        authenticator=Authenticator(accounts, lambda: bytes(20), b"seed"),
+        backoff=LoginBackoff(0.0),
+        work=LoginWork(),
+        tls=None,
+        sessions={},
+        config=SERVER,
+    )
+
+
+class Browser:
+    """What asks a server: it keeps cookies and the session's token."""
+
+    def __init__(self, session, address):
+        self._session = session
+        self._address = address
+        self.csrf = ""
+
+    async def ask(self, path, method="GET", json=None, **headers):
+        async with self._session.request(
+            method, f"{self._address}{path}", headers=headers, json=json
+        ) as answer:
+            return answer.status, await answer.text(), answer.headers
+
+    async def get(self, path):
+        async with self._session.get(f"{self._address}{path}") as answer:
+            return await answer.json()
+
+    async def post(self, path, body, **headers):
+        return await self.ask(path, "POST", body, **({"X-CSRF-Token": self.csrf} | headers))
+
+    async def log_in(self, user, password=None):
+        password = PASSWORDS[user] if password is None else password
+        status, _, _ = await self.post("/api/login", {"user": user, "password": password})
+        if status == 204:
+            self.csrf = (await self.get("/api/session"))["csrf"]
+        return status
+
+
+async def _served(users):
+    status = Status()
+    with ThreadPoolExecutor(1) as readers:
+        shared = services(status, readers, users)
+        server = AdminServer(shared)
+        await server.start("127.0.0.1", 0)
+        # Cookies of an IP address are kept by browsers; aiohttp must be told.
+        jar = aiohttp.CookieJar(unsafe=True)
+        async with aiohttp.ClientSession(cookie_jar=jar) as session:
+            browser = Browser(session, f"http://127.0.0.1:{server.port}")
+            yield SimpleNamespace(
+                server=server, status=status, services=shared, browser=browser, ask=browser.ask
+            )
+        await server.stop()
+        await server.stop()
+
+
+@pytest.fixture
+async def served():
+    """A server without users of its own, its figures, and a function that asks it."""
+    async for each in _served({"root": User("root", None, None, Role.READWRITE, None)}):
+        yield each
+
+
+@pytest.fixture
+async def guarded():
+    """The same with USERS."""
+    async for each in _served(USERS):
+        yield each

@@ -1,0 +1,125 @@
+"""The status page as a person meets it, in one session of a real Chromium; figures are made up here."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.chromium import PROGRAM, Page, chromium
+from tests.proxy.admin.conftest import figures
+
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(PROGRAM is None, reason="no Chromium on this machine (apt: chromium)"),
+]
+
+HOSTILE = "<img src=x onerror=\"document.title='taken'\">"
+QUEUES = "[...document.querySelectorAll('#queues + div tbody tr')]"
+NAMES = f"{QUEUES}.map(row => row.cells[0].innerText)"
+FOCUSED = "document.activeElement"
+# The widest thing that the page itself has; tables scroll in boxes of their own.
+WIDTH = "document.documentElement.scrollWidth"
+# Every control must have a name that a screen reader can say, and each cell of a head its scope.
+NAMELESS = """[...document.querySelectorAll('button, a, input, [role=region], dialog')]
+    .filter(each => !(each.innerText?.trim() || each.getAttribute('aria-label') || each.labels?.length
+        || each.getAttribute('aria-labelledby'))).map(each => each.outerHTML)"""
+
+
+async def test_the_page_from_login_to_logout(guarded, tmp_path):
+    status = guarded.status
+    status.figures = [
+        figures("orders", depth=1200),
+        figures(HOSTILE, "ks2", depth=7),
+        figures("mail", depth=30),
+    ]
+    async with chromium(tmp_path) as page:
+        await page.size(1280, 800)
+        await page.open(f"http://127.0.0.1:{guarded.server.port}/")
+        await log_in_by_keyboard(page)
+        await overview(page, status)
+        await sorting_by_keyboard(page)
+        await narrow_and_dark(page)
+        assert page.errors == [], "the browser refused something"
+        await old_figures_are_told(page, guarded)
+        await page.run("document.getElementById('logout').click()")
+        await page.until("!document.getElementById('login').hidden")
+        assert await page.run("document.getElementById('view').childElementCount") == 0
+
+
+async def log_in_by_keyboard(page: Page) -> None:
+    await page.until(f"{FOCUSED}?.id === 'name'")
+    await page.run("document.getElementById('name').select()")
+    await page.write("boss")
+    await page.press("Tab")
+    await page.write("wrong")
+    await page.press("Enter")
+    await page.until("document.getElementById('refusal').innerText.includes('no such user')")
+    await page.until(f"{FOCUSED}?.id === 'password'")
+    # What the browser's console tells of 401 is expected until here.
+    page.errors.clear()
+    await page.run("document.getElementById('password').select()")
+    await page.write("secret")
+    await page.press("Enter")
+    await page.until(f"{QUEUES}.length === 3")
+    assert await page.run("document.getElementById('password').value") == ""
+
+
+async def overview(page: Page, status) -> None:
+    assert await page.run(NAMES) == ["ks.mail", "ks.orders", f"ks2.{HOSTILE}"]
+    assert await page.run("document.querySelectorAll('main img').length") == 0
+    assert "1,200" in await page.run(f"{QUEUES}[1].innerText")
+    # Live, without a reload.
+    await page.run("window.isSame = true")
+    status.figures[0] = figures("orders", depth=4321)
+    await page.until(f"{QUEUES}[1].innerText.includes('4,321')")
+    assert await page.run("window.isSame")
+    assert await page.run(NAMELESS) == []
+    assert await page.run("document.querySelectorAll('th:not([scope])').length") == 0
+    assert await page.run("document.title") in ("streamfrom", "(1) streamfrom")
+
+
+async def sorting_by_keyboard(page: Page) -> None:
+    depth = "document.querySelectorAll('#queues + div thead button')[1]"
+    await page.run(f"{depth}.focus()")
+    await page.press("Enter")
+    assert (await page.run(NAMES))[0] == "ks.orders"
+    assert await page.run(f"{depth}.parentNode.ariaSort") == "descending"
+    await page.press("Enter")
+    assert (await page.run(NAMES))[0] == f"ks2.{HOSTILE}"
+    assert await page.run(f"{FOCUSED} === {depth}")
+    await page.press("Tab")
+    assert await page.run(f"{FOCUSED}.innerText") == "Due"
+
+
+async def narrow_and_dark(page: Page) -> None:
+    light = await page.run("getComputedStyle(document.body).backgroundColor")
+    await keep(page, "status-light.png")
+    await page.scheme("dark")
+    dark = await page.run("getComputedStyle(document.body).backgroundColor")
+    assert light != dark
+    await keep(page, "status-dark.png")
+    await page.size(360, 640)
+    assert await page.run(WIDTH) <= 360
+    await page.size(1280, 800)
+
+
+async def old_figures_are_told(page: Page, guarded) -> None:
+    users = dict(guarded.services.users)
+    figures_before = guarded.status.figures
+    guarded.status.figures = None  # every answer fails
+    await page.until("document.getElementById('live').innerText.startsWith('No figures for')")
+    guarded.status.figures = figures_before
+    await page.until("document.getElementById('live').innerText === 'live'")
+    guarded.services.users.clear()
+    await page.until("!document.getElementById('login').hidden")
+    guarded.services.users.update(users)
+    await log_in_by_keyboard(page)
+
+
+async def keep(page: Page, name: str) -> None:
+    """Write a picture for the manual, where the environment asks for it."""
+    if folder := os.environ.get("SCREENSHOTS"):
+        picture = await page.screenshot()
+        await asyncio.to_thread(Path(folder, name).write_bytes, picture)
