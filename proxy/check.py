@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from streamfrom import __version__
 from streamfrom.engine.errors import EngineError, StoreError
 from streamfrom.engine.messaging.clock import SystemClock
 from streamfrom.engine.messaging.message_table import MessageTable, load
@@ -30,8 +31,9 @@ from streamfrom.proxy.certificate import (
     read_certificate,
 )
 from streamfrom.proxy.config.file import TransactionMode
-from streamfrom.proxy.config.keyspaces import make_keyspace
+from streamfrom.proxy.config.keyspaces import hash_of, make_keyspace
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
+from streamfrom.proxy.fleet.check_members import check_members
 from streamfrom.proxy.report import CheckReport
 from streamfrom.proxy.status.status_rows import is_own_schema
 from streamfrom.proxy.twophase.decisions import CREATE, TABLE, read_own_id
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.errors import TableLoadError
     from streamfrom.engine.messaging.message_table import RawTable
     from streamfrom.engine.sharding.keyspace import Keyspace
-    from streamfrom.proxy.config.file import Config, KeyspaceConfig, Server, TlsSettings
+    from streamfrom.proxy.config.file import Config, KeyspaceConfig, TlsSettings
 
 
 # Statements that touch no row but need every privilege that delivery needs.
@@ -97,7 +99,7 @@ async def check(config: Config, *, as_json: bool = False) -> int:
     _check_sequences(keyspaces, report)
     for each in config.keyspaces:
         if each.name in keyspaces:
-            await _check_keyspace(each, keyspaces[each.name], config.server, report)
+            await _check_keyspace(each, keyspaces[each.name], config, report)
     for finding in await ask(config):
         report.add(finding)
     report.end()
@@ -134,8 +136,9 @@ def _count(number: int, noun: str) -> str:
 
 
 async def _check_keyspace(
-    config: KeyspaceConfig, keyspace: Keyspace, server: Server, report: CheckReport
+    config: KeyspaceConfig, keyspace: Keyspace, whole: Config, report: CheckReport
 ) -> None:
+    server = whole.server
     if keyspace.vschema is not None and config.vschema_path is not None:
         tables = _count(len(keyspace.vschema.tables), "table") or "no tables"
         report.ok(
@@ -157,6 +160,8 @@ async def _check_keyspace(
                 listed.append(found)
             if server.transaction_mode is TransactionMode.TWOPC and shard.version:
                 await _check_two_phases(shard, report)
+            if shard.version and shard.trouble is None:
+                await check_members(shard, __version__, hash_of(whole.keyspaces), report)
         finally:
             await shard.stop()
         for replica in replicas_of(

@@ -26,7 +26,7 @@ from streamfrom.proxy import log
 from streamfrom.proxy.app.application import Application, run
 from streamfrom.proxy.check import check
 from streamfrom.proxy.config.file import Config, ConfigError, load
-from streamfrom.proxy.config.fleet_members import AUTO, WORKERS_MAX, worker_count
+from streamfrom.proxy.config.fleet_members import AUTO, WORKERS_MAX, FleetConfig, worker_count
 from streamfrom.proxy.config.log_settings import LogFormat
 from streamfrom.proxy.demo import ListeningProxy, run_demo
 from streamfrom.proxy.queue_watch import ADDRESS_DEFAULT, CannotTell, parse_address, watch
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         if arguments.command == "demo":
-            serve = DemoProxy(worker_count(None, arguments.workers, _cores()))
+            serve = DemoProxy(worker_count(FleetConfig(), arguments.workers, _cores()))
             return run_demo(arguments.shards, arguments.port, arguments.data, serve)
         if arguments.command == "queues":
             return _show_queues(arguments.address, arguments.watch)

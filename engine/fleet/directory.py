@@ -37,7 +37,7 @@ CREATE_TABLE: Final = b"""CREATE TABLE IF NOT EXISTS streamfrom_members (
   term BIGINT UNSIGNED NOT NULL
 ) ENGINE=InnoDB"""
 
-_CREATE_TEXT: Final = " ".join(CREATE_TABLE.decode().split())
+CREATE_TEXT: Final = " ".join(CREATE_TABLE.decode().split())
 
 # A member whose connection broke comes back within seconds; its certificate is trusted meanwhile.
 FORGET_NS: Final = 60 * 10**9
@@ -186,9 +186,7 @@ class Directory:
         if isinstance(self.dispatcher, Stranger):
             warnings.append(str(self.dispatcher))
             if read.is_unreadable:
-                warnings.append(
-                    f"members find each other by a table; create it: {_CREATE_TEXT}"
-                )
+                warnings.append(f"members find each other by a table; create it: {CREATE_TEXT}")
         for name in sorted(self._connected - {self.own.id}):
             warnings += _compared(self.own, self.members[name])
         said, self._told = self._told, frozenset(warnings)

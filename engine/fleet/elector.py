@@ -129,6 +129,7 @@ class Elector:
         self._election = Election()
         self._events: deque[ElectionEvent] = deque()
         self._is_handling = False
+        self._is_stopping = False
         self._connection = 0
         self.session: ElectionSession | None = None
         self._tasks: set[asyncio.Task[None]] = set()  # all of the connection that is there
@@ -144,6 +145,7 @@ class Elector:
 
     async def stop(self) -> None:
         """Leave: withhold, let what is under way end, and free the lock. Twice is fine."""
+        self._is_stopping = True
         self.post(Resign())
         if self.session is not None and self._drain is None:
             self._drain = self._loop.create_task(self._tables.drain())
@@ -232,7 +234,8 @@ class Elector:
                 log.info("%s is dispatched from here, term %d", self._where, action.term)
                 self._tables.dispatch(action.term)
             case Withhold():
-                log.warning("%s is withheld: %s", self._where, action.reason)
+                level = logging.INFO if self._is_stopping else logging.WARNING
+                log.log(level, "%s is withheld: %s", self._where, action.reason)
                 self._tables.withhold(action.reason)
             case _:
                 assert_never(action)

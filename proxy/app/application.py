@@ -26,6 +26,7 @@ from streamfrom.proxy.app.config_reload import (
 )
 from streamfrom.proxy.app.disconnection import Disconnection
 from streamfrom.proxy.app.member_numbers import numbers_in_use
+from streamfrom.proxy.app.membership import Membership
 from streamfrom.proxy.backends.charsets import Charsets
 from streamfrom.proxy.backends.health import READ_ONLY
 from streamfrom.proxy.backends.shard_servers import ShardServers
@@ -68,7 +69,6 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.proxy.admin.admin_server import AdminServer
-    from streamfrom.proxy.app.membership import Membership
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.file import Config
     from streamfrom.proxy.net import Link
@@ -131,23 +131,16 @@ class Application:
         self.shards = self._servers.primaries
         keyspaces = [make_keyspace(keyspace) for keyspace in config.keyspaces]
         clock = SystemClock()
-        self._membership: Membership | None = None
-        if config.fleet is not None:
-            # gRPC is loaded, and takes its memory, only where there is a fleet.
-            from streamfrom.proxy.app.membership import Membership
-
-            self._membership = Membership(
-                config, config.fleet, self.shards, self._connection_ids.member
-            )
-        fleet = self._fleet = self._membership.fleet if self._membership else None
-        store = ShardStore(self.shards, clock, fleet.electors if fleet else None)
+        self._membership = Membership(config, self.shards, self._connection_ids.member)
+        fleet = self._fleet = self._membership.fleet
+        store = ShardStore(self.shards, clock, fleet.electors)
         self._registry = Registry(
             keyspaces,
             store,
             clock=clock,
             reload_interval_s=server.schema_reload_s,
             stream_grace_s=server.stream_grace_s,
-            may_send=fleet.may_send if fleet else None,
+            may_send=fleet.may_send,
             member=self._connection_ids.member,
         )
         coordinator: Coordinator | None = None
@@ -211,7 +204,7 @@ class Application:
                 clock,
                 self.shards,
                 self._member,
-                fleet.may_send if fleet else lambda *_: True,
+                fleet.may_send,
             ),
             nonce=_nonce,
             backoff=LoginBackoff(server.auth_backoff_s),
@@ -224,9 +217,7 @@ class Application:
             readers=readers(),
             spawn=self._spawn,
         )
-        if self._membership is not None:
-            local = LocalSessions(self._sessions)
-            self.services.members = self._membership.serve_sessions(local)
+        self.services.members = self._membership.serve_sessions(LocalSessions(self._sessions))
         self._disconnection = Disconnection(self._sessions, self._hurry)
         self._config_reload = ConfigReload(
             config, self.services, self._servers, self._recovery, self._disconnection, rsa_key
@@ -263,8 +254,7 @@ class Application:
             self._config_reload.prepare(self._config),
             *(runtime.start() for runtime in self._servers),
         )
-        if self._membership is not None:
-            await self._membership.start(self._registry)
+        await self._membership.start(self._registry)
         await self._registry.start()
         if self._recovery is not None:
             await self._recovery.start()
@@ -303,15 +293,14 @@ class Application:
         # Listeners never change, and limits may: those in force are the services'.
         if self._config.server.unix_socket and self._seat is None:
             listening.remove_socket(self._config.server.unix_socket)
-        if self._fleet is not None and self._fleet.members():
+        if self._fleet.members():
             # Others' clients must not wait until those of this process have finished.
             self._registry.end_streams(ServerShutdown())
             await self._fleet.stop()
         await self._disconnection.drain(self._registry, self.services.config)
         if self._admin is not None:
             await self._admin.stop()
-        if self._membership is not None:
-            await self._membership.stop()
+        await self._membership.stop()
         for task in list(self._background):
             task.cancel()
         if self._recovery is not None:
@@ -331,9 +320,9 @@ class Application:
             self._manager.ready()
 
     @property
-    def member(self) -> str | None:
-        """The id that its fleet knows this process by; None for one that is alone."""
-        return None if self._membership is None else self._membership.member.id
+    def member(self) -> str:
+        """The id that its fleet knows this process by."""
+        return self._membership.member.id
 
     @property
     def port(self) -> int:
@@ -405,7 +394,7 @@ class Application:
             self._spawn(self._charsets.learn(shard.control))
         else:
             self._registry.shard_down(shard.keyspace, shard.name, shard.trouble)
-            if self._fleet is not None and shard.trouble == READ_ONLY:
+            if shard.trouble == READ_ONLY:
                 self._fleet.turned_read_only(shard.keyspace, shard.name)
 
     def _server_version(self) -> str:

@@ -24,12 +24,10 @@ _NUMBERS: Final = "SELECT id_prefix FROM streamfrom_members"
 
 
 async def numbers_in_use(config: Config) -> frozenset[int]:
-    """Return the numbers that members published on any shard of *config*; none where there is no fleet.
+    """Return the numbers that members published on any shard of *config*.
 
     A shard that is away, or has no table yet, or none for this account, is passed over.
     """
-    if config.fleet is None:
-        return frozenset()
     asking = [
         asyncio.ensure_future(_numbers(keyspace.name, shard))
         for keyspace in config.keyspaces

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import socket
 import time
 from collections import defaultdict
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from streamfrom import __version__
 from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.fleet import ElectedDatabase, Fleet
 from streamfrom.proxy.backends.lock_session import LockSession
+from streamfrom.proxy.config.keyspaces import hash_of
 from streamfrom.proxy.config.toml_values import ConfigError
 from streamfrom.proxy.fleet.fleet_sessions import FleetSessions, SessionsForMembers
 from streamfrom.proxy.fleet.grpc_links import GrpcDoor, GrpcLinks
@@ -28,8 +28,11 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.dsn import Dsn
     from streamfrom.proxy.config.file import Config
-    from streamfrom.proxy.config.fleet_members import FleetConfig
     from streamfrom.proxy.sessions.local_sessions import LocalSessions
+
+
+# What the server shows of the connection for a lock, in performance_schema.session_connect_attrs.
+PROGRAM: Final = "streamfrom-election"
 
 
 class Membership:
@@ -42,10 +45,10 @@ class Membership:
     def __init__(
         self,
         config: Config,
-        fleet: FleetConfig,
         shards: Mapping[tuple[str, ShardName], ShardRuntime],
         id_prefix: int,
     ) -> None:
+        fleet = config.fleet
         name = os.urandom(8).hex()
         own = make_certificate(name)
         self.links = GrpcLinks(own)
@@ -90,23 +93,14 @@ def member_of_config(
     config: Config, name: str, fleet: str, address: str, certificate: str, id_prefix: int
 ) -> Member:
     """Return this process as the directories shall know it. *name*: its id, 16 hexadecimal digits."""
-    shards = [
-        (keyspace.name, shard.name, str(shard.primary))
-        for keyspace in config.keyspaces
-        for shard in keyspace.shards
-    ]
-    try:
-        product = version("streamfrom")
-    except PackageNotFoundError:
-        product = "unknown"
     return Member(
         id=name,
         fleet=fleet,
         address=address,
         certificate=certificate,
         id_prefix=id_prefix,
-        version=product,
-        configuration=hashlib.sha256(repr(shards).encode()).hexdigest(),
+        version=__version__,
+        configuration=hash_of(config.keyspaces),
     )
 
 
@@ -124,7 +118,7 @@ def databases_of(
 
 
 async def _open(runtime: ShardRuntime, on_lost: Callable[[], None]) -> LockSession:
-    backend = await runtime.open_backend(runtime.database, 0)
+    backend = await runtime.open_backend(runtime.database, 0, PROGRAM)
     return LockSession(backend, on_lost)
 
 

@@ -25,9 +25,17 @@ CONNECT_TIMEOUT_S: Final = 5.0
 
 
 async def open_backend(
-    keyspace: str, shard: str, dsn: Dsn, *, database: str | None, variant: int = 0
+    keyspace: str,
+    shard: str,
+    dsn: Dsn,
+    *,
+    database: str | None,
+    variant: int = 0,
+    program: str | None = None,
 ) -> Backend:
     """Connect and log in.
+
+    program: what the server shows as `program_name` among the connection's attributes.
 
     Raises:
         BackendUnavailable: it cannot be reached, or goes away meanwhile.
@@ -39,6 +47,7 @@ async def open_backend(
         dsn.password.reveal(),
         database=database,
         options=variant,
+        attributes={} if program is None else {"program_name": program},
         wants_tls=dsn.ssl_mode is not SslMode.DISABLED,
         requires_tls=dsn.ssl_mode not in {SslMode.DISABLED, SslMode.PREFERRED},
         is_secure=dsn.unix_socket is not None,

@@ -132,11 +132,18 @@ class ShardRuntime:
         self.pool.close()
         await self.control.close()
 
-    async def open_backend(self, database: str | None, variant: int) -> Backend:
-        """Open a connection. Raises BackendUnavailable and BackendError."""
+    async def open_backend(
+        self, database: str | None, variant: int, program: str | None = None
+    ) -> Backend:
+        """Open a connection. Raises BackendUnavailable and BackendError. *program*: as of `open_backend`."""
         try:
             return await open_backend(
-                self.keyspace, self.name, self.dsn, database=database, variant=variant
+                self.keyspace,
+                self.name,
+                self.dsn,
+                database=database,
+                variant=variant,
+                program=program,
             )
         except BackendUnavailable:
             self.suspect()

@@ -178,7 +178,7 @@ class Config:
     server: Server
     users: tuple[User, ...]
     keyspaces: tuple[KeyspaceConfig, ...]
-    fleet: FleetConfig | None = None  # None: no elections yet
+    fleet: FleetConfig = field(default_factory=FleetConfig)
     admin: tuple[str, int] | None = None  # where metrics and health are told; None: nowhere
     log: LogSettings = field(default_factory=LogSettings)
 
@@ -208,7 +208,7 @@ def _config(root: TomlTable, names: set[str]) -> Config:
     server = _server(root.table("server"))
     keyspaces = keyspaces_from(root.table("keyspaces"))
     users = _users(root.tables("users"), names)
-    fleet = fleet_from(root.table("fleet")) if "fleet" in root else None
+    fleet = fleet_from(root.table("fleet"))
     admin = _admin(root.table("admin")) if "admin" in root else None
     log = log_from(root.table("log"))
     root.close()

@@ -51,7 +51,7 @@ def fleet_from(table: TomlTable) -> FleetConfig:
     return fleet
 
 
-def worker_count(fleet: FleetConfig | None, asked: int | None, cores: int) -> int:
+def worker_count(fleet: FleetConfig, asked: int | None, cores: int) -> int:
     """Return how many workers to start: as *asked* by the command line, or as configured.
 
     cores: how many workers AUTO is.
@@ -59,11 +59,10 @@ def worker_count(fleet: FleetConfig | None, asked: int | None, cores: int) -> in
     Raises:
         ConfigError: with so many of them they could not all be reached by each other.
     """
-    configured = 1 if fleet is None else fleet.workers
-    count = configured if asked is None else asked
+    count = fleet.workers if asked is None else asked
     if count == AUTO:
         count = cores
-    if fleet is not None and count > 1:
+    if count > 1:
         if fleet.listen is not None and not fleet.listen.endswith(":0"):
             raise ConfigError(
                 "fleet.listen",

@@ -4,6 +4,8 @@ A keyspace that comes out of here is whole: its shards own every keyspace id exa
 has a database of its own, and its vschema can be parsed.
 """
 
+import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -66,6 +68,16 @@ class KeyspaceConfig:
     vschema_text: str | None
     shards: tuple[ShardConfig, ...]
     vschema_path: Path | None = None
+
+
+def hash_of(keyspaces: Iterable[KeyspaceConfig]) -> str:
+    """Return what members that serve the same shards have in common, as they publish it."""
+    shards = [
+        (keyspace.name, shard.name, str(shard.primary))
+        for keyspace in keyspaces
+        for shard in keyspace.shards
+    ]
+    return hashlib.sha256(repr(shards).encode()).hexdigest()
 
 
 def make_keyspace(config: KeyspaceConfig) -> Keyspace:

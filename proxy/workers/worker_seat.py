@@ -12,8 +12,6 @@ import socket
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Final, Self
 
-from streamfrom.proxy.config.fleet_members import FleetConfig
-
 
 if TYPE_CHECKING:
     from streamfrom.proxy.config.file import Config
@@ -62,7 +60,6 @@ class WorkerSeat:
         return replace(
             config,
             server=replace(config.server, port=self.port),
-            fleet=config.fleet or FleetConfig(),
             admin=admin,
         )
 

@@ -153,6 +153,8 @@ class Walls:
                 found.append(_names(cursor, name))
                 cursor.execute(f"SHOW FULL TABLES FROM {name} WHERE Table_type = 'BASE TABLE'")
                 for table, _ in cursor.fetchall():
+                    if table == "streamfrom_members":
+                        continue  # it tells of proxies that started, not of what users did
                     cursor.execute(f"SELECT * FROM {name}.`{table}`")
                     found.append((table, cursor.fetchall()))
                 if self.server.family is Family.MARIADB:

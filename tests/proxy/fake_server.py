@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 MYSQL = "8.4.3"
 MARIADB = "10.11.6-MariaDB"
 PASSWORD = "sesame-of-the-backend"
+# What is said on an election's connection and on no other: rules for "SELECT" or "COMMIT" are not for it.
+OF_ELECTIONS = ("streamfrom_members", "SKIP LOCKED", "'streamfrom.")
 
 
 class FakeServer:
@@ -33,7 +35,7 @@ class FakeServer:
         heard: every command of a relay connection, in order, as text: SQL, or RESET, QUIT,
             INIT_DB <name>, PING, PREPARE <sql>, EXECUTE <sql> <values>, FETCH <rows>,
             LONG_DATA <parameter> <bytes>, CLOSE <sql>.
-        controlled: the same of the driver's connections.
+        controlled: the same of connections that are no client's: the driver's, and those for elections.
         connections: the open ones, by id.
         logins: how many relay connections have logged in so far.
         read_only: what the health check is told.
@@ -102,11 +104,18 @@ class FakeServer:
         """Answer the next statements that contain *text* so, before any `on`."""
         self._once.append((text, deque(answers)))
 
-    def answer_to(self, sql: str) -> Answer | None:
+    def answer_to(self, sql: str, *, is_election: bool = False) -> Answer | None:
+        """Return what the test wants; an election's connection is meant only where a rule names what it says."""
+
+        def is_meant(text: str) -> bool:
+            return text in sql and (
+                not is_election or any(each in text for each in OF_ELECTIONS)
+            )
+
         for text, answers in self._once:
-            if text in sql and answers:
+            if answers and is_meant(text):
                 return answers.popleft()
-        return next((answer for text, answer in self._always if text in sql), None)
+        return next((answer for text, answer in self._always if is_meant(text)), None)
 
     # --- what was said --------------------------------------------------------------------
 

@@ -2,14 +2,13 @@ from dataclasses import replace
 
 from streamfrom.proxy.app import member_numbers
 from streamfrom.proxy.app.member_numbers import numbers_in_use
-from streamfrom.proxy.config.fleet_members import FleetConfig
 from tests.proxy.fake_answers import Silence, rows_of
 from tests.proxy.fake_server import FakeServer
 from tests.proxy.rigs import config_of
 
 
 def fleet_of(*servers):
-    configs = [replace(config_of(server), fleet=FleetConfig()) for server in servers]
+    configs = [config_of(server) for server in servers]
     keyspaces = [
         replace(keyspace, name=f"{keyspace.name}{number}")
         for number, config in enumerate(configs)
@@ -22,11 +21,6 @@ async def test_numbers_on_all_shards_are_in_use(server):
     server.once("streamfrom_members", rows_of(5, 7, column="id_prefix"))
     server.once("streamfrom_members", rows_of(7, 9, column="id_prefix"))
     assert await numbers_in_use(fleet_of(server, server)) == {5, 7, 9}
-
-
-async def test_without_a_fleet_nobody_is_asked(server):
-    assert await numbers_in_use(config_of(server)) == frozenset()
-    assert server.controlled == []
 
 
 async def test_a_server_that_is_away_or_has_no_table_is_passed_over(server):

@@ -50,9 +50,7 @@ def test_shards_that_are_one_database_have_one_election(tmp_path):
 
 def membership(folder, text):
     async def main():
-        whole = config(folder, text)
-        assert whole.fleet is not None
-        made = Membership(whole, whole.fleet, {}, 5)
+        made = Membership(config(folder, text), {}, 5)
         await made.links.stop()
         return made.member.address, made.door is not None
 

@@ -19,9 +19,8 @@ def fleet(folder, text):
     return load(path, {}).fleet
 
 
-def test_a_fleet_needs_nothing_but_its_table(tmp_path):
-    assert fleet(tmp_path, "") is None
-    assert fleet(tmp_path, "[fleet]") == FleetConfig("", None, None)
+def test_a_fleet_needs_nothing_from_the_configuration(tmp_path):
+    assert fleet(tmp_path, "") == fleet(tmp_path, "[fleet]") == FleetConfig("", None, None)
     text = "[fleet]\nname = 'shop'\nlisten = '[::]:0'\nadvertise = 'nat.example:7'"
     assert fleet(tmp_path, text) == FleetConfig("shop", "[::]:0", "nat.example:7")
     assert fleet(tmp_path, "[fleet]\nlisten = ''") == FleetConfig("", "", None)
@@ -62,8 +61,7 @@ def test_an_address_is_a_host_and_a_port():
 
 
 def test_workers_are_one_unless_told_otherwise(tmp_path):
-    assert worker_count(None, None, 8) == 1
-    assert worker_count(None, 3, 8) == 3
+    assert worker_count(fleet(tmp_path, "[fleet]"), 3, 8) == 3
     assert worker_count(fleet(tmp_path, "[fleet]"), None, 8) == 1
     assert worker_count(fleet(tmp_path, "[fleet]\nworkers = 4"), None, 8) == 4
     assert worker_count(fleet(tmp_path, "[fleet]\nworkers = 4"), 2, 8) == 2

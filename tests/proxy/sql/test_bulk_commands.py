@@ -5,7 +5,7 @@ from tests.proxy.fake_answers import Error, Ok, until
 from tests.proxy.fake_client import MARIADB
 from tests.proxy.fake_server import MARIADB as VERSION, FakeServer
 from tests.proxy.keyspaces import HIGH
-from tests.proxy.rigs import add_message_table, running_proxy
+from tests.proxy.rigs import add_message_table, claims, running_proxy
 
 
 INSERT = "INSERT INTO t (id, a) VALUES (?, ?)"
@@ -20,11 +20,6 @@ async def servers(calm):
 def batches(server):
     """Return the batches that a server was sent, and how their transaction ended."""
     return [text for text in server.heard if text.startswith(("BULK", "COMMIT", "ROLLBACK"))]
-
-
-def claims(server):
-    """Return what the engine asked a server for."""
-    return [text for text in server.heard if "SKIP LOCKED" in text]
 
 
 def affected(result):

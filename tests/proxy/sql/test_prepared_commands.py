@@ -112,7 +112,7 @@ async def test_a_write_that_broke_off_is_not_sent_again(server):
     async with running_proxy(server) as proxy:
         client = await proxy.client()
         await client.prepare("UPDATE t SET a = ?")
-        server.once("UPDATE", HangUp())
+        server.once("UPDATE t", HangUp())
         assert "lost the connection" in (await client.execute(1, 5)).message
     assert len(told(server, "EXECUTE")) == 1
 

@@ -2,7 +2,7 @@ import pytest
 
 from tests.proxy.fake_answers import until
 from tests.proxy.keyspaces import HIGH
-from tests.proxy.rigs import add_message_table, running_proxy, said
+from tests.proxy.rigs import add_message_table, claims, running_proxy, said
 
 
 SET = "SET STATEMENT max_statement_time = 5, sql_mode = CONCAT('a', 'b') FOR "
@@ -35,7 +35,7 @@ async def test_a_message_behind_it_is_completed_and_told(server):
         assert ack.startswith(f"{SET}UPDATE msg FORCE INDEX (PRIMARY) SET time_acked = 1")
         assert ack.endswith("time_next = NULL WHERE (id = 1) AND time_acked IS NULL")
         assert (await client.query(f"{SET}INSERT INTO msg (id) VALUES (7)")).ok
-        await until(lambda: any("`id` IN (7)" in text for text in server.heard))
+        await until(lambda: any("`id` IN (7)" in text for text in claims(server)))
 
 
 async def test_prepared_it_may_write_and_not_read_from_shards(proxy):

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from streamfrom.proxy.config.fleet_members import FleetConfig
 from streamfrom.proxy.workers.worker_seat import HURRY, READY, Parent, WorkerSeat
 from tests.proxy.fake_server import FakeServer
 from tests.proxy.rigs import config_of
@@ -20,13 +19,11 @@ def test_a_seat_is_a_word_of_a_command_line():
         assert WorkerSeat.parse(str(each)) == each
 
 
-@pytest.mark.parametrize("fleet", [None, FleetConfig("shop")])
-def test_a_worker_has_the_port_of_all_and_is_one_of_a_fleet(fleet):
+def test_a_worker_has_the_port_of_all():
     config = config_of(FakeServer())
-    seated = seat().seated(replace(config, fleet=fleet))
+    seated = seat().seated(config)
     assert seated.server.port == 4711
     assert seated.server.host == config.server.host
-    assert seated.fleet == (fleet or FleetConfig())
 
 
 @pytest.mark.parametrize(
