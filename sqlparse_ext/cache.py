@@ -168,8 +168,9 @@ def _parse(sql: bytes, mode: SqlMode, template: bytes) -> Shape:
         (at,) = locate(sql, mode, (error.position,))
         near = sql[at : at + _NEAR_BYTES].decode("utf-8", "surrogateescape")
         line = sql.count(b"\n", 0, at) + 1
+        instead = f" ({error.instead})" if error.instead else ""
         raise SqlError(
             "You have an error in your SQL syntax; STREAM takes * or a list of columns, FROM, "
             "one message table and, if it shall end, LIMIT n and WAIT seconds, and nothing else"
-            f" near '{near}' at line {line}"
+            f"{instead} near '{near}' at line {line}"
         ) from None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import suppress
+from math import isfinite
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.message_store import columns_query
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.sqlparse_ext.statements import Operand, Shape, Statement, Value
 
+
+_NUMBER: Final = re.compile(rb"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 # A year: what is longer is for ever to a client.
 WAIT_MAX_S: Final = 365 * 86_400.0
@@ -160,23 +164,37 @@ def _prefetch(shape: Shape) -> int | None:
 
 def _limit(statement: Statement, operand: Operand) -> int:
     value = _value(statement, operand)
-    if isinstance(value, int) and value > 0:
-        return min(value, COUNT_MAX)
+    number = _number(value)
+    if number is not None and number > 0 and number == int(number):
+        return min(int(number), COUNT_MAX)
     raise BadStreamArgument("LIMIT", "a whole number greater than 0", _shown(value))
 
 
 def _wait_s(statement: Statement, operand: Operand) -> float:
     value = _value(statement, operand)
-    if isinstance(value, int | Number):
-        seconds = float(value if isinstance(value, int) else value.text)
-        if seconds >= 0:
-            return min(seconds, WAIT_MAX_S)
+    seconds = _number(value)
+    if seconds is not None and seconds >= 0:
+        return float(min(seconds, WAIT_MAX_S))
     raise BadStreamArgument("WAIT", "a number of seconds, 0 for not at all", _shown(value))
 
 
 def _value(statement: Statement, operand: Operand) -> Value:
     values = statement.values((operand,))
     return None if values is None else values[0]
+
+
+def _number(value: Value) -> int | float | None:
+    """Return what a number says, however it is sent; None for what is none, or has no end.
+
+    PHP's mysqli binds what it is given as strings, and Node's mysql2 every number as a DOUBLE.
+    """
+    if isinstance(value, int):
+        return value
+    text = value.text.encode() if isinstance(value, Number) else value
+    if text is None or _NUMBER.fullmatch(text) is None:
+        return None
+    number = float(text)
+    return number if isfinite(number) else None
 
 
 def _shown(value: Value) -> str:

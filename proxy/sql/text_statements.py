@@ -18,6 +18,7 @@ from streamfrom.proxy.errors import (
     UnknownStatement,
 )
 from streamfrom.proxy.local_statements.local_answers import is_answered_locally
+from streamfrom.proxy.status.status_rows import is_status
 from streamfrom.proxy.wire.binary_parameters import Parameter, literal_of
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
@@ -38,12 +39,13 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.catalog import View
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.sqlparse_ext.statements import Statement
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
 STATEMENTS_MAX: Final = 1024
 # A shard is asked to prepare these kinds, so that wrong names are refused at the PREPARE.
 _CHECKED: Final = frozenset({Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})
+_OWN: Final = frozenset({Kind.STREAM, Kind.QUEUE})
 _NUMBERS: Final = frozenset(
     {
         FieldType.LONGLONG,
@@ -130,11 +132,7 @@ class TextStatements:
         if found.shape.kind is Kind.PREPARE:
             raise NotPreparable(found.shape.verb)
         self._compiler.check(found)
-        if (
-            found.shape.kind in _CHECKED
-            and not is_answered_locally(found.shape)
-            and next_values(found.shape) is None
-        ):
+        if found.shape.kind in _CHECKED and not self._is_own(found.shape):
             place = await read(len(sql), self._compiler.resolve, found)
             shard = place.view.runtimes[0]
             await self._executor.prepare_on(shard, place.database, place.statement.sql)
@@ -177,10 +175,20 @@ class TextStatements:
             if names := passing_variables(found.shape) & TRACKED:
                 # EXECUTE would be told of them as if they stayed.
                 raise Unsupported(f"SET STATEMENT {min(names)} in {shape.verb}")
-            if found.shape.kind is Kind.SHOW and is_answered_locally(found.shape):
-                # The server would tell of the account that all users have there.
-                raise NotPreparable(found.shape.verb)
+            if self._is_own(found.shape):
+                # The server knows no such statement, or would tell of the account that all users have there.
+                raise NotPreparable(" ".join((found.shape.verb, *found.shape.words[:1])))
         return statement
+
+    def _is_own(self, shape: Shape) -> bool:
+        """True for what the proxy itself answers, and no server would."""
+        if shape.kind is Kind.SELECT:
+            return is_status(shape, self._compiler.schema) or next_values(shape) is not None
+        return (
+            shape.kind in _OWN
+            or is_answered_locally(shape)
+            or is_status(shape, self._compiler.schema)
+        )
 
     def _check_charsets(self, sql: bytes, statement: Statement, asked: Dynamic) -> None:
         """Raise Unsupported for a text that a server may read otherwise than it is read here.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.reading.conditions import read_operand
 from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, StreamShape
@@ -14,15 +14,35 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.text.tokens import Cursor
 
 
+_SORT = "messages come by priority and then as they are due, so sort what has come"
+_JOIN = "SELECT the rest by the ids that have come"
+_ALL = "whoever asks is given what is due, so acknowledge or reschedule what you do not want"
+_READ = "a SELECT reads the table as any other"
+# What people write behind the table, and what they can do instead.
+_INSTEAD: Final = {
+    "ORDER": _SORT,
+    "OFFSET": _ALL,
+    "WHERE": f"{_ALL}, or narrow it to a shard: `keyspace:-80`.t",
+    **dict.fromkeys(
+        ("JOIN", "INNER", "LEFT", "RIGHT", "CROSS", "NATURAL", "STRAIGHT_JOIN"), _JOIN
+    ),
+    **dict.fromkeys(("GROUP", "HAVING", "UNION", "FOR"), _READ),
+}
+
+
 class StreamSyntaxError(Exception):
     """A STREAM that is none; *position* is where in the template it goes wrong.
 
     The template has no literals, so whoever has the text makes the error for the client.
+
+    Attributes:
+        instead: what the client can do in place of it; "" where the grammar says it all.
     """
 
-    def __init__(self, position: int) -> None:
+    def __init__(self, position: int, instead: str = "") -> None:
         super().__init__(f"not a STREAM at {position}")
         self.position = position
+        self.instead = instead
 
 
 def read_stream(builder: ShapeBuilder, cursor: Cursor) -> None:
@@ -46,8 +66,10 @@ def read_stream(builder: ShapeBuilder, cursor: Cursor) -> None:
         limit = _operand(cursor)
         if cursor.accept("WAIT"):
             wait = _operand(cursor)
+    if cursor.key == ",":
+        raise _error(cursor, _JOIN if limit is OPAQUE else _ALL)
     if cursor.key:
-        raise _error(cursor)
+        raise _error(cursor, _INSTEAD.get(cursor.key, ""))
     builder.stream = StreamShape(columns, table, limit, wait)
     builder.tables = (table,)
 
@@ -71,6 +93,6 @@ def _operand(cursor: Cursor) -> Operand:
     return operand
 
 
-def _error(cursor: Cursor) -> StreamSyntaxError:
+def _error(cursor: Cursor, instead: str = "") -> StreamSyntaxError:
     here = cursor.peek()
-    return StreamSyntaxError(here.start if here.key else len(cursor.template))
+    return StreamSyntaxError(here.start if here.key else len(cursor.template), instead)

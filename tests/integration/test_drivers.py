@@ -60,6 +60,8 @@ OTHER_ROWS = (
     ("go", "go-sql-driver"),
     ("node", "mysql2"),
     ("node", "mariadb"),
+    ("php", "mysqli"),
+    ("php", "pdo"),
     ("java", "mysql"),
     ("java", "mariadb2"),
     ("java", "mariadb3"),

@@ -92,6 +92,19 @@ def node(folder: Path) -> list[str]:
     return [interpreter, str(folder / "main.js")]
 
 
+def php(folder: Path) -> list[str]:
+    """Return the command of the PHP program."""
+    del folder
+    interpreter = program("php")
+    modules = subprocess.run(
+        [interpreter, "-m"], capture_output=True, text=True, timeout=BUILD_S, check=True
+    ).stdout.split()
+    for module in ("mysqli", "pdo_mysql"):
+        if module not in modules:
+            pytest.skip(f"PHP has no {module} on this machine")
+    return [interpreter, str(PROGRAMS / "php" / "main.php")]
+
+
 def java(folder: Path, driver: str) -> list[str]:
     """Return the command of the Java program with a JDBC *driver*: mysql, mariadb2 or mariadb3."""
     interpreter, javac = program("java"), program("javac")

@@ -94,6 +94,40 @@ def test_in_a_transaction_it_is_sent_when_asked_and_acked_by_the_commit(
     assert rows(other, acked) == ((3,),)
 
 
+@pytest.mark.parametrize(
+    ("limit", "wait"),
+    [("'2'", "'0'"), ("2e0", "0e0"), ("2.0", "'0.0'"), ("99999999999999999999", "0")],
+)
+def test_a_number_counts_however_a_driver_sends_it(
+    cluster: SharedCluster, create: CreateTable, keyspace: str, limit: str, wait: str
+) -> None:
+    """PHP's mysqli binds strings, and Node's mysql2 doubles."""
+    create(keyspace)
+    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+    insert_all(connection, range(1, 3))
+    stream = f"STREAM id FROM my_message LIMIT {limit} WAIT {wait}"
+    assert sorted(rows(connection, stream)) == [(1,), (2,)]
+    assert rows(connection, stream) == ()
+
+
+def test_after_a_rollback_they_come_back_when_their_lease_ends(
+    cluster: SharedCluster, create: CreateTable, keyspace: str
+) -> None:
+    create(keyspace, ack_wait=1)
+    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+    insert_all(connection, range(1, 4))
+    connection.begin()
+    assert taken(connection, 5, " WAIT 60") == [1, 2, 3]
+    assert run(connection, "UPDATE my_message SET time_acked = NOW() WHERE id < 4") == 3
+    connection.rollback()
+    again: set[int] = set()
+    while again != {1, 2, 3}:
+        found = taken(connection, 5, " WAIT 60")
+        assert found, "nothing came back"
+        again.update(found)
+    assert rows(connection, "SELECT MIN(epoch) >= 2 FROM my_message") == ((1,),)
+
+
 @pytest.mark.parametrize("command", [COM_RESET_CONNECTION, COMMAND.COM_CHANGE_USER])
 def test_a_session_that_begins_anew_gives_nothing_back(
     cluster: SharedCluster,
@@ -155,6 +189,9 @@ def test_it_is_killed_in_its_wait(
         ("LIMIT 0", "LIMIT must be a whole number greater than 0, not '0'"),
         ("LIMIT 'ten'", "LIMIT must be a whole number greater than 0, not 'ten'"),
         ("LIMIT 1.5", "LIMIT must be a whole number greater than 0, not '1.5'"),
+        ("LIMIT '5x'", "LIMIT must be a whole number greater than 0, not '5x'"),
+        ("LIMIT 1e999", "LIMIT must be a whole number greater than 0, not '1e999'"),
+        ("LIMIT 1 WAIT 'inf'", "WAIT must be a number of seconds, 0 for not at all, not 'inf'"),
         ("LIMIT NULL", "LIMIT must be a whole number greater than 0, not 'NULL'"),
         ("LIMIT 1 WAIT 'ten'", "WAIT must be a number of seconds, 0 for not at all, not 'ten'"),
         ("LIMIT -1", "near '-1'"),

@@ -324,6 +324,54 @@ def test_queues_in_prepared_statements(cluster: SharedCluster, keyspace: str) ->
         cursor.execute("DROP QUEUE my_message")
 
 
+def test_every_statement_of_a_queue_may_be_prepared(
+    cluster: SharedCluster, keyspace: str
+) -> None:
+    with prepared(cluster, keyspace) as cursor:
+        cursor.execute("CREATE QUEUE IF NOT EXISTS my_message (a INT)")
+        cursor.execute("INSERT INTO my_message (a) VALUES (?)", (7,))
+        cursor.execute("ALTER QUEUE my_message PAUSE")
+        cursor.execute("STREAM id, a FROM my_message LIMIT ? WAIT ?", (5, 0))
+        assert cursor.fetchall() == []
+        cursor.execute("ALTER QUEUE my_message RESUME")
+        cursor.execute("STREAM id, a FROM my_message LIMIT ? WAIT ?", (5, 60))
+        ((ident, a),) = cursor.fetchall()
+        assert a == 7
+        cursor.execute("UPDATE my_message SET state = 'acked' WHERE id = ?", (ident,))
+        assert cursor.rowcount == 1
+        cursor.execute("SHOW QUEUE STATUS LIKE 'my%'")
+        assert cursor.fetchall()[0][:2] == (keyspace, "my_message")
+        cursor.execute("DROP QUEUE IF EXISTS my_message")
+        cursor.execute("SHOW QUEUES")
+        assert cursor.fetchall() == []
+
+
+def test_sqls_own_prepare_takes_them_or_says_that_it_does_not(
+    cluster: SharedCluster, keyspace: str
+) -> None:
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    run(client, "CREATE QUEUE my_message (a INT)")
+    for sql in (
+        "CREATE QUEUE other_message (a INT)",
+        "ALTER QUEUE other_message SET (ack_wait = 5)",
+        "SHOW QUEUES",
+        "SHOW CREATE QUEUE my_message",
+        "SHOW QUEUE STATUS",
+        "STREAM * FROM my_message LIMIT 1 WAIT 0",
+        "SELECT depth FROM streamfrom.queues",
+        "DROP QUEUE other_message",
+    ):
+        spelled = sql.replace("'", "''")
+        if keyspace == "commerce":
+            run(client, f"PREPARE s FROM '{spelled}'")
+            rows(client, "EXECUTE s")
+        else:
+            code, sentence = refused(client, f"PREPARE s FROM '{spelled}'")
+            assert (code, sentence.endswith("send it as text")) == (1295, True), sentence
+            assert refused(client, "EXECUTE s")[0] == 1243
+    assert value(client, "SHOW QUEUES") == "my_message"
+
+
 def test_the_polls_index_is_used(cluster: SharedCluster) -> None:
     client = cluster.proxy.connect(database="plain", autocommit=True)
     run(client, "CREATE QUEUE my_message (a INT)")

@@ -104,6 +104,27 @@ def test_what_it_refuses_and_where(sql, near):
     assert str(caught.value).endswith(f"near '{near}' at line 1")
 
 
+@pytest.mark.parametrize(
+    ("end", "instead"),
+    [
+        ("ORDER BY id LIMIT 1", "sort what has come"),
+        ("LIMIT 1 ORDER BY id", "sort what has come"),
+        ("LIMIT 1 OFFSET 2", "acknowledge or reschedule what you do not want"),
+        ("LIMIT 1, 2", "acknowledge or reschedule what you do not want"),
+        ("WHERE id = 5", "narrow it to a shard: `keyspace:-80`.t"),
+        ("JOIN u USING (id)", "SELECT the rest by the ids"),
+        ("left join u ON 1", "SELECT the rest by the ids"),
+        (", u", "SELECT the rest by the ids"),
+        ("GROUP BY id", "a SELECT reads the table"),
+    ],
+)
+def test_what_people_try_is_told_the_way(end, instead):
+    with pytest.raises(SqlError) as caught:
+        shape(f"STREAM * FROM t {end}")
+    assert instead in str(caught.value)
+    assert caught.value.wire_code() == (1064, "42000")
+
+
 def test_the_line_of_the_error_is_told():
     with pytest.raises(SqlError, match="at line 3"):
         shape("STREAM *\nFROM t\nWHERE 1")

@@ -70,6 +70,7 @@ public final class Driver {
       faults(db);
       batches();
       large(db);
+      taken(db);
       messages(db);
     }
     killed();
@@ -226,6 +227,40 @@ public final class Driver {
       if (db != plain) {
         db.close();
       }
+    }
+  }
+
+  /** Messages over one connection without streaming: STREAM … LIMIT is an answer that ends. */
+  private static void taken(Connection db) throws SQLException {
+    try (PreparedStatement take =
+            db.prepareStatement("STREAM id, message FROM my_message LIMIT ? WAIT ?");
+        PreparedStatement insert =
+            db.prepareStatement("INSERT INTO my_message (id, message) VALUES (?, ?)");
+        PreparedStatement ack = db.prepareStatement(
+            "UPDATE my_message SET time_acked = NOW() WHERE id = ? AND time_acked IS NULL")) {
+      for (int id : new int[] {11, 14}) {
+        insert.setInt(1, id);
+        insert.setString(2, "taken");
+        insert.executeUpdate();
+      }
+      db.setAutoCommit(false);
+      int count = 0;
+      while (count < 2) {
+        take.setInt(1, 5);
+        take.setInt(2, 60);
+        expect("rows", take.execute(), true);
+        ResultSet rows = take.getResultSet();
+        while (rows.next()) {
+          count++;
+          ack.setInt(1, rows.getInt(1));
+          expect("acked", ack.executeUpdate(), 1);
+        }
+      }
+      db.commit();
+      db.setAutoCommit(true);
+      take.setInt(2, 0);
+      expect("rows", take.execute(), true);
+      expect("another", take.getResultSet().next(), false);
     }
   }
 

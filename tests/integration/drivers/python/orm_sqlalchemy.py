@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-from sqlalchemy import BigInteger, String, create_engine, func, inspect, select, text
+from sqlalchemy import BigInteger, Engine, String, create_engine, func, inspect, select, text
 from sqlalchemy.exc import IntegrityError, ProgrammingError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
@@ -78,10 +78,12 @@ def main() -> None:
         rows = connection.execution_options(stream_results=True).execute(select(Item))
         assert sum(1 for _ in rows) == 1002
         connection.commit()
+
+    take_and_ack(engine)
+    with engine.begin() as connection:
         connection.execute(
             text("INSERT INTO my_message (id, message) VALUES (1, 'one'), (4, 'four')")
         )
-        connection.commit()
 
     if driver == "mysqlconnector":
         # SQLAlchemy gives this driver buffered cursors alone, and a STREAM has no end.
@@ -111,6 +113,26 @@ def main() -> None:
     print("ok", flush=True)
     # The stream is still open, and whoever drops its cursor waits for its end.
     os._exit(0)
+
+
+def take_and_ack(engine: Engine) -> None:
+    """Messages through the pool: each turn takes a connection from it and gives it back."""
+    ack = text("UPDATE my_message SET time_acked = NOW() WHERE id = :id")
+    take = text("STREAM id, message FROM my_message LIMIT :n WAIT :s")
+    with engine.begin() as connection:
+        connection.execute(
+            text("INSERT INTO my_message (id, message) VALUES (11, 'one'), (14, 'four')")
+        )
+    taken = []
+    while len(taken) < 2:
+        with engine.begin() as connection:
+            found = connection.execute(take, {"n": 1, "s": 60}).all()
+            for message_id, _ in found:
+                assert connection.execute(ack, {"id": message_id}).rowcount == 1
+        taken += [message_id for message_id, _ in found]
+    assert sorted(taken) == [11, 14], taken
+    with Session(engine) as session:
+        assert session.execute(take, {"n": 5, "s": 0}).all() == []
 
 
 if __name__ == "__main__":
