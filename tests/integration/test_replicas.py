@@ -73,6 +73,10 @@ def can_use(client: Any, target: str) -> bool:
         return False
 
 
+def tablets(client: Any) -> list[tuple[str, str]]:
+    return [(row[3], row[4]) for row in rows(client, "SHOW VITESS_TABLETS")]
+
+
 def test_a_replica_answers_reads_and_refuses_writes(
     pair: tuple[EmbeddedServer, EmbeddedServer], proxy: RunningProxy
 ) -> None:
@@ -86,6 +90,11 @@ def test_a_replica_answers_reads_and_refuses_writes(
     wait_for(lambda: len(rows(client, "SHOW TABLES LIKE 'item'")) == 1)
     wait_for(lambda: rows(client, "SELECT id FROM item ORDER BY id") == ((1,), (2,)))
     assert value(writer, "SELECT @@server_id FROM `shop:0@replica`.item LIMIT 1") == 2
+    assert value(client, "SELECT DATABASE()") == "shop@replica"
+    described = (
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = 'shop@replica'"
+    )
+    assert ("item",) in rows(client, described)
     run(client, "BEGIN")
     assert value(client, "SELECT COUNT(*) FROM item") == 2
     run(client, "COMMIT")
@@ -105,15 +114,19 @@ def test_a_replica_answers_reads_and_refuses_writes(
     )
 
     # Stopped, it is not read from, by sessions old and new; then it is again.
+    serving = [("PRIMARY", "SERVING"), ("REPLICA", "SERVING")]
+    wait_for(lambda: tablets(writer) == serving)
     execute(replica, "STOP SLAVE")
     wait_for(lambda: not can_use(proxy.connect(autocommit=True), "shop@replica"))
+    stopped = [("PRIMARY", "SERVING"), ("REPLICA", "NOT_SERVING")]
+    wait_for(lambda: tablets(writer) == stopped)
     code, sentence = refused(client, "SELECT * FROM item")
     assert code == 1105
     assert sentence.startswith(
         'no healthy tablet available for \'keyspace:"shop" shard:"0" tablet_type:REPLICA\': '
     )
     assert "replication is not running" in sentence
-    run(client, "USE shop")
+    run(client, "USE `@primary`")
     assert value(client, "SELECT @@server_id") == 1
     assert rows(writer, "SELECT id FROM item ORDER BY id") == ((1,), (2,))
     execute(replica, "START SLAVE")
