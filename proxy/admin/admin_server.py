@@ -8,29 +8,40 @@ shows what `/api` tells, which is told to the users of the configuration (`admin
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 import structlog
 from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from streamfrom.proxy.admin.admin_gate import AdminGate
+from streamfrom.proxy.admin.admin_gate import AdminGate, posted
 from streamfrom.proxy.admin.history import SAMPLE_S, History
 from streamfrom.proxy.admin.metrics import Snapshot
-from streamfrom.proxy.admin.overview import limits, queue_records, records
+from streamfrom.proxy.admin.overview import (
+    limits,
+    newer,
+    queue_records,
+    records,
+    setting_records,
+    shard_records,
+)
 from streamfrom.proxy.admin.page_files import HEADERS, page_routes
+from streamfrom.proxy.admin.queue_actions import QueueActions
+from streamfrom.proxy.errors import NoSuchQueue, NoSuchThread
 from streamfrom.proxy.sessions.asker import Asker
 from streamfrom.proxy.sessions.local_sessions import LocalSessions
 from streamfrom.proxy.status.status_rows import TABLES
+from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
 
     from streamfrom.engine.messaging.figures import QueueFigures
     from streamfrom.proxy.admin.admin_gate import Visitor
+    from streamfrom.proxy.admin.history import Rates
     from streamfrom.proxy.admin.overview import Record
     from streamfrom.proxy.sessions.services import Services
 
@@ -56,6 +67,7 @@ class AdminServer:
         self._services = services
         self._status = services.status
         self._gate = AdminGate(services)
+        self._actions = QueueActions(services)
         self.history = History()
         self._sampling: asyncio.Task[None] | None = None
         self._under_way = 0
@@ -75,6 +87,10 @@ class AdminServer:
         app.router.add_post("/api/logout", self._gate.log_out)
         app.router.add_get("/api/session", self._session)
         app.router.add_get("/api/overview", self._limited(self._overview))
+        app.router.add_get("/api/queue", self._limited(self._queue))
+        app.router.add_post("/api/pause", self._limited(self._pause))
+        app.router.add_post("/api/resume", self._limited(self._resume))
+        app.router.add_post("/api/end-stream", self._limited(self._end_stream))
         app.router.add_get("/api/{table}", self._limited(self._api))
         self._runner = web.AppRunner(
             app, access_log=None, keepalive_timeout=_KEEPALIVE_S, shutdown_timeout=1.0
@@ -188,12 +204,71 @@ class AdminServer:
             }
         )
 
-    def _queue_records(self, queues: Iterable[QueueFigures], visitor: Visitor) -> list[Record]:
+    async def _queue(self, request: web.Request) -> web.Response:
+        visitor = self._gate.visitor(request)
+        name = request.query.get("keyspace"), request.query.get("queue")
+        try:
+            after_s = float(request.query.get("after", "0"))
+        except ValueError:
+            raise web.HTTPBadRequest(text="after: expected a moment in seconds\n") from None
+        tables = await self._tables(["streams"], visitor)
+        queues = await self._status.queues_of(visitor.user)
+        found = [one for one in queues if (one.table.keyspace, one.table.name) == name]
+        if not found:
+            raise web.HTTPNotFound(text="no such queue that you may see and that can be used\n")
+        (queue,) = found
+        now_ns = self._status.clock.time_ns()
+        (record,) = queue_records(found, [], self._rates(), now_ns)
+        series = self.history.series(queue.table.keyspace, queue.table.name)
+        return web.json_response(
+            {
+                "queue": record,
+                "shards": shard_records(queue, now_ns),
+                "streams": [
+                    one for one in tables["streams"] if (one["keyspace"], one["queue"]) == name
+                ],
+                "settings": setting_records(queue),
+                "history": newer(series, after_s),
+            }
+        )
+
+    async def _pause(self, request: web.Request) -> web.Response:
+        return await self._set_paused(request, is_paused=True)
+
+    async def _resume(self, request: web.Request) -> web.Response:
+        return await self._set_paused(request, is_paused=False)
+
+    async def _set_paused(self, request: web.Request, *, is_paused: bool) -> web.Response:
+        asker, body = self._actor(request), await posted(request)
+        keyspace, name = body.get("keyspace"), body.get("queue")
+        if not (isinstance(keyspace, str) and isinstance(name, str)):
+            raise web.HTTPBadRequest(text='expected {"keyspace": "…", "queue": "…"}\n')
+        with _refusals():
+            await self._actions.set_paused(asker, keyspace, name, is_paused=is_paused)
+        return web.Response(status=204)
+
+    async def _end_stream(self, request: web.Request) -> web.Response:
+        asker, body = self._actor(request), await posted(request)
+        connection_id = body.get("connection_id")
+        if type(connection_id) is not int:
+            raise web.HTTPBadRequest(text='expected {"connection_id": …}\n')
+        with _refusals():
+            await self._actions.end_stream(asker, connection_id)
+        return web.Response(status=204)
+
+    def _actor(self, request: web.Request) -> Asker:
+        visitor = self._gate.actor(request)
+        return Asker(visitor.user.name, visitor.may_act)
+
+    def _rates(self) -> Callable[[QueueFigures], Rates | None]:
         now_s = self._now_s()
+        return lambda queue: self.history.rates(queue, now_s)
+
+    def _queue_records(self, queues: Iterable[QueueFigures], visitor: Visitor) -> list[Record]:
         return queue_records(
             queues,
             self._status.errors_of(visitor.user),
-            lambda queue: self.history.rates(queue, now_s),
+            self._rates(),
             self._status.clock.time_ns(),
         )
 
@@ -202,6 +277,17 @@ class AdminServer:
         processes = LocalSessions(self._services.sessions).processes(asker)
         rows = await self._status.rows(names, visitor.user, processes)
         return {name: records(name, rows[name]) for name in names}
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Turn what an action raises into the answers of HTTP, in the same words as by SQL."""
+    try:
+        yield
+    except (NoSuchQueue, NoSuchThread) as error:
+        raise web.HTTPNotFound(text=f"{error}\n") from None
+    except StreamfromError as error:
+        raise web.HTTPConflict(text=f"{error}\n") from None
 
 
 async def _guard(_: web.Request, response: web.StreamResponse) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamfrom.proxy.status.status_rows import TABLES, queue_rows
@@ -12,11 +14,14 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.errors import TableLoadError
     from streamfrom.engine.messaging.figures import QueueFigures
-    from streamfrom.proxy.admin.history import Rates
+    from streamfrom.proxy.admin.history import Rates, Series
     from streamfrom.proxy.config.file import Server
     from streamfrom.proxy.status.status_rows import StatusRow
 
 Record: TypeAlias = dict[str, Any]
+
+# What a comment does not say in these words, or the page says elsewhere.
+_NO_SETTINGS: Final = frozenset({"warnings", "newest"})
 
 # Settings of [server] that an operator runs into, as the configuration calls them.
 _LIMITS: Final = {
@@ -70,6 +75,54 @@ def queue_records(
             "retried_per_s": known and known.retried_per_s,
         }
     return made
+
+
+def shard_records(queue: QueueFigures, now_ns: int) -> list[Record]:
+    """Return what each shard of a queue holds.
+
+    oldest_due_s: how long the first due message has waited; None where that is not known.
+    """
+    return [
+        {
+            "shard": shard.shard,
+            "depth": shard.depth,
+            "depth_is_exact": shard.is_whole,
+            "due": shard.due if shard.streams else None,
+            "in_flight": shard.in_flight,
+            "waiting": shard.waiting if shard.streams else None,
+            "oldest_due_s": None
+            if shard.oldest_due_ns is None
+            else max(0, now_ns - shard.oldest_due_ns) / 10**9,
+            "streams": shard.streams,
+        }
+        for shard in queue.shards
+    ]
+
+
+def setting_records(queue: QueueFigures) -> list[Record]:
+    """Return the settings of a queue by their keys of the comment; times in seconds, None for none."""
+    properties = queue.table.properties
+    found = []
+    for each in fields(properties):
+        value = getattr(properties, each.name)
+        key = each.name
+        if key.endswith("_ns"):
+            key = key.removesuffix("_ns")
+            value = None if value is None else value / 10**9
+        if key not in _NO_SETTINGS:
+            found.append({"key": f"vt_{key}", "value": _plain(value)})
+    return found
+
+
+def newer(series: Series, after_s: float) -> Series:
+    """Return the end of *series* that is younger than a moment."""
+    moments = [moment or 0.0 for moment in series["at_s"]]
+    start = bisect_right(moments, after_s)
+    return {name: values[start:] for name, values in series.items()}
+
+
+def _plain(value: object) -> object:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else value
 
 
 def limits(server: Server) -> Record:

@@ -5,7 +5,7 @@ const POLL_MS = 1000;
 let session = null;
 let timer = null;
 let lastAnswer = 0;
-let overview = null;
+let view = null;
 
 // --- elements ------------------------------------------------------------------------------
 
@@ -64,6 +64,7 @@ class Table {
   constructor(label, columns, keyOf, { tone = () => "", sort = 0, down = false, empty }) {
     Object.assign(this, { columns, keyOf, tone, empty, sort, down, rows: new Map(), records: [] });
     this.heads = columns.map((column, index) => {
+      if (column.make) return h("th", { scope: "col" }, h("span", {}, column.label));
       const button = h("button", { type: "button", onclick: () => this.sortBy(index) }, column.label);
       return h("th", { scope: "col", class: column.num ? "num" : null }, button);
     });
@@ -187,7 +188,10 @@ class Verdict {
 // --- views ---------------------------------------------------------------------------------
 
 function queueCell(cell, queue) {
-  if (!cell.firstChild) cell.append(h("span"), h("span", { class: "tag" }));
+  if (!cell.firstChild) {
+    const page = `#/queue/${encodeURIComponent(queue.keyspace)}/${encodeURIComponent(queue.queue)}`;
+    cell.append(queue.error ? h("span") : h("a", { href: page }), h("span", { class: "tag" }));
+  }
   const [name, tag] = cell.children;
   say(name, `${queue.keyspace}.${queue.queue}`);
   const state = queue.error ? "cannot be used" : queue.paused ? "paused" : "";
@@ -223,6 +227,10 @@ function queueTable() {
 }
 
 function streamTable() {
+  const act = {
+    label: "Action",
+    make: (each) => h("button", { type: "button", onclick: () => endStream(each), "aria-label": `End stream ${each.connection_id}` }, "End"),
+  };
   return new Table("Streams", [
     { label: "Connection", key: "connection_id", num: true },
     { label: "Queue", value: keyOfQueue, update: (cell, each) => say(cell, `${each.keyspace}.${each.queue}`) },
@@ -235,6 +243,7 @@ function streamTable() {
     { label: "of", key: "prefetch", num: true, show: (value) => (value ? count(value) : "no limit") },
     { label: "since", key: "held_s", num: true, show: seconds },
     { label: "Full since", key: "full_s", num: true, show: seconds },
+    ...(session.may_act ? [act] : []),
   ], (each) => JSON.stringify([each.connection_id, each.keyspace, each.queue]), {
     tone: (each) => (each.full_s > 60 ? "warn" : ""),
     empty: "No stream is open that you may see.",
@@ -290,6 +299,10 @@ class Overview {
       ...Object.entries(this.tables).flatMap(([name, table]) => [h("h2", { id: name, tabindex: -1 }, titles[name]), table.element]));
   }
 
+  async poll() {
+    this.update(await ask("/api/overview"));
+  }
+
   update(all) {
     this.verdict.update(all);
     for (const name of ["queues", "streams", "shards", "members"]) this.tables[name].update(all[name]);
@@ -297,6 +310,251 @@ class Overview {
     const found = troubles(all).length;
     document.title = found ? `(${found}) streamfrom` : "streamfrom";
   }
+}
+
+// --- a queue's own page --------------------------------------------------------------------
+
+const SVG = "http://www.w3.org/2000/svg";
+const HOUR_S = 3600;
+const SAMPLES_MAX = 360;
+const WIDTH = 600;
+const HEIGHT = 150;
+
+function svg(tag, attributes = {}) {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+}
+
+// Lines over the last hour. lines: {key, label}; the first is drawn in colour a, then b and c.
+class Chart {
+  constructor(title, lines, show) {
+    Object.assign(this, { title, lines, show, history: null });
+    this.paths = lines.map((_, index) => svg("path", { class: `line ${"abc"[index]}` }));
+    this.cursor = svg("line", { class: "cursor", y1: 0, y2: HEIGHT, visibility: "hidden" });
+    this.svg = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" });
+    this.svg.append(svg("line", { class: "base", x1: 0, x2: WIDTH, y1: HEIGHT, y2: HEIGHT }), ...this.paths, this.cursor);
+    this.top = h("span", { class: "top" });
+    this.keys = lines.map(() => h("span"));
+    this.when = h("span", { class: "when" }, "now");
+    const legend = h("p", { class: "legend" }, this.when, ...lines.map((line, index) =>
+      h("span", { class: "abc"[index] }, h("i"), `${line.label} `, this.keys[index])));
+    // Arrow keys walk over the samples as the pointer does; a slider's value is read aloud.
+    this.plot = h("div", { class: "plot", tabindex: 0, role: "slider", "aria-label": `${title}, the last hour`, "aria-valuemin": -HOUR_S, "aria-valuemax": 0, "aria-valuenow": 0,
+      onpointermove: (event) => this.point(event), onpointerleave: () => this.choose(null), onblur: () => this.choose(null), onkeydown: (event) => this.walk(event) });
+    this.plot.append(this.svg, this.top);
+    this.element = h("figure", { class: "card chart" }, h("figcaption", {}, title), this.plot, legend,
+      h("p", { class: "note ends" }, h("span", {}, "an hour ago"), h("span", {}, "now")));
+    this.at = null;
+  }
+
+  x(index) {
+    const moments = this.history.at_s;
+    return WIDTH * (1 - (moments[moments.length - 1] - moments[index]) / HOUR_S);
+  }
+
+  update(history) {
+    // The chosen sample moves to the left as time goes by.
+    const chosen = this.at === null ? null : this.history.at_s[this.at];
+    this.history = history;
+    if (chosen !== null) this.at = history.at_s.indexOf(chosen) < 0 ? null : history.at_s.indexOf(chosen);
+    const most = Math.max(...this.lines.flatMap((line) => history[line.key].map((value) => value ?? 0)), 0);
+    say(this.top, most ? this.show(most) : "");
+    this.lines.forEach((line, number) => {
+      let path = "";
+      let pen = "M";
+      history[line.key].forEach((value, index) => {
+        if (value == null) {
+          pen = "M";
+          return;
+        }
+        const y = HEIGHT - (most ? (value / most) * (HEIGHT - 6) : 0);
+        path += `${pen}${this.x(index).toFixed(1)} ${y.toFixed(1)}`;
+        pen = "L";
+      });
+      this.paths[number].setAttribute("d", path);
+    });
+    this.tell();
+  }
+
+  choose(index) {
+    this.at = index;
+    if (this.history) this.tell();
+  }
+
+  point(event) {
+    if (!this.history?.at_s.length) return;
+    const box = this.plot.getBoundingClientRect();
+    const x = ((event.clientX - box.left) / box.width) * WIDTH;
+    let nearest = 0;
+    this.history.at_s.forEach((_, index) => {
+      if (Math.abs(this.x(index) - x) < Math.abs(this.x(nearest) - x)) nearest = index;
+    });
+    this.choose(nearest);
+  }
+
+  walk(event) {
+    const step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageUp: 30, PageDown: -30, Home: -SAMPLES_MAX, End: SAMPLES_MAX }[event.key];
+    const last = (this.history?.at_s.length ?? 0) - 1;
+    if (!step || last < 0) return;
+    event.preventDefault();
+    this.choose(Math.max(0, Math.min(last, (this.at ?? last) + step)));
+  }
+
+  tell() {
+    const moments = this.history.at_s;
+    const last = moments.length - 1;
+    const index = this.at ?? last;
+    this.cursor.setAttribute("visibility", this.at === null ? "hidden" : "visible");
+    if (last < 0) {
+      say(this.when, "no sample yet");
+      return;
+    }
+    for (const end of ["x1", "x2"]) this.cursor.setAttribute(end, this.x(index));
+    const ago = moments[last] - moments[index];
+    say(this.when, ago < 1 ? "now" : `${seconds(ago)} ago`);
+    this.lines.forEach((line, number) => say(this.keys[number], this.show(this.history[line.key][index])));
+    this.plot.setAttribute("aria-valuenow", -Math.round(ago));
+    this.plot.setAttribute("aria-valuetext", [this.when.textContent, ...this.lines.map((line, number) => `${line.label} ${this.keys[number].textContent}`)].join(", "));
+  }
+}
+
+function queueShardTable() {
+  return new Table("Shards of the queue", [
+    { label: "Shard", key: "shard" },
+    { label: "Depth", key: "depth", num: true, update: depthCell },
+    { label: "Due", key: "due", num: true, show: count },
+    { label: "In flight", key: "in_flight", num: true, show: count },
+    { label: "Waiting", key: "waiting", num: true, show: count },
+    { label: "Oldest due", key: "oldest_due_s", num: true, show: seconds },
+    { label: "Streams", key: "streams", num: true, show: count },
+  ], (each) => each.shard, { empty: "No shard." });
+}
+
+function settingTable() {
+  const inWords = ({ key, value }) => {
+    if (value === true) return "on";
+    if (value === false) return "off";
+    if (value == null) return "none";
+    return typeof value === "number" && /wait|after|interval|backoff|delay/.test(key) ? seconds(value) : String(value);
+  };
+  return new Table("Settings", [
+    { label: "Setting", key: "key" },
+    { label: "In force", num: true, value: (each) => String(each.value), update: (cell, each) => say(cell, inWords(each)) },
+  ], (each) => each.key, { empty: "" });
+}
+
+const FIGURES = [
+  ["Depth", (queue) => `${queue.depth_is_exact ? "" : "≈ "}${count(queue.depth)}`],
+  ["Due", (queue) => count(queue.due)],
+  ["In flight", (queue) => count(queue.in_flight)],
+  ["Oldest due", (queue) => seconds(queue.oldest_due_s)],
+  ["In/s", (queue) => rate(queue.in_per_s)],
+  ["Acked/s", (queue) => rate(queue.out_per_s)],
+  ["Retries/s", (queue) => rate(queue.retried_per_s)],
+  ["Streams", (queue) => count(queue.streams)],
+  ["Sent", (queue) => count(queue.sent)],
+  ["Retried", (queue) => count(queue.retried)],
+  ["Acked", (queue) => count(queue.acked)],
+  ["Deleted", (queue) => count(queue.deleted)],
+  ["Released", (queue) => count(queue.released)],
+  ["Purged", (queue) => count(queue.purged)],
+];
+
+class QueuePage {
+  constructor(keyspace, queue) {
+    Object.assign(this, { keyspace, queue, history: null });
+    this.name = `${keyspace}.${queue}`;
+    this.tag = h("span", { class: "tag" });
+    this.switch = h("button", { type: "button", onclick: () => setPaused(this, !this.paused) });
+    this.values = FIGURES.map(() => h("dd"));
+    this.charts = [
+      new Chart("Depth", [{ key: "depth", label: "unacked" }, { key: "in_flight", label: "in flight" }], count),
+      new Chart("Messages a second", [{ key: "in_per_s", label: "in" }, { key: "sent_per_s", label: "sent" }, { key: "out_per_s", label: "acked" }], rate),
+      new Chart("Latency, p99", [{ key: "due_to_sent_p99_s", label: "due → sent" }, { key: "sent_to_acked_p99_s", label: "sent → acked" }], seconds),
+    ];
+    this.tables = { streams: streamTable(), shards: queueShardTable(), settings: settingTable() };
+    this.missing = h("p", { class: "refusal", role: "alert", hidden: true });
+    this.element = h("div", {},
+      h("p", {}, h("a", { href: "#/" }, "← All queues")),
+      h("div", { class: "titled" }, h("h1", { id: "title", tabindex: -1 }, this.name), this.tag, session.may_act ? this.switch : ""),
+      this.missing,
+      h("dl", { class: "figures card" }, ...FIGURES.map(([label], index) => h("div", {}, h("dt", {}, label), this.values[index]))),
+      h("h2", {}, "The last hour"), h("div", { class: "charts" }, ...this.charts.map((chart) => chart.element)),
+      h("h2", { id: "streams", tabindex: -1 }, "Streams"), this.tables.streams.element,
+      h("h2", { id: "shards", tabindex: -1 }, "Shards"), this.tables.shards.element,
+      h("h2", {}, "Settings"), this.tables.settings.element);
+  }
+
+  async poll() {
+    const query = new URLSearchParams({ keyspace: this.keyspace, queue: this.queue, after: this.history?.at_s.at(-1) ?? 0 });
+    try {
+      this.update(await ask(`/api/queue?${query}`));
+    } catch (error) {
+      if (error.status !== 404) throw error;
+      say(this.missing, error.message);
+      this.missing.hidden = false;
+    }
+  }
+
+  update({ queue, shards, streams, settings, history }) {
+    this.missing.hidden = true;
+    this.paused = queue.paused;
+    say(this.tag, "paused");
+    this.tag.hidden = !queue.paused;
+    say(this.switch, queue.paused ? "Resume…" : "Pause…");
+    FIGURES.forEach(([, show], index) => say(this.values[index], show(queue)));
+    for (const [name, values] of Object.entries(history)) {
+      history[name] = [...(this.history?.[name] ?? []), ...values].slice(-SAMPLES_MAX);
+    }
+    this.history = history;
+    for (const chart of this.charts) chart.update(history);
+    this.tables.streams.update(streams);
+    this.tables.shards.update(shards);
+    this.tables.settings.update(settings);
+    document.title = `${this.name} · streamfrom`;
+  }
+}
+
+// --- actions -------------------------------------------------------------------------------
+
+// Ask before; what went wrong is told in the same place. The browser keeps the focus inside.
+function confirm(question, detail, word, act) {
+  const refusal = h("p", { class: "refusal", role: "alert" });
+  const go = h("button", { type: "button", class: "go" }, word);
+  const back = h("button", { type: "button", onclick: () => dialog.close() }, "Cancel");
+  const dialog = h("dialog", { "aria-labelledby": "question" }, h("h2", { id: "question" }, question), h("p", {}, detail), refusal,
+    h("div", { class: "buttons" }, back, go));
+  dialog.addEventListener("close", () => dialog.remove());
+  go.addEventListener("click", async () => {
+    go.disabled = true;
+    try {
+      await act();
+      dialog.close();
+      poll();
+    } catch (error) {
+      say(refusal, error.message || "no answer");
+    } finally {
+      go.disabled = false;
+    }
+  });
+  byId("main").append(dialog);
+  dialog.showModal();
+  back.focus();
+}
+
+function setPaused(page, pause) {
+  const detail = pause
+    ? "Nothing is sent from it until somebody resumes it. Messages still come in, and what was sent can be acknowledged."
+    : "Its messages are sent again, the oldest due first.";
+  confirm(`${pause ? "Pause" : "Resume"} ${page.name}?`, detail, pause ? "Pause" : "Resume",
+    () => ask(pause ? "/api/pause" : "/api/resume", { keyspace: page.keyspace, queue: page.queue }));
+}
+
+function endStream(stream) {
+  confirm(`End stream ${stream.connection_id}?`,
+    `${stream.user} from ${stream.host} gets an error, and may stream ${stream.keyspace}.${stream.queue} again. What it holds is due again later.`,
+    "End", () => ask("/api/end-stream", { connection_id: stream.connection_id }));
 }
 
 // --- asking --------------------------------------------------------------------------------
@@ -317,10 +575,10 @@ async function ask(path, body) {
 async function poll() {
   clearTimeout(timer);
   try {
-    const all = await ask("/api/overview");
-    if (!session) return;
+    const shown = view;
+    await shown.poll();
+    if (!session || shown !== view) return;
     lastAnswer = Date.now();
-    overview.update(all);
     live("live", "live");
   } catch (error) {
     if (!session) return;
@@ -360,11 +618,34 @@ async function begin() {
   byId("view").hidden = byId("nav").hidden = false;
   byId("who").hidden = session.is_open;
   say(byId("user"), session.user);
-  overview = new Overview();
-  byId("view").replaceChildren(overview.element);
   lastAnswer = Date.now();
-  await poll();
+  await route();
 }
+
+// #/ is the overview, #/queue/<keyspace>/<queue> a queue's page; any other name a place on the page.
+async function route() {
+  if (!session) return;
+  const [, kind, ...names] = location.hash.split("/");
+  let wanted = [];
+  try {
+    if (kind === "queue" && names.length === 2) wanted = names.map(decodeURIComponent);
+  } catch {
+    // An address that was cut: the overview.
+  }
+  const isShown = view && view.element.isConnected && view.keyspace === wanted[0] && view.queue === wanted[1];
+  const isPlace = location.hash.length > 1 && !location.hash.startsWith("#/");
+  if (isPlace && view?.element.isConnected && byId(location.hash.slice(1))) return;
+  if (!isShown) {
+    view = wanted.length ? new QueuePage(...wanted) : new Overview();
+    byId("view").replaceChildren(view.element);
+    await poll();
+    byId(wanted.length ? "title" : "main").focus({ preventScroll: true });
+    scrollTo(0, 0);
+  }
+  if (isPlace) byId(location.hash.slice(1))?.scrollIntoView();
+}
+
+window.addEventListener("hashchange", route);
 
 byId("login").addEventListener("submit", async (event) => {
   event.preventDefault();
@@ -375,7 +656,6 @@ byId("login").addEventListener("submit", async (event) => {
     await ask("/api/login", { user: byId("name").value, password: byId("password").value });
     byId("password").value = "";
     await begin();
-    byId("main").focus();
   } catch (error) {
     say(byId("refusal"), error.message || "no answer");
     byId("password").focus();

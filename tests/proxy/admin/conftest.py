@@ -1,22 +1,37 @@
 """An admin server before fake figures, and what asks it."""
 
 import asyncio
+import re
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
 import pytest
 
-from streamfrom.engine.messaging.figures import Counters, QueueFigures, ShardFigures
-from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.engine.messaging.figures import (
+    Counters,
+    QueueFigures,
+    ShardFigures,
+    StreamFigures,
+)
+from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from streamfrom.proxy.admin.admin_server import AdminServer
 from streamfrom.proxy.config.file import Role, User
+from streamfrom.proxy.local_statements.show_processlist import Process
 from streamfrom.proxy.sessions.login_backoff import LoginBackoff
 from streamfrom.proxy.sessions.login_work import LoginWork
-from streamfrom.proxy.status.status_rows import MEMBERS, MemberStatus, ShardStatus
+from streamfrom.proxy.status.status_rows import (
+    MemberStatus,
+    ShardStatus,
+    member_rows,
+    shard_rows,
+    stream_rows,
+)
 from streamfrom.proxy.status.status_source import sees
 from streamfrom.proxy.wire.auth import Account, Authenticator
+from streamfrom.sqlparse_ext.cache import StatementCache
 from tests.proxy.rigs import SERVER
 from tests.virtual_loop import VirtualClock
 
@@ -29,6 +44,27 @@ def figures(name="msg", keyspace="ks", **parts: Any) -> QueueFigures:
     return QueueFigures(loaded(raw_table(name, **parts), keyspace), (shard,), 1)
 
 
+class Client:
+    """A session that streams, and what was done to it."""
+
+    def __init__(self, user, connection_id):
+        self.user = user
+        self.connection_id = connection_id
+        self.interrupted = []
+
+    def process(self):
+        name = "" if self.user is None else self.user.name
+        return Process(self.connection_id, name, "10.0.0.9:4000", "ks", "Query", 1, "", None)
+
+    def interrupt(self, error):
+        self.interrupted.append(error)
+        return []
+
+
+def stream_of(queue: QueueFigures, connection_id: int, *, held=3) -> StreamFigures:
+    return StreamFigures(queue.table, connection_id, None, 0, 9, held, 0, 100, None)
+
+
 class Status:
     def __init__(self):
         self.troubles = [None, "gone"]
@@ -37,15 +73,22 @@ class Status:
         self.gate.set()
         self.clock = VirtualClock()
         self.figures = [figures(), figures("other", "ks2")]
+        self.open_streams = []
+        self.shards = {}
+        for keyspace, shard, *tables in (("ks", "0", "msg"), ("ks", "1", "msg")):
+            self.shards[keyspace, shard] = SimpleNamespace(name=shard, control=Control(*tables))
 
     def member(self):
         return MemberStatus(None, "1.0", 1.0, 2, 3, 4, is_stopping=self.is_stopping)
 
     def shard_status(self):
-        return [ShardStatus("ks", "0", "h", "10", one, 1, 1, 0, 0) for one in self.troubles]
+        return [
+            ShardStatus("ks", str(number), "10.0.0.5:3306", "11.8.2-MariaDB", one, 32, 9, 2, 0)
+            for number, one in enumerate(self.troubles)
+        ]
 
     def streams(self):
-        return []
+        return self.open_streams
 
     async def queues(self):
         await self.gate.wait()
@@ -58,8 +101,56 @@ class Status:
         return []
 
     async def rows(self, names, user, processes):
-        found = {"members": [tuple(range(len(MEMBERS)))]}
-        return {name: found.get(name, []) for name in names}
+        clock_ns = self.clock.time_ns()
+        found = {
+            "members": member_rows([self.member()]),
+            "streams": stream_rows(self.streams(), processes, clock_ns),
+            "shards": shard_rows(self.shard_status()),
+        }
+        return {name: found[name] for name in names if name in found}
+
+
+class Definitions:
+    """The message tables, as far as an action asks for them."""
+
+    def __init__(self, status):
+        self.status = status
+        self.changed = []
+
+    def tables(self, keyspace):
+        found = [one.table for one in self.status.figures]
+        return {table.name: table for table in found if table.keyspace == keyspace}
+
+    async def definitions_changed(self, keyspace):
+        """Put what ALTER TABLE said into force."""
+        self.changed.append(keyspace)
+        for index, one in enumerate(self.status.figures):
+            shard = self.status.shards.get((one.table.keyspace, "0"))
+            if shard is not None and one.table.name in shard.control.comments:
+                comment = shard.control.comments[one.table.name]
+                table = loaded(raw_table(one.table.name, comment=comment), one.table.keyspace)
+                self.status.figures[index] = replace(one, table=table)
+
+
+class Control:
+    """A shard that knows the comments of its tables; *error* is what it says to every change."""
+
+    def __init__(self, *tables):
+        self.comments = dict.fromkeys(tables, DEFAULT_COMMENT)
+        self.error = None
+        self.said = []
+
+    async def rows(self, sql):
+        (name,) = re.findall(r"^SHOW CREATE TABLE `(.*)`$", sql)
+        return [(name, f"CREATE TABLE x (\n  id\n) COMMENT='{self.comments[name]}'")]
+
+    async def execute(self, sql):
+        self.said.append(sql)
+        if self.error is not None:
+            raise self.error
+        ((name, comment),) = re.findall(r"^ALTER TABLE `(.*)` COMMENT='(.*)'$", sql)
+        self.comments[name] = comment
+        return 0
 
 
 PASSWORDS = {"boss": "secret", "app": "", "reader": "päss"}
@@ -83,6 +174,8 @@ def services(status, readers, users) -> Any:
         tls=None,
         sessions={},
         config=SERVER,
+        cache=StatementCache(),
+        registry=Definitions(status),
     )
 
 

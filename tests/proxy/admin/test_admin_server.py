@@ -8,8 +8,9 @@ import pytest
 
 from streamfrom.proxy.admin.admin_server import AT_ONCE_MAX, AdminServer
 from streamfrom.proxy.config.file import TlsSettings
-from streamfrom.proxy.status.status_rows import MEMBERS
+from streamfrom.proxy.status.status_rows import MEMBERS, member_rows
 from streamfrom.proxy.tls import ServerTls
+from tests.proxy.admin.conftest import USERS, Client, stream_of
 from tests.proxy.certificates import issued
 
 
@@ -35,7 +36,10 @@ async def test_metrics_are_prometheus_text(served):
 async def test_tables_are_json_by_column(served):
     status, text, _ = await served.ask("/api/members")
     assert status == 200
-    assert json.loads(text) == [{column.name: at for at, column in enumerate(MEMBERS)}]
+    (row,) = member_rows([served.status.member()])
+    assert json.loads(text) == [
+        {column.name: value for column, value in zip(MEMBERS, row, strict=True)}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -124,3 +128,25 @@ async def test_with_tls_the_whole_port_speaks_it(guarded, tmp_path):
         await secure.stop()
     # This server began without: a password in clear text is not taken any more.
     assert await guarded.browser.log_in("boss") == 403
+
+
+async def test_a_queue_has_a_page_of_its_own_for_whom_may_see_it(guarded):
+    await guarded.browser.log_in("reader")
+    assert (await guarded.ask("/api/queue?keyspace=ks&queue=msg"))[0] == 404
+    assert (await guarded.ask("/api/queue"))[0] == 404
+    assert (await guarded.ask("/api/queue?keyspace=ks2&queue=other&after=x"))[0] == 400
+    found = await guarded.browser.get("/api/queue?keyspace=ks2&queue=other")
+    assert set(found) == {"queue", "shards", "streams", "settings", "history"}
+    assert found["queue"]["depth"] == 3
+
+
+async def test_a_user_sees_its_own_streams_and_an_admin_all(guarded):
+    guarded.services.sessions |= {
+        number: Client(USERS[name], number) for number, name in ((7, "app"), (8, "boss"))
+    }
+    queue = guarded.status.figures[0]
+    guarded.status.open_streams = [stream_of(queue, 7), stream_of(queue, 8)]
+    for user, expected in (("app", [7]), ("boss", [7, 8])):
+        await guarded.browser.log_in(user)
+        found = await guarded.browser.get("/api/queue?keyspace=ks&queue=msg")
+        assert [each["connection_id"] for each in found["streams"]] == expected

@@ -5,7 +5,14 @@ from dataclasses import replace
 
 from streamfrom.engine.errors import TableLoadError
 from streamfrom.proxy.admin.history import Rates
-from streamfrom.proxy.admin.overview import limits, queue_records, records
+from streamfrom.proxy.admin.overview import (
+    limits,
+    newer,
+    queue_records,
+    records,
+    setting_records,
+    shard_records,
+)
 from tests.proxy.admin.conftest import figures
 from tests.proxy.rigs import SERVER
 
@@ -47,3 +54,33 @@ def test_limits_are_those_in_force():
     found = limits(replace(SERVER, max_connections=7))
     assert found["max_connections"] == 7
     assert found["connection_memory"] == SERVER.connection_memory_bytes
+
+
+def test_a_shard_of_a_queue_has_its_figures():
+    queue = figures()
+    shard = replace(queue.shards[0], oldest_due_ns=3 * 10**9)
+    (record,) = shard_records(replace(queue, shards=(shard,)), 10 * 10**9)
+    assert record["oldest_due_s"] == 7.0
+    assert (record["depth"], record["due"], record["waiting"]) == (3, 2, 4)
+    idle = replace(shard, streams=0, oldest_due_ns=None)
+    (record,) = shard_records(replace(queue, shards=(idle,)), 0)
+    assert record["due"] is record["waiting"] is record["oldest_due_s"] is None
+
+
+def test_settings_have_the_keys_of_the_comment():
+    found = {each["key"]: each["value"] for each in setting_records(figures())}
+    properties = figures().table.properties
+    assert found["vt_ack_wait"] == properties.ack_wait_ns / 10**9
+    assert found["vt_batch_size"] == properties.batch_size
+    assert found["vt_paused"] is False
+    assert "vt_warnings" not in found
+
+
+def test_a_page_that_has_samples_is_given_the_newer_ones():
+    series: dict[str, list[float | None]] = {
+        "at_s": [10.0, 20.0, 30.0],
+        "depth": [1.0, None, 3.0],
+    }
+    assert newer(series, 0.0) == series
+    assert newer(series, 20.0) == {"at_s": [30.0], "depth": [3.0]}
+    assert newer(series, 30.0) == {"at_s": [], "depth": []}

@@ -2,12 +2,14 @@
 
 import asyncio
 import os
+from dataclasses import replace
+from math import sin
 from pathlib import Path
 
 import pytest
 
 from tests.fixtures.chromium import PROGRAM, Page, chromium
-from tests.proxy.admin.conftest import figures
+from tests.proxy.admin.conftest import USERS, Client, figures, stream_of
 
 
 pytestmark = [
@@ -40,7 +42,10 @@ async def test_the_page_from_login_to_logout(guarded, tmp_path):
         await log_in_by_keyboard(page)
         await overview(page, status)
         await sorting_by_keyboard(page)
-        await narrow_and_dark(page)
+        await narrow_and_dark(page, "status")
+        await own_page_of_a_queue(page, guarded)
+        await a_pause_is_asked_for_twice(page, guarded)
+        await narrow_and_dark(page, "queue")
         assert page.errors == [], "the browser refused something"
         await old_figures_are_told(page, guarded)
         await page.run("document.getElementById('logout').click()")
@@ -77,7 +82,8 @@ async def overview(page: Page, status) -> None:
     assert await page.run("window.isSame")
     assert await page.run(NAMELESS) == []
     assert await page.run("document.querySelectorAll('th:not([scope])').length") == 0
-    assert await page.run("document.title") in ("streamfrom", "(1) streamfrom")
+    assert "gone" in await page.run("document.querySelector('.verdict').innerText")
+    assert await page.run("document.title") == "(1) streamfrom"
 
 
 async def sorting_by_keyboard(page: Page) -> None:
@@ -93,21 +99,80 @@ async def sorting_by_keyboard(page: Page) -> None:
     assert await page.run(f"{FOCUSED}.innerText") == "Due"
 
 
-async def narrow_and_dark(page: Page) -> None:
+async def own_page_of_a_queue(page: Page, guarded) -> None:
+    now_s = guarded.status.clock.time_ns() / 10**9
+    guarded.server.history.sample([], now_s)
+    for number in range(300):
+        depth = 400 + round(300 * sin(number / 20))
+        guarded.status.figures[0] = figures(
+            "msg", depth=depth, sent=70 * number, acked=60 * number
+        )
+        guarded.server.history.sample(guarded.status.figures, now_s + 10.0 * (number - 299))
+    await page.until(f"{NAMES}.includes('ks.msg')")
+    await page.run(
+        "[...document.querySelectorAll('a')].find(a => a.innerText === 'ks.msg').focus()"
+    )
+    await page.press("Enter")
+    await page.until(f"{FOCUSED}?.id === 'title'")
+    assert await page.run(f"{FOCUSED}.innerText") == "ks.msg"
+    await page.until("document.querySelector('.line.b').getAttribute('d').length > 100")
+    assert await page.run(NAMELESS) == []
+    # What a stream holds, and since when; its user's name is hostile too.
+    client = guarded.services.sessions[7] = Client(replace(USERS["app"], name=HOSTILE), 7)
+    guarded.status.open_streams = [stream_of(guarded.status.figures[0], 7)]
+    streams = "document.querySelector('#streams + div tbody').innerText"
+    assert HOSTILE in await page.until(f"{streams}.includes('100') && {streams}")
+    assert await page.run("document.querySelectorAll('main img').length") == 0
+    # A chart tells its figures to the keyboard, and to who listens.
+    await page.run("document.querySelectorAll('.plot')[1].focus()")
+    await page.press("Home")
+    told = await page.run(f"{FOCUSED}.ariaValueText")
+    assert "ago" in told
+    assert "sent 7" in told
+    await page.run("document.querySelector('#streams + div tbody button').focus()")
+    await page.press("Enter")
+    await page.press("Tab")
+    await page.press("Enter")
+    await page.until("!document.querySelector('dialog')")
+    assert len(client.interrupted) == 1
+
+
+async def a_pause_is_asked_for_twice(page: Page, guarded) -> None:
+    button = "document.querySelector('.titled button')"
+    control = guarded.status.shards["ks", "0"].control
+    await page.run(f"{button}.focus()")
+    await page.press("Enter")
+    assert await page.run(f"{FOCUSED}.innerText") == "Cancel"
+    assert "ks.msg" in await page.run("document.querySelector('dialog').innerText")
+    assert await page.run(NAMELESS) == []
+    await page.press("Escape")
+    await page.until("!document.querySelector('dialog')")
+    assert not control.said
+    await page.run(f"{button}.focus()")
+    await page.press("Enter")
+    await page.press("Tab")
+    await page.press("Enter")
+    await page.until(f"{button}.innerText === 'Resume…'")
+    assert "vt_paused=on" in control.comments["msg"]
+
+
+async def narrow_and_dark(page: Page, name: str) -> None:
     light = await page.run("getComputedStyle(document.body).backgroundColor")
-    await keep(page, "status-light.png")
+    await keep(page, f"{name}-light.png")
     await page.scheme("dark")
     dark = await page.run("getComputedStyle(document.body).backgroundColor")
     assert light != dark
-    await keep(page, "status-dark.png")
+    await keep(page, f"{name}-dark.png")
     await page.size(360, 640)
     assert await page.run(WIDTH) <= 360
     await page.size(1280, 800)
+    await page.scheme("light")
 
 
 async def old_figures_are_told(page: Page, guarded) -> None:
     users = dict(guarded.services.users)
     figures_before = guarded.status.figures
+    await page.run("location.hash = '#/'")
     guarded.status.figures = None  # every answer fails
     await page.until("document.getElementById('live').innerText.startsWith('No figures for')")
     guarded.status.figures = figures_before

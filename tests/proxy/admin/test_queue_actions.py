@@ -1,0 +1,91 @@
+"""Pause, resume, and the end of a stream, over HTTP as the page asks for them."""
+
+import pytest
+
+from streamfrom.proxy.errors import BackendError, QueryInterrupted
+from tests.proxy.admin.conftest import USERS, Client, stream_of
+
+
+QUEUE = {"keyspace": "ks", "queue": "msg"}
+
+
+async def test_a_queue_is_paused_and_resumed_on_all_its_shards(guarded):
+    await guarded.browser.log_in("boss")
+    controls = [shard.control for shard in guarded.status.shards.values()]
+    before = [control.comments["msg"] for control in controls]
+    assert (await guarded.browser.post("/api/pause", QUEUE))[0] == 204
+    assert all("vt_paused=on" in control.comments["msg"] for control in controls)
+    found = await guarded.browser.get("/api/queue?keyspace=ks&queue=msg")
+    assert found["queue"]["paused"]
+    assert (await guarded.browser.post("/api/pause", QUEUE))[0] == 204
+    assert (await guarded.browser.post("/api/resume", QUEUE))[0] == 204
+    assert [control.comments["msg"] for control in controls] == before
+    assert guarded.services.registry.changed == ["ks"] * 3
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "expected"),
+    [
+        ("/api/pause", {"keyspace": "ks", "queue": "nothing"}, 404),
+        ("/api/pause", {"keyspace": "nothing", "queue": "msg"}, 404),
+        ("/api/resume", {"keyspace": "ks"}, 400),
+        ("/api/resume", {"keyspace": ["ks"], "queue": "msg"}, 400),
+        ("/api/resume", None, 415),
+        ("/api/end-stream", {"connection_id": 99}, 404),
+        ("/api/end-stream", {"connection_id": "7"}, 400),
+        ("/api/end-stream", {"connection_id": True}, 400),
+    ],
+)
+async def test_what_cannot_be_done_is_refused_with_a_reason(guarded, path, body, expected):
+    await guarded.browser.log_in("boss")
+    status, text, _ = await guarded.browser.post(path, body)
+    assert status == expected
+    assert text.strip()
+    assert guarded.services.registry.changed == []
+
+
+async def test_a_shard_that_refuses_is_told_and_what_was_done_is_read_again(guarded):
+    await guarded.browser.log_in("boss")
+    last = guarded.status.shards["ks", "1"].control
+    last.error = BackendError(1205, "HY000", "Lock wait timeout exceeded")
+    status, text, _ = await guarded.browser.post("/api/pause", QUEUE)
+    assert (status, "Lock wait timeout" in text) == (409, True)
+    assert guarded.services.registry.changed == ["ks"]
+    last.error = None
+    assert (await guarded.browser.post("/api/pause", QUEUE))[0] == 204
+    assert "vt_paused=on" in last.comments["msg"]
+
+
+async def test_a_table_that_is_no_queue_any_more_is_left_alone(guarded):
+    await guarded.browser.log_in("boss")
+    last = guarded.status.shards["ks", "1"].control
+    last.comments["msg"] = "something else"
+    status, text, _ = await guarded.browser.post("/api/pause", QUEUE)
+    assert (status, "no queue" in text) == (409, True)
+    assert not last.said
+
+
+async def test_a_stream_is_ended(guarded):
+    await guarded.browser.log_in("boss")
+    guarded.services.sessions[7] = client = Client(USERS["app"], 7)
+    other = guarded.services.sessions[8] = Client(USERS["app"], 8)
+    guarded.status.open_streams = [stream_of(guarded.status.figures[0], 7)]
+    # A connection that streams nothing is nobody's stream.
+    assert (await guarded.browser.post("/api/end-stream", {"connection_id": 8}))[0] == 404
+    assert (await guarded.browser.post("/api/end-stream", {"connection_id": 7}))[0] == 204
+    assert [type(error) for error in client.interrupted] == [QueryInterrupted]
+    assert other.interrupted == []
+
+
+@pytest.mark.parametrize("path", ["/api/pause", "/api/resume", "/api/end-stream"])
+async def test_only_an_admin_acts_and_only_with_the_token_of_its_session(guarded, path):
+    body = QUEUE | {"connection_id": 7}
+    assert (await guarded.browser.post(path, body))[0] == 401
+    await guarded.browser.log_in("app")
+    assert (await guarded.browser.post(path, body))[0] == 403
+    await guarded.browser.log_in("boss")
+    token = {"X-CSRF-Token": "another"}
+    assert (await guarded.browser.post(path, body, **token))[0] == 403
+    elsewhere = {"Origin": "http://evil.example"}
+    assert (await guarded.browser.post(path, body, **elsewhere))[0] == 403
+    assert guarded.services.registry.changed == []
