@@ -32,6 +32,7 @@ from streamfrom.proxy.errors import NoSuchQueue, NoSuchThread
 from streamfrom.proxy.sessions.asker import Asker
 from streamfrom.proxy.sessions.local_sessions import LocalSessions
 from streamfrom.proxy.status.status_rows import TABLES
+from streamfrom.proxy.status.status_source import sees
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
@@ -239,26 +240,28 @@ class AdminServer:
         return await self._set_paused(request, is_paused=False)
 
     async def _set_paused(self, request: web.Request, *, is_paused: bool) -> web.Response:
-        asker, body = self._actor(request), await posted(request)
+        visitor, body = self._gate.actor(request), await posted(request)
         keyspace, name = body.get("keyspace"), body.get("queue")
         if not (isinstance(keyspace, str) and isinstance(name, str)):
             raise web.HTTPBadRequest(text='expected {"keyspace": "…", "queue": "…"}\n')
+        if visitor.user.tables is not None:
+            raise web.HTTPForbidden(text="a user with `tables` changes no queue\n")
+        asker = Asker(visitor.user.name, visitor.may_act)
         with _refusals():
+            if not sees(visitor.user, keyspace, name):
+                raise NoSuchQueue(name)
             await self._actions.set_paused(asker, keyspace, name, is_paused=is_paused)
         return web.Response(status=204)
 
     async def _end_stream(self, request: web.Request) -> web.Response:
-        asker, body = self._actor(request), await posted(request)
+        visitor, body = self._gate.actor(request), await posted(request)
+        asker = Asker(visitor.user.name, visitor.may_act)
         connection_id = body.get("connection_id")
         if type(connection_id) is not int:
             raise web.HTTPBadRequest(text='expected {"connection_id": …}\n')
         with _refusals():
             await self._actions.end_stream(asker, connection_id)
         return web.Response(status=204)
-
-    def _actor(self, request: web.Request) -> Asker:
-        visitor = self._gate.actor(request)
-        return Asker(visitor.user.name, visitor.may_act)
 
     def _rates(self) -> Callable[[QueueFigures], Rates | None]:
         now_s = self._now_s()

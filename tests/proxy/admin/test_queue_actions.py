@@ -1,5 +1,7 @@
 """Pause, resume, and the end of a stream, over HTTP as the page asks for them."""
 
+from dataclasses import replace
+
 import pytest
 
 from streamfrom.proxy.errors import BackendError, QueryInterrupted
@@ -89,3 +91,18 @@ async def test_only_an_admin_acts_and_only_with_the_token_of_its_session(guarded
     elsewhere = {"Origin": "http://evil.example"}
     assert (await guarded.browser.post(path, body, **elsewhere))[0] == 403
     assert guarded.services.registry.changed == []
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({"keyspaces": frozenset({"ks2"})}, 404),
+        ({"tables": frozenset({("ks", "msg")})}, 403),
+        ({"keyspaces": frozenset({"ks"})}, 204),
+    ],
+)
+async def test_an_admin_with_limits_pauses_within_them_alone(guarded, limits, expected):
+    guarded.services.users["boss"] = replace(USERS["boss"], **limits)
+    await guarded.browser.log_in("boss")
+    assert (await guarded.browser.post("/api/pause", QUEUE))[0] == expected
+    assert guarded.services.registry.changed == ["ks"] * (expected == 204)
