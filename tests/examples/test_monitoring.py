@@ -162,3 +162,9 @@ def test_promtool_accepts_them(words: tuple[str, ...]) -> None:
         timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_guide_says_how_each_alert_is_ended() -> None:
+    guide = (FOLDER.parents[1] / "docs" / "operations.md").read_text()
+    told = re.findall(r"^\| `(Streamfrom\w+)` \|", guide, re.MULTILINE)
+    assert told == [rule["alert"] for rule in RULES]
