@@ -104,6 +104,12 @@ class DirectoryRead:
     entries: tuple[tuple[int | None, tuple[Member, int] | str], ...]
     is_unreadable: bool = False
 
+    def has(self, member: str) -> bool:
+        """Return whether there is a row of *member* that can be read."""
+        return any(
+            not isinstance(entry, str) and entry[0].id == member for _, entry in self.entries
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Stranger:

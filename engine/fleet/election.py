@@ -45,8 +45,8 @@ ANSWER_NS: Final = 5 * SECOND_NS
 # How long the server lets a candidate wait for the lock before the candidate looks around again.
 ROUND_S: Final = 10
 
-# How often a dispatcher looks for members that came or went; others look once a round.
-LOOK_NS: Final = 30 * SECOND_NS
+# How often a dispatcher looks for members that came or went, as often as others, who look once a round.
+LOOK_NS: Final = ROUND_S * SECOND_NS
 
 RETRY_FIRST_NS: Final = SECOND_NS // 20
 RETRY_LAST_NS: Final = SECOND_NS

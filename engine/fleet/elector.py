@@ -45,6 +45,7 @@ from streamfrom.engine.fleet.lock_connection import (
     acquire,
     forget,
     join,
+    publish_again,
     read_directory,
     write_term,
 )
@@ -137,6 +138,7 @@ class Elector:
         self._drain: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_failing = False
+        self._is_published = False  # the row could be written when the connection was opened
         self.directory = Directory(member)
 
     def start(self) -> None:
@@ -261,6 +263,7 @@ class Elector:
             self._fail(connection, str(error))
         else:
             self._is_failing = False
+            self._is_published = denied is None
             if denied is not None:
                 log.info(
                     "%s: streamfrom_members has no row of this member: %s", self._where, denied
@@ -303,17 +306,23 @@ class Elector:
                 await self.session.converse(forget(differences.forgotten))
 
     async def _read_directory(self) -> DirectoryRead:
-        question = read_directory(self._database, self._member)
         session = self.session
         assert session is not None
         if not self._is_waiting:
-            return (await session.converse(question))[0]
+            return await self._ask_directory(session)
         # What has changed must be known now, and the connection has its answer only with the lock.
         session = await self._open_session(_no_matter)
         try:
-            return (await session.converse(question))[0]
+            return await self._ask_directory(session)
         finally:
             session.close()
+
+    async def _ask_directory(self, session: ElectionSession) -> DirectoryRead:
+        read, _ = await session.converse(read_directory(self._database, self._member))
+        if self._is_published and not read.has(self._member.id):
+            # Whoever dropped the table, or emptied it, has hidden this member from all others.
+            await session.converse(publish_again(self._member, self.term))
+        return read
 
     def _ask(self, connection: int, ask: Callable[[], Awaitable[ElectionEvent]]) -> None:
         self._start(self._answer(connection, ask))

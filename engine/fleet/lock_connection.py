@@ -185,6 +185,24 @@ def _publish(member: Member) -> Conversation[str | None]:
     return None
 
 
+def publish_again(member: Member, term: int) -> Conversation[None]:
+    """Write the member's row, which somebody has deleted, with its term; where that cannot be, do nothing."""
+    try:
+        denied = yield from _publish(member)
+        if denied is None and term:
+            yield _set_term(member, term)
+    except ServerRefused:
+        return
+
+
+def _set_term(member: Member, term: int) -> StoreQuery:
+    return StoreQuery(
+        b"UPDATE %b SET term = %d WHERE member = %b"
+        % (TABLE, term, literal(member.id.encode())),
+        about=SetTerm(member.id, term),
+    )
+
+
 def _insert(member: Member) -> StoreQuery:
     return StoreQuery(
         b"INSERT INTO %b (%b) VALUES (%b, 0)"
@@ -224,11 +242,7 @@ def write_term(member: Member) -> Conversation[int]:
             return 0
         answer = yield StoreQuery(b"SELECT MAX(term) FROM %b" % TABLE, 1, AskTerm())
         term = int(answer.rows[0][0][0] or 0) + 1
-        yield StoreQuery(
-            b"UPDATE %b SET term = %d WHERE member = %b"
-            % (TABLE, term, literal(member.id.encode())),
-            about=SetTerm(member.id, term),
-        )
+        yield _set_term(member, term)
     except ServerRefused as refused:
         if refused.code in READ_ONLY:
             raise NotWritable from refused

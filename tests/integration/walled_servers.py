@@ -194,7 +194,9 @@ def _names(cursor: Any, name: str) -> Any:
         " WHERE table_schema = %s",
     ):
         cursor.execute(query, (name,))
-        found.append(sorted(cursor.fetchall()))
+        rows = cursor.fetchall()
+        # A table of the proxies' own, which they make when they find a database without it.
+        found.append(sorted(row for row in rows if row[0] != "streamfrom_members"))
     return found
 
 

@@ -92,6 +92,36 @@ async def test_who_does_not_dispatch_may_not_write():
 
 
 @running
+async def test_a_row_that_somebody_has_deleted_is_written_again_with_its_term():
+    server = FakeShard()
+    first, second = Part(server, "a"), Part(server, "b")
+    await asyncio.sleep(0.1)
+    before = dict(server.rows)
+    server.rows.clear()
+    await asyncio.sleep(2 * ROUND_S + 1)
+    assert server.rows == before
+    dispatcher = next(each.elector for each in (first, second) if each.elector.may_send())
+    for each in (first, second):
+        assert each.elector.directory.dispatcher == dispatcher.directory.own
+    for each in (first, second):
+        await each.elector.stop()
+
+
+@running
+async def test_a_row_that_cannot_be_written_again_ends_nothing():
+    server = FakeShard()
+    part = Part(server, "a")
+    await asyncio.sleep(0.1)
+    server.rows.clear()
+    server.is_read_only = True
+    await asyncio.sleep(2 * ROUND_S + 1)
+    assert part.said == [1]
+    assert server.rows == {}
+    server.is_read_only = False
+    await part.elector.stop()
+
+
+@running
 async def test_a_dispatcher_leaves_once_its_work_is_done_and_the_next_one_follows_at_once():
     server = FakeShard()
     first = Part(server, "a")
