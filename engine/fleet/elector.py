@@ -121,6 +121,7 @@ class Elector:
         now_ns: Callable[[], int],
     ) -> None:
         self._where = where
+        self._log = logging.LoggerAdapter(log, {"shards": where})
         self._database = database
         self._member = member
         self._tables = tables
@@ -233,11 +234,11 @@ class Elector:
             case Disconnect():
                 self._disconnect()
             case BeginDispatch():
-                log.info("%s is dispatched from here, term %d", self._where, action.term)
+                self._log.info("%s is dispatched from here, term %d", self._where, action.term)
                 self._tables.dispatch(action.term)
             case Withhold():
                 level = logging.INFO if self._is_stopping else logging.WARNING
-                log.log(level, "%s is withheld: %s", self._where, action.reason)
+                self._log.log(level, "%s is withheld: %s", self._where, action.reason)
                 self._tables.withhold(action.reason)
             case _:
                 assert_never(action)
@@ -265,7 +266,7 @@ class Elector:
             self._is_failing = False
             self._is_published = denied is None
             if denied is not None:
-                log.info(
+                self._log.info(
                     "%s: streamfrom_members has no row of this member: %s", self._where, denied
                 )
             self.post(Connected(connection))
@@ -300,7 +301,7 @@ class Elector:
             read = await self._read_directory()
             differences = self.directory.take(read, self._now_ns())
             for text in differences.warnings:
-                log.warning("%s: %s", self._where, text)
+                self._log.warning("%s: %s", self._where, text)
             self._tables.changed(differences)
             if differences.forgotten and self.may_send():
                 await self.session.converse(forget(differences.forgotten))
@@ -351,7 +352,7 @@ class Elector:
 
     def _note_failure(self, reason: str) -> None:
         if not self._is_failing:
-            log.warning("%s: no election: %s", self._where, reason)
+            self._log.warning("%s: no election: %s", self._where, reason)
         self._is_failing = True
 
     # Tasks and the timer

@@ -1,6 +1,7 @@
 """The shell of an election, on servers in memory; its histories are in tests/sim/test_fleet_sim.py."""
 
 import asyncio
+import logging
 
 import pytest
 
@@ -11,7 +12,7 @@ from streamfrom.engine.fleet.elector import Elector
 from streamfrom.engine.fleet.lock_connection import ServerRefused, dispatcher_lock
 from streamfrom.engine.messaging.conversation import StoreQuery
 from tests.sim.servers import FakeShard, Network, Work, now_ns
-from tests.virtual_loop import VirtualLoop, running
+from tests.virtual_loop import VirtualLoop, run_virtual, running
 
 
 DATABASE = "commerce"
@@ -76,6 +77,19 @@ async def test_one_member_dispatches_and_writes():
     assert part.members[-1].dispatcher == part.elector.directory.own
     await part.elector.stop()
     assert part.said[1:] == ["the proxy is shutting down"]
+
+
+def test_the_lines_of_an_election_name_its_shards(caplog):
+    async def main():
+        part = Part(FakeShard(), "a")
+        await asyncio.sleep(0.1)
+        await part.elector.stop()
+
+    with caplog.at_level(logging.INFO, logger="streamfrom.engine.fleet.elector"):
+        run_virtual(main())
+    dispatched, *_ = caplog.records
+    assert dispatched.message == "ks/- is dispatched from here, term 1"
+    assert {vars(record)["shards"] for record in caplog.records} == {"ks/-"}
 
 
 @running
