@@ -90,6 +90,7 @@ class Counters:
     acked: rows that UPDATEs acknowledged, as their answers counted them.
     deleted: rows that DELETEs took away, which is an ack too while they wait.
     released: messages that were claimed, and whose stream left before they were sent.
+    parked: messages that were sent often enough, and were parked instead of sent once more.
     purged: acked rows that were deleted as old enough.
     due_to_sent: the time from the moment a message was due until it was sent. A new one is due when
         its commit is seen; what was written past the proxy, or before somebody streamed, has no such moment.
@@ -101,6 +102,7 @@ class Counters:
     acked: int = 0
     deleted: int = 0
     released: int = 0
+    parked: int = 0
     purged: int = 0
     purges_failed: int = 0
     due_to_sent: Histogram = field(default_factory=Histogram)
@@ -159,6 +161,7 @@ class Counters:
         self.acked += other.acked
         self.deleted += other.deleted
         self.released += other.released
+        self.parked += other.parked
         self.purged += other.purged
         self.purges_failed += other.purges_failed
         self.due_to_sent.add(other.due_to_sent)

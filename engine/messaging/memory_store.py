@@ -12,6 +12,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.engine.messaging.attempts import PARKED_NS, is_spent
 from streamfrom.engine.messaging.backoff import spread, wait_range
 from streamfrom.engine.messaging.conversation import StoreAnswer
 from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, MessageKey
@@ -184,6 +185,7 @@ class MemoryStore:
             rows = self.table(table.keyspace, shard, table.name)
             won = []
             passed_over = {}
+            parked = []
             # As a database would: in the order of the key, whatever order was asked for.
             for row in sorted((rows[i] for i in set(request.ids) if i in rows), key=_by_id):
                 time_next_ns = row.time_next_ns or 0
@@ -192,6 +194,10 @@ class MemoryStore:
                 if row.is_locked or time_next_ns > now_ns:
                     passed_over[row.id] = time_next_ns
                     continue
+                if is_spent(table.properties, row.epoch):
+                    row.time_next_ns = passed_over[row.id] = PARKED_NS
+                    parked.append(row.id)
+                    continue
                 wait_ns = spread(wait_range(table.properties, row.epoch), request.draw())
                 due_ns = now_ns + wait_ns
                 won.append(
@@ -199,7 +205,7 @@ class MemoryStore:
                 )
                 row.epoch += 1
                 row.time_next_ns = due_ns
-            return ClaimResult(tuple(won), passed_over)
+            return ClaimResult(tuple(won), passed_over, tuple(parked))
 
     async def look(
         self, table: MessageTable, shard: ShardName, ids: Sequence[bytes]

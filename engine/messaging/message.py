@@ -57,10 +57,12 @@ class ClaimResult:
     rows: what it won, in any order.
     passed_over: when the other rows are due, by id, if they are there and unacked. One that is due
         already is locked by somebody whose transaction is under way.
+    parked: the ids of rows that were sent often enough, and are parked now; passed_over has them too.
     """
 
     rows: tuple[ClaimedRow, ...]
     passed_over: Mapping[bytes, int] = field(default_factory=dict)
+    parked: tuple[bytes, ...] = ()
 
 
 class PeerRow(NamedTuple):

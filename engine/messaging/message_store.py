@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from streamfrom.engine.messaging.attempts import PARKED_NS, is_spent
 from streamfrom.engine.messaging.backoff import spread, wait_range
 from streamfrom.engine.messaging.conversation import StoreQuery
 from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
@@ -26,6 +27,7 @@ from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from streamfrom.engine.messaging.backoff import WaitRange
     from streamfrom.engine.messaging.conversation import Conversation
     from streamfrom.engine.messaging.leases import Lease
     from streamfrom.engine.messaging.message_table import MessageTable
@@ -199,6 +201,7 @@ def claim(
     SKIP LOCKED passes over rows that another proxy claims or a consumer acks at this moment, and
     over their neighbours where that ack locks more than its own rows. A plain read tells those
     from rows that are acked or due later. The index is forced because on a small table 500 ids would make a scan that locks all rows.
+    Rows that were sent often enough are parked in the same transaction.
     """
     answer = yield StoreQuery(
         b"SELECT IFNULL(epoch, 0), IFNULL(time_next, 0), %b, %b FROM %b WHERE %b IN (%b)"
@@ -215,13 +218,19 @@ def claim(
         3,
     )
     won: list[ClaimedRow] = []
-    windows = {}
+    parked: list[bytes] = []
+    windows: dict[int, WaitRange | None] = {}
     for (epoch_text, time_next, raw), payload in answer.rows:
         epoch = int(epoch_text or 0)
         if epoch not in windows:
-            windows[epoch] = wait_range(table.properties, epoch)
-        due_next_ns = now_ns + spread(windows[epoch], request.draw())
+            spent = is_spent(table.properties, epoch)
+            windows[epoch] = None if spent else wait_range(table.properties, epoch)
         ident = table.id_literal(raw or b"")
+        window = windows[epoch]
+        if window is None:
+            parked.append(ident)
+            continue
+        due_next_ns = now_ns + spread(window, request.draw())
         won.append(ClaimedRow(ident, shard, epoch, int(time_next or 0), due_next_ns, payload))
     passed_over: Mapping[bytes, int] = {}
     won_ids = {row.id for row in won}
@@ -230,9 +239,17 @@ def claim(
         found = yield from look(table, missing)
         # The database finds an id of another spelling equal: won under that one.
         passed_over = {ident: due_ns for ident, due_ns in found.items() if ident not in won_ids}
-    if not won:
+    if parked:
+        passed_over = {**passed_over, **dict.fromkeys(parked, PARKED_NS)}
+        yield StoreQuery(
+            b"UPDATE %b SET time_next = %d WHERE %b IN (%b)"
+            % (_by_id(table), PARKED_NS, _name(table.id_column), b", ".join(parked)),
+            commits=not won,
+        )
+    elif not won:
         yield StoreQuery(b"COMMIT")
-        return ClaimResult((), passed_over)
+    if not won:
+        return ClaimResult((), passed_over, tuple(parked))
     yield StoreQuery(
         b"UPDATE %b SET time_next = CASE %b%b ELSE %d END, epoch = IFNULL(epoch, 0) + 1"
         b" WHERE %b IN (%b)"
@@ -247,7 +264,7 @@ def claim(
         ),
         commits=True,
     )
-    return ClaimResult(tuple(won), passed_over)
+    return ClaimResult(tuple(won), passed_over, tuple(parked))
 
 
 def look(table: MessageTable, ids: Sequence[bytes]) -> Conversation[dict[bytes, int]]:

@@ -60,6 +60,8 @@ if TYPE_CHECKING:
 # The wall clock may be set forward, which the loop's clock does not notice: look again.
 SLEEP_MAX_S: Final = 5.0
 STOP_GRACE_S: Final = 2.0
+# A line of the log names so many ids.
+PARKED_TOLD_MAX: Final = 10
 
 log = logging.getLogger(__name__)
 
@@ -261,6 +263,8 @@ class Runner:
             self.post(ClaimFailed(action.number, action.shard, str(error)))
         else:
             self._note_success(action.shard)
+            if result.parked:
+                self._tell_parked(action.shard, result.parked)
             # Where it may not, the state is told so before it learns what it won.
             self._may_send(action.shard)
             self.post(Claimed(action.number, action.shard, result))
@@ -322,6 +326,20 @@ class Runner:
             action.held,
             since_s,
             extra={**self._table.named, "connection": receiver.connection_id},
+        )
+
+    def _tell_parked(self, shard: ShardName, ids: Sequence[bytes]) -> None:
+        self._state.counters(shard).parked += len(ids)
+        log.warning(
+            "%d messages of %s.%s on %s were sent vt_max_attempts (%d) times, and are parked: %s%s",
+            len(ids),
+            self._table.keyspace,
+            self._table.name,
+            shard,
+            self._table.properties.max_attempts,
+            b", ".join(ids[:PARKED_TOLD_MAX]).decode(errors="replace"),
+            " and more" if len(ids) > PARKED_TOLD_MAX else "",
+            extra={**self._table.named, "shard": shard},
         )
 
     def _note_failure(self, what: str, shard: ShardName, error: Exception) -> None:

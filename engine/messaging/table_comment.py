@@ -47,6 +47,7 @@ KEYS = frozenset(
         "vt_poller_interval",
         "vt_min_backoff",
         "vt_max_backoff",
+        "vt_max_attempts",
         "vt_message_cols",
         "vt_order",
         "vt_paused",
@@ -84,6 +85,7 @@ class Properties:
     cache_size: how many keys of each shard are held in memory, and asked for by a poll, at most.
     poller_interval_ns: the time between two polls, and between two purges.
     min_backoff_ns, max_backoff_ns: the bounds of the backoff; a max of 0 stands for no maximum.
+    max_attempts: how often a message is sent, at most; 0 for no limit.
     message_cols: the streamed columns; None for all columns that are not hidden.
     prefetch: how many sent and unacked messages a stream holds, at most; 0 for no limit.
     release_after_ns: when what a stream held is due again once its client's connection has ended; None
@@ -102,6 +104,7 @@ class Properties:
     poller_interval_ns: int
     min_backoff_ns: int
     max_backoff_ns: int = 0
+    max_attempts: int = 0
     message_cols: tuple[str, ...] | None = None
     prefetch: int = PREFETCH_DEFAULT
     release_after_ns: int | None = RELEASE_AFTER_NS
@@ -150,6 +153,9 @@ def parse_comment(comment: str) -> Properties:
         min_backoff_ns = take(_duration_ns, "vt_min_backoff")
     if settings.get("vt_max_backoff"):
         max_backoff_ns = take(_duration_ns, "vt_max_backoff")
+    max_attempts = 0
+    if settings.get("vt_max_attempts"):
+        max_attempts = take(_limit, "vt_max_attempts")
     prefetch = max(batch_size, PREFETCH_DEFAULT)
     if settings.get("vt_prefetch"):
         prefetch = take(_limit, "vt_prefetch")
@@ -191,6 +197,7 @@ def parse_comment(comment: str) -> Properties:
         poller_interval_ns=poller_interval_ns,
         min_backoff_ns=min_backoff_ns,
         max_backoff_ns=max_backoff_ns,
+        max_attempts=max_attempts,
         message_cols=tuple(name.strip() for name in columns.split("|")) if columns else None,
         prefetch=prefetch,
         release_after_ns=release_after_ns,

@@ -44,6 +44,7 @@ _COUNTED: Final = {
     "acked": "Messages acknowledged by UPDATE through this proxy.",
     "deleted": "Messages deleted through this proxy.",
     "released": "Messages given back because their stream left before they were sent.",
+    "parked": "Messages parked because they had been sent vt_max_attempts times.",
     "purged": "Acknowledged messages that the purge deleted.",
 }
 _PURGES_FAILED: Final = "Purges of a shard that failed; each is tried again."

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING
 
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.attached_receiver import GATHER_NS
+from streamfrom.engine.messaging.attempts import PARKED_NS
 from streamfrom.engine.messaging.events import Claim, Deliver, Reconfigured
 from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, raw_table
 from streamfrom.engine.messaging.message import ClaimedRow, receiver_numbers
@@ -71,6 +72,7 @@ class Settings:
     failing: float  # the share of calls to the database that fail
     lost_acks: float  # the share of deliveries that nobody acks
     chaos_s: float  # how long trouble lasts
+    max_attempts: int = 0
 
     @classmethod
     def drawn(cls, dice: random.Random) -> Settings:
@@ -100,6 +102,7 @@ class Settings:
             f"vt_prefetch={self.prefetch},vt_release_after={self.release_after_s or 'never'},"
             f"vt_poller_interval={self.poll_s},vt_max_backoff={4 * self.ack_wait_s}"
             + (",vt_order=newest" if self.newest else "")
+            + (f",vt_max_attempts={self.max_attempts}" if self.max_attempts else "")
         )
 
 
@@ -399,7 +402,8 @@ class World:
                 if row.time_acked_ns is None and row.epoch - 1 == held.get(ident):
                     # One that is locked is tried again after a second; its lease may end before.
                     is_soon = (row.time_next_ns or 0) <= due_ns + 2 * SECOND_NS
-                    assert is_soon or self.rescheduled[ident], "not released"
+                    is_over = row.time_next_ns == PARKED_NS
+                    assert is_soon or is_over or self.rescheduled[ident], "not released"
 
     def _check_prefetch(self, consumer, rows, now_ns):
         """By what the database says, however the scheduler counts."""

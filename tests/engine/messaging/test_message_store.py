@@ -2,9 +2,10 @@ from dataclasses import replace
 
 import pytest
 
+from streamfrom.engine.messaging.attempts import PARKED_NS
 from streamfrom.engine.messaging.conversation import StoreAnswer
 from streamfrom.engine.messaging.leases import Lease
-from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
 from streamfrom.engine.messaging.message_store import (
     ClaimRequest,
@@ -110,6 +111,29 @@ def test_a_claim_that_wins_nothing_writes_nothing():
     result, sent = run(claim(TABLE, "0", request(b"1"), NOW_NS))
     assert result == ClaimResult(())
     assert sent[2:] == [b"COMMIT"]
+
+
+LIMITED = loaded(raw_table("msg", f"{DEFAULT_COMMENT},vt_max_attempts=2"))
+PARKING = b"UPDATE `msg` FORCE INDEX (`PRIMARY`) SET time_next = 9000000000000000000 WHERE `id` IN (2)"
+
+
+def test_what_was_sent_often_enough_is_parked_in_the_transaction_of_the_claim():
+    answer = StoreAnswer([((b"1", b"5", b"1"), b"x"), ((b"2", b"7", b"2"), b"y")])
+    look = StoreAnswer([((b"2", b"7"), b"")])
+    result, sent = run(claim(LIMITED, "0", request(b"1", b"2"), NOW_NS), answer, look)
+    assert [row.id for row in result.rows] == [b"1"]
+    assert (result.parked, result.passed_over) == ((b"2",), {b"2": PARKED_NS})
+    assert sent[2] == PARKING
+    assert sent[3].startswith(b"UPDATE `msg`")
+    assert sent[3].endswith(b"WHERE `id` IN (1)")
+    assert sent[4:] == [b"COMMIT"]
+
+
+def test_a_claim_that_only_parks_commits_that():
+    answer = StoreAnswer([((b"2", b"7", b"2"), b"y")])
+    result, sent = run(claim(LIMITED, "0", request(b"2"), NOW_NS), answer)
+    assert (result.rows, result.parked) == ((), (b"2",))
+    assert sent[2:] == [PARKING, b"COMMIT"]
 
 
 def test_string_ids_become_keys_again():

@@ -348,6 +348,25 @@ def test_a_stream_that_stands_still_is_named_in_the_log(caplog):
     ]
 
 
+def test_what_was_sent_often_enough_is_named_in_the_log_counted_and_asked_for_no_more(caplog):
+    async def main():
+        rig, receiver = RunnerRig(f"{COMMENT},vt_max_attempts=2"), Receiver()
+        rig.insert(*range(1, 13))
+        rig.runner.attach(receiver)
+        await asyncio.sleep(200)
+        assert sorted(receiver.ids) == sorted([*range(1, 13)] * 2)
+        assert rig.runner.state.counters("0").parked == 12
+        before = len(rig.store.calls)
+        await asyncio.sleep(300)
+        assert len(rig.store.calls) == before, "what is parked is left in peace"
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+    texts = [record.getMessage() for record in caplog.records]
+    assert all("ks.msg on 0 were sent vt_max_attempts (2) times" in text for text in texts)
+    assert sum(int(text.split()[0]) for text in texts) == 12
+
+
 def test_settings_change_under_an_open_stream():
     async def main():
         rig, receiver = RunnerRig(), Receiver()

@@ -261,6 +261,12 @@ def test_what_is_neither_on_nor_off_is_an_error(value):
         parse_comment(comment(f"vt_paused={value}"))
 
 
+@pytest.mark.parametrize("value", ["-1", "1.5", "ten", "9" * 200])
+def test_a_number_of_attempts_that_is_none_is_an_error(value):
+    with pytest.raises(CommentError, match="vt_max_attempts must be a whole number, 0 for no"):
+        parse_comment(comment(f"vt_max_attempts={value}"))
+
+
 @pytest.mark.parametrize("value", ["hash(user_id)", "hash (`user_id`)", " hash( user_id ) "])
 def test_a_queue_may_say_how_it_is_sharded(value):
     assert parse_comment(comment(f"vt_shard_by={value}")).shard_by == ("hash", "user_id")
