@@ -14,6 +14,7 @@ from streamfrom.engine.messaging.message_table import MessageTable
 from streamfrom.engine.sharding.vschema import AutoIncrement
 from streamfrom.proxy.local_statements.local_answers import is_answered_locally
 from streamfrom.proxy.local_statements.show_status import is_session_status
+from streamfrom.proxy.local_statements.show_tables import lists_tables
 from streamfrom.proxy.routing.planner import qualifiers
 from streamfrom.proxy.sql.confinement import confine
 from streamfrom.proxy.sql.session_target import SessionTarget, usable_table
@@ -207,6 +208,7 @@ class StatementCompiler(SessionTarget):
             or qualifiers(shape)
             or asks_for_schemas(shape, view.database)
             or is_answered_locally(shape)
+            or lists_tables(shape)
             or (view.is_part and asks_database(shape))
             or is_session_status(shape)
             or next_values(shape) is not None
