@@ -203,6 +203,22 @@ def _check_engine(subject: str, name: str, engine: str, report: CheckReport) -> 
         )
 
 
+def _check_dead_letter(
+    subject: str,
+    loaded: MessageTable | TableLoadError,
+    names: Mapping[str, str],
+    report: CheckReport,
+) -> None:
+    """Say whether the dead letters of a message table have no table among *names*."""
+    name = loaded.properties.dead_letter if isinstance(loaded, MessageTable) else None
+    if name is not None and name not in names:
+        report.fault(
+            subject,
+            f"vt_dead_letter: there is no table {name}: messages are parked instead",
+            f"create {name} with those of its columns that are to be kept",
+        )
+
+
 def _check_sequences(keyspaces: Mapping[str, Keyspace], report: CheckReport) -> None:
     """Say which tables take ids from a sequence that nobody can find."""
     for keyspace in keyspaces.values():
@@ -255,6 +271,7 @@ async def _check_shard(
     for raw in tables.values():
         await _check_table(keyspace, shard, raw, load(keyspace.name, raw), report)
         _check_engine(f"{subject}.{raw.name}", raw.name, engines[raw.name], report)
+        _check_dead_letter(f"{subject}.{raw.name}", load(keyspace.name, raw), engines, report)
     await _check_foreign_keys(shard, report)
     return _ShardTables(shard, tables, comments)
 

@@ -41,7 +41,6 @@ from streamfrom.engine.fleet.lock_connection import (
     READ_ONLY,
     MemberExists,
     NotWritable,
-    ServerRefused,
     acquire,
     forget,
     join,
@@ -49,6 +48,7 @@ from streamfrom.engine.fleet.lock_connection import (
     read_directory,
     write_term,
 )
+from streamfrom.engine.messaging.conversation import ServerRefused
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
 

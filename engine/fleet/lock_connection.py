@@ -23,7 +23,7 @@ from streamfrom.engine.fleet.directory import (
     member_of,
 )
 from streamfrom.engine.fleet.election import SILENCE_S
-from streamfrom.engine.messaging.conversation import StoreQuery
+from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
 from streamfrom.sqlparse_ext.text.identifiers import literal
 
 
@@ -107,15 +107,6 @@ class ForgetMembers:
     """Delete the rows of members."""
 
     members: tuple[str, ...]
-
-
-class ServerRefused(Exception):
-    """The server answered with an error; its code and words. Thrown into a conversation."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
 
 
 class MemberExists(Exception):

@@ -18,6 +18,15 @@ from typing import TypeAlias, TypeVar
 T = TypeVar("T")
 
 
+class ServerRefused(Exception):
+    """The server answered with an error; its code and words. Thrown into a conversation."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
 @dataclass(frozen=True, slots=True)
 class StoreQuery:
     """One statement to send.

@@ -91,6 +91,7 @@ class Counters:
     deleted: rows that DELETEs took away, which is an ack too while they wait.
     released: messages that were claimed, and whose stream left before they were sent.
     parked: messages that were sent often enough, and were parked instead of sent once more.
+    dead: messages that were sent often enough, and became dead letters.
     purged: acked rows that were deleted as old enough.
     due_to_sent: the time from the moment a message was due until it was sent. A new one is due when
         its commit is seen; what was written past the proxy, or before somebody streamed, has no such moment.
@@ -103,6 +104,7 @@ class Counters:
     deleted: int = 0
     released: int = 0
     parked: int = 0
+    dead: int = 0
     purged: int = 0
     purges_failed: int = 0
     due_to_sent: Histogram = field(default_factory=Histogram)
@@ -162,6 +164,7 @@ class Counters:
         self.deleted += other.deleted
         self.released += other.released
         self.parked += other.parked
+        self.dead += other.dead
         self.purged += other.purged
         self.purges_failed += other.purges_failed
         self.due_to_sent.add(other.due_to_sent)

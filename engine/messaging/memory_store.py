@@ -9,7 +9,7 @@ that fails before or after it took effect.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.attempts import PARKED_NS, is_spent
@@ -185,7 +185,7 @@ class MemoryStore:
             rows = self.table(table.keyspace, shard, table.name)
             won = []
             passed_over = {}
-            parked = []
+            spent = []
             # As a database would: in the order of the key, whatever order was asked for.
             for row in sorted((rows[i] for i in set(request.ids) if i in rows), key=_by_id):
                 time_next_ns = row.time_next_ns or 0
@@ -195,8 +195,13 @@ class MemoryStore:
                     passed_over[row.id] = time_next_ns
                     continue
                 if is_spent(table.properties, row.epoch):
-                    row.time_next_ns = passed_over[row.id] = PARKED_NS
-                    parked.append(row.id)
+                    spent.append(row.id)
+                    if (dead_letter := table.properties.dead_letter) is None:
+                        row.time_next_ns = passed_over[row.id] = PARKED_NS
+                    else:
+                        self.table(table.keyspace, shard, dead_letter)[row.id] = rows.pop(
+                            row.id
+                        )
                     continue
                 wait_ns = spread(wait_range(table.properties, row.epoch), request.draw())
                 due_ns = now_ns + wait_ns
@@ -205,7 +210,10 @@ class MemoryStore:
                 )
                 row.epoch += 1
                 row.time_next_ns = due_ns
-            return ClaimResult(tuple(won), passed_over, tuple(parked))
+            result = ClaimResult(tuple(won), passed_over)
+            if table.properties.dead_letter is None:
+                return replace(result, parked=tuple(spent))
+            return replace(result, dead=tuple(spent))
 
     async def look(
         self, table: MessageTable, shard: ShardName, ids: Sequence[bytes]

@@ -58,11 +58,15 @@ class ClaimResult:
     passed_over: when the other rows are due, by id, if they are there and unacked. One that is due
         already is locked by somebody whose transaction is under way.
     parked: the ids of rows that were sent often enough, and are parked now; passed_over has them too.
+    dead: the ids of rows that were sent often enough, and are dead letters now.
+    why_parked: why rows are parked that were to be dead letters.
     """
 
     rows: tuple[ClaimedRow, ...]
     passed_over: Mapping[bytes, int] = field(default_factory=dict)
     parked: tuple[bytes, ...] = ()
+    dead: tuple[bytes, ...] = ()
+    why_parked: str | None = None
 
 
 class PeerRow(NamedTuple):

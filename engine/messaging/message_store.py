@@ -12,12 +12,13 @@ connection) when a statement fails.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.engine.messaging.attempts import PARKED_NS, is_spent
 from streamfrom.engine.messaging.backoff import spread, wait_range
 from streamfrom.engine.messaging.conversation import StoreQuery
+from streamfrom.engine.messaging.dead_letter_table import bury
 from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
 from streamfrom.engine.messaging.message_table import RawColumn, RawIndex, RawTable
 from streamfrom.engine.messaging.table_comment import MARK, is_message_table
@@ -201,7 +202,7 @@ def claim(
     SKIP LOCKED passes over rows that another proxy claims or a consumer acks at this moment, and
     over their neighbours where that ack locks more than its own rows. A plain read tells those
     from rows that are acked or due later. The index is forced because on a small table 500 ids would make a scan that locks all rows.
-    Rows that were sent often enough are parked in the same transaction.
+    Rows that were sent often enough are parked, or become dead letters, in the same transaction.
     """
     answer = yield StoreQuery(
         b"SELECT IFNULL(epoch, 0), IFNULL(time_next, 0), %b, %b FROM %b WHERE %b IN (%b)"
@@ -218,38 +219,33 @@ def claim(
         3,
     )
     won: list[ClaimedRow] = []
-    parked: list[bytes] = []
+    spent: list[bytes] = []
     windows: dict[int, WaitRange | None] = {}
     for (epoch_text, time_next, raw), payload in answer.rows:
         epoch = int(epoch_text or 0)
         if epoch not in windows:
-            spent = is_spent(table.properties, epoch)
-            windows[epoch] = None if spent else wait_range(table.properties, epoch)
+            is_over = is_spent(table.properties, epoch)
+            windows[epoch] = None if is_over else wait_range(table.properties, epoch)
         ident = table.id_literal(raw or b"")
         window = windows[epoch]
         if window is None:
-            parked.append(ident)
+            spent.append(ident)
             continue
         due_next_ns = now_ns + spread(window, request.draw())
         won.append(ClaimedRow(ident, shard, epoch, int(time_next or 0), due_next_ns, payload))
     passed_over: Mapping[bytes, int] = {}
-    won_ids = {row.id for row in won}
-    missing = [ident for ident in request.ids if ident not in won_ids]
+    here = {*(row.id for row in won), *spent}
+    missing = [ident for ident in request.ids if ident not in here]
     if missing:
         found = yield from look(table, missing)
         # The database finds an id of another spelling equal: won under that one.
-        passed_over = {ident: due_ns for ident, due_ns in found.items() if ident not in won_ids}
-    if parked:
-        passed_over = {**passed_over, **dict.fromkeys(parked, PARKED_NS)}
-        yield StoreQuery(
-            b"UPDATE %b SET time_next = %d WHERE %b IN (%b)"
-            % (_by_id(table), PARKED_NS, _name(table.id_column), b", ".join(parked)),
-            commits=not won,
-        )
-    elif not won:
-        yield StoreQuery(b"COMMIT")
+        passed_over = {ident: due_ns for ident, due_ns in found.items() if ident not in here}
+    result = ClaimResult(tuple(won), passed_over)
+    if spent:
+        result = yield from _end(table, spent, now_ns, result)
     if not won:
-        return ClaimResult((), passed_over, tuple(parked))
+        yield StoreQuery(b"COMMIT")
+        return result
     yield StoreQuery(
         b"UPDATE %b SET time_next = CASE %b%b ELSE %d END, epoch = IFNULL(epoch, 0) + 1"
         b" WHERE %b IN (%b)"
@@ -264,7 +260,29 @@ def claim(
         ),
         commits=True,
     )
-    return ClaimResult(tuple(won), passed_over, tuple(parked))
+    return result
+
+
+def _end(
+    table: MessageTable, spent: Sequence[bytes], now_ns: int, result: ClaimResult
+) -> Conversation[ClaimResult]:
+    """Make rows dead letters that were sent often enough, or park them; return *result* with them."""
+    why = None
+    if table.properties.dead_letter is not None:
+        why = yield from bury(table, spent, now_ns)
+        if why is None:
+            return replace(result, dead=tuple(spent))
+    yield StoreQuery(
+        b"UPDATE %b SET time_next = %d WHERE %b IN (%b)"
+        % (_by_id(table), PARKED_NS, _name(table.id_column), b", ".join(spent))
+    )
+    parked = dict.fromkeys(spent, PARKED_NS)
+    return replace(
+        result,
+        passed_over={**result.passed_over, **parked},
+        parked=tuple(spent),
+        why_parked=why,
+    )
 
 
 def look(table: MessageTable, ids: Sequence[bytes]) -> Conversation[dict[bytes, int]]:

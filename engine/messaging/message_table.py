@@ -191,6 +191,8 @@ def _load(keyspace: str, raw: RawTable) -> MessageTable:
         properties = parse_comment(raw.comment)
     except CommentError as error:
         raise CommentError.of([str(error), *error.others, *wrong]) from None
+    if (properties.dead_letter or "").lower() == raw.name.lower():
+        wrong = [*wrong, "vt_dead_letter must be another table"]
     if wrong:
         raise CommentError.of(wrong)
     ident, time_next = columns["id"], columns["time_next"]

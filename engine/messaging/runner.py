@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.messaging.clock import Clock
     from streamfrom.engine.messaging.events import Action, Event
-    from streamfrom.engine.messaging.message import ClaimedRow, Receiver
+    from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, Receiver
     from streamfrom.engine.messaging.message_store import Store
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 SLEEP_MAX_S: Final = 5.0
 STOP_GRACE_S: Final = 2.0
 # A line of the log names so many ids.
-PARKED_TOLD_MAX: Final = 10
+SPENT_TOLD_MAX: Final = 10
 
 log = logging.getLogger(__name__)
 
@@ -263,8 +263,8 @@ class Runner:
             self.post(ClaimFailed(action.number, action.shard, str(error)))
         else:
             self._note_success(action.shard)
-            if result.parked:
-                self._tell_parked(action.shard, result.parked)
+            if result.parked or result.dead:
+                self._tell_spent(action.shard, result)
             # Where it may not, the state is told so before it learns what it won.
             self._may_send(action.shard)
             self.post(Claimed(action.number, action.shard, result))
@@ -328,17 +328,26 @@ class Runner:
             extra={**self._table.named, "connection": receiver.connection_id},
         )
 
-    def _tell_parked(self, shard: ShardName, ids: Sequence[bytes]) -> None:
-        self._state.counters(shard).parked += len(ids)
+    def _tell_spent(self, shard: ShardName, result: ClaimResult) -> None:
+        counters = self._state.counters(shard)
+        counters.parked += len(result.parked)
+        counters.dead += len(result.dead)
+        ids = result.parked or result.dead
+        where = (
+            "are parked" if result.parked else f"are in {self._table.properties.dead_letter}"
+        )
+        if result.why_parked is not None:
+            where += f", as {self._table.properties.dead_letter} did not take them ({result.why_parked})"
         log.warning(
-            "%d messages of %s.%s on %s were sent vt_max_attempts (%d) times, and are parked: %s%s",
+            "%d messages of %s.%s on %s were sent vt_max_attempts (%d) times, and %s: %s%s",
             len(ids),
             self._table.keyspace,
             self._table.name,
             shard,
             self._table.properties.max_attempts,
-            b", ".join(ids[:PARKED_TOLD_MAX]).decode(errors="replace"),
-            " and more" if len(ids) > PARKED_TOLD_MAX else "",
+            where,
+            b", ".join(ids[:SPENT_TOLD_MAX]).decode(errors="replace"),
+            " and more" if len(ids) > SPENT_TOLD_MAX else "",
             extra={**self._table.named, "shard": shard},
         )
 

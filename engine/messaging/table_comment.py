@@ -48,6 +48,7 @@ KEYS = frozenset(
         "vt_min_backoff",
         "vt_max_backoff",
         "vt_max_attempts",
+        "vt_dead_letter",
         "vt_message_cols",
         "vt_order",
         "vt_paused",
@@ -86,6 +87,7 @@ class Properties:
     poller_interval_ns: the time between two polls, and between two purges.
     min_backoff_ns, max_backoff_ns: the bounds of the backoff; a max of 0 stands for no maximum.
     max_attempts: how often a message is sent, at most; 0 for no limit.
+    dead_letter: the table where a message goes that was sent so often; None where it is parked instead.
     message_cols: the streamed columns; None for all columns that are not hidden.
     prefetch: how many sent and unacked messages a stream holds, at most; 0 for no limit.
     release_after_ns: when what a stream held is due again once its client's connection has ended; None
@@ -105,6 +107,7 @@ class Properties:
     min_backoff_ns: int
     max_backoff_ns: int = 0
     max_attempts: int = 0
+    dead_letter: str | None = None
     message_cols: tuple[str, ...] | None = None
     prefetch: int = PREFETCH_DEFAULT
     release_after_ns: int | None = RELEASE_AFTER_NS
@@ -156,6 +159,11 @@ def parse_comment(comment: str) -> Properties:
     max_attempts = 0
     if settings.get("vt_max_attempts"):
         max_attempts = take(_limit, "vt_max_attempts")
+    dead_letter = settings.get("vt_dead_letter") or None
+    if dead_letter is not None and "." in dead_letter:
+        faults.append(
+            f"vt_dead_letter must be a table of the same keyspace, without its name, not '{dead_letter}'"
+        )
     prefetch = max(batch_size, PREFETCH_DEFAULT)
     if settings.get("vt_prefetch"):
         prefetch = take(_limit, "vt_prefetch")
@@ -186,6 +194,8 @@ def parse_comment(comment: str) -> Properties:
             f"vt_cache_size {cache_size} is less than vt_batch_size {batch_size}: no batch is"
             f" larger than {cache_size}"
         )
+    if dead_letter is not None and not max_attempts:
+        advice.append("vt_dead_letter without vt_max_attempts: no message ever goes there")
     if paused:
         advice.append("vt_paused is on: no message is sent")
     columns = settings.get("vt_message_cols")
@@ -198,6 +208,7 @@ def parse_comment(comment: str) -> Properties:
         min_backoff_ns=min_backoff_ns,
         max_backoff_ns=max_backoff_ns,
         max_attempts=max_attempts,
+        dead_letter=dead_letter,
         message_cols=tuple(name.strip() for name in columns.split("|")) if columns else None,
         prefetch=prefetch,
         release_after_ns=release_after_ns,

@@ -45,6 +45,7 @@ _COUNTED: Final = {
     "deleted": "Messages deleted through this proxy.",
     "released": "Messages given back because their stream left before they were sent.",
     "parked": "Messages parked because they had been sent vt_max_attempts times.",
+    "dead": "Messages moved to the dead letters because they had been sent vt_max_attempts times.",
     "purged": "Acknowledged messages that the purge deleted.",
 }
 _PURGES_FAILED: Final = "Purges of a shard that failed; each is tried again."

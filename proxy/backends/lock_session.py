@@ -10,8 +10,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from streamfrom.engine.fleet.lock_connection import ServerRefused
-from streamfrom.engine.messaging.conversation import StoreAnswer
+from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.wire import commands
 from streamfrom.proxy.wire.resultset import parse_text_row, skip_lenenc

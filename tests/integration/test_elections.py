@@ -12,7 +12,6 @@ from streamfrom.engine.fleet.election import SILENCE_S
 from streamfrom.engine.fleet.lock_connection import (
     MemberExists,
     NotWritable,
-    ServerRefused,
     acquire,
     dispatcher_lock,
     forget,
@@ -20,7 +19,7 @@ from streamfrom.engine.fleet.lock_connection import (
     read_directory,
     write_term,
 )
-from streamfrom.engine.messaging.conversation import StoreQuery
+from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
 from streamfrom.proxy.backends.lock_session import LockSession
 from streamfrom.proxy.backends.opening import open_backend
 from streamfrom.proxy.config.dsn import Dsn, SslMode

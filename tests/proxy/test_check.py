@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 import structlog
 
+from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT
 from streamfrom.proxy import check as module
 from streamfrom.proxy.check import check
 from streamfrom.proxy.config.file import KeyspaceConfig, TlsSettings, TransactionMode
@@ -280,6 +281,15 @@ async def test_a_message_table_without_row_locks_is_a_fault(server, report, engi
     (line,) = (line for line in lines if line.startswith("fault"))
     assert line.startswith(f"fault    plain/-.msg: its engine {engine} has no transactions")
     assert line.endswith("; run: ALTER TABLE `msg` ENGINE = InnoDB")
+
+
+async def test_dead_letters_without_a_table_are_a_fault(server, report):
+    comment = f"{DEFAULT_COMMENT},vt_max_attempts=3,vt_dead_letter=grave"
+    add_message_table(server, comment=comment)
+    code, lines = await report(config_of(server))
+    assert code == 1
+    (line,) = (line for line in lines if line.startswith("fault"))
+    assert line.startswith("fault    plain/-.msg: vt_dead_letter: there is no table grave")
 
 
 async def test_shards_of_different_servers_are_a_warning(server, other_server, report):

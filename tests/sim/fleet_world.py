@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.election import LEASE_NS
 from streamfrom.engine.fleet.fleet import ElectedDatabase, Fleet
-from streamfrom.engine.fleet.lock_connection import ServerRefused, dispatcher_lock
-from streamfrom.engine.messaging.conversation import StoreQuery
+from streamfrom.engine.fleet.lock_connection import dispatcher_lock
+from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
 from streamfrom.engine.messaging.memory_store import MemoryStore
 from streamfrom.engine.messaging.message import ClaimedRow
 from tests.sim.servers import FakeSession, FakeShard, Network, Work, now_ns

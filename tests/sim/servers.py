@@ -22,11 +22,10 @@ from streamfrom.engine.fleet.lock_connection import (
     AskTerm,
     ForgetMembers,
     InsertMember,
-    ServerRefused,
     SetTerm,
     TakeLock,
 )
-from streamfrom.engine.messaging.conversation import StoreAnswer
+from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
 
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from streamfrom.engine.errors import StoreError
 from streamfrom.engine.fleet.directory import FORGET_NS, Member, MemberDifferences
 from streamfrom.engine.fleet.election import LEASE_NS, LOOK_NS, ROUND_S
 from streamfrom.engine.fleet.elector import Elector
-from streamfrom.engine.fleet.lock_connection import ServerRefused, dispatcher_lock
-from streamfrom.engine.messaging.conversation import StoreQuery
+from streamfrom.engine.fleet.lock_connection import dispatcher_lock
+from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
 from tests.sim.servers import FakeShard, Network, Work, now_ns
 from tests.virtual_loop import VirtualLoop, run_virtual, running
 

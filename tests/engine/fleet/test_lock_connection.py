@@ -4,7 +4,6 @@ from streamfrom.engine.fleet.directory import CREATE_TABLE, Member
 from streamfrom.engine.fleet.lock_connection import (
     MemberExists,
     NotWritable,
-    ServerRefused,
     acquire,
     dispatcher_lock,
     forget,
@@ -13,7 +12,7 @@ from streamfrom.engine.fleet.lock_connection import (
     read_directory,
     write_term,
 )
-from streamfrom.engine.messaging.conversation import StoreAnswer
+from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
 
 
 OWN = Member("a" * 16, "", "10.0.0.1:1", "PEM", 5, "1.0", "c")

@@ -476,3 +476,24 @@ def test_neither_new_rows_nor_retries_starve_under_overload():
         await rig.runner.stop(STOPPED)
 
     run_virtual(main())
+
+
+def test_dead_letters_are_named_in_the_log_counted_and_gone(caplog):
+    async def main():
+        more = ",vt_max_attempts=1,vt_dead_letter=grave"
+        rig, receiver = RunnerRig(f"{COMMENT}{more}"), Receiver()
+        rig.insert(1, 2)
+        rig.runner.attach(receiver)
+        await asyncio.sleep(100)
+        assert sorted(receiver.ids) == [1, 2]
+        counters = rig.runner.state.counters("0")
+        assert (counters.dead, counters.parked) == (2, 0)
+        before = len(rig.store.calls)
+        await asyncio.sleep(300)
+        assert len(rig.store.calls) == before
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+    told = [text for text in map(str, caplog.messages) if "vt_max_attempts" in text]
+    assert sum(int(text.split()[0]) for text in told) == 2
+    assert all("times, and are in grave: " in text for text in told)

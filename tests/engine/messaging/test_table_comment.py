@@ -267,6 +267,21 @@ def test_a_number_of_attempts_that_is_none_is_an_error(value):
         parse_comment(comment(f"vt_max_attempts={value}"))
 
 
+def test_dead_letters_go_to_a_table_of_the_same_keyspace():
+    found = parse_comment(comment("vt_max_attempts=3,vt_dead_letter=grave"))
+    assert (found.dead_letter, found.warnings) == ("grave", ())
+    assert parse_comment(comment()).dead_letter is None
+    with pytest.raises(
+        CommentError, match="vt_dead_letter must be a table of the same keyspace"
+    ):
+        parse_comment(comment("vt_max_attempts=3,vt_dead_letter=other.grave"))
+
+
+def test_dead_letters_without_an_end_of_attempts_are_a_warning():
+    (warning,) = parse_comment(comment("vt_dead_letter=grave")).warnings
+    assert warning == "vt_dead_letter without vt_max_attempts: no message ever goes there"
+
+
 @pytest.mark.parametrize("value", ["hash(user_id)", "hash (`user_id`)", " hash( user_id ) "])
 def test_a_queue_may_say_how_it_is_sharded(value):
     assert parse_comment(comment(f"vt_shard_by={value}")).shard_by == ("hash", "user_id")

@@ -46,3 +46,65 @@ def test_a_number_that_is_none_changes_nothing(
     assert (code, "max_attempts" in text) == (1210, True)
     (_, definition) = rows(other, "SHOW CREATE TABLE my_message")[0]
     assert "vt_max_attempts" not in definition
+
+
+GRAVE = (
+    "CREATE TABLE grave (id BIGINT PRIMARY KEY, message VARCHAR(100), dead_time BIGINT,"
+    " dead_reason VARCHAR(100), dead_attempts INT, seen_by VARCHAR(20) DEFAULT 'nobody')"
+)
+
+
+def test_a_message_that_nobody_handles_is_a_dead_letter(
+    cluster: SharedCluster, create: CreateTable, consume: Consume
+) -> None:
+    """Once its table is there; before that, and while the table refuses it, it is parked."""
+    create("plain")
+    other = cluster.proxy.connect(database="plain", autocommit=True)
+    run(
+        other,
+        "ALTER QUEUE my_message SET"
+        " (ack_wait = 0.3, min_backoff = 0.3, max_attempts = 2, dead_letter = grave)",
+    )
+    stream = consume(cluster.proxy, "STREAM id FROM my_message", database="plain")
+    parked = f"SELECT id FROM my_message WHERE time_next = {PARKED_NS}"
+    insert_all(other, [1])
+    assert stream.take(2) == [(1,), (1,)]
+    eventually(lambda: rows(other, parked) == ((1,),))
+    run(other, GRAVE)
+    insert_all(other, [2])
+    assert stream.take(2) == [(2,), (2,)]
+    told = "SELECT id, dead_time > 1.7e18, dead_reason, dead_attempts, seen_by FROM grave"
+    reason = "sent 2 times and not acknowledged"
+    eventually(lambda: rows(other, told) == ((2, 1, reason, 2, "nobody"),))
+    assert rows(other, "SELECT id FROM my_message") == ((1,),)
+    # Its id is taken there: it stays where it is, and nothing else is held up by it.
+    insert_all(other, [2, 3])
+    assert sorted(stream.take(4)) == [(2,), (2,), (3,), (3,)]
+    eventually(
+        lambda: (
+            3 in {ident for (ident, *_) in rows(other, told)} or len(rows(other, parked)) == 3
+        )
+    )
+    assert (2,) in rows(other, parked)
+    assert "did not take them" in cluster.proxy.log()
+
+
+def test_a_dead_letter_can_be_a_message_of_another_queue(
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace)
+    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+    run(
+        other,
+        "CREATE QUEUE grave (id BIGINT NOT NULL, message LONGTEXT) WITH (poller_interval = 0.5)",
+    )
+    run(
+        other,
+        "ALTER QUEUE my_message SET"
+        " (ack_wait = 0.3, min_backoff = 0.3, max_attempts = 1, dead_letter = grave)",
+    )
+    dead = consume(cluster.proxy, "STREAM id FROM grave", database=keyspace)
+    consume(cluster.proxy, "STREAM id FROM my_message", database=keyspace)
+    insert_all(other, [1])
+    assert dead.take(1) == [(1,)]
+    assert rows(other, "SELECT COUNT(*) FROM my_message") == ((0,),)

@@ -5,8 +5,7 @@ import contextlib
 
 import pytest
 
-from streamfrom.engine.fleet.lock_connection import ServerRefused
-from streamfrom.engine.messaging.conversation import StoreQuery
+from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
 from streamfrom.proxy.backends.lock_session import LockSession
 from streamfrom.proxy.backends.opening import open_backend
 from streamfrom.proxy.errors import BackendLost

@@ -1,0 +1,99 @@
+"""Where a message goes that was sent often enough: a table of the same database, `vt_dead_letter`.
+
+The row moves within the claim that would have sent it once more. Its columns may be others: what both tables
+have is copied, and of the columns below the table has those that it wants. Where the row cannot move, nothing
+of the claim is undone but that: the row is parked where it is, and the log says why.
+
+dead_time: when it moved, in nanoseconds since 1970.
+dead_reason: why, as a sentence.
+dead_attempts: how often it was sent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
+from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.engine.messaging.conversation import Conversation
+    from streamfrom.engine.messaging.message_table import MessageTable
+
+
+# Generated columns take no value. MariaDB has NULL there for the others, and MySQL an empty text.
+_COLUMNS: Final = (
+    b"SELECT d.column_name, s.column_name IS NOT NULL FROM information_schema.columns AS d"
+    b" LEFT JOIN information_schema.columns AS s ON s.table_schema = d.table_schema"
+    b" AND s.table_name = %b AND s.column_name = d.column_name"
+    b" WHERE d.table_schema = DATABASE() AND d.table_name = %b"
+    b" AND COALESCE(d.generation_expression, '') = '' ORDER BY d.ordinal_position"
+)
+
+
+def bury(table: MessageTable, ids: Sequence[bytes], now_ns: int) -> Conversation[str | None]:
+    """Move the rows *ids*, locked by this transaction, to the dead letters; return why they stay, None if they moved."""
+    name = table.properties.dead_letter
+    assert name is not None
+    yield StoreQuery(b"SAVEPOINT dead_letter")
+    try:
+        answer = yield StoreQuery(_COLUMNS % (_text(table.name), _text(name)), 2)
+        columns = [(column or b"", shared == b"1") for (column, shared), _ in answer.rows]
+        values = [
+            (quote_identifier(column.decode()).encode(), value)
+            for column, shared in columns
+            if (value := _value(table, column, now_ns, is_shared=shared)) is not None
+        ]
+        if not values:
+            return f"there is no table {name}" if not columns else f"{name} has no column of it"
+        where = b"%b WHERE %b IN (%b)" % (
+            _name(table.name),
+            _name(table.id_column),
+            b", ".join(ids),
+        )
+        yield StoreQuery(
+            b"INSERT INTO %b (%b) SELECT %b FROM %b"
+            % (
+                _name(name),
+                b", ".join(column for column, _ in values),
+                b", ".join(value for _, value in values),
+                where,
+            )
+        )
+        yield StoreQuery(b"DELETE FROM " + where)
+    except ServerRefused as refused:
+        yield StoreQuery(b"ROLLBACK TO SAVEPOINT dead_letter")
+        return refused.message
+    return None
+
+
+def _value(table: MessageTable, column: bytes, now_ns: int, *, is_shared: bool) -> bytes | None:
+    """Return the expression for a column of the dead letters; None for one that takes its default."""
+    attempts = table.properties.max_attempts
+    match column.decode().lower():
+        case "dead_time":
+            return b"%d" % now_ns
+        case "dead_reason":
+            return literal(b"sent %d times and not acknowledged" % attempts)
+        case "dead_attempts":
+            return b"epoch"
+        # A message table of its own sends it as a new message.
+        case "epoch":
+            return b"0"
+        case "time_next":
+            return b"%d" % now_ns
+        case "time_acked":
+            return b"NULL"
+        case _:
+            return _name(column.decode()) if is_shared else None
+
+
+def _text(name: str) -> bytes:
+    return literal(name.encode("utf-8", "surrogateescape"))
+
+
+def _name(name: str) -> bytes:
+    return quote_identifier(name).encode("utf-8", "surrogateescape")

@@ -1,0 +1,70 @@
+"""Rows that move to the dead letters: the statements of one transaction."""
+
+import pytest
+
+from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
+from streamfrom.engine.messaging.dead_letter_table import bury
+from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
+
+
+NOW_NS = 1_800_000_000 * 10**9
+TABLE = loaded(raw_table("msg", f"{DEFAULT_COMMENT},vt_max_attempts=2,vt_dead_letter=grave"))
+
+
+def buried(*columns, refusal=None):
+    """Return the result and the statements; *refusal* is what the INSERT is answered."""
+    sent = []
+    conversation = bury(TABLE, [b"1", b"2"], NOW_NS)
+    rows = [((name, shared), b"") for name, shared in columns]
+    try:
+        query = next(conversation)
+        while True:
+            sent.append(query.sql)
+            if refusal is not None and query.sql.startswith(b"INSERT"):
+                query = conversation.throw(refusal)
+            else:
+                is_asked = b"information_schema" in query.sql
+                query = conversation.send(StoreAnswer(rows if is_asked else ()))
+    except StopIteration as stop:
+        return stop.value, sent
+
+
+def test_what_both_have_is_copied_and_told_is_when_why_and_how_often():
+    result, sent = buried(
+        (b"id", b"1"),
+        (b"Message", b"1"),
+        (b"note", b"0"),
+        (b"dead_time", b"0"),
+        (b"dead_reason", b"0"),
+        (b"dead_attempts", b"0"),
+    )
+    assert result is None
+    assert sent[0] == b"SAVEPOINT dead_letter"
+    assert sent[2:] == [
+        b"INSERT INTO `grave` (`id`, `Message`, `dead_time`, `dead_reason`, `dead_attempts`)"
+        b" SELECT `id`, `Message`, 1800000000000000000, 'sent 2 times and not acknowledged', epoch"
+        b" FROM `msg` WHERE `id` IN (1, 2)",
+        b"DELETE FROM `msg` WHERE `id` IN (1, 2)",
+    ]
+
+
+def test_a_message_table_gets_new_messages():
+    names = (b"id", b"priority", b"epoch", b"time_next", b"time_acked")
+    _, sent = buried(*((name, b"1") for name in names))
+    assert b" SELECT `id`, `priority`, 0, 1800000000000000000, NULL FROM" in sent[2]
+
+
+@pytest.mark.parametrize(
+    ("columns", "why"),
+    [((), "there is no table grave"), (((b"note", b"0"),), "grave has no column of it")],
+)
+def test_where_nothing_can_be_copied_the_rows_stay(columns, why):
+    result, sent = buried(*columns)
+    assert result == why
+    assert len(sent) == 2
+
+
+def test_what_the_server_refuses_is_undone_alone():
+    result, sent = buried((b"id", b"1"), refusal=ServerRefused(1062, "Duplicate entry '1'"))
+    assert result == "Duplicate entry '1'"
+    assert sent[3:] == [b"ROLLBACK TO SAVEPOINT dead_letter"]
