@@ -267,7 +267,10 @@ class StatementCompiler(SessionTarget):
         sample = self.parse(as_text(statement.bind((1,) * count, lambda _: b"1")))
         if complete(sample, facts, 1, times) != complete(sample, facts, 2, times):
             return None
-        completed = complete(statement, facts, 1, times)
+        try:
+            completed = complete(statement, facts, 1, times)
+        except Unsupported:
+            return None  # of an interval of ? each execution says how long it is
         if completed is None:
             return statement
         if len(parameter_places(completed.text, statement.mode)) != count:

@@ -79,6 +79,22 @@ async def test_a_time_function_is_put_in_when_it_is_executed(server):
     assert re.fullmatch(r"INSERT INTO msg \(id, time_next\) VALUES \(8, \d{19}\)", insert)
 
 
+async def test_a_heartbeat_takes_its_length_as_a_parameter(server):
+    add_message_table(server)
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
+        await client.prepare(
+            "UPDATE msg SET time_next = time_next + INTERVAL ? SECOND WHERE id = ?"
+        )
+        assert (await client.execute(1, 10, 7)).ok
+        assert (await client.execute(1, b"1.5", 7)).ok
+        assert (await client.execute(1, b"soon", 7)).code == 1235
+        assert (await client.execute(1, 20, 7)).ok
+    sent = [text for text in server.heard if text.startswith("UPDATE msg")]
+    added = re.findall(r"time_next \+ (\d+)", "; ".join(sent))
+    assert added == ["10000000000", "1500000000", "20000000000"]
+
+
 async def test_an_insert_wakes_the_stream_with_the_values_bound(server):
     add_message_table(server)
     async with running_proxy(server) as proxy:
