@@ -77,19 +77,19 @@ def _python_with_c_extension() -> str:
         pytest.skip(f"{CONNECTOR_C} cannot be had here: {error}")
 
 
-def go(folder: Path) -> list[str]:
-    """Return the command of the Go program, built in *folder* with go-sql-driver."""
+def go(folder: Path, source: Path = PROGRAMS / "go") -> list[str]:
+    """Return the command of the Go program in *source*, built in *folder* with go-sql-driver."""
     target = folder / "driver"
-    build([program("go"), "build", "-o", str(target), "."], PROGRAMS / "go")
+    build([program("go"), "build", "-o", str(target), "."], source)
     return [str(target)]
 
 
-def node(folder: Path) -> list[str]:
-    """Return the command of the Node program, in *folder* with its drivers: mysql2 and mariadb."""
+def node(folder: Path, source: Path = PROGRAMS / "node", main: str = "main.js") -> list[str]:
+    """Return the command of a Node program, in *folder* with the drivers that its package.json names."""
     interpreter, npm = program("node"), program("npm")
-    shutil.copytree(PROGRAMS / "node", folder, dirs_exist_ok=True)
+    shutil.copytree(source, folder, dirs_exist_ok=True)
     build([npm, "install", "--no-audit", "--no-fund"], folder)
-    return [interpreter, str(folder / "main.js")]
+    return [interpreter, str(folder / main)]
 
 
 def php(folder: Path) -> list[str]:
@@ -105,13 +105,15 @@ def php(folder: Path) -> list[str]:
     return [interpreter, str(PROGRAMS / "php" / "main.php")]
 
 
-def java(folder: Path, driver: str) -> list[str]:
-    """Return the command of the Java program with a JDBC *driver*: mysql, mariadb2 or mariadb3."""
+def java(
+    folder: Path, driver: str, source: Path = PROGRAMS / "java", main: str = "Driver"
+) -> list[str]:
+    """Return the command of a Java program with a JDBC *driver*: mysql, mariadb2 or mariadb3."""
     interpreter, javac = program("java"), program("javac")
     classes = f"{folder}:{_jar(driver)}"
-    if not (folder / "Driver.class").exists():
-        build([javac, "-d", str(folder), "Driver.java"], PROGRAMS / "java")
-    return [interpreter, "-cp", classes, "Driver"]
+    if not (folder / f"{main}.class").exists():
+        build([javac, "-d", str(folder), f"{main}.java"], source)
+    return [interpreter, "-cp", classes, main]
 
 
 def _jar(driver: str) -> Path:

@@ -1,0 +1,235 @@
+"""The consumers of examples/consumers, which people copy: nothing is lost, repeated or left behind, whatever happens.
+
+Each one runs as it is printed but for its work, which waits for a file so that a test decides when it ends, and for
+its heartbeat, which comes every second. The driver and the proxy decide what a consumer meets, so one family will do.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fixtures.database_servers import DatabaseServer, execute, free_port, names
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.streams import eventually, message_table, rows, run, value
+from tests.integration import toolchains
+
+
+pytestmark = pytest.mark.db
+
+CONSUMERS = Path(__file__).parents[2] / "examples" / "consumers"
+END_S = 120.0
+SECOND = 10**9
+# The work as printed, and one that says which message begins, waits for the file that the message names and fails if
+# another one is there. Each says a line in one write, since its threads would mix them.
+WORKS = {
+    "consumer_asyncio.py": (
+        'print("working on", message)',
+        """import pathlib
+    path = pathlib.Path(message)
+    print("begins", path.name, flush=True)
+    while not path.exists():
+        await asyncio.sleep(0.02)
+    if path.with_suffix(".fails").exists():
+        raise ValueError(path.name)""",
+    ),
+    "consumer_threads.py": (
+        'print("working on", message)',
+        """import pathlib
+    path = pathlib.Path(message)
+    print(f"begins {path.name}\\n", end="", flush=True)
+    while not path.exists():
+        time.sleep(0.02)
+    if path.with_suffix(".fails").exists():
+        raise ValueError(path.name)""",
+    ),
+    "consumer.js": (
+        'console.log("working on", message);',
+        """const fs = require("node:fs");
+  console.log("begins", message.split("/").pop());
+  while (!fs.existsSync(message)) await sleep(20);
+  if (fs.existsSync(message + ".fails")) throw new Error(message);""",
+    ),
+    "consumer.go": (
+        'fmt.Println("working on", message)',
+        """fmt.Println("begins", message[len(message)-2:])
+	for {
+		if _, err := os.Stat(message); err == nil {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if _, err := os.Stat(message + ".fails"); err == nil {
+		return errors.New(message)
+	}""",
+    ),
+    "Consumer.java": (
+        'System.out.println("working on " + message);',
+        """java.nio.file.Path path = java.nio.file.Path.of(message);
+    System.out.println("begins " + path.getFileName());
+    while (!java.nio.file.Files.exists(path)) {
+      Thread.sleep(20);
+    }
+    if (java.nio.file.Files.exists(java.nio.file.Path.of(path + ".fails"))) {
+      throw new IllegalStateException(path.toString());
+    }""",
+    ),
+}
+HEARTBEATS = {
+    "consumer_asyncio.py": ("HEARTBEAT_S = 10", "HEARTBEAT_S = 1"),
+    "consumer_threads.py": ("HEARTBEAT_S = 10", "HEARTBEAT_S = 1"),
+    "consumer.js": ("HEARTBEAT_S = 10", "HEARTBEAT_S = 1"),
+    "consumer.go": ("= 10 * time.Second", "= 1 * time.Second"),
+    "Consumer.java": ("HEARTBEAT_S = 10", "HEARTBEAT_S = 1"),
+}
+
+
+def command_of(name: str, folder: Path) -> list[str]:
+    """Return the command of a consumer, built in *folder*."""
+    source = folder / "source"
+    shutil.copytree(CONSUMERS, source)
+    text = (source / name).read_text()
+    for old, new in (WORKS[name], HEARTBEATS[name]):
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    (source / name).write_text(text)
+    match name.split("."):
+        case [_, "js"]:
+            return toolchains.node(folder / "node", source, name)
+        case [_, "go"]:
+            return toolchains.go(folder, source)
+        case [main, "java"]:
+            return toolchains.java(folder, "mariadb2", source, main)
+        case _:
+            return [sys.executable, str(source / name)]
+
+
+class Running:
+    """A consumer's process and what it has said."""
+
+    def __init__(self, command: list[str], port: int, log: Path) -> None:
+        self.log = log
+        environ = {
+            "PORT": str(port),
+            "USER_NAME": "root",
+            "PASSWORD": "",
+            "JDBC_URL": f"jdbc:mariadb://127.0.0.1:{port}/commerce",
+            "PYTHONUNBUFFERED": "1",
+        }
+        with log.open("wb") as out:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **environ},
+            )
+
+    def said(self) -> list[str]:
+        return self.log.read_text().splitlines()
+
+    def wait_for(self, *lines: str) -> None:
+        eventually(lambda: set(lines) <= set(self.said()), f"{lines} in {self.said()}", END_S)
+
+
+class Work:
+    """Messages whose work waits until the test lets it end."""
+
+    def __init__(self, proxy: RunningProxy, folder: Path) -> None:
+        self.connection: Any = proxy.connect(database="commerce", autocommit=True)
+        self.folder = folder
+
+    def send(self, *idents: int) -> None:
+        sent = ", ".join(f"({ident}, '{self.folder / f'm{ident}'}')" for ident in idents)
+        run(self.connection, f"INSERT INTO my_message (id, message) VALUES {sent}")
+
+    def let_end(self, *idents: int) -> None:
+        for ident in idents:
+            (self.folder / f"m{ident}").touch()
+
+    def lease_of(self, ident: int) -> int:
+        return int(
+            value(self.connection, f"SELECT time_next FROM my_message WHERE id = {ident}")
+        )
+
+    def acked(self) -> set[int]:
+        sql = "SELECT id FROM my_message WHERE time_acked IS NOT NULL"
+        return {int(ident) for (ident,) in rows(self.connection, sql)}
+
+
+@pytest.fixture
+def started() -> Iterator[list[Running]]:
+    """The consumers that a test starts, which end with it."""
+    started: list[Running] = []
+    yield started
+    for consumer in started:
+        consumer.process.kill()
+        consumer.process.wait()
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_a_consumer_does_everything_right(
+    name: str,
+    mariadb: DatabaseServer,
+    start_proxy: StartProxy,
+    started: list[Running],
+    tmp_path: Path,
+):
+    command = command_of(name, tmp_path)
+    database = next(names)
+    execute(mariadb, f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
+    config = f'[server]\nlisten = "127.0.0.1:{free_port()}"\n'
+    config += keyspace_toml("commerce", [mariadb], database)
+    proxy = start_proxy(config)
+    work = Work(proxy, tmp_path)
+    run(work.connection, message_table(columns="message TEXT"))
+    consumer = Running(command, proxy.port, tmp_path / "said")
+    started.append(consumer)
+
+    # Heartbeats, which add whole seconds, hold long work.
+    work.send(1, 2)
+    consumer.wait_for("begins m1", "begins m2")
+    lease = eventually(lambda: (end := work.lease_of(1)) > time.time_ns() and end)
+    eventually(
+        lambda: work.lease_of(1) - lease in (2 * SECOND, 3 * SECOND), "heartbeats", END_S
+    )
+
+    # Failed work is not acknowledged, so it comes again.
+    (tmp_path / "m2.fails").touch()
+    work.let_end(2)
+    eventually(lambda: any("failed" in line for line in consumer.said()), str(consumer.said()))
+    assert not work.acked()
+    (tmp_path / "m2.fails").unlink()
+    run(work.connection, "UPDATE my_message SET time_next = 0 WHERE id = 2")
+    eventually(lambda: work.acked() == {2}, str(consumer.said()), END_S)
+    assert consumer.said().count("begins m1") == 1
+
+    # What ends while the proxy is away is acknowledged when it is back, and workers go on.
+    proxy.kill()
+    work.let_end(1)
+    eventually(lambda: any("again in" in line for line in consumer.said()), "", END_S)
+    proxy = start_proxy(config)
+    work = Work(proxy, tmp_path)
+    eventually(lambda: work.acked() == {1, 2}, str(consumer.said()), END_S)
+    work.send(3, 4, 5, 6)
+    consumer.wait_for("begins m3", "begins m4", "begins m5", "begins m6")
+
+    # After a signal what is in work ends and is acknowledged.
+    consumer.process.send_signal(signal.SIGTERM)
+    work.let_end(3, 4, 5, 6)
+    assert consumer.process.wait(END_S) == 0, consumer.said()
+    assert work.acked() == {1, 2, 3, 4, 5, 6}
+    assert "Traceback" not in consumer.log.read_text()
+
+    # What no second try heals ends it with its error.
+    run(work.connection, "DROP TABLE my_message")
+    started.append(lost := Running(command, proxy.port, tmp_path / "lost"))
+    assert lost.process.wait(END_S) > 0
+    assert "my_message" in lost.log.read_text()
