@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 _SOURCES: Final = frozenset({"FROM", "IN"})
-_HIDDEN: Final = b"'streamfrom_members', 'streamfrom_decisions'"
+OWN_TABLES: Final = ("streamfrom_members", "streamfrom_decisions")
+_HIDDEN: Final = ", ".join(f"'{name}'" for name in OWN_TABLES).encode()
 
 
 def lists_tables(shape: Shape) -> bool:

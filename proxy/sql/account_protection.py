@@ -1,13 +1,17 @@
-"""Statements that would change or show the account under which the proxy reaches its servers. Pure.
+"""Statements that would change what the proxies themselves are on their servers. Pure.
 
 The proxy's accounts live in its configuration; on the servers every statement runs under the account
 of a DSN. No user may change that account, in whatever way it is named, or see what would let him in.
+
+Whoever writes a row of `streamfrom_members` is a member of the fleet: it sees and kills all sessions, and gets
+the messages of all keyspaces.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.proxy.local_statements.show_tables import OWN_TABLES
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind, SetKind, Uses
 from streamfrom.sqlparse_ext.text.tokens import Token, statement_tokens, unquote
@@ -27,6 +31,8 @@ _ACCOUNT_OBJECTS: Final = frozenset({"USER", "ROLE"})
 _ACCOUNT_VERBS: Final = frozenset({"CREATE", "ALTER", "DROP", "RENAME"})
 _RIGHTS: Final = frozenset({"GRANT", "REVOKE"})
 _OPTIONS: Final = frozenset({"OR", "REPLACE"})
+# What EXPLAIN explains, and PREPARE prepares, is looked at by itself.
+_READS: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.EXPLAIN})
 _WRITES: Final = frozenset(
     {Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.DDL, Kind.LOAD, Kind.OTHER}
     | {Kind.PREPARE, Kind.LOCK}
@@ -64,10 +70,23 @@ _SELVES: Final = frozenset({"USER", "SESSION_USER", "SYSTEM_USER"})
 
 
 def may_reach_accounts(shape: Shape, schema: str | None) -> bool:
-    """Tell whether `check_accounts` may refuse a read or write of rows or a SHOW of this shape."""
+    """Tell whether `Privileges.check_statement` may refuse a read or write of rows or a SHOW to all users."""
     if shape.kind is Kind.SHOW:
         return shape.words[:1] == ("GRANTS",) or shape.words[:2] == ("CREATE", "USER")
-    return _names(shape, schema, GRANT_TABLES)
+    return _names(shape, schema, GRANT_TABLES) or own_table_written(shape) is not None
+
+
+def own_table_written(shape: Shape) -> str | None:
+    """Return which of the proxies' own tables a statement names that may do more than read it."""
+    if shape.kind in _READS and not shape.uses & Uses.LOCKING_READ:
+        return None
+    template = shape.template
+    if b"streamfrom_" not in template.lower():
+        return None
+    names = (
+        unquote(each, template).lower() for each in statement_tokens(template) if each.is_name
+    )
+    return next((name for name in names if name in OWN_TABLES), None)
 
 
 def may_show_hashes(shape: Shape, schema: str | None) -> bool:

@@ -230,6 +230,9 @@ class _Confinement:
                 self._check_definition()
             case Kind.CALL if self.user.tables is not None:
                 raise self.refuse("a procedure may name any table")
+            case Kind.XA if not self._is_open:
+                # Whoever knows the name of a prepared transaction may end it, whatever it has written.
+                raise self.refuse("names of XA transactions are of the whole server")
             case Kind.LOCK:
                 if shape.verb not in _LOCKS or shape.words[:1] not in (("TABLES",), ("TABLE",)):
                     raise self.refuse("this lock reaches further than the user's tables")

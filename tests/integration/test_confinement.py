@@ -10,8 +10,8 @@ import pymysql
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.database_servers import ServerPool
-from tests.fixtures.streams import rows, run
+from tests.fixtures.database_servers import ServerPool, root
+from tests.fixtures.streams import eventually, rows, run
 from tests.integration.walled_servers import HIDDEN, SECRET, Walls, is_told, walls
 
 
@@ -334,6 +334,43 @@ def test_beta_is_not_told_of(cluster: Walls, text: str) -> None:
 def test_nobody_reaches_the_account_on_the_server(cluster: Walls, text: str) -> None:
     for user in ("boss", "writer", "awriter", "reader"):
         cluster.say(user, text)
+
+
+def test_nobody_but_an_admin_makes_itself_a_member_of_the_fleet(cluster: Walls) -> None:
+    row = "('feed', '', '127.0.0.1:1', 'my own certificate', 77, 'x', 'y', 0)"
+    for user in ("writer", "awriter", "narrow", "producer", "consumer", "reader"):
+        for text in (
+            f"INSERT INTO streamfrom_members VALUES {row}",
+            f"/*! REPLACE */ INTO ALPHA.`streamfrom_members` VALUES {row}",
+            f"PREPARE z FROM 'INSERT INTO streamfrom_members VALUES {row.replace(chr(39), chr(39) * 2)}'; EXECUTE z",
+            "DELETE FROM streamfrom_members",
+            "UPDATE t JOIN streamfrom_members SET certificate = 'x'",
+            "RENAME TABLE streamfrom_members TO mine",
+            "CREATE VIEW mine AS SELECT * FROM streamfrom_members",
+        ):
+            # The account on the server may do it: the proxy has refused.
+            assert "denied" in cluster.say(user, text), (user, text)
+
+
+def test_a_user_of_a_keyspace_ends_no_prepared_transaction_of_another(cluster: Walls) -> None:
+    name = f"'{cluster.beta}'"
+    with root(cluster.server, database=cluster.beta) as connection:
+        run(connection, f"XA START {name}")
+        run(connection, "INSERT INTO secret VALUES (77, 'prepared')")
+        run(connection, f"XA END {name}")
+        run(connection, f"XA PREPARE {name}")
+
+    def ended() -> bool:
+        # On MariaDB it is anybody's once its connection is gone for good, a moment later.
+        with suppress(pymysql.MySQLError):
+            cluster.direct(f"XA ROLLBACK {name}")
+            return True
+        return False
+
+    for user in ("awriter", "narrow"):
+        for text in ("XA RECOVER", f"XA COMMIT {name}", f"XA ROLLBACK {name}"):
+            assert "denied" in cluster.say(user, text), (user, text)
+    eventually(ended)
 
 
 def test_nobody_sees_the_hash_of_a_password(cluster: Walls) -> None:

@@ -91,7 +91,6 @@ OF_OWNERS = [
     "SHOW TABLE STATUS FROM alpha LIKE 't'",
     "SELECT * FROM information_schema.tables WHERE table_schema = DATABASE()",
     "CALL p(1)",
-    "XA START 'a'",
 ]
 
 
@@ -117,9 +116,17 @@ def test_writers_write_in_their_keyspaces_and_tables(sql):
 @pytest.mark.parametrize("sql", OF_OWNERS)
 def test_what_may_name_any_table_is_for_users_of_whole_keyspaces(sql):
     say(sql, keyspaces=ALPHA)
-    if not sql.startswith("XA"):
-        with pytest.raises((StatementRefused, DatabaseAccessDenied)):
-            say(sql, keyspaces=ALPHA, tables=TABLES)
+    with pytest.raises((StatementRefused, DatabaseAccessDenied)):
+        say(sql, keyspaces=ALPHA, tables=TABLES)
+
+
+@pytest.mark.parametrize(
+    "sql", ["XA START 'a'", "XA COMMIT 'a'", "XA ROLLBACK X'61'", "XA RECOVER FORMAT='SQL'"]
+)
+def test_xa_whose_names_are_of_the_whole_server_is_for_users_of_all_keyspaces(sql):
+    for narrowed in ({"keyspaces": ALPHA}, {"tables": TABLES}):
+        with pytest.raises(StatementRefused, match="names of XA transactions"):
+            say(sql, **narrowed)
 
 
 @pytest.mark.parametrize("sql", OF_WRITERS)
