@@ -124,14 +124,19 @@ def confine(
     around: NameResolution,
     *,
     is_explained: bool = False,
+    are_values_seen: bool = True,
 ) -> bool:
     """Raise StatementRefused or DatabaseAccessDenied for what a restricted user may not say.
 
     What EXPLAIN explains and PREPARE prepares is to be looked at as well, by the caller.
 
+    are_values_seen: the caller asks again with the values of its `?`s in their places.
+
     Return whether all texts of the shape are the same to this user.
     """
-    return _Confinement(guard, statement, around, is_explained=is_explained).check()
+    confinement = _Confinement(guard, statement, around, is_explained=is_explained)
+    confinement.are_values_seen = are_values_seen
+    return confinement.check()
 
 
 class _Confinement:
@@ -144,6 +149,7 @@ class _Confinement:
         is_explained: bool,
     ) -> None:
         self.is_explained = is_explained
+        self.are_values_seen = True
         self.guard = guard
         self.user = guard.user
         self.statement = statement
@@ -429,8 +435,9 @@ class _Confinement:
                 )
 
     def _is_own(self, name: bytes) -> bool:
-        # DATABASE(), and a value that is looked at when it is there.
-        if name in (b"", b"?"):
+        if name == b"?":
+            return self.are_values_seen
+        if not name:  # DATABASE()
             return True
         text = name.decode("utf-8", "replace")
         return text.lower() == INFORMATION_SCHEMA or self.around.home(text) is not None
@@ -445,7 +452,10 @@ class _Confinement:
                 continue
             if schema is None and (self.around.schema or "").lower() == INFORMATION_SCHEMA:
                 continue
-            if (schema or self.around.schema or "").lower() == STATUS_SCHEMA:
+            if (
+                self.shape.kind is Kind.SELECT
+                and (schema or self.around.schema or "").lower() == STATUS_SCHEMA
+            ):
                 continue
             keyspace = self.around.home(schema)
             if (None, name) not in allowed and (keyspace, name) not in allowed:

@@ -168,7 +168,10 @@ class SessionTarget:
                 else self._catalog.system_view(schema, home)
             )
         elif schema == STATUS_SCHEMA and not self._catalog.has_keyspace(target):
-            self.view = self._catalog.system_view(STATUS_SCHEMA, self.here())
+            home = self.here()
+            if home.schema is not None:  # beside a keyspace, and none itself
+                home = self._catalog.anywhere(self._privileges.user.keyspaces)
+            self.view = self._catalog.system_view(STATUS_SCHEMA, home)
         else:
             self.view = self.lookup(target)
         self.target = target
@@ -251,6 +254,11 @@ class SessionTarget:
         if makes_or_drops_database(statement.shape):
             return self._place_database(statement)
         names = _names(statement.shape)
+        if self.schema == STATUS_SCHEMA and any(
+            table.schema is None for table in statement.shape.tables
+        ):
+            # A connection that the session keeps is still in the database where it was.
+            raise NoDatabaseSelected
         if not names:
             return self._described(statement) or StatementTarget(
                 self.here(), self.database, statement

@@ -101,15 +101,23 @@ class StatementCompiler(SessionTarget):
         self._admitted: set[Shape] = set()
         self._admitted_in: tuple[int, View | None] | None = None
 
-    def check(self, statement: Statement) -> None:
+    def check(self, statement: Statement, *, are_values_seen: bool = True) -> None:
         """Raise for what the session's user may not send, in EXPLAIN and SET STATEMENT too.
+
+        are_values_seen: what is bound to its `?`s is put into the text and checked before it runs.
 
         Raises:
             CommandDenied, StatementRefused, DatabaseAccessDenied, Unsupported.
         """
-        self._check(statement)
+        self._check(statement, are_values_seen=are_values_seen)
 
-    def _check(self, statement: Statement, *, is_explained: bool = False) -> bool:
+    def _check(
+        self,
+        statement: Statement,
+        *,
+        is_explained: bool = False,
+        are_values_seen: bool = True,
+    ) -> bool:
         view = self.view
         self._privileges.check_statement(
             statement,
@@ -117,7 +125,11 @@ class StatementCompiler(SessionTarget):
             is_explained=is_explained,
         )
         is_certain = not self._privileges.user.is_restricted or confine(
-            self._privileges, statement, self, is_explained=is_explained
+            self._privileges,
+            statement,
+            self,
+            is_explained=is_explained,
+            are_values_seen=are_values_seen,
         )
         shape = statement.shape
         if shape.kind is Kind.EXPLAIN:
@@ -132,7 +144,10 @@ class StatementCompiler(SessionTarget):
         if takes_text(inner.shape):
             # Its text would have to be read first, which is done for what stands alone.
             raise Unsupported(f"{inner.shape.verb} in another statement")
-        return self._check(inner, is_explained=not runs) and is_certain
+        return (
+            self._check(inner, is_explained=not runs, are_values_seen=are_values_seen)
+            and is_certain
+        )
 
     def admits(self, statement: Statement) -> bool:
         """Tell whether the user may send every statement of this shape, in the session's target."""

@@ -171,7 +171,8 @@ class TextStatements:
                 statement = self._compiler.parse(splice(statement.sql, statement.mode, [edit]))
             self._check_charsets(sql, statement, asked)
             found = self._compiler.parse(sql)
-            self._compiler.check(found)
+            # The values of an EXECUTE reach the server alone.
+            self._compiler.check(found, are_values_seen=False)
             if names := passing_variables(found.shape) & TRACKED:
                 # EXECUTE would be told of them as if they stayed.
                 raise Unsupported(f"SET STATEMENT {min(names)} in {shape.verb}")
@@ -233,8 +234,11 @@ class TextStatements:
             _literal(kind, value, backslash_escapes=escapes)
             for kind, value in await self._values(asked.using)
         ]
-        bound = statement.bind((OPAQUE,) * count, texts.__getitem__)
-        return self._compiler.parse(as_text(bound))
+        text = as_text(statement.bind((OPAQUE,) * count, texts.__getitem__))
+        read = self._compiler.large_texts.read
+        bound = await read(len(text), self._compiler.parse, text)
+        await read(len(text), self._compiler.check, bound)  # a value may be a keyspace's name
+        return bound
 
     async def _values(self, variables: Sequence[str]) -> list[tuple[int, bytes | None]]:
         """Return type and value of user variables.

@@ -153,6 +153,7 @@ READ = [
 ]
 # Names of a WITH that are not that of the table beside them.
 OTHER = [
+    "BEGIN; SELECT s FROM t; USE streamfrom; SET @h = (SELECT s FROM other); SELECT @h",
     "WITH Other AS (SELECT 1 AS s) SELECT s FROM other",
     "WITH other AS (SELECT * FROM other) SELECT * FROM other",
     "WITH a AS (SELECT * FROM other), other AS (SELECT 1) SELECT * FROM a",
@@ -161,6 +162,7 @@ OTHER = [
     "(WITH other AS (SELECT 1, 2) SELECT * FROM other) UNION ALL SELECT * FROM other",
 ]
 WROTE = [
+    "BEGIN; SELECT s FROM t; USE streamfrom; DELETE FROM other; COMMIT",
     "EXECUTE IMMEDIATE 'DELETE FROM BETA.secret'",
     "EXECUTE IMMEDIATE 'SET STATEMENT max_statement_time=1 FOR DELETE FROM BETA.secret'",
     "SET STATEMENT max_statement_time=1 FOR EXECUTE IMMEDIATE 'DELETE FROM BETA.secret'",
@@ -222,6 +224,8 @@ TOLD = [
     "SELECT a.table_name FROM information_schema.tables a LEFT JOIN information_schema.tables b"
     " ON a.table_schema = 'ALPHA'",
     "SELECT schema_name FROM information_schema.schemata",
+    "SET @v = 'BETA'; PREPARE z FROM 'SELECT table_name FROM information_schema.tables"
+    " WHERE table_schema = ?'; EXECUTE z USING @v",
     "USE information_schema; SELECT table_name FROM columns",
     "SELECT * FROM information_schema.innodb_tables",
     "SELECT info FROM information_schema.processlist",
@@ -514,6 +518,7 @@ def test_what_is_set_for_one_statement_is_not_taken_for_the_sessions(
 
 
 STARTS = [
+    "USE information_schema; USE streamfrom; USE information_schema; USE ALPHA",
     "/*!40101 SET NAMES utf8 */",
     "/* mysql-connector-j-9.0 */SELECT @@session.auto_increment_increment AS"
     " auto_increment_increment, @@character_set_client AS character_set_client, @@sql_mode AS"

@@ -29,9 +29,9 @@ class Here:
         return table == "queue"
 
 
-def say(sql, role=Role.READWRITE, keyspaces=None, tables=None, schema=None):
+def say(sql, role=Role.READWRITE, keyspaces=None, tables=None, schema=None, **options):
     user = User("eve", Secret(""), None, role, keyspaces, None, tables)
-    return confine(Privileges(user, "host"), statement(sql), Here(keyspaces, schema))
+    return confine(Privileges(user, "host"), statement(sql), Here(keyspaces, schema), **options)
 
 
 ALPHA = frozenset({"alpha"})
@@ -249,6 +249,26 @@ def test_what_depends_on_literals_is_told_apart():
     assert not say(
         "SELECT 1 FROM information_schema.tables WHERE table_schema = 'alpha'", keyspaces=ALPHA
     )
+
+
+def test_in_the_schema_of_the_proxy_only_its_own_tables_are_not_looked_for():
+    say("SELECT * FROM queues", tables=TABLES, schema="streamfrom")
+    for sql in (
+        "DELETE FROM other",
+        "SET @a = (SELECT s FROM other)",
+        "EXPLAIN SELECT * FROM other",
+        "SHOW COLUMNS FROM other",
+        "LOCK TABLES other WRITE",
+    ):
+        with pytest.raises(StatementRefused, match="table 'other' is not one of the user's"):
+            say(sql, tables=TABLES, schema="streamfrom")
+
+
+def test_values_that_only_the_server_sees_may_name_any_schema():
+    sql = "SELECT 1 FROM information_schema.tables WHERE table_schema = ?"
+    say(sql, keyspaces=ALPHA)
+    with pytest.raises(StatementRefused, match="a user's own keyspaces"):
+        say(sql, keyspaces=ALPHA, are_values_seen=False)
 
 
 def test_in_information_schema_unqualified_names_are_its_own():

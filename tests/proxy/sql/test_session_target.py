@@ -281,6 +281,15 @@ def test_it_needs_a_current_keyspace():
     assert made.target == "information_schema"
 
 
+@pytest.mark.parametrize(
+    "sql", ["DELETE FROM t", "SHOW COLUMNS FROM t", "INSERT INTO t VALUES (1)", "TRUNCATE t"]
+)
+def test_in_the_schema_of_the_proxy_a_name_means_no_table_of_a_server(sql):
+    with pytest.raises(NoDatabaseSelected):
+        place(sql, "streamfrom")
+    assert place("DELETE FROM plain.t", "streamfrom")[0] == "plain"
+
+
 def test_a_target_that_cannot_be_leaves_the_session_where_it_was():
     made = compiler("commerce:-80")
     with pytest.raises(Unsupported):

@@ -41,6 +41,14 @@ async def test_from_there_the_servers_own_schemas_can_be_used(server, plain):
         assert server.relays[0].database == ("db" if name == "plain" else name.lower())
 
 
+async def test_from_there_the_schema_of_the_proxy_can_be_used(server, plain):
+    client = await plain.client("beside")
+    for name in ("streamfrom", "streamfrom", "information_schema", "streamfrom", "plain"):
+        assert (await client.query(f"USE {name}")).ok is not None
+    assert (await client.query("SELECT 1")).values == [b"1"]
+    assert server.relays[0].database == "db"
+
+
 async def test_a_login_may_name_it(server, plain):
     client = await plain.client("beside")
     assert (await client.query("SELECT 1")).values == [b"1"]
