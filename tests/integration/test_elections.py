@@ -29,6 +29,9 @@ from streamfrom.proxy.errors import BackendLost
 from tests.fixtures.database_servers import execute
 
 
+pytestmark = pytest.mark.db
+
+
 def member(name, fleet=""):
     return Member(
         name * 16, fleet, f"10.0.0.1:{ord(name)}", f"PEM {name}", ord(name), "1.0", "c"
