@@ -23,6 +23,7 @@ from streamfrom.sqlparse_ext.session.described import (
 from streamfrom.sqlparse_ext.session.dynamic_sql import Step, dynamic
 from streamfrom.sqlparse_ext.session.locks import lock_calls
 from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
+from streamfrom.sqlparse_ext.session.sequence_calls import asks_sequence
 from streamfrom.sqlparse_ext.statements import Kind, SetKind, Slot, SqlMode, Uses
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 from streamfrom.sqlparse_ext.writes.states import STATE, sets_state
@@ -96,7 +97,6 @@ _ENGINES: Final = frozenset(
     {"INNODB", "MYISAM", "ARIA", "MEMORY", "HEAP", "ROCKSDB", "ARCHIVE", "TOKUDB", "CSV"}
 )
 _READS_FILES: Final = frozenset({"LOAD_FILE"})
-_SEQUENCES: Final = frozenset({"NEXTVAL", "SETVAL", "LASTVAL"})
 _SHOW_OPTIONS: Final = frozenset({"FULL", "EXTENDED", "GLOBAL", "SESSION", "LOCAL", "STORAGE"})
 _SHOWS_TABLE: Final = frozenset({"COLUMNS", "FIELDS", "INDEX", "INDEXES", "KEYS"})
 _SHOWS_SCHEMA: Final = frozenset({"TABLES", "TABLE", "TRIGGERS", "EVENTS"})
@@ -191,20 +191,14 @@ class _Confinement:
         return True
 
     def _check_calls(self) -> None:
-        before = ""
+        if (self.guard.reads_only or self.user.tables is not None) and asks_sequence(self.keys):
+            raise self.refuse("a sequence's value")
         for place, key in enumerate(self.keys):
             after = self.keys[place + 1] if place + 1 < len(self.keys) else ""
             if key in _READS_FILES and after == "(":
                 raise self.refuse(key)
-            is_sequence = (key in _SEQUENCES and after == "(") or (key, before) == (
-                "FOR",
-                "VALUE",
-            )
-            if is_sequence and (self.guard.reads_only or self.user.tables is not None):
-                raise self.refuse("a sequence's value")
             if key == "GET_LOCK" and after == "(":
                 self._check_lock()
-            before = key
 
     def _check_lock(self) -> None:
         # Names are the server's, of all keyspaces, and the proxy's own processes agree by them.

@@ -23,9 +23,11 @@ from streamfrom.sqlparse_ext.session.schemas import (
     rename_schemas,
     schemas_asked,
 )
+from streamfrom.sqlparse_ext.session.sequence_calls import asks_sequence
 from streamfrom.sqlparse_ext.statements import Kind, SqlMode, Uses
 from streamfrom.sqlparse_ext.text.identifiers import redirect_show, requalify
 from streamfrom.sqlparse_ext.text.readable import is_whole, original
+from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 
 if TYPE_CHECKING:
@@ -42,14 +44,9 @@ if TYPE_CHECKING:
 
 # What a target begins with that names no keyspace.
 _PARTS: Final = frozenset({":", "/", "[", "@"})
-_READS: Final = frozenset(
-    {Kind.SELECT, Kind.SHOW, Kind.EXPLAIN, Kind.SET, Kind.SAVEPOINT, Kind.OTHER}
-)
-# ANALYZE runs what it explains.
-_READS_THAT_WRITE: Final = frozenset(
-    {"ALTER", "ANALYZE", "OPTIMIZE", "REPAIR", "CHECK", "FLUSH", "GRANT", "REVOKE", "RESET"}
-    | {"STOP"}
-)
+_READS: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.EXPLAIN, Kind.SET, Kind.SAVEPOINT})
+# Of Kind.OTHER, which is also what nobody has read, such as BEGIN NOT ATOMIC.
+_OTHER_READS: Final = frozenset({"DO", "HANDLER", "CHECKSUM", "HELP", "GET", "SIGNAL"})
 
 
 class StatementTarget(NamedTuple):
@@ -436,9 +433,10 @@ def _named(shape: Shape, mode: SqlMode, settings: Settings) -> Shape:
 def check_target(view: View, shape: Shape) -> None:
     """Raise ReplicaTarget for what may write, where only a replica is meant."""
     if view.is_replica and (
-        shape.kind not in _READS
-        or shape.verb in _READS_THAT_WRITE
+        not (shape.kind in _READS or (shape.kind is Kind.OTHER and shape.verb in _OTHER_READS))
+        or shape.verb == "ANALYZE"  # it runs what it explains
         or shape.uses & Uses.GLOBAL_SCOPE
+        or asks_sequence([token.key for token in statement_tokens(shape.template)])
     ):
         raise ReplicaTarget(shape.verb)
 

@@ -225,6 +225,11 @@ def test_a_session_stays_with_its_replica_until_that_ails():
         "LOCK TABLES t READ",
         "ANALYZE TABLE t",
         "PREPARE x FROM 'DELETE FROM t'",
+        "BEGIN NOT ATOMIC DELETE FROM t; END",
+        "x: LOOP DELETE FROM t; END LOOP",
+        "CHANGE MASTER TO MASTER_HOST = 'x'",
+        "SELECT NEXTVAL(s)",
+        "DO SETVAL(s, 5)",
     ],
 )
 def test_what_may_write_does_not_run_on_a_replica(sql):
