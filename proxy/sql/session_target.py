@@ -251,8 +251,10 @@ class SessionTarget:
         if makes_or_drops_database(statement.shape):
             return self._place_database(statement)
         names = _names(statement.shape)
-        if self.schema == STATUS_SCHEMA and any(
-            table.schema is None for table in statement.shape.tables
+        if (
+            self.schema == STATUS_SCHEMA
+            and statement.shape.target is None
+            and any(table.schema is None for table in statement.shape.tables)
         ):
             # A connection that the session keeps is still in the database where it was.
             raise NoDatabaseSelected
