@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 
 PURGE_ROWS_MAX: Final = 500  # one short transaction
+# Counted up to here, which an INT holds. A client may have written more: one such row would fail the claims of all.
+EPOCH_MAX: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +249,7 @@ def claim(
         yield StoreQuery(b"COMMIT")
         return result
     yield StoreQuery(
-        b"UPDATE %b SET time_next = CASE %b%b ELSE %d END, epoch = IFNULL(epoch, 0) + 1"
+        b"UPDATE %b SET time_next = CASE %b%b ELSE %d END, epoch = LEAST(IFNULL(epoch, 0), %d) + 1"
         b" WHERE %b IN (%b)"
         % (
             _by_id(table),
@@ -255,6 +257,7 @@ def claim(
             b"".join(b" WHEN %b THEN %d" % (row.id, row.due_next_ns) for row in won),
             # For an id whose text does not compare equal to itself, such as a FLOAT.
             max(row.due_next_ns for row in won),
+            EPOCH_MAX - 1,
             _name(table.id_column),
             b", ".join(row.id for row in won),
         ),

@@ -52,6 +52,15 @@ def test_epoch_grows_and_time_next_lies_inside_the_backoff_window(
         due_ns[now_epoch] = now_due_ns
 
 
+def test_an_epoch_that_cannot_grow_stops_nobody(queue: OpenQueue) -> None:
+    producer, stream = queue("plain", ack_wait=60)
+    largest = 2**63 - 1
+    run(producer, f"INSERT INTO my_message (id, epoch) VALUES (1, {largest}), (2, 0)")
+    assert {stream.next(LATE_S)[0] for _ in range(2)} == {1, 2}
+    epochs = "SELECT epoch FROM my_message ORDER BY id"
+    assert rows(producer, epochs) == ((2**31 - 1,), (1,))
+
+
 def test_the_wait_stays_between_its_bounds(queue: OpenQueue) -> None:
     producer, stream = queue(
         "plain", ack_wait=0.2, more=",vt_min_backoff=0.4,vt_max_backoff=0.8"
