@@ -1,5 +1,8 @@
 """The plugins of the suite, and hypothesis without a clock."""
 
+import gc
+
+import pytest
 from hypothesis import settings
 
 
@@ -14,3 +17,10 @@ pytest_plugins = (
     "tests.fixtures.load",
     "tests.fixtures.terminal",
 )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Keep what is collected, which stays, out of all walks of the garbage collector."""
+    gc.collect()
+    gc.freeze()
