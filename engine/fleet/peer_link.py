@@ -102,7 +102,29 @@ class DefinitionsChanged:
     keyspace: str
 
 
+@dataclass(frozen=True, slots=True)
+class WantLeases:
+    """Write the leases of messages that are in memory alone; answer LeasesAreWritten.
+
+    number: drawn by the sender; one of a link has no other's.
+    ids: of which messages; None for all of the table.
+    """
+
+    number: int
+    keyspace: str
+    table: str
+    shard: ShardName
+    ids: tuple[bytes, ...] | None
+
+
 # From the dispatcher
+
+
+@dataclass(frozen=True, slots=True)
+class LeasesAreWritten:
+    """The rows show their leases, but for those that somebody holds. number: that of WantLeases."""
+
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +160,9 @@ ToDispatcher: TypeAlias = (
     | News
     | Dispatching
     | DefinitionsChanged
+    | WantLeases
 )
-FromDispatcher: TypeAlias = RowsSent | StreamEnded | StreamFinished
+FromDispatcher: TypeAlias = RowsSent | StreamEnded | StreamFinished | LeasesAreWritten
 
 
 # The ways

@@ -21,12 +21,14 @@ from streamfrom.engine.fleet.ending_stream import EndingStream
 from streamfrom.engine.fleet.peer_link import (
     DefinitionsChanged,
     ForgetStream,
+    LeasesAreWritten,
     News,
     OpenStream,
     RowsSent,
     StopWaiting,
     StreamEnded,
     StreamFinished,
+    WantLeases,
 )
 from streamfrom.engine.fleet.peer_stream import StreamElsewhere
 
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
 # Pauses between two tries to reach a member.
 RETRY_FIRST_S: Final = 0.1
 RETRY_LAST_S: Final = 1.0
+# A reschedule waits so long at most for a dispatcher that does not answer.
+LEASES_WANTED_S: Final = 3.0
 
 
 class ShardsElsewhere(Protocol):
@@ -106,6 +110,8 @@ class LinkElsewhere:
         self.member = member
         self.streams: dict[int, tuple[ReceiverElsewhere, StreamElsewhere]] = {}
         self.link: PeerLink[ToDispatcher] | None = None
+        # What waits until a dispatcher has written leases.
+        self.wanted: dict[int, asyncio.Future[None]] = {}
         self._owner = owner
 
     def send(self, message: ToDispatcher) -> None:
@@ -115,6 +121,10 @@ class LinkElsewhere:
 
     def heard(self, message: FromDispatcher) -> None:
         """Take in what the dispatcher of streams says."""
+        if isinstance(message, LeasesAreWritten):
+            if (waiting := self.wanted.get(message.number)) and not waiting.done():
+                waiting.set_result(None)
+            return
         found = self.streams.get(message.stream)
         if found is None:
             # It was closed here while the message was on its way.
@@ -132,6 +142,9 @@ class LinkElsewhere:
     def lost(self, reason: str) -> None:
         """Note that the link is over."""
         self.link = None
+        for waiting in self.wanted.values():
+            if not waiting.done():
+                waiting.set_result(None)
         self._owner.link_lost(self, reason)
 
 
@@ -175,6 +188,22 @@ class StreamsElsewhere:
     def definitions_changed(self, keyspace: str) -> None:
         """Have the other members read the definitions of a keyspace."""
         self.tell(self._shards.members().values(), DefinitionsChanged(keyspace))
+
+    async def write_leases(
+        self, keyspace: str, shard: ShardName, table: str, ids: tuple[bytes, ...] | None
+    ) -> None:
+        """Have the dispatcher of a shard write leases; it is waited for while its link lives, LEASES_WANTED_S at most."""
+        member = self._dispatchers.get((keyspace, shard))
+        link = None if member is None else self._link(member)
+        if link is None:
+            return
+        number = next(self._numbers)
+        waiting = link.wanted[number] = asyncio.get_running_loop().create_future()
+        link.send(WantLeases(number, keyspace, table, shard, ids))
+        try:
+            await asyncio.wait([waiting], timeout=LEASES_WANTED_S)
+        finally:
+            del link.wanted[number]
 
     def happened(self, keyspace: str, table: str, event: TableEvent) -> None:
         """Tell the dispatcher of a shard what a commit did there; nobody if none can be reached."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.engine.errors import StoreError, TableNotFound
@@ -11,11 +12,13 @@ from streamfrom.engine.fleet.peer_link import (
     DefinitionsChanged,
     Dispatching,
     ForgetStream,
+    LeasesAreWritten,
     News,
     OpenStream,
     RowsTaken,
     StopWaiting,
     StreamEnded,
+    WantLeases,
 )
 from streamfrom.engine.fleet.peer_stream import RemoteReceiver
 from streamfrom.engine.messaging.message_table import MessageTable
@@ -75,6 +78,7 @@ class Visit:
         self._registry = host.registry
         self._open: dict[int, tuple[str, RemoteReceiver]] = {}
         self._closed: dict[int, RemoteReceiver] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def heard(self, message: ToDispatcher) -> None:
         """Take in what the member says."""
@@ -98,6 +102,10 @@ class Visit:
                 self._host.shards.look_at(message.keyspace, message.shard)
             case DefinitionsChanged():
                 self._registry.reload_soon()
+            case WantLeases():
+                task = asyncio.get_running_loop().create_task(self._write_leases(message))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
 
     def lost(self, reason: str) -> None:
         """Take the member's clients for gone: what they hold is due again soon, as if they had left."""
@@ -145,6 +153,12 @@ class Visit:
             self._registry.reload_soon()
             return f"table {table.name} has no column {unknown[0]}"
         return None
+
+    async def _write_leases(self, message: WantLeases) -> None:
+        await self._registry.write_leases_for(
+            message.keyspace, message.shard, message.table, message.ids
+        )
+        self._link.send(LeasesAreWritten(message.number))
 
     def _taken(self, message: RowsTaken) -> None:
         found = self._open.get(message.stream)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.messaging.events import TableEvent
     from streamfrom.engine.messaging.message import ClientReceiver, Receiver, RowOfStream
+    from streamfrom.engine.sharding.keyspace import ShardName
 
 
 class Elsewhere(Protocol):
@@ -43,6 +44,12 @@ class Elsewhere(Protocol):
 
     def definitions_changed(self, keyspace: str) -> None:
         """Have the other processes read the definitions of a keyspace, which a statement has changed."""
+        ...
+
+    async def write_leases(
+        self, keyspace: str, shard: ShardName, table: str, ids: tuple[bytes, ...] | None
+    ) -> None:
+        """Have the shard's dispatcher write leases that it has in memory; wait for it a while."""
         ...
 
     def happened(self, keyspace: str, table: str, event: TableEvent) -> None:

@@ -10,7 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamfrom.engine.messaging.leases import Lease
-    from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, MessageKey
+    from streamfrom.engine.messaging.message import (
+        ClaimedRow,
+        ClaimResult,
+        LeaseWrites,
+        MessageKey,
+    )
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.messaging.poll import PollRequest, PollResult
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -178,6 +183,22 @@ class Shortened:
 
 
 @dataclass(frozen=True, slots=True)
+class LeasesWanted:
+    """Somebody is about to change rows otherwise than by an ack. ids: which; None for any."""
+
+    shard: ShardName
+    ids: tuple[bytes, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeasesWritten:
+    """A writing of leases has ended. result: None if it failed."""
+
+    shard: ShardName
+    result: LeaseWrites | None
+
+
+@dataclass(frozen=True, slots=True)
 class Reconfigured:
     """The table was altered."""
 
@@ -252,6 +273,8 @@ Event: TypeAlias = (
     | Released
     | ReleaseFailed
     | Shortened
+    | LeasesWanted
+    | LeasesWritten
     | Reconfigured
     | ShardDown
     | ShardUp
@@ -280,12 +303,13 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Claim rows; answer Claimed or ClaimFailed."""
+    """Claim rows; answer Claimed or ClaimFailed. uncounted: ids whose rows may not show that they were sent."""
 
     number: int
     shard: ShardName
     ids: tuple[bytes, ...]
     columns: tuple[str, ...]
+    uncounted: frozenset[bytes] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,6 +363,14 @@ class Shorten:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteLeases:
+    """Write leases that are in memory alone, each until its key is due; answer LeasesWritten."""
+
+    shard: ShardName
+    leases: tuple[MessageKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TellStanding:
     """Tell that a receiver stands still: it acked nothing of a full prefetch; no answer."""
 
@@ -348,5 +380,14 @@ class TellStanding:
 
 
 Action: TypeAlias = (
-    Poll | Claim | Release | Deliver | End | Finish | Look | Shorten | TellStanding
+    Poll
+    | Claim
+    | Release
+    | Deliver
+    | End
+    | Finish
+    | Look
+    | Shorten
+    | WriteLeases
+    | TellStanding
 )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.engine.messaging.attempts import PARKED_NS, is_spent
 from streamfrom.engine.messaging.backoff import spread, wait_range
 from streamfrom.engine.messaging.conversation import StoreAnswer
-from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, MessageKey
+from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, LeaseWrites, MessageKey
 from streamfrom.engine.messaging.message_store import PURGE_ROWS_MAX
 from streamfrom.engine.messaging.message_table import (
     MessageTable,
@@ -25,6 +25,7 @@ from streamfrom.engine.messaging.message_table import (
     load,
 )
 from streamfrom.engine.messaging.poll import NextPriority, PollPart, PollSelect, poll
+from streamfrom.engine.messaging.table_comment import parse_comment
 from streamfrom.sqlparse_ext.text.identifiers import literal
 
 
@@ -147,9 +148,16 @@ class MemoryStore:
         table = self.table(keyspace, shard, name)
         acked = [i for i in ids if i in table and table[i].time_acked_ns is None]
         for ident in acked:
-            table[ident].time_acked_ns = self.clock.time_ns()
+            row = table[ident]
+            if not row.epoch and self._is_lazy(keyspace, name):
+                row.epoch = int((row.time_next_ns or 0) <= self.clock.time_ns())
+            row.time_acked_ns = self.clock.time_ns()
             table[ident].time_next_ns = None
         return tuple(acked)
+
+    def _is_lazy(self, keyspace: str, name: str) -> bool:
+        raw = self.definitions.get(keyspace, {}).get(name)
+        return raw is not None and parse_comment(raw.comment).lease_delay_ns > 0
 
     # The store
 
@@ -179,11 +187,12 @@ class MemoryStore:
     async def claim(
         self, table: MessageTable, shard: ShardName, request: ClaimRequest
     ) -> ClaimResult:
-        """Claim what is still due and not locked."""
+        """Read what was never sent, if leases are lazy, and claim what is still due and not locked."""
         async with self._call("claim", shard):
             now_ns = self.clock.time_ns()
             rows = self.table(table.keyspace, shard, table.name)
             won = []
+            first = wait_range(table.properties, 0)
             passed_over = {}
             spent = []
             # As a database would: in the order of the key, whatever order was asked for.
@@ -191,9 +200,25 @@ class MemoryStore:
                 time_next_ns = row.time_next_ns or 0
                 if row.time_acked_ns is not None:
                     continue
+                is_first = row.epoch == 0 and row.id not in request.uncounted
+                if is_first and table.properties.lease_delay_ns and time_next_ns <= now_ns:
+                    due_ns = now_ns + spread(first, request.draw())
+                    won.append(
+                        ClaimedRow(
+                            row.id,
+                            shard,
+                            0,
+                            time_next_ns,
+                            due_ns,
+                            row.payload,
+                            is_written=False,
+                        )
+                    )
+                    continue
                 if row.is_locked or time_next_ns > now_ns:
                     passed_over[row.id] = time_next_ns
                     continue
+                row.epoch = row.epoch or int(row.id in request.uncounted)
                 if is_spent(table.properties, row.epoch):
                     spent.append(row.id)
                     if (dead_letter := table.properties.dead_letter) is None:
@@ -260,6 +285,28 @@ class MemoryStore:
                     row.time_next_ns = due_ns
                     shortened.append(lease.id)
             return tuple(shortened)
+
+    async def write_leases(
+        self, table: MessageTable, shard: ShardName, leases: Sequence[MessageKey]
+    ) -> LeaseWrites:
+        """Write the leases of rows that are not locked."""
+        async with self._call("write_leases", shard):
+            now_ns = self.clock.time_ns()
+            stored = self.table(table.keyspace, shard, table.name)
+            rescheduled, locked = [], []
+            for lease in leases:
+                row = stored.get(lease.id)
+                if row is None or row.time_acked_ns is not None or row.epoch:
+                    continue
+                if row.is_locked:
+                    locked.append(row.id)
+                    continue
+                row.epoch = 1
+                if (row.time_next_ns or 0) <= now_ns:
+                    row.time_next_ns = lease.time_next_ns
+                else:
+                    rescheduled.append(row.id)
+            return LeaseWrites(tuple(rescheduled), tuple(locked))
 
     async def purge(self, table: MessageTable, shard: ShardName, cutoff_ns: int) -> int:
         """Delete one batch of old acked rows."""

@@ -39,7 +39,8 @@ class ClaimedRow(NamedTuple):
     """A row this proxy has claimed, as it goes to a receiver.
 
     epoch and time_next_ns are the values from before the claim, due_next_ns the one it wrote;
-    payload is the text-protocol row of the receiver's columns, without a packet header.
+    payload is the text-protocol row of the receiver's columns, without a packet header. Where
+    is_written is False nothing was written: it is a first delivery, whose lease is in memory.
     """
 
     id: bytes
@@ -48,6 +49,7 @@ class ClaimedRow(NamedTuple):
     time_next_ns: int
     due_next_ns: int
     payload: bytes
+    is_written: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,13 @@ class ClaimResult:
     parked: tuple[bytes, ...] = ()
     dead: tuple[bytes, ...] = ()
     why_parked: str | None = None
+
+
+class LeaseWrites(NamedTuple):
+    """What writing leases found: the ids of rows that were rescheduled meanwhile, and of those somebody holds."""
+
+    rescheduled: tuple[bytes, ...] = ()
+    locked: tuple[bytes, ...] = ()
 
 
 class PeerRow(NamedTuple):

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.backoff import WaitRange
     from streamfrom.engine.messaging.conversation import Conversation
     from streamfrom.engine.messaging.leases import Lease
+    from streamfrom.engine.messaging.message import LeaseWrites, MessageKey
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.messaging.poll import PollRequest, PollResult
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -47,12 +48,14 @@ class ClaimRequest:
 
     ids: the ids, as literals, of rows believed due, in the order in which they shall be sent.
     columns: the columns that the receivers get.
+    uncounted: those of *ids* that were sent, which their rows may not count.
     draw: returns `engine.messaging.backoff.DICE_BITS` random bits.
     """
 
     ids: tuple[bytes, ...]
     columns: tuple[str, ...]
     draw: Callable[[], int]
+    uncounted: frozenset[bytes] = frozenset()
 
 
 class Store(Protocol):
@@ -75,7 +78,13 @@ class Store(Protocol):
     async def claim(
         self, table: MessageTable, shard: ShardName, request: ClaimRequest
     ) -> ClaimResult:
-        """Claim what is still due and nobody else holds."""
+        """Read what was never sent, if the table's leases are lazy, and claim what else is due and nobody holds."""
+        ...
+
+    async def write_leases(
+        self, table: MessageTable, shard: ShardName, leases: Sequence[MessageKey]
+    ) -> LeaseWrites:
+        """Write leases that are in memory alone, but for rows that somebody holds."""
         ...
 
     async def look(
@@ -206,15 +215,17 @@ def claim(
     from rows that are acked or due later. The index is forced because on a small table 500 ids would make a scan that locks all rows.
     Rows that were sent often enough are parked, or become dead letters, in the same transaction.
     """
+    if request.uncounted:
+        yield from _count_sends(table, sorted(request.uncounted))
     answer = yield StoreQuery(
         b"SELECT IFNULL(epoch, 0), IFNULL(time_next, 0), %b, %b FROM %b WHERE %b IN (%b)"
         b" AND time_acked IS NULL AND (time_next IS NULL OR time_next <= %d)"
         b" FOR UPDATE SKIP LOCKED"
         % (
-            _name(table.id_column),
-            b", ".join(_name(column) for column in request.columns),
-            _by_id(table),
-            _name(table.id_column),
+            quoted(table.id_column),
+            b", ".join(quoted(column) for column in request.columns),
+            by_id(table),
+            quoted(table.id_column),
             b", ".join(request.ids),
             now_ns,
         ),
@@ -224,11 +235,11 @@ def claim(
     spent: list[bytes] = []
     windows: dict[int, WaitRange | None] = {}
     for (epoch_text, time_next, raw), payload in answer.rows:
+        ident = table.id_literal(raw or b"")
         epoch = int(epoch_text or 0)
         if epoch not in windows:
             is_over = is_spent(table.properties, epoch)
             windows[epoch] = None if is_over else wait_range(table.properties, epoch)
-        ident = table.id_literal(raw or b"")
         window = windows[epoch]
         if window is None:
             spent.append(ident)
@@ -252,18 +263,33 @@ def claim(
         b"UPDATE %b SET time_next = CASE %b%b ELSE %d END, epoch = LEAST(IFNULL(epoch, 0), %d) + 1"
         b" WHERE %b IN (%b)"
         % (
-            _by_id(table),
-            _name(table.id_column),
+            by_id(table),
+            quoted(table.id_column),
             b"".join(b" WHEN %b THEN %d" % (row.id, row.due_next_ns) for row in won),
             # For an id whose text does not compare equal to itself, such as a FLOAT.
             max(row.due_next_ns for row in won),
             EPOCH_MAX - 1,
-            _name(table.id_column),
+            quoted(table.id_column),
             b", ".join(row.id for row in won),
         ),
         commits=True,
     )
     return result
+
+
+def _count_sends(table: MessageTable, ids: Sequence[bytes]) -> Conversation[None]:
+    """Count the sends of messages whose leases were never written; a stream that asks for ``epoch`` gets it so."""
+    ident = quoted(table.id_column)
+    answer = yield StoreQuery(
+        b"SELECT %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL AND IFNULL(epoch, 0) = 0"
+        b" FOR UPDATE SKIP LOCKED" % (ident, by_id(table), ident, b", ".join(ids)),
+        1,
+    )
+    if found := [table.id_literal(raw or b"") for (raw,), _ in answer.rows]:
+        yield StoreQuery(
+            b"UPDATE %b SET epoch = 1 WHERE %b IN (%b)"
+            % (by_id(table), ident, b", ".join(found))
+        )
 
 
 def _end(
@@ -277,7 +303,7 @@ def _end(
             return replace(result, dead=tuple(spent))
     yield StoreQuery(
         b"UPDATE %b SET time_next = %d WHERE %b IN (%b)"
-        % (_by_id(table), PARKED_NS, _name(table.id_column), b", ".join(spent))
+        % (by_id(table), PARKED_NS, quoted(table.id_column), b", ".join(spent))
     )
     parked = dict.fromkeys(spent, PARKED_NS)
     return replace(
@@ -290,10 +316,10 @@ def _end(
 
 def look(table: MessageTable, ids: Sequence[bytes]) -> Conversation[dict[bytes, int]]:
     """Read when rows are due, without a lock; those that are acked or gone are left out."""
-    ident = _name(table.id_column)
+    ident = quoted(table.id_column)
     answer = yield StoreQuery(
         b"SELECT %b, IFNULL(time_next, 0) FROM %b WHERE %b IN (%b) AND time_acked IS NULL"
-        % (ident, _by_id(table), ident, b", ".join(ids)),
+        % (ident, by_id(table), ident, b", ".join(ids)),
         2,
     )
     return {
@@ -303,12 +329,12 @@ def look(table: MessageTable, ids: Sequence[bytes]) -> Conversation[dict[bytes, 
 
 def release(table: MessageTable, rows: Sequence[ClaimedRow]) -> Conversation[None]:
     """Put unsent rows back as they were, each only if nothing has happened to it since."""
-    ident = _name(table.id_column)
+    ident = quoted(table.id_column)
     yield StoreQuery(
         b"UPDATE %b SET time_next = CASE %b%b ELSE time_next END, epoch = epoch - 1"
         b" WHERE time_acked IS NULL AND (%b)"
         % (
-            _by_id(table),
+            by_id(table),
             ident,
             b"".join(b" WHEN %b THEN %d" % (row.id, row.time_next_ns) for row in rows),
             b" OR ".join(
@@ -328,11 +354,11 @@ def shorten(
 
     A row that somebody holds is left out: it is being acked, most likely.
     """
-    ident = _name(table.id_column)
+    ident = quoted(table.id_column)
     answer = yield StoreQuery(
         b"SELECT %b, time_next FROM %b WHERE %b IN (%b) AND time_acked IS NULL"
         b" FOR UPDATE SKIP LOCKED"
-        % (ident, _by_id(table), ident, b", ".join(lease.id for lease in leases)),
+        % (ident, by_id(table), ident, b", ".join(lease.id for lease in leases)),
         2,
     )
     until_ns = {lease.id: lease.until_ns for lease in leases}
@@ -343,7 +369,7 @@ def shorten(
         return ()
     yield StoreQuery(
         b"UPDATE %b SET time_next = %d WHERE %b IN (%b)"
-        % (_by_id(table), due_ns, ident, b", ".join(ids)),
+        % (by_id(table), due_ns, ident, b", ".join(ids)),
         commits=True,
     )
     return ids
@@ -361,7 +387,7 @@ def purge(table: MessageTable, cutoff_ns: int) -> Conversation[int]:
         # The first layout's primary key begins with it, and a message is scheduled before it
         # is acked: the walk stays within old rows.
         where += b" AND time_scheduled < %d" % cutoff_ns
-    ident = _name(table.id_column)
+    ident = quoted(table.id_column)
     answer = yield StoreQuery(
         b"SELECT %b FROM %b WHERE %b LIMIT %d FOR UPDATE SKIP LOCKED"
         % (ident, _hinted(table, table.purge_index), where, PURGE_ROWS_MAX),
@@ -374,7 +400,7 @@ def purge(table: MessageTable, cutoff_ns: int) -> Conversation[int]:
     # In the form for several tables: only so may a DELETE be told its index.
     deleted = yield StoreQuery(
         b"DELETE %b FROM %b WHERE %b IN (%b) AND %b"
-        % (_name(table.name), _by_id(table), ident, ids, where),
+        % (quoted(table.name), by_id(table), ident, ids, where),
         commits=True,
     )
     return deleted.affected
@@ -382,22 +408,23 @@ def purge(table: MessageTable, cutoff_ns: int) -> Conversation[int]:
 
 def columns_query(table: MessageTable, columns: Sequence[str]) -> bytes:
     """Return a statement whose answer is the column definitions of a stream, and no row."""
-    names = b", ".join(_name(column) for column in columns)
-    return b"SELECT %b FROM %b WHERE 1 = 0" % (names, _name(table.name))
+    names = b", ".join(quoted(column) for column in columns)
+    return b"SELECT %b FROM %b WHERE 1 = 0" % (names, quoted(table.name))
 
 
-def _by_id(table: MessageTable) -> bytes:
+def by_id(table: MessageTable) -> bytes:
     """Return the table with the hint to find rows by their ids."""
     return _hinted(table, table.id_index)
 
 
 def _hinted(table: MessageTable, index: str | None) -> bytes:
     if index is None:
-        return _name(table.name)
-    return b"%b FORCE INDEX (%b)" % (_name(table.name), _name(index))
+        return quoted(table.name)
+    return b"%b FORCE INDEX (%b)" % (quoted(table.name), quoted(index))
 
 
-def _name(name: str) -> bytes:
+def quoted(name: str) -> bytes:
+    """Return a name as SQL writes it."""
     return quote_identifier(name).encode()
 
 

@@ -149,6 +149,7 @@ class MessageTable:
             by_primary=self.id_index == "PRIMARY" and self.id_kind is IdKind.NUMBER,
             in_order=tuple(column.lower() for column in self.visible),
             has_state=self.has_state,
+            is_lazy=self.properties.lease_delay_ns > 0,
         )
         # Every statement on the table asks for them: made anew they were a tenth of an ack.
         object.__setattr__(self, "facts", facts)

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.message_table import MessageTable, RawTable
     from streamfrom.engine.messaging.table_state import TableState
     from streamfrom.engine.sharding.keyspace import Keyspace, ShardName
+    from streamfrom.sqlparse_ext.statements import Value
 
 
 log = logging.getLogger(__name__)
@@ -422,6 +423,32 @@ class Registry:
                     running[0].post(event)
                     if (keyspace, shard) in self._withheld and self.elsewhere is not None:
                         self.elsewhere.happened(keyspace, running[0].table.name, event)
+
+    async def write_leases(
+        self, keyspace: str, shard: ShardName, table: str, ids: Sequence[Value] | None
+    ) -> None:
+        """Let rows show that they were sent, of *ids* or all, before a statement changes them otherwise than by an ack.
+
+        Whichever process dispatches the shard does it.
+        """
+        tables = self._keyspaces[keyspace]
+        running = tables.runners.get(tables.name(table))
+        if running is None or not running[0].table.properties.lease_delay_ns:
+            return
+        literals = None if ids is None else tuple(map(literal, ids))
+        if (keyspace, shard) not in self._withheld:
+            await running[0].write_leases(shard, literals)
+        elif self.elsewhere is not None:
+            await self.elsewhere.write_leases(keyspace, shard, running[0].table.name, literals)
+
+    async def write_leases_for(
+        self, keyspace: str, shard: ShardName, table: str, ids: tuple[bytes, ...] | None
+    ) -> None:
+        """Do so for another process. A table or shard that is unknown is no fault."""
+        tables = self._keyspaces.get(keyspace)
+        running = tables.runners.get(table) if tables else None
+        if tables is not None and running is not None and shard in tables.shards:
+            await running[0].write_leases(shard, ids)
 
     def happened(self, keyspace: str, table: str, event: TableEvent) -> None:
         """Take in what a commit did that went through another process. A table or shard that is unknown is no fault."""

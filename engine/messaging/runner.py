@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict, deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, assert_never
 
 from streamfrom.engine.errors import ReceiverGone
@@ -22,6 +23,8 @@ from streamfrom.engine.messaging.events import (
     Detached,
     End,
     Finish,
+    LeasesWanted,
+    LeasesWritten,
     Left,
     Look,
     Looked,
@@ -40,6 +43,7 @@ from streamfrom.engine.messaging.events import (
     TellStanding,
     Tick,
     WaitOver,
+    WriteLeases,
 )
 from streamfrom.engine.messaging.message_store import ClaimRequest
 from streamfrom.engine.messaging.table_state import TableState
@@ -60,6 +64,8 @@ if TYPE_CHECKING:
 # The wall clock may be set forward, which the loop's clock does not notice: look again.
 SLEEP_MAX_S: Final = 5.0
 STOP_GRACE_S: Final = 2.0
+# A reschedule waits so long at most for a server that writes slowly.
+LEASES_WANTED_S: Final = 2.0
 # A line of the log names so many ids.
 SPENT_TOLD_MAX: Final = 10
 
@@ -218,6 +224,8 @@ class Runner:
                 self._start(self._look(action))
             case Shorten():
                 self._write(action.shard, self._shorten(action))
+            case WriteLeases():
+                self._write(action.shard, self._write_leases(action))
             case TellStanding():
                 self._tell_standing(action)
             case _:
@@ -249,13 +257,32 @@ class Runner:
         writing.add(task)
         task.add_done_callback(writing.discard)
 
+    async def write_leases(self, shard: ShardName, ids: tuple[bytes, ...] | None) -> None:
+        """Let rows show that they were sent, of *ids* or all, before somebody changes them otherwise than by an ack.
+
+        It waits for no row that somebody holds, and no longer than LEASES_WANTED_S.
+        """
+        asked: set[bytes] = set()
+        # What is sent from now on came after whoever asks.
+        left = self._state.unwritten(shard, ids)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEASES_WANTED_S):
+                while unwritten := self._state.unwritten(shard, left):
+                    wanted = tuple(ident for ident in unwritten if ident not in asked)
+                    if wanted:
+                        asked.update(wanted)
+                        self.post(LeasesWanted(shard, wanted))
+                    if not (writing := self._writing[shard]):
+                        return
+                    await asyncio.wait(writing, return_when=asyncio.FIRST_COMPLETED)
+
     async def drain(self, shard: ShardName) -> None:
         """Return when nothing is being written to *shard*: a claim may lead to a release."""
         while self._writing[shard]:
             await asyncio.wait(self._writing[shard])
 
     async def _claim(self, action: Claim) -> None:
-        request = ClaimRequest(action.ids, action.columns, self._draw)
+        request = ClaimRequest(action.ids, action.columns, self._draw, action.uncounted)
         try:
             result = await self._store.claim(self._table, action.shard, request)
         except Exception as error:  # noqa: BLE001  (whatever it was, its receivers must not hang)
@@ -309,6 +336,16 @@ class Runner:
         else:
             self._note_success(action.shard)
         self.post(Shortened(action.shard, action.receiver, ids))
+
+    async def _write_leases(self, action: WriteLeases) -> None:
+        result = None
+        try:
+            result = await self._store.write_leases(self._table, action.shard, action.leases)
+        except Exception as error:  # noqa: BLE001  (see _claim)
+            self._note_failure("writing of leases", action.shard, error)
+        else:
+            self._note_success(action.shard)
+        self.post(LeasesWritten(action.shard, result))
 
     def _tell_standing(self, action: TellStanding) -> None:
         receiver = self._receivers.get(action.receiver)

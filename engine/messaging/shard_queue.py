@@ -63,6 +63,8 @@ class ShardQueue:
         self._in_flight: dict[bytes, MessageKey | Removed | None] = {}
         # By id, the one that was tried longest ago first, and never more than the limit.
         self._locked: OrderedDict[bytes, LockedRow] = OrderedDict()
+        # Messages that were sent and whose rows do not show it (`engine.messaging.unwritten_leases`).
+        self.unwritten: dict[bytes, MessageKey] = {}
         # What changed while a poll runs, by id: the key as it is now, None if it does not wait.
         self._changed: dict[bytes, MessageKey | None] | None = None
 
@@ -76,6 +78,11 @@ class ShardQueue:
     def get(self, ident: bytes) -> MessageKey | None:
         """Return the key that waits under *ident*."""
         return self._keys.get(ident)
+
+    @property
+    def limit(self) -> int:
+        """Return how many keys it holds at most."""
+        return self._limit
 
     @property
     def is_whole(self) -> bool:
@@ -93,12 +100,19 @@ class ShardQueue:
 
     def add(self, key: MessageKey, now_ns: int) -> None:
         """Take *key* as the latest truth about its id; one beyond the horizon is not kept."""
+        if key.id in self.unwritten:
+            self.unwritten[key.id] = key
         if key.id in self._in_flight:
             self._in_flight[key.id] = key
             return
         self._forget(key.id)
         self._admit(key)
         self._shrink(now_ns)
+
+    def shown(self, timer: MessageKey) -> None:
+        """Note that a row shows from now on when its message is due: a running poll may not have seen it."""
+        if timer.id not in self._in_flight and self._changed is not None:
+            self._changed.setdefault(timer.id, timer)
 
     def remove(self, ident: bytes) -> None:
         """Forget an id that was acked or deleted; unknown ones are fine."""
@@ -221,7 +235,7 @@ class ShardQueue:
         behind = (priority for priority, tier in self._tiers.items() if tier.is_behind(now_ns))
         return PollRequest(
             limit=self._limit,
-            extra=len(self._in_flight) + len(self._locked),
+            extra=len(self._in_flight) + len(self._locked) + len(self.unwritten),
             newest=self._newest,
             overloaded=frozenset(behind),
         )
@@ -251,6 +265,9 @@ class ShardQueue:
             # Also one that had no room: as far as the poll knows, there was no such row.
             if key is not None:
                 self._admit(key)
+        for ident, timer in self.unwritten.items():
+            if ident not in changed and ident not in self._in_flight:
+                self._admit(timer)
         self._postpone_locked(now_ns)
         self._shrink(now_ns)
         for tier in self._tiers.values():
@@ -259,11 +276,14 @@ class ShardQueue:
     def _usable(
         self, keys: Iterable[MessageKey], changed: Container[bytes]
     ) -> list[MessageKey]:
-        in_flight, known = self._in_flight, self._keys
+        in_flight, known, unwritten = self._in_flight, self._keys, self.unwritten
         return [
             key
             for key in keys
-            if key.id not in changed and key.id not in in_flight and key.id not in known
+            if key.id not in changed
+            and key.id not in in_flight
+            and key.id not in known
+            and key.id not in unwritten
         ]
 
     def _fill(self, lane: Lane, keys: list[MessageKey]) -> None:

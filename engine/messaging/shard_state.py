@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.engine.messaging.figures import Counters
 from streamfrom.engine.messaging.leases import Lease, Leases
 from streamfrom.engine.messaging.poll import FOREVER_NS
+from streamfrom.engine.messaging.unwritten_leases import UnwrittenLeases
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.message import MessageKey
+    from collections.abc import Iterable, Mapping
+
+    from streamfrom.engine.messaging.message import ClaimedRow, LeaseWrites, MessageKey
     from streamfrom.engine.messaging.poll import PollRequest, PollResult
     from streamfrom.engine.messaging.shard_queue import ShardQueue
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -95,6 +98,9 @@ class ShardState:
     is_dispatched: this process dispatches the shard.
     receivers: how many streams cover the shard.
     leases: what the streams hold of it.
+    unwritten: those of the leases that are in memory alone.
+    put_back: rows that nobody was sent, and whose leases are being written at this moment.
+    looking_at: the unwritten ones among the messages whose rows are being looked at.
     leaving: receivers whose connection has ended, and what they held is to be due sooner.
     shortening: what a statement makes due sooner at this moment.
     releases: keys that are being released, by the number of the release.
@@ -124,12 +130,18 @@ class ShardState:
     gathered_ns: int = FOREVER_NS
     wake_ns: int = FOREVER_NS
     wake_ready_ns: int = FOREVER_NS
+    unwritten: UnwrittenLeases = field(init=False)
+    put_back: list[ClaimedRow] = field(default_factory=list)
+    looking_at: frozenset[bytes] = frozenset()
     _is_polling: bool = False
     _poll_discarded: bool = False  # the running poll began before the last receiver left
     _poll_started_ns: int = 0
     _wakeup_ns: int = (
         0  # the earliest poll for poll_wanted: such polls take half the time at most
     )
+
+    def __post_init__(self) -> None:
+        self.unwritten = UnwrittenLeases(self.queue.unwritten)
 
     # Polls
 
@@ -226,6 +238,11 @@ class ShardState:
             if leaving.retry_ns > now_ns:
                 continue
             leases, is_more = self.leases.left(receiver, leaving.due_ns)
+            if unwritten := [lease.id for lease in leases if lease.id in self.unwritten]:
+                # A row must show its lease before it can be made shorter.
+                self.unwritten.hurry(unwritten)
+                leases = [lease for lease in leases if lease.id not in self.unwritten]
+                is_more = True
             if leases:
                 self.shortening = tuple(leases)
                 return receiver, self.shortening, leaving.due_ns
@@ -256,11 +273,79 @@ class ShardState:
         self.shortening = ()
 
     @property
-    def shorten_ns(self) -> int:
-        """Return when the next lease of a receiver that has left is to be made shorter."""
+    def leases_ns(self) -> int:
+        """Return when the next lease is to be written, or that of a receiver that has left to be made shorter."""
+        write_ns = self.unwritten.next_ns() if self.is_dispatched else FOREVER_NS
         if self.shortening or not self.leaving:
-            return FOREVER_NS
-        return min(leaving.retry_ns for leaving in self.leaving.values())
+            return write_ns
+        return min(write_ns, *(leaving.retry_ns for leaving in self.leaving.values()))
+
+    # Leases that are in memory alone
+
+    def wrote(self, result: LeaseWrites | None, now_ns: int) -> list[ClaimedRow]:
+        """Take in what a writing of leases found; return rows that nobody was sent and it concerned."""
+        for timer in self.unwritten.written(result, now_ns):
+            self.queue.shown(timer)
+        if result is not None and result.rescheduled:
+            self.poll_wanted = True
+        for leaving in self.leaving.values():
+            leaving.retry_ns = min(leaving.retry_ns, now_ns)
+        put_back, self.put_back = self.put_back, []
+        return put_back
+
+    def next_write(self, now_ns: int) -> tuple[MessageKey, ...]:
+        """Return leases that are to be written now.
+
+        A poll reads the rows of unwritten ones past those it asks for: they are half as many at most.
+        """
+        if not (self.unwritten and self.is_dispatched):
+            return ()
+        return self.unwritten.next_write(now_ns, max(self.queue.limit // 2, 1))
+
+    def rescheduled(self, idents: Iterable[bytes], now_ns: int) -> None:
+        """Claim messages again that somebody has rescheduled, whatever their rows show.
+
+        Their leases were to be written first, which is impossible while the one who reschedules holds the row.
+        """
+        for ident in idents:
+            if (timer := self.unwritten.timers.get(ident)) is not None:
+                self.queue.add(timer._replace(time_next_ns=0), now_ns)
+
+    def next_look(self) -> tuple[bytes, ...]:
+        """Return the messages whose rows are to be looked at now."""
+        ids = self.leases.next_look()
+        if ids:
+            self.looking_at = frozenset(filter(self.unwritten.__contains__, ids))
+        return ids
+
+    def seen(self, time_next_ns: Mapping[bytes, int], now_ns: int) -> Mapping[bytes, int]:
+        """Return what a look found, with the leases of rows that cannot show them."""
+        if not self.looking_at:
+            return time_next_ns
+        held = {
+            ident: lease.until_ns
+            for ident in self.looking_at
+            if time_next_ns.get(ident, now_ns + 1) <= now_ns
+            and (lease := self.leases.get(ident)) is not None
+        }
+        return {**time_next_ns, **held}
+
+    def put_back_unwritten(self, rows: Iterable[ClaimedRow], now_ns: int) -> list[ClaimedRow]:
+        """Let rows be due again that nobody was sent; return those in which something was written."""
+        written = []
+        for row in rows:
+            if self.unwritten.is_being_written(row.id):
+                self.put_back.append(row)
+            elif row.is_written or not self._put_back(row, now_ns):
+                written.append(row)
+        return written
+
+    def _put_back(self, row: ClaimedRow, now_ns: int) -> bool:
+        key = self.unwritten.timers.pop(row.id, None)
+        if key is None or key.time_next_ns != row.due_next_ns:
+            return False
+        self.queue.add(key._replace(time_next_ns=row.time_next_ns), now_ns)
+        return True
 
     # Who dispatches
 
@@ -274,7 +359,8 @@ class ShardState:
         """Leave the shard to another process, which is not known to serve it yet."""
         self.is_dispatched = False
         self.rest()
-        # Only the dispatcher writes: what was held by who has left ends by itself.
+        # Only the dispatcher writes: what was held by who has left ends by itself. What is not written
+        # is sent again by the next one, but not by this one should it be the next.
         self.leaving.clear()
         self.unserved.failed(reason, now_ns, grace_ns)
 

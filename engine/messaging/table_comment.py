@@ -30,6 +30,7 @@ SEQUENCE_MARK = "vitess_sequence"
 COUNT_MAX = 2**31 - 1
 PREFETCH_DEFAULT = 100
 RELEASE_AFTER_NS = 5 * 10**9
+LEASE_DELAY_NS = 10**9
 WAIT_MAX_NS = 100 * 365 * 86_400 * 10**9  # 100 years; time_next + this fits a signed BIGINT
 
 _Value = TypeVar("_Value")
@@ -40,6 +41,8 @@ _COUNT = re.compile(r"[+-]?\d+", re.ASCII)
 _SWITCHES = {"on": True, "1": True, "true": True, "off": False, "0": False, "false": False}
 _SHARD_BY = re.compile(r"(\w+) ?\( ?`?([^`()]+?)`? ?\)", re.ASCII)
 _ORDERS = {"oldest": False, "newest": True}
+_LEASES = {"lazy": True, "written": False}
+_LEASE_DEFAULT = "lazy"
 KEYS = frozenset(
     {
         "vt_ack_wait",
@@ -51,6 +54,8 @@ KEYS = frozenset(
         "vt_max_backoff",
         "vt_max_attempts",
         "vt_dead_letter",
+        "vt_lease",
+        "vt_lease_delay",
         "vt_message_cols",
         "vt_order",
         "vt_paused",
@@ -94,6 +99,8 @@ class Properties:
     prefetch: how many sent and unacked messages a stream holds, at most; 0 for no limit.
     release_after_ns: when what a stream held is due again once its client's connection has ended; None
         for never sooner than its wait.
+    lease_delay_ns: how long after its first delivery a message that nobody acked has its lease written;
+        0 where every lease is written before the message is sent.
     paused: nothing is sent; all else goes on.
     auto_id: an INSERT without an id is given one.
     shard_by: the vindex and the column by which rows are placed that no vschema places.
@@ -113,6 +120,7 @@ class Properties:
     message_cols: tuple[str, ...] | None = None
     prefetch: int = PREFETCH_DEFAULT
     release_after_ns: int | None = RELEASE_AFTER_NS
+    lease_delay_ns: int = 0
     paused: bool = False
     auto_id: bool = False
     shard_by: tuple[str, str] | None = None
@@ -178,6 +186,7 @@ def parse_comment(comment: str) -> Properties:
         release_after_ns = None
     elif settings.get("vt_release_after"):
         release_after_ns = take(_duration_or_never_ns, "vt_release_after")
+    lease_delay_ns = _lease_delay_ns(settings, ack_wait_ns, faults)
     paused = bool(settings.get("vt_paused") and take(_switch, "vt_paused"))
     auto_id = bool(settings.get("vt_auto_id") and take(_switch, "vt_auto_id"))
     shard_by = None
@@ -202,6 +211,8 @@ def parse_comment(comment: str) -> Properties:
         )
     if dead_letter is not None and not max_attempts:
         advice.append("vt_dead_letter without vt_max_attempts: no message ever goes there")
+    if settings.get("vt_lease_delay") and not lease_delay_ns:
+        advice.append("vt_lease_delay without vt_lease = lazy: every lease is written at once")
     if paused:
         advice.append("vt_paused is on: no message is sent")
     columns = settings.get("vt_message_cols")
@@ -218,12 +229,29 @@ def parse_comment(comment: str) -> Properties:
         message_cols=tuple(name.strip() for name in columns.split("|")) if columns else None,
         prefetch=prefetch,
         release_after_ns=release_after_ns,
+        lease_delay_ns=lease_delay_ns,
         paused=paused,
         auto_id=auto_id,
         shard_by=shard_by,
         newest=_ORDERS[order],
         warnings=(*advice, *unread_keys(comment)),
     )
+
+
+def _lease_delay_ns(settings: dict[str, str], ack_wait_ns: int, faults: list[str]) -> int:
+    """Return how long leases are in memory alone; 0 for not at all."""
+    kind = settings.get("vt_lease") or _LEASE_DEFAULT
+    if kind not in _LEASES:
+        faults.append(f"vt_lease must be 'lazy' or 'written', not '{kind}'")
+    delay_ns = min(LEASE_DELAY_NS, max(1, ack_wait_ns // 2))
+    if settings.get("vt_lease_delay"):
+        given_ns = _taken(_duration_ns, settings, "vt_lease_delay", faults)
+        if given_ns is not None and 0 < ack_wait_ns < 2 * given_ns:
+            faults.append(
+                f"vt_lease_delay must be at most half of vt_ack_wait, not '{settings['vt_lease_delay']}'"
+            )
+        delay_ns = given_ns or delay_ns
+    return delay_ns if _LEASES.get(kind) else 0
 
 
 def _taken(

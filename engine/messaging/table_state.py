@@ -16,6 +16,9 @@ the claim wrote. A row that was not won is another proxy's, and waits for the mo
 wrote; or acked, and is forgotten; or locked, and is tried again after a millisecond, then two,
 doubling to a second.
 
+**Lazy leases.** Where the table says so, a message that was never sent is read and not claimed: its lease is
+in memory, and written a little later unless its ack has come (`engine.messaging.unwritten_leases`).
+
 **Behind.** Not all due rows fit into the queue. The queue asks for more when half of what a
 poll brought is used up.
 
@@ -55,6 +58,8 @@ from streamfrom.engine.messaging.events import (
     Elected,
     End,
     Finish,
+    LeasesWanted,
+    LeasesWritten,
     Left,
     Look,
     Looked,
@@ -76,7 +81,9 @@ from streamfrom.engine.messaging.events import (
     TellStanding,
     Tick,
     WaitOver,
+    WriteLeases,
 )
+from streamfrom.engine.messaging.message import MessageKey
 from streamfrom.engine.messaging.poll import FOREVER_NS
 from streamfrom.engine.messaging.shard_queue import REMOVED, ShardQueue
 from streamfrom.engine.messaging.shard_state import ClaimRun, Leaving, ShardState
@@ -87,7 +94,7 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.messaging.events import Action, Event
     from streamfrom.engine.messaging.figures import Counters
-    from streamfrom.engine.messaging.message import ClaimedRow, MessageKey
+    from streamfrom.engine.messaging.message import ClaimedRow
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.messaging.poll import PollRequest
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -149,7 +156,7 @@ class TableState:
             case Attached():
                 self._attached(event, now_ns)
             case Detached():
-                self._detached(event.receiver, event.unsent)
+                self._detached(event.receiver, event.unsent, now_ns)
             case Left():
                 self._left(event.receiver, now_ns)
             case ReceiverReady():
@@ -163,6 +170,8 @@ class TableState:
                 shard = self._shards[event.shard]
                 for ident in event.ids:
                     shard.queue.remove(ident)
+                if shard.unwritten:
+                    shard.unwritten.forget(event.ids)
                 if shard.leases:
                     given_back = shard.leases.give_back_all(event.ids)
                     for (number, sent_ns), count in given_back.items():
@@ -173,10 +182,17 @@ class TableState:
                 shard = self._shards[event.shard]
                 shard.poll_wanted = True
                 self._suspect(shard, event.ids, by_heartbeat=event.by_heartbeat)
+                if event.ids is not None and not event.by_heartbeat:
+                    shard.rescheduled(event.ids, now_ns)
             case AckedUnnamed():
                 self._suspect(self._shards[event.shard], None)
+            case LeasesWanted():
+                self._shards[event.shard].unwritten.hurry(event.ids)
+            case LeasesWritten():
+                shard = self._shards[event.shard]
+                self._release(shard, shard.wrote(event.result, now_ns), now_ns)
             case Looked():
-                self._looked(event)
+                self._looked(event, now_ns)
             case LookFailed():
                 self._shards[event.shard].leases.look_failed()
             case Claimed():
@@ -207,6 +223,8 @@ class TableState:
                 self._shards[event.shard].unserved.over()
             case TableEnded():
                 self._end(list(self._receivers.values()), event.error)
+                for shard in self._shards.values():
+                    shard.unwritten.hurry(None)
             case Tick():
                 pass
         self._settle_after(event, now_ns)
@@ -216,7 +234,7 @@ class TableState:
 
     def wake_ns(self) -> int | None:
         """Return when the next Tick is due, or None when only an event can change anything."""
-        wake_ns = min(min(shard.wake_ns, shard.shorten_ns) for shard in self._shards.values())
+        wake_ns = min(min(shard.wake_ns, shard.leases_ns) for shard in self._shards.values())
         if self._ready:
             # Without a ready receiver a due key waits for one, not for the clock.
             wake_ns = min(wake_ns, *(shard.wake_ready_ns for shard in self._shards.values()))
@@ -258,6 +276,14 @@ class TableState:
         """Return the shards."""
         return self._shards.values()
 
+    def unwritten(self, shard: ShardName, ids: Collection[bytes] | None) -> Collection[bytes]:
+        """Return those of *ids*, or of all messages, that may have been sent and whose rows do not show it."""
+        state = self._shards[shard]
+        sets = [state.unwritten.timers, *(run.keys for run in state.claims.values())]
+        if ids is None:
+            return [ident for each in sets for ident in each]
+        return [ident for ident in ids if any(ident in each for each in sets)]
+
     @property
     def held(self) -> int:
         """Return how many messages are held by this process's clients, also by streams that are over."""
@@ -287,17 +313,14 @@ class TableState:
         self._receivers[receiver.id] = receiver
         self._ready[receiver.id] = receiver
 
-    def _detached(self, receiver: int, unsent: Sequence[ClaimedRow]) -> None:
+    def _detached(self, receiver: int, unsent: Sequence[ClaimedRow], now_ns: int) -> None:
         by_shard: dict[ShardName, list[ClaimedRow]] = {}
         for row in unsent:
             by_shard.setdefault(row.shard, []).append(row)
         for name, rows in by_shard.items():
-            queue = self._shards[name].queue
             for row in rows:
                 self._shards[name].leases.give_back_of(receiver, row.id)
-            self._release(
-                self._shards[name], {row.id: queue.put_in_flight(row.id) for row in rows}, rows
-            )
+            self._release(self._shards[name], rows, now_ns)
         self._ready.pop(receiver, None)
         self._full.discard(receiver)
         self._finishing.pop(receiver, None)
@@ -311,8 +334,9 @@ class TableState:
         if release_after_ns is None:
             return
         for shard in self._shards.values():
-            if shard.is_dispatched and shard.leases.ids_of(receiver):
+            if shard.is_dispatched and (held := shard.leases.ids_of(receiver)):
                 shard.leaving[receiver] = Leaving(now_ns + release_after_ns)
+                shard.unwritten.hurry(held)
 
     def _is_ready(self, receiver: int) -> None:
         found = self._receivers.get(receiver)
@@ -329,7 +353,7 @@ class TableState:
     def _end(self, receivers: Iterable[AttachedReceiver], error: StreamfromError) -> None:
         for receiver in receivers:
             self._actions.append(End(receiver.id, error))
-            self._detached(receiver.id, ())
+            self._detached(receiver.id, (), 0)
 
     def _finish(self, now_ns: int) -> None:
         """End the streams that have all they asked for, or all there is.
@@ -347,7 +371,7 @@ class TableState:
                 if receiver.covers(shard.name)
             ):
                 self._actions.append(Finish(receiver.id))
-                self._detached(receiver.id, ())
+                self._detached(receiver.id, (), now_ns)
 
     # What is heard of messages
 
@@ -387,7 +411,8 @@ class TableState:
                 columns=columns,
             )
             ids = tuple(key.id for key in keys)
-            self._actions.append(Claim(number, shard.name, ids, columns))
+            uncounted = frozenset(filter(shard.unwritten.__contains__, ids))
+            self._actions.append(Claim(number, shard.name, ids, columns, uncounted))
 
     def _may_send(self, shard: ShardState) -> bool:
         return shard.is_dispatched and not self._table.properties.paused
@@ -433,6 +458,7 @@ class TableState:
         shard.health.over()
         shard.polling.since_ns = None  # the shard works; a poll may be slow for other reasons
         won: list[ClaimedRow] = []
+        unwritten: list[MessageKey] = []
         order = {ident: index for index, ident in enumerate(run.keys)}
         for row in sorted(rows, key=lambda row: order.get(row.id, len(order))):
             asked = run.keys.pop(row.id, None)
@@ -443,9 +469,13 @@ class TableState:
                 won.append(row)
                 continue
             timer = asked._replace(time_next_ns=row.due_next_ns)
+            if row.is_written:
+                shard.queue.unwritten.pop(row.id, None)
             meanwhile = shard.queue.requeue(row.id, timer, now_ns)
             if meanwhile is REMOVED:
                 continue  # acked while the claim ran: never sent again
+            if not row.is_written:
+                unwritten.append(meanwhile if isinstance(meanwhile, MessageKey) else timer)
             if meanwhile is not None:
                 # Rescheduled while the claim ran. Which of the two came first only the
                 # database knows.
@@ -453,6 +483,9 @@ class TableState:
             won.append(row)
         for ident, key in run.keys.items():
             shard.queue.not_won(key, passed_over.get(ident), now_ns)
+        if unwritten:
+            delay_ns = self._table.properties.lease_delay_ns
+            shard.unwritten.sent(unwritten, now_ns + delay_ns)
         self._deliver(shard, run, won, now_ns)
 
     def _deliver(
@@ -476,10 +509,7 @@ class TableState:
             self._open(receiver, is_first=True)
         if run.is_suspect:
             shard.leases.suspect([row.id for row in won[:start]])
-        unsent = won[start:]
-        self._release(
-            shard, {row.id: shard.queue.put_in_flight(row.id) for row in unsent}, unsent
-        )
+        self._release(shard, won[start:], now_ns)
 
     def _share(
         self,
@@ -579,8 +609,9 @@ class TableState:
         for run in shard.claims.values():
             run.is_suspect |= ids is None or any(ident in run.keys for ident in ids)
 
-    def _looked(self, event: Looked) -> None:
-        given_back, prolonged = self._shards[event.shard].leases.looked(event.time_next_ns)
+    def _looked(self, event: Looked, now_ns: int) -> None:
+        shard = self._shards[event.shard]
+        given_back, prolonged = shard.leases.looked(shard.seen(event.time_next_ns, now_ns))
         for lease in given_back:
             self._give_room(lease.receiver)
         for lease in (*given_back, *prolonged):
@@ -599,18 +630,14 @@ class TableState:
 
     # Releases
 
-    def _release(
-        self,
-        shard: ShardState,
-        keys: dict[bytes, MessageKey | None],
-        rows: Sequence[ClaimedRow],
-    ) -> None:
-        """Undo the claim of *rows*, which are in flight until that is done."""
+    def _release(self, shard: ShardState, unsent: Sequence[ClaimedRow], now_ns: int) -> None:
+        """Undo the sending of rows; those that were claimed are in flight until that is done."""
+        rows = shard.put_back_unwritten(unsent, now_ns)
+        shard.counters.released += len(unsent)
         if not rows:
             return
-        shard.counters.released += len(rows)
         number = self._number()
-        shard.releases[number] = keys
+        shard.releases[number] = {row.id: shard.queue.put_in_flight(row.id) for row in rows}
         self._actions.append(Release(number, shard.name, tuple(rows)))
 
     def _released(self, event: Released | ReleaseFailed, now_ns: int) -> None:
@@ -662,7 +689,7 @@ class TableState:
                 self._serve(now_ns)
             case Tick():
                 for shard in self._shards.values():
-                    wake_ns = min(shard.wake_ns, shard.wake_ready_ns, shard.shorten_ns)
+                    wake_ns = min(shard.wake_ns, shard.wake_ready_ns, shard.leases_ns)
                     if wake_ns <= now_ns:
                         self._settle(shard, now_ns)
                 if self._is_freed:
@@ -718,12 +745,13 @@ class TableState:
         return replace(request, limit=min(request.limit, 2 * wanted + POLL_KEYS_MIN))
 
     def _look_after_leases(self, shard: ShardState, now_ns: int) -> None:
-        """Look at rows that may have changed, and let those of who has left be due sooner."""
-        ids = shard.leases.next_look()
-        if ids:
+        """Look at rows that may have changed, let those of who has left be due sooner, and write leases."""
+        if ids := shard.next_look():
             self._actions.append(Look(shard.name, ids))
         if left := shard.next_left(now_ns):
             self._actions.append(Shorten(shard.name, *left))
+        if leases := shard.next_write(now_ns):
+            self._actions.append(WriteLeases(shard.name, leases))
 
     def _lose(self, shard: ShardState) -> None:
         cause = next(t.cause for t in shard.troubles() if t.since_ns is not None)

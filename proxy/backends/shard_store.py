@@ -11,7 +11,12 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from streamfrom.engine.errors import StoreError
-from streamfrom.engine.messaging import depths, message_store as conversations, poll
+from streamfrom.engine.messaging import (
+    depths,
+    first_delivery,
+    message_store as conversations,
+    poll,
+)
 from streamfrom.engine.messaging.conversation import StoreAnswer
 from streamfrom.proxy.backends.backend import ConnectionOwner
 from streamfrom.proxy.backends.lock_session import store_answer
@@ -27,7 +32,12 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.clock import Clock
     from streamfrom.engine.messaging.conversation import Conversation
     from streamfrom.engine.messaging.leases import Lease
-    from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
+    from streamfrom.engine.messaging.message import (
+        ClaimedRow,
+        ClaimResult,
+        LeaseWrites,
+        MessageKey,
+    )
     from streamfrom.engine.messaging.message_store import ClaimRequest
     from streamfrom.engine.messaging.message_table import MessageTable, RawTable
     from streamfrom.engine.messaging.poll import PollRequest, PollResult
@@ -106,12 +116,25 @@ class ShardStore:
     async def claim(
         self, table: MessageTable, shard: ShardName, request: ClaimRequest
     ) -> ClaimResult:
-        """Take due rows for delivery. Raises StoreError."""
+        """Take due rows for delivery, with a write or without. Raises StoreError."""
+        # Without an election others may send the same row: only what is written keeps them from it.
+        is_elected = (table.keyspace, shard) in self._electors
+        take = first_delivery.take if is_elected else conversations.claim
         return await self._as_dispatcher(
             table.keyspace,
             shard,
             # The clock is read once there is a connection, for which a claim may wait.
-            lambda: conversations.claim(table, shard, request, self._clock.time_ns()),
+            lambda: take(table, shard, request, self._clock.time_ns()),
+        )
+
+    async def write_leases(
+        self, table: MessageTable, shard: ShardName, leases: Sequence[MessageKey]
+    ) -> LeaseWrites:
+        """Write leases that are in memory alone. Raises StoreError."""
+        return await self._as_dispatcher(
+            table.keyspace,
+            shard,
+            lambda: first_delivery.write_leases(table, leases, self._clock.time_ns()),
         )
 
     async def look(

@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ToDispatcher(_message.Message):
-    __slots__ = ("open_stream", "rows_taken", "close_stream", "forget_stream", "stop_waiting", "news", "dispatching", "definitions_changed")
+    __slots__ = ("open_stream", "rows_taken", "close_stream", "forget_stream", "stop_waiting", "news", "dispatching", "definitions_changed", "want_leases")
     OPEN_STREAM_FIELD_NUMBER: _ClassVar[int]
     ROWS_TAKEN_FIELD_NUMBER: _ClassVar[int]
     CLOSE_STREAM_FIELD_NUMBER: _ClassVar[int]
@@ -17,6 +17,7 @@ class ToDispatcher(_message.Message):
     NEWS_FIELD_NUMBER: _ClassVar[int]
     DISPATCHING_FIELD_NUMBER: _ClassVar[int]
     DEFINITIONS_CHANGED_FIELD_NUMBER: _ClassVar[int]
+    WANT_LEASES_FIELD_NUMBER: _ClassVar[int]
     open_stream: OpenStream
     rows_taken: RowsTaken
     close_stream: CloseStream
@@ -25,17 +26,20 @@ class ToDispatcher(_message.Message):
     news: News
     dispatching: Dispatching
     definitions_changed: DefinitionsChanged
-    def __init__(self, open_stream: _Optional[_Union[OpenStream, _Mapping]] = ..., rows_taken: _Optional[_Union[RowsTaken, _Mapping]] = ..., close_stream: _Optional[_Union[CloseStream, _Mapping]] = ..., forget_stream: _Optional[_Union[ForgetStream, _Mapping]] = ..., stop_waiting: _Optional[_Union[StopWaiting, _Mapping]] = ..., news: _Optional[_Union[News, _Mapping]] = ..., dispatching: _Optional[_Union[Dispatching, _Mapping]] = ..., definitions_changed: _Optional[_Union[DefinitionsChanged, _Mapping]] = ...) -> None: ...
+    want_leases: WantLeases
+    def __init__(self, open_stream: _Optional[_Union[OpenStream, _Mapping]] = ..., rows_taken: _Optional[_Union[RowsTaken, _Mapping]] = ..., close_stream: _Optional[_Union[CloseStream, _Mapping]] = ..., forget_stream: _Optional[_Union[ForgetStream, _Mapping]] = ..., stop_waiting: _Optional[_Union[StopWaiting, _Mapping]] = ..., news: _Optional[_Union[News, _Mapping]] = ..., dispatching: _Optional[_Union[Dispatching, _Mapping]] = ..., definitions_changed: _Optional[_Union[DefinitionsChanged, _Mapping]] = ..., want_leases: _Optional[_Union[WantLeases, _Mapping]] = ...) -> None: ...
 
 class FromDispatcher(_message.Message):
-    __slots__ = ("rows_sent", "stream_ended", "stream_finished")
+    __slots__ = ("rows_sent", "stream_ended", "stream_finished", "leases_are_written")
     ROWS_SENT_FIELD_NUMBER: _ClassVar[int]
     STREAM_ENDED_FIELD_NUMBER: _ClassVar[int]
     STREAM_FINISHED_FIELD_NUMBER: _ClassVar[int]
+    LEASES_ARE_WRITTEN_FIELD_NUMBER: _ClassVar[int]
     rows_sent: RowsSent
     stream_ended: StreamEnded
     stream_finished: StreamFinished
-    def __init__(self, rows_sent: _Optional[_Union[RowsSent, _Mapping]] = ..., stream_ended: _Optional[_Union[StreamEnded, _Mapping]] = ..., stream_finished: _Optional[_Union[StreamFinished, _Mapping]] = ...) -> None: ...
+    leases_are_written: LeasesAreWritten
+    def __init__(self, rows_sent: _Optional[_Union[RowsSent, _Mapping]] = ..., stream_ended: _Optional[_Union[StreamEnded, _Mapping]] = ..., stream_finished: _Optional[_Union[StreamFinished, _Mapping]] = ..., leases_are_written: _Optional[_Union[LeasesAreWritten, _Mapping]] = ...) -> None: ...
 
 class OpenStream(_message.Message):
     __slots__ = ("stream", "keyspace", "table", "shards", "columns", "prefetch", "rows_max", "connection_id")
@@ -158,6 +162,26 @@ class DefinitionsChanged(_message.Message):
     KEYSPACE_FIELD_NUMBER: _ClassVar[int]
     keyspace: str
     def __init__(self, keyspace: _Optional[str] = ...) -> None: ...
+
+class WantLeases(_message.Message):
+    __slots__ = ("number", "keyspace", "table", "shard", "ids")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    KEYSPACE_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    SHARD_FIELD_NUMBER: _ClassVar[int]
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    keyspace: str
+    table: str
+    shard: str
+    ids: Ids
+    def __init__(self, number: _Optional[int] = ..., keyspace: _Optional[str] = ..., table: _Optional[str] = ..., shard: _Optional[str] = ..., ids: _Optional[_Union[Ids, _Mapping]] = ...) -> None: ...
+
+class LeasesAreWritten(_message.Message):
+    __slots__ = ("number",)
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    def __init__(self, number: _Optional[int] = ...) -> None: ...
 
 class RowsSent(_message.Message):
     __slots__ = ("stream", "first", "payloads")

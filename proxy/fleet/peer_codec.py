@@ -12,6 +12,7 @@ from streamfrom.engine.fleet.peer_link import (
     Dispatching,
     ForgetStream,
     FromDispatcher,
+    LeasesAreWritten,
     News,
     OpenStream,
     RowsSent,
@@ -20,6 +21,7 @@ from streamfrom.engine.fleet.peer_link import (
     StreamEnded,
     StreamFinished,
     ToDispatcher,
+    WantLeases,
 )
 from streamfrom.engine.messaging.events import Acked, AckedUnnamed, Changed, Due, TableEvent
 from streamfrom.engine.messaging.message import MessageKey
@@ -71,6 +73,15 @@ def encode_to_dispatcher(message: ToDispatcher) -> bytes:
         case DefinitionsChanged():
             changed = pb.DefinitionsChanged(keyspace=message.keyspace)
             return pb.ToDispatcher(definitions_changed=changed).SerializeToString()
+        case WantLeases():
+            want = pb.WantLeases(
+                number=message.number,
+                keyspace=message.keyspace,
+                table=message.table,
+                shard=message.shard,
+                ids=None if message.ids is None else pb.Ids(ids=message.ids),
+            )
+            return pb.ToDispatcher(want_leases=want).SerializeToString()
         case _:
             assert_never(message)
 
@@ -111,6 +122,10 @@ def decode_to_dispatcher(data: bytes) -> ToDispatcher:
             return Dispatching(whole.dispatching.keyspace, whole.dispatching.shard)
         case "definitions_changed":
             return DefinitionsChanged(whole.definitions_changed.keyspace)
+        case "want_leases":
+            want = whole.want_leases
+            ids = tuple(want.ids.ids) if want.HasField("ids") else None
+            return WantLeases(want.number, want.keyspace, want.table, want.shard, ids)
         case _:
             raise PeerMessageUnreadable
 
@@ -129,6 +144,9 @@ def encode_from_dispatcher(message: FromDispatcher) -> bytes:
         case StreamFinished():
             finished = pb.StreamFinished(stream=message.stream)
             return pb.FromDispatcher(stream_finished=finished).SerializeToString()
+        case LeasesAreWritten():
+            written = pb.LeasesAreWritten(number=message.number)
+            return pb.FromDispatcher(leases_are_written=written).SerializeToString()
         case _:
             assert_never(message)
 
@@ -145,6 +163,8 @@ def decode_from_dispatcher(data: bytes) -> FromDispatcher:
             return StreamEnded(whole.stream_ended.stream, whole.stream_ended.reason)
         case "stream_finished":
             return StreamFinished(whole.stream_finished.stream)
+        case "leases_are_written":
+            return LeasesAreWritten(whole.leases_are_written.number)
         case _:
             raise PeerMessageUnreadable
 

@@ -156,6 +156,8 @@ class BulkCommands:
         parts = [
             (view.runtime(shard), packets[shard]) for shard in view.shards if shard in shares
         ]
+        for runtime, share in zip(map(view.runtime, shares), shares.values(), strict=True):
+            await self._routed.show_leases(runtime, share.table, share.effect)
         result = await write_parts(
             self._executor, self._state, database, parts, statement.shape
         )

@@ -25,6 +25,7 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.selects.plain_reads import is_plain_read
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
+from streamfrom.sqlparse_ext.writes.messages import CHANGES_HELD
 
 
 if TYPE_CHECKING:
@@ -95,6 +96,8 @@ class FastPath:
                 plan = direct.plan
                 if direct.touches_messages:
                     step = compiler.compile(view, statement)
+                    if step.effect is not None and step.effect.kind in CHANGES_HELD:
+                        return False  # leases may have to be written before
                     statement = step.statement
                     plan = view.planner.plan(statement.shape)
                 route = plan.route(statement)
@@ -155,6 +158,8 @@ class FastPath:
                 shard = view.runtime(route.shard)
                 if direct.touches_messages:
                     step = self._compiler.compile_bound(view, statement)
+                    if step.effect is not None and step.effect.kind in CHANGES_HELD:
+                        return False
                     statement = step.statement
         except StreamfromError:
             return False

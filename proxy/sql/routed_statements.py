@@ -27,6 +27,7 @@ from streamfrom.proxy.sql.two_stage import TwoStageSelect
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.writes.messages import CHANGES_HELD
 
 
 if TYPE_CHECKING:
@@ -94,6 +95,8 @@ class RoutedStatements:
             case WriteParts(parts):
                 own = step.statement.sql
                 pieces = [(view.runtime(shard), sql or own) for shard, sql in parts]
+                for runtime, _ in pieces:
+                    await self.show_leases(runtime, step.table, step.effect)
                 result = await write_parts(
                     self._executor,
                     self._state,
@@ -131,6 +134,12 @@ class RoutedStatements:
         part = self._compiler.compile(view, self._compiler.parse(sql))
         return part.effect or effect
 
+    async def show_leases(self, shard: ShardRuntime, table: str, effect: Effect | None) -> None:
+        """Let rows show that they were sent which a statement with *effect* is about to reschedule."""
+        if effect is not None and effect.kind in CHANGES_HELD:
+            registry = self._context.registry
+            await registry.write_leases(shard.keyspace, shard.name, table, effect.ids)
+
     async def on_shard(
         self,
         shard: ShardRuntime,
@@ -140,6 +149,7 @@ class RoutedStatements:
         packet: Packet | None = None,
     ) -> bool:
         """Run a statement on one shard; False when its answer is an error."""
+        await self.show_leases(shard, step.table, step.effect)
         sent = packet or query(step.statement.sql)
         shape = step.statement.shape
         if reply.binary and shape.kind in _HAS_ROWS and not isinstance(packet, Execution):

@@ -46,12 +46,18 @@ from streamfrom.sqlparse_ext.writes.times import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from streamfrom.sqlparse_ext.reading.queries import UpdateParts
+    from streamfrom.sqlparse_ext.reading.queries import Assignment, UpdateParts
     from streamfrom.sqlparse_ext.text.insert_rows import InsertRows
     from streamfrom.sqlparse_ext.text.tokens import Token
 
 _TIME_COLUMNS: Final = frozenset({"time_acked", "time_next"})
 _FIRST_LAYOUT_TIME_COLUMNS: Final = _TIME_COLUMNS | {"time_scheduled", "time_created"}
+# Behind the value of time_acked: the send that no lease has counted. A message that was not due was not
+# sent. Servers assign from left to right, and MariaDB all at once if told so: then, and where time_next
+# has been assigned before, what is compared is NULL. No numbers: what is put in has no literal.
+_COUNT_SEND: Final = (
+    b", epoch = IF(epoch, epoch, IFNULL(IFNULL(time_next, FALSE) <= time_acked, TRUE))"
+)
 NO_STRUCTURE: Final = Uses.UNPARSED | Uses.MULTIPLE
 
 
@@ -66,6 +72,7 @@ class TableFacts:
         number or another character set, for which an index is of no use.
     in_order: the columns, in lower case, to which an INSERT without a column list gives values.
     has_state: the table has a queue's column `state`, which follows from others.
+    is_lazy: a message that is acknowledged may have been sent without its row showing it.
     times: the time columns.
     """
 
@@ -80,6 +87,7 @@ class TableFacts:
     by_primary: bool = False
     in_order: tuple[str, ...] = ()
     has_state: bool = False
+    is_lazy: bool = False
     times: TimeColumns = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -140,7 +148,7 @@ def complete(
 
 
 def _words(shape: Shape, facts: TableFacts) -> tuple[Edit, ...]:
-    plan = _update_plan(shape)
+    plan = _update_plan(shape, is_lazy=facts.is_lazy)
     return (
         plan.hinted if facts.by_primary and facts.id_column in shape.conditions else plan.fixed
     )
@@ -180,7 +188,7 @@ class _UpdatePlan(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def _update_plan(shape: Shape) -> _UpdatePlan:
+def _update_plan(shape: Shape, *, is_lazy: bool) -> _UpdatePlan:
     """Return what to change in the UPDATEs of *shape*: once per shape, not per statement."""
     cursor = Cursor(statement_tokens(shape.template), shape.template)
     cursor.at = cursor.find({"UPDATE"}) + 1
@@ -188,7 +196,8 @@ def _update_plan(shape: Shape) -> _UpdatePlan:
     if parts is None or shape.uses & Uses.CTE:
         return _UpdatePlan()
     tokens = cursor.tokens
-    is_ack = _acknowledges(cursor, parts)
+    acked = _acknowledgement(cursor, parts)
+    is_ack = acked is not None
     hint: tuple[Edit, ...] = ()
     if (is_ack or "time_acked" in shape.guards) and not any(
         token.key in ("INDEX", "KEY") for token in tokens[: parts.table_end]
@@ -203,6 +212,8 @@ def _update_plan(shape: Shape) -> _UpdatePlan:
     if "time_next" not in shape.assignments:
         behind_set = b", time_next = NULL"
     fixed = []
+    if is_lazy and acked is not None and "epoch" not in shape.assignments:
+        fixed.append(_behind(shape, tokens[acked.end - 1], _COUNT_SEND))
     if "time_acked" not in shape.guards:
         if parts.where is None:
             behind_set += b" WHERE time_acked IS NULL"
@@ -221,22 +232,24 @@ def _behind(shape: Shape, token: Token, text: bytes) -> Edit:
     return Edit(token.end, token.end, text + (b" " if follows.isalpha() else b""))
 
 
-def _acknowledges(cursor: Cursor, parts: UpdateParts) -> bool:
-    """Whether time_acked gets a value: not NULL, not DEFAULT, not just a column's."""
+def _acknowledgement(cursor: Cursor, parts: UpdateParts) -> Assignment | None:
+    """Return what gives time_acked a value: not NULL, not DEFAULT, not just a column's; None without it."""
     given = [each for each in parts.assignments if each.column == "time_acked"]
     if not given:
-        return False
+        return None
     start, end = given[-1].start, given[-1].end
     token = cursor.tokens[start]
     if token.key in ("NULL", "DEFAULT"):
-        return False
+        return None
     value = Cursor(cursor.tokens, cursor.template, start)
-    return end - start > 1 or token.slot is not None or read_moment(value, end) is not None
+    if end - start > 1 or token.slot is not None or read_moment(value, end) is not None:
+        return given[-1]
+    return None
 
 
 def is_ack(shape: Shape) -> bool:
     """Whether an UPDATE of one table gives time_acked a value."""
-    return _update_plan(shape).is_ack
+    return _update_plan(shape, is_lazy=False).is_ack
 
 
 # --- INSERT ------------------------------------------------------------------------------------

@@ -22,7 +22,16 @@ if TYPE_CHECKING:
 
     from streamfrom.sqlparse_ext.statements import Shape, Statement, Value
 
-__all__ = ["Effect", "EffectKind", "Key", "TableFacts", "complete", "effect", "together"]
+__all__ = [
+    "CHANGES_HELD",
+    "Effect",
+    "EffectKind",
+    "Key",
+    "TableFacts",
+    "complete",
+    "effect",
+    "together",
+]
 
 # A larger INSERT is read by one poll, which costs less than its text.
 _KEYS_MAX: Final = 200
@@ -47,6 +56,10 @@ class EffectKind(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
+# What these change must show before that a message was sent.
+CHANGES_HELD: Final = frozenset(
+    {EffectKind.RESCHEDULE, EffectKind.HEARTBEAT, EffectKind.UNKNOWN}
+)
 _COUNTED: Final = frozenset({EffectKind.ACK, EffectKind.REMOVE})
 
 

@@ -37,10 +37,12 @@ class TracedPayload(bytes):
     """What a client gets of a row, and the row that its dispatcher has claimed."""
 
     row: ClaimedRow
+    session: FakeSession  # of the dispatcher
 
     @classmethod
-    def of(cls, row):
+    def of(cls, row, session):
         traced = cls(row.payload)
+        traced.session = session
         traced.row = row._replace(payload=traced)
         return traced.row
 
@@ -83,7 +85,10 @@ class DispatchersStore:
 
     async def claim(self, table, shard, request):
         result = await self._write(shard, lambda: self.world.core.claim(table, shard, request))
-        return replace(result, rows=tuple(map(TracedPayload.of, result.rows)))
+        session = self.world.parts[self.number, shard].elector.session
+        return replace(
+            result, rows=tuple(TracedPayload.of(row, session) for row in result.rows)
+        )
 
     async def release(self, table, shard, rows):
         await self._write(shard, lambda: self.world.core.release(table, shard, rows))
@@ -91,6 +96,10 @@ class DispatchersStore:
     async def shorten(self, table, shard, leases, due_ns):
         core = self.world.core
         return await self._write(shard, lambda: core.shorten(table, shard, leases, due_ns))
+
+    async def write_leases(self, table, shard, leases):
+        core = self.world.core
+        return await self._write(shard, lambda: core.write_leases(table, shard, leases))
 
     async def _write(self, shard, run):
         def transaction():
@@ -114,12 +123,14 @@ class FleetWorld(World):
     fleets: dict[int, Fleet] = field(default_factory=dict)
     ways: Ways = field(init=False)
     core: MemoryStore = field(init=False)
+    senders: dict[tuple[bytes, int], set[FakeSession]] = field(default_factory=dict)
 
     def __post_init__(self):
         super().__post_init__()
         self.settings = replace(
             self.settings,
             proxies=self.dice.randint(2, 5),
+            lease=self._lease(),
             failing=self.settings.failing or 0.01,
         )
         self.servers = {}
@@ -242,6 +253,20 @@ class FleetWorld(World):
 
     def claimed(self, rows):
         return tuple(row if isinstance(row, ClaimedRow) else row.payload.row for row in rows)
+
+    def _check_attempt(self, row):
+        """A dispatcher sends no attempt twice; its successor sends again what does not show in a row."""
+        session = row.payload.session
+        senders = self.senders.setdefault((row.id, row.epoch), set())
+        assert session not in senders, f"attempt {row.id, row.epoch} delivered twice"
+        assert row.epoch == 0 or not senders, "sent again, and its row showed it"
+        senders.add(session)
+        self.attempts.add((row.id, row.epoch))
+
+    def given_back(self, rows):
+        super().given_back(rows)
+        for row in self.claimed(rows):
+            self.senders.get((row.id, row.epoch), set()).discard(row.payload.session)
 
     def _check_sent(self, name, payloads):
         if payloads:

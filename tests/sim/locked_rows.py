@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 KEYSPACE, SHARD, TABLE = "ks", "0", "msg"
 COMMENT = (
     "vitess_message,vt_ack_wait=1000,vt_purge_after=100000,vt_batch_size=10,vt_cache_size=1000,"
-    "vt_poller_interval=10000"
+    "vt_poller_interval=10000,vt_lease=written"
 )
 MESSAGES = 30
 STEP_S = 0.001  # half a claim

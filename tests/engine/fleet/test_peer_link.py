@@ -7,10 +7,12 @@ from streamfrom.engine.fleet.peer_link import (
     DefinitionsChanged,
     Dispatching,
     FromDispatcher,
+    LeasesAreWritten,
     News,
     RowsSent,
     RowsTaken,
     ToDispatcher,
+    WantLeases,
 )
 
 
@@ -30,4 +32,4 @@ def test_each_message_says_which_stream_it_is_about_but_what_is_about_none():
         for message in get_args(ToDispatcher | FromDispatcher)
         if fields(message)[0].name != "stream"
     }
-    assert without == {News, Dispatching, DefinitionsChanged}
+    assert without == {News, Dispatching, DefinitionsChanged, WantLeases, LeasesAreWritten}

@@ -9,14 +9,16 @@ from streamfrom.engine.fleet.peer_link import (
     CloseStream,
     Dispatching,
     ForgetStream,
+    LeasesAreWritten,
     News,
     OpenStream,
     RowsSent,
     StopWaiting,
     StreamEnded,
     StreamFinished,
+    WantLeases,
 )
-from streamfrom.engine.fleet.streams_elsewhere import StreamsElsewhere
+from streamfrom.engine.fleet.streams_elsewhere import LEASES_WANTED_S, StreamsElsewhere
 from streamfrom.engine.messaging.events import AckedUnnamed
 from streamfrom.engine.messaging.message import ClientReceiver, PeerRow
 from tests.engine.fleet.members import Client
@@ -254,3 +256,38 @@ async def test_a_stream_with_an_end_whose_dispatcher_changes_asks_the_new_one_fo
     rig.streams.dispatched_by("ks", "a", member("m2"))
     opened, stop = rig.links[1][1].sent
     assert (opened.rows_max, stop) == (2, StopWaiting(2))
+
+
+@running
+async def test_a_dispatcher_is_waited_for_until_it_has_written_leases():
+    rig = Rig()
+    await rig.streams.write_leases("ks", "0", "msg", None)
+    assert rig.links == [], "nobody dispatches"
+    rig.streams.dispatched_by("ks", "0", member("a"))
+    waiting = asyncio.create_task(rig.streams.write_leases("ks", "0", "msg", (b"1",)))
+    await asyncio.sleep(1)
+    ((_, link),) = rig.links
+    (want,) = link.sent
+    assert want == WantLeases(want.number, "ks", "msg", "0", (b"1",))
+    assert not waiting.done()
+    link.hearer.heard(LeasesAreWritten(want.number + 1))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    link.hearer.heard(LeasesAreWritten(want.number))
+    await waiting
+
+
+@running
+async def test_a_dispatcher_that_is_lost_or_says_nothing_is_not_waited_for():
+    rig = Rig()
+    rig.streams.dispatched_by("ks", "0", member("a"))
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
+    waiting = asyncio.create_task(rig.streams.write_leases("ks", "0", "msg", None))
+    await asyncio.sleep(1)
+    rig.links[0][1].hearer.lost("reset")
+    await waiting
+    assert loop.time() - began_s < LEASES_WANTED_S
+    await asyncio.sleep(1)
+    await rig.streams.write_leases("ks", "0", "msg", None)
+    assert loop.time() - began_s >= LEASES_WANTED_S

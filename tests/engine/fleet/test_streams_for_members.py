@@ -6,11 +6,13 @@ from dataclasses import replace
 from streamfrom.engine.fleet.peer_link import (
     CloseStream,
     ForgetStream,
+    LeasesAreWritten,
     News,
     OpenStream,
     RowsSent,
     RowsTaken,
     StreamEnded,
+    WantLeases,
 )
 from streamfrom.engine.messaging.events import Acked, AckedUnnamed
 from streamfrom.engine.messaging.memory_store import raw_table
@@ -139,3 +141,20 @@ async def test_streams_of_a_shard_that_another_member_dispatches_are_ended():
         assert link.sent[-1] == StreamEnded(1, "member m1 dispatches it")
         guest.heard(CloseStream(1, 0))
         assert fleet.registries[0].receivers == 0
+
+
+@running
+async def test_leases_are_written_for_a_member():
+    async with Members(1) as fleet:
+        guest, link = visit(fleet)
+        client = fleet.attach(0, Client())
+        fleet.insert(1, 2, via=0)
+        await asyncio.sleep(0.1)
+        assert len(client.rows) == 2
+        assert fleet.row(1).epoch == 0
+        guest.heard(WantLeases(7, "ks", "msg", "0", (b"1",)))
+        guest.heard(WantLeases(8, "none", "msg", "0", None))
+        await asyncio.sleep(0.1)
+        assert sorted(message.number for message in link.sent) == [7, 8]
+        assert {type(message) for message in link.sent} == {LeasesAreWritten}
+        assert (fleet.row(1).epoch, fleet.row(2).epoch) == (1, 0)

@@ -38,6 +38,9 @@ class Told:
     def definitions_changed(self, keyspace):
         self.calls.append(("definitions_changed", keyspace))
 
+    async def write_leases(self, keyspace, shard, table, ids):
+        self.calls.append(("write_leases", keyspace, shard, table, ids))
+
     def happened(self, keyspace, table, event):
         self.calls.append(("happened", keyspace, table, event))
 
@@ -66,5 +69,25 @@ async def test_a_receiver_is_told_of_from_its_start_to_its_end():
         ("closed", receiver, unsent),
         ("forget", receiver, True),
         ("definitions_changed", "ks"),
+    ]
+    await registry.stop(StoreError("stopped"))
+
+
+@running
+async def test_leases_are_written_by_whoever_dispatches():
+    store = MemoryStore(VirtualClock())
+    store.create("ks", raw_table("msg"))
+    registry = Registry([Keyspace("ks", (Shard.named("0"),))], store, clock=VirtualClock())
+    told = registry.elsewhere = Told()
+    await registry.start()
+    await registry.write_leases("ks", "0", "MSG", [1])
+    await registry.write_leases("ks", "0", "none", None)
+    assert told.calls == []
+    registry.served_elsewhere("ks", "0")
+    await registry.write_leases("ks", "0", "MSG", [1, b"a"])
+    await registry.write_leases("ks", "0", "msg", None)
+    assert told.calls == [
+        ("write_leases", "ks", "0", "msg", (b"1", b"'a'")),
+        ("write_leases", "ks", "0", "msg", None),
     ]
     await registry.stop(StoreError("stopped"))

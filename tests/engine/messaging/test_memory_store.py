@@ -5,14 +5,21 @@ import asyncio
 import pytest
 
 from streamfrom.engine.errors import StoreError
-from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, loaded, raw_table
-from streamfrom.engine.messaging.message import ClaimResult
+from streamfrom.engine.messaging.memory_store import (
+    DEFAULT_COMMENT,
+    MemoryStore,
+    StoredRow,
+    loaded,
+    raw_table,
+)
+from streamfrom.engine.messaging.message import ClaimResult, LeaseWrites, MessageKey
 from streamfrom.engine.messaging.message_store import ClaimRequest, Store
 from streamfrom.engine.messaging.poll import PollRequest
 from tests.virtual_loop import START_NS, VirtualClock, run_virtual
 
 
-TABLE = loaded(raw_table("msg"))
+TABLE = loaded(raw_table("msg", DEFAULT_COMMENT + ",vt_lease=written"))
+LAZY = loaded(raw_table("msg"))
 
 
 def rig(*rows, **options):
@@ -46,6 +53,34 @@ def test_a_claim_passes_over_locked_rows_and_tells_when_the_others_are_due():
         store = rig(StoredRow(b"1", is_locked=True), StoredRow(b"2", time_next_ns=START_NS + 9))
         result = await store.claim(TABLE, "0", request(b"1", b"2", b"3"))
         assert result == ClaimResult((), {b"1": 0, b"2": START_NS + 9})
+
+    run_virtual(main())
+
+
+def test_a_first_delivery_writes_nothing_until_its_lease_is_written():
+    async def main():
+        store = rig(StoredRow(b"1"), StoredRow(b"2", is_locked=True), StoredRow(b"3", epoch=1))
+        won = (await store.claim(LAZY, "0", request(b"1", b"2", b"3"))).rows
+        assert [(row.id, row.is_written) for row in won] == [
+            (b"1", False), (b"2", False), (b"3", True),
+        ]  # fmt: skip
+        rows = store.table("ks", "0", "msg")
+        assert [row.epoch for row in rows.values()] == [0, 0, 2]
+        leases = [MessageKey(row.id, 50, row.due_next_ns) for row in won[:2]]
+        assert await store.write_leases(LAZY, "0", leases) == LeaseWrites((), (b"2",))
+        assert rows[b"1"].epoch == 1
+        assert rows[b"1"].time_next_ns == won[0].due_next_ns
+
+    run_virtual(main())
+
+
+def test_what_was_sent_and_does_not_show_it_is_claimed_and_counted():
+    async def main():
+        store = rig(StoredRow(b"1"))
+        again = ClaimRequest((b"1",), ("id",), lambda: 0, frozenset({b"1"}))
+        (row,) = (await store.claim(LAZY, "0", again)).rows
+        assert (row.epoch, row.is_written) == (1, True)
+        assert store.table("ks", "0", "msg")[b"1"].epoch == 2
 
     run_virtual(main())
 

@@ -405,12 +405,72 @@ def test_a_wall_clock_that_jumps_is_noticed():
     run_virtual(main())
 
 
+def test_a_lease_is_written_after_its_delay_and_before_its_row_is_changed():
+    async def main():
+        rig, receiver = RunnerRig(COMMENT + ",vt_lease_delay=2"), Receiver()
+        rig.runner.attach(receiver)
+        await asyncio.sleep(0.1)
+        rig.commit(1, 2, 3)
+        await asyncio.sleep(1.5)
+        assert len(receiver.rows) == 3
+        assert [rig.row(one).epoch for one in (1, 2, 3)] == [0, 0, 0]
+        await rig.runner.write_leases("0", (b"2", b"99"))
+        assert [rig.row(one).epoch for one in (1, 2, 3)] == [0, 1, 0]
+        assert rig.row(2).time_next_ns == receiver.rows[1].due_next_ns
+        rig.store.ack("ks", "0", "msg", [b"3"])
+        rig.runner.post(Acked("0", (b"3",)))
+        await asyncio.sleep(1)
+        assert [rig.row(one).epoch for one in (1, 2, 3)] == [1, 1, 0]
+        assert rig.row(1).time_next_ns == receiver.rows[0].due_next_ns
+        await rig.runner.write_leases("0", None)
+        await rig.runner.stop(STOPPED)
+        assert rig.calls("write_leases") == 2
+
+    run_virtual(main())
+
+
+def test_who_reschedules_a_row_that_somebody_holds_waits_for_nobody():
+    async def main():
+        rig, receiver = RunnerRig(), Receiver()
+        rig.runner.attach(receiver)
+        await asyncio.sleep(0.1)
+        rig.commit(1)
+        await asyncio.sleep(0.1)
+        rig.row(1).is_locked = True
+        await rig.runner.write_leases("0", (b"1",))
+        assert rig.row(1).epoch == 0
+        # Its own transaction has made it due at once, which the row does not show: it was due.
+        rig.row(1).is_locked = False
+        rig.runner.post(Changed("0", (b"1",)))
+        await asyncio.sleep(0.1)
+        assert [row.epoch for row in receiver.rows] == [0, 1]
+        assert rig.row(1).epoch == 2
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+
+
+def test_stopping_writes_the_leases():
+    async def main():
+        rig, receiver = RunnerRig(), Receiver()
+        rig.runner.attach(receiver)
+        await asyncio.sleep(0.1)
+        rig.commit(1)
+        await asyncio.sleep(0.1)
+        await rig.runner.stop(STOPPED)
+        assert rig.row(1).epoch == 1
+        assert rig.row(1).time_next_ns == receiver.rows[0].due_next_ns
+
+    run_virtual(main())
+
+
 def test_stopping_ends_the_streams_and_releases_what_was_being_claimed():
     async def main():
         async def pause(_call, _shard):
             await asyncio.sleep(0.5)
 
-        rig, receiver = RunnerRig(pause=pause), Receiver()
+        comment = COMMENT + ",vt_lease=written"
+        rig, receiver = RunnerRig(comment, pause=pause), Receiver()
         rig.runner.attach(receiver)
         await asyncio.sleep(10)
         rig.commit(1)

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from streamfrom.engine.messaging.table_comment import (
@@ -298,3 +300,48 @@ def test_a_queue_may_say_how_it_is_sharded(value):
 def test_a_sharding_that_is_no_vindex_of_a_column_is_an_error(value):
     with pytest.raises(CommentError, match="vt_shard_by must be a vindex and its column"):
         parse_comment(comment(f"vt_shard_by={value}"))
+
+
+@pytest.mark.parametrize(
+    ("more", "lease_delay_ns"),
+    [
+        ("", 10**9),
+        (",vt_lease=lazy", 10**9),
+        (",vt_lease=lazy,vt_ack_wait=0.5", 250_000_000),
+        (",vt_lease_delay=0.25", 250_000_000),
+        (",vt_lease_delay=15", 15 * 10**9),
+        (",vt_lease=written", 0),
+        (",vt_lease=,vt_lease_delay=", 10**9),
+    ],
+)
+def test_a_lease_is_written_a_second_after_the_first_delivery(more, lease_delay_ns):
+    assert parse_comment(comment() + more).lease_delay_ns == lease_delay_ns
+
+
+def test_a_delay_of_leases_that_are_written_at_once_is_told():
+    (warning,) = parse_comment(comment("vt_lease=written,vt_lease_delay=1")).warnings
+    assert warning == "vt_lease_delay without vt_lease = lazy: every lease is written at once"
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ("vt_lease=on", "vt_lease must be 'lazy' or 'written', not 'on'"),
+        ("vt_lease=Lazy", "vt_lease must be 'lazy' or 'written', not 'Lazy'"),
+        (
+            "vt_lease_delay=0",
+            "vt_lease_delay must be a number of seconds greater than 0, not '0'",
+        ),
+        (
+            "vt_lease_delay=soon",
+            "vt_lease_delay must be a number of seconds greater than 0, not 'soon'",
+        ),
+        (
+            "vt_lease_delay=15.5",
+            "vt_lease_delay must be at most half of vt_ack_wait, not '15.5'",
+        ),
+    ],
+)
+def test_what_a_lease_cannot_be_is_an_error(more, sentence):
+    with pytest.raises(CommentError, match=f"^{re.escape(sentence)}$"):
+        parse_comment(comment(more))

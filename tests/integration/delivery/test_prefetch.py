@@ -118,7 +118,7 @@ def test_the_end_of_a_stream_alone_releases_nothing(
 def test_a_table_may_hold_what_was_sent_until_its_wait_ends(
     cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
-    create(keyspace, ack_wait=3, more=",vt_release_after=never")
+    create(keyspace, ack_wait=3, more=",vt_release_after=never,vt_lease=written")
     other = cluster.proxy.connect(database=keyspace, autocommit=True)
     insert_all(other, [1])
     first = consume(cluster.proxy, database=keyspace)

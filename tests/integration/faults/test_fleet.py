@@ -33,6 +33,9 @@ def test_one_dispatches_and_the_other_takes_over(
     producer = second.connect(database=database, autocommit=True)
     run(producer, "INSERT INTO my_message (id) VALUES (1)")
     assert at_second.ids(1) == [1]
+    # Before its lease is written, the successor of a dispatcher that dies sends it again.
+    epoch = "SELECT epoch FROM my_message WHERE id = 1"
+    eventually(lambda: rows(producer, epoch) == ((1,),), "the lease is written")
 
     first.kill()
     killed_s = time.monotonic()

@@ -8,6 +8,7 @@ from streamfrom.engine.fleet.peer_link import (
     DefinitionsChanged,
     Dispatching,
     ForgetStream,
+    LeasesAreWritten,
     News,
     OpenStream,
     RowsSent,
@@ -15,6 +16,7 @@ from streamfrom.engine.fleet.peer_link import (
     StopWaiting,
     StreamEnded,
     StreamFinished,
+    WantLeases,
 )
 from streamfrom.engine.messaging.events import Acked, AckedUnnamed, Changed, Due
 from streamfrom.engine.messaging.message import MessageKey
@@ -52,11 +54,13 @@ to_dispatcher = st.one_of(
     st.builds(News, text, text, st.lists(event).map(tuple)),
     st.builds(Dispatching, text, text),
     st.builds(DefinitionsChanged, text),
+    st.builds(WantLeases, number, text, text, text, st.none() | ids),
 )  # fmt: skip
 from_dispatcher = st.one_of(
     st.builds(RowsSent, number, number, ids),
     st.builds(StreamEnded, number, text),
     st.builds(StreamFinished, number),
+    st.builds(LeasesAreWritten, number),
 )
 
 

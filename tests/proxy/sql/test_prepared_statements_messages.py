@@ -49,7 +49,9 @@ async def test_an_ack_is_completed_and_executed_in_place(server):
         assert (await client.execute(1, 99, 7, 8)).ok
         assert (await client.execute(1, None, 7, 8)).ok
     completed = (
-        "UPDATE msg FORCE INDEX (PRIMARY) SET time_acked = ?, time_next = NULL"
+        "UPDATE msg FORCE INDEX (PRIMARY) SET time_acked = ?,"
+        " epoch = IF(epoch, epoch, IFNULL(IFNULL(time_next, FALSE) <= time_acked, TRUE)),"
+        " time_next = NULL"
         " WHERE (id IN (?, ?)) AND time_acked IS NULL"
     )
     assert f"EXECUTE {completed} [99, 7, 8]" in server.heard
@@ -72,7 +74,8 @@ async def test_a_time_function_is_put_in_when_it_is_executed(server):
         for verb in ("UPDATE msg", "INSERT INTO msg")
     )
     assert re.fullmatch(
-        r"UPDATE msg FORCE INDEX \(PRIMARY\) SET time_acked = \d{19}, time_next = NULL"
+        r"UPDATE msg FORCE INDEX \(PRIMARY\) SET time_acked = \d{19}, epoch = IF\(epoch, epoch,"
+        r" IFNULL\(IFNULL\(time_next, FALSE\) <= time_acked, TRUE\)\), time_next = NULL"
         r" WHERE \(id = 7\) AND time_acked IS NULL",
         ack,
     )

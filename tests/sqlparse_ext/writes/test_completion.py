@@ -26,6 +26,7 @@ CURRENT = TableFacts(
     id_auto_increment=False,
     in_order=("id", "priority", "epoch", "time_next", "time_acked", "body"),
 )
+LAZY = replace(CURRENT, is_lazy=True)
 BY_PRIMARY = replace(CURRENT, by_primary=True)
 FIRST = TableFacts(
     name="m",
@@ -240,3 +241,45 @@ def test_a_completed_statement_is_complete_and_reads_as_one(assigned, where, end
         assert "time_acked" in after.shape.guards
         assert "time_next" in after.shape.assignments
     assert once.endswith(end)
+
+
+COUNT = b"epoch = IF(epoch, epoch, IFNULL(IFNULL(time_next, FALSE) <= time_acked, TRUE))"
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (
+            b"UPDATE m SET time_acked = 5, time_next = NULL WHERE id = 1 AND time_acked IS NULL",
+            b"UPDATE m SET time_acked = 5, " + COUNT + b", time_next = NULL WHERE id = 1"
+            b" AND time_acked IS NULL",
+        ),
+        (
+            b"UPDATE m SET time_acked = NOW() WHERE id = 1",
+            b"UPDATE m SET time_acked = " + NOW + b", " + COUNT + b", time_next = NULL"
+            b" WHERE (id = 1) AND time_acked IS NULL",
+        ),
+        (
+            b"UPDATE m SET body = 'a', time_acked=? , body = 'b' WHERE id = ?",
+            b"UPDATE m SET body = 'a', time_acked=?, "
+            + COUNT
+            + b" , body = 'b', time_next = NULL"
+            b" WHERE (id = ?) AND time_acked IS NULL",
+        ),
+    ],
+)
+def test_an_ack_counts_the_send_that_no_lease_has_counted(sql, expected):
+    assert completed(sql, LAZY) == expected
+    assert completed(expected, LAZY) == expected
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        b"UPDATE m SET time_acked = 5, epoch = 3, time_next = NULL WHERE id = 1 AND time_acked IS NULL",
+        b"UPDATE m SET time_next = 5 WHERE id = 1",
+        b"UPDATE m SET time_acked = NULL WHERE id = 1",
+    ],
+)
+def test_what_is_no_ack_or_counts_by_itself_counts_nothing(sql):
+    assert completed(sql, LAZY) == sql

@@ -1,0 +1,118 @@
+"""First deliveries without a write: the plain read before one, and the lease that is written later.
+
+A message that was never sent is read, not claimed: nothing says in its row that it was sent, and its lease
+is in the dispatcher's memory (`engine.messaging.unwritten_leases`). Nine in ten are acknowledged before that
+lease is written, so their ack is the only write. ``epoch`` of an unwritten lease is 0: the completed
+ack counts the send, and so does the lease.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from streamfrom.engine.messaging.backoff import spread, wait_range
+from streamfrom.engine.messaging.conversation import StoreQuery
+from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, LeaseWrites
+from streamfrom.engine.messaging.message_store import by_id, claim, look, quoted
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.engine.messaging.conversation import Conversation
+    from streamfrom.engine.messaging.message import MessageKey
+    from streamfrom.engine.messaging.message_store import ClaimRequest
+    from streamfrom.engine.messaging.message_table import MessageTable
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+def take(
+    table: MessageTable, shard: ShardName, request: ClaimRequest, now_ns: int
+) -> Conversation[ClaimResult]:
+    """Read what was never sent, and claim the rest; commits.
+
+    A server that is read-only gives no row to the read, and refuses the claim.
+    """
+    ids = [ident for ident in request.ids if ident not in request.uncounted]
+    if not (table.properties.lease_delay_ns and ids):
+        return (yield from claim(table, shard, request, now_ns))
+    answer = yield StoreQuery(
+        b"SELECT IFNULL(time_next, 0), %b, %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL"
+        b" AND (time_next IS NULL OR time_next <= %d) AND IFNULL(epoch, 0) = 0"
+        b" AND NOT (@@global.read_only OR @@global.innodb_read_only)"
+        % (
+            quoted(table.id_column),
+            b", ".join(quoted(column) for column in request.columns),
+            by_id(table),
+            quoted(table.id_column),
+            b", ".join(ids),
+            now_ns,
+        ),
+        2,
+        commits=True,
+    )
+    window = wait_range(table.properties, 0)
+    asked, draw = frozenset(ids), request.draw
+    rows = [
+        ClaimedRow(
+            ident,
+            shard,
+            0,
+            int(time_next or 0),
+            now_ns + spread(window, draw()),
+            payload,
+            False,  # noqa: FBT003  (a keyword costs each message as much as the rest of its tuple)
+        )
+        for (time_next, raw), payload in answer.rows
+        # An id that the database finds equal to another spelling is claimed under that one.
+        if (ident := table.id_literal(raw or b"")) in asked
+    ]
+    if len(rows) == len(request.ids):
+        return ClaimResult(tuple(rows))
+    read = {row.id for row in rows}
+    rest = tuple(ident for ident in request.ids if ident not in read)
+    yield StoreQuery(b"START TRANSACTION")
+    claimed = yield from claim(table, shard, replace(request, ids=rest), now_ns)
+    return replace(claimed, rows=(*rows, *claimed.rows))
+
+
+def write_leases(
+    table: MessageTable, leases: Sequence[MessageKey], now_ns: int
+) -> Conversation[LeaseWrites]:
+    """Write leases that are in memory alone: ``epoch`` + 1, and ``time_next`` as *leases* say; commit.
+
+    Rows that somebody holds are passed over: mostly they are being acked. Where a row is not due any
+    more somebody has rescheduled it: then the send is counted, and nothing else.
+    """
+    ident = quoted(table.id_column)
+    answer = yield StoreQuery(
+        b"SELECT %b, IFNULL(time_next, 0) FROM %b WHERE %b IN (%b) AND time_acked IS NULL"
+        b" AND IFNULL(epoch, 0) = 0 FOR UPDATE SKIP LOCKED"
+        % (ident, by_id(table), ident, b", ".join(lease.id for lease in leases)),
+        2,
+    )
+    until_ns = {lease.id: lease.time_next_ns for lease in leases}
+    times_ns = {
+        one: int(time or 0)
+        for (raw, time), _ in answer.rows
+        if (one := table.id_literal(raw or b"")) in until_ns
+    }
+    locked: tuple[bytes, ...] = ()
+    if missing := [one for one in until_ns if one not in times_ns]:
+        found = yield from look(table, missing)
+        locked = tuple(
+            one for one, time_ns in found.items() if time_ns <= now_ns and one in until_ns
+        )
+    if not times_ns:
+        yield StoreQuery(b"COMMIT")
+        return LeaseWrites((), locked)
+    due = [one for one, time_ns in times_ns.items() if time_ns <= now_ns]
+    whens = b"".join(b" WHEN %b THEN %d" % (one, until_ns[one]) for one in due)
+    moved = b"time_next = CASE %b%b ELSE time_next END, " % (ident, whens) if due else b""
+    yield StoreQuery(
+        b"UPDATE %b SET %bepoch = 1 WHERE %b IN (%b)"
+        % (by_id(table), moved, ident, b", ".join(times_ns)),
+        commits=True,
+    )
+    return LeaseWrites(tuple(one for one in times_ns if times_ns[one] > now_ns), locked)

@@ -1,0 +1,115 @@
+"""The leases of one shard that are in this process's memory alone, and when they are to be written.
+
+A first delivery writes nothing (`engine.messaging.first_delivery`), so until its lease is written or its ack comes
+the row looks as if it had never been sent. What a poll says of such a message is not believed, and no read
+sends it again: the next time it is claimed, and the claim counts the send that the row does not show. Pure: no clock, no I/O.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.poll import FOREVER_NS
+
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from streamfrom.engine.messaging.message import LeaseWrites, MessageKey
+
+
+# As many ids as a claim has, at most: one short transaction.
+WRITTEN_AT_ONCE: Final = 500
+# A row that somebody holds is being acked, most likely: then it is over soon.
+AGAIN_NS: Final = 250 * 10**6
+
+
+class UnwrittenLeases:
+    """Which messages were sent and do not show it, in the order in which their leases are to be written.
+
+    timers: their keys by id, due when their leases end. The shard's queue has them too, and keeps them true.
+    """
+
+    def __init__(self, timers: dict[bytes, MessageKey]) -> None:
+        self.timers: Final = timers
+        # When some of them are to be written, a number that tells entries apart, their ids: many are acked before.
+        self._moments: list[tuple[int, int, tuple[bytes, ...]]] = []
+        self._numbers = 0
+        self._writing: frozenset[bytes] = frozenset()
+
+    def __len__(self) -> int:
+        return len(self.timers)
+
+    def __contains__(self, ident: bytes) -> bool:
+        return ident in self.timers
+
+    def is_being_written(self, ident: bytes) -> bool:
+        """Return whether a statement is under way that may write the lease of a message."""
+        return ident in self._writing
+
+    def sent(self, timers: Collection[MessageKey], write_ns: int) -> None:
+        """Note messages that were sent for the first time; their leases are written at *write_ns*."""
+        self.timers.update((timer.id, timer) for timer in timers)
+        self._note(write_ns, tuple(timer.id for timer in timers))
+
+    def forget(self, idents: Iterable[bytes]) -> None:
+        """Forget messages that were acked or deleted, or whose rows show that they were sent."""
+        timers = self.timers
+        for ident in idents:
+            timers.pop(ident, None)
+
+    def hurry(self, idents: Iterable[bytes] | None) -> None:
+        """Let leases be written at once, of *idents* or of all messages."""
+        wanted = tuple(
+            self.timers if idents is None else (i for i in idents if i in self.timers)
+        )
+        if wanted:
+            self._note(0, wanted)
+
+    def next_write(self, now_ns: int, at_most: int) -> tuple[MessageKey, ...]:
+        """Return leases to write now, the oldest first; one statement at a time. *at_most* may be unwritten longer."""
+        if self._writing:
+            return ()
+        found: dict[bytes, MessageKey] = {}
+        while self._moments and len(found) < WRITTEN_AT_ONCE:
+            write_ns, _, idents = self._moments[0]
+            if write_ns > now_ns and len(self.timers) - len(found) <= at_most:
+                break
+            heapq.heappop(self._moments)
+            left = [ident for ident in idents if ident in self.timers and ident not in found]
+            room = WRITTEN_AT_ONCE - len(found)
+            found.update((ident, self.timers[ident]) for ident in left[:room])
+            if left[room:]:
+                self._note(write_ns, tuple(left[room:]))
+        self._writing = frozenset(found)
+        return tuple(found.values())
+
+    def written(self, result: LeaseWrites | None, now_ns: int) -> list[MessageKey]:
+        """Take in what a writing found; return the keys of messages that are not unwritten any more."""
+        asked, self._writing = self._writing, frozenset()
+        again = asked if result is None else asked.intersection(result.locked)
+        # In the order of sending: a seed of the simulator is one history.
+        left = tuple(sorted(ident for ident in again if ident in self.timers))
+        if left:
+            self._note(now_ns + AGAIN_NS, left)
+        done = sorted(ident for ident in asked - again if ident in self.timers)
+        return [self.timers.pop(ident) for ident in done]
+
+    def next_ns(self) -> int:
+        """Return when the next lease is to be written."""
+        timers = self.timers
+        while self._moments and not self._writing:
+            write_ns, number, idents = self._moments[0]
+            if idents[0] in timers:
+                return write_ns
+            left = tuple(ident for ident in idents if ident in timers)
+            if left:
+                self._moments[0] = write_ns, number, left
+            else:
+                heapq.heappop(self._moments)
+        return FOREVER_NS
+
+    def _note(self, write_ns: int, idents: tuple[bytes, ...]) -> None:
+        self._numbers += 1
+        heapq.heappush(self._moments, (write_ns, self._numbers, idents))

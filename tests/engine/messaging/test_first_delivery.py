@@ -1,0 +1,163 @@
+import pytest
+
+from streamfrom.engine.messaging.conversation import StoreAnswer
+from streamfrom.engine.messaging.first_delivery import take, write_leases
+from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
+from streamfrom.engine.messaging.message import (
+    ClaimedRow,
+    ClaimResult,
+    LeaseWrites,
+    MessageKey,
+)
+from streamfrom.engine.messaging.message_store import ClaimRequest
+
+
+NOW_NS = 1000 * 10**9
+SECOND_NS = 10**9
+LAZY = loaded(raw_table("msg"))
+WRITTEN = loaded(raw_table("msg", DEFAULT_COMMENT + ",vt_lease=written"))
+BY_ID = b"`msg` FORCE INDEX (`PRIMARY`)"
+
+
+def run(conversation, *answers):
+    """Give *answers* in turn; return the questions and the result."""
+    queries = []
+    given = iter(answers)
+    try:
+        queries.append(next(conversation))
+        while True:
+            queries.append(conversation.send(next(given)))
+    except StopIteration as stop:
+        return queries, stop.value
+
+
+def request(*ids, uncounted=()):
+    return ClaimRequest(ids, ("id", "message"), lambda: 0, frozenset(uncounted))
+
+
+def row(ident, time_next_ns=0):
+    return (b"%d" % time_next_ns, ident), b"body"
+
+
+def test_a_message_that_was_never_sent_is_read_and_nothing_is_written():
+    queries, result = run(
+        take(LAZY, "0", request(b"1", b"2"), NOW_NS),
+        StoreAnswer(rows=[row(b"2", 5), row(b"1")]),
+    )
+    (query,) = queries
+    assert query.sql == (
+        b"SELECT IFNULL(time_next, 0), `id`, `id`, `message` FROM " + BY_ID + b" WHERE `id` IN"
+        b" (1, 2) AND time_acked IS NULL AND (time_next IS NULL OR time_next <= 1000000000000)"
+        b" AND IFNULL(epoch, 0) = 0"
+        b" AND NOT (@@global.read_only OR @@global.innodb_read_only)"
+    )
+    assert (query.values, query.commits) == (2, True)
+    due_ns = NOW_NS + 30 * SECOND_NS
+    assert result == ClaimResult(
+        (
+            ClaimedRow(b"2", "0", 0, 5, due_ns, b"body", is_written=False),
+            ClaimedRow(b"1", "0", 0, 0, due_ns, b"body", is_written=False),
+        )
+    )
+
+
+def test_what_was_sent_before_is_claimed():
+    queries, result = run(
+        take(LAZY, "0", request(b"1", b"2"), NOW_NS),
+        StoreAnswer(rows=[row(b"1")]),
+        StoreAnswer(),
+        StoreAnswer(rows=[((b"3", b"7", b"2"), b"body")]),
+        StoreAnswer(affected=1),
+    )
+    assert queries[1].sql == b"START TRANSACTION"
+    assert queries[2].sql.endswith(b"FOR UPDATE SKIP LOCKED")
+    assert b"IN (2)" in queries[2].sql
+    assert [(one.id, one.epoch, one.is_written) for one in result.rows] == [
+        (b"1", 0, False),
+        (b"2", 3, True),
+    ]
+
+
+def test_a_send_that_no_row_shows_is_counted_before_the_row_is_claimed():
+    queries, result = run(
+        take(LAZY, "0", request(b"1", b"2", uncounted=[b"1", b"2"]), NOW_NS),
+        StoreAnswer(rows=[((b"1",), b"")]),
+        StoreAnswer(affected=1),
+        StoreAnswer(rows=[((b"1", b"7", b"1"), b"body"), ((b"3", b"7", b"2"), b"body")]),
+        StoreAnswer(affected=2),
+    )
+    assert queries[0].sql == (
+        b"SELECT `id` FROM " + BY_ID + b" WHERE `id` IN (1, 2) AND time_acked IS NULL"
+        b" AND IFNULL(epoch, 0) = 0 FOR UPDATE SKIP LOCKED"
+    )
+    assert queries[1].sql == b"UPDATE " + BY_ID + b" SET epoch = 1 WHERE `id` IN (1)"
+    assert b"epoch = LEAST(IFNULL(epoch, 0), " in queries[3].sql
+    assert [(row.id, row.epoch) for row in result.rows] == [(b"1", 1), (b"2", 3)]
+
+
+def test_a_send_that_its_row_shows_by_now_is_not_counted_twice():
+    queries, result = run(
+        take(LAZY, "0", request(b"1", uncounted=[b"1"]), NOW_NS),
+        StoreAnswer(),
+        StoreAnswer(rows=[((b"1", b"7", b"1"), b"body")]),
+        StoreAnswer(affected=1),
+    )
+    assert len(queries) == 3
+    assert result.rows[0].epoch == 1
+
+
+def test_a_table_whose_leases_are_written_is_claimed_from():
+    queries, _ = run(
+        take(WRITTEN, "0", request(b"1"), NOW_NS),
+        StoreAnswer(rows=[((b"0", b"0", b"1"), b"body")]),
+        StoreAnswer(affected=1),
+    )
+    assert queries[0].sql.endswith(b"FOR UPDATE SKIP LOCKED")
+
+
+def test_leases_are_written_as_a_claim_would_have():
+    leases = [MessageKey(b"1", 50, 77), MessageKey(b"2", 50, 88)]
+    queries, result = run(
+        write_leases(LAZY, leases, NOW_NS),
+        StoreAnswer(rows=[((b"1", b"0"), b""), ((b"2", b"5"), b"")]),
+        StoreAnswer(affected=2),
+    )
+    assert queries[0].sql == (
+        b"SELECT `id`, IFNULL(time_next, 0) FROM " + BY_ID + b" WHERE `id` IN (1, 2)"
+        b" AND time_acked IS NULL AND IFNULL(epoch, 0) = 0 FOR UPDATE SKIP LOCKED"
+    )
+    assert queries[1].sql == (
+        b"UPDATE " + BY_ID + b" SET time_next = CASE `id` WHEN 1 THEN 77 WHEN 2 THEN 88"
+        b" ELSE time_next END, epoch = 1 WHERE `id` IN (1, 2)"
+    )
+    assert queries[1].commits
+    assert result == LeaseWrites()
+
+
+def test_rows_that_were_acked_are_left_and_those_that_somebody_holds_are_told():
+    leases = [MessageKey(b"1", 50, 77), MessageKey(b"2", 50, 88), MessageKey(b"3", 50, 99)]
+    later_ns = NOW_NS + 1
+    queries, result = run(
+        write_leases(LAZY, leases, NOW_NS),
+        StoreAnswer(),
+        # 1 is acked, 2 is due and so was locked, 3 was claimed by another dispatcher.
+        StoreAnswer(rows=[((b"2", b"0"), b""), ((b"3", b"%d" % later_ns), b"")]),
+        StoreAnswer(),
+    )
+    assert queries[2].sql == b"COMMIT"
+    assert result == LeaseWrites((), (b"2",))
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_row_that_was_rescheduled_is_only_counted(others):
+    leases = [MessageKey(b"%d" % one, 50, 77) for one in range(others + 1)]
+    rows = [((b"0", b"%d" % (NOW_NS + 1)), b""), ((b"1", b"0"), b"")][: others + 1]
+    queries, result = run(
+        write_leases(LAZY, leases, NOW_NS), StoreAnswer(rows=rows), StoreAnswer(affected=1)
+    )
+    moved = b"time_next = CASE `id` WHEN 1 THEN 77 ELSE time_next END, " if others else b""
+    ids = b"0, 1" if others else b"0"
+    assert queries[1].sql == (
+        b"UPDATE " + BY_ID + b" SET " + moved + b"epoch = 1 WHERE `id` IN (" + ids + b")"
+    )
+    assert result == LeaseWrites((b"0",), ())
