@@ -378,6 +378,10 @@ def _type_advice(raw: RawTable) -> list[str]:
         name, kind = column.name.lower(), column.data_type.lower()
         if name in ("time_next", "time_acked") and kind not in ("bigint", "decimal"):
             found.append(f"{name} is {_type_of(column)}: BIGINT is what moments are exact in")
+        if name in ("priority", "epoch") and kind not in _NUMBERS:
+            found.append(
+                f"{name} is {_type_of(column)}: as texts, 10 comes before 9; an integer is counted in"
+            )
         if name == "time_next" and not column.nullable:
             found.append(
                 "time_next is NOT NULL: an ack fails that does not give it a value;"

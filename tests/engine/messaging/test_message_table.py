@@ -277,6 +277,9 @@ def test_what_works_less_well_is_advice():
     )
     (line,) = loaded(with_column("epoch", "tinyint", "tinyint(4)")).advice
     assert line.startswith("epoch is TINYINT(4)")
+    for name in ("priority", "epoch"):
+        (line,) = loaded(with_column(name, "varchar", "varchar(9)")).advice
+        assert line.startswith(f"{name} is VARCHAR(9): as texts, 10 comes before 9")
 
 
 def test_all_faults_are_told_those_of_the_comment_first():
