@@ -283,3 +283,20 @@ def test_an_ack_counts_the_send_that_no_lease_has_counted(sql, expected):
 )
 def test_what_is_no_ack_or_counts_by_itself_counts_nothing(sql):
     assert completed(sql, LAZY) == sql
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        b"UPDATE m SET time_acked = 1700000000000000000",
+        b"UPDATE m SET body = 'a\\'b', time_acked = 5",
+        b"UPDATE m SET body=x'00ff',time_acked=-7",
+        b"UPDATE /* 1 */ m SET time_acked = 5",
+        b"UPDATE m SET body = CASE priority WHEN 1 THEN 'x' END, time_acked = 5",
+        b"UPDATE m SET body = priority IN (1, 2, 3), time_acked = 5",
+    ],
+)
+def test_the_count_stands_behind_the_moment_whatever_literals_are_before_it(begin):
+    where = b" WHERE (id IN (1, 2, 3)) AND time_acked IS NULL"
+    sql = begin + b", time_next = NULL WHERE id IN (1, 2, 3)"
+    assert completed(sql, LAZY) == begin + b", " + COUNT + b", time_next = NULL" + where
