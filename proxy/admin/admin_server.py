@@ -28,6 +28,7 @@ from streamfrom.proxy.admin.overview import (
 )
 from streamfrom.proxy.admin.page_files import HEADERS, page_routes
 from streamfrom.proxy.admin.queue_actions import QueueActions
+from streamfrom.proxy.admin.turns import in_turns
 from streamfrom.proxy.errors import NoSuchQueue, NoSuchThread
 from streamfrom.proxy.sessions.asker import Asker
 from streamfrom.proxy.sessions.local_sessions import LocalSessions
@@ -38,7 +39,7 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Awaitable, Callable, Iterable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from streamfrom.engine.messaging.figures import QueueFigures
     from streamfrom.proxy.admin.admin_gate import Visitor
@@ -129,7 +130,10 @@ class AdminServer:
     async def _sample(self) -> None:
         while True:
             try:
-                self.history.sample(await self._status.queues(), self._now_s())
+                queues = await self._status.queues()
+                self.history.forget_all_but(queues)
+                async for some in in_turns(queues):
+                    self.history.sample(some, self._now_s())
             except Exception:  # the next sample may well succeed
                 log.exception("no sample of the queues")
             await asyncio.sleep(SAMPLE_S)
@@ -199,7 +203,7 @@ class AdminServer:
         queues = await self._status.queues_of(visitor.user)
         return web.json_response(
             {
-                "queues": self._queue_records(queues, visitor),
+                "queues": await self._queue_records(queues, visitor),
                 **tables,
                 "limits": limits(self._services.config),
             }
@@ -267,13 +271,14 @@ class AdminServer:
         now_s = self._now_s()
         return lambda queue: self.history.rates(queue, now_s)
 
-    def _queue_records(self, queues: Iterable[QueueFigures], visitor: Visitor) -> list[Record]:
-        return queue_records(
-            queues,
-            self._status.errors_of(visitor.user),
-            self._rates(),
-            self._status.clock.time_ns(),
-        )
+    async def _queue_records(
+        self, queues: Sequence[QueueFigures], visitor: Visitor
+    ) -> list[Record]:
+        rates, now_ns = self._rates(), self._status.clock.time_ns()
+        made = queue_records([], self._status.errors_of(visitor.user), rates, now_ns)
+        async for some in in_turns(queues):
+            made += queue_records(some, [], rates, now_ns)
+        return sorted(made, key=lambda record: (record["keyspace"], record["queue"]))
 
     async def _tables(self, names: list[str], visitor: Visitor) -> dict[str, list[Record]]:
         asker = Asker(visitor.user.name, visitor.may_act)

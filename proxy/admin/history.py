@@ -127,23 +127,30 @@ class History:
         """Return how many queues have a history."""
         return len(self._queues)
 
+    def forget_all_but(self, queues: Iterable[QueueFigures]) -> None:
+        """Forget the queues that are gone."""
+        names = {_name(queue) for queue in queues}
+        self._queues = {name: kept for name, kept in self._queues.items() if name in names}
+
     def sample(self, queues: Iterable[QueueFigures], at_s: float) -> None:
-        """Take a sample of each of *queues*, and forget all others."""
-        kept = {}
-        for queue in list(queues)[:QUEUES_MAX]:
-            name = queue.table.keyspace, queue.table.name
-            kept[name] = self._queues.get(name) or QueueHistory()
-            kept[name].add(queue, at_s)
-        self._queues = kept
+        """Take a sample of each of *queues*, unless QUEUES_MAX others have a history."""
+        for queue in queues:
+            name = _name(queue)
+            if name in self._queues or len(self._queues) < QUEUES_MAX:
+                self._queues.setdefault(name, QueueHistory()).add(queue, at_s)
 
     def rates(self, queue: QueueFigures, at_s: float) -> Rates | None:
         """Return the rates of now; None where they are not known yet."""
-        found = self._queues.get((queue.table.keyspace, queue.table.name))
+        found = self._queues.get(_name(queue))
         return None if found is None else found.rates(queue, at_s)
 
     def series(self, keyspace: str, queue: str) -> Series:
         """Return what the charts of a queue show; empty lists where there is nothing yet."""
         return (self._queues.get((keyspace, queue)) or QueueHistory()).series()
+
+
+def _name(queue: QueueFigures) -> QueueName:
+    return queue.table.keyspace, queue.table.name
 
 
 def _sample(queue: QueueFigures, counters: Counters, at_s: float) -> Sample:

@@ -85,8 +85,12 @@ def test_rates_of_a_full_ring_are_since_the_last_samples():
 def test_queues_that_are_gone_are_forgotten_and_their_number_is_bounded():
     history = History()
     history.sample([figures("a"), figures("b")], 0.0)
+    history.forget_all_but([figures("b")])
     history.sample([figures("b")], 10.0)
     assert len(history) == 1
+    assert history.series("ks", "b")["at_s"] == [10.0]
     assert history.series("ks", "a")["at_s"] == []
     history.sample([figures(f"q{number}") for number in range(QUEUES_MAX + 5)], 20.0)
     assert len(history) == QUEUES_MAX
+    history.sample([figures("b")], 30.0)
+    assert history.series("ks", "b")["at_s"] == [10.0, 30.0]

@@ -100,7 +100,7 @@ async def sorting_by_keyboard(page: Page) -> None:
 
 async def own_page_of_a_queue(page: Page, guarded) -> None:
     now_s = guarded.status.clock.time_ns() / 10**9
-    guarded.server.history.sample([], now_s)
+    guarded.server.history.forget_all_but([])
     for number in range(300):
         depth = 400 + round(300 * sin(number / 20))
         guarded.status.figures[0] = figures(
