@@ -4,6 +4,7 @@ import asyncio
 
 from streamfrom.proxy.admin import admin_server
 from streamfrom.proxy.admin.admin_server import AdminServer
+from streamfrom.proxy.admin.overview import queue_records
 from streamfrom.proxy.admin.turns import QUEUES_IN_A_TURN, in_turns
 from tests.proxy.admin.conftest import USERS, Status, figures, services
 
@@ -16,7 +17,7 @@ class OtherClient:
     """Notes what was worked on between two of its turns, the queues by their names."""
 
     def __init__(self):
-        self.turns = [[]]
+        self.turns: list[list[str]] = [[]]
         asyncio.get_running_loop().call_soon(self._turn)
 
     def _turn(self):
@@ -45,11 +46,11 @@ async def test_no_queues_take_no_turn():
 
 async def test_the_overview_is_made_in_turns(served, monkeypatch):
     served.status.figures = QUEUES[::-1]
-    other, whole = OtherClient(), admin_server.queue_records
+    other = OtherClient()
 
     def made(queues, *rest):
         other.saw(queues)
-        return whole(queues, *rest)
+        return queue_records(queues, *rest)
 
     monkeypatch.setattr(admin_server, "queue_records", made)
     found = await served.browser.get("/api/overview")
