@@ -13,6 +13,7 @@
         ├── VschemaError       1105/HY000
         ├── SequenceError      1105/HY000  a sequence whose table cannot be used
         └── StoreError         1105/HY000  what the in-memory store raises
+            └── PartitionsChanging 1105/HY000  a DDL statement is at work on the partitions of a queue
 
 ``ReceiverGone`` is no error of a client's: a receiver raises it to say that nothing was
 written because its stream is over.
@@ -109,6 +110,10 @@ class SequenceError(EngineError):
 
 class StoreError(EngineError):
     """A call of the Store that failed: whatever the backend, or the way to it, did."""
+
+
+class PartitionsChanging(StoreError):
+    """The partitions of a queue cannot be read at this moment: a DDL statement is at work on them."""
 
 
 class ReceiverGone(Exception):

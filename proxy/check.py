@@ -15,8 +15,10 @@ from streamfrom import __version__
 from streamfrom.engine.errors import EngineError, StoreError
 from streamfrom.engine.messaging.clock import SystemClock
 from streamfrom.engine.messaging.message_table import MessageTable, load
-from streamfrom.engine.messaging.table_comment import MARK, is_nearly_marked, unread_keys
+from streamfrom.engine.messaging.partition_store import split
+from streamfrom.engine.messaging.partitions import late
 from streamfrom.engine.messaging.table_differences import differences
+from streamfrom.engine.messaging.table_settings import MARK, is_nearly_marked, unread_keys
 from streamfrom.engine.sharding.queue_vschema import with_queues
 from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.proxy.accounts.grant_discovery import ask
@@ -55,6 +57,9 @@ PROBES: Final = (
     "UPDATE {table} SET epoch = epoch WHERE 1 = 0",
     "DELETE FROM {table} WHERE 1 = 0",
 )
+# Refused in any case: for want of a privilege first.
+PARTITION_PROBE: Final = "ALTER TABLE {table} DROP PARTITION streamfrom_probe"
+_NO_SUCH_PARTITION: Final = 1507  # ER_DROP_PARTITION_NON_EXISTENT
 _DECISION_PROBES: Final = (
     "INSERT INTO {table} (id, branches, time_created) SELECT * FROM {table} WHERE 1 = 0",
     "SELECT * FROM {table} WHERE 1 = 0 FOR UPDATE NOWAIT",
@@ -237,6 +242,7 @@ async def _check_shard(
     """Check one shard and its message tables; return them unless they cannot be listed."""
     subject = str(shard)
     await shard.probe()
+    # Who answered has a version. What else ails the server, such as read_only, leaves its tables readable.
     if not shard.version:
         report.fault(subject, shard.trouble or "not reached")
         return None
@@ -269,11 +275,50 @@ async def _check_shard(
                 f"write {MARK} in its COMMENT if it is to be one",
             )
     for raw in tables.values():
-        await _check_table(keyspace, shard, raw, load(keyspace.name, raw), report)
+        loaded = load(keyspace.name, raw, len(keyspace.shards))
+        await _check_table(keyspace, shard, raw, loaded, report)
+        if isinstance(loaded, MessageTable) and loaded.is_partitioned:
+            await _check_partitions(loaded, shard, store, report)
         _check_engine(f"{subject}.{raw.name}", raw.name, engines[raw.name], report)
         _check_dead_letter(f"{subject}.{raw.name}", load(keyspace.name, raw), engines, report)
     await _check_foreign_keys(shard, report)
     return _ShardTables(shard, tables, comments)
+
+
+async def _check_partitions(
+    table: MessageTable, shard: ShardRuntime, store: ShardStore, report: CheckReport
+) -> None:
+    """Say what holds partitions of a queue back, or that it has none that are kept."""
+    subject = f"{shard}.{table.name}"
+    now_ns = SystemClock().time_ns()
+    try:
+        census = await store.partitions(table, shard.name, now_ns)
+    except StoreError as error:
+        report.fault(subject, f"partitions: {error}")
+        return
+    if census is None:
+        report.warning(
+            subject,
+            "partitioned otherwise than by PARTITION BY HOUR or DAY: it is purged row by row, and nobody makes"
+            " partitions",
+        )
+        return
+    try:
+        await shard.control.execute(PARTITION_PROBE.format(table=quote_identifier(table.name)))
+    except (BackendError, BackendUnavailable) as error:
+        if not isinstance(error, BackendError) or error.code != _NO_SUCH_PARTITION:
+            report.fault(
+                subject,
+                f"its partitions can be neither made nor dropped: {error}",
+                "grant ALTER, CREATE, DROP and LOCK TABLES on it beside what delivery needs",
+            )
+    partitions = census.partitions
+    for name, reason in late(census, now_ns, table.properties.purge_after_ns).items():
+        cure = None
+        if name == partitions.rest:
+            statement = split(table, partitions.missing(now_ns), partitions.rest).decode()
+            cure = f"run while no dump or other long transaction is open: {statement}"
+        report.warning(subject, f"partition {name} is held back: {reason}", cure)
 
 
 async def _check_foreign_keys(shard: ShardRuntime, report: CheckReport) -> None:
@@ -387,6 +432,7 @@ async def _check_table(
                 " INSERT must give it, or a sequence of the vschema",
             )
     if keyspace.sharded and keyspace.vschema is not None:
+        # Routed as a running proxy would: by the vschema, else by the table's own comment.
         shard_by = loaded.properties.shard_by
         by_comment = {} if shard_by is None else {name: shard_by}
         routing = with_queues(keyspace.vschema, by_comment).tables.get(name)
@@ -396,7 +442,16 @@ async def _check_table(
             )
         elif routing is None:
             report.fault(subject, f"not in the vschema of sharded keyspace {keyspace.name}")
-        elif routing.primary is None or routing.primary.columns != (loaded.id_column.lower(),):
+        elif routing.primary is not None and routing.primary.columns == (
+            loaded.id_column.lower(),
+        ):
+            if loaded.groups is not None:
+                report.warning(
+                    subject,
+                    f"vt_group: its rows are placed by {loaded.id_column}, so members of a group are on several"
+                    " shards, and none is waited for on another one: shard it by a column that they share",
+                )
+        else:
             report.warning(
                 subject,
                 f"its primary vindex is not on {loaded.id_column}: acks by id go to every shard",

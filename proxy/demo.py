@@ -24,7 +24,7 @@ from typing import Final, Protocol
 
 import uvloop
 
-from streamfrom.proxy.backends.control import Control
+from streamfrom.proxy.backends.control_connection import Control
 from streamfrom.proxy.config.file import Config, load
 from streamfrom.proxy.embedded.servers import EmbeddedServer, EmbeddedServerError
 

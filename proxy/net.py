@@ -130,6 +130,7 @@ class Link(asyncio.Protocol):
             data, self._ahead = self._ahead + data, b""
         if self._encode is not None:
             data = self._encode(data)
+            # TLS keeps it until its handshake is over, packing until a packet is whole.
             if not data:
                 return
         self._transport.write(data)
@@ -277,6 +278,8 @@ class Link(asyncio.Protocol):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             for option, seconds in _KEEPALIVE:
                 sock.setsockopt(socket.IPPROTO_TCP, option, seconds)
+            # Answers end with a small packet that nothing follows; Nagle's algorithm would hold
+            # it back until the one before is acknowledged, up to 40 ms.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._owner.connection_made()
 
@@ -323,6 +326,7 @@ class Link(asyncio.Protocol):
             self._transport.write(answer)
         if plain:
             self._owner.data_received(plain)
+        # close_notify: the peer has said that it sends no more.
         if self._tls.ended:
             self.close()
 
@@ -369,6 +373,8 @@ class _Tls:
                 self._object.do_handshake()
             except ssl.SSLWantReadError:
                 return b""
+            # What was written before goes out now; the answer to the last handshake message is
+            # in `pending`.
             self._ready = True
             if self._waiting:
                 self._object.write(self._waiting)

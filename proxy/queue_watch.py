@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
-from streamfrom.proxy.backends.control import Control
+from streamfrom.proxy.backends.control_connection import Control
 from streamfrom.proxy.config import dsn
 from streamfrom.proxy.config.toml_values import Surroundings
 from streamfrom.proxy.errors import BackendError, BackendUnavailable

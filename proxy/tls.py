@@ -28,6 +28,7 @@ class ServerTls:
         wants_certificate: a client must have one.
         requires_tls: a client must speak TLS.
         fingerprint: another one if any of the files holds something else.
+        contents: what the files hold, by their keys.
         certificate_sha256: of the certificate in DER, which MariaDB's clients since 11.4 ask for.
         certificate_ends: when the certificate is no longer valid.
 
@@ -41,7 +42,7 @@ class ServerTls:
         self.wants_certificate = tls.client_ca is not None
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         # Each file is read once here, as what is checked and what the fingerprint is of.
-        contents = {
+        self.contents = {
             key: read_bytes(Path(path), f"server.tls.{key}")
             for key, path in (
                 ("cert", tls.cert),
@@ -50,11 +51,11 @@ class ServerTls:
             )
             if path is not None
         }
-        self.fingerprint = hashlib.sha256(b"\0".join(contents.values())).digest()
-        certificate = read_certificate(contents["cert"])
+        self.fingerprint = hashlib.sha256(b"\0".join(self.contents.values())).digest()
+        certificate = read_certificate(self.contents["cert"])
         if isinstance(certificate, str):
             raise ConfigError("server.tls.cert", f"{tls.cert} {certificate}")
-        fault = fault_of_key(contents["key"], certificate)
+        fault = fault_of_key(self.contents["key"], certificate)
         if fault is not None:
             raise ConfigError("server.tls.key", f"{tls.key} {fault}")
         self.certificate_sha256 = certificate.fingerprint(SHA256())

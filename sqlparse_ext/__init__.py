@@ -6,6 +6,7 @@ differ in their values only share one shape, which is read once. It imports noth
 Read in this order:
 
 * ``text``: a text becomes a template and its values, and that becomes tokens;
+* ``sql_mode``, ``literal_values``: what changes how texts are read, and the values of their literals;
 * ``statements``: what is known of a template, for all texts of one shape;
 * ``reading``: from a template to its facts;
 * ``cache``: shapes by their text;

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.reading.parser import parse
 from streamfrom.sqlparse_ext.reading.stream import StreamSyntaxError
-from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Shape, SqlMode, Statement
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
+from streamfrom.sqlparse_ext.statements import Shape, Statement
 from streamfrom.sqlparse_ext.text.lexer import fingerprint, locate, replace
-from streamfrom.sqlparse_ext.text.readable import has_dollar_quotes
+from streamfrom.sqlparse_ext.text.multibyte_text import has_dollar_quotes
 from streamfrom.sqlparse_ext.text.tokens import check_length
 from streamfrom.sqlparse_ext.text.version_comments import ServerVersion, resolved
 
@@ -61,6 +62,8 @@ class _Generations(Generic[_Value]):
         return value
 
     def put(self, key: bytes, value: _Value, size: int) -> None:
+        # Two generations in place of a list of uses: what was asked for since the last change
+        # moves on, the rest goes at once. A hit costs one look into a dict, and no bookkeeping.
         if self.size + size > self.half:
             self.old = self.young
             self.young = {}
@@ -103,14 +106,17 @@ class StatementCache:
         if mode is not latest:
             texts, shapes = found = self._for(mode)
             self._latest = mode, found
+        # The hot path: a text that was seen lately is not even measured.
         statement = texts.young.get(sql)
         if statement is not None:
             return statement
         size = len(sql) + _ENTRY_BYTES
         statement = texts.get(sql, size)
+        # A longer text hardly comes twice, and would push out hundreds of others.
         is_key = len(sql) <= _TEXT_BYTES_MAX
         if (
             statement is None
+            # The two tests of single bytes spare nearly every text the search behind them.
             and b"$" in sql
             and not mode & SqlMode.DOLLAR_QUOTES
             and has_dollar_quotes(sql)

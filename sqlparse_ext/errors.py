@@ -4,6 +4,7 @@
     ├── SqlError                        1064/42000  our own statements, written wrongly
     ├── TooManyTokens                   3170/HY000  a statement beyond max_statement_tokens
     ├── Unsupported                     1235/42000  correct SQL that could not be answered exactly
+    ├── DelayRefused                    1290/HY000  a message for later, where vt_delayed is off
     ├── engine.errors.EngineError       …
     └── proxy.errors.ProxyError         …
 
@@ -56,3 +57,15 @@ class Unsupported(StreamfromError):
     def __init__(self, construct: str) -> None:
         super().__init__(f"unsupported: {construct}")
         self.construct = construct
+
+
+class DelayRefused(StreamfromError):
+    """A message would be scheduled for later, or may be, and vt_delayed of its table is off."""
+
+    mysql_code = 1290  # ER_OPTION_PREVENTS_STATEMENT
+
+    def __init__(self, table: str, reason: str) -> None:
+        super().__init__(
+            f"vt_delayed of message table '{table}' is off, so nothing can be scheduled for later:"
+            f" {reason}; leave time_next out, or give it NULL, 0, NOW() or a number in the past"
+        )

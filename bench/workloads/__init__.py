@@ -17,6 +17,7 @@ from bench.workloads.lateness import lateness
 from bench.workloads.memory import memory
 from bench.workloads.oltp import oltp
 from bench.workloads.plan_cache import plan_cache
+from bench.workloads.purge import purge
 from bench.workloads.selects import full_select, point_select
 from bench.workloads.sessions import idle_sessions
 from bench.workloads.snapshot import snapshot
@@ -31,6 +32,7 @@ WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
         latency,
         lateness,
         snapshot,
+        purge,
         idle,
         streams,
         point_select,

@@ -195,6 +195,7 @@ class Directory:
                 warnings.append(f"members find each other by a table; create it: {CREATE_TEXT}")
         for name in sorted(self._connected - {self.own.id}):
             warnings += _compared(self.own, self.members[name])
+        # Said once, and again only after it was over.
         said, self._told = self._told, frozenset(warnings)
         return MemberDifferences(
             joined=tuple(
@@ -229,6 +230,8 @@ class Directory:
                 if member.fleet == self.own.fleet:
                     return member
                 return Stranger(holder, member.fleet)
+        # No row, and yet it holds the lock: a proxy that may not write the table, or no proxy
+        # at all.
         return Stranger(holder, None)
 
     def _note_gone(self, rows: dict[str, tuple[int | None, Member]], now_ns: int) -> None:

@@ -313,6 +313,8 @@ class Election:
         """Return when the next Elapsed is due, or None when only an event can change anything."""
         moments = []
         if self._is_sending:
+            # Also without any event: a dispatcher that hears nothing must fall silent at this
+            # moment, as another member may have the lock by then.
             moments.append(self._proof_ns + LEASE_NS)
         if self._given_up_ns is not None:
             moments.append(self._given_up_ns)
@@ -344,6 +346,8 @@ class Election:
             return
         match self.role:
             case ElectionRole.FOLLOWER:
+                # A new number for each attempt: an answer for an earlier one comes too late to
+                # mean anything.
                 self._connection += 1
                 self._is_open = True
                 self._given_up_ns = now_ns + ANSWER_NS
@@ -361,6 +365,7 @@ class Election:
         return self._is_open and connection == self._connection and self.role is role
 
     def _acquire(self, wait_s: int, now_ns: int) -> None:
+        # GET_LOCK itself waits *wait_s*; only what it takes beyond that is silence.
         self._given_up_ns = now_ns + wait_s * SECOND_NS + ANSWER_NS
         self._actions.append(AcquireLock(self._connection, wait_s))
 
@@ -375,10 +380,13 @@ class Election:
         self._answered(event.asked_ns, now_ns)
 
     def _answered(self, asked_ns: int, now_ns: int) -> None:
+        # The lease counts from the question, not from its answer: between the two the server
+        # may have ended the connection, and given the lock to another.
         self._proof_ns = max(self._proof_ns, asked_ns)
         if self.role not in {ElectionRole.DISPATCHER, ElectionRole.RESIGNING}:
             return  # what was asked to get there is still under way
         self._given_up_ns = None
+        # From the question too, so that a slow answer does not thin the proofs out.
         self._next_ns = asked_ns + PING_NS
         may_send = now_ns < self._proof_ns + LEASE_NS
         if self.role is ElectionRole.DISPATCHER and not self._is_sending and may_send:
@@ -394,16 +402,22 @@ class Election:
         """Follow again: the lock went with the connection, or nobody can tell."""
         self._withhold(reason)
         self._close()
+        # Doubling. The shift is bounded because `_failures` is not, and a server may be away
+        # for days.
         self._next_ns = now_ns + min(RETRY_FIRST_NS << min(self._failures, 10), RETRY_LAST_NS)
         self._failures += 1
 
     def _refused(self, reason: str, now_ns: int) -> None:
         """Follow again, on another connection: the address may lead to another primary by now."""
         self._lost(reason, now_ns)
+        # At the longest pause at once: a failover takes seconds, and the answer was a clear
+        # one.
         self._next_ns = now_ns + RETRY_LAST_NS
 
     def _close(self) -> None:
         if self._is_open:
+            # The lock goes with its connection, so nothing is asked of a server that may not
+            # answer.
             self._actions.append(Disconnect(self._connection))
         self._is_open = False
         self._given_up_ns = None

@@ -182,6 +182,8 @@ class Elector:
             StreamfromError: the connection is gone, and the lock with it.
         """
         session, connection = self.session, self._connection
+        # Asked at the last moment. What is under way when the lock goes is rolled back by the
+        # server.
         if session is None or not self.may_send():
             raise StoreError(f"{self._where} is not dispatched from here")
         try:
@@ -191,6 +193,8 @@ class Elector:
                 self.post(TurnedReadOnly(connection))
             raise StoreError(refused.message) from refused
         except StreamfromError as error:
+            # Whatever broke it, the lock went with the connection: the election must hear of it
+            # first.
             self.post(ConnectionLost(connection, str(error)))
             raise
         self.post(Answered(connection, asked_ns))
@@ -239,6 +243,7 @@ class Elector:
             case Withhold():
                 level = logging.INFO if self._is_stopping else logging.WARNING
                 self._log.log(level, "%s is withheld: %s", self._where, action.reason)
+                # In this turn of the loop: after the event that lost the lock no row may leave.
                 self._tables.withhold(action.reason)
             case _:
                 assert_never(action)

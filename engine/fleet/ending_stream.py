@@ -87,6 +87,8 @@ class EndingStream:
 
     def check(self) -> None:
         """Finish the client's stream if it has its rows, or all there are."""
+        # Not before the client's socket has taken everything: the end would pass rows that
+        # still wait.
         is_complete = self.rows_left == 0 or (self.is_done_here and self._others_done())
         if is_complete and self._is_ready and not self._is_over:
             self._is_over = True

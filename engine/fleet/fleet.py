@@ -80,6 +80,8 @@ class DatabaseElection:
         for keyspace, shard in self.shards:
             self._fleet.elsewhere.dispatched_by(keyspace, shard, None)
             self._fleet.registry.elected(keyspace, shard)
+        # Told once the directory has been read: before that this member may not know whom to
+        # tell.
         self._is_unannounced = True
         self.elector.look()
 
@@ -165,6 +167,8 @@ class Fleet:
         self.service = StreamsForMembers(self.own, registry, self)
         registry.elsewhere = self.elsewhere
         for election in self._elections:
+            # Before the first answer of the election: a proxy that starts must not send what
+            # another one sends.
             election.withhold("its dispatcher is not known yet")
             election.elector.start()
 
@@ -240,6 +244,10 @@ class Fleet:
         """
         looks = [election.elector.look() for election in self._elections]
         await asyncio.wait(looks, timeout=LOOK_TIMEOUT_S)
+        return self.connected()
+
+    def connected(self) -> list[Member]:
+        """Return the other members that some directory said are there when it was last read."""
         found = {
             member.id: member
             for election in self._elections

@@ -119,6 +119,8 @@ class NotWritable(Exception):
 
 def dispatcher_lock(database: str) -> bytes:
     """Return the name of the lock that the dispatcher of *database* holds."""
+    # A lock's name has 64 characters at most, and a database's may have as many. Names of locks
+    # are the whole server's, so that of the database must be in it.
     digest = hashlib.sha256(database.encode()).hexdigest()[:16]
     return b"streamfrom." + digest.encode()
 
@@ -137,6 +139,7 @@ def join(database: str, member: Member) -> Conversation[str | None]:
     """
     for sql in SETTINGS:
         yield StoreQuery(sql)
+    # This lock is the sign of life: the server frees it with the connection.
     if not (yield from _take(member_lock(database, member.id.encode()), 0)):
         raise MemberExists
     if (yield from _is_read_only()):

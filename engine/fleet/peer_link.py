@@ -97,14 +97,18 @@ class Dispatching:
 
 @dataclass(frozen=True, slots=True)
 class DefinitionsChanged:
-    """A statement that went through the sender has changed tables of a keyspace."""
+    """A statement that went through the sender has changed tables of a keyspace; answer RequestDone once they are read.
 
+    number: as of WantLeases.
+    """
+
+    number: int
     keyspace: str
 
 
 @dataclass(frozen=True, slots=True)
 class WantLeases:
-    """Write the leases of messages that are in memory alone; answer LeasesAreWritten.
+    """Write the leases of messages that are in memory alone; answer RequestDone once the rows show them, as far as nobody holds them.
 
     number: drawn by the sender; one of a link has no other's.
     ids: of which messages; None for all of the table.
@@ -121,8 +125,8 @@ class WantLeases:
 
 
 @dataclass(frozen=True, slots=True)
-class LeasesAreWritten:
-    """The rows show their leases, but for those that somebody holds. number: that of WantLeases."""
+class RequestDone:
+    """What WantLeases or DefinitionsChanged asked for is done. number: that of the request."""
 
     number: int
 
@@ -162,7 +166,7 @@ ToDispatcher: TypeAlias = (
     | DefinitionsChanged
     | WantLeases
 )
-FromDispatcher: TypeAlias = RowsSent | StreamEnded | StreamFinished | LeasesAreWritten
+FromDispatcher: TypeAlias = RowsSent | StreamEnded | StreamFinished | RequestDone
 
 
 # The ways

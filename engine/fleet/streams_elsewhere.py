@@ -21,9 +21,9 @@ from streamfrom.engine.fleet.ending_stream import EndingStream
 from streamfrom.engine.fleet.peer_link import (
     DefinitionsChanged,
     ForgetStream,
-    LeasesAreWritten,
     News,
     OpenStream,
+    RequestDone,
     RowsSent,
     StopWaiting,
     StreamEnded,
@@ -34,7 +34,7 @@ from streamfrom.engine.fleet.peer_stream import StreamElsewhere
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from streamfrom.engine.fleet.directory import Member
     from streamfrom.engine.fleet.peer_link import (
@@ -54,6 +54,8 @@ RETRY_FIRST_S: Final = 0.1
 RETRY_LAST_S: Final = 1.0
 # A reschedule waits so long at most for a dispatcher that does not answer.
 LEASES_WANTED_S: Final = 3.0
+# And a statement that changes tables for members that do not; they read them again within `schema_reload`.
+DEFINITIONS_READ_S: Final = 1.0
 
 
 class ShardsElsewhere(Protocol):
@@ -61,6 +63,10 @@ class ShardsElsewhere(Protocol):
 
     def members(self) -> Mapping[str, Member]:
         """Return the other members by their ids."""
+        ...
+
+    async def present(self) -> list[Member]:
+        """Return the other members that are there by now, though nothing has told of them yet."""
         ...
 
     def served(self, keyspace: str, shard: ShardName) -> None:
@@ -110,8 +116,9 @@ class LinkElsewhere:
         self.member = member
         self.streams: dict[int, tuple[ReceiverElsewhere, StreamElsewhere]] = {}
         self.link: PeerLink[ToDispatcher] | None = None
-        # What waits until a dispatcher has written leases.
+        # What waits for RequestDone.
         self.wanted: dict[int, asyncio.Future[None]] = {}
+        self._numbers = count(1)
         self._owner = owner
 
     def send(self, message: ToDispatcher) -> None:
@@ -119,9 +126,24 @@ class LinkElsewhere:
         if self.link is not None:
             self.link.send(message)
 
+    async def request(
+        self, message: Callable[[int], WantLeases | DefinitionsChanged], timeout_s: float
+    ) -> None:
+        """Send a request; return once it is done, the link is over, or *timeout_s* has passed.
+
+        message: makes it of its number.
+        """
+        number = next(self._numbers)
+        waiting = self.wanted[number] = asyncio.get_running_loop().create_future()
+        self.send(message(number))
+        try:
+            await asyncio.wait([waiting], timeout=timeout_s)
+        finally:
+            del self.wanted[number]
+
     def heard(self, message: FromDispatcher) -> None:
         """Take in what the dispatcher of streams says."""
-        if isinstance(message, LeasesAreWritten):
+        if isinstance(message, RequestDone):
             if (waiting := self.wanted.get(message.number)) and not waiting.done():
                 waiting.set_result(None)
             return
@@ -177,17 +199,23 @@ class StreamsElsewhere:
             self._dispatchers[key] = member
         self._reconcile_all()
 
-    def tell(
-        self, members: Iterable[Member], message: Dispatching | DefinitionsChanged
-    ) -> None:
+    def tell(self, members: Iterable[Member], message: Dispatching) -> None:
         """Tell *members* what concerns all of them, as far as they can be reached."""
-        for member in members:
-            if member.address and (link := self._link(member)):
-                link.send(message)
+        for link in self._links_to(members):
+            link.send(message)
 
-    def definitions_changed(self, keyspace: str) -> None:
-        """Have the other members read the definitions of a keyspace."""
-        self.tell(self._shards.members().values(), DefinitionsChanged(keyspace))
+    def _links_to(self, members: Iterable[Member]) -> list[LinkElsewhere]:
+        links = [self._link(member) for member in members if member.address]
+        return [link for link in links if link is not None]
+
+    async def definitions_changed(self, keyspace: str) -> None:
+        """Return once the other members have read the definitions of a keyspace, after DEFINITIONS_READ_S at most.
+
+        So a client may make a queue through one member and use it through another at once.
+        """
+        links = self._links_to(await self._shards.present())
+        changed = partial(DefinitionsChanged, keyspace=keyspace)
+        await asyncio.gather(*(link.request(changed, DEFINITIONS_READ_S) for link in links))
 
     async def write_leases(
         self, keyspace: str, shard: ShardName, table: str, ids: tuple[bytes, ...] | None
@@ -197,13 +225,9 @@ class StreamsElsewhere:
         link = None if member is None else self._link(member)
         if link is None:
             return
-        number = next(self._numbers)
-        waiting = link.wanted[number] = asyncio.get_running_loop().create_future()
-        link.send(WantLeases(number, keyspace, table, shard, ids))
-        try:
-            await asyncio.wait([waiting], timeout=LEASES_WANTED_S)
-        finally:
-            del link.wanted[number]
+        await link.request(
+            lambda number: WantLeases(number, keyspace, table, shard, ids), LEASES_WANTED_S
+        )
 
     def happened(self, keyspace: str, table: str, event: TableEvent) -> None:
         """Tell the dispatcher of a shard what a commit did there; nobody if none can be reached."""

@@ -12,9 +12,9 @@ from streamfrom.engine.fleet.peer_link import (
     DefinitionsChanged,
     Dispatching,
     ForgetStream,
-    LeasesAreWritten,
     News,
     OpenStream,
+    RequestDone,
     RowsTaken,
     StopWaiting,
     StreamEnded,
@@ -26,6 +26,8 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from streamfrom.engine.fleet.directory import Member
     from streamfrom.engine.fleet.peer_link import FromDispatcher, PeerLink, ToDispatcher
     from streamfrom.engine.messaging.registry import Registry
@@ -101,11 +103,12 @@ class Visit:
             case Dispatching():
                 self._host.shards.look_at(message.keyspace, message.shard)
             case DefinitionsChanged():
-                self._registry.reload_soon()
+                self._do(message.number, self._registry.reload(message.keyspace))
             case WantLeases():
-                task = asyncio.get_running_loop().create_task(self._write_leases(message))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                leases = self._registry.write_leases_for(
+                    message.keyspace, message.shard, message.table, message.ids
+                )
+                self._do(message.number, leases)
 
     def lost(self, reason: str) -> None:
         """Take the member's clients for gone: what they hold is due again soon, as if they had left."""
@@ -146,6 +149,7 @@ class Visit:
                 )
         table = self._registry.table(message.keyspace, message.table)
         if not isinstance(table, MessageTable):
+            # The other member knows the table, so it may be this one that has not read it yet.
             self._registry.reload_soon()
             return str(table or TableNotFound(message.keyspace, message.table))
         unknown = [column for column in message.columns if column not in table.columns]
@@ -154,11 +158,16 @@ class Visit:
             return f"table {table.name} has no column {unknown[0]}"
         return None
 
-    async def _write_leases(self, message: WantLeases) -> None:
-        await self._registry.write_leases_for(
-            message.keyspace, message.shard, message.table, message.ids
-        )
-        self._link.send(LeasesAreWritten(message.number))
+    def _do(self, number: int, work: Coroutine[object, object, None]) -> None:
+        """Do what a request asks for, and say when it is done."""
+
+        async def do() -> None:
+            await work
+            self._link.send(RequestDone(number))
+
+        task = asyncio.get_running_loop().create_task(do())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _taken(self, message: RowsTaken) -> None:
         found = self._open.get(message.stream)
@@ -174,6 +183,7 @@ class Visit:
         if found is None:
             return
         _, receiver = found
+        # Kept until ForgetStream: the member may still ack rows, or give them back.
         self._closed[message.stream] = receiver
         try:
             unsent = receiver.unsent(message.taken)

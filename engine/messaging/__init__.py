@@ -6,12 +6,13 @@ It opens no socket: databases are behind `message_store.Store`, consumers behind
 
 Read in this order:
 
-* ``message``, ``table_comment``, ``message_table``: a message's key, a table and its settings;
+* ``message``, ``table_settings``, ``message_table``: a message's key, a table and its settings;
 * ``table_differences``: what must be equal on all shards;
 * ``backoff``: how long an unacked message waits;
 * ``conversation``, ``poll``, ``message_store``: every SQL statement, as conversations without I/O;
+* ``partitions``, ``partition_store``, ``partition_upkeep``: queues that are partitioned by time, and purged so;
 * ``lanes``, ``shard_queue``: the keys due soonest of one shard;
-* ``events``, ``shard_state``, ``table_state``: the scheduler of a table,
+* ``events``, ``shard_state``, ``receivers``, ``sending``, ``held_messages``, ``table_state``: the scheduler of a table,
   ``handle(event, now) -> actions``;
 * ``runner``, ``purger``, ``registry``: the thin shell that carries the actions out;
 * ``figures``, ``table_figures``, ``depths``, ``watch``: what is counted, and read for whoever watches;

@@ -58,6 +58,11 @@ class AttachedReceiver:
     sent: int = 0
     rows_left: int | None = None
 
+    @property
+    def is_for_member(self) -> bool:
+        """Return whether its client is connected to another member of the fleet."""
+        return self.id < 0
+
     def covers(self, shard: ShardName) -> bool:
         """Return whether the stream gets messages of *shard*."""
         return self.shards is None or shard in self.shards

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from streamfrom.engine.messaging.table_comment import WAIT_MAX_NS
+from streamfrom.engine.messaging.table_settings import WAIT_MAX_NS
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.table_comment import Properties
+    from streamfrom.engine.messaging.table_settings import Properties
 
 
 DICE_BITS = (

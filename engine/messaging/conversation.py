@@ -36,6 +36,7 @@ class StoreQuery:
     commits: a COMMIT follows in the same write. If the server refuses the statement, the COMMIT ends
         a transaction that has changed nothing.
     skips_locked: the statement reads definitions, and leaves out those that a DDL statement locks.
+    patience_s: after so many seconds without an answer the statement is killed (error 1317); None for never.
     """
 
     sql: bytes
@@ -43,6 +44,7 @@ class StoreQuery:
     about: object = None
     commits: bool = False
     skips_locked: bool = False
+    patience_s: float | None = None
 
 
 # The decoded leading columns as the text protocol's bytes, and the raw rest of the row's

@@ -43,9 +43,8 @@ def depths(tables: Sequence[MessageTable]) -> Conversation[dict[str, int]]:
         answer = yield StoreQuery(b"EXPLAIN FORMAT=TRADITIONAL " + selects, _COLUMNS_OF_MYSQL)
         for row, _ in answer.rows:
             alias = row[_TABLE] or b""
-            rows = row[-3] if len(row) == _COLUMNS_OF_MYSQL else row[-2]
             if alias[:1] == b"q" and alias[1:].isdigit():
-                found[some[int(alias[1:])].name] = int(rows or 0)
+                found[some[int(alias[1:])].name] = estimated_rows(row)
         # Of an empty table a server may say that no row can match, and not of which table.
         few = [
             index for index, table in enumerate(some) if found.get(table.name, 0) < COUNTED_MAX
@@ -60,3 +59,8 @@ def depths(tables: Sequence[MessageTable]) -> Conversation[dict[str, int]]:
             for (which, count), _ in answer.rows:
                 found[some[int(which or 0)].name] = int(count or 0)
     return found
+
+
+def estimated_rows(row: Sequence[bytes | None]) -> int:
+    """Return how many rows a row of EXPLAIN's answer expects."""
+    return int((row[-3] if len(row) == _COLUMNS_OF_MYSQL else row[-2]) or 0)

@@ -42,8 +42,8 @@ class Elsewhere(Protocol):
         """Let it go, as `Registry.forget`."""
         ...
 
-    def definitions_changed(self, keyspace: str) -> None:
-        """Have the other processes read the definitions of a keyspace, which a statement has changed."""
+    async def definitions_changed(self, keyspace: str) -> None:
+        """Have the other processes read the definitions of a keyspace, which a statement has changed; wait for them a while."""
         ...
 
     async def write_leases(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from streamfrom.engine.messaging.groups import FireRequest, FireResult
     from streamfrom.engine.messaging.leases import Lease
     from streamfrom.engine.messaging.message import (
         ClaimedRow,
@@ -72,7 +73,7 @@ class WaitOver:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Committed: messages that are new, rescheduled or revived."""
+    """Committed: messages that are new."""
 
     shard: ShardName
     keys: tuple[MessageKey, ...]
@@ -119,6 +120,24 @@ class LookFailed:
     """A look failed."""
 
     shard: ShardName
+
+
+@dataclass(frozen=True, slots=True)
+class LeasesFound:
+    """The rows have been read that a former dispatcher may have sent. until_ns: their leases, by id."""
+
+    number: int
+    shard: ShardName
+    until_ns: Mapping[bytes, int]
+
+
+@dataclass(frozen=True, slots=True)
+class FindLeasesFailed:
+    """These rows could not be read."""
+
+    number: int
+    shard: ShardName
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +218,14 @@ class LeasesWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class Fired:
+    """Held messages have been asked about. result: None if that failed."""
+
+    shard: ShardName
+    result: FireResult | None
+
+
+@dataclass(frozen=True, slots=True)
 class Reconfigured:
     """The table was altered."""
 
@@ -266,6 +293,8 @@ Event: TypeAlias = (
     | AckedUnnamed
     | Looked
     | LookFailed
+    | LeasesFound
+    | FindLeasesFailed
     | Claimed
     | ClaimFailed
     | Polled
@@ -275,6 +304,7 @@ Event: TypeAlias = (
     | Shortened
     | LeasesWanted
     | LeasesWritten
+    | Fired
     | Reconfigured
     | ShardDown
     | ShardUp
@@ -353,6 +383,14 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
+class FindLeases:
+    """Read which messages a former dispatcher has in flight; answer LeasesFound or FindLeasesFailed."""
+
+    number: int
+    shard: ShardName
+
+
+@dataclass(frozen=True, slots=True)
 class Shorten:
     """Make rows due at *due_ns* whose receiver has left, but for those somebody is changing; answer Shortened."""
 
@@ -368,6 +406,22 @@ class WriteLeases:
 
     shard: ShardName
     leases: tuple[MessageKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fire:
+    """Make held messages due whose groups are done; answer Fired."""
+
+    shard: ShardName
+    request: FireRequest
+
+
+@dataclass(frozen=True, slots=True)
+class TellDeadMembers:
+    """Tell that messages wait for members of their groups that are parked; no answer. found: message, member, group."""
+
+    shard: ShardName
+    found: tuple[tuple[bytes, bytes, bytes], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,7 +441,10 @@ Action: TypeAlias = (
     | End
     | Finish
     | Look
+    | FindLeases
     | Shorten
     | WriteLeases
+    | Fire
+    | TellDeadMembers
     | TellStanding
 )

@@ -183,6 +183,7 @@ class ShardFigures:
     in_flight: messages that were sent, and are neither acked nor due again.
     depth: unacked rows; None while nobody has asked for it.
     oldest_due_ns: when the first message that waits was due, where that is known.
+    is_dispatched: this process sends its messages; where it does not, it knows little of them.
     """
 
     shard: ShardName
@@ -194,15 +195,23 @@ class ShardFigures:
     in_flight: int
     depth: int | None
     oldest_due_ns: int | None
+    is_dispatched: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class QueueFigures:
-    """One message table, shard by shard."""
+    """One message table, shard by shard.
+
+    streams: those of clients of this process.
+    unknown: shards of which only what has happened is known: their dispatcher has not said more.
+    unanswered: what keeps figures of other members out, a sentence for each of them.
+    """
 
     table: MessageTable
     shards: tuple[ShardFigures, ...]
     streams: int
+    unknown: frozenset[ShardName] = frozenset()
+    unanswered: tuple[str, ...] = ()
 
     @property
     def counters(self) -> Counters:
@@ -221,6 +230,7 @@ class StreamFigures:
     opened_ns, held_since_ns: when it began; when the first of the messages was sent that it holds.
     prefetch: how many it may hold; 0 for no limit.
     full_since_ns: when its prefetch was full, if nothing was acked since.
+    is_for_member: its client is another member's; what it was sent and holds is what this process dispatches.
     """
 
     table: MessageTable
@@ -232,3 +242,4 @@ class StreamFigures:
     held_since_ns: int | None
     prefetch: int
     full_since_ns: int | None
+    is_for_member: bool = False

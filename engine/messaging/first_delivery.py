@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from streamfrom.engine.messaging.backoff import spread, wait_range
 from streamfrom.engine.messaging.conversation import StoreQuery
+from streamfrom.engine.messaging.group_table import not_after
 from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, LeaseWrites
 from streamfrom.engine.messaging.message_store import by_id, claim, look, quoted
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 def take(
     table: MessageTable, shard: ShardName, request: ClaimRequest, now_ns: int
 ) -> Conversation[ClaimResult]:
-    """Read what was never sent, and claim the rest; commits.
+    """Read what was never sent, and claim the rest, also what comes after a group; commits.
 
     A server that is read-only gives no row to the read, and refuses the claim.
     """
@@ -40,7 +41,7 @@ def take(
     answer = yield StoreQuery(
         b"SELECT IFNULL(time_next, 0), %b, %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL"
         b" AND (time_next IS NULL OR time_next <= %d) AND IFNULL(epoch, 0) = 0"
-        b" AND NOT (@@global.read_only OR @@global.innodb_read_only)"
+        b" AND NOT (@@global.read_only OR @@global.innodb_read_only)%b"
         % (
             quoted(table.id_column),
             b", ".join(quoted(column) for column in request.columns),
@@ -48,6 +49,7 @@ def take(
             quoted(table.id_column),
             b", ".join(ids),
             now_ns,
+            not_after(table),
         ),
         2,
         commits=True,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
     from streamfrom.engine.messaging.message import ClaimedRow
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 STALE_MIN: Final = 1000
 # One question for the rows of held messages: as many ids as a claim has, at most.
 LOOK_IDS_MAX: Final = 500
+# Who holds what a former dispatcher has sent; no receiver has this number.
+NOBODY: Final = 0
 # Of a million leases that end at the same time no turn of the loop ends more.
 ENDED_MAX: Final = 1000
 
@@ -99,14 +101,31 @@ class Leases:
         """Note that *receiver* holds *rows* from now on; return the leases of others that this ends."""
         ends_ns = {row.id: row.due_next_ns for row in rows}
         replaced: list[Lease] = []
+        # Hardly ever: it takes a message that is sent again while its lease here runs. One set
+        # operation tells for a whole batch.
         if not self._receivers.keys().isdisjoint(ends_ns):
             replaced = [
                 lease for ident in ends_ns if (lease := self.give_back(ident)) is not None
             ]
         self._receivers.update(dict.fromkeys(ends_ns, (receiver, now_ns)))
         self._ends_ns.setdefault(receiver, {}).update(ends_ns)
+        # One entry for the batch, at its first end: most of its messages are acked before that,
+        # and the few that are left get entries of their own in `ended`.
         self._note_end(min(ends_ns.values()), tuple(ends_ns))
         return replaced
+
+    def found(self, until_ns: Mapping[bytes, int], now_ns: int) -> None:
+        """Note messages that a former dispatcher has in flight; each is looked at, as it may be acked meanwhile."""
+        ends_ns = {i: end_ns for i, end_ns in until_ns.items() if i not in self._receivers}
+        if ends_ns:
+            self._receivers.update(dict.fromkeys(ends_ns, (NOBODY, now_ns)))
+            self._ends_ns.setdefault(NOBODY, {}).update(ends_ns)
+            self._note_end(min(ends_ns.values()), tuple(ends_ns))
+            self.suspect(ends_ns, by_heartbeat=True)
+
+    def forget_found(self) -> None:
+        """Forget what a former dispatcher has in flight."""
+        self.give_back_all(tuple(self.ids_of(NOBODY)))
 
     def give_back(self, ident: bytes) -> Lease | None:
         """End the lease of a message, and return it; None for one that nobody holds."""
@@ -155,6 +174,7 @@ class Leases:
             self._ids_in_ends -= len(idents)
             for ident in idents:
                 lease = self.get(ident)
+                # A suspect one gets its entry again from `looked` or `look_failed`.
                 if lease is None or self._is_suspect(ident):
                     continue
                 if lease.until_ns <= now_ns:
@@ -169,6 +189,8 @@ class Leases:
         held = self._receivers
         while self._ends:
             until_ns, number, idents = self._ends[0]
+            # Acks leave the heap alone (a removal there is O(n)): stale entries are dropped
+            # when they come to the front.
             if idents[0] in held:
                 return until_ns
             left = tuple(ident for ident in idents if ident in held)
@@ -195,6 +217,8 @@ class Leases:
         self._numbers += 1
         heapq.heappush(self._ends, (until_ns, self._numbers, idents))
         self._ids_in_ends += len(idents)
+        # More stale ids than held ones: building the heap anew costs O(n) once for n acks at
+        # least.
         if self._ids_in_ends > 2 * len(self) + STALE_MIN:
             self._ends = [
                 (lease.until_ns, number, (lease.id,)) for number, lease in enumerate(self)
@@ -217,6 +241,12 @@ class Leases:
         for ident in idents:
             if ident in self._receivers:
                 self._to_look_at[ident] = by_heartbeat and self._to_look_at.get(ident, True)
+
+    def suspect_all_but(self, receivers: Container[int]) -> None:
+        """Note that rows may be acked or held for longer, but those of *receivers*, which are about to be shortened."""
+        for receiver, ends_ns in self._ends_ns.items():
+            if receiver not in receivers:
+                self.suspect(ends_ns, by_heartbeat=True)
 
     def _is_suspect(self, ident: bytes) -> bool:
         return (
@@ -260,6 +290,7 @@ class Leases:
             until_ns = time_next_ns.get(ident, 0)
             # What came after the heartbeat may be what the row shows.
             alone = self._all_by_heartbeat is not False and self._to_look_at.get(ident, True)
+            # The row says what is known, or the message was sent again since the question.
             if lease.until_ns == until_ns or lease.until_ns != asked.until_ns:
                 # Its time may have come meanwhile, when it was not let end.
                 self._note_end(lease.until_ns, (ident,))

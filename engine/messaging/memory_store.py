@@ -12,10 +12,16 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.attempts import PARKED_NS, is_spent
 from streamfrom.engine.messaging.backoff import spread, wait_range
 from streamfrom.engine.messaging.conversation import StoreAnswer
-from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, LeaseWrites, MessageKey
+from streamfrom.engine.messaging.groups import HELD_NS, FireResult
+from streamfrom.engine.messaging.in_flight_limit import is_lease
+from streamfrom.engine.messaging.message import (
+    ClaimedRow,
+    ClaimResult,
+    LeaseWrites,
+    MessageKey,
+)
 from streamfrom.engine.messaging.message_store import PURGE_ROWS_MAX
 from streamfrom.engine.messaging.message_table import (
     MessageTable,
@@ -24,18 +30,32 @@ from streamfrom.engine.messaging.message_table import (
     RawTable,
     load,
 )
-from streamfrom.engine.messaging.poll import NextPriority, PollPart, PollSelect, poll
-from streamfrom.engine.messaging.table_comment import parse_comment
-from streamfrom.sqlparse_ext.text.identifiers import literal
+from streamfrom.engine.messaging.partition_store import Outcome
+from streamfrom.engine.messaging.partitions import (
+    REST,
+    ROWS_COUNTED_MAX,
+    PartitionCensus,
+    RowsLeft,
+)
+from streamfrom.engine.messaging.poll import poll
+from streamfrom.engine.messaging.retry_limit import PARKED_NS, is_spent
+from streamfrom.engine.messaging.stored_rows import (
+    StoredRow as StoredRow,
+    answer as answer,
+    by_id,
+    turns_of,
+)
+from streamfrom.engine.messaging.table_settings import parse_comment
 
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from streamfrom.engine.messaging.clock import Clock
-    from streamfrom.engine.messaging.conversation import Row
+    from streamfrom.engine.messaging.groups import FireRequest
     from streamfrom.engine.messaging.leases import Lease
     from streamfrom.engine.messaging.message_store import ClaimRequest
+    from streamfrom.engine.messaging.partitions import Partition, Partitions
     from streamfrom.engine.messaging.poll import PollRequest, PollResult
     from streamfrom.engine.sharding.keyspace import ShardName
 
@@ -47,9 +67,13 @@ DEFAULT_COMMENT: Final = (
 
 
 def raw_table(
-    name: str, comment: str = DEFAULT_COMMENT, *, id_type: str = "bigint"
+    name: str,
+    comment: str = DEFAULT_COMMENT,
+    *,
+    id_type: str = "bigint",
+    texts: Sequence[str] = (),
 ) -> RawTable:
-    """Return the definition of a message table of the current layout, as recommended."""
+    """Return the definition of a message table of the current layout, as recommended. texts: its further columns."""
     return RawTable(
         name=name,
         comment=comment,
@@ -59,7 +83,7 @@ def raw_table(
             RawColumn("epoch", "bigint", "0", nullable=False),
             RawColumn("time_next", "bigint", "0", nullable=True),
             RawColumn("time_acked", "bigint", None, nullable=True),
-            RawColumn("message", "varchar", None, nullable=True),
+            *(RawColumn(each, "varchar", None, nullable=True) for each in ("message", *texts)),
         ),
         indexes=(
             RawIndex("PRIMARY", unique=True, columns=("id",)),
@@ -77,22 +101,6 @@ def loaded(raw: RawTable, keyspace: str = "ks") -> MessageTable:
     return table
 
 
-@dataclass(slots=True)
-class StoredRow:
-    """One message in memory; the id is a literal. NULL is None.
-
-    is_locked: a transaction that is under way holds it, so a claim passes over it.
-    """
-
-    id: bytes
-    priority: int = 50
-    epoch: int = 0
-    time_next_ns: int | None = 0
-    time_acked_ns: int | None = None
-    payload: bytes = b""
-    is_locked: bool = False
-
-
 async def _no_pause(_call: str, _shard: ShardName) -> None:
     await asyncio.sleep(0)
 
@@ -106,6 +114,7 @@ class MemoryStore:
     definitions: dict[str, dict[str, RawTable]] = field(default_factory=dict)
     rows: dict[tuple[str, ShardName, str], dict[bytes, StoredRow]] = field(default_factory=dict)
     calls: list[tuple[str, ShardName]] = field(default_factory=list)
+    partitioned: dict[tuple[str, ShardName, str], Partitions] = field(default_factory=dict)
 
     async def depths(
         self, keyspace: str, shard: ShardName, tables: Sequence[MessageTable]
@@ -193,15 +202,26 @@ class MemoryStore:
             rows = self.table(table.keyspace, shard, table.name)
             won = []
             first = wait_range(table.properties, 0)
-            passed_over = {}
-            spent = []
+            turns = ClaimResult(())
+            if table.properties.in_order is not None:
+                turns = turns_of(table, rows, request.ids, now_ns)
+                free = [ident for ident, key in turns.asked_keys.items() if key is None]
+                request = replace(request, ids=(*free, *turns.chosen))
+            passed_over = dict(turns.passed_over)
+            spent, held = [], []
             # As a database would: in the order of the key, whatever order was asked for.
-            for row in sorted((rows[i] for i in set(request.ids) if i in rows), key=_by_id):
+            for row in sorted((rows[i] for i in set(request.ids) if i in rows), key=by_id):
                 time_next_ns = row.time_next_ns or 0
                 if row.time_acked_ns is not None:
                     continue
                 is_first = row.epoch == 0 and row.id not in request.uncounted
-                if is_first and table.properties.lease_delay_ns and time_next_ns <= now_ns:
+                comes_after = table.groups is not None and row.after is not None
+                if (
+                    is_first
+                    and not comes_after
+                    and table.properties.lease_delay_ns
+                    and time_next_ns <= now_ns
+                ):
                     due_ns = now_ns + spread(first, request.draw())
                     won.append(
                         ClaimedRow(
@@ -219,6 +239,10 @@ class MemoryStore:
                     passed_over[row.id] = time_next_ns
                     continue
                 row.epoch = row.epoch or int(row.id in request.uncounted)
+                if comes_after and not row.epoch and _member(rows, row) is not None:
+                    row.time_next_ns = passed_over[row.id] = HELD_NS
+                    held.append(row.id)
+                    continue
                 if is_spent(table.properties, row.epoch):
                     spent.append(row.id)
                     if (dead_letter := table.properties.dead_letter) is None:
@@ -235,7 +259,7 @@ class MemoryStore:
                 )
                 row.epoch += 1
                 row.time_next_ns = due_ns
-            result = ClaimResult(tuple(won), passed_over)
+            result = replace(turns, rows=tuple(won), passed_over=passed_over, held=tuple(held))
             if table.properties.dead_letter is None:
                 return replace(result, parked=tuple(spent))
             return replace(result, dead=tuple(spent))
@@ -250,6 +274,41 @@ class MemoryStore:
                 ident: rows[ident].time_next_ns or 0
                 for ident in ids
                 if ident in rows and rows[ident].time_acked_ns is None
+            }
+
+    async def fire(
+        self, table: MessageTable, shard: ShardName, request: FireRequest
+    ) -> FireResult:
+        """Make held rows due whose groups are done; a walk goes over all of them at once."""
+        async with self._call("fire", shard):
+            now_ns = self.clock.time_ns()
+            rows = self.table(table.keyspace, shard, table.name)
+            asked = sorted(rows) if request.ids is None else request.ids
+            fired, waiting, dead, locked = [], {}, {}, []
+            for row in (rows[ident] for ident in asked if ident in rows):
+                if row.time_acked_ns is not None or row.time_next_ns != HELD_NS:
+                    continue
+                member = _member(rows, row) if table.groups is not None else None
+                if member is not None:
+                    waiting[row.id] = member.id
+                    if member.time_next_ns == PARKED_NS:
+                        dead[row.id] = row.after or b""
+                elif row.is_locked:
+                    locked.append(row.id)
+                else:
+                    row.time_next_ns = now_ns
+                    fired.append(MessageKey(row.id, row.priority, now_ns))
+            return FireResult(tuple(fired), waiting, dead, tuple(locked))
+
+    async def leases_left(self, table: MessageTable, shard: ShardName) -> dict[bytes, int]:
+        """Return which messages the rows show to be in flight, and until when."""
+        async with self._call("leases_left", shard):
+            now_ns = self.clock.time_ns()
+            return {
+                row.id: row.time_next_ns or 0
+                for row in self.table(table.keyspace, shard, table.name).values()
+                if row.time_acked_ns is None
+                and is_lease(table.properties, row.epoch, row.time_next_ns or 0, now_ns)
             }
 
     async def release(
@@ -321,6 +380,88 @@ class MemoryStore:
                 del rows[ident]
             return len(old)
 
+    async def partitions(
+        self, table: MessageTable, shard: ShardName, now_ns: int
+    ) -> PartitionCensus | None:
+        """See `PartitionStore.partitions`."""
+        async with self._call("partitions", shard):
+            found = self.partitioned.get((table.keyspace, shard, table.name))
+            if found is None:
+                return None
+            purge_after_ns = table.properties.purge_after_ns
+            left = {
+                each.name: self._rows_left(table, shard, each.name, now_ns - purge_after_ns)
+                for each in found.old(now_ns, purge_after_ns)
+            }
+            rest_rows = len(self.rows_of_partition(table, shard, found.rest))
+            return PartitionCensus(found, left, min(rest_rows, ROWS_COUNTED_MAX))
+
+    async def rows_in(self, table: MessageTable, shard: ShardName, name: str) -> int:
+        """See `PartitionStore.rows_in`; here it is exact."""
+        async with self._call("rows_in", shard):
+            return len(self.rows_of_partition(table, shard, name))
+
+    async def drop_partition(
+        self,
+        table: MessageTable,
+        shard: ShardName,
+        name: str,
+        cutoff_ns: int,
+        patience_s: float,
+    ) -> Outcome:
+        """See `PartitionStore.drop_partition`; a row that is locked holds the table."""
+        async with self._call("drop_partition", shard):
+            rows = self.table(table.keyspace, shard, table.name)
+            if any(row.is_locked for row in rows.values()):
+                return Outcome.HELD
+            if any(self._rows_left(table, shard, name, cutoff_ns)):
+                return Outcome.KEPT
+            for row in self.rows_of_partition(table, shard, name):
+                del rows[row.id]
+            at = table.keyspace, shard, table.name
+            timed = tuple(each for each in self.partitioned[at].timed if each.name != name)
+            self.partitioned[at] = replace(self.partitioned[at], timed=timed)
+            return Outcome.DONE
+
+    async def make_partitions(
+        self,
+        table: MessageTable,
+        shard: ShardName,
+        made: Sequence[Partition],
+        rest: str,
+        patience_s: float,
+    ) -> Outcome:
+        """See `PartitionStore.make_partitions`; a row that is locked holds the table."""
+        async with self._call("make_partitions", shard):
+            rows = self.table(table.keyspace, shard, table.name)
+            if any(row.is_locked for row in rows.values()):
+                return Outcome.HELD
+            if self.rows_of_partition(table, shard, rest):
+                return Outcome.KEPT
+            at = table.keyspace, shard, table.name
+            timed = (*self.partitioned[at].timed, *made)
+            self.partitioned[at] = replace(self.partitioned[at], timed=timed)
+            return Outcome.DONE
+
+    def rows_of_partition(
+        self, table: MessageTable, shard: ShardName, name: str
+    ) -> list[StoredRow]:
+        """Return the rows of a partition."""
+        timed = self.partitioned[table.keyspace, shard, table.name].timed
+        return [
+            row
+            for row in self.table(table.keyspace, shard, table.name).values()
+            if next((each.name for each in timed if int(row.id) < each.until_ns), REST) == name
+        ]
+
+    def _rows_left(
+        self, table: MessageTable, shard: ShardName, name: str, cutoff_ns: int
+    ) -> RowsLeft:
+        acked = [row.time_acked_ns for row in self.rows_of_partition(table, shard, name)]
+        return RowsLeft(
+            acked.count(None), sum(ns is not None and ns >= cutoff_ns for ns in acked)
+        )
+
     def _call(self, name: str, shard: ShardName) -> _Call:
         self.calls.append((name, shard))
         return _Call(self, name, shard)
@@ -341,37 +482,11 @@ class _Call:
         await self.store.pause(self.name, self.shard)
 
 
-def _by_id(row: StoredRow) -> tuple[int, bytes]:
-    return len(row.id), row.id  # the numeric order of the non-negative ids of tests
-
-
-def answer(about: object, rows: list[StoredRow]) -> list[Row]:
-    """Answer one of the poll's questions about unacked *rows* as the database would."""
-    if isinstance(about, NextPriority):
-        above = [
-            row.priority for row in rows if about.after is None or row.priority > about.after
-        ]
-        return [((literal(min(above)) if above else None,), b"")]
-    assert isinstance(about, PollSelect)
-    found = [row for row in rows if row.priority == about.priority and _is_in(row, about)]
-    latest_first = about.part is PollPart.DUE_NEWEST
-    # Ties stand in the order of the id, backwards, as on a descending index read in reverse.
-    found.sort(key=_by_id, reverse=about.part is PollPart.SOONEST)
-    if about.part is not PollPart.ZERO:
-        found.sort(key=lambda row: row.time_next_ns or 0, reverse=latest_first)
-    return [
-        ((row.id, None if row.time_next_ns is None else b"%d" % row.time_next_ns), b"")
-        for row in found[: about.limit]
-    ]
-
-
-def _is_in(row: StoredRow, select: PollSelect) -> bool:
-    match select.part:
-        case PollPart.SOONEST:
-            return True
-        case PollPart.ZERO:
-            return row.time_next_ns == 0
-        case PollPart.NULL:
-            return row.time_next_ns is None
-        case PollPart.DUE | PollPart.DUE_NEWEST:
-            return row.time_next_ns is not None and 0 < row.time_next_ns <= select.now_ns
+def _member(rows: dict[bytes, StoredRow], after: StoredRow) -> StoredRow | None:
+    """Return the last member that is not done of the group that *after* waits for."""
+    members = (
+        row
+        for row in rows.values()
+        if row.group == after.after and row.after != row.group and row.time_acked_ns is None
+    )
+    return max(members, key=by_id, default=None)

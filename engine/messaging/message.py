@@ -52,6 +52,17 @@ class ClaimedRow(NamedTuple):
     is_written: bool = True
 
 
+class KeyFound(NamedTuple):
+    """What the rows say of the messages of one key (`engine.messaging.key_order`).
+
+    started: those that were sent and are neither acked nor parked, in any order.
+    heads: the first ones that were never sent and are due, in the order of the queue.
+    """
+
+    started: tuple[MessageKey, ...]
+    heads: tuple[MessageKey, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class ClaimResult:
     """What a claim found.
@@ -62,6 +73,11 @@ class ClaimResult:
     parked: the ids of rows that were sent often enough, and are parked now; passed_over has them too.
     dead: the ids of rows that were sent often enough, and are dead letters now.
     why_parked: why rows are parked that were to be dead letters.
+    held: the ids of rows that wait for members of a group; passed_over has them too.
+    asked_keys: the keys of the unacked ones among the messages asked for, where messages wait for others of their key; None for
+        those that wait for nobody.
+    found: what the rows say of these keys, before the claim.
+    chosen: which messages it was to win of these keys, by id.
     """
 
     rows: tuple[ClaimedRow, ...]
@@ -69,6 +85,10 @@ class ClaimResult:
     parked: tuple[bytes, ...] = ()
     dead: tuple[bytes, ...] = ()
     why_parked: str | None = None
+    held: tuple[bytes, ...] = ()
+    asked_keys: Mapping[bytes, bytes | None] = field(default_factory=dict)
+    found: Mapping[bytes, KeyFound] = field(default_factory=dict)
+    chosen: Mapping[bytes, MessageKey] = field(default_factory=dict)
 
 
 class LeaseWrites(NamedTuple):

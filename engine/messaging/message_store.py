@@ -15,13 +15,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from streamfrom.engine.messaging.attempts import PARKED_NS, is_spent
 from streamfrom.engine.messaging.backoff import spread, wait_range
 from streamfrom.engine.messaging.conversation import StoreQuery
 from streamfrom.engine.messaging.dead_letter_table import bury
+from streamfrom.engine.messaging.group_table import hold, members
+from streamfrom.engine.messaging.groups import HELD_NS
+from streamfrom.engine.messaging.in_flight_limit import is_lease
 from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
 from streamfrom.engine.messaging.message_table import RawColumn, RawIndex, RawTable
-from streamfrom.engine.messaging.table_comment import MARK, is_message_table
+from streamfrom.engine.messaging.partition_store import PartitionStore
+from streamfrom.engine.messaging.retry_limit import PARKED_NS, is_spent
+from streamfrom.engine.messaging.table_settings import MARK, is_message_table
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
 
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.messaging.backoff import WaitRange
     from streamfrom.engine.messaging.conversation import Conversation
+    from streamfrom.engine.messaging.groups import FireRequest, FireResult
     from streamfrom.engine.messaging.leases import Lease
     from streamfrom.engine.messaging.message import LeaseWrites, MessageKey
     from streamfrom.engine.messaging.message_table import MessageTable
@@ -58,7 +63,7 @@ class ClaimRequest:
     uncounted: frozenset[bytes] = frozenset()
 
 
-class Store(Protocol):
+class Store(PartitionStore, Protocol):
     """The way to the databases of all keyspaces.
 
     Every method raises a StreamfromError for whatever the backend, or the way to it, refused
@@ -93,6 +98,16 @@ class Store(Protocol):
         """Return when those rows of *ids* that are unacked are due; NULL is 0."""
         ...
 
+    async def fire(
+        self, table: MessageTable, shard: ShardName, request: FireRequest
+    ) -> FireResult:
+        """Make held messages due whose groups are done; say for what the others wait."""
+        ...
+
+    async def leases_left(self, table: MessageTable, shard: ShardName) -> dict[bytes, int]:
+        """Return which messages the rows show to be in flight, and until when."""
+        ...
+
     async def release(
         self, table: MessageTable, shard: ShardName, rows: Sequence[ClaimedRow]
     ) -> None:
@@ -124,16 +139,17 @@ def discover(database: str) -> Conversation[tuple[RawTable, ...]]:
     """
     schema = literal(database.encode())
     answer = yield StoreQuery(
-        b"SELECT table_name, table_comment FROM information_schema.tables"
+        b"SELECT table_name, table_comment, create_options FROM information_schema.tables"
         b" WHERE table_schema = %b AND table_type = 'BASE TABLE'"
         b" AND table_comment LIKE '%%%b%%'" % (schema, MARK.encode()),
-        2,
+        3,
         skips_locked=True,
     )
     has_skipped = answer.has_skipped
-    found = [(_text(name), _text(comment)) for (name, comment), _ in answer.rows]
+    found = [tuple(map(_text, values)) for values, _ in answer.rows]
     # LIKE compares by the server's collation, in which case does not count.
-    comments = {name: comment for name, comment in found if is_message_table(comment)}
+    comments = {name: comment for name, comment, _ in found if is_message_table(comment)}
+    partitioned = {name for name, _, options in found if "partitioned" in options.lower()}
     if not comments:
         return (yield from _hidden(schema, ())) if has_skipped else ()
     names = b", ".join(literal(name.encode()) for name in comments)
@@ -181,6 +197,7 @@ def discover(database: str) -> Conversation[tuple[RawTable, ...]]:
                 for (owner, name, unique), parts in indexes.items()
                 if owner == table
             ),
+            is_partitioned=table in partitioned,
         )
         for table, comment in comments.items()
     )
@@ -213,7 +230,8 @@ def claim(
     SKIP LOCKED passes over rows that another proxy claims or a consumer acks at this moment, and
     over their neighbours where that ack locks more than its own rows. A plain read tells those
     from rows that are acked or due later. The index is forced because on a small table 500 ids would make a scan that locks all rows.
-    Rows that were sent often enough are parked, or become dead letters, in the same transaction.
+    Rows that were sent often enough are parked, or become dead letters, in the same transaction, and those
+    that wait for members of a group are held.
     """
     if request.uncounted:
         yield from _count_sends(table, sorted(request.uncounted))
@@ -237,6 +255,7 @@ def claim(
     for (epoch_text, time_next, raw), payload in answer.rows:
         ident = table.id_literal(raw or b"")
         epoch = int(epoch_text or 0)
+        # Rows of one claim share few epochs, so they share a few wait ranges too.
         if epoch not in windows:
             is_over = is_spent(table.properties, epoch)
             windows[epoch] = None if is_over else wait_range(table.properties, epoch)
@@ -247,13 +266,18 @@ def claim(
         due_next_ns = now_ns + spread(window, request.draw())
         won.append(ClaimedRow(ident, shard, epoch, int(time_next or 0), due_next_ns, payload))
     passed_over: Mapping[bytes, int] = {}
+    # What was asked for and is not here was locked by others, acked, deleted or rescheduled.
     here = {*(row.id for row in won), *spent}
     missing = [ident for ident in request.ids if ident not in here]
     if missing:
         found = yield from look(table, missing)
         # The database finds an id of another spelling equal: won under that one.
         passed_over = {ident: due_ns for ident, due_ns in found.items() if ident not in here}
-    result = ClaimResult(tuple(won), passed_over)
+    held = yield from hold(table, [row.id for row in won if row.epoch == 0])
+    if held:
+        passed_over = {**passed_over, **dict.fromkeys(held, HELD_NS)}
+        won = [row for row in won if row.id not in set(held)]
+    result = ClaimResult(tuple(won), passed_over, held=held)
     if spent:
         result = yield from _end(table, spent, now_ns, result)
     if not won:
@@ -295,21 +319,33 @@ def _count_sends(table: MessageTable, ids: Sequence[bytes]) -> Conversation[None
 def _end(
     table: MessageTable, spent: Sequence[bytes], now_ns: int, result: ClaimResult
 ) -> Conversation[ClaimResult]:
-    """Make rows dead letters that were sent often enough, or park them; return *result* with them."""
+    """Make rows dead letters that were sent often enough, or park them; return *result* with them.
+
+    A member of a group is parked: without its row the group would look done.
+    """
+    dead: Sequence[bytes] = ()
     why = None
     if table.properties.dead_letter is not None:
-        why = yield from bury(table, spent, now_ns)
-        if why is None:
-            return replace(result, dead=tuple(spent))
-    yield StoreQuery(
-        b"UPDATE %b SET time_next = %d WHERE %b IN (%b)"
-        % (by_id(table), PARKED_NS, quoted(table.id_column), b", ".join(spent))
-    )
-    parked = dict.fromkeys(spent, PARKED_NS)
+        kept = yield from members(table, spent)
+        dead = [ident for ident in spent if ident not in kept]
+        if dead:
+            why = yield from bury(table, dead, now_ns)
+        if why is not None:
+            dead = ()
+        elif kept:
+            why = "members of groups stay"
+    gone = set(dead)
+    parked = {ident: PARKED_NS for ident in spent if ident not in gone}
+    if parked:
+        yield StoreQuery(
+            b"UPDATE %b SET time_next = %d WHERE %b IN (%b)"
+            % (by_id(table), PARKED_NS, quoted(table.id_column), b", ".join(parked))
+        )
     return replace(
         result,
         passed_over={**result.passed_over, **parked},
-        parked=tuple(spent),
+        parked=tuple(parked),
+        dead=tuple(dead),
         why_parked=why,
     )
 
@@ -324,6 +360,24 @@ def look(table: MessageTable, ids: Sequence[bytes]) -> Conversation[dict[bytes, 
     )
     return {
         table.id_literal(raw or b""): int(time_next or 0) for (raw, time_next), _ in answer.rows
+    }
+
+
+def leases_left(table: MessageTable, now_ns: int) -> Conversation[dict[bytes, int]]:
+    """Read which messages were sent and are neither acked nor due again, as far as rows show it, and until when.
+
+    It walks over all that wait for later, once for each term of a dispatcher.
+    """
+    answer = yield StoreQuery(
+        b"SELECT %b, epoch, time_next FROM %b WHERE time_acked IS NULL AND epoch > 0"
+        b" AND time_next > %d AND time_next < %d"
+        % (quoted(table.id_column), quoted(table.name), now_ns, PARKED_NS),
+        3,
+    )
+    return {
+        table.id_literal(raw or b""): time_next_ns
+        for (raw, epoch, time), _ in answer.rows
+        if is_lease(table.properties, int(epoch or 0), time_next_ns := int(time or 0), now_ns)
     }
 
 

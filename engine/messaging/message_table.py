@@ -15,10 +15,12 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import TableLoadError, UnknownColumn
-from streamfrom.engine.messaging.table_comment import CommentError, Properties, parse_comment
+from streamfrom.engine.messaging import in_flight_limit, key_column
+from streamfrom.engine.messaging.groups import column_faults
+from streamfrom.engine.messaging.table_settings import CommentError, Properties, parse_comment
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
-from streamfrom.sqlparse_ext.writes.messages import TableFacts
-from streamfrom.sqlparse_ext.writes.states import STATE
+from streamfrom.sqlparse_ext.writes.message_effects import TableFacts
+from streamfrom.sqlparse_ext.writes.state_ack import STATE
 
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ class RawTable:
     """What information_schema says about a table whose comment has the mark.
 
     is_hidden: a DDL statement locks the definition, so only the table's name is known.
+    is_partitioned: in whatever way.
     """
 
     name: str
@@ -76,6 +79,7 @@ class RawTable:
     columns: tuple[RawColumn, ...]
     indexes: tuple[RawIndex, ...]
     is_hidden: bool = False
+    is_partitioned: bool = False
 
 
 class IdKind(Enum):
@@ -95,13 +99,20 @@ class MessageTable:
     default_time_next_ns: the default of time_next; None for NULL.
     id_index: the index that finds a row by its id, for a hint; None without one.
     poll_index: the first layout's index on time_next, for a hint; None without one.
+    key_column: the column that messages of a kind share; None without one.
+    key_kind: how the text of a key becomes an SQL literal.
+    order_index: the index that finds what goes first of a key, for a hint; None without one.
     purge_index: the index on time_acked, for a hint; None without one.
     purge_by_schedule: the purge may use time_scheduled, the first layout's key.
     null_lane: an index finds rows with a NULL time_next.
     advice: sentences for `streamfrom check` and the log.
     visible: the columns of ``SELECT *``, which an INSERT without a column list fills.
     has_state: the table has a queue's column `state`, which follows from others.
-    facts: what `sqlparse_ext.writes.messages` must know to read and complete statements.
+    is_partitioned: in whatever way; `engine.messaging.partitions` says which way is a queue's.
+    groups: the columns of `vt_group` and `vt_after`; None without groups.
+    group_index: the index that finds a group's unacked members, for a hint; None without one.
+    time_index: the index that finds unacked rows by their time, for a hint; None without one.
+    facts: what `sqlparse_ext.writes.message_effects` must know to read and complete statements.
     """
 
     keyspace: str
@@ -124,6 +135,13 @@ class MessageTable:
     advice: tuple[str, ...]
     visible: tuple[str, ...]
     has_state: bool = False
+    is_partitioned: bool = False
+    groups: tuple[str, str] | None = None
+    group_index: str | None = None
+    time_index: str | None = None
+    key_column: str | None = None
+    key_kind: IdKind = IdKind.TEXT
+    order_index: str | None = None
     facts: TableFacts = field(init=False, repr=False, compare=False)
 
     @property
@@ -150,6 +168,8 @@ class MessageTable:
             in_order=tuple(column.lower() for column in self.visible),
             has_state=self.has_state,
             is_lazy=self.properties.lease_delay_ns > 0,
+            refuses_delays=not self.properties.delayed,
+            groups=frozenset(name.lower() for name in self.groups or ()),
         )
         # Every statement on the table asks for them: made anew they were a tenth of an ack.
         object.__setattr__(self, "facts", facts)
@@ -173,18 +193,25 @@ class MessageTable:
         # the same id read from a statement are one key.
         return raw if self.id_kind is IdKind.NUMBER else literal(raw)
 
+    def key_literal(self, raw: bytes) -> bytes:
+        """Return the literal of a key that is not NULL, as the text protocol sends it."""
+        return raw if self.key_kind is IdKind.NUMBER else literal(raw)
 
-def load(keyspace: str, raw: RawTable) -> MessageTable | TableLoadError:
-    """Return the table, or the first fault of its definition, which has the others."""
+
+def load(keyspace: str, raw: RawTable, shards: int = 1) -> MessageTable | TableLoadError:
+    """Return the table, or the first fault of its definition, which has the others.
+
+    shards: how many the keyspace has.
+    """
     try:
-        return _load(keyspace, raw)
+        return _load(keyspace, raw, shards)
     except CommentError as error:
         failure = TableLoadError(raw.name, str(error))
         failure.others = error.others
         return failure
 
 
-def _load(keyspace: str, raw: RawTable) -> MessageTable:
+def _load(keyspace: str, raw: RawTable, shards: int) -> MessageTable:
     columns = {column.name.lower(): column for column in raw.columns}
     first_layout = "priority" not in columns and columns.keys() >= _FIRST_ONLY
     wrong = _wrong_columns(raw, columns, first_layout=first_layout)
@@ -194,10 +221,37 @@ def _load(keyspace: str, raw: RawTable) -> MessageTable:
         raise CommentError.of([str(error), *error.others, *wrong]) from None
     if (properties.dead_letter or "").lower() == raw.name.lower():
         wrong = [*wrong, "vt_dead_letter must be another table"]
+    if (too_few := in_flight_limit.fault(properties, shards)) is not None:
+        wrong = [*wrong, too_few]
+    types = {name: column.data_type.lower() for name, column in columns.items()}
+    if fault := key_column.fault(properties, types, first_layout=first_layout):
+        wrong = [*wrong, fault]
+    epoch = columns.get("epoch")
+    if properties.in_order is not None and epoch is not None and epoch.nullable:
+        wrong = [*wrong, "epoch must be NOT NULL where messages wait for others of their key"]
+    if not properties.delayed and _is_unknown_default(columns.get("time_next")):
+        wrong = [
+            *wrong,
+            "time_next must have a number or NULL as default where vt_delayed is off",
+        ]
+    kinds = {name: column.data_type.lower() in _NUMBERS for name, column in columns.items()}
+    wrong = [*wrong, *column_faults(properties.groups, kinds)]
     if wrong:
         raise CommentError.of(wrong)
     ident, time_next = columns["id"], columns["time_next"]
     priority = columns.get("priority")
+    groups = group_index = None
+    if properties.groups is not None:
+        group, after = (columns[name.lower()].name for name in properties.groups)
+        groups, group_index = (group, after), _leading(raw, group.lower())
+    by_time = ("time_next",) if first_layout else ("time_acked", "priority", "time_next")
+    key = columns[properties.key.lower()] if properties.key is not None else None
+    order_index = key_column.index_of(
+        properties, ((index.name, index.columns) for index in raw.indexes)
+    )
+    advice = [*_advice(raw, groups, first_layout=first_layout), *properties.warnings]
+    if properties.in_order is not None and order_index is None:
+        advice.append(key_column.advice(raw.name, properties))
     return MessageTable(
         keyspace=keyspace,
         name=raw.name,
@@ -205,7 +259,7 @@ def _load(keyspace: str, raw: RawTable) -> MessageTable:
         columns=tuple(column.name for column in raw.columns),
         streamed=_streamed(raw, columns, properties, first_layout=first_layout),
         id_column=ident.name,
-        id_kind=IdKind.NUMBER if ident.data_type.lower() in _NUMBERS else IdKind.TEXT,
+        id_kind=_kind(ident),
         id_auto_increment="auto_increment" in ident.extra.lower(),
         first_layout=first_layout,
         priority_nullable=priority is not None and priority.nullable,
@@ -216,13 +270,24 @@ def _load(keyspace: str, raw: RawTable) -> MessageTable:
         purge_index=_leading(raw, "time_acked"),
         purge_by_schedule=first_layout and _leading(raw, "time_scheduled") is not None,
         null_lane=not first_layout or _leading(raw, "time_acked") is not None,
-        advice=(*_advice(raw, first_layout=first_layout), *properties.warnings),
+        advice=tuple(advice),
         visible=tuple(
             column.name for column in raw.columns if "invisible" not in column.extra.lower()
         ),
+        key_column=None if key is None else key.name,
+        key_kind=_kind(key) if key is not None else IdKind.TEXT,
+        order_index=order_index,
         has_state=(state := columns.get(STATE)) is not None
         and "virtual" in state.extra.lower(),
+        is_partitioned=raw.is_partitioned,
+        groups=groups,
+        group_index=group_index,
+        time_index=_leading(raw, *by_time),
     )
+
+
+def _kind(column: RawColumn) -> IdKind:
+    return IdKind.NUMBER if column.data_type.lower() in _NUMBERS else IdKind.TEXT
 
 
 def _wrong_columns(
@@ -321,6 +386,14 @@ def _default(column: RawColumn) -> int | None:
     return int(found[1]) if found else None
 
 
+def _is_unknown_default(column: RawColumn | None) -> bool:
+    return (
+        column is not None
+        and (column.default or "NULL").upper() != "NULL"
+        and _default(column) is None
+    )
+
+
 def _leading(raw: RawTable, *names: str, unique: bool = False) -> str | None:
     """Return the name of an index that starts with columns *names*, a unique one if asked.
 
@@ -335,7 +408,7 @@ def _leading(raw: RawTable, *names: str, unique: bool = False) -> str | None:
     return min(fitting, key=lambda name: name != "PRIMARY", default=None)
 
 
-def _advice(raw: RawTable, *, first_layout: bool) -> list[str]:
+def _advice(raw: RawTable, groups: tuple[str, str] | None, *, first_layout: bool) -> list[str]:
     found = _type_advice(raw)
 
     def advise(missing: str, consequence: str, name: str, columns: str) -> None:
@@ -346,6 +419,13 @@ def _advice(raw: RawTable, *, first_layout: bool) -> list[str]:
 
     if _leading(raw, "id", unique=True) is None:
         advise("unique index on id", "ids must be unique", "UNIQUE INDEX id_idx", "id")
+    if groups is not None and _leading(raw, groups[0].lower(), "time_acked") is None:
+        advise(
+            f"index on {groups[0]}, time_acked",
+            "each look at a group reads all of it, or the whole table",
+            "INDEX group_idx",
+            f"{quote_identifier(groups[0])}, time_acked",
+        )
     if first_layout:
         if _leading(raw, "time_next") is None:
             advise(

@@ -51,12 +51,14 @@ class PollRequest:
     extra: the number of keys in flight or lately not won: a poll may find them, but they need no room.
     newest: the rows are wanted in the order of ``vt_order=newest``.
     overloaded: the priorities whose lanes were full of due rows after the last poll.
+    passed_over: keys, as literals, whose due messages are not wanted.
     """
 
     limit: int
     extra: int = 0
     newest: bool = False
     overloaded: frozenset[int] = frozenset()
+    passed_over: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +101,17 @@ class PollPart(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PollSelect:
-    """A question for the soonest rows of one part. priority: None stands for NULL."""
+    """A question for the soonest rows of one part.
+
+    priority: None stands for NULL.
+    passed_over: keys whose due messages are left out.
+    """
 
     part: PollPart
     priority: int | None
     limit: int
     now_ns: int
+    passed_over: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +127,7 @@ def poll(table: MessageTable, request: PollRequest, now_ns: int) -> Conversation
     priorities = yield from reader.priorities()
     if not priorities:
         return PollResult(())
+    # Equal shares first, so that no priority, however flooded, hides another one's rows.
     share = max(1, request.limit // len(priorities))
     tiers = yield from reader.tiers(priorities, share)
     room = request.limit - sum(len(tier) for tier in tiers)
@@ -183,6 +191,7 @@ class _PollReader:
 
     def tier(self, priority: int | None, room: int) -> Conversation[TierRead]:
         """Read up to *room* keys of one priority."""
+        # Keys in flight are found too, and are thrown away: they must not cost a place.
         limit = room + self._request.extra
         overloaded = (priority or 0) in self._request.overloaded
         if not overloaded:
@@ -202,6 +211,7 @@ class _PollReader:
     def _whole(self, priority: int | None, limit: int) -> Conversation[TierRead | None]:
         """Read the soonest rows; None when due rows alone fill the answer."""
         keys = yield from self._keys(PollPart.SOONEST, priority, limit)
+        # Full, so rows may be left out. Exactly full may mean none: the next poll tells.
         more = len(keys) >= limit
         # An answer full of rows never sent (with newest: of due rows) hides those of the other lane.
         if more and (
@@ -252,7 +262,8 @@ class _PollReader:
     def _keys(
         self, part: PollPart, priority: int | None, limit: int
     ) -> Conversation[list[MessageKey]]:
-        select = PollSelect(part, priority, limit, self._now_ns)
+        passed_over = self._request.passed_over
+        select = PollSelect(part, priority, limit, self._now_ns, passed_over)
         answer: StoreAnswer = yield StoreQuery(self._sql(select), 2, select)
         read, key_of = priority or 0, self._table.id_literal
         return [
@@ -268,6 +279,14 @@ class _PollReader:
             where += b" AND priority = %d" % select.priority
         elif self._table.has_priority:
             where += b" AND priority IS NULL"
+        if select.passed_over and self._table.key_column is not None:
+            key = quote_identifier(self._table.key_column).encode()
+            where += b" AND (%b IS NULL OR %b NOT IN (%b) OR time_next > %d)" % (
+                key,
+                key,
+                b", ".join(select.passed_over),
+                select.now_ns,
+            )
         hint, order = self._hint, b"time_next"
         match select.part:
             case PollPart.SOONEST:

@@ -1,7 +1,8 @@
 """Deletes acked messages once they are older than vt_purge_after.
 
 Runs with and without streams, every poll interval, on each shard by itself: batches of
-`PURGE_ROWS_MAX` rows, each its own short transaction, until a batch is short.
+`PURGE_ROWS_MAX` rows, each its own short transaction, until a batch is short. Where a queue is partitioned by time,
+its partitions are dropped, and what is deleted row by row is only what they leave behind.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from streamfrom.engine.messaging.figures import Counters
 from streamfrom.engine.messaging.message_store import PURGE_ROWS_MAX
+from streamfrom.engine.messaging.partition_upkeep import PartitionUpkeep
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
@@ -55,6 +57,7 @@ class Purger:
         """Follow changed settings; a new interval begins now."""
         self._table = table
         self._changed.set()
+        # A new one: those that waited for the old one each wake once.
         self._changed = asyncio.Event()
 
     async def stop(self) -> None:
@@ -64,15 +67,18 @@ class Purger:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _run(self, shard: ShardName) -> None:
+        upkeep = PartitionUpkeep(self._store, shard)
         failing = False
         while True:
             await self._interval()
             if not self._may_purge(shard):
                 continue
             try:
-                await self._purge(shard)
+                await self._purge(shard, upkeep)
             except StreamfromError as error:
                 self._counters_of(shard).purges_failed += 1
+                # Once for each trouble, and not once for each interval: a shard may be away for
+                # days.
                 if not failing:
                     log.warning("%s: %s", self._where(shard), error, extra=self._named(shard))
                 failing = True
@@ -92,11 +98,25 @@ class Purger:
             except TimeoutError:
                 return
 
-    async def _purge(self, shard: ShardName) -> None:
-        cutoff_ns = self._clock.time_ns() - self._table.properties.purge_after_ns
+    async def _purge(self, shard: ShardName, upkeep: PartitionUpkeep) -> None:
+        table, now_ns = self._table, self._clock.time_ns()
+        cutoff_ns = now_ns - table.properties.purge_after_ns
+        if table.is_partitioned:
+            cutoff_ns = await upkeep.look(table, now_ns)
+            try:
+                await upkeep.run(table, now_ns, self._counters_of(shard))
+            except StreamfromError:
+                # An account that may not drop may delete.
+                await self._purge_rows(table, shard, cutoff_ns)
+                raise
+        await self._purge_rows(table, shard, cutoff_ns)
+
+    async def _purge_rows(self, table: MessageTable, shard: ShardName, cutoff_ns: int) -> None:
         purged = PURGE_ROWS_MAX
+        # In short transactions, so that no lock of the purge lasts. Less than a full one was
+        # the last.
         while purged >= PURGE_ROWS_MAX:
-            purged = await self._store.purge(self._table, shard, cutoff_ns)
+            purged = await self._store.purge(table, shard, cutoff_ns)
             self._counters_of(shard).purged += purged
 
     def _named(self, shard: ShardName) -> dict[str, str]:

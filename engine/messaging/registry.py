@@ -39,7 +39,7 @@ from streamfrom.engine.messaging.purger import Purger
 from streamfrom.engine.messaging.runner import Runner
 from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.text.identifiers import literal
-from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind
+from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ log = logging.getLogger(__name__)
 
 # The time after which definitions that a lock hides are read again.
 HIDDEN_S: Final = 1.0
+# What another member has changed is read at once, as its client may go on here, and again after so long at the earliest.
+RELOAD_PACE_S: Final = 0.1
 
 
 @dataclass(slots=True)
@@ -128,7 +130,7 @@ class Registry:
         self.set_limits(reload_interval_s, stream_grace_s)
         self._attached: dict[int, Runner] = {}
         self._reloader: asyncio.Task[None] | None = None
-        # Set when a lock hides definitions, or some are missing: they are read again after HIDDEN_S.
+        # Set when definitions are to be read again: another member has changed some, or a lock hid them.
         self._is_stale = asyncio.Event()
         # The error that `stop` was given: no stream may begin any more.
         self._ending: StreamfromError | None = None
@@ -183,18 +185,18 @@ class Registry:
         )
 
     async def reload(self, keyspace: str | None = None) -> None:
-        """Look at the definitions, of one keyspace or all, and put them into force."""
-        names = self._keyspaces if keyspace is None else [keyspace]
+        """Look at the definitions, of one keyspace or all, and put them into force; of an unknown keyspace there are none."""
+        names = self._keyspaces if keyspace is None else self._keyspaces.keys() & {keyspace}
         await asyncio.gather(*(self._reload(self._keyspaces[name]) for name in names))
 
     async def definitions_changed(self, keyspace: str) -> None:
-        """Read definitions that a statement has changed, here now and in the other processes soon."""
+        """Read definitions that a statement has changed, here and in the other processes."""
         await self.reload(keyspace)
         if self.elsewhere is not None:
-            self.elsewhere.definitions_changed(keyspace)
+            await self.elsewhere.definitions_changed(keyspace)
 
     def reload_soon(self) -> None:
-        """Read all definitions again within a second or so, once for all who ask meanwhile."""
+        """Read all definitions again, once for all who ask meanwhile; at once, but each RELOAD_PACE_S at most."""
         self._is_stale.set()
 
     async def _reload_regularly(self) -> None:
@@ -202,9 +204,9 @@ class Registry:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._reload_interval_s):
                     await self._is_stale.wait()
-                    self._is_stale.clear()
-                    await asyncio.sleep(HIDDEN_S)
+            self._is_stale.clear()
             await self.reload()
+            await asyncio.sleep(RELOAD_PACE_S)
 
     async def _reload(self, tables: _KeyspaceTables) -> None:
         # One at a time, so that an older answer never follows a newer one.
@@ -216,6 +218,7 @@ class Registry:
     async def _discover(self, tables: _KeyspaceTables) -> tuple[RawTable, ...] | None:
         """Ask the shards in turn, until one answers."""
         failure: Exception | None = None
+        # One speaks for all: where the others differ is told by `streamfrom check`.
         for shard in tables.shards:
             try:
                 found = await self._store.discover(tables.keyspace.name, shard)
@@ -239,11 +242,14 @@ class Registry:
     async def _apply(self, tables: _KeyspaceTables, raw_tables: Sequence[RawTable]) -> None:
         before = tables.by_name
         found = {
-            raw.name: load(tables.keyspace.name, raw) for raw in raw_tables if not raw.is_hidden
+            raw.name: load(tables.keyspace.name, raw, len(tables.shards))
+            for raw in raw_tables
+            if not raw.is_hidden
         }
         hidden = [raw.name for raw in raw_tables if raw.is_hidden]
         if hidden:
-            self._is_stale.set()
+            # A lock hides a table and does not drop it: its streams go on by what was known.
+            asyncio.get_running_loop().call_later(HIDDEN_S, self._is_stale.set)
             found |= {name: before[name] for name in hidden if name in before}
         tables.by_name = found
         if found != before:
@@ -267,6 +273,7 @@ class Registry:
                 runner, purger = tables.runners[name]
                 runner.reconfigure(table)
                 purger.reconfigure(table)
+        # All at once, as each may wait for its claims (`runner.STOP_GRACE_S`).
         await asyncio.gather(*(_stop(*pair) for pair in stopped))
 
     def _run(self, tables: _KeyspaceTables, table: MessageTable) -> None:
@@ -285,6 +292,8 @@ class Registry:
         )
         for (keyspace, _), event in self._withheld.items():
             if keyspace == table.keyspace:
+                # First of all, or the new scheduler would believe for a moment that it
+                # dispatches every shard.
                 runner.post(Deposed(event.shard, "its dispatcher is not known yet"))
                 runner.post(event)
         purger = Purger(
@@ -331,8 +340,12 @@ class Registry:
 
     @property
     def receivers(self) -> int:
-        """How many streams are open."""
-        return sum(state.receivers for state in self.schedulers)
+        """How many streams the clients of this process have open."""
+        return sum(
+            not receiver.is_for_member
+            for state in self.schedulers
+            for receiver in state.attached.values()
+        )
 
     def attach(self, receiver: ClientReceiver, keyspace: str, name: str) -> None:
         """Let *receiver* have the messages of a table from now on, whichever process dispatches them.

@@ -22,7 +22,12 @@ from streamfrom.engine.messaging.events import (
     Deliver,
     Detached,
     End,
+    FindLeases,
+    FindLeasesFailed,
     Finish,
+    Fire,
+    Fired,
+    LeasesFound,
     LeasesWanted,
     LeasesWritten,
     Left,
@@ -40,6 +45,7 @@ from streamfrom.engine.messaging.events import (
     Shorten,
     Shortened,
     TableEnded,
+    TellDeadMembers,
     TellStanding,
     Tick,
     WaitOver,
@@ -222,10 +228,16 @@ class Runner:
                     receiver.finish()
             case Look():
                 self._start(self._look(action))
+            case FindLeases():
+                self._start(self._find_leases(action))
             case Shorten():
                 self._write(action.shard, self._shorten(action))
             case WriteLeases():
                 self._write(action.shard, self._write_leases(action))
+            case Fire():
+                self._write(action.shard, self._fire(action))
+            case TellDeadMembers():
+                self._tell_dead_members(action)
             case TellStanding():
                 self._tell_standing(action)
             case _:
@@ -272,6 +284,7 @@ class Runner:
                     if wanted:
                         asked.update(wanted)
                         self.post(LeasesWanted(shard, wanted))
+                    # Nothing is on its way, so what is left cannot be written now.
                     if not (writing := self._writing[shard]):
                         return
                     await asyncio.wait(writing, return_when=asyncio.FIRST_COMPLETED)
@@ -325,6 +338,16 @@ class Runner:
             self._note_success(action.shard)
             self.post(Looked(action.shard, found))
 
+    async def _find_leases(self, action: FindLeases) -> None:
+        try:
+            found = await self._store.leases_left(self._table, action.shard)
+        except Exception as error:  # noqa: BLE001  (see _claim)
+            self._note_failure("reading what is in flight", action.shard, error)
+            self.post(FindLeasesFailed(action.number, action.shard, str(error)))
+        else:
+            self._note_success(action.shard)
+            self.post(LeasesFound(action.number, action.shard, found))
+
     async def _shorten(self, action: Shorten) -> None:
         ids: tuple[bytes, ...] = ()
         try:
@@ -346,6 +369,30 @@ class Runner:
         else:
             self._note_success(action.shard)
         self.post(LeasesWritten(action.shard, result))
+
+    async def _fire(self, action: Fire) -> None:
+        result = None
+        try:
+            result = await self._store.fire(self._table, action.shard, action.request)
+        except Exception as error:  # noqa: BLE001  (see _claim)
+            self._note_failure("firing", action.shard, error)
+        else:
+            self._note_success(action.shard)
+        self.post(Fired(action.shard, result))
+
+    def _tell_dead_members(self, action: TellDeadMembers) -> None:
+        for ident, member, group in action.found[:SPENT_TOLD_MAX]:
+            log.warning(
+                "message %s of %s.%s on %s waits for group %s, whose message %s is parked: it fires once that is"
+                " acknowledged or deleted",
+                ident.decode(errors="replace"),
+                self._table.keyspace,
+                self._table.name,
+                action.shard,
+                group.decode(errors="replace"),
+                member.decode(errors="replace"),
+                extra={**self._table.named, "shard": action.shard},
+            )
 
     def _tell_standing(self, action: TellStanding) -> None:
         receiver = self._receivers.get(action.receiver)
@@ -369,12 +416,16 @@ class Runner:
         counters = self._state.counters(shard)
         counters.parked += len(result.parked)
         counters.dead += len(result.dead)
-        ids = result.parked or result.dead
-        where = (
-            "are parked" if result.parked else f"are in {self._table.properties.dead_letter}"
-        )
-        if result.why_parked is not None:
-            where += f", as {self._table.properties.dead_letter} did not take them ({result.why_parked})"
+        if result.parked:
+            where = "are parked"
+            if result.why_parked is not None:
+                where += f", as {self._table.properties.dead_letter} did not take them ({result.why_parked})"
+            self._tell_spent_ids(shard, result.parked, where)
+        if result.dead:
+            where = f"are in {self._table.properties.dead_letter}"
+            self._tell_spent_ids(shard, result.dead, where)
+
+    def _tell_spent_ids(self, shard: ShardName, ids: Sequence[bytes], where: str) -> None:
         log.warning(
             "%d messages of %s.%s on %s were sent vt_max_attempts (%d) times, and %s: %s%s",
             len(ids),
@@ -425,6 +476,7 @@ class Runner:
     def _set_timer(self) -> None:
         wake_ns = self._state.wake_ns()
         if self._timer is not None:
+            # Most events leave the next moment as it is, and a timer is not free.
             if wake_ns == self._timer_ns:
                 return
             self._timer.cancel()
@@ -432,6 +484,8 @@ class Runner:
         self._timer_ns = wake_ns
         if wake_ns is not None:
             now_ns = self._clock.time_ns()
+            # Never longer than SLEEP_MAX_S: the wall clock may be set while the loop's own
+            # timer runs.
             delay_s = min(max(wake_ns - now_ns, 1) / 10**9, SLEEP_MAX_S)
             self._timer = self._loop.call_later(delay_s, self._tick)
 

@@ -65,6 +65,8 @@ class ShardQueue:
         self._locked: OrderedDict[bytes, LockedRow] = OrderedDict()
         # Messages that were sent and whose rows do not show it (`engine.messaging.unwritten_leases`).
         self.unwritten: dict[bytes, MessageKey] = {}
+        # Messages that go next of their keys (`engine.messaging.key_order`); those that are not due yet do not stand in the lanes.
+        self.following: dict[bytes, MessageKey] = {}
         # What changed while a poll runs, by id: the key as it is now, None if it does not wait.
         self._changed: dict[bytes, MessageKey | None] | None = None
 
@@ -98,10 +100,17 @@ class ShardQueue:
 
     # What is heard of messages
 
+    def is_taken(self, ident: bytes) -> bool:
+        """Return whether a message was taken, and neither its row nor an ack has shown more of it since."""
+        flying = self._in_flight.get(ident, REMOVED)
+        return ident in self.unwritten or not isinstance(flying, Removed)
+
     def add(self, key: MessageKey, now_ns: int) -> None:
         """Take *key* as the latest truth about its id; one beyond the horizon is not kept."""
         if key.id in self.unwritten:
             self.unwritten[key.id] = key
+        # A claim or a delivery of this id is under way. What came meanwhile is kept as its
+        # outcome, and `requeue` looks at it when the flight ends.
         if key.id in self._in_flight:
             self._in_flight[key.id] = key
             return
@@ -175,6 +184,7 @@ class ShardQueue:
         for key in taken:
             del self._keys[key.id]
             self._in_flight[key.id] = None
+            # The poll that runs may still bring this row, as it was before the take.
             if self._changed is not None and key.id in self._changed:
                 self._changed[key.id] = None
         return taken
@@ -219,6 +229,8 @@ class ShardQueue:
                 pause_ns = min(2 * before.pause_ns, LOCKED_PAUSE_LAST_NS)
             time_next_ns = now_ns + pause_ns
             self._locked[key.id] = LockedRow(pause_ns, time_next_ns)
+            # Bounded like the queue itself. What is forgotten begins with the first pause
+            # again.
             if len(self._locked) > self._limit:
                 self._locked.popitem(last=False)
         self.add(key._replace(time_next_ns=time_next_ns), now_ns)
@@ -232,10 +244,15 @@ class ShardQueue:
         forgotten_ns = now_ns - LOCKED_PAUSE_LAST_NS
         while self._locked and next(iter(self._locked.values())).until_ns <= forgotten_ns:
             self._locked.popitem(last=False)
+        # There the poll reads the two lanes apart at once: its usual single statement would be
+        # filled by rows that are due already.
         behind = (priority for priority, tier in self._tiers.items() if tier.is_behind(now_ns))
         return PollRequest(
             limit=self._limit,
-            extra=len(self._in_flight) + len(self._locked) + len(self.unwritten),
+            extra=len(self._in_flight)
+            + len(self._locked)
+            + len(self.unwritten)
+            + len(self.following),
             newest=self._newest,
             overloaded=frozenset(behind),
         )
@@ -249,6 +266,8 @@ class ShardQueue:
         changed = self._changed or {}
         self._changed = None
         self._is_polled = True
+        # Fresh and timed keys take turns. Whose turn it is must not begin anew with each poll,
+        # or one lane would starve behind frequent polls.
         turns = {priority: tier.fresh_first for priority, tier in self._tiers.items()}
         self._keys.clear()
         self._tiers.clear()
@@ -265,7 +284,10 @@ class ShardQueue:
             # Also one that had no room: as far as the poll knows, there was no such row.
             if key is not None:
                 self._admit(key)
-        for ident, timer in self.unwritten.items():
+        due = (
+            (ident, one) for ident, one in self.following.items() if one.time_next_ns <= now_ns
+        )
+        for ident, timer in (*self.unwritten.items(), *due):
             if ident not in changed and ident not in self._in_flight:
                 self._admit(timer)
         self._postpone_locked(now_ns)
@@ -277,6 +299,7 @@ class ShardQueue:
         self, keys: Iterable[MessageKey], changed: Container[bytes]
     ) -> list[MessageKey]:
         in_flight, known, unwritten = self._in_flight, self._keys, self.unwritten
+        following = self.following
         return [
             key
             for key in keys
@@ -284,6 +307,7 @@ class ShardQueue:
             and key.id not in in_flight
             and key.id not in known
             and key.id not in unwritten
+            and key.id not in following
         ]
 
     def _fill(self, lane: Lane, keys: list[MessageKey]) -> None:
@@ -310,6 +334,8 @@ class ShardQueue:
             if tier.fresh.is_low():
                 return 0
             if tier.timed.is_low():
+                # With a floor, rows that are due already were left out. Otherwise what was left
+                # out is due after the horizon, and the poll is asked some time before.
                 narrowed = tier.timed.floor_ns > 0
                 moments.append(0 if narrowed else tier.timed.horizon_ns - POLL_LEAD_NS)
         return min(moments, default=None)
@@ -329,7 +355,7 @@ class ShardQueue:
     def _admit(self, key: MessageKey) -> None:
         self._note(key.id, key)
         lane = self._tier(key.priority).lane(key)
-        if lane.admits(key):
+        if lane.admits(key) or key.id in self.following:
             lane.keys.add(key)
             self._keys[key.id] = key
 

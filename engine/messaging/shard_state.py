@@ -6,10 +6,11 @@ the shard is polled, how soon something that failed is tried again, and when to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.figures import Counters
+from streamfrom.engine.messaging.group_watch import GroupWatch
 from streamfrom.engine.messaging.leases import Lease, Leases
 from streamfrom.engine.messaging.poll import FOREVER_NS
 from streamfrom.engine.messaging.unwritten_leases import UnwrittenLeases
@@ -18,8 +19,11 @@ from streamfrom.engine.messaging.unwritten_leases import UnwrittenLeases
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from streamfrom.engine.messaging.in_flight_limit import InFlightLimit
+    from streamfrom.engine.messaging.key_order import KeyOrder
     from streamfrom.engine.messaging.message import ClaimedRow, LeaseWrites, MessageKey
     from streamfrom.engine.messaging.poll import PollRequest, PollResult
+    from streamfrom.engine.messaging.rate_limit import RateLimit
     from streamfrom.engine.messaging.shard_queue import ShardQueue
     from streamfrom.engine.sharding.keyspace import ShardName
 
@@ -29,6 +33,9 @@ RETRY_LAST_NS: Final = 2 * 10**9
 LAST_CHANCE_NS: Final = 500 * 10**6
 # A row that cannot be made due sooner is being acked, most likely: then it is over soon.
 SHORTEN_AGAIN_NS: Final = 10**9
+# Whoever takes messages one by one opens a stream for each; without its keys each began with a poll, which took
+# 0.55 of the 1.3 ms of a STREAM … LIMIT 1.
+LINGER_NS: Final = 10**9
 
 
 @dataclass(slots=True)
@@ -64,12 +71,14 @@ class ClaimRun:
     """A claim under way: what it asked for, and the receivers reserved for it.
 
     is_suspect: rows were changed meanwhile, perhaps after the claim and perhaps those it won.
+    gone: messages that were acked or deleted meanwhile, and that it may win without having been asked for.
     """
 
     keys: dict[bytes, MessageKey]
     receivers: list[int]
     columns: tuple[str, ...]
     is_suspect: bool = False
+    gone: set[bytes] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -97,8 +106,10 @@ class ShardState:
     counters: what has happened, for whoever watches.
     is_dispatched: this process dispatches the shard.
     receivers: how many streams cover the shard.
+    lingers_until_ns: how long the keys are kept, and news is heard, after the last stream has left; 0 with none kept.
     leases: what the streams hold of it.
     unwritten: those of the leases that are in memory alone.
+    groups: the messages that wait for members of a group.
     put_back: rows that nobody was sent, and whose leases are being written at this moment.
     looking_at: the unwritten ones among the messages whose rows are being looked at.
     leaving: receivers whose connection has ended, and what they held is to be due sooner.
@@ -107,6 +118,10 @@ class ShardState:
     poll_wanted: rows have changed in a way that only a poll can find out.
     next_poll_ns: the end of the interval between two polls.
     gathered_ns: when receivers that let room gather take what they have room for.
+    in_flight: how many messages may be in flight; None for no limit.
+    rate: how many messages a second may be sent; None for no limit.
+    order: which messages wait for others of their key; None where none does.
+    held_back_ns: when more may be sent, if nothing happens before, where a limit holds back what is due.
     wake_ns: when the shard has work to do by itself.
     wake_ready_ns: when the shard has work to do if a receiver is ready.
     """
@@ -115,10 +130,12 @@ class ShardState:
     queue: ShardQueue
     counters: Counters = field(default_factory=Counters)
     leases: Leases = field(default_factory=Leases)
+    groups: GroupWatch = field(default_factory=GroupWatch)
     leaving: dict[int, Leaving] = field(default_factory=dict)
     shortening: tuple[Lease, ...] = ()
     is_dispatched: bool = True
     receivers: int = 0
+    lingers_until_ns: int = 0
     claims: dict[int, ClaimRun] = field(default_factory=dict)
     releases: dict[int, dict[bytes, MessageKey | None]] = field(default_factory=dict)
     poll_wanted: bool = False
@@ -127,7 +144,11 @@ class ShardState:
     polling: Trouble = field(default_factory=Trouble)
     health: Trouble = field(default_factory=Trouble)
     unserved: Trouble = field(default_factory=Trouble)
+    in_flight: InFlightLimit | None = None
+    rate: RateLimit | None = None
+    order: KeyOrder | None = None
     gathered_ns: int = FOREVER_NS
+    held_back_ns: int = FOREVER_NS
     wake_ns: int = FOREVER_NS
     wake_ready_ns: int = FOREVER_NS
     unwritten: UnwrittenLeases = field(init=False)
@@ -152,7 +173,10 @@ class ShardState:
         self._is_polling = True
         self.poll_wanted = False
         self._poll_started_ns = now_ns
-        return self.queue.poll_started(now_ns)
+        request = self.queue.poll_started(now_ns)
+        if self.order is None:
+            return request
+        return replace(request, passed_over=self.order.passed_over(now_ns))
 
     def polled(self, result: PollResult, now_ns: int, interval_ns: int) -> None:
         """Take in what a poll found."""
@@ -199,29 +223,96 @@ class ShardState:
             and not self.queue.due(now_ns, at_most=1)
         )
 
+    # Limits
+
+    def at_most(self, due: int, now_ns: int) -> int:
+        """Return how many of *due* messages may be sent now."""
+        if self.order is not None and self.order.is_strict:
+            due = min(due, self.order.closed_ns() <= now_ns)
+        if self.in_flight is not None:
+            due = min(due, self.in_flight.room(len(self.leases) + self._claimed))
+        if self.rate is not None:
+            due = min(due, self.rate.room(self._claimed, now_ns))
+        return due
+
+    def hold_back(self, now_ns: int) -> bool:
+        """Note until when limits hold back what is due; return whether to look at what is in flight."""
+        if self.rate is not None:
+            self.held_back_ns = max(now_ns, self.rate.next_ns(self._claimed, now_ns))
+        if self.order is not None and (closed_ns := self.order.closed_ns()) > now_ns:
+            self.held_back_ns = closed_ns
+        limit = self.in_flight
+        if limit is None or limit.room(len(self.leases) + self._claimed):
+            return False
+        is_to_look = limit.is_to_look(now_ns)
+        if is_to_look:
+            self.leases.suspect_all_but(self.leaving)
+        end_ns = self.leases.first_end_ns()
+        self.held_back_ns = min(ns for ns in (limit.look_ns, end_ns) if ns is not None)
+        return is_to_look
+
+    def is_held_back(self, now_ns: int) -> bool:
+        """Return whether limits let nothing be sent now, whatever is due."""
+        is_known = self.in_flight is None or self.in_flight.is_known
+        return is_known and not self.at_most(1, now_ns)
+
+    @property
+    def _claimed(self) -> int:
+        return sum(len(run.keys) for run in self.claims.values())
+
+    # Order
+
+    def freed(self, idents: Iterable[bytes], now_ns: int) -> None:
+        """Let messages go that waited for others of their key."""
+        if self.order is not None and self.order.freed(idents, now_ns):
+            self.poll_wanted = True
+
+    @property
+    def hears_news(self) -> bool:
+        """Return whether keys that become due are kept."""
+        return self.is_dispatched and bool(self.receivers or self.lingers_until_ns)
+
     # Receivers
 
     def join(self, now_ns: int) -> None:
-        """Count a receiver; the first receiver causes a poll."""
+        """Count a receiver; the first receiver causes a poll, unless something is known to be due."""
         self.receivers += 1
+        if self.rate is not None and self.rate.since_ns is None:
+            self.rate.begin(now_ns)
         if self.receivers == 1:
-            self.next_poll_ns = now_ns
+            if not self.queue.due(now_ns, at_most=1):
+                self.next_poll_ns = now_ns
+                # A poll under way may have read before the stream was asked for.
+                self.poll_wanted = self.poll_wanted or self._is_polling
+            self.lingers_until_ns = 0
             # A stream that opens while the shard is down has its whole grace before it.
             for trouble in (self.health, self.unserved):
                 if trouble.since_ns is not None:
                     trouble.since_ns = now_ns
 
-    def leave(self) -> None:
-        """Count a receiver off; the last one empties the queue."""
+    def leave(self, now_ns: int) -> None:
+        """Count a receiver off; some time after the last one the queue is emptied, at once where the shard fails."""
         self.receivers -= 1
         if self.receivers == 0:
-            self.rest()
+            if self.is_failing:
+                self.rest()
+            else:
+                self.lingers_until_ns = now_ns + LINGER_NS
+
+    def linger(self) -> None:
+        """Do nothing but hear news, until it is time to rest."""
+        self.wake_ns, self.wake_ready_ns = self.lingers_until_ns, FOREVER_NS
+        self.gathered_ns = self.held_back_ns = FOREVER_NS
 
     def rest(self) -> None:
         """Forget the keys, and do nothing; what streams were sent they go on holding."""
+        self.lingers_until_ns = 0
+        if self.order is not None:
+            self.order.clear()
         self.queue.clear()
+        self.groups.clear()
         self.counters.forget_new()
-        self.gathered_ns = FOREVER_NS
+        self.gathered_ns = self.held_back_ns = FOREVER_NS
         self._poll_discarded = self._is_polling
         self.poll_wanted = False
         self.claiming.over()
@@ -352,6 +443,12 @@ class ShardState:
     def elected(self, now_ns: int) -> None:
         """Dispatch from now on, which begins with a poll."""
         self.is_dispatched = True
+        if self.in_flight is not None:
+            self.in_flight.begin()
+        if self.order is not None:
+            self.order.clear()
+        if self.rate is not None:
+            self.rate.begin(now_ns)
         self.unserved.over()
         self.next_poll_ns = now_ns
 
@@ -359,6 +456,7 @@ class ShardState:
         """Leave the shard to another process, which is not known to serve it yet."""
         self.is_dispatched = False
         self.rest()
+        self.leases.forget_found()
         # Only the dispatcher writes: what was held by who has left ends by itself. What is not written
         # is sent again by the next one, but not by this one should it be the next.
         self.leaving.clear()
@@ -391,8 +489,10 @@ class ShardState:
             # Nothing is left that a claim could fail on.
             self.claiming.over()
         self.wake_ns = lost_ns if self._is_polling else min(lost_ns, self._poll_ns())
-        self.wake_ns = min(self.wake_ns, self.gathered_ns)
-        self.wake_ready_ns = FOREVER_NS
+        follower_ns = FOREVER_NS if self.order is None else self.order.next_ns()
+        self.wake_ns = min(self.wake_ns, self.gathered_ns, self.groups.next_ns(), follower_ns)
         # What is due but not claimed waits for a slot or a receiver, unless a claim failed.
         if first_ns is not None and not (is_due and self.claiming.retry_ns <= now_ns):
             self.wake_ready_ns = max(first_ns, self.claiming.retry_ns)
+        else:
+            self.wake_ready_ns = self.held_back_ns

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from streamfrom.engine.messaging.table_comment import settings_of
+from streamfrom.engine.messaging.table_settings import settings_of
 
 
 if TYPE_CHECKING:

@@ -22,13 +22,16 @@ def queue_figures(
     return QueueFigures(
         state.table,
         tuple(_shard_figures(shard, depths.get(shard.name), now_ns) for shard in state.shards),
-        state.receivers,
+        sum(not receiver.is_for_member for receiver in state.attached.values()),
     )
 
 
 def is_known_whole(shard: ShardState) -> bool:
     """Return whether memory has every unacked message of a shard, as of the last poll."""
-    return shard.receivers > 0 and shard.queue.is_whole
+    is_ordered = shard.order is not None  # of a key in flight memory has one that follows
+    return (
+        shard.is_dispatched and shard.receivers > 0 and shard.queue.is_whole and not is_ordered
+    )
 
 
 def _shard_figures(shard: ShardState, depth: int | None, now_ns: int) -> ShardFigures:
@@ -45,6 +48,7 @@ def _shard_figures(shard: ShardState, depth: int | None, now_ns: int) -> ShardFi
         in_flight=len(shard.leases),
         depth=depth,
         oldest_due_ns=_oldest_due_ns(shard, now_ns),
+        is_dispatched=shard.is_dispatched,
     )
 
 
@@ -73,6 +77,7 @@ def stream_figures(state: TableState, connection_ids: Mapping[int, int]) -> list
                 held_since_ns=min((ns for ns in since_ns if ns is not None), default=None),
                 prefetch=receiver.limit,
                 full_since_ns=receiver.full_since_ns,
+                is_for_member=receiver.is_for_member,
             )
         )
     return found

@@ -136,6 +136,7 @@ class Keyspace:
         found = tuple(
             shard for shard in self.shards if _is_within(shard.key_range or EVERYTHING, wanted)
         )
+        # The shards are in order and leave no gap, so only the two outer ends can be wrong.
         ends = [shard.key_range or EVERYTHING for shard in found]
         if (
             not ends
@@ -152,11 +153,14 @@ def check_partition(shards: Sequence[Shard]) -> tuple[Shard, ...]:
         raise KeyspaceError("a keyspace needs at least one shard")
     if len(shards) == 1 and shards[0].key_range is None:
         return tuple(shards)
+    # A shard without a range owns every id: beside another shard each id would have two owners.
     opaque = [shard.name for shard in shards if shard.key_range is None]
     if opaque:
         raise KeyspaceError(f"shard '{opaque[0]}' is no key range, so it must be the only one")
     owned = [(shard.key_range or EVERYTHING, shard) for shard in shards]
     owned.sort(key=lambda pair: _trimmed(pair[0].start))
+    # `at` is where the shards so far end. Empty it means the lowest id at first, and behind a
+    # shard without an end the highest: `previous` tells the two apart.
     at, previous = b"", ""
     for key_range, shard in owned:
         start = _trimmed(key_range.start)
@@ -187,6 +191,8 @@ def parse_target(text: str) -> Target:
 
     An unknown type is the type ``unknown``: whether it matters is for the reader to say.
     """
+    # Read from the right, as Vitess does: the type is behind the last @, the shard behind the
+    # last separator before it.
     rest, at, typed = text.rpartition("@")
     if not at:
         rest, typed = text, "primary"
@@ -197,6 +203,7 @@ def parse_target(text: str) -> Target:
     shard: str | None = None
     key_range: KeyRange | None = None
     keyspace_id: bytes | None = None
+    # The last of either separator, both of which Vitess takes.
     split_at = max(rest.rfind("/"), rest.rfind(":"))
     if split_at >= 0:
         rest, shard = rest[:split_at], rest[split_at + 1 :]
@@ -236,6 +243,8 @@ def _one_range(text: str) -> KeyRange:
 
 
 def _trimmed(ksid: bytes) -> bytes:
+    # Vitess compares keyspace ids without their trailing zero bytes (go/vt/key/key.go,
+    # `Normalize`): 80 and 8000 are one bound.
     return ksid.rstrip(b"\0")
 
 

@@ -16,7 +16,7 @@ from xxhash import xxh64_intdigest
 
 from streamfrom.engine.errors import VindexError
 from streamfrom.engine.sharding.unicode_weights import loose_key
-from streamfrom.sqlparse_ext.statements import Number
+from streamfrom.sqlparse_ext.literal_values import Number
 
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class Hash:
         number = _integer(value)
         if number is None or not _LEAST <= number < _BEYOND:
             return None
+        # The modulo makes the two's complement of a negative number.
         return self._encrypt.update((number % _BEYOND).to_bytes(8, "big"))
 
 
@@ -127,6 +128,8 @@ class XxHash:
 
     def map(self, value: Value) -> bytes | None:
         """Return 8 bytes, little-endian as in Vitess."""
+        # XXH64 is written big-endian elsewhere. Vitess writes it little-endian, and rows are
+        # where Vitess put them.
         return xxh64_intdigest(_bytes(value)).to_bytes(8, "little")
 
 
@@ -192,6 +195,7 @@ def _integer(value: Value) -> int | None:
 
 def _unsigned(value: Value) -> int | None:
     number = _integer(value)
+    # Vitess refuses a negative number here, where `hash` takes it.
     return number if number is not None and 0 <= number < _BEYOND else None
 
 

@@ -132,6 +132,8 @@ def _table(
     if table_type not in _TABLE_TYPES:
         raise VschemaError(f"unidentified table type {table_type}")
     pinned_text = _typed(raw, "pinned", str, where)
+    # The wordings here are Vitess's own (go/vt/vtgate/vindexes/vschema.go), so that what people
+    # find about them holds.
     if table_type == "sequence" and sharded and not pinned_text:
         raise VschemaError(
             f"sequence table has to be in an unsharded keyspace or must be pinned: {name}"
@@ -169,6 +171,8 @@ def _column_vindex(
     spec = vindexes.get(name)
     if spec is None:
         raise VschemaError(f"vindex {name} not found for table {table}")
+    # An owned vindex looks rows up in a table that is filled with them, so it cannot say
+    # where a new row goes.
     if index == 0 and spec.owner == table:
         raise VschemaError(f"primary vindex {name} cannot be owned for table {table}")
     column = _typed(raw, "column", str, where)
@@ -201,6 +205,7 @@ def _fields(raw: object, where: str) -> dict[str, Any]:
     """Return a JSON object with its field names in snake case."""
     if not isinstance(raw, dict):
         raise VschemaError(f"{where} must be a JSON object")
+    # Protobuf's JSON has two spellings, columnVindexes and column_vindexes, and reads both.
     return {_HUMP.sub(lambda hump: "_" + hump[0].lower(), key): raw[key] for key in raw}
 
 

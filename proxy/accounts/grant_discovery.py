@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.accounts.grants import Rights, read_grants
 from streamfrom.proxy.accounts.privilege_audit import BackendAccount, ShardAccounts, findings
-from streamfrom.proxy.backends.control import Control
+from streamfrom.proxy.backends.control_connection import Control
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 
 

@@ -28,12 +28,12 @@ from streamfrom.proxy.admin.overview import (
 )
 from streamfrom.proxy.admin.page_files import HEADERS, page_routes
 from streamfrom.proxy.admin.queue_actions import QueueActions
-from streamfrom.proxy.admin.turns import in_turns
 from streamfrom.proxy.errors import NoSuchQueue, NoSuchThread
 from streamfrom.proxy.sessions.asker import Asker
 from streamfrom.proxy.sessions.local_sessions import LocalSessions
 from streamfrom.proxy.status.status_rows import TABLES
-from streamfrom.proxy.status.status_source import sees
+from streamfrom.proxy.status.status_source import Viewer, sees
+from streamfrom.proxy.status.turns import in_turns
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.admin.history import Rates
     from streamfrom.proxy.admin.overview import Record
     from streamfrom.proxy.sessions.services import Services
+    from streamfrom.proxy.status.fleet_figures import MembersFigures
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -130,10 +131,13 @@ class AdminServer:
     async def _sample(self) -> None:
         while True:
             try:
-                queues = await self._status.queues()
-                self.history.forget_all_but(queues)
-                async for some in in_turns(queues):
-                    self.history.sample(some, self._now_s())
+                others = await self._status.others.ask(["queues"])
+                # Without a member counters would fall, and rise by as much when it answers again.
+                if not others.has_gap:
+                    queues = await self._status.fleet_queues(others)
+                    self.history.forget_all_but(queues)
+                    async for some in in_turns(queues):
+                        self.history.sample(some, self._now_s())
             except Exception:  # the next sample may well succeed
                 log.exception("no sample of the queues")
             await asyncio.sleep(SAMPLE_S)
@@ -199,11 +203,12 @@ class AdminServer:
 
     async def _overview(self, request: web.Request) -> web.Response:
         visitor = self._gate.visitor(request)
-        tables = await self._tables(["streams", "shards", "members"], visitor)
-        queues = await self._status.queues_of(visitor.user)
+        others = await self._status.others.ask(TABLES, self._viewer(visitor))
+        tables = await self._tables(["streams", "shards", "members"], visitor, others)
+        queues = await self._status.fleet_queues(others, visitor.user)
         return web.json_response(
             {
-                "queues": await self._queue_records(queues, visitor),
+                "queues": await self._queue_records(queues, visitor, others),
                 **tables,
                 "limits": limits(self._services.config),
             }
@@ -216,14 +221,15 @@ class AdminServer:
             after_s = float(request.query.get("after", "0"))
         except ValueError:
             raise web.HTTPBadRequest(text="after: expected a moment in seconds\n") from None
-        tables = await self._tables(["streams"], visitor)
-        queues = await self._status.queues_of(visitor.user)
+        others = await self._status.others.ask(["queues", "streams"], self._viewer(visitor))
+        tables = await self._tables(["streams"], visitor, others)
+        queues = await self._status.fleet_queues(others, visitor.user)
         found = [one for one in queues if (one.table.keyspace, one.table.name) == name]
         if not found:
             raise web.HTTPNotFound(text="no such queue that you may see and that can be used\n")
         (queue,) = found
         now_ns = self._status.clock.time_ns()
-        (record,) = queue_records(found, [], self._rates(), now_ns)
+        (record,) = queue_records(found, [], self._rates(others), now_ns)
         series = self.history.series(queue.table.keyspace, queue.table.name)
         return web.json_response(
             {
@@ -259,31 +265,35 @@ class AdminServer:
 
     async def _end_stream(self, request: web.Request) -> web.Response:
         visitor, body = self._gate.actor(request), await posted(request)
-        asker = Asker(visitor.user.name, visitor.may_act)
         connection_id = body.get("connection_id")
         if type(connection_id) is not int:
             raise web.HTTPBadRequest(text='expected {"connection_id": …}\n')
         with _refusals():
-            await self._actions.end_stream(asker, connection_id)
+            await self._actions.end_stream(self._viewer(visitor), connection_id)
         return web.Response(status=204)
 
-    def _rates(self) -> Callable[[QueueFigures], Rates | None]:
+    def _rates(self, others: MembersFigures) -> Callable[[QueueFigures], Rates | None]:
         now_s = self._now_s()
-        return lambda queue: self.history.rates(queue, now_s)
+        return lambda queue: None if others.has_gap else self.history.rates(queue, now_s)
 
     async def _queue_records(
-        self, queues: Sequence[QueueFigures], visitor: Visitor
+        self, queues: Sequence[QueueFigures], visitor: Visitor, others: MembersFigures
     ) -> list[Record]:
-        rates, now_ns = self._rates(), self._status.clock.time_ns()
+        rates, now_ns = self._rates(others), self._status.clock.time_ns()
         made = queue_records([], self._status.errors_of(visitor.user), rates, now_ns)
         async for some in in_turns(queues):
             made += queue_records(some, [], rates, now_ns)
         return sorted(made, key=lambda record: (record["keyspace"], record["queue"]))
 
-    async def _tables(self, names: list[str], visitor: Visitor) -> dict[str, list[Record]]:
+    def _viewer(self, visitor: Visitor) -> Viewer:
         asker = Asker(visitor.user.name, visitor.may_act)
         processes = LocalSessions(self._services.sessions).processes(asker)
-        rows = await self._status.rows(names, visitor.user, processes)
+        return Viewer(visitor.user, visitor.may_act, processes)
+
+    async def _tables(
+        self, names: list[str], visitor: Visitor, others: MembersFigures | None = None
+    ) -> dict[str, list[Record]]:
+        rows = await self._status.rows(names, self._viewer(visitor), others)
         return {name: records(name, rows[name]) for name in names}
 
 

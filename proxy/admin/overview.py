@@ -67,7 +67,7 @@ def queue_records(
         record |= {
             "paused": queue is not None and queue.table.properties.paused,
             "waiting": sum(shard.waiting for shard in queue.shards)
-            if queue is not None and queue.streams
+            if queue is not None and queue.streams and not queue.unknown
             else None,
             "in_per_s": known and known.in_per_s,
             "sent_per_s": known and known.sent_per_s,
@@ -81,21 +81,23 @@ def shard_records(queue: QueueFigures, now_ns: int) -> list[Record]:
     """Return what each shard of a queue holds.
 
     oldest_due_s: how long the first due message has waited; None where that is not known.
+    Of a shard whose dispatcher does not answer little is.
     """
     return [
         {
             "shard": shard.shard,
             "depth": shard.depth,
             "depth_is_exact": shard.is_whole,
-            "due": shard.due if shard.streams else None,
-            "in_flight": shard.in_flight,
-            "waiting": shard.waiting if shard.streams else None,
+            "due": shard.due if is_told and shard.streams else None,
+            "in_flight": shard.in_flight if is_told else None,
+            "waiting": shard.waiting if is_told and shard.streams else None,
             "oldest_due_s": None
-            if shard.oldest_due_ns is None
+            if shard.oldest_due_ns is None or not is_told
             else max(0, now_ns - shard.oldest_due_ns) / 10**9,
             "streams": shard.streams,
         }
         for shard in queue.shards
+        for is_told in [shard.shard not in queue.unknown]
     ]
 
 

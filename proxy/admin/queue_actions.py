@@ -18,14 +18,15 @@ from streamfrom.proxy.local_statements.queue_definitions import (
     is_queue,
     show_create_table,
 )
+from streamfrom.proxy.sessions.asker import Asker
 from streamfrom.proxy.sessions.local_sessions import LocalSessions, end
 from streamfrom.sqlparse_ext.reading.queues import read_queue
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.sessions.asker import Asker
     from streamfrom.proxy.sessions.services import Services
+    from streamfrom.proxy.status.status_source import Viewer
 
 
 log = structlog.get_logger()
@@ -75,18 +76,34 @@ class QueueActions:
             by=asker.user,
         )
 
-    async def end_stream(self, asker: Asker, connection_id: int) -> None:
-        """End the stream of a connection, which gets error 1317 and may go on.
+    async def end_stream(self, viewer: Viewer, connection_id: int) -> None:
+        """End the stream of a connection of the fleet, which gets error 1317 and may go on.
 
         Raises:
-            NoSuchThread: no stream of this process has this id.
-            NotOwner: it is another user's, and *asker* is no admin.
+            NoSuchThread: no stream has this id, or the member that has it does not say so.
+            NotOwner: it is another user's, and *viewer* is no admin.
+            MemberUnreachable: the member that has it did not end it.
         """
-        streams = self._services.status.streams()
-        found = [one for one in streams if one.connection_id == connection_id]
-        if not found:
+        services, asker = self._services, Asker(viewer.user.name, viewer.is_admin)
+        if connection_id in services.sessions:
+            tables = [
+                one.table.named
+                for one in services.status.streams()
+                if one.connection_id == connection_id
+            ]
+        else:
+            others = await services.status.others.ask(["streams"], viewer)
+            tables = [
+                {"keyspace": one.keyspace, "queue": one.queue}
+                for answer in others.answers
+                for one in answer.streams
+                if one.connection_id == connection_id and one.client is not None
+            ]
+        if not tables:
             raise NoSuchThread(connection_id)
-        peer = LocalSessions(self._services.sessions).find(asker, connection_id)
-        await end([peer], query_only=True)
-        table = found[0].table
-        log.info("stream ended", **table.named, connection=connection_id, by=asker.user)
+        local, members = LocalSessions(services.sessions), services.members
+        if members is not None and connection_id not in services.sessions:
+            await members.kill(asker, connection_id, query_only=True)
+        else:
+            await end([local.find(asker, connection_id)], query_only=True)
+        log.info("stream ended", **tables[0], connection=connection_id, by=asker.user)

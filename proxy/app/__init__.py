@@ -2,5 +2,5 @@
 
 * ``application``: builds every part, opens the listeners, closes them;
 * ``config_reload``: puts a configuration that was read again into force;
-* ``shutdown``: how clients are disconnected.
+* ``disconnection``: how clients are disconnected.
 """

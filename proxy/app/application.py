@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.file import Config
     from streamfrom.proxy.net import Link
+    from streamfrom.proxy.vtgate.message_service import MessageService
     from streamfrom.proxy.workers.worker_seat import WorkerSeat
 
 
@@ -120,6 +121,8 @@ class Application:
         self._listeners: list[asyncio.Server] = []
         self._background: set[asyncio.Task[None]] = set()
         self._sessions: dict[int, Peer] = {}
+        # This member's number is drawn and is part of each id: KILL finds the member of a
+        # session by it, so no two may share one.
         self._connection_ids = draw(
             lambda: int.from_bytes(os.urandom(4)),
             lambda number: number not in taken and (seat is None or seat.may_have(number)),
@@ -127,6 +130,7 @@ class Application:
         self._started = time.monotonic()
         self._stopped = False
         self._admin: AdminServer | None = None
+        self._message_service: MessageService | None = None
         self._servers = ShardServers(config, self._shard_changed)
         self.shards = self._servers.primaries
         keyspaces = [make_keyspace(keyspace) for keyspace in config.keyspaces]
@@ -217,7 +221,9 @@ class Application:
             readers=readers(),
             spawn=self._spawn,
         )
-        self.services.members = self._membership.serve_sessions(LocalSessions(self._sessions))
+        local = LocalSessions(self._sessions)
+        self.services.members = self._membership.serve_sessions(local)
+        self._membership.serve_status(self.services.status, local)
         self._disconnection = Disconnection(self._sessions, self._hurry)
         self._config_reload = ConfigReload(
             config, self.services, self._servers, self._recovery, self._disconnection, rsa_key
@@ -258,6 +264,7 @@ class Application:
         await self._registry.start()
         if self._recovery is not None:
             await self._recovery.start()
+        # Last of all: who can connect finds shards that were asked, and tables that are known.
         tcp = await listening.listen_tcp(
             self._accept,
             server.host,
@@ -280,6 +287,7 @@ class Application:
         self._spawn(log_unguarded_users(self._config))
         self._spawn(self._hangups())
         await self._start_admin()
+        await self._start_message_service()
         log.info("listening", host=server.host, port=self.port, socket=server.unix_socket)
 
     async def stop(self) -> None:
@@ -290,6 +298,8 @@ class Application:
         self._vschema_files.stop()
         for listener in self._listeners:
             listener.close()
+        if self._message_service is not None:
+            await self._message_service.drain()
         # Listeners never change, and limits may: those in force are the services'.
         if self._config.server.unix_socket and self._seat is None:
             listening.remove_socket(self._config.server.unix_socket)
@@ -298,6 +308,8 @@ class Application:
             self._registry.end_streams(ServerShutdown())
             await self._fleet.stop()
         await self._disconnection.drain(self._registry, self.services.config)
+        if self._message_service is not None:
+            await self._message_service.stop()
         if self._admin is not None:
             await self._admin.stop()
         await self._membership.stop()
@@ -361,6 +373,23 @@ class Application:
         scheme = "http" if self.services.tls is None else "https"
         log.info("admin", host=host, address=f"{scheme}://{host}:{self._admin.port}/metrics")
 
+    async def _start_message_service(self) -> None:
+        """Serve Vitess's message API, where the configuration says so."""
+        if self._config.grpc is None:
+            return
+        # Health and reflection take a tenth of a second to load.
+        from streamfrom.proxy.vtgate.message_service import MessageService
+
+        host, port = self._config.grpc
+        self._message_service = MessageService(
+            self._accept,
+            self.services.tls,
+            self._config.server.max_allowed_packet_bytes,
+            shares_port=self._seat is not None,
+        )
+        await self._message_service.start(host, port)
+        log.info("grpc", host=host, address=f"{host}:{self._message_service.port}")
+
     def _member(self) -> MemberStatus:
         """Return what this process says of itself."""
         tls = self.services.tls
@@ -374,6 +403,12 @@ class Application:
             is_stopping=self._stopped,
             connections_max=self.services.config.max_connections,
             certificate_ends_s=None if tls is None else tls.certificate_ends.timestamp(),
+            address=self._membership.member.address,
+            dispatches=tuple(
+                f"{keyspace}/{shard}"
+                for keyspace, shard in self.shards
+                if self._fleet.may_send(keyspace, shard)
+            ),
         )
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -391,6 +426,7 @@ class Application:
     def _shard_changed(self, shard: ShardRuntime) -> None:
         if shard.trouble is None:
             self._registry.shard_up(shard.keyspace, shard.name)
+            # Only a server that can be reached tells which collations it has.
             self._spawn(self._charsets.learn(shard.control))
         else:
             self._registry.shard_down(shard.keyspace, shard.name, shard.trouble)

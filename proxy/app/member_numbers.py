@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.backends.control import Control
+from streamfrom.proxy.backends.control_connection import Control
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 
 

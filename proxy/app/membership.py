@@ -16,6 +16,7 @@ from streamfrom.proxy.backends.lock_session import LockSession
 from streamfrom.proxy.config.keyspaces import hash_of
 from streamfrom.proxy.config.toml_values import ConfigError
 from streamfrom.proxy.fleet.fleet_sessions import FleetSessions, SessionsForMembers
+from streamfrom.proxy.fleet.fleet_status import FleetStatus, StatusForMembers
 from streamfrom.proxy.fleet.grpc_links import GrpcDoor, GrpcLinks
 from streamfrom.proxy.fleet.member_certificate import make_certificate
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.config.dsn import Dsn
     from streamfrom.proxy.config.file import Config
     from streamfrom.proxy.sessions.local_sessions import LocalSessions
+    from streamfrom.proxy.status.status_source import StatusSource
 
 
 # What the server shows of the connection for a lock, in performance_schema.session_connect_attrs.
@@ -73,6 +75,12 @@ class Membership:
         if self.door is not None:
             self.door.add(SessionsForMembers(sessions, self.fleet).methods)
         return FleetSessions(self.fleet, self.links.channel)
+
+    def serve_status(self, source: StatusSource, sessions: LocalSessions) -> None:
+        """Let other members read the figures of *source*, and let it read theirs."""
+        if self.door is not None:
+            self.door.add(StatusForMembers(source, sessions, self.fleet).methods)
+        source.others = FleetStatus(self.fleet, self.links, source.clock)
 
     async def start(self, registry: Registry) -> None:
         """Take part from now on."""

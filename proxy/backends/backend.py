@@ -1,12 +1,12 @@
 """One connection to one database server, as the relay uses it.
 
-`proxy.backends.opening` makes a `Backend` of a `Link`. Statements go out as packets; whoever
+`proxy.backends.connect` makes a `Backend` of a `Link`. Statements go out as packets; whoever
 sends one leaves a `AnswerReader` that consumes its answer. Readers are served in the order of the
 packets, so several may be under way at once (pipelining).
 
 The connection remembers what it is: which session variables it has, which database it is in,
 whose session used it last and whether that session left anything behind. Of that
-`proxy.backends.handover` makes a connection of another session.
+`proxy.backends.connection_handover` makes a connection of another session.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from streamfrom.proxy.backends.answer_readers import (
     DiscardedAnswer,
     PrepareAnswerReader,
 )
-from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.backends.statement_ids import StatementIds, StatementKey
 from streamfrom.proxy.errors import BackendLost, WireError
 from streamfrom.proxy.wire.attribute_encoding import into_query
@@ -180,6 +180,8 @@ class Backend:
             return None
         first, *others = self._readers
         if others:
+            # One reader for all the answers that still come: their statements cannot be called
+            # back.
             self._readers = deque((first, DiscardedAnswer()))
             for reader in others:
                 self._fail(reader)
@@ -305,6 +307,7 @@ class Backend:
         self.check_open()
         reader = PrepareAnswerReader(asyncio.get_running_loop().create_future(), self.link)
         self._readers.append(reader)
+        # COM_STMT_CLOSE has no answer, so it travels for nothing with the next command.
         closes = map(stmt_close, self.statements.take_stale())
         self.link.write(b"".join((*closes, stmt_prepare(sql))))
         try:
@@ -356,6 +359,8 @@ class Backend:
     def connection_lost(self, error: Exception | None) -> None:
         """Tell every reader and the pool."""
         self.resume_writing()
+        # Exchanged first: a reader that hears of its loss may send again at once, and that must
+        # fail by itself.
         readers, self._readers = self._readers, deque()
         failure = BackendLost(self._keyspace, self._shard)
         for reader in readers:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from streamfrom.proxy.backends.control import Control
+    from streamfrom.proxy.backends.control_connection import Control
 
 
 # What keeps a primary from being one.
@@ -59,6 +59,7 @@ class GuestHealth:
 
     async def __call__(self, control: Control) -> Health:
         """Ask. Raises BackendUnavailable and BackendError."""
+        # That the account itself can log in is asked too: its password may be the wrong one.
         await control.rows("SELECT 1")
         return await self._health(self._owner)
 
@@ -69,6 +70,7 @@ def lag_trouble(channels: Sequence[dict[str, Any]], lag_max_s: float) -> str | N
         return "the server is no replica"
     for channel in channels:
         lag_s = next((channel[name] for name in _LAG_COLUMNS if name in channel), None)
+        # Seconds_Behind_Source is NULL while a thread of the replication stands still.
         if lag_s is None:
             why = channel.get("Last_SQL_Error") or channel.get("Last_IO_Error") or ""
             return f"replication is not running{': ' if why else ''}{why}"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.pool import Pool
-    from streamfrom.proxy.backends.settings import Settings
+    from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.backends.statement_ids import StatementKey
 
 
@@ -133,6 +133,8 @@ class SharedConnection(ConnectionOwner):
 
     def prepare(self, backend: Backend, key: StatementKey) -> None:
         """Prepare a statement on *backend* in the background, for later reads."""
+        # Many sessions ask for the same statement in the same moment; one COM_STMT_PREPARE
+        # serves all.
         if key not in self._preparing:
             self._preparing[key] = asyncio.create_task(self._prepare(backend, key))
 
@@ -159,6 +161,8 @@ class SharedConnection(ConnectionOwner):
     def break_up(self) -> None:
         """Leave the connection to the read that is being answered; all others lose it."""
         backend, self._backend = self._backend, None
+        # The reads of others that are dropped here are sent again by their sessions, each on a
+        # connection of its own: a plain read may run twice, and nobody has seen a byte of it.
         self._waiting = 0
         if backend is None:
             return
@@ -174,6 +178,8 @@ class SharedConnection(ConnectionOwner):
     def _open(self) -> None:
         now_s = asyncio.get_running_loop().time()
         if self._opening is None and now_s >= self._may_open_s:
+            # Every read that finds no connection comes by here: without a pause a server that
+            # refuses logins would be asked by each of them.
             self._may_open_s = now_s + _REOPEN_S
             self._opening = asyncio.create_task(self._take())
 
@@ -260,6 +266,7 @@ class SharedConnections:
                 return shared
         if not settings.autocommit:
             return None
+        # Sessions with other variables than before may come. Room is made by what nobody uses.
         if len(self._all) >= self._count_max:
             unused = next((shared for shared in self._all if shared.is_unused), None)
             if unused is None:
@@ -276,6 +283,7 @@ class SharedConnections:
         for shared in self._all:
             held += shared.is_held
             busy += shared.is_busy
+        # What is lent beyond the shared connections themselves is lent to sessions.
         return busy > 0 or self._pool.lent > held
 
     def release(self) -> None:

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from streamfrom.proxy.backends.handover import fits, hand_over
-from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.backends.connection_handover import fits, hand_over
+from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.errors import BackendUnavailable, PoolTimeout, ProxyError
 from streamfrom.proxy.wire.commands import RESET_CONNECTION
 
@@ -128,6 +128,8 @@ class Pool:
             or backend.database != database
         ):
             return False
+        # No write, no question: with fewer clients than connections every statement comes this
+        # way.
         del self._idle[backend]
         self._lent.add(backend)
         return True
@@ -296,6 +298,8 @@ class Pool:
             if backend.owner is owner:
                 return backend
             if backend.owner is not None:
+                # Only the oldest: taking a connection from a session costs both of them a
+                # handover, and the session that used its own longest ago needs it least.
                 oldest = oldest or backend
             elif fitting is None and fits(backend, owner, owner.settings, database):
                 fitting = backend
@@ -331,6 +335,8 @@ class Pool:
                 del self._waiting[waiter]
                 if isinstance(choice, _Choice):
                     self._opening += 1
+                    # Permission, not a connection: opening takes a login's round trips, and the
+                    # queue goes on.
                     waiter.served(None)
                 else:
                     del self._idle[choice]

@@ -20,7 +20,7 @@ from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.backends.control import Control
+    from streamfrom.proxy.backends.control_connection import Control
 
 
 @dataclass(slots=True)
@@ -63,6 +63,8 @@ class Sequences:
         """
         check_increment(table, count)
         reserved = self._reserved.setdefault(table, _Reserved())
+        # One reservation at a time: clients that come together would each take a block of their
+        # own.
         async with reserved.lock:
             if not reserved.block.has(count):
                 reserved.block = await self._extended(table, reserved.block, count)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from streamfrom.proxy.backends.control import Control
+from streamfrom.proxy.backends.connect import open_backend
+from streamfrom.proxy.backends.control_connection import Control
 from streamfrom.proxy.backends.health import GuestHealth, ReplicaHealth, primary_health
 from streamfrom.proxy.backends.multiplexing import SharedConnections
-from streamfrom.proxy.backends.opening import open_backend
 from streamfrom.proxy.backends.pool import Pool
 from streamfrom.proxy.backends.sequence_blocks import Sequences
 from streamfrom.proxy.errors import BackendError, BackendUnavailable, login_refused
@@ -215,13 +215,17 @@ class ShardRuntime:
             self._available.set()
         else:
             self._available.clear()
+        # Told when it changes, and not at every check.
         if (before is None) == (trouble is None) and before != _NOT_REACHED:
             return
         if trouble is None:
             self._log.info("shard available", version=self.version)
         else:
             self._log.warning("shard not available", reason=trouble)
+            # The next server may be nearer or farther: measured anew.
             self.way_s = 0.0
             self.shared_connections.release()
+            # Behind the address there may be another server soon. Connections that are lent are
+            # left to their statements.
             self.pool.close_idle()
         self._on_change(self)

@@ -10,18 +10,21 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from streamfrom.engine.errors import StoreError
+from streamfrom.engine.errors import PartitionsChanging, StoreError
 from streamfrom.engine.messaging import (
     depths,
     first_delivery,
+    group_table,
     message_store as conversations,
+    partition_store,
     poll,
 )
-from streamfrom.engine.messaging.conversation import StoreAnswer
+from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
+from streamfrom.engine.messaging.ordered_claim import claim_in_order
 from streamfrom.proxy.backends.backend import ConnectionOwner
 from streamfrom.proxy.backends.lock_session import store_answer
-from streamfrom.proxy.backends.settings import names
-from streamfrom.proxy.errors import ProxyError
+from streamfrom.proxy.backends.session_variables import names
+from streamfrom.proxy.errors import BackendError, ProxyError
 from streamfrom.proxy.wire import commands
 
 
@@ -30,7 +33,8 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.fleet.elector import Elector
     from streamfrom.engine.messaging.clock import Clock
-    from streamfrom.engine.messaging.conversation import Conversation
+    from streamfrom.engine.messaging.conversation import Conversation, StoreQuery
+    from streamfrom.engine.messaging.groups import FireRequest, FireResult
     from streamfrom.engine.messaging.leases import Lease
     from streamfrom.engine.messaging.message import (
         ClaimedRow,
@@ -40,6 +44,8 @@ if TYPE_CHECKING:
     )
     from streamfrom.engine.messaging.message_store import ClaimRequest
     from streamfrom.engine.messaging.message_table import MessageTable, RawTable
+    from streamfrom.engine.messaging.partition_store import Outcome
+    from streamfrom.engine.messaging.partitions import Partition, PartitionCensus
     from streamfrom.engine.messaging.poll import PollRequest, PollResult
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.proxy.backends.backend import Backend
@@ -49,6 +55,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STATEMENT_TIMEOUT_S: Final = 10.0
+# A partition of many gigabytes is dropped in seconds; who gives up before leaves the server at work.
+PARTITION_TIMEOUT_S: Final = 120.0
+# A dispatcher's change of partitions takes a tenth of a second; who reads them meanwhile tries again.
+CHANGING_PAUSES_S: Final = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 _COMMIT: Final = commands.query(b"COMMIT")
 
@@ -113,6 +123,53 @@ class ShardStore:
             self._shards[table.keyspace, shard], lambda: conversations.purge(table, cutoff_ns)
         )
 
+    async def partitions(
+        self, table: MessageTable, shard: ShardName, now_ns: int
+    ) -> PartitionCensus | None:
+        """Return the partitions of a queue, None for a table without such. Raises StoreError."""
+        runtime = self._shards[table.keyspace, shard]
+        for pause_s in CHANGING_PAUSES_S:
+            try:
+                return await self._by_control(runtime, partition_store.census(table, now_ns))
+            except StoreError as error:
+                # Dropped between two questions.
+                is_gone = isinstance(cause := error.__cause__, BackendError) and (
+                    cause.code == partition_store.UNKNOWN_PARTITION
+                )
+                if not is_gone and not isinstance(error, PartitionsChanging):
+                    raise
+            await asyncio.sleep(pause_s)
+        return await self._by_control(runtime, partition_store.census(table, now_ns))
+
+    async def rows_in(self, table: MessageTable, shard: ShardName, name: str) -> int:
+        """Return about how many rows a partition has. Raises StoreError."""
+        runtime = self._shards[table.keyspace, shard]
+        return await self._by_control(runtime, partition_store.rows_in(table, name))
+
+    async def drop_partition(
+        self,
+        table: MessageTable,
+        shard: ShardName,
+        name: str,
+        cutoff_ns: int,
+        patience_s: float,
+    ) -> Outcome:
+        """Drop a partition in which nothing is left. Raises StoreError."""
+        conversation = partition_store.drop_partition(table, name, cutoff_ns, patience_s)
+        return await self._apart(self._shards[table.keyspace, shard], conversation)
+
+    async def make_partitions(
+        self,
+        table: MessageTable,
+        shard: ShardName,
+        made: Sequence[Partition],
+        rest: str,
+        patience_s: float,
+    ) -> Outcome:
+        """Split the last partition. Raises StoreError."""
+        conversation = partition_store.make_partitions(table, made, rest, patience_s)
+        return await self._apart(self._shards[table.keyspace, shard], conversation)
+
     async def claim(
         self, table: MessageTable, shard: ShardName, request: ClaimRequest
     ) -> ClaimResult:
@@ -120,6 +177,8 @@ class ShardStore:
         # Without an election others may send the same row: only what is written keeps them from it.
         is_elected = (table.keyspace, shard) in self._electors
         take = first_delivery.take if is_elected else conversations.claim
+        if table.properties.in_order is not None:
+            take = claim_in_order
         return await self._as_dispatcher(
             table.keyspace,
             shard,
@@ -137,12 +196,28 @@ class ShardStore:
             lambda: first_delivery.write_leases(table, leases, self._clock.time_ns()),
         )
 
+    async def fire(
+        self, table: MessageTable, shard: ShardName, request: FireRequest
+    ) -> FireResult:
+        """Make held messages due whose groups are done. Raises StoreError."""
+        return await self._as_dispatcher(
+            table.keyspace,
+            shard,
+            lambda: group_table.fire(table, request, self._clock.time_ns()),
+        )
+
     async def look(
         self, table: MessageTable, shard: ShardName, ids: Sequence[bytes]
     ) -> dict[bytes, int]:
         """Return when unacked rows of *ids* are due. Raises StoreError."""
         runtime = self._shards[table.keyspace, shard]
         return await self._by_control(runtime, conversations.look(table, ids))
+
+    async def leases_left(self, table: MessageTable, shard: ShardName) -> dict[bytes, int]:
+        """Return which messages are in flight by their rows. Raises StoreError."""
+        runtime = self._shards[table.keyspace, shard]
+        conversation = conversations.leases_left(table, self._clock.time_ns())
+        return await self._by_control(runtime, conversation)
 
     async def release(
         self, table: MessageTable, shard: ShardName, rows: Sequence[ClaimedRow]
@@ -218,6 +293,46 @@ class ShardStore:
         runtime.pool.release(backend)
         return result
 
+    async def _apart(self, runtime: ShardRuntime, conversation: Conversation[T]) -> T:
+        """Run a conversation on a connection that is closed behind it, with all locks that it took."""
+        owner = _ON_MARIADB if runtime.is_mariadb else _ON_MYSQL
+        try:
+            backend = await runtime.pool.acquire(owner, runtime.database)
+        except ProxyError as error:
+            raise StoreError(str(error)) from error
+        try:
+            async with asyncio.timeout(PARTITION_TIMEOUT_S):
+                query = next(conversation)
+                while True:
+                    try:
+                        answer = await _patiently(runtime, backend, query)
+                    except BackendError as error:
+                        query = conversation.throw(ServerRefused(error.code, str(error)))
+                    else:
+                        query = conversation.send(answer)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        except (ProxyError, TimeoutError) as error:
+            runtime.suspect()
+            raise StoreError(str(error) or f"no answer in {PARTITION_TIMEOUT_S:g} s") from error
+        finally:
+            runtime.pool.discard(backend)
+
+
+async def _patiently(runtime: ShardRuntime, backend: Backend, query: StoreQuery) -> StoreAnswer:
+    """Return the answer; a statement that takes longer than its patience is killed, which is its answer."""
+    asked = asyncio.ensure_future(backend.query(query.sql))
+    # Read in any case: asyncio logs an exception that is never read.
+    asked.add_done_callback(lambda end: end.cancelled() or end.exception())
+    try:
+        done, _ = await asyncio.wait([asked], timeout=query.patience_s)
+        if not done:
+            await runtime.control.kill(backend.thread_id, query_only=True)
+        return store_answer(await asked, query.values)
+    finally:
+        asked.cancel()
+
 
 async def _converse(backend: Backend, conversation: Conversation[T]) -> T:
     """Run a conversation on one connection: every statement in turn."""
@@ -225,6 +340,8 @@ async def _converse(backend: Backend, conversation: Conversation[T]) -> T:
         query = next(conversation)
         while True:
             packets = [commands.query(query.sql)]
+            # In one write with the statement: a claim is one round trip less, and no commit is
+            # left waiting for us while rows are locked.
             if query.commits:
                 packets.append(_COMMIT)
             answer, *_ = await backend.pipeline(packets)

@@ -23,7 +23,7 @@ RESTART: Final = frozenset(
 )
 """The fields of `Server` that are no limits: what listens, and what transactions under way rely on."""
 
-_RESTART_TABLES: Final = ("fleet", "admin", "log")
+_RESTART_TABLES: Final = ("fleet", "admin", "grpc", "log")
 _KEYS: Final = {"host": "listen", "port": "listen"}
 
 

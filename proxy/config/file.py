@@ -37,6 +37,8 @@ from streamfrom.proxy.passwords.verifier import Verifier
 
 LISTEN_DEFAULT: Final = "127.0.0.1:15306"
 ADMIN_LISTEN_DEFAULT: Final = "127.0.0.1:15380"
+# As the examples of Vitess have it.
+GRPC_LISTEN_DEFAULT: Final = "127.0.0.1:15991"
 # Both servers' own sockets are open to everybody on the machine: who may do what, the login decides.
 UNIX_SOCKET_MODE_DEFAULT: Final = 0o777
 PACKET_BYTES_MAX: Final = 1 << 30  # what MySQL itself accepts for max_allowed_packet
@@ -181,6 +183,7 @@ class Config:
     fleet: FleetConfig = field(default_factory=FleetConfig)
     admin: tuple[str, int] | None = None  # where metrics and health are told; None: nowhere
     log: LogSettings = field(default_factory=LogSettings)
+    grpc: tuple[str, int] | None = None  # where Vitess's message API is served; None: nowhere
 
     @property
     def accounts(self) -> tuple[User, ...]:
@@ -209,14 +212,15 @@ def _config(root: TomlTable, names: set[str]) -> Config:
     keyspaces = keyspaces_from(root.table("keyspaces"))
     users = _users(root.tables("users"), names)
     fleet = fleet_from(root.table("fleet"))
-    admin = _admin(root.table("admin")) if "admin" in root else None
+    admin = _listener(root.table("admin"), ADMIN_LISTEN_DEFAULT) if "admin" in root else None
+    grpc = _listener(root.table("grpc"), GRPC_LISTEN_DEFAULT) if "grpc" in root else None
     log = log_from(root.table("log"))
     root.close()
-    return Config(server, users, keyspaces, fleet, admin, log)
+    return Config(server, users, keyspaces, fleet, admin, log, grpc)
 
 
-def _admin(table: TomlTable) -> tuple[str, int]:
-    address = _listen(table, ADMIN_LISTEN_DEFAULT)
+def _listener(table: TomlTable, default: str) -> tuple[str, int]:
+    address = _listen(table, default)
     table.close()
     return address
 

@@ -21,10 +21,13 @@ from streamfrom.proxy.config.toml_values import (
     read_bytes,
     shown,
 )
-from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
+from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS
 
 
+# They part a target as Vitess writes it (`commerce:-80@replica`, `commerce[-80]`) or a quoted name;
+# NUL ends the name in a login.
 NAME_BYTES_FORBIDDEN: Final = frozenset(":@/[]`\\\0")
+# As Vitess calls the one shard of an unsharded keyspace, and the range of all keyspace ids.
 UNSHARDED_NAMES: Final = ("0", "-")
 
 
@@ -72,6 +75,7 @@ class KeyspaceConfig:
 
 def hash_of(keyspaces: Iterable[KeyspaceConfig]) -> str:
     """Return what members that serve the same shards have in common, as they publish it."""
+    # A Dsn prints no password, so one that is changed makes no member a stranger to the others.
     shards = [
         (keyspace.name, shard.name, str(shard.primary))
         for keyspace in keyspaces

@@ -75,6 +75,7 @@ class Surroundings:
 
     def expand(self, text: str, key: str) -> str:
         """Return *text* with every `${NAME}` replaced by that environment variable."""
+        # Passed on as it is, a slip such as ${PASSWORD would be the password that a server refuses.
         if "${" in VARIABLE.sub("", text):
             raise ConfigError(key, "expected a variable's name and } after every ${")
         return VARIABLE.sub(lambda match: self.variable(match[1], key), text)
@@ -92,6 +93,7 @@ class Surroundings:
         """Return the absolute path of an existing file that this process may read."""
         path = self.folder / text
         try:
+            # Opened, as os.access answers for the real user, which may not be the effective one.
             with path.open("rb"):
                 return path
         except OSError as error:
@@ -110,6 +112,7 @@ class TomlTable:
         self._known: set[str] = set()
 
     def __contains__(self, key: str) -> bool:
+        # To ask is to know the key: `close` proposes it for one that is misspelt.
         self._known.add(key)
         return key in self._values
 
@@ -137,6 +140,7 @@ class TomlTable:
         bounds = f"≥ {least}" if most is None else f"from {least} to {most}"
         expected = f"an integer {bounds}"
         value = self.raw(name, default, expected)
+        # By its type: to Python true is the integer 1.
         if type(value) is not int or value < least or (most is not None and value > most):
             raise self.fault(name, f"expected {expected}, got {shown(value)}")
         return value
@@ -210,6 +214,7 @@ class TomlTable:
         value = self.raw(name, [], "an array of tables")
         if not isinstance(value, list):
             raise self.fault(name, f"expected [[{self.key(name)}]] tables, got {shown(value)}")
+        # Those that are dropped count, so that an index in an error is that of the file.
         return [
             TomlTable(item, f"{self.key(name)}[{index}]", self.around)
             for index, item in enumerate(value)

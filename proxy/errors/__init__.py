@@ -70,6 +70,7 @@ A module of this room holds the errors of one kind; all are imported from here.
         ├── UnknownStatement       1243/HY000
         ├── NoOpenCursor           1421/HY000
         ├── BadArguments           1210/HY000
+        ├── BadMessageId           1210/HY000  of a call of MessageAck
         ├── BadStreamArgument      1210/HY000
         ├── SessionVariable        1228/HY000
         ├── WrongVariableValue     1231/42000
@@ -131,6 +132,7 @@ from streamfrom.proxy.errors.shard_errors import (
 )
 from streamfrom.proxy.errors.statement_errors import (
     BadArguments as BadArguments,
+    BadMessageId as BadMessageId,
     BadStreamArgument as BadStreamArgument,
     ConnectionKilled as ConnectionKilled,
     DistinctTooLarge as DistinctTooLarge,

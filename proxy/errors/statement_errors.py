@@ -31,6 +31,16 @@ class BadStreamArgument(ProxyError):
         super().__init__(f"{name} must be {expected}, not '{shown}'")
 
 
+class BadMessageId(ProxyError):
+    """An id to ack that no message can have."""
+
+    mysql_code = 1210  # ER_WRONG_ARGUMENTS
+
+    def __init__(self, kind: str, value: bytes) -> None:
+        shown = value[:40].decode("ascii", "replace")
+        super().__init__(f"an id must be a whole number, a text or bytes, not {kind} '{shown}'")
+
+
 class SessionVariable(ProxyError):
     """SET GLOBAL of a variable that a session has for itself."""
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.wire.response import PassThrough, Resequencer
     from streamfrom.sqlparse_ext.statements import Shape
-    from streamfrom.sqlparse_ext.writes.messages import Effect
+    from streamfrom.sqlparse_ext.writes.message_effects import Effect
 
 
 class SucceedingStep(Protocol):

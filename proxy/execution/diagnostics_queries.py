@@ -11,8 +11,8 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.proxy.backends.connection_handover import take_diagnostics
 from streamfrom.proxy.backends.diagnostics_area import CarriedFoundRows, LastDiagnostics
-from streamfrom.proxy.backends.handover import take_diagnostics
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
 from streamfrom.proxy.wire.resultset import (
@@ -23,7 +23,7 @@ from streamfrom.proxy.wire.resultset import (
     text_row,
 )
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.session.inline import inline
+from streamfrom.sqlparse_ext.session.inline_functions import inline
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 
 
@@ -99,6 +99,8 @@ class DiagnosticsQueries:
                 return query(inline(self._statement, {"FOUND_ROWS": b"%d" % count}))
             return query(self._statement.sql)
         diagnostics = self._state.diagnostics
+        # The diagnostics are on another connection still, or on their way: `prepare_on` gets
+        # them.
         if source is not None or (diagnostics is not None and not diagnostics.known.done()):
             return None
         if self._statement.shape.kind is not Kind.SELECT:
@@ -117,6 +119,7 @@ class DiagnosticsQueries:
                 await asyncio.wait([backend.found_rows.of.known])
             return
         if state.answered_at is not None:
+            # Asked for now, before another session or statement clears them there.
             take_diagnostics(state.answered_at, state)
         diagnostics = state.diagnostics
         if diagnostics is not None:

@@ -123,12 +123,15 @@ class Executor(SessionConnections):
         if backend is None:
             if state.transaction is not None or state.variables is not None:
                 return False
+            # Only what `plain_reads` has recognised has a latency class.
             if attempt.latency is not None and self._shared_reads.send(attempt):
                 self.current = attempt
                 return True
             backend = self._homes.get(shard)
             database = attempt.database if shard.is_alone else named(shard, attempt.database)
             if backend is None or not shard.pool.acquire_own(backend, state, database):
+                # No connection at hand: the statement waits in the pool's queue as a function,
+                # not as a task.
                 use = partial(self._send, attempt)
                 self.acquire_soon(shard, database, use, attempt.on_over)
                 return True
@@ -229,6 +232,8 @@ class Executor(SessionConnections):
         retries = self.retries(shape)
         attempt.on_file = self.on_file
         while True:
+            # Anew in each round: after a failover the shard's connections lead to another
+            # server.
             backend, data = await self._ready(shard, attempt.database, packet, shape, retries)
             done = asyncio.get_running_loop().create_future()
             attempt.on_over = partial(_resolve, done)
@@ -318,6 +323,7 @@ class Executor(SessionConnections):
                 apply_ok(self._state, self.branches, shard, backend, shape, ok, ok.trackers)
                 return answer
             if diagnostics is not None:
+                # The next round begins with the warnings that were there before this one.
                 diagnostics.rows = rows
 
     async def prepare_on(
@@ -345,6 +351,7 @@ class Executor(SessionConnections):
             apply_prepare(self._state, backend)
             raise
         else:
+            # Another session that gets this connection must not read them with SHOW WARNINGS.
             if answer.warnings:
                 apply_prepare(self._state, backend)
             return answer

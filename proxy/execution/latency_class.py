@@ -3,7 +3,7 @@
 Reads on a shared connection (`proxy.backends.multiplexing`) wait for each other, so a shape must prove
 itself first: FIRST_TRIAL answers on connections of a session's own, the fastest of which took at
 most QUICK_S longer than this server's fastest answer ever. The fastest counts, because on a busy
-machine all others measure the queue. A shape that was slow on a line must prove itself longer.
+machine all others measure the queue. A shape that was slow on a shared connection must prove itself longer.
 """
 
 from __future__ import annotations

@@ -112,6 +112,7 @@ class BulkExecution(Execution):
         statement_id = backend.statements.get(self.key)
         if statement_id is None:
             return None
+        # The text holds the moment at which it was made, so it can serve no other batch.
         if not self._is_kept:
             backend.statements.drop(self.key)
         return stmt_bulk_execute(statement_id, self._flags, self._body)
@@ -142,6 +143,8 @@ class CursorExecution:
 
     def packet_for(self, backend: Backend) -> bytes | None:
         """Return the bytes for the connection that was prepared, None for any other."""
+        # A cursor lives on one connection; for another one the statement is prepared there
+        # first.
         if self.backend is not backend:
             return None
         packet = _execute(
@@ -196,6 +199,7 @@ class Fetch:
 def _execute(backend: Backend, statement_id: int, flags: int, body: bytes, count: int) -> bytes:
     if backend.takes_attributes:
         attributes = () if backend.owner is None else backend.owner.attributes
+        # With query attributes the number of parameters is in the packet itself.
         flags, body = flags | COUNT_FOLLOWS, into_execute(body, count, attributes)
     return stmt_execute(statement_id, flags, body)
 

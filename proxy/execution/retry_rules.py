@@ -107,13 +107,17 @@ def decide(
     """
     if is_final or ending is Ending.ANSWERED:
         return Verdict.STANDS
+    # The client has seen nothing, and the next attempt is on a connection of the session's own.
     if ending is Ending.SET_ASIDE:
         return Verdict.AGAIN
+    # Once: a server that does not know a statement that was prepared a moment ago never will.
     if ending is Ending.STALE or ending is Ending.FULL:
         return Verdict.STANDS if renewals else Verdict.AGAIN
     if ending is Ending.DEADLOCK:
         again = is_ack and not in_transaction and renewals < DEADLOCKS_MAX
         return Verdict.AGAIN if again else Verdict.STANDS
+    # A write whose connection broke may have happened, so it is never sent twice. In a
+    # transaction nothing is repeated: what came before is lost with the connection.
     if in_transaction or is_late or (ending is Ending.BROKE_OFF and not is_read):
         return Verdict.STANDS
     return Verdict.WAITS
@@ -130,6 +134,8 @@ def ending_of(error: Err | BackendError | None, *, is_prepared: bool = False) ->
     if code in _READ_ONLY:
         return Ending.READ_ONLY
     if code == _OPTION_PREVENTS:
+        # MariaDB writes --read-only, MySQL also --super-read-only: the text alone tells these
+        # from other options.
         words = str(error)
         is_read_only = "read-only" in words or "read_only" in words
         return Ending.READ_ONLY if is_read_only else Ending.ANSWERED

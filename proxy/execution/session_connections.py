@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from streamfrom.proxy.backends.handover import SHOW_WARNINGS, hand_over, hand_over_now
+from streamfrom.proxy.backends.connection_handover import (
+    SHOW_WARNINGS,
+    hand_over,
+    hand_over_now,
+)
 from streamfrom.proxy.backends.pool import PoolWaiter
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable
 from streamfrom.proxy.execution.retries import Retries
@@ -17,7 +21,7 @@ from streamfrom.proxy.execution.retry_rules import Ending, is_repeatable, is_who
 from streamfrom.proxy.execution.session_state import footprint_of
 from streamfrom.proxy.execution.session_tracking import bring_insert_id
 from streamfrom.proxy.execution.user_variable_sync import carry_variables
-from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
+from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS
 from streamfrom.sqlparse_ext.statements import Kind
 
 
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
-    from streamfrom.proxy.backends.settings import Settings
+    from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.prepared_execution import Packet
     from streamfrom.proxy.execution.session_state import SessionState
@@ -112,6 +116,9 @@ class SessionConnections:
                 self._turn = None
                 self._homes[shard] = backend
                 use(backend)
+            # A server must be asked first (another database, other variables, a new
+            # connection), and that is waited for in a task. While `_turn` is set the session
+            # still wants the connection.
             elif self._turn is not None:
                 self._spawn(self._make_own(shard, backend, self._turn[1], use))
 
@@ -210,6 +217,7 @@ class SessionConnections:
             if footprint_of(shape).needs_insert_id:
                 await bring_insert_id(self._state, backend, shape)
         except BaseException:
+            # A connection of the transaction stays with the session: the branch lives on it.
             if shard not in self.branches.held:
                 shard.pool.release(backend)
             raise
@@ -224,11 +232,14 @@ class SessionConnections:
             # Only now is it known, but nothing was sent: say what became of the transaction.
             self.branches.check()
             raise BackendLost(shard.keyspace, shard.name)
+        # Not in the transaction yet: any connection of the pool will do.
         if backend is None:
             backend = await shard.pool.acquire(self._state, database)
             self._homes[shard] = backend
         else:
             await hand_over(backend, self._state, self._state.settings, database)
+        # User variables belong to a connection. What was SET on another server is copied here
+        # first.
         if backend.variables is not self._state.variables:
             await self._bring_variables(shard, backend)
         return backend
@@ -237,6 +248,8 @@ class SessionConnections:
         try:
             await carry_variables(self._state, self.branches, shard, backend)
         except BaseException:
+            # The copy has two ends: this connection, and the one that has the newest values.
+            # Either may be the one that broke.
             newest = self._state.variables
             self.release(shard, backend)
             if newest is not None and newest.backend.is_closed:
@@ -277,6 +290,8 @@ class SessionConnections:
     def abandon(self, shard: ShardRuntime, backend: Backend) -> None:
         """Give up a connection in the middle of an unwanted answer."""
         self._active.pop(backend, None)
+        # A closed socket stops a server only when it next writes: a slow statement would run
+        # on.
         self._spawn(shard.control.kill(backend.thread_id))
         shard.pool.discard(backend)
         if self._homes.get(shard) is backend:

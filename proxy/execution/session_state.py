@@ -12,19 +12,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.proxy.backends.settings import TRACKED, Settings
+from streamfrom.proxy.backends.session_variables import TRACKED, Settings
 from streamfrom.proxy.wire.constants import Capability, Status, TrackerKind
 from streamfrom.proxy.wire.trackers import SHOWN_BY_DEFAULT, shown_to
 from streamfrom.sqlparse_ext.reading.session_settings import passing_variables
 from streamfrom.sqlparse_ext.reading.statement_features import may_assign
-from streamfrom.sqlparse_ext.statements import (
-    InsertSource,
-    Kind,
-    SetKind,
-    SetScope,
-    SqlMode,
-    Uses,
-)
+from streamfrom.sqlparse_ext.sql_mode import SqlMode
+from streamfrom.sqlparse_ext.statements import InsertSource, Kind, SetKind, SetScope, Uses
 
 
 if TYPE_CHECKING:

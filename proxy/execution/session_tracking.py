@@ -11,8 +11,8 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.proxy.backends.connection_handover import take_diagnostics
 from streamfrom.proxy.backends.diagnostics_area import CarriedFoundRows
-from streamfrom.proxy.backends.handover import take_diagnostics
 from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.session_state import footprint_of, leaves_residue, must_stay
 from streamfrom.proxy.execution.transaction import ROLLS_BACK
@@ -90,6 +90,8 @@ def apply_ok(
         shard.pool.release(backend)
     if (trackers or footprint.assigns or footprint.runs_unseen) and branches.is_sticky(shard):
         note_changes(state, shard, backend, shape, trackers)
+    # The flag in the OK has gone, whoever ended it: COMMIT, an implicit commit of DDL, or a
+    # procedure.
     if was_in_transaction and not backend.in_transaction:
         branches.branch_ended(shard, rolled_back="ROLLBACK" in (shape.verb, *shape.words[:1]))
 
@@ -170,6 +172,7 @@ def note_insert_id(state: SessionState, backend: Backend, told: int) -> None:
         if source is None or source.is_closed:
             state.id_before = state.last_insert_id
         else:
+            # It is asked for in the background, and waited for only if a statement wants it.
             state.id_before_at = source
             _take_insert_id(state, source)
         state.insert_id_at = backend
@@ -218,6 +221,8 @@ async def bring_insert_id(state: SessionState, backend: Backend, shape: Shape) -
         value = (
             b"CAST(IF(LAST_INSERT_ID(), LAST_INSERT_ID(), %d) AS UNSIGNED)" % state.id_before
         )
+    # The session has changed connections since its INSERT: without this SET the server would
+    # say 0.
     await backend.query(b"SET last_insert_id = " + value)
     state.insert_id_at, state.id_before_at = backend, None
     state.id_before = 0

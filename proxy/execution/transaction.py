@@ -31,7 +31,7 @@ from streamfrom.proxy.twophase.coordinator import Branch, roll_back
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind, Uses
-from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind
+from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 
 
 if TYPE_CHECKING:
@@ -85,11 +85,15 @@ class PendingEffects:
     def taken(self) -> PendingEffects:
         """Return what is pending as something of its own, which the session cannot forget."""
         taken = PendingEffects(self._publish)
+        # The commit goes on without its session: a client that leaves meanwhile calls
+        # `rolled_back`, and the engine must still hear of what is committed.
         taken._pending, self._pending = self._pending, []
         return taken
 
     def partly_rolled_back(self) -> None:
         """Keep only that these tables may have changed: which effects are left is not known."""
+        # A savepoint keeps no place in this list. An UNKNOWN effect makes the engine poll the
+        # table, which costs one read and is never wrong.
         tables = dict.fromkeys((shard, table) for shard, table, _ in self._pending)
         self._pending = [(s, t, Effect(EffectKind.UNKNOWN, None)) for s, t in tables]
 
@@ -203,6 +207,7 @@ class Branches:
         transaction = self._state.transaction
         if transaction is None:
             return
+        # Also for a branch that is open already: the statement that commits comes on that one.
         if self._coordinator is not None:
             self._check_commits_nothing(shard, shape)
         if backend.in_transaction:
@@ -213,6 +218,7 @@ class Branches:
             raise Unsupported(
                 f"a transaction of XA over several shards; it is on {others[0][0]}"
             )
+        # Refused before anything is sent, so the transaction so far can still be committed.
         if others and (self._state.keeps_to_one_shard or not self._may_span_shards):
             raise TransactionSpansShards(str(others[0][0]), str(shard))
         if transaction.is_snapshot and any(o.keyspace == shard.keyspace for o, _ in others):
@@ -284,6 +290,7 @@ class Branches:
         The others go with it: one server would have rolled back everything.
         """
         transaction = self._state.transaction
+        # On one server a deadlock ends the whole transaction. Here it ended one branch of it.
         if transaction is not None and backend in transaction.xids:
             # Undone or not, it is a branch until XA ROLLBACK; `_break` closes it.
             self.held[shard] = backend
@@ -317,6 +324,7 @@ class Branches:
         if transaction is not None:
             transaction.broken = reason
         self._effects.rolled_back()
+        # `open` is a list made for this loop, so `held` may shrink meanwhile.
         for shard, backend in self.open:
             # Closing is the surest rollback, and nothing waits for it. Only a connection that
             # holds state of the session itself must live on; ROLLBACK reaches it.
@@ -341,6 +349,8 @@ class Branches:
         for branch in branches:
             if branch.backend.is_closed:
                 broken = f"shard '{branch.shard}' lost its connection"
+        # Found before the first COMMIT is sent: here "nothing is committed" is still true
+        # everywhere.
         if broken:
             self._effects.rolled_back()
             await self._end(branches)
@@ -367,6 +377,8 @@ class Branches:
                     self._state.transaction = transaction
                     raise
                 await self._end(branches[index:])
+                # Nothing has been committed before this one, so the client gets its error as
+                # from one server. From the second on it must be told which shards have what.
                 if not committed:
                     self._effects.rolled_back()
                     raise
@@ -412,6 +424,7 @@ class Branches:
             raise
         if failure is None or isinstance(failure, CommitPending):
             effects.committed()
+        # A sticky connection goes back to its session, unless the session has gone since.
         for branch in branches:
             if branch.shard not in sticky or self.is_sticky(branch.shard):
                 if branch.shard in sticky:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import grpc
 import grpc.aio
-import structlog
 
 from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner
 from streamfrom.proxy.fleet import members_pb2 as pb
-from streamfrom.proxy.fleet.grpc_links import SERVICE
+from streamfrom.proxy.fleet.member_calls import ask, check
 from streamfrom.proxy.fleet.sessions_codec import (
     decode_asker,
     decode_process,
@@ -27,27 +26,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from streamfrom.engine.fleet.directory import Member
+    from streamfrom.proxy.fleet.member_calls import PresentMembers
     from streamfrom.proxy.sessions.asker import Asker
     from streamfrom.proxy.sessions.local_sessions import LocalSessions
 
-
-log = structlog.get_logger()
 
 AnswerT = TypeVar("AnswerT", pb.KillReply, pb.SessionsReply)
 
 # A list is not waited for as long as a KILL QUERY, which ends when a server has been told.
 SESSIONS_TIMEOUT_S: Final = 2.0
 KILL_TIMEOUT_S: Final = 5.0
-
-
-class PresentMembers(Protocol):
-    """Who the members are: `engine.fleet.fleet.Fleet`."""
-
-    async def present(self) -> list[Member]:
-        """Return the other members that are there by now."""
-
-    def trusts(self, certificate: str) -> Member | None:
-        """Return the member that a certificate, as PEM, stands for; None for nobody."""
 
 
 class FleetSessions:
@@ -121,23 +109,12 @@ class FleetSessions:
         answer: type[AnswerT],
         timeout_s: float,
     ) -> AnswerT | str:
-        """Return what *member* answers, or why it does not."""
-        if not member.address:
-            return f"member {member.id}: it is reached by nobody (fleet.listen)"
-        try:
-            async with self._channel(member) as channel:
-                call: grpc.aio.UnaryUnaryMultiCallable[Any, AnswerT] = channel.unary_unary(
-                    f"/{SERVICE}/{method}",
-                    request_serializer=type(request).SerializeToString,
-                    response_deserializer=answer.FromString,
-                )
-                # It may not have heard of us yet, and let us in at the second try.
-                return await call(request, timeout=timeout_s, wait_for_ready=True)
-        except grpc.aio.AioRpcError as error:
-            reason = error.details() or error.code().name
-        fault = f"member {member.id} at {member.address}: {reason}"
-        log.warning("a member does not tell of its sessions", reason=fault)
-        return fault
+        """Return what *member* answers, or who it is and why it does not."""
+        found = await ask(self._channel, member, method, request, answer, timeout_s)
+        if not isinstance(found, str):
+            return found
+        place = f" at {member.address}" if member.address else ""
+        return f"member {member.id}{place}: {found}"
 
 
 def _unreachable(member: Member, fault: str) -> Process:
@@ -178,7 +155,7 @@ class SessionsForMembers:
         request: pb.KillRequest,
         context: grpc.aio.ServicerContext[pb.KillRequest, pb.KillReply],
     ) -> pb.KillReply:
-        await self._check(context)
+        await check(self._roster, context)
         asker = decode_asker(request.asker)
         if request.WhichOneof("whom") == "user":
             if not asker.is_admin and asker.user != request.user:
@@ -199,12 +176,6 @@ class SessionsForMembers:
         request: pb.SessionsRequest,
         context: grpc.aio.ServicerContext[pb.SessionsRequest, pb.SessionsReply],
     ) -> pb.SessionsReply:
-        await self._check(context)
+        await check(self._roster, context)
         processes = self._sessions.processes(decode_asker(request.asker))
         return pb.SessionsReply(sessions=map(encode_process, processes))
-
-    async def _check(self, context: grpc.aio.ServicerContext[Any, Any]) -> None:
-        """End the call of whoever is no member by now."""
-        (pem, *_) = context.auth_context().get("x509_pem_cert") or [b""]
-        if self._roster.trusts(pem.decode()) is None:
-            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "no member of this fleet")

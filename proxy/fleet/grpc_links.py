@@ -105,15 +105,21 @@ class GrpcLinks:
         task.add_done_callback(self._tasks.discard)
         return outbox
 
-    def channel(self, member: Member) -> grpc.aio.Channel:
-        """Return a channel to *member*, on which each side shows who it is. The caller closes it."""
+    def channel(self, member: Member, answer_bytes_max: int = -1) -> grpc.aio.Channel:
+        """Return a channel to *member*, on which each side shows who it is. The caller closes it.
+
+        answer_bytes_max: longer messages of the member are refused; -1 for no limit.
+        """
         credentials = grpc.ssl_channel_credentials(
             root_certificates=member.certificate.encode(),
             private_key=self._own.key,
             certificate_chain=self._own.certificate,
         )
-        options = (*OPTIONS, ("grpc.ssl_target_name_override", member.id))
-        return grpc.aio.secure_channel(member.address, credentials, options)
+        options = dict(OPTIONS) | {
+            "grpc.ssl_target_name_override": member.id,
+            "grpc.max_receive_message_length": answer_bytes_max,
+        }
+        return grpc.aio.secure_channel(member.address, credentials, tuple(options.items()))
 
     async def stop(self) -> None:
         """Let links that were closed send what they have, for a moment, and end all."""

@@ -30,16 +30,16 @@ class ToDispatcher(_message.Message):
     def __init__(self, open_stream: _Optional[_Union[OpenStream, _Mapping]] = ..., rows_taken: _Optional[_Union[RowsTaken, _Mapping]] = ..., close_stream: _Optional[_Union[CloseStream, _Mapping]] = ..., forget_stream: _Optional[_Union[ForgetStream, _Mapping]] = ..., stop_waiting: _Optional[_Union[StopWaiting, _Mapping]] = ..., news: _Optional[_Union[News, _Mapping]] = ..., dispatching: _Optional[_Union[Dispatching, _Mapping]] = ..., definitions_changed: _Optional[_Union[DefinitionsChanged, _Mapping]] = ..., want_leases: _Optional[_Union[WantLeases, _Mapping]] = ...) -> None: ...
 
 class FromDispatcher(_message.Message):
-    __slots__ = ("rows_sent", "stream_ended", "stream_finished", "leases_are_written")
+    __slots__ = ("rows_sent", "stream_ended", "stream_finished", "request_done")
     ROWS_SENT_FIELD_NUMBER: _ClassVar[int]
     STREAM_ENDED_FIELD_NUMBER: _ClassVar[int]
     STREAM_FINISHED_FIELD_NUMBER: _ClassVar[int]
-    LEASES_ARE_WRITTEN_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_DONE_FIELD_NUMBER: _ClassVar[int]
     rows_sent: RowsSent
     stream_ended: StreamEnded
     stream_finished: StreamFinished
-    leases_are_written: LeasesAreWritten
-    def __init__(self, rows_sent: _Optional[_Union[RowsSent, _Mapping]] = ..., stream_ended: _Optional[_Union[StreamEnded, _Mapping]] = ..., stream_finished: _Optional[_Union[StreamFinished, _Mapping]] = ..., leases_are_written: _Optional[_Union[LeasesAreWritten, _Mapping]] = ...) -> None: ...
+    request_done: RequestDone
+    def __init__(self, rows_sent: _Optional[_Union[RowsSent, _Mapping]] = ..., stream_ended: _Optional[_Union[StreamEnded, _Mapping]] = ..., stream_finished: _Optional[_Union[StreamFinished, _Mapping]] = ..., request_done: _Optional[_Union[RequestDone, _Mapping]] = ...) -> None: ...
 
 class OpenStream(_message.Message):
     __slots__ = ("stream", "keyspace", "table", "shards", "columns", "prefetch", "rows_max", "connection_id")
@@ -158,10 +158,12 @@ class Dispatching(_message.Message):
     def __init__(self, keyspace: _Optional[str] = ..., shard: _Optional[str] = ...) -> None: ...
 
 class DefinitionsChanged(_message.Message):
-    __slots__ = ("keyspace",)
+    __slots__ = ("keyspace", "number")
     KEYSPACE_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
     keyspace: str
-    def __init__(self, keyspace: _Optional[str] = ...) -> None: ...
+    number: int
+    def __init__(self, keyspace: _Optional[str] = ..., number: _Optional[int] = ...) -> None: ...
 
 class WantLeases(_message.Message):
     __slots__ = ("number", "keyspace", "table", "shard", "ids")
@@ -177,7 +179,7 @@ class WantLeases(_message.Message):
     ids: Ids
     def __init__(self, number: _Optional[int] = ..., keyspace: _Optional[str] = ..., table: _Optional[str] = ..., shard: _Optional[str] = ..., ids: _Optional[_Union[Ids, _Mapping]] = ...) -> None: ...
 
-class LeasesAreWritten(_message.Message):
+class RequestDone(_message.Message):
     __slots__ = ("number",)
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     number: int
@@ -274,3 +276,171 @@ class SessionsReply(_message.Message):
     SESSIONS_FIELD_NUMBER: _ClassVar[int]
     sessions: _containers.RepeatedCompositeFieldContainer[Session]
     def __init__(self, sessions: _Optional[_Iterable[_Union[Session, _Mapping]]] = ...) -> None: ...
+
+class StatusRequest(_message.Message):
+    __slots__ = ("asker", "tables")
+    ASKER_FIELD_NUMBER: _ClassVar[int]
+    TABLES_FIELD_NUMBER: _ClassVar[int]
+    asker: Asker
+    tables: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, asker: _Optional[_Union[Asker, _Mapping]] = ..., tables: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class StatusReply(_message.Message):
+    __slots__ = ("member", "queues", "streams", "shards")
+    MEMBER_FIELD_NUMBER: _ClassVar[int]
+    QUEUES_FIELD_NUMBER: _ClassVar[int]
+    STREAMS_FIELD_NUMBER: _ClassVar[int]
+    SHARDS_FIELD_NUMBER: _ClassVar[int]
+    member: MemberStatus
+    queues: _containers.RepeatedCompositeFieldContainer[QueueStatus]
+    streams: _containers.RepeatedCompositeFieldContainer[StreamStatus]
+    shards: _containers.RepeatedCompositeFieldContainer[ShardStatus]
+    def __init__(self, member: _Optional[_Union[MemberStatus, _Mapping]] = ..., queues: _Optional[_Iterable[_Union[QueueStatus, _Mapping]]] = ..., streams: _Optional[_Iterable[_Union[StreamStatus, _Mapping]]] = ..., shards: _Optional[_Iterable[_Union[ShardStatus, _Mapping]]] = ...) -> None: ...
+
+class MemberStatus(_message.Message):
+    __slots__ = ("version", "uptime_s", "connections", "streams", "questions", "is_stopping", "dispatches")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    UPTIME_S_FIELD_NUMBER: _ClassVar[int]
+    CONNECTIONS_FIELD_NUMBER: _ClassVar[int]
+    STREAMS_FIELD_NUMBER: _ClassVar[int]
+    QUESTIONS_FIELD_NUMBER: _ClassVar[int]
+    IS_STOPPING_FIELD_NUMBER: _ClassVar[int]
+    DISPATCHES_FIELD_NUMBER: _ClassVar[int]
+    version: str
+    uptime_s: float
+    connections: int
+    streams: int
+    questions: int
+    is_stopping: bool
+    dispatches: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, version: _Optional[str] = ..., uptime_s: _Optional[float] = ..., connections: _Optional[int] = ..., streams: _Optional[int] = ..., questions: _Optional[int] = ..., is_stopping: _Optional[bool] = ..., dispatches: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class QueueStatus(_message.Message):
+    __slots__ = ("keyspace", "table", "streams", "shards")
+    KEYSPACE_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    STREAMS_FIELD_NUMBER: _ClassVar[int]
+    SHARDS_FIELD_NUMBER: _ClassVar[int]
+    keyspace: str
+    table: str
+    streams: int
+    shards: _containers.RepeatedCompositeFieldContainer[QueueOnShard]
+    def __init__(self, keyspace: _Optional[str] = ..., table: _Optional[str] = ..., streams: _Optional[int] = ..., shards: _Optional[_Iterable[_Union[QueueOnShard, _Mapping]]] = ...) -> None: ...
+
+class QueueOnShard(_message.Message):
+    __slots__ = ("shard", "counters", "gauges")
+    SHARD_FIELD_NUMBER: _ClassVar[int]
+    COUNTERS_FIELD_NUMBER: _ClassVar[int]
+    GAUGES_FIELD_NUMBER: _ClassVar[int]
+    shard: str
+    counters: Counters
+    gauges: Gauges
+    def __init__(self, shard: _Optional[str] = ..., counters: _Optional[_Union[Counters, _Mapping]] = ..., gauges: _Optional[_Union[Gauges, _Mapping]] = ...) -> None: ...
+
+class Counters(_message.Message):
+    __slots__ = ("sent", "retried", "acked", "deleted", "released", "parked", "dead", "purged", "purges_failed", "due_to_sent", "sent_to_acked")
+    SENT_FIELD_NUMBER: _ClassVar[int]
+    RETRIED_FIELD_NUMBER: _ClassVar[int]
+    ACKED_FIELD_NUMBER: _ClassVar[int]
+    DELETED_FIELD_NUMBER: _ClassVar[int]
+    RELEASED_FIELD_NUMBER: _ClassVar[int]
+    PARKED_FIELD_NUMBER: _ClassVar[int]
+    DEAD_FIELD_NUMBER: _ClassVar[int]
+    PURGED_FIELD_NUMBER: _ClassVar[int]
+    PURGES_FAILED_FIELD_NUMBER: _ClassVar[int]
+    DUE_TO_SENT_FIELD_NUMBER: _ClassVar[int]
+    SENT_TO_ACKED_FIELD_NUMBER: _ClassVar[int]
+    sent: int
+    retried: int
+    acked: int
+    deleted: int
+    released: int
+    parked: int
+    dead: int
+    purged: int
+    purges_failed: int
+    due_to_sent: Histogram
+    sent_to_acked: Histogram
+    def __init__(self, sent: _Optional[int] = ..., retried: _Optional[int] = ..., acked: _Optional[int] = ..., deleted: _Optional[int] = ..., released: _Optional[int] = ..., parked: _Optional[int] = ..., dead: _Optional[int] = ..., purged: _Optional[int] = ..., purges_failed: _Optional[int] = ..., due_to_sent: _Optional[_Union[Histogram, _Mapping]] = ..., sent_to_acked: _Optional[_Union[Histogram, _Mapping]] = ...) -> None: ...
+
+class Histogram(_message.Message):
+    __slots__ = ("counts", "sum_ns")
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    SUM_NS_FIELD_NUMBER: _ClassVar[int]
+    counts: _containers.RepeatedScalarFieldContainer[int]
+    sum_ns: int
+    def __init__(self, counts: _Optional[_Iterable[int]] = ..., sum_ns: _Optional[int] = ...) -> None: ...
+
+class Gauges(_message.Message):
+    __slots__ = ("streams", "waiting", "due", "in_flight", "depth", "oldest_due_ns")
+    STREAMS_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    DUE_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_DUE_NS_FIELD_NUMBER: _ClassVar[int]
+    streams: int
+    waiting: int
+    due: int
+    in_flight: int
+    depth: int
+    oldest_due_ns: int
+    def __init__(self, streams: _Optional[int] = ..., waiting: _Optional[int] = ..., due: _Optional[int] = ..., in_flight: _Optional[int] = ..., depth: _Optional[int] = ..., oldest_due_ns: _Optional[int] = ...) -> None: ...
+
+class StreamStatus(_message.Message):
+    __slots__ = ("connection_id", "keyspace", "table", "client", "sent", "held", "held_ns", "full_ns")
+    CONNECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    KEYSPACE_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_FIELD_NUMBER: _ClassVar[int]
+    SENT_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    HELD_NS_FIELD_NUMBER: _ClassVar[int]
+    FULL_NS_FIELD_NUMBER: _ClassVar[int]
+    connection_id: int
+    keyspace: str
+    table: str
+    client: Client
+    sent: int
+    held: int
+    held_ns: int
+    full_ns: int
+    def __init__(self, connection_id: _Optional[int] = ..., keyspace: _Optional[str] = ..., table: _Optional[str] = ..., client: _Optional[_Union[Client, _Mapping]] = ..., sent: _Optional[int] = ..., held: _Optional[int] = ..., held_ns: _Optional[int] = ..., full_ns: _Optional[int] = ...) -> None: ...
+
+class Client(_message.Message):
+    __slots__ = ("user", "host", "open_ns", "prefetch", "shards")
+    USER_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    OPEN_NS_FIELD_NUMBER: _ClassVar[int]
+    PREFETCH_FIELD_NUMBER: _ClassVar[int]
+    SHARDS_FIELD_NUMBER: _ClassVar[int]
+    user: str
+    host: str
+    open_ns: int
+    prefetch: int
+    shards: str
+    def __init__(self, user: _Optional[str] = ..., host: _Optional[str] = ..., open_ns: _Optional[int] = ..., prefetch: _Optional[int] = ..., shards: _Optional[str] = ...) -> None: ...
+
+class ShardStatus(_message.Message):
+    __slots__ = ("keyspace", "shard", "server", "version", "trouble", "pool_size", "pool_open", "pool_lent", "pool_waiting", "is_dispatched")
+    KEYSPACE_FIELD_NUMBER: _ClassVar[int]
+    SHARD_FIELD_NUMBER: _ClassVar[int]
+    SERVER_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TROUBLE_FIELD_NUMBER: _ClassVar[int]
+    POOL_SIZE_FIELD_NUMBER: _ClassVar[int]
+    POOL_OPEN_FIELD_NUMBER: _ClassVar[int]
+    POOL_LENT_FIELD_NUMBER: _ClassVar[int]
+    POOL_WAITING_FIELD_NUMBER: _ClassVar[int]
+    IS_DISPATCHED_FIELD_NUMBER: _ClassVar[int]
+    keyspace: str
+    shard: str
+    server: str
+    version: str
+    trouble: str
+    pool_size: int
+    pool_open: int
+    pool_lent: int
+    pool_waiting: int
+    is_dispatched: bool
+    def __init__(self, keyspace: _Optional[str] = ..., shard: _Optional[str] = ..., server: _Optional[str] = ..., version: _Optional[str] = ..., trouble: _Optional[str] = ..., pool_size: _Optional[int] = ..., pool_open: _Optional[int] = ..., pool_lent: _Optional[int] = ..., pool_waiting: _Optional[int] = ..., is_dispatched: _Optional[bool] = ...) -> None: ...

@@ -12,9 +12,9 @@ from streamfrom.engine.fleet.peer_link import (
     Dispatching,
     ForgetStream,
     FromDispatcher,
-    LeasesAreWritten,
     News,
     OpenStream,
+    RequestDone,
     RowsSent,
     RowsTaken,
     StopWaiting,
@@ -71,7 +71,7 @@ def encode_to_dispatcher(message: ToDispatcher) -> bytes:
             shard = pb.Dispatching(keyspace=message.keyspace, shard=message.shard)
             return pb.ToDispatcher(dispatching=shard).SerializeToString()
         case DefinitionsChanged():
-            changed = pb.DefinitionsChanged(keyspace=message.keyspace)
+            changed = pb.DefinitionsChanged(keyspace=message.keyspace, number=message.number)
             return pb.ToDispatcher(definitions_changed=changed).SerializeToString()
         case WantLeases():
             want = pb.WantLeases(
@@ -79,6 +79,7 @@ def encode_to_dispatcher(message: ToDispatcher) -> bytes:
                 keyspace=message.keyspace,
                 table=message.table,
                 shard=message.shard,
+                # A message around them, as an empty repeated field is an absent one, and None is all.
                 ids=None if message.ids is None else pb.Ids(ids=message.ids),
             )
             return pb.ToDispatcher(want_leases=want).SerializeToString()
@@ -121,7 +122,8 @@ def decode_to_dispatcher(data: bytes) -> ToDispatcher:
         case "dispatching":
             return Dispatching(whole.dispatching.keyspace, whole.dispatching.shard)
         case "definitions_changed":
-            return DefinitionsChanged(whole.definitions_changed.keyspace)
+            changed = whole.definitions_changed
+            return DefinitionsChanged(changed.number, changed.keyspace)
         case "want_leases":
             want = whole.want_leases
             ids = tuple(want.ids.ids) if want.HasField("ids") else None
@@ -144,9 +146,9 @@ def encode_from_dispatcher(message: FromDispatcher) -> bytes:
         case StreamFinished():
             finished = pb.StreamFinished(stream=message.stream)
             return pb.FromDispatcher(stream_finished=finished).SerializeToString()
-        case LeasesAreWritten():
-            written = pb.LeasesAreWritten(number=message.number)
-            return pb.FromDispatcher(leases_are_written=written).SerializeToString()
+        case RequestDone():
+            written = pb.RequestDone(number=message.number)
+            return pb.FromDispatcher(request_done=written).SerializeToString()
         case _:
             assert_never(message)
 
@@ -163,8 +165,8 @@ def decode_from_dispatcher(data: bytes) -> FromDispatcher:
             return StreamEnded(whole.stream_ended.stream, whole.stream_ended.reason)
         case "stream_finished":
             return StreamFinished(whole.stream_finished.stream)
-        case "leases_are_written":
-            return LeasesAreWritten(whole.leases_are_written.number)
+        case "request_done":
+            return RequestDone(whole.request_done.number)
         case _:
             raise PeerMessageUnreadable
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.proxy.config.file import Role
 from streamfrom.proxy.local_statements.like_patterns import like
 from streamfrom.proxy.local_statements.show_databases import is_show_databases, show_databases
+from streamfrom.proxy.local_statements.show_partitions import is_show_partitions
 from streamfrom.proxy.local_statements.show_processlist import is_processlist
 from streamfrom.proxy.local_statements.show_queues import is_show_queues
 from streamfrom.proxy.local_statements.show_vitess import is_show_vitess
@@ -46,6 +47,7 @@ def is_answered_locally(shape: Shape) -> bool:
             or is_show_vitess(shape)
             or is_show_databases(shape)
             or is_show_queues(shape)
+            or is_show_partitions(shape)
             or words[:1] == _SHARDS
             or words in _GRANTS
         )

@@ -6,7 +6,15 @@ import difflib
 import re
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.table_comment import (
+from streamfrom.engine.messaging import key_column
+from streamfrom.engine.messaging.partitions import (
+    PARTITIONS_MAX,
+    SPANS,
+    RawPartition,
+    partition_by,
+    read_partitions,
+)
+from streamfrom.engine.messaging.table_settings import (
     KEYS,
     MARK,
     CommentError,
@@ -14,7 +22,7 @@ from streamfrom.engine.messaging.table_comment import (
     parse_comment,
 )
 from streamfrom.proxy.errors import BadQueue
-from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.local_statements.queue_groups import group_index
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
@@ -57,18 +65,25 @@ _KEYS_OF_TABLE: Final = (
 )
 # Vitess places numbers by `hash`, which takes nothing else.
 _IS_NUMBER: Final = re.compile(rb"^\S+\s+(?:TINY|SMALL|MEDIUM|BIG)?INT", re.IGNORECASE)
+# A column stands on a line of its own, as a server or `create_table` writes it.
+_TYPED: Final = re.compile(r"^\s*(?:`([^`]+)`|(\w+))\s+(\w+)", re.MULTILINE)
 _COMMENT: Final = re.compile(r"\bCOMMENT='((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 
 
-def create_table(queue: QueueStatement, comment: str) -> bytes:
+# What SHOW CREATE TABLE says of partitions, behind the options of the table.
+_PARTITION_BY: Final = re.compile(r"^ ?(?:/\*!50100 )?PARTITION BY (\w+)[^(]*\(([^)]*)\)", re.M)
+_PARTITION: Final = re.compile(r"^[ (]PARTITION `?(\w+)`? VALUES LESS THAN \(?(\w+)", re.M)
+
+
+def create_table(queue: QueueStatement, comment: str, now_ns: int) -> bytes:
     """Return the CREATE TABLE IF NOT EXISTS for a CREATE QUEUE whose comment `new_comment` made.
 
+    now_ns: from when on there are partitions.
+
     Raises:
-        BadQueue: a column is one that every queue has, or twice there, or another primary key is.
-        Unsupported: PARTITION BY.
+        BadQueue: a column is one that every queue has, or twice there, or another primary key is; or
+            the queue cannot have the partitions that it is to have; or groups are of none of its columns.
     """
-    if queue.partition_by is not None:
-        raise Unsupported("PARTITION BY of a queue; acked messages are purged by purge_after")
     names = [part.column.lower() for part in queue.parts if part.column is not None]
     for name in names:
         if name in _OWN_COLUMNS:
@@ -76,13 +91,64 @@ def create_table(queue: QueueStatement, comment: str) -> bytes:
     if any(part.has_primary_key for part in queue.parts):
         raise BadQueue("the primary key of a queue is its id: leave PRIMARY KEY out")
     own_id = () if "id" in names else (_ID,)
-    parts = (*own_id, *_COLUMNS, *(part.text for part in queue.parts), _STATE, *_KEYS_OF_TABLE)
+    order = order_index(comment)
+    own_keys = (*_KEYS_OF_TABLE, *([] if order is None else [order.encode()]))
+    keys = (*own_keys, *group_index(queue, comment))
+    parts = (*own_id, *_COLUMNS, *(part.text for part in queue.parts), _STATE, *keys)
     body = b",\n  ".join(parts)
-    return b"CREATE TABLE IF NOT EXISTS %s (\n  %s\n) ENGINE=InnoDB COMMENT=%s" % (
+    created = b"CREATE TABLE IF NOT EXISTS %s (\n  %s\n) ENGINE=InnoDB COMMENT=%s" % (
         _table(queue.table),
         body,
         _quoted(comment),
     )
+    if queue.partition_by is None:
+        return created
+    _check_partitioned(queue)
+    check_partitions(queue.partition_by, comment)
+    return created + b"\n" + partition_by(SPANS[queue.partition_by], now_ns)
+
+
+def _check_partitioned(queue: QueueStatement) -> None:
+    for part in queue.parts:
+        if part.column is not None and part.column.lower() == "id":
+            raise BadQueue(
+                "PARTITION BY is by the time that is in the ids that the proxy makes:"
+                " leave the column 'id' out"
+            )
+        if part.is_unique_without_id:
+            shown = part.text.decode("utf-8", "replace")
+            raise BadQueue(
+                f"a unique index of a queue with PARTITION BY must contain id: '{_shown(shown)}'"
+            )
+
+
+def check_partitions(unit: str | None, comment: str) -> None:
+    """Raise BadQueue where a queue that is partitioned by *unit* would have too many partitions."""
+    if unit not in SPANS:
+        return
+    count = SPANS[unit].count(parse_comment(comment).purge_after_ns)
+    if count > PARTITIONS_MAX:
+        raise BadQueue(
+            f"PARTITION BY {unit} with this purge_after is {count} partitions, more than"
+            f" {PARTITIONS_MAX}"
+        )
+
+
+def partition_unit(definition: str) -> str | None:
+    """Return HOUR or DAY for a table that is partitioned like a queue, None for one without partitions.
+
+    For another way of partitioning it is the server's word, such as HASH.
+    """
+    options = definition[definition.rfind("\n)") :]
+    by = _PARTITION_BY.search(options)
+    if by is None:
+        return None
+    found = [
+        RawPartition(match[1], by[1], by[2], match[2])
+        for match in _PARTITION.finditer(options, by.end())
+    ]
+    partitions = read_partitions(found, "id")
+    return by[1] if partitions is None else partitions.span.unit
 
 
 def alter_table(queue: QueueStatement, comment: str) -> bytes:
@@ -140,6 +206,25 @@ def comment_in(definition: str) -> str:
     if found is None:
         return ""
     return re.sub(r"''|\\(.)", lambda match: match[1] or "'", found[1])
+
+
+def order_index(comment: str) -> str | None:
+    """Return the index that the settings in *comment* need, as CREATE TABLE writes it; None for none.
+
+    A comment that cannot be used needs none.
+    """
+    try:
+        return key_column.index_definition(parse_comment(comment))
+    except CommentError:
+        return None
+
+
+def column_types(definition: str) -> dict[str, str]:
+    """Return the types of the columns in CREATE TABLE's *definition*, by their names, all in lower case."""
+    return {
+        (quoted or name).lower(): kind.lower()
+        for quoted, name, kind in _TYPED.findall(definition)
+    }
 
 
 def is_queue(definition: str) -> bool:

@@ -5,10 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.table_comment import settings_of
+from streamfrom.engine.messaging.partitions import SPANS
+from streamfrom.engine.messaging.table_settings import settings_of
 from streamfrom.proxy.errors import BadQueue
 from streamfrom.proxy.local_statements.like_patterns import like_pattern
-from streamfrom.proxy.local_statements.queue_definitions import comment_in, is_own_setting
+from streamfrom.proxy.local_statements.queue_definitions import (
+    comment_in,
+    is_own_setting,
+    order_index,
+    partition_unit,
+)
 from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.statements import Kind, Slot
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
@@ -91,17 +97,26 @@ def create_queue(name: str, definition: str) -> str:
         line.replace(_POLLER_ASCENDING, _wanted_poller()): part for line, part in own.items()
     }
     states = [part for part in parts if part.startswith(_STATE)]
-    if not own.keys() >= _OWN_LINES or len(states) != 1 or "time_acked" not in states[0]:
+    unit = partition_unit(definition)
+    if (
+        not own.keys() >= _OWN_LINES
+        or len(states) != 1
+        or "time_acked" not in states[0]
+        or not (unit is None or unit in SPANS)
+    ):
         raise BadQueue(
             f"table '{name}' is no queue that CREATE QUEUE makes; SHOW CREATE TABLE shows it"
         )
     dropped = {own[line] for line in _OWN_LINES} | {own.get(_OWN_ID, ""), *states}
+    dropped.add((order_index(comment_in(definition)) or "").replace(", ", ","))
     body = ",\n".join(f"  {part}" for part in parts if part not in dropped)
     settings = settings_of(comment_in(definition))
     shard_by = settings.pop("vt_shard_by", None)
     text = f"CREATE QUEUE {quote_identifier(name)} (\n{body}\n)"
     if shard_by:
         text += f" SHARD BY {shard_by}"
+    if unit is not None:
+        text += f" PARTITION BY {unit}"
     pairs = [
         f"{key.removeprefix('vt_')} = {_value(value)}"
         for key, value in settings.items()

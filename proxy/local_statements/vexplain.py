@@ -22,8 +22,9 @@ from streamfrom.proxy.routing.routes import (
 )
 from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
-from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
-from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Number
+from streamfrom.sqlparse_ext.literal_values import Number
+from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS
+from streamfrom.sqlparse_ext.statements import Kind, ListSlot
 
 
 if TYPE_CHECKING:

@@ -184,6 +184,8 @@ class Computation:
         rows = []
         for number, values in enumerate(groups):
             check_times(self._columns[1:], self._sent(values))
+            # The columns' types come from the empty SELECT before the UNION ALL; each literal
+            # keeps its own type, or a server would compute with another one.
             literals = map(literal, self._columns[1:], self._sent(values))
             rows.append(b"SELECT %d, %b" % (number, b", ".join(literals)))
         return self._query(rows)
@@ -223,6 +225,8 @@ class Computation:
     def _computed(self, group: Values, values: Values) -> dict[int, Computed]:
         sent = self._sent(group)
         count, start = len(self._operands), len(sent)
+        # The values come back with the results: what a server has read otherwise than it was
+        # meant shows.
         if not all(map(is_same, self._columns[1:], sent, values)):
             raise Unsupported("computing with such values over several shards")
         if values[start : start + count] != self._collations:

@@ -125,6 +125,7 @@ class Sum:
     ) -> None:
         self._column = column
         self.decimals = definition.decimals
+        # Decimals as integers of one scale: exact, and faster to add than Decimal.
         self._parse: Callable[[bytes], int | float] = (
             float if definition.type in _FLOATS else scaled
         )
@@ -177,6 +178,7 @@ class Average:
             return double_text(total / count, self._decimals)
         shift = self._decimals - self._total.decimals
         count *= 10 ** max(-shift, 0)
+        # Half away from zero, as servers round, in integers: (2a + b) // 2b rounds a / b.
         quotient = (2 * abs(total) * 10 ** max(shift, 0) + count) // (2 * count)
         return unscaled(-quotient if total < 0 else quotient, self._decimals)
 
@@ -239,5 +241,6 @@ class Extreme:
     def finish(self) -> bytes | None:
         """Return the group's value; `key` is what it compares by."""
         value, self._value = self._value, None
+        # No value at all is NULL, which is (0,) among keys.
         self.key, self._key = self._key or (0,), None
         return value

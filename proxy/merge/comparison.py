@@ -105,6 +105,8 @@ def padding(collation: str, space: bytes, *, is_char: bool = False) -> bytes:
     Raises:
         Unsupported: the padding cannot be done on weight strings.
     """
+    # The collations of Unicode 9.0 are NO PAD in MySQL: 'a' and 'a ' differ. Source: the column
+    # PAD_ATTRIBUTE of information_schema.COLLATIONS.
     if "_0900_" in collation or collation == "binary":
         return b""
     if "nopad" in collation:
@@ -171,12 +173,16 @@ class ColumnKey:
         """Return the expression whose values `decoder` reads, for the server to compute."""
         match self.comparison:
             case Comparison.STRING:
+                # The server's own collation decides. Hex, because the text protocol would
+                # convert bytes to the client's character set.
                 return b"HEX(WEIGHT_STRING(%b))" % expression
             case Comparison.FLOAT:
                 return exactly(expression)
             case Comparison.INSTANT:
+                # In the hour in which clocks are set back, two moments have one text.
                 return b"UNIX_TIMESTAMP(%b)" % expression
             case Comparison.ORDINAL:
+                # Servers sort an ENUM by the number of its value, not by its text.
                 return b"(%b)+0" % expression
             case _:
                 return expression

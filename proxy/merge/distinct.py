@@ -7,13 +7,14 @@ values of the others are remembered until the group is complete, in bounded memo
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import DistinctTooLarge
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from streamfrom.proxy.merge.ordered_merge import SortKey
 
@@ -30,13 +31,20 @@ class Distinct:
 
     width: the number of key components that are the group's; the arguments follow them.
     lists: the arguments of each list, as places among all arguments.
+    list_of: the list of an output value, by its place; those without DISTINCT are left out.
     memory_bytes: the limit for the remembered values of a group.
     """
 
     def __init__(
-        self, width: int, lists: Sequence[tuple[int, ...]] = (), memory_bytes: int = 0
+        self,
+        width: int,
+        lists: Sequence[tuple[int, ...]] = (),
+        list_of: Mapping[int, int] = MappingProxyType({}),
+        *,
+        memory_bytes: int = 0,
     ) -> None:
-        self._width = width
+        self.width = width
+        self._list_of = list_of
         self._memory_bytes = memory_bytes
         self._bytes = 0
         self._leading: list[tuple[int, int]] = []  # lists that lead the order, and their widths
@@ -48,6 +56,10 @@ class Distinct:
                 self._others.append((number, places, set()))
         self._news = [False] * (len(lists) + 1)  # the last one is that of NO_LIST
 
+    def list_of(self, place: int) -> int:
+        """Return the list of the output value at *place*, or NO_LIST."""
+        return self._list_of.get(place, NO_LIST)
+
     def news(self, key: SortKey, before: SortKey | None) -> Sequence[bool]:
         """Say for each list whether its values are new in the group, and none of them is NULL.
 
@@ -57,10 +69,10 @@ class Distinct:
             DistinctTooLarge: too many would have to be remembered.
         """
         news = self._news
-        arguments = key[self._width :]
+        arguments = key[self.width :]
         for number, count in self._leading:
             found = arguments[:count]
-            is_same = before is not None and before[self._width :][:count] == found
+            is_same = before is not None and before[self.width :][:count] == found
             news[number] = not is_same and _NULL not in found
         if before is None:
             self._bytes = 0

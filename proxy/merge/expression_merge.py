@@ -101,11 +101,14 @@ class ComputedMerge:
 
     def batches(self) -> Iterator[list[WaitingGroup]]:
         """Give the groups in pieces of which each is one question, while any can be wanted."""
+        # Late: a computed value decides which groups leave, so all of them are computed.
         waiting = self._groups.take_kept() if self.is_late else self._held
         start = 0
         while start < len(waiting) and not (self._window.is_shut and self.is_late):
             stop = start
             size = 0
+            # Many groups in one question, as each is a round trip; few enough that its text
+            # stays small.
             while stop < min(len(waiting), start + _BATCH_GROUPS) and size < _BATCH_BYTES:
                 size += len(waiting[stop].row)
                 stop += 1

@@ -103,6 +103,7 @@ class Grouping:
         self._group_columns = {group.column for group in self.groups}
         self._read_items()
         self.width = len(self.outputs)
+        # In a second pass: an expression may use aggregates that stand behind it in the list.
         for place, item in enumerate(self._select.items):
             if item.expression is not None and self._is_made(item.expression, in_list=True):
                 self.outputs[place] = self._made(item.expression, in_list=True)
@@ -150,6 +151,7 @@ class Grouping:
         if not expression.names and expression.words == SUBQUERY:
             # Servers do not see that it follows from what else is grouped.
             raise Unsupported("grouping by a subquery over several shards")
+        # Written twice, as in GROUP BY a, a, it is sorted and compared once.
         words = self._texts.words(expression)
         if all(group.words != words for group in self.groups):
             self.groups.append(Group(self._texts.of(expression), words, expression.column))
@@ -171,6 +173,8 @@ class Grouping:
         item = self._texts.with_alias(expression.column)
         if item is None or item.expression is None:
             return expression
+        # Both servers take a name in GROUP BY for a column of the tables first, and for an
+        # alias where there is no such column.
         if expression.column not in self._table_columns:
             return item.expression
         return expression  # the column, of which an alias of the same name may be made
@@ -206,6 +210,8 @@ class Grouping:
         texts.check_repeatable(expression, expression.names if in_list else frozenset())
         if _is_fixed(expression):
             return Output(text, words, is_constant=True)
+        # Each row of a group may have another value, and which one a server shows is its own
+        # affair.
         if not expression.names or not expression.names <= self._group_columns:
             raise Unsupported("a column that is not grouped over several shards")
         return Output(text, words)
@@ -376,6 +382,9 @@ class Grouping:
                 self.final_order = wanted
                 leading = {}
                 break
+            # The merge needs every group's rows together, which any order of all the groups'
+            # columns gives. So the client's own order comes first in it, and costs nothing
+            # more.
             leading.setdefault(output.group, down)
         rest = [(place, False) for place in range(len(self.groups)) if place not in leading]
         self.order = [*leading.items(), *rest]
@@ -401,6 +410,7 @@ class Grouping:
             places = []
             for argument in call.arguments:
                 words = self._texts.words(argument)
+                # COUNT(DISTINCT a), SUM(DISTINCT a) need the values of a only once.
                 if words not in known:
                     known.append(words)
                     self.distinct.append(argument)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from streamfrom.proxy.errors import MergeTooLarge
 from streamfrom.proxy.merge.aggregates import Average, Extreme
 from streamfrom.proxy.merge.comparison import Comparison
-from streamfrom.proxy.merge.distinct import NO_LIST, Distinct
+from streamfrom.proxy.merge.ordered_merge import LimitWindow
 from streamfrom.proxy.wire.resultset import parse_text_row, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from streamfrom.proxy.merge.aggregates import Accumulator, Row
     from streamfrom.proxy.merge.comparison import Component
-    from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge, SortKey
+    from streamfrom.proxy.merge.distinct import Distinct
+    from streamfrom.proxy.merge.ordered_merge import OrderedMerge, SortKey
 
 
 # What a kept group costs beside its row.
@@ -120,11 +121,11 @@ class WaitingGroup(NamedTuple):
 class GroupsMerge:
     """The groups of the shards as one answer.
 
+    window: what LIMIT lets out; None where a value that tests or sorts groups is computed later:
+        all groups are kept for `take_kept` then.
+    distinct: the groups' width, and the lists of DISTINCT arguments.
     cut: set where a shard computes with the rows: they then have all values, followed by the
         averages at these places with more digits than are shown.
-    is_late: a value that tests or sorts groups is computed later, so all groups are kept.
-    distinct: the lists of DISTINCT arguments, None without any.
-    lists: the list of each accumulator, or NO_LIST.
 
     Attributes:
         waiting_bytes: the size of each shard's rows that wait.
@@ -133,24 +134,21 @@ class GroupsMerge:
     def __init__(
         self,
         parts: OrderedMerge,
-        window: LimitWindow,
+        window: LimitWindow | None,
         accumulators: Sequence[Accumulator],
+        distinct: Distinct,
         *,
-        group_width: int,
         width: int,
         tests: Sequence[Test],
         memory_bytes: int,
         cut: Sequence[int] | None = None,
-        is_late: bool = False,
-        distinct: Distinct | None = None,
-        lists: Sequence[int] = (),
     ) -> None:
         self._parts = parts
-        self._window = window
+        self._is_late = window is None
+        self._window = window or LimitWindow()
         self._accumulators = accumulators
-        self._distinct = distinct or Distinct(group_width)
-        self._lists = lists or [NO_LIST] * len(accumulators)
-        self._group_width = group_width
+        self._distinct = distinct
+        self._lists = [distinct.list_of(place) for place in range(len(accumulators))]
         self._width = width
         self._tests = tests
         self._sorts: list[tuple[Callable[[SortKey, Row], Component], bool]] = []
@@ -158,7 +156,6 @@ class GroupsMerge:
         self._kept_bytes = 0
         self._memory_bytes = memory_bytes
         self._cut = cut
-        self._is_late = is_late
         self._key: SortKey | None = None
         self._ended = False
         # The groups on their way through a sort: at the end, or to be cut to what LIMIT lets out.
@@ -217,11 +214,13 @@ class GroupsMerge:
         if self._sorting is not None:
             return self._take_sorted(self._sorting)
         rows: list[bytes] = []
-        width = self._group_width
+        width = self._distinct.width
         accumulators = list(zip(self._accumulators, self._lists, strict=True))
         for key, payload in zip(*self._parts.next_rows(), strict=True):
             before = self._key
             is_same = before is not None and before[:width] == key[:width]
+            # The merge gives rows in the order of the groups, so another key says that the last
+            # group has had all its rows, from all shards.
             if before is not None and not is_same:
                 self._finish(before, rows)
             news = self._distinct.news(key, before if is_same else None)
@@ -233,7 +232,9 @@ class GroupsMerge:
         if is_complete and (self._key is not None or not width):
             # Without GROUP BY no rows are one group too.
             self._finish(self._key or (), rows)
-        reach = None if self._is_late else self._window.reach
+        # With a LIMIT, memory holds twice its reach and some slack before a sort cuts it back:
+        # a sort for each group would cost far more than the groups that are kept too long.
+        reach = self._window.reach
         has_slack = reach is not None and len(self._kept) > 2 * reach + _SLACK_GROUPS
         if self._kept_bytes > self._memory_bytes and not has_slack:
             raise MergeTooLarge(self._memory_bytes)
@@ -281,6 +282,7 @@ class GroupsMerge:
         if self._cut is None:
             values_out = values[: self._width]
         else:
+            # A shard goes on computing with these rows: it needs every value, shown or not.
             values_out = [*values, *(self._average(place) for place in self._cut)]
         row = text_row(values_out)
         if not (self._sorts or self._is_late):
@@ -304,6 +306,8 @@ def sorted_in_bites(
 
     The last component of their order is sorted by first. *directions*: is it descending.
     """
+    # One stable sort for each component, the least important first, as a single key could not
+    # mix ascending with descending components of any type.
     for component, down in enumerate(directions):
 
         def component_of(each: WaitingGroup, at: int = component) -> Component:

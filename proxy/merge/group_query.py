@@ -31,7 +31,7 @@ from streamfrom.proxy.merge.comparison import (
     exactly,
     loses_digits,
 )
-from streamfrom.proxy.merge.distinct import NO_LIST, Distinct
+from streamfrom.proxy.merge.distinct import Distinct
 from streamfrom.proxy.merge.expression_merge import ComputedMerge, Later
 from streamfrom.proxy.merge.group_by import BITS, EXTREMES, Grouping
 from streamfrom.proxy.merge.group_concat import GroupConcat, separator_of
@@ -116,6 +116,8 @@ class GroupsQuery:
                 elif place >= grouping.width:
                     wanted.append((output.text, True))
         self.expressions = list(dict.fromkeys(wanted))
+        # Outputs such as SUM(a) / COUNT(*): the merge has the aggregates, and a shard does the
+        # rest.
         made = {place for place, output in enumerate(grouping.outputs) if output.operands}
         if self._is_counted and any(place in made for place, _, _ in grouping.tests):
             raise Unsupported(
@@ -168,6 +170,8 @@ class GroupsQuery:
         if listed is not None:
             columns += [*map(self._compared, listed.order), listed.bytes]
         more = [texts.of(argument) for argument in grouping.distinct]
+        # A shard cannot count distinct values for all: the same value may be on two shards. So
+        # it gives every distinct value, in order, and the merge counts.
         columns += map(self._compared, more)
         for place, output in enumerate(grouping.outputs):
             columns += self._parts(place, output)
@@ -188,6 +192,8 @@ class GroupsQuery:
             pieces += [b"HAVING", b" AND ".join(grouping.pushed)]
         if order or more:
             pieces += [b"ORDER BY", b", ".join(order + more)]
+        # The LIMIT may go to the shards only where a shard's first groups are the answer's
+        # first ones: no other order, and nothing that takes groups out behind the merge.
         is_final = not (grouping.final_order or grouping.tests or more or listed)
         if grouped and is_final and texts.reach is not None:
             pieces.append(b"LIMIT %d" % texts.reach)
@@ -215,6 +221,7 @@ class GroupsQuery:
             (argument,) = map(self._texts.of, call.arguments)
             total = b"SUM(DISTINCT %b)" if call.distinct else b"SUM(%b)"
             text = total % argument
+            # Sum and count, not the average: averages of parts cannot be put together.
             parts = [exactly(text) if is_exact else text]
             return parts if call.distinct else [*parts, b"COUNT(%b)" % argument]
         if call.function == "COUNT" and call.distinct:
@@ -273,6 +280,8 @@ class GroupsQuery:
         listed = self._listed_decoders()
         if listed:
             decoders += [*listed, ColumnKey(Comparison.BYTES).decoder()]
+        # What GROUP_CONCAT is ordered by stands between the group's key and the DISTINCT
+        # arguments, so the places of these move by as much.
         skipped = len(decoders) - len(grouping.order)
         lists = [tuple(place + skipped for place in places) for places in grouping.lists]
         decoders += [
@@ -299,18 +308,15 @@ class GroupsQuery:
         is_late = bool(tests[True]) or any(each.place is not None for each in later)
         merge = GroupsMerge(
             OrderedMerge(count, decoders),
-            window if not is_late else LimitWindow(),
+            None if is_late else window,
             accumulators,
-            group_width=len(grouping.groups),
+            Distinct(
+                len(grouping.groups), lists, grouping.list_of, memory_bytes=self._memory_bytes
+            ),
             width=grouping.width,
             tests=tests[False],
             memory_bytes=self._memory_bytes,
             cut=None if computation is None else computation.averages,
-            is_late=is_late,
-            distinct=Distinct(len(grouping.groups), lists, self._memory_bytes),
-            lists=[
-                grouping.list_of.get(place, NO_LIST) for place in range(len(grouping.outputs))
-            ],
         )
         self._sort(merge)
         if computation is None:

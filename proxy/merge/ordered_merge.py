@@ -38,6 +38,7 @@ def key_reader(
         key = []
         pos = 0
         for decode in decoders:
+            # Most values are shorter than 251 bytes, and then their length is this one byte.
             size = row[pos]
             pos += 1
             if size == _NULL_BYTE:
@@ -94,6 +95,8 @@ class OrderedMerge:
         size = 0
         for row in rows:
             key, pos = self._read(row)
+            # A server that compares in another way than the merge would lose or repeat rows in
+            # silence. So the order is checked, for the price of one comparison a row.
             if before is not None and key < before:
                 raise Unsupported("this order over several shards: a shard sorts differently")
             before = key
@@ -152,6 +155,7 @@ class OrderedMerge:
                 self.waiting_bytes[source] -= min(
                     sum(map(len, taken)), self.waiting_bytes[source]
                 )
+        # Without an order the rows leave as they came: any interleaving is a right answer.
         if not self._is_ordered:
             return found_keys, found
         # Each source's run is in order already, so Timsort only merges the runs, in C.

@@ -99,6 +99,7 @@ class RowsQuery:
         if len(stars) > 1:
             raise Unsupported("ORDER BY a position behind several * over several shards")
         if stars:
+            # All columns of the answer that are no other item's are the star's.
             width = len(self._columns) - len(items) + 1
         index = place - 1
         if stars and index >= stars[0]:
@@ -151,11 +152,14 @@ class RowsQuery:
             for group in select.group:
                 word = group.words[0] if len(group.words) == 1 else None
                 positions.append((word if isinstance(word, Slot) else None, group.span))
+            # The hidden columns stand in front, so every position that the client wrote moves
+            # on.
             for slot, span in positions:
                 place = None if slot is None else texts.integer(slot)
                 if place is not None:
                     edits.append((span, b"%d" % (place + len(hidden))))
         if texts.reach is not None:
+            # OFFSET plus LIMIT rows of each: those that OFFSET skips may all be on one shard.
             edits.append(texts.limit_edit(b"LIMIT %d" % texts.reach))
         return texts.edited(edits)
 

@@ -82,6 +82,8 @@ class AnsweredPart:
             is_sum = self._is_merged and sort_of(column) is Sort.DOUBLE
             is_instant = column.type == FieldType.TIMESTAMP
             is_cut = is_windowed and sort_of(column) is Sort.DECIMAL
+            # A FLOAT's text has fewer digits than its value, a sum of floats depends on their
+            # order, and a TIMESTAMP's text is two moments where clocks are set back.
             if loses_digits(column) or is_cut or (is_compared and (is_sum or is_instant)):
                 raise Unsupported(f"going on with '{column.name}' over several shards")
 
@@ -102,6 +104,8 @@ class AnsweredPart:
         selects = [
             b"SELECT " + b", ".join(map(literal, self._columns, row)) for row in self._rows
         ]
+        # The empty SELECT comes first: it gives the columns their names and types, also without
+        # rows.
         self.text = _NAMED % b" UNION ALL ".join([self._empty, *selects])
 
     def ask_collations(self) -> tuple[bytes, ...]:
@@ -199,6 +203,8 @@ def _collations(columns: Sequence[ColumnDefinition], text: bytes) -> bytes:
 def _read_alike(one: ColumnDefinition, other: ColumnDefinition) -> bool:
     if are_alike(one, other):
         return True
+    # A literal 1 is a BIGINT or a DECIMAL by how it is written; what it compares with is the
+    # same.
     return _is_whole(one) and _is_whole(other)
 
 

@@ -126,6 +126,8 @@ class JoinPlanner:
             raise Unsupported(
                 f"{self._shape.verb} … SELECT whose vindex column is not among the items"
             )
+        # The rows of an INSERT … SELECT must be on the shards that they come from: so the
+        # target is one more table of the join, tied by the item that becomes its vindex column.
         target = self._shape.tables[0]
         column = self._tables.column(target.name)
         equal = items[column_place]
@@ -182,6 +184,7 @@ class JoinPlanner:
         equality = tables.equality(name)
         start = Reference(number, tables.column(name))
         seen, pending = {start}, [start]
+        # A walk over the graph of equalities: t.id = u.id and u.id = v.id tie t to v as well.
         while pending:
             here = pending.pop()
             yield here
@@ -223,6 +226,7 @@ class JoinPlanner:
                 each for each in self._sharded if self._sources[each.number].block == block
             ]
             anchor = self._anchor_of(members)
+            # Some row of this SELECT may be made of rows of several shards.
             if members and anchor is None:
                 return ()
             found.append(anchor)
@@ -268,6 +272,8 @@ class JoinPlanner:
         ]
         for each in members:
             is_certain = self._sources[each.number].is_certain
+            # Every row of the SELECT has a row of this table, and all others follow it to its
+            # shard: so each row of the answer is made by exactly one shard.
             if is_certain and all(each.number in found for found in reached):
                 return each
         return None
@@ -296,13 +302,18 @@ class JoinPlanner:
 
     def _shares(self, each: _Sharded, statement: Statement) -> tuple[Shard, ...] | None:
         """Return the shards of a source's rows that matter; None when that may be all."""
+        # The target of an INSERT is the last source: `_with_target` has put it there.
         is_target = self._shape.insert is not None and each.number == len(self._sources) - 1
         best: tuple[Shard, ...] | None = None
         for operands in each.literals:
             values = statement.values(operands)
+            # A new row needs an owner, and a value without one is an error. A row that is only
+            # looked for may be nowhere.
             if is_target and values is not None and len(values) == 1:
                 return (each.rows.owner(values),)
             found = each.rows.shares([values])
+            # All conditions hold at once, so any of them may choose the shards: the one that
+            # leaves the fewest.
             if found is not None and (best is None or len(found) < len(best)):
                 best = tuple(found)
         return best

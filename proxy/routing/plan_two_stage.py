@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.proxy.routing.plan_joins import JoinPlanner
 from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard, Plan
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
+from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS
 from streamfrom.sqlparse_ext.statements import Uses
 
 

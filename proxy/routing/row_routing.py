@@ -11,7 +11,8 @@ from streamfrom.engine.sharding.multicolumn_vindex import end_of_range, is_multi
 from streamfrom.engine.sharding.vindex import is_of_strings
 from streamfrom.proxy.errors import BadVindexValue
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.statements import Number, Opaque
+from streamfrom.sqlparse_ext.literal_values import Number
+from streamfrom.sqlparse_ext.statements import Opaque
 
 
 if TYPE_CHECKING:

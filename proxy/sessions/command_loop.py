@@ -159,6 +159,7 @@ class CommandLoop:
 
     def command_received(self, command: CommandReceived) -> None:
         """Carry a command out, or queue it after the one that runs."""
+        # Nearly always: a client waits for its answer before it sends again.
         if not (self.is_busy or self._commands or self._link.blocked):
             self._begin(command)
             return
@@ -177,6 +178,7 @@ class CommandLoop:
         self._commands.append(command)
         self._queued_bytes += len(command.payload)
         if self._queued_bytes > QUEUED_BYTES_MAX:
+            # A client that sends ahead without end fills its own socket then, not our memory.
             self._link.pause_reading()
 
     def _begin(self, command: CommandReceived) -> None:
@@ -273,6 +275,7 @@ class CommandLoop:
             self._go_on()
         if self._farewell is not None:
             self._leave_at_rest()
+        # The statement may have been a SET of it.
         wait_timeout_s = self._state.settings.wait_timeout_s
         if wait_timeout_s != self._idle_timeout.wait_timeout_s and not self._is_over:
             self._idle_timeout.wait_timeout_s = wait_timeout_s
@@ -309,6 +312,8 @@ class CommandLoop:
             shown = error
         else:
             self._log.exception("internal error", exc_info=error)
+            # With the id by which the log has the trace: the client's sentence tells nothing of
+            # our code.
             shown = InternalError(self.context.connection_id)
         if not isinstance(shown, BackendError):
             self._state.answered_at, self._state.diagnostics = None, diagnostics_of_error(shown)
@@ -406,6 +411,8 @@ class CommandLoop:
 
     def time_out(self, now_s: float) -> None:
         """Stop the statement, which takes too long; called again if the statement goes on."""
+        # First a KILL QUERY, which keeps the session; a server that does not end by it loses
+        # the connection.
         if self._reply.stopped is None:
             # What waits for a connection or a shard has limits of its own.
             error = StatementTimedOut()

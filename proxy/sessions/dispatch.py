@@ -20,7 +20,7 @@ from streamfrom.proxy.wire.constants import Command
 
 if TYPE_CHECKING:
     from streamfrom.proxy.execution.reply import Reply
-    from streamfrom.proxy.sessions.peers import Peers
+    from streamfrom.proxy.sessions.process_list import ProcessList
     from streamfrom.proxy.sql.session_context import SessionContext
 
 
@@ -32,9 +32,9 @@ class Dispatch:
         statements, fast_path, attributes: what carries commands out, each named after its module.
     """
 
-    def __init__(self, context: SessionContext, peers: Peers) -> None:
+    def __init__(self, context: SessionContext, process_list: ProcessList) -> None:
         self._context = context
-        self._peers = peers
+        self._process_list = process_list
         self.table = PreparedStatements(context.memory)
         self.statements = StatementRunner(context)
         self.fast_path = FastPath(context, self.table)
@@ -77,11 +77,11 @@ class Dispatch:
                 await self._deprecated.check_process_info()
                 await statements.run(b"SHOW FULL PROCESSLIST", reply)
             case Command.STATISTICS:
-                reply.packet(self._peers.statistics())
+                reply.packet(self._process_list.statistics())
             case Command.DEBUG:
                 reply.end_of_rows()
             case commands.ProcessKill(connection_id):
-                await self._peers.kill(connection_id, query_only=False)
+                await self._process_list.kill(connection_id, query_only=False)
                 reply.ok()
             case commands.FieldList():
                 await self._deprecated.field_list(payload, reply)

@@ -26,24 +26,24 @@ class LoginWork:
     def __init__(self) -> None:
         self._places = asyncio.Semaphore(ADDRESSES_AT_ONCE)
         # By address: its turn, and how many wait for it or have it.
-        self._command_loop: dict[str, tuple[asyncio.Lock, int]] = {}
+        self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
 
     def __len__(self) -> int:
         """Return how many addresses have work."""
-        return len(self._command_loop)
+        return len(self._turns)
 
     @asynccontextmanager
     async def turn(self, address: str) -> AsyncIterator[None]:
         """Wait until no other login of *address* has its turn; they come in their order."""
-        lock, number = self._command_loop.get(address) or (asyncio.Lock(), 0)
-        self._command_loop[address] = lock, number + 1
+        lock, number = self._turns.get(address) or (asyncio.Lock(), 0)
+        self._turns[address] = lock, number + 1
         try:
             async with lock:
                 yield
         finally:
-            lock, number = self._command_loop.pop(address)
+            lock, number = self._turns.pop(address)
             if number > 1:
-                self._command_loop[address] = lock, number - 1
+                self._turns[address] = lock, number - 1
 
     async def done(self, pieces: Generator[None, None, T]) -> T:
         """Return what *pieces* return, once all of them are done."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.messaging.clock import Clock
     from streamfrom.engine.messaging.registry import Registry
-    from streamfrom.proxy.backends.settings import Settings
+    from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.file import Server, User
     from streamfrom.proxy.local_statements.show_processlist import Process

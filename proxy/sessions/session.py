@@ -25,7 +25,7 @@ from streamfrom.proxy.memory import Memory
 from streamfrom.proxy.sessions.command_loop import CommandLoop
 from streamfrom.proxy.sessions.dispatch import Dispatch
 from streamfrom.proxy.sessions.login_gate import LoginGate
-from streamfrom.proxy.sessions.peers import Peers
+from streamfrom.proxy.sessions.process_list import ProcessList
 from streamfrom.proxy.sessions.session_factory import make_context
 from streamfrom.proxy.sql.sibling_databases import use
 from streamfrom.proxy.wire.auth import Authenticated, Deferred
@@ -89,7 +89,7 @@ class Session:
         self._login_gate = LoginGate(services, link, self._log)
         self._wire: ServerConnection
         link.on_blocked = self._unread
-        self._peers = Peers(services, self)
+        self._process_list = ProcessList(services, self)
         # What the user who is logged in does here, None before there is one.
         self._command_loop: CommandLoop | None = None
         self._compression: Compression | None = None
@@ -286,7 +286,7 @@ class Session:
                 user,
                 self.connection_id,
                 memory=self._memory,
-                others=self._peers,
+                others=self._process_list,
             )
         except NoClientCharset as error:
             self._login_gate.refuse(self._wire, error)
@@ -323,7 +323,7 @@ class Session:
     def _welcome(self, user: User, context: SessionContext) -> None:
         self.user = user
         self._memory.belong_to(self._services.memory_of(user.name))
-        dispatch = Dispatch(context, self._peers)
+        dispatch = Dispatch(context, self._process_list)
         self._command_loop = CommandLoop(context, dispatch, self._log, self._services)
         self._login_gate.logged_in()
         subject = {} if (found := self._link.subject) is None else {"subject": found}

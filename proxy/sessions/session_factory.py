@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.sql.session_context import OtherSessions
     from streamfrom.proxy.wire.server_connection import ServerConnection
-    from streamfrom.sqlparse_ext.writes.messages import Effect
+    from streamfrom.sqlparse_ext.writes.message_effects import Effect
 
 
 def make_context(

@@ -23,10 +23,11 @@ from streamfrom.proxy.sql.statement_compiler import CompiledStatement
 from streamfrom.proxy.wire.binary_parameters import known_value, literal_of
 from streamfrom.proxy.wire.bulk_rows import TYPES_FOLLOW, bulk_rows, bulk_types
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, SqlMode, Uses
+from streamfrom.sqlparse_ext.sql_mode import SqlMode
+from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Uses
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
-from streamfrom.sqlparse_ext.writes.messages import together
+from streamfrom.sqlparse_ext.writes.message_effects import together
 
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.wire.bulk_rows import Row
     from streamfrom.proxy.wire.commands import StmtBulkExecute
     from streamfrom.sqlparse_ext.statements import Statement
-    from streamfrom.sqlparse_ext.writes.messages import Effect
+    from streamfrom.sqlparse_ext.writes.message_effects import Effect
 
 
 _WRITES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})

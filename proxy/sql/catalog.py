@@ -112,6 +112,7 @@ class View:
         self.keyspace = keyspace
         self.planner = Planner(keyspace, self.shards, self.columns_of)
         self.direct.clear()
+        # No generation of the engine, so the next statement builds the hot path's routes anew.
         self.generation = -1
 
     @property
@@ -138,6 +139,7 @@ class View:
 
     def neighbour(self, database: str) -> View:
         """Return a view of another database on the server of this one, which has neighbours."""
+        # No vschema: the tables of such a database are on its one server, whatever their names.
         keyspace = Keyspace(database, self.keyspace.shards)
         runtimes = {shard.name: runtime for shard, runtime in self._runtimes.items()}
         return View(database, keyspace, self.shards, runtimes, self._registry, schema=database)
@@ -254,6 +256,8 @@ class Catalog:
         else:
             shards = keyspace.shards
         is_replica = target.tablet_type == "replica"
+        # Part of the key below: sessions that read from the same replicas share a view, and its
+        # plans.
         picked = self._pick(keyspace, shards) if is_replica else ()
         key = (keyspace.name, shards, picked)
         view = self._views.get(key)

@@ -14,19 +14,20 @@ from streamfrom.proxy.local_statements.show_vitess import TABLETS
 from streamfrom.proxy.sql.privileges import READS
 from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA
 from streamfrom.sqlparse_ext.reading.reach import reach
-from streamfrom.sqlparse_ext.session.described import (
+from streamfrom.sqlparse_ext.session.described_schemas import (
     INFORMATION_SCHEMA,
     SCHEMA_COLUMNS,
     TABLE_COLUMNS,
     described,
 )
 from streamfrom.sqlparse_ext.session.dynamic_sql import Step, dynamic
+from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS
 from streamfrom.sqlparse_ext.session.locks import lock_calls
-from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
 from streamfrom.sqlparse_ext.session.sequence_calls import asks_sequence
-from streamfrom.sqlparse_ext.statements import Kind, SetKind, Slot, SqlMode, Uses
+from streamfrom.sqlparse_ext.sql_mode import SqlMode
+from streamfrom.sqlparse_ext.statements import Kind, SetKind, Slot, Uses
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
-from streamfrom.sqlparse_ext.writes.states import STATE, sets_state
+from streamfrom.sqlparse_ext.writes.state_ack import STATE, sets_state
 
 
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ class _Confinement:
 
     def check(self) -> bool:
         shape = self.shape
+        # It gives up what the session itself has locked, so every role may say it.
         if shape.verb == "UNLOCK" and shape.words[:1] == ("TABLES",):
             return True
         if shape.kind not in (_EXPLAINED if self.is_explained else KINDS[self.user.role]):
@@ -169,6 +171,8 @@ class _Confinement:
         if shape.kind is Kind.SET and [item.name for item in shape.set] == ["statement"]:
             return self._set_statement()
         found = reach(shape)
+        # What was not understood to its end may name anything: a positive list lets nothing of
+        # it through.
         if found.fault:
             raise self.refuse(f"{found.fault}; this user may send what is")
         if found.has_wide_names and self.statement.mode & SqlMode.OTHER_CHARSET:
@@ -340,6 +344,7 @@ class _Confinement:
         ):
             place += 1
         what = self.keys[place] if place < len(self.keys) else ""
+        # A stored program runs as its definer, which is the proxy's own account.
         if what not in _DEFINED:
             raise self.refuse(
                 "a stored program, an account or what belongs to the whole server"

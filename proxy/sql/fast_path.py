@@ -25,7 +25,7 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.selects.plain_reads import is_plain_read
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
-from streamfrom.sqlparse_ext.writes.messages import CHANGES_HELD
+from streamfrom.sqlparse_ext.writes.message_effects import CHANGES_HELD
 
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ class FastPath:
         compiler = self._compiler
         view = compiler.view
         if (
+            # Without a target a statement may qualify its tables; a replica may have to be left
+            # first.
             view is None
             or view.is_replica
             or (
@@ -105,6 +107,7 @@ class FastPath:
                     return False
                 shard = view.runtime(route.shard)
         except StreamfromError:
+            # Whatever is wrong with it, the long way finds again, and says it in one place.
             return False
         packet = query(statement.sql)
         attempt = Attempt(
@@ -194,6 +197,8 @@ class FastPath:
             return None
         touches = self._compiler.touches_messages(view, shape)
         plan = view.planner.plan(shape)
+        # What is sent to a message table depends on values and on the moment: it is compiled
+        # each time.
         always = None if touches else plan.always
         shard = view.runtime(always.shard) if isinstance(always, OneShard) else None
         latency = LatencyClass() if is_plain_read(shape) and not touches else None

@@ -139,6 +139,8 @@ class _Part:
         if rows and not self.is_dropped:
             self.fresh += rows
             self.fresh_bytes += sum(map(len, rows))
+            # The server waits with its rows in its own socket, so memory here is bounded for
+            # each shard.
             if self.fresh_bytes > WAITING_BYTES_MAX:
                 self.pause(on=True)
             self._owner.wake()
@@ -242,6 +244,8 @@ class _Gather:
         shape = self._statement.shape
         taken: list[tuple[ShardRuntime, Backend]] = []
         try:
+            # The first shard describes the answer for all of them, before the others are asked
+            # anything.
             backend = await executor.acquire(self.shard, self._database, shape)
             taken.append((self.shard, backend))
             sql, self._definitions = await ask_first(
@@ -269,6 +273,7 @@ class _Gather:
         if isinstance(self._merge, ComputedMerge):
             await self._compute(self._merge)
         diagnostics = self._diagnostics
+        # In the order of the shards; the columns are those of the first shard that has any.
         for part in reversed(self._parts):
             diagnostics.columns = part.diagnostics.columns or diagnostics.columns
             diagnostics.rows = [*part.diagnostics.rows, *diagnostics.rows]
@@ -287,6 +292,7 @@ class _Gather:
                 await self._wait()
                 continue
             self._feed(merge)
+            # Only what no shard can precede any more.
             rows = merge.next_rows()
             if rows:
                 self._write(rows)
@@ -296,6 +302,7 @@ class _Gather:
                 return
             for part in self._parts:
                 waiting_bytes = part.fresh_bytes + merge.waiting_bytes[part.index]
+                # Two bounds, so that a server is not stopped and started at each row.
                 if waiting_bytes <= _RESUME_BYTES or waiting_bytes > WAITING_BYTES_MAX:
                     part.pause(on=waiting_bytes > WAITING_BYTES_MAX and not part.is_over)
             if merge.has_more or any(part.fresh for part in self._parts):
@@ -371,6 +378,8 @@ class _Gather:
 
     def _begin(self) -> _Rows | None:
         """Make the merge once a shard has sent its columns and none has failed at once."""
+        # An error comes in the place of columns, and must be known before the client has a
+        # byte.
         if not all(part.scanner.head_complete for part in self._parts):
             return None
         columns = [parse_column_definition(each) for each in self._parts[0].scanner.columns]
@@ -415,9 +424,13 @@ class _Gather:
         is_short = reach is not None and reach <= _DRAIN_ROWS_MAX
         try:
             for part in self._parts:
+                # Rows that still come are read, to keep the connection in step, and thrown
+                # away.
                 part.is_dropped = True
                 if part.is_over or part.index in self._settled:
                     continue
+                # A short answer is sooner read to its end than its connection is killed and
+                # opened anew; and a connection of the transaction must not be lost at all.
                 if is_short or part.shard in executor.branches.held:
                     part.pause(on=False)
                 else:

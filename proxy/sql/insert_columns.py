@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
-from streamfrom.sqlparse_ext.writes.generated import leaves_out_columns, with_columns
+from streamfrom.sqlparse_ext.writes.insert_gaps import leaves_out_columns, with_columns
 
 
 if TYPE_CHECKING:

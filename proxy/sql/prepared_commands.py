@@ -160,6 +160,8 @@ class PreparedCommands:
         """Return what is prepared. Raises what any execution of it would raise."""
         prepared = PreparedStatement(place.statement, place)
         prepared.settle(self._compiler, self._registry)
+        # What no value could make possible is refused now, as servers do, and not at the first
+        # execution.
         sample = prepared.original.bind((1,) * prepared.count, lambda _: b"1")
         filled = self._compiler.sample(place.view, self._compiler.parse(as_text(sample)))
         place.view.planner.plan(filled.shape)
@@ -171,6 +173,8 @@ class PreparedCommands:
         assert place is not None
         runtimes = place.view.runtimes
         held = self._executor.branches.held
+        # A table that the transaction has just made, or a temporary one, is known on its
+        # connection alone.
         shard = next((shard for shard in runtimes if shard in held), runtimes[0])
         if prepared.statement is None:
             sql = self._compiler.asked(place.view, prepared.original)
@@ -183,6 +187,7 @@ class PreparedCommands:
     async def execute(self, command: StmtExecute, reply: Reply) -> None:
         """Execute a statement. Raises whatever stops it."""
         prepared = self._table.find(command.statement_id, _EXECUTE)
+        # As the manual says: executing a statement again closes its open cursor.
         self.close_cursor(prepared)
         reply.binary = True
         try:
@@ -236,6 +241,7 @@ class PreparedCommands:
             # The values may make it possible, as those of LIMIT ? do.
             await self._run_as_text(prepared, command, reply)
             return
+        # Each shard gets another text, so what was prepared is of no use.
         if isinstance(route, WriteParts | Merge | Combine):
             await self._run_as_text(prepared, command, reply)
             return

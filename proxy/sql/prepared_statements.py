@@ -29,8 +29,9 @@ from streamfrom.proxy.wire.binary_parameters import (
     types_of,
 )
 from streamfrom.sqlparse_ext.errors import StreamfromError
-from streamfrom.sqlparse_ext.session.schemas import asks_by_parameter
-from streamfrom.sqlparse_ext.statements import OPAQUE, Param, SqlMode
+from streamfrom.sqlparse_ext.session.information_schema import asks_by_parameter
+from streamfrom.sqlparse_ext.sql_mode import SqlMode
+from streamfrom.sqlparse_ext.statements import OPAQUE, Param
 from streamfrom.sqlparse_ext.text.parameters import parameter_places
 from streamfrom.sqlparse_ext.writes.completion import is_ack
 
@@ -38,7 +39,7 @@ from streamfrom.sqlparse_ext.writes.completion import is_ack
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.registry import Registry
     from streamfrom.engine.sharding.keyspace import Keyspace
-    from streamfrom.proxy.backends.settings import Settings
+    from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.prepared_execution import CursorExecution
     from streamfrom.proxy.sql.session_target import StatementTarget
@@ -109,6 +110,7 @@ class PreparedStatement:
         """
         assert self.place is not None
         view, original = self.place.view, self.original
+        # The hot path: nothing has changed since the last execution.
         if self._generation == registry.generation and self._keyspace is view.keyspace:
             return
         self.statement = original
@@ -139,6 +141,7 @@ class PreparedStatement:
     def key(self, settings: Settings) -> StatementKey:
         """Return what the statement is on a connection with *settings*."""
         key = self._key
+        # By identity: session variables are one object for the same contents.
         if key is None or key.reading is not settings.reading:
             assert self.statement is not None
             key = self._key = self.key_of(self.statement, settings)
@@ -231,6 +234,7 @@ class PreparedStatements:
         """
         self._last = None
         while True:
+            # Ids go round, and LAST_PREPARED itself means the last one to MariaDB's drivers.
             self._id = self._id % (LAST_PREPARED - 1) + 1
             if self._id not in self._statements:
                 break

@@ -1,4 +1,4 @@
-"""CREATE, ALTER and DROP QUEUE, SHOW QUEUES and SHOW CREATE QUEUE, carried out.
+"""CREATE, ALTER and DROP QUEUE, SHOW QUEUES, SHOW CREATE QUEUE and SHOW QUEUE PARTITIONS, carried out.
 
 Each becomes a statement on an ordinary message table, which the user must be allowed to send. All shards
 are asked for what they have before anything is made, so one that is down stops it there; what a shard
@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.engine.errors import EngineError
+from streamfrom.engine.messaging import in_flight_limit, key_column
 from streamfrom.engine.messaging.message_table import MessageTable
+from streamfrom.engine.messaging.table_settings import parse_comment
 from streamfrom.engine.sharding.queue_vschema import vindex_of
+from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.errors import (
     BackendError,
     BadQueue,
@@ -21,13 +25,22 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.local_statements.queue_definitions import (
     alter_table,
     changed_comment,
+    check_partitions,
+    column_types,
     comment_in,
     create_table,
     drop_table,
     is_queue,
     new_comment,
+    partition_unit,
     sharding,
     show_create_table,
+)
+from streamfrom.proxy.local_statements.queue_groups import check_groups
+from streamfrom.proxy.local_statements.show_partitions import (
+    COLUMNS,
+    is_show_partitions,
+    partition_rows,
 )
 from streamfrom.proxy.local_statements.show_queues import (
     create_queue,
@@ -36,7 +49,7 @@ from streamfrom.proxy.local_statements.show_queues import (
 )
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row
-from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.queues import read_queue
 
 
@@ -89,11 +102,14 @@ class QueueStatements:
                 return await self._alter(queue, reply)
 
     async def _create(self, queue: QueueStatement, reply: Reply) -> bool:
-        self._allowed(create_table(queue, new_comment(queue)))
+        now_ns = self._compiler.clock.time_ns()
+        definition = create_table(queue, new_comment(queue), now_ns)
+        self._allowed(definition)
         name = queue.table.name
         view, found = await self._definitions(queue.table)
         comment = new_comment(queue, self._sharding(queue, view.keyspace))
-        definition = self._allowed(create_table(queue, comment))
+        _check_settings(comment, view, definition.decode("utf-8", "replace"))
+        made_by = self._allowed(create_table(queue, comment, now_ns))
         made = [shard for shard, text in found if text is not None]
         for shard, text in found:
             if text is not None and not is_queue(text):
@@ -109,10 +125,15 @@ class QueueStatements:
                     f"a CREATE QUEUE that was not finished left '{name}' on shard {shard} with other"
                     f" settings ({comment_in(text)}): repeat that one, or DROP QUEUE first"
                 )
-        return await self._run_ddl(definition, reply)
+            if text is not None and partition_unit(text) != queue.partition_by:
+                raise BadQueue(
+                    f"a CREATE QUEUE that was not finished left '{name}' on shard {shard} with other"
+                    " partitions: repeat that one, or DROP QUEUE first"
+                )
+        return await self._run_ddl(made_by, reply)
 
     async def _alter(self, queue: QueueStatement, reply: Reply) -> bool:
-        _, found = await self._definitions(queue.table)
+        view, found = await self._definitions(queue.table)
         name = queue.table.name
         comments = self._comments(name, found)
         for shard, text in found:
@@ -121,7 +142,12 @@ class QueueStatements:
                     f"shard {shard} has no queue '{name}': CREATE QUEUE completes it"
                 )
         # Shards are changed in order, so the first has what an ALTER that broke off had changed.
-        definition = alter_table(queue, changed_comment(queue, comments[0]))
+        comment = changed_comment(queue, comments[0])
+        check_groups(comment, found[0][1] or "")
+        for _, text in found:
+            _check_settings(comment, view, text or "")
+            check_partitions(partition_unit(text or ""), comment)
+        definition = alter_table(queue, comment)
         return await self._run_ddl(self._allowed(definition), reply)
 
     async def _drop(self, queue: QueueStatement, reply: Reply) -> bool:
@@ -183,20 +209,26 @@ class QueueStatements:
     # --- SHOW -----------------------------------------------------------------------------
 
     def columns(self, shape: Shape) -> tuple[ColumnDefinition, ...]:
-        """Return the columns of SHOW QUEUES or SHOW CREATE QUEUE. Raises as `show`."""
+        """Return the columns of an answer of `show`. Raises as that."""
+        if is_show_partitions(shape):
+            return COLUMNS
         if is_show_create_queue(shape):
             return ColumnDefinition("Queue"), ColumnDefinition("Create Queue", length=1 << 16)
         return (ColumnDefinition(f"Queues_in_{self._selected(shape).keyspace.name}"),)
 
     async def show(self, statement: Statement, reply: Reply) -> None:
-        """Answer SHOW QUEUES or SHOW CREATE QUEUE.
+        """Answer SHOW QUEUES, SHOW CREATE QUEUE or SHOW QUEUE PARTITIONS.
 
         Raises:
             SqlError: it is written wrongly.
             NoDatabaseSelected, UnknownDatabase, DatabaseAccessDenied: as for any table.
-            NoSuchQueue, BadQueue: of SHOW CREATE QUEUE.
+            NoSuchQueue, BadQueue: of a queue.
+            TableLoadError, StoreError: of the partitions of a queue that cannot be used, or read.
         """
         shape = statement.shape
+        if is_show_partitions(shape):
+            reply.rows(COLUMNS, await self._partitions(shape))
+            return
         if not is_show_create_queue(shape):
             keyspace = self._selected(shape).keyspace.name
             names = (
@@ -213,6 +245,28 @@ class QueueStatements:
         text = next(text for _, text in found if text is not None)
         row = (table.name.encode(), create_queue(table.name, text).encode())
         reply.rows(self.columns(shape), [row])
+
+    async def _partitions(self, shape: Shape) -> list[tuple[bytes | None, ...]]:
+        if not shape.tables:
+            raise SqlError(
+                "You have an error in your SQL syntax; SHOW QUEUE PARTITIONS takes FROM a queue"
+            )
+        table = shape.tables[0]
+        view, found = await self._definitions(table)
+        self._comments(table.name, found)
+        loaded = self._registry.table(view.keyspace.name, table.name)
+        if isinstance(loaded, EngineError):
+            raise loaded
+        rows: list[tuple[bytes | None, ...]] = []
+        if loaded is not None and loaded.is_partitioned:
+            clock = self._compiler.clock
+            shards = {(shard.keyspace, shard.name): shard for shard, _ in found}
+            store = ShardStore(shards, clock)
+            for shard, _ in found:
+                census = await store.partitions(loaded, shard.name, clock.time_ns())
+                if census is not None:
+                    rows += partition_rows(shard.name, census)
+        return rows
 
     def _sees(self, keyspace: str, name: str) -> bool:
         allowed = self._user.tables
@@ -256,3 +310,12 @@ class QueueStatements:
                 _, text, *_ = parse_text_row(answer.rows[0])
                 found.append((shard, (text or b"").decode("utf-8", "replace")))
         return view, found
+
+
+def _check_settings(comment: str, view: View, definition: str) -> None:
+    """Raise BadQueue for a limit that the shards of the keyspace cannot share, or a key that is none."""
+    properties = parse_comment(comment)
+    reason = in_flight_limit.fault(properties, len(view.keyspace.shards))
+    reason = reason or key_column.fault(properties, column_types(definition))
+    if reason is not None:
+        raise BadQueue(reason)

@@ -27,7 +27,7 @@ from streamfrom.proxy.sql.two_stage import TwoStageSelect
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind, Uses
-from streamfrom.sqlparse_ext.writes.messages import CHANGES_HELD
+from streamfrom.sqlparse_ext.writes.message_effects import CHANGES_HELD
 
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.catalog import View
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.sql.statement_compiler import CompiledStatement
-    from streamfrom.sqlparse_ext.writes.messages import Effect
+    from streamfrom.sqlparse_ext.writes.message_effects import Effect
 
 
 _HAS_ROWS: Final = frozenset({Kind.SELECT, Kind.SHOW})

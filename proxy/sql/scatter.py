@@ -70,6 +70,7 @@ class MergedOk:
         infos = [self._info(ok) for ok in self.answers]
         if not infos or not all(infos):
             return b""
+        # The first server's words, with the sums in the place of its numbers.
         sums = [
             sum(map(int, column)) for column in zip(*map(_NUMBER.findall, infos), strict=True)
         ]
@@ -176,6 +177,8 @@ async def _run_parts(
     state.answered_at, state.diagnostics = None, diagnostics
     try:
         for shard, backend, data in parts:
+            # In one write. Outside a client's transaction ROLLBACK undoes the parts, and no
+            # savepoint is needed.
             packets = [_SAVEPOINT, data] if undo else [data]
             answers.append((await executor.pipeline(shard, backend, packets))[-1])
             ok = answers[-1].ok

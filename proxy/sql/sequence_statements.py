@@ -13,7 +13,7 @@ from streamfrom.proxy.errors import CommandDenied, NoDatabaseSelected, ReplicaTa
 from streamfrom.proxy.sql.statement_compiler import MESSAGE_IDS
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition
-from streamfrom.sqlparse_ext.writes.generated import count_of, next_values
+from streamfrom.sqlparse_ext.writes.insert_gaps import count_of, next_values
 
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.catalog import Catalog
     from streamfrom.proxy.sql.privileges import Privileges
     from streamfrom.proxy.sql.statement_compiler import StatementCompiler
-    from streamfrom.proxy.status.status_source import StatusSource
+    from streamfrom.proxy.status.status_source import StatusSource, Viewer
     from streamfrom.proxy.wire.server_connection import ServerConnection
 
 
@@ -37,8 +37,8 @@ class OtherSessions(Protocol):
             KillDenied, MemberUnreachable: it is another user, or a member of the fleet did not answer.
         """
 
-    def processes(self) -> list[Process]:
-        """Return the lines of SHOW PROCESSLIST, of this process alone."""
+    def viewer(self) -> Viewer:
+        """Return the user as a reader of the schema `streamfrom`."""
 
     async def fleet_processes(self) -> list[Process]:
         """Return the lines of SHOW PROCESSLIST."""

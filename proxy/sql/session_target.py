@@ -18,15 +18,16 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.routing.planner import qualifiers
 from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA
 from streamfrom.sqlparse_ext.errors import StreamfromError, Unsupported
-from streamfrom.sqlparse_ext.session.schemas import (
+from streamfrom.sqlparse_ext.session.information_schema import (
     SYSTEM_SCHEMAS,
     rename_schemas,
     schemas_asked,
 )
 from streamfrom.sqlparse_ext.session.sequence_calls import asks_sequence
-from streamfrom.sqlparse_ext.statements import Kind, SqlMode, Uses
+from streamfrom.sqlparse_ext.sql_mode import SqlMode
+from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.text.identifiers import redirect_show, requalify
-from streamfrom.sqlparse_ext.text.readable import is_whole, original
+from streamfrom.sqlparse_ext.text.multibyte_text import is_whole, original
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamfrom.engine.messaging.registry import Registry
-    from streamfrom.proxy.backends.settings import Settings
+    from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.sql.catalog import Catalog, View
     from streamfrom.proxy.sql.privileges import Privileges
@@ -180,6 +181,8 @@ class SessionTarget:
             UnknownDatabase, DatabaseAccessDenied, Unsupported, EngineError.
         """
         self._privileges.check_target(target)
+        # A session that changed replicas from statement to statement could see a row, and then
+        # not.
         view = self._replicas.get(target) or self._catalog.view(target)
         if view.is_replica:
             self._replicas[target] = view

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.backends.handover import SHOW_WARNINGS, take_diagnostics
+from streamfrom.proxy.backends.connection_handover import SHOW_WARNINGS, take_diagnostics
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable, ProxyError
 from streamfrom.proxy.execution.prepared_execution import Execution

@@ -24,13 +24,14 @@ from streamfrom.sqlparse_ext.reading.parser import explained_text
 from streamfrom.sqlparse_ext.reading.session_settings import split_set_statement
 from streamfrom.sqlparse_ext.reading.split import several
 from streamfrom.sqlparse_ext.session.dynamic_sql import takes_text
-from streamfrom.sqlparse_ext.session.schemas import asks_database, asks_for_schemas
+from streamfrom.sqlparse_ext.session.information_schema import asks_database, asks_for_schemas
 from streamfrom.sqlparse_ext.statements import Kind
 from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
 from streamfrom.sqlparse_ext.writes.completion import check_bound, complete
-from streamfrom.sqlparse_ext.writes.generated import gaps, next_values
-from streamfrom.sqlparse_ext.writes.messages import effect
-from streamfrom.sqlparse_ext.writes.states import (
+from streamfrom.sqlparse_ext.writes.delays import check_not_delayed, check_several_tables
+from streamfrom.sqlparse_ext.writes.insert_gaps import gaps, next_values
+from streamfrom.sqlparse_ext.writes.message_effects import effect
+from streamfrom.sqlparse_ext.writes.state_ack import (
     acknowledged,
     is_state_bound,
     preparable,
@@ -50,13 +51,14 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.cache import StatementCache
     from streamfrom.sqlparse_ext.statements import Shape, Statement
     from streamfrom.sqlparse_ext.writes.completion import TableFacts
-    from streamfrom.sqlparse_ext.writes.generated import Gaps
-    from streamfrom.sqlparse_ext.writes.messages import Effect
+    from streamfrom.sqlparse_ext.writes.insert_gaps import Gaps
+    from streamfrom.sqlparse_ext.writes.message_effects import Effect
 
 # Where the ids of messages come from that have none; no sequence has this name.
 MESSAGE_IDS: Final = ""
 _SHAPES_MAX: Final = 8192
 _INSERTS: Final = frozenset({Kind.INSERT, Kind.REPLACE})
+_GIVES_TIMES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.LOAD})
 _ON_ROWS: Final = frozenset(
     {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.LOAD}
 )
@@ -82,6 +84,7 @@ class StatementCompiler(SessionTarget):
 
     Attributes:
         large_texts: reads texts that are too large for a turn of the loop.
+        clock: the time that statements are completed with.
     """
 
     def __init__(
@@ -96,7 +99,7 @@ class StatementCompiler(SessionTarget):
     ) -> None:
         super().__init__(state, guard, catalog, registry, cache)
         self.large_texts = large_texts
-        self._clock = clock
+        self.clock = clock
         # Shapes that a restricted user may send, whatever their literals, and where.
         self._admitted: set[Shape] = set()
         self._admitted_in: tuple[int, View | None] | None = None
@@ -153,6 +156,8 @@ class StatementCompiler(SessionTarget):
         """Tell whether the user may send every statement of this shape, in the session's target."""
         if not self._privileges.user.is_restricted:
             return True
+        # What a restricted user may send depends on which message tables there are, and on the
+        # target.
         generation = self._registry.generation, self.view
         if self._admitted_in != generation or len(self._admitted) > _SHAPES_MAX:
             self._admitted_in = generation
@@ -240,6 +245,7 @@ class StatementCompiler(SessionTarget):
         Raises:
             TableLoadError: it names a message table that failed to load.
             Unsupported: a time column stands beside a moment that cannot be nanoseconds.
+            DelayRefused: it schedules a message for later, or may, where vt_delayed is off.
         """
         touched = self._touched(view, statement.shape)
         if touched is None:
@@ -247,9 +253,11 @@ class StatementCompiler(SessionTarget):
         facts, times = touched
         if sets_state(statement.shape) and facts is not None and facts.has_state:
             statement = self.parse(acknowledged(statement))
-        completed = complete(statement, facts, self._clock.time_ns(), times)
+        completed = complete(statement, facts, self.clock.time_ns(), times)
         if completed is not None:
             if (has_own_clock or self._state.has_own_clock) and (
+                # Completed at two moments: where the texts differ, the proxy's clock is in the
+                # text.
                 complete(statement, facts, 1, times) != complete(statement, facts, 2, times)
             ):
                 raise Unsupported(
@@ -257,11 +265,12 @@ class StatementCompiler(SessionTarget):
                     " proxy's clock is meant; SET timestamp = DEFAULT, or write nanoseconds"
                 )
             text, words = completed
+            # Fixed words went in, so the literals are the client's own and are not read again.
             if words:
                 statement = self._cache.with_words(statement, text, words)
             else:
                 statement = self.parse(text)
-        return _with_effect(statement, facts)
+        return self._with_effect(statement, facts)
 
     def standing(self, view: View, statement: Statement, count: int) -> Statement | None:
         """Return what completes a statement with *count* `?`s for every execution.
@@ -288,6 +297,7 @@ class StatementCompiler(SessionTarget):
             return None  # of an interval of ? each execution says how long it is
         if completed is None:
             return statement
+        # A `?` was doubled or fell away, and the client would bind the wrong ones.
         if len(parameter_places(completed.text, statement.mode)) != count:
             return None
         return self.parse(completed.text)
@@ -310,7 +320,22 @@ class StatementCompiler(SessionTarget):
             return CompiledStatement(statement)
         facts, times = touched
         check_bound(statement, facts, times)
-        return _with_effect(statement, facts)
+        return self._with_effect(statement, facts)
+
+    def check_unbound(self, statement: Statement) -> None:
+        """Raise DelayRefused for what a server runs as it is, with values that are not seen here."""
+        if statement.shape.kind in _GIVES_TIMES:
+            place = self.resolve(statement)
+            touched = self._touched(place.view, place.statement.shape)
+            if touched is not None and touched[0] is not None and touched[0].refuses_delays:
+                check_not_delayed(place.statement.bind(()), touched[0], self.clock.time_ns())
+
+    def _with_effect(self, statement: Statement, facts: TableFacts | None) -> CompiledStatement:
+        if facts is None:
+            return CompiledStatement(statement)
+        if facts.refuses_delays:
+            check_not_delayed(statement, facts, self.clock.time_ns())
+        return CompiledStatement(statement, facts.name, effect(statement, facts))
 
     def _touched(
         self, view: View, shape: Shape
@@ -332,6 +357,10 @@ class StatementCompiler(SessionTarget):
         known = [table.facts.times.names for table in usable if table is not None]
         if not known:
             return None
+        if shape.kind is Kind.UPDATE:
+            for table in usable:
+                if table is not None and table.facts.refuses_delays:
+                    check_several_tables(shape, table.facts)
         foreign = {
             (table.alias or table.name).lower()
             for table, found in zip(shape.tables, usable, strict=True)
@@ -339,9 +368,3 @@ class StatementCompiler(SessionTarget):
         }
         in_order = () if target is None else target.in_order
         return target, TimeColumns(frozenset().union(*known), frozenset(foreign), in_order)
-
-
-def _with_effect(statement: Statement, facts: TableFacts | None) -> CompiledStatement:
-    if facts is None:
-        return CompiledStatement(statement)
-    return CompiledStatement(statement, facts.name, effect(statement, facts))

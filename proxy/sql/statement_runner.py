@@ -21,6 +21,7 @@ from streamfrom.proxy.execution.diagnostics_queries import (
 )
 from streamfrom.proxy.local_statements.local_answers import answer, is_answered_locally
 from streamfrom.proxy.local_statements.show_databases import chooses_databases, chosen_databases
+from streamfrom.proxy.local_statements.show_partitions import is_show_partitions
 from streamfrom.proxy.local_statements.show_processlist import columns, is_processlist, rows
 from streamfrom.proxy.local_statements.show_queues import is_show_queues
 from streamfrom.proxy.local_statements.show_status import (
@@ -53,13 +54,13 @@ from streamfrom.proxy.wire.resultset import column_definition
 from streamfrom.proxy.wire.trackers import STATE_CHANGED, schema_state
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.split import split_statements
-from streamfrom.sqlparse_ext.session.inline import inline
-from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS, asks_database
+from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS, asks_database
+from streamfrom.sqlparse_ext.session.inline_functions import inline
 from streamfrom.sqlparse_ext.statements import KillBy, KillScope, Kind, Statement, Uses
 from streamfrom.sqlparse_ext.text.chunks import pause
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
-from streamfrom.sqlparse_ext.writes.generated import next_values
+from streamfrom.sqlparse_ext.writes.insert_gaps import next_values
 
 
 if TYPE_CHECKING:
@@ -342,7 +343,7 @@ class StatementRunner:
                 statement = self._compiler.parse(listed_tables(statement.shape, database))
         if not is_answered_locally(statement.shape):
             return await self._on_rows(statement, reply)
-        if is_show_queues(statement.shape):
+        if is_show_queues(statement.shape) or is_show_partitions(statement.shape):
             await self._queues.show(statement, reply)
             return True
         if chooses_databases(statement.shape):
@@ -423,7 +424,7 @@ class StatementRunner:
             columns: Sequence[ColumnDefinition] = VEXPLAIN_COLUMNS
         elif next_values(shape) is not None:
             columns = NEXT_COLUMNS
-        elif is_show_queues(shape):
+        elif is_show_queues(shape) or is_show_partitions(shape):
             columns = self._queues.columns(shape)
         elif self.asks_status(statement):
             return await self._status_tables.definitions(statement)

@@ -113,9 +113,7 @@ class StatusTables:
         """Return common table expressions of the tables, under the names that the statement has for them."""
         context = self._context
         names = {name: name.lower() for name in sorted(spelled)}
-        rows = await context.status.rows(
-            set(names.values()), context.privileges.user, context.others.processes()
-        )
+        rows = await context.status.rows(set(names.values()), context.others.viewer())
         expressions = [
             b"%b AS (SELECT * FROM %b)" % (_quoted(name), json_table(table, rows[table]))
             for name, table in names.items()

@@ -9,12 +9,13 @@ from math import isfinite
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.message_store import columns_query
-from streamfrom.engine.messaging.table_comment import COUNT_MAX, read_limit
+from streamfrom.engine.messaging.table_settings import COUNT_MAX, read_limit
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable, BadStreamArgument
 from streamfrom.proxy.sql.message_stream import MessageStream
 from streamfrom.proxy.wire.binary_rows import BinaryRows
 from streamfrom.proxy.wire.commands import query
-from streamfrom.sqlparse_ext.statements import OPAQUE, Number
+from streamfrom.sqlparse_ext.literal_values import Number
+from streamfrom.sqlparse_ext.statements import OPAQUE
 
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.proxy.backends.settings import MULTIBYTE_CHARSETS, TRACKED
+from streamfrom.proxy.backends.session_variables import MULTIBYTE_CHARSETS, TRACKED
 from streamfrom.proxy.errors import (
     BadArguments,
     EmptyQuery,
@@ -26,11 +26,12 @@ from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.session_settings import passing_variables
 from streamfrom.sqlparse_ext.session.dynamic_sql import Dynamic, Step, dynamic, takes_text
-from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Slot, SqlMode, Uses
+from streamfrom.sqlparse_ext.sql_mode import SqlMode
+from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Slot, Uses
 from streamfrom.sqlparse_ext.text.lexer import Edit, splice
 from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
-from streamfrom.sqlparse_ext.writes.generated import next_values
+from streamfrom.sqlparse_ext.writes.insert_gaps import next_values
 
 
 if TYPE_CHECKING:
@@ -149,6 +150,7 @@ class TextStatements:
             Unsupported: the text is an expression, which only the server could work out.
             NotPreparable: the proxy itself answers it.
             CommandDenied, StatementRefused, DatabaseAccessDenied: as running the text would.
+            DelayRefused: what is bound to it may schedule a message for later, where vt_delayed is off.
         """
         shape = statement.shape
         asked = dynamic(shape)
@@ -173,6 +175,7 @@ class TextStatements:
             found = self._compiler.parse(sql)
             # The values of an EXECUTE reach the server alone.
             self._compiler.check(found, are_values_seen=False)
+            self._compiler.check_unbound(found)
             if names := passing_variables(found.shape) & TRACKED:
                 # EXECUTE would be told of them as if they stayed.
                 raise Unsupported(f"SET STATEMENT {min(names)} in {shape.verb}")

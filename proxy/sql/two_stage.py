@@ -70,6 +70,8 @@ class TwoStageSelect:
 
         given: dict[int, AnsweredPart] = {}
         whole = Combination(statement, route.parts, given)
+        # The whole is described before any part is asked: what a server refuses in it costs no
+        # rows.
         described = await ask(whole.described())
         whole.learn(_columns(described))
         for number, part, way in route.answered:
@@ -92,6 +94,8 @@ class TwoStageSelect:
         whole.check_parts()
         taken = _Taken(min(self._context.config.merge_memory_bytes, _BYTES_MAX))
         for number, part, way in route.answered:
+            # A part leaves its warnings in the session like any statement; here they are
+            # collected.
             before = self._state.diagnostics
             await self._take(part, way, taken)
             if self._state.diagnostics is not before and self._state.diagnostics is not None:
@@ -99,6 +103,8 @@ class TwoStageSelect:
                 diagnostics.rows = [*diagnostics.rows, *self._state.diagnostics.rows]
             given[number].give(taken.rows)
             taken.begin()
+        # The rows have become texts in a SELECT, which a server may read as other types: what
+        # comes back must be what went in, value by value.
         for each in given.values():
             found = await ask(each.text)
             each.check(_columns(found), found.rows)
@@ -122,6 +128,8 @@ class TwoStageSelect:
         self, questions: Sequence[bytes], ask: Callable[[bytes], Awaitable[BufferedAnswer]]
     ) -> list[Sequence[bytes]]:
         answers: list[Sequence[bytes]] = [(await ask(question)).rows for question in questions]
+        # A string that came by the text may compare by another collation than it did as a
+        # column.
         if any(answer != answers[0] for answer in answers):
             raise Unsupported("going on with such strings over several shards")
         return answers

@@ -1,5 +1,6 @@
 """What the proxy tells of itself and its queues: one model for SQL, JSON and Prometheus.
 
 ``status_rows`` makes the rows of the tables `streamfrom.queues`, `.streams`, `.shards` and `.members`; ``status_source``
-gathers what they are made of.
+gathers what they are made of, and ``fleet_figures`` makes one of what several members tell. ``turns`` lets other clients
+in while many queues are worked through.
 """

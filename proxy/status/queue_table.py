@@ -29,7 +29,9 @@ class QueueSample:
 
 
 def table_lines(sample: QueueSample, before: QueueSample | None = None) -> list[str]:
-    """Return a heading and a line for each queue; that of one that cannot be used ends with the reason.
+    """Return a heading and a line for each queue.
+
+    That of a queue that cannot be used ends with the reason, that of figures that lack a member with which.
 
     before: an earlier sample, from which on rates are told instead of totals.
     """
@@ -43,7 +45,7 @@ def table_lines(sample: QueueSample, before: QueueSample | None = None) -> list[
     lines = [[name.upper() for name in heading]]
     lines += [_cells(row, earlier.get(_name(row)), took_s) for row in sample.rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    reasons = ["", *(f"  {row['error']}" if row["error"] else "" for row in sample.rows)]
+    reasons = ["", *map(_reason, sample.rows)]
     return [
         "  ".join(
             cell.rjust(width) if place else cell.ljust(width)
@@ -52,6 +54,12 @@ def table_lines(sample: QueueSample, before: QueueSample | None = None) -> list[
         + reason
         for cells, reason in zip(lines, reasons, strict=True)
     ]
+
+
+def _reason(row: QueueRow) -> str:
+    if row["error"]:
+        return f"  {row['error']}"
+    return f"  without {row['unanswered']}" if row["unanswered"] else ""
 
 
 def _name(row: QueueRow) -> str:

@@ -87,6 +87,7 @@ QUEUES: Final = _columns(
     sent_to_acked_p50_s=_SECONDS,
     sent_to_acked_p99_s=_SECONDS,
     error=_TEXT,
+    unanswered=_TEXT,
 )
 STREAMS: Final = _columns(
     connection_id=_COUNT,
@@ -101,6 +102,7 @@ STREAMS: Final = _columns(
     held=_COUNT,
     held_s=_SECONDS,
     full_s=_SECONDS,
+    member=_NAME,
 )
 SHARDS: Final = _columns(
     keyspace=_NAME,
@@ -113,6 +115,8 @@ SHARDS: Final = _columns(
     pool_open=_COUNT,
     pool_lent=_COUNT,
     pool_waiting=_COUNT,
+    is_dispatched=_COUNT,
+    member=_NAME,
 )
 MEMBERS: Final = _columns(
     member=_NAME,
@@ -122,7 +126,12 @@ MEMBERS: Final = _columns(
     streams=_COUNT,
     questions=_COUNT,
     is_stopping=_COUNT,
+    address=_NAME,
+    dispatches=_TEXT,
+    is_answering=_COUNT,
+    error=_TEXT,
 )
+# By name: SHOW TABLES lists them in this order.
 TABLES: Final[Mapping[str, tuple[StatusColumn, ...]]] = {
     "members": MEMBERS,
     "queues": QUEUES,
@@ -132,13 +141,17 @@ TABLES: Final[Mapping[str, tuple[StatusColumn, ...]]] = {
 
 StatusRow: TypeAlias = tuple[StatusValue, ...]
 
+# What `SqlType.TEXT` takes; JSON_TABLE would make NULL of more.
+TEXT_MAX: Final = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class ShardStatus:
-    """One shard's primary as this process sees it.
+    """One shard's primary as a process sees it.
 
     trouble: why it is not available, None while it is.
-    is_dispatched: whether this process sends the messages of the shard.
+    is_dispatched: whether the process sends the messages of the shard.
+    member: the id of the process.
     """
 
     keyspace: str
@@ -151,6 +164,7 @@ class ShardStatus:
     pool_lent: int
     pool_waiting: int
     is_dispatched: bool = True
+    member: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +174,8 @@ class MemberStatus:
     member: its id in its fleet; None for one that is alone.
     connections_max: how many clients may be connected.
     certificate_ends_s: when its certificate for clients ends, as Unix time; None without one.
+    address: where other members reach it, host:port; empty for nowhere.
+    dispatches: the shards whose messages it sends, as keyspace/shard.
     """
 
     member: str | None
@@ -171,6 +187,57 @@ class MemberStatus:
     is_stopping: bool
     connections_max: int = 0
     certificate_ends_s: float | None = None
+    address: str = ""
+    dispatches: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A member that is there and does not tell of itself. error: why."""
+
+    member: str
+    version: str
+    address: str
+    error: str
+
+    def __str__(self) -> str:
+        """Return who it is, and why."""
+        place = f" at {self.address}" if self.address else ""
+        return f"member {self.member}{place}: {self.error}"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamClient:
+    """The client of a stream.
+
+    member: the process that it is connected to.
+    shards: those that the stream is narrowed to, with commas; None for all.
+    """
+
+    user: str
+    host: str
+    member: str | None
+    opened_ns: int
+    prefetch: int
+    shards: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStatus:
+    """What a process knows of a stream.
+
+    client: None of a stream that it dispatches to, and whose client is another process's.
+    held_since_ns, full_since_ns: as of `StreamFigures`.
+    """
+
+    connection_id: int
+    keyspace: str
+    queue: str
+    client: StreamClient | None
+    sent: int
+    held: int
+    held_since_ns: int | None
+    full_since_ns: int | None
 
 
 def queue_rows(
@@ -178,16 +245,18 @@ def queue_rows(
 ) -> list[StatusRow]:
     """Return the rows of `QUEUES`; *errors* are the tables that cannot be used, with their keyspaces."""
     rows = [_queue_row(queue, now_ns) for queue in queues]
-    blanks: StatusRow = (None,) * (len(QUEUES) - 3)
-    rows += [(keyspace, error.table, *blanks, error.reason) for keyspace, error in errors]
+    # Between keyspace and queue, which stand first, and error and unanswered, which stand last.
+    blanks: StatusRow = (None,) * (len(QUEUES) - 4)
+    rows += [(keyspace, error.table, *blanks, error.reason, None) for keyspace, error in errors]
     return sorted(rows, key=lambda row: (str(row[0]), str(row[1])))
 
 
 def _queue_row(queue: QueueFigures, now_ns: int) -> StatusRow:
     table, counters, shards = queue.table, queue.counters, queue.shards
     depths = [shard.depth for shard in shards]
+    is_told = not queue.unknown
     # Of what nobody streams memory knows no key, so it cannot say what is due.
-    is_streamed = all(shard.streams for shard in shards)
+    is_streamed = is_told and all(shard.streams for shard in shards)
     since_ns = min(
         (s.oldest_due_ns for s in shards if s.oldest_due_ns is not None), default=None
     )
@@ -197,8 +266,8 @@ def _queue_row(queue: QueueFigures, now_ns: int) -> StatusRow:
         None if None in depths else sum(depth or 0 for depth in depths),
         int(all(shard.is_whole for shard in shards)),
         sum(shard.due for shard in shards) if is_streamed else None,
-        sum(shard.in_flight for shard in shards),
-        _age_s(since_ns, now_ns),
+        sum(shard.in_flight for shard in shards) if is_told else None,
+        _age_s(since_ns, now_ns) if is_told else None,
         queue.streams,
         table.properties.prefetch,
         counters.sent,
@@ -210,37 +279,66 @@ def _queue_row(queue: QueueFigures, now_ns: int) -> StatusRow:
         *_quantiles(counters.due_to_sent),
         *_quantiles(counters.sent_to_acked),
         None,
+        _text("; ".join(queue.unanswered)) or None,
     )
 
 
-def stream_rows(
-    streams: Iterable[StreamFigures], processes: Iterable[Process], now_ns: int
-) -> list[StatusRow]:
-    """Return the rows of `STREAMS`, of the connections that *processes* are."""
+def stream_status(
+    streams: Iterable[StreamFigures], processes: Iterable[Process], member: str | None
+) -> list[StreamStatus]:
+    """Return what process *member* knows of the streams of *processes*, and of other members' clients."""
     clients = {process.connection_id: process for process in processes}
+    return [
+        StreamStatus(
+            stream.connection_id,
+            stream.table.keyspace,
+            stream.table.name,
+            None
+            if process is None
+            else StreamClient(
+                process.user,
+                process.host,
+                member,
+                stream.opened_ns,
+                stream.prefetch,
+                None if stream.shards is None else ",".join(sorted(stream.shards)),
+            ),
+            stream.sent,
+            stream.held,
+            stream.held_since_ns,
+            stream.full_since_ns,
+        )
+        for stream in streams
+        if (process := clients.get(stream.connection_id)) is not None or stream.is_for_member
+    ]
+
+
+def stream_rows(streams: Iterable[StreamStatus], now_ns: int) -> list[StatusRow]:
+    """Return the rows of `STREAMS`."""
     return sorted(
         (
             stream.connection_id,
-            clients[stream.connection_id].user,
-            clients[stream.connection_id].host,
-            stream.table.keyspace,
-            stream.table.name,
-            None if stream.shards is None else ",".join(sorted(stream.shards)),
-            _age_s(stream.opened_ns, now_ns),
-            stream.prefetch,
+            client.user,
+            client.host,
+            stream.keyspace,
+            stream.queue,
+            client.shards,
+            _age_s(client.opened_ns, now_ns),
+            client.prefetch,
             stream.sent,
             stream.held,
             _age_s(stream.held_since_ns, now_ns),
             _age_s(stream.full_since_ns, now_ns),
+            client.member,
         )
         for stream in streams
-        if stream.connection_id in clients
+        if (client := stream.client) is not None
     )
 
 
 def shard_rows(shards: Iterable[ShardStatus]) -> list[StatusRow]:
     """Return the rows of `SHARDS`."""
-    return sorted(
+    return [
         (
             shard.keyspace,
             shard.shard,
@@ -252,14 +350,20 @@ def shard_rows(shards: Iterable[ShardStatus]) -> list[StatusRow]:
             shard.pool_open,
             shard.pool_lent,
             shard.pool_waiting,
+            int(shard.is_dispatched),
+            shard.member,
         )
-        for shard in shards
-    )
+        for shard in sorted(
+            shards, key=lambda each: (each.keyspace, each.shard, each.member or "")
+        )
+    ]
 
 
-def member_rows(members: Iterable[MemberStatus]) -> list[StatusRow]:
-    """Return the rows of `MEMBERS`."""
-    return [
+def member_rows(
+    members: Iterable[MemberStatus], unanswered: Iterable[Unanswered] = ()
+) -> list[StatusRow]:
+    """Return the rows of `MEMBERS`: *members*, and those of which only the directory knows."""
+    rows: list[StatusRow] = [
         (
             member.member,
             member.version,
@@ -268,12 +372,34 @@ def member_rows(members: Iterable[MemberStatus]) -> list[StatusRow]:
             member.streams,
             member.questions,
             int(member.is_stopping),
+            member.address or None,
+            _text(",".join(member.dispatches)),
+            1,
+            None,
         )
         for member in members
     ]
+    rows += [
+        (
+            silent.member,
+            silent.version,
+            *(None,) * 5,
+            silent.address or None,
+            None,
+            0,
+            _text(silent.error),
+        )
+        for silent in unanswered
+    ]
+    return rows
+
+
+def _text(text: str) -> str:
+    return text if len(text) <= TEXT_MAX else f"{text[: TEXT_MAX - 1]}…"
 
 
 def _age_s(since_ns: int | None, now_ns: int) -> float | None:
+    # The wall clock may have been set back since.
     return None if since_ns is None else max(0, now_ns - since_ns) / 10**9
 
 

@@ -1,24 +1,28 @@
-"""Gathers what the tables of the schema `streamfrom` are made of."""
+"""Gathers what the tables of the schema `streamfrom` are made of: from this process, and from the others of its fleet."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.engine.errors import TableLoadError
+from streamfrom.proxy.status.fleet_figures import MembersFigures, merged_queue, merged_streams
 from streamfrom.proxy.status.status_rows import (
     MemberStatus,
     ShardStatus,
     StatusRow,
+    StreamStatus,
     member_rows,
     queue_rows,
     shard_rows,
     stream_rows,
+    stream_status,
 )
+from streamfrom.proxy.status.turns import in_turns
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from streamfrom.engine.messaging.clock import Clock
     from streamfrom.engine.messaging.figures import QueueFigures, StreamFigures
@@ -31,8 +35,46 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Viewer:
+    """Who reads the tables.
+
+    A user sees the queues and the shards of its keyspaces, of the queues those among its tables, and
+    the streams of the connections that SHOW PROCESSLIST shows it.
+
+    is_admin: it may see every connection.
+    processes: the connections of this process that it may see.
+    """
+
+    user: User
+    is_admin: bool
+    processes: Sequence[Process]
+
+
+class OtherFigures(Protocol):
+    """The figures of the other members: `fleet.fleet_status.FleetStatus`."""
+
+    async def ask(self, tables: Iterable[str], viewer: Viewer | None = None) -> MembersFigures:
+        """Return what they tell for *tables*; who does not answer within a second is named instead.
+
+        viewer: whose streams are told; none without one.
+        """
+
+
+class Alone:
+    """The other members of a process that has none."""
+
+    async def ask(self, tables: Iterable[str], viewer: Viewer | None = None) -> MembersFigures:
+        """Return nothing."""
+        del tables, viewer
+        return MembersFigures()
+
+
+ALONE: Final = Alone()
+
+
+@dataclass(slots=True)
 class StatusSource:
-    """What one process knows.
+    """What one process knows, and whom it asks for the rest.
 
     shards: the primaries, by the names of keyspace and shard.
     member: returns what this process says of itself.
@@ -45,35 +87,60 @@ class StatusSource:
     shards: Mapping[tuple[str, str], ShardRuntime]
     member: Callable[[], MemberStatus]
     dispatches: Callable[[str, ShardName], bool] = lambda *_: True
+    others: OtherFigures = ALONE
 
     async def rows(
-        self, names: Iterable[str], user: User, processes: Iterable[Process]
+        self, names: Iterable[str], viewer: Viewer, others: MembersFigures | None = None
     ) -> dict[str, list[StatusRow]]:
-        """Return the rows of the tables *names* that *user* may see.
+        """Return the rows of the tables *names* that *viewer* may see, of the whole fleet.
 
-        A user sees the queues and the shards of its keyspaces, of the queues those among its tables, and
-        the streams of the connections that SHOW PROCESSLIST shows it.
+        others: what the other members have told for them; they are asked if it is None.
         """
+        names = set(names)
+        if others is None:
+            others = await self.others.ask(names, viewer) if names else MembersFigures()
         rows: dict[str, list[StatusRow]] = {}
         for name in names:
             if name == "queues":
-                queues = await self.queues_of(user)
-                rows[name] = queue_rows(queues, self.errors_of(user), self.clock.time_ns())
+                rows[name] = await self._queue_rows(others, viewer.user)
             elif name == "streams":
-                streams = self.watch.streams()
-                rows[name] = stream_rows(streams, processes, self.clock.time_ns())
+                told = [stream for answer in others.answers for stream in answer.streams]
+                streams = merged_streams([*self.stream_status(viewer.processes), *told])
+                rows[name] = stream_rows(streams, self.clock.time_ns())
             elif name == "shards":
+                shards = [*self.shard_status(), *(s for a in others.answers for s in a.shards)]
                 rows[name] = shard_rows(
-                    shard for shard in self.shard_status() if sees(user, shard.keyspace)
+                    shard for shard in shards if sees(viewer.user, shard.keyspace)
                 )
             else:
-                rows[name] = member_rows([self.member()])
+                members = [self.member(), *(answer.member for answer in others.answers)]
+                rows[name] = member_rows(members, others.unanswered)
         return rows
 
-    async def queues_of(self, user: User) -> list[QueueFigures]:
-        """Return the figures of the queues that *user* may see."""
-        found = await self.watch.queues()
-        return [one for one in found if sees(user, one.table.keyspace, one.table.name)]
+    async def _queue_rows(self, others: MembersFigures, user: User) -> list[StatusRow]:
+        queues, now_ns = await self.fleet_queues(others, user), self.clock.time_ns()
+        rows = queue_rows([], self.errors_of(user), now_ns)
+        async for some in in_turns(queues):
+            rows += queue_rows(some, [], now_ns)
+        return sorted(rows, key=lambda row: (str(row[0]), str(row[1])))
+
+    async def fleet_queues(
+        self, others: MembersFigures, user: User | None = None
+    ) -> list[QueueFigures]:
+        """Return the figures of the queues that can be used and that *user* may see, of the whole fleet.
+
+        others: what the other members have told for `queues`.
+        """
+        parts, merged = others.parts(), []
+        async for some in in_turns(await self.watch.queues()):
+            merged += [
+                merged_queue(
+                    own, parts.get((own.table.keyspace, own.table.name), []), others.unanswered
+                )
+                for own in some
+                if user is None or sees(user, own.table.keyspace, own.table.name)
+            ]
+        return merged
 
     def errors_of(self, user: User) -> list[tuple[str, TableLoadError]]:
         """Return the message tables that cannot be used, with their keyspaces, of those that *user* may see."""
@@ -85,7 +152,8 @@ class StatusSource:
         ]
 
     def shard_status(self) -> list[ShardStatus]:
-        """Return every shard's primary."""
+        """Return every shard's primary, as this process sees it."""
+        member = self.member().member
         return [
             ShardStatus(
                 keyspace=shard.keyspace,
@@ -98,17 +166,22 @@ class StatusSource:
                 pool_lent=shard.pool.lent,
                 pool_waiting=shard.pool.waiting,
                 is_dispatched=self.dispatches(shard.keyspace, shard.name),
+                member=member,
             )
             for shard in self.shards.values()
         ]
 
     async def queues(self) -> list[QueueFigures]:
-        """Return the figures of all queues that can be used."""
+        """Return this process's figures of all queues that can be used."""
         return await self.watch.queues()
 
     def streams(self) -> list[StreamFigures]:
-        """Return all open streams of this process."""
+        """Return the streams of this process, and those of other members' clients that it dispatches to."""
         return self.watch.streams()
+
+    def stream_status(self, processes: Iterable[Process]) -> list[StreamStatus]:
+        """Return what this process knows of the streams of *processes* and of other members' clients."""
+        return stream_status(self.watch.streams(), processes, self.member().member)
 
 
 def sees(user: User, keyspace: str, table: str | None = None) -> bool:

@@ -114,7 +114,11 @@ class Coordinator:
     ) -> None:
         try:
             sql = record(first.shard.database, whole, tables, self._clock.time_ns())
+            # The row becomes visible with the first shard's own COMMIT, which is the decision:
+            # if the row is there, the transaction is committed; if it is not, it never will be.
             await _write(first, sql)
+            # From here on a branch outlives its connection, and its server. `recovery` finds it
+            # by its name.
             await _all(others, _prepare)
         except _ReadOnly:
             # Everywhere alike: what nobody could write, nobody needs to commit.
@@ -137,6 +141,8 @@ class Coordinator:
         self, whole: GlobalId, first: Branch, others: Sequence[Branch], error: ProxyError
     ) -> None:
         """Find out what the first shard did with a COMMIT that failed; return if it committed."""
+        # The connection may still hold the transaction, and with it the lock of the decision row:
+        # as long as it does, the question below can only say UNKNOWN.
         await roll_back((first,))
         deadline_s = _now_s() + self.patience_s
         outcome = await self._decisions.outcome(first.shard, whole)
@@ -147,6 +153,7 @@ class Coordinator:
             case TransactionOutcome.COMMITTED:
                 return
             case TransactionOutcome.ROLLED_BACK:
+                # The row is not there, and nobody holds its lock: no COMMIT can follow any more.
                 await roll_back(others)
                 raise _Failed(first, error).said() from error
             case TransactionOutcome.UNKNOWN:
@@ -166,6 +173,7 @@ class Coordinator:
             if not done
         ]
         if not pending:
+            # The row is needed only as long as a branch might ask for it.
             self._decisions.forget(first.shard, whole)
             return
         deadline_s = _now_s() + self.patience_s
@@ -239,6 +247,8 @@ async def _all(
     branches: Sequence[Branch], step: Callable[[Branch], Coroutine[Any, Any, None]]
 ) -> None:
     """Take a step on all branches at the same time; raise once every one has ended."""
+    # Not the first failure alone: a rollback beside a PREPARE that still runs could come before
+    # it, and the branch would stay prepared.
     results = await asyncio.gather(*map(step, branches), return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
@@ -265,6 +275,8 @@ async def _commit_elsewhere(branch: Branch) -> bool:
     except BackendUnavailable:
         return False
     except BackendError as error:
+        # No such branch is what a second XA COMMIT is told, after a first whose answer was
+        # lost. XA RECOVER below says whether that is so.
         if error.code != XA_NO_SUCH_BRANCH:
             return False
     try:

@@ -85,6 +85,7 @@ class Recovery:
         await self._decisions.flush()
         seen: dict[str, Seen] = {}
         for shard in self._shards:
+            # One that cannot be asked is left out, which keeps every decision that names it.
             if shard.trouble is None:
                 await self._look_at(shard, seen)
         known = self._decisions.known()
@@ -121,6 +122,7 @@ class Recovery:
         seen[table] = Seen(frozenset(xid for xid in branches if xid is not None), decided)
 
     async def _resolve(self, first: ShardRuntime, shard: ShardRuntime, xid: Xid) -> None:
+        # Asked anew, under a lock: what the look has seen may be over by now.
         outcome = await self._decisions.outcome(first, xid.whole)
         if outcome is TransactionOutcome.UNKNOWN:
             return

@@ -79,9 +79,11 @@ class Triage:
         ripe = [
             xid
             for xid, since_s in self._prepared_since_s.items()
+            # The grace spares the proxy at work; the outcome would be the same without it.
             if now_s - since_s >= self.grace_s and xid.whole not in live
         ]
         strangers = {xid for xid in ripe if xid.whole.table not in known}
+        # Once for each branch, and not at every look.
         news = strangers - self._told
         self._told = strangers
         return Findings(

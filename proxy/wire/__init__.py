@@ -8,7 +8,7 @@ Read it in this order:
 
 * ``constants``, ``codec``, ``framing``: flags, integers and strings, packets;
 * ``handshake``, ``commands``, ``resultset``: what the packets say;
-* ``scramble``, ``sha256_crypt``, ``auth``, ``client_auth``: who may come in, and how we come
+* ``auth``, ``client_auth``: who may come in, and how we come
   in elsewhere;
 * ``server_connection``, ``client_connection``: one connection with a client, with a backend;
 * ``response`` and its parts ``response_reader``, ``pass_through``, ``resequencer``, ``row_collector``: a backend's

@@ -146,6 +146,8 @@ class Authenticator:
         """Let others log in from now on; a login that has begun goes on with what it began with."""
         self._accounts = accounts
         verifiers = [account.verifier for account in accounts.values()]
+        # Decoys are of the same kinds as the accounts: else the plugin that a refused login is
+        # asked for would tell which names there are.
         self._decoys = [
             verifier.decoy(self._decoy_seed)
             for verifier in verifiers or [Verifier.from_password("")]
@@ -255,6 +257,8 @@ class ServerAuth:
         return [Deferred(is_costly)]
 
     def _switch(self, plugin: str) -> list[Step]:
+        # A fresh one: the greeting's has been answered, and an answer must prove one nonce
+        # only.
         self.nonce = self._authenticator.nonces()
         self._next = partial(self._proof, self._step_of(plugin))
         return [Send(encode_auth_switch(plugin, self.nonce))]
@@ -288,6 +292,8 @@ class ServerAuth:
 
     def _full(self, payload: bytes) -> list[Step]:
         key = self._authenticator.rsa_key
+        # The client cannot send its password in the clear here, so it asks for a key to encrypt
+        # it with.
         if not self._is_secure and key is not None and payload == _WANTS_PUBLIC_KEY:
             self._next = partial(self._proof, self._password, is_costly=True)
             return [Send(encode_auth_more_data(key.public_pem()))]
@@ -303,6 +309,8 @@ class ServerAuth:
         password = password[:-1]
         matches = yield from self._verifier.is_password(password)
         if matches and self._is_known:
+            # From now on a proof is enough, without the slow hash: MySQL keeps such a cache for
+            # the same reason, and caching_sha2_password is named after it.
             self._verifier.cache.stored_sha2 = stored_sha2(password)
         return self._decide(matches=matches)
 
@@ -316,6 +324,8 @@ class ServerAuth:
             return b""
 
     def _decide(self, *, matches: bool, info: bytes = b"") -> list[Step]:
+        # Both are looked at only here, behind all the work, so that an unknown name costs the
+        # same.
         if not (matches and self._is_known):
             raise AccessDenied(self._login.user, self._host, has_password=self._has_password)
         return [Accepted(Authenticated(self._login.user), info)]

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from streamfrom.proxy.errors import CutTypes, WireError
 from streamfrom.proxy.wire.codec import PacketReader, lenenc_bytes
 from streamfrom.proxy.wire.constants import FieldType
-from streamfrom.sqlparse_ext.statements import OPAQUE, Number
+from streamfrom.sqlparse_ext.literal_values import Number
+from streamfrom.sqlparse_ext.statements import OPAQUE
 
 
 if TYPE_CHECKING:

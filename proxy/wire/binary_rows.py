@@ -104,6 +104,7 @@ def _time(text: bytes) -> bytes:
     try:
         clock = text.removeprefix(b"-")
         hours, _, rest = clock.partition(b":")
+        # The text counts hours up to 838, the binary form days and hours.
         days, hour = divmod(int(hours), 24)
         tail = _clock(b"%d:%s" % (hour, rest))
         data = bytes((text[:1] == b"-",)) + days.to_bytes(4, "little") + tail

@@ -86,7 +86,6 @@ class ClientConnection:
         *,
         database: str | None = None,
         options: int = 0,
-        charset: int = UTF8MB4_CHARSET,
         attributes: Mapping[str, str] | None = None,
         wants_tls: bool = False,
         requires_tls: bool = False,
@@ -100,7 +99,6 @@ class ClientConnection:
         self._password = password
         self._database = database
         self._options = options
-        self._charset = charset
         self._attributes = attributes or {}
         self._wants_tls = wants_tls or requires_tls
         self._requires_tls = requires_tls
@@ -209,7 +207,7 @@ class ClientConnection:
             proof,
             self._database,
             self.capabilities,
-            self._charset,
+            UTF8MB4_CHARSET,
             _PACKET_BYTES_MAX,
             plugin,
             self._attributes,

@@ -10,6 +10,7 @@ from streamfrom.proxy.errors import WireError
 
 def lenenc_int(value: int) -> bytes:
     """Encode an unsigned integer below 2**64 in 1, 3, 4 or 9 bytes."""
+    # 0xFB itself is NULL in a text row, 0xFF begins an ERR: neither is ever a length.
     if value < 0xFB:
         return bytes((value,))
     if value < 1 << 16:

@@ -227,6 +227,7 @@ class Compression:
     def _piece(self, data: bytes, packed: bytes) -> bytes:
         """Return a piece as it goes on the wire: packed if that is less."""
         unpacked_bytes = len(data)
+        # A length of 0 for the unpacked bytes says that the piece is not packed.
         if len(packed) >= len(data):
             packed, unpacked_bytes = data, 0
         head = (len(packed) | self.sequence << 24).to_bytes(HEADER_BYTES, "little")
@@ -235,6 +236,8 @@ class Compression:
 
     def feed(self, data: bytes) -> None:
         """Accept bytes in pieces of any size."""
+        # Cut once for each read from the socket, not for each piece: a cut moves all that
+        # follows.
         if self._at:
             del self._buffer[: self._at]
             self._at = 0
@@ -291,6 +294,7 @@ class Compression:
             raise PacketTooLarge
         end = at + _HEAD_BYTES + size
         if end > len(self._buffer):
+            # Not whole yet, so this number is expected again.
             self.next_sequence = sequence
             return None
         with memoryview(self._buffer) as view:

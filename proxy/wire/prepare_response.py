@@ -95,6 +95,7 @@ class PrepareReader:
         self.statement_id = cursor.uint(4)
         self._columns_left = cursor.uint(2)
         self._parameters_left = cursor.uint(2)
+        # Reserved, always 0.
         cursor.read(1)
         self.warnings = cursor.uint(2)
 

@@ -131,6 +131,9 @@ class Resequencer(Forwarder):
         rows = self.rows
         sequence = self.next_sequence
         while True:
+            # The two inner loops stand in `PassThrough.feed` too, without the numbers. They are
+            # written out twice because a call for each row would cost about as much as the row
+            # itself.
             if state == COLUMNS and self._columns:
                 while left and pos < last:
                     word, first = head(chunk, pos)
@@ -155,6 +158,7 @@ class Resequencer(Forwarder):
                     rows += 1
             if pos + HEADER_BYTES > end:
                 break
+            # The rest of a payload of 16 MiB or more: its bytes may look like anything.
             if self._continues:
                 size = int.from_bytes(chunk[pos : pos + 3], "little")
                 self._continues = size == FRAME_BYTES_MAX
@@ -178,6 +182,9 @@ class Resequencer(Forwarder):
             if state == ROWS and (
                 first < EOF_HEADER or (first == EOF_HEADER and size == FRAME_BYTES_MAX)
             ):
+                # An older client gets an EOF between columns and rows. Its flags are those of
+                # the whole result, which the first row alone does not tell: hence the look
+                # ahead.
                 if self._eof_due:
                     status = self._status_ahead(chunk, stop)
                     if status is None:

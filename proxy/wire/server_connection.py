@@ -226,6 +226,8 @@ class ServerConnection:
             if self.compression is not None:
                 self._unpack(self.compression, data, events)
             elif self.phase is ConnectionPhase.COMMAND:
+                # The usual read brings one whole packet: no list of packets, and no loop, for
+                # that.
                 payload = self._framer.feed_next(data)
                 if payload is not None:
                     self._command(payload, events)
@@ -380,10 +382,13 @@ class ServerConnection:
             if not self._greeting.capabilities & Capability.SSL:
                 raise WireError("TLS was not offered")
             self._move(ConnectionPhase.TLS)
+            # What came behind the request is TLS already. It must not be read as clear text:
+            # somebody on the way could have put it there.
             events.append(TlsRequested(self._framer.take_rest()))
             return
         # Only what this packet says counts: what came before TLS may be forged.
         login = decode_login(payload)
+        # What was not offered is not in force, whatever the client asks for.
         self.capabilities = login.capabilities & self._greeting.capabilities
         if self._requires_tls and not self.is_secure:
             raise InsecureTransport

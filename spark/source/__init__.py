@@ -1,4 +1,4 @@
-"""The data source "streamfrom": message tables for `spark.read`, `readStream`, `write` and `writeStream`.
+"""The data source "streamfrom": message tables for `spark.read`, `spark.readStream`, `df.write` and `df.writeStream`.
 
 `MessageSource` is the manual. `options` checks the user's options, and `table_schema` knows the types. `batch` reads;
 `filter_pushdown` and `filters` do so where Spark may push filters down. `type_conversion` and `writer` write. `queue`

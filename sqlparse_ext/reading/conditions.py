@@ -102,6 +102,7 @@ class _ConditionReader:
             elif key == "BETWEEN":
                 betweens += 1
             elif key in _AND:
+                # The AND of BETWEEN a AND b.
                 if betweens:
                     betweens -= 1
                     continue
@@ -182,6 +183,8 @@ class _ConditionReader:
             self.add(name, operands)
 
     def add(self, name: str, operands: tuple[Operand, ...]) -> None:
+        # Two conditions on one column: either alone names all rows that can match, so the first
+        # stays.
         if name in self.conditions:
             self.condition_only = False
         else:

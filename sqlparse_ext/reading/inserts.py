@@ -19,7 +19,7 @@ from streamfrom.sqlparse_ext.statements import (
     TableRef,
     Uses,
 )
-from streamfrom.sqlparse_ext.text.lexis import CALL_ROWS, ROWS
+from streamfrom.sqlparse_ext.text.lexer_patterns import CALL_ROWS, ROWS
 from streamfrom.sqlparse_ext.text.tokens import Cursor, split_commas, stand_in, unquote
 
 
@@ -126,6 +126,7 @@ def _query_end(cursor: Cursor) -> int:
     behind = Cursor(cursor.tokens, cursor.template, cursor.at)
     while True:
         behind.at = behind.find({"ON", "RETURNING"})
+        # Any other ON belongs to a join of the query.
         if behind.key != "ON" or behind.peek(1).key == "DUPLICATE":
             return behind.at
         behind.take()

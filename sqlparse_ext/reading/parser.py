@@ -22,7 +22,7 @@ from streamfrom.sqlparse_ext.reading.stream import read_stream
 from streamfrom.sqlparse_ext.reading.utility_statements import READERS, explained_at
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement, Uses
 from streamfrom.sqlparse_ext.text.lexer import locate
-from streamfrom.sqlparse_ext.text.lexis import BAD
+from streamfrom.sqlparse_ext.text.lexer_patterns import BAD
 from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, statement_tokens, tokenise, trim
 
 

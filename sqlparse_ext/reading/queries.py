@@ -116,6 +116,8 @@ def _read_select(builder: ShapeBuilder, cursor: Cursor) -> None:
                 builder.uses |= Uses.JOIN if _has_comma(cursor) else Uses(0)
             elif not cursor.key or cursor.key in WHERE_ENDS | {"WHERE"}:
                 _read_single(builder, cursor, table)
+                # The usual SELECT: nothing in it can name another table, so sqlglot is not
+                # asked.
                 if not builder.uses & _COMPOUND:
                     builder.tables = () if _is_dual(table) else (table,)
                     return

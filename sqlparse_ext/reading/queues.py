@@ -40,11 +40,16 @@ _NO_COLUMN: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class QueuePart:
-    """One part of the list of CREATE QUEUE, as written. column: its name; None for an index and the like."""
+    """One part of the list of CREATE QUEUE, as written.
+
+    column: its name; None for an index and the like.
+    is_unique_without_id: it is, or has, a unique index that does not contain the id.
+    """
 
     column: str | None
     text: bytes
     has_primary_key: bool
+    is_unique_without_id: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +123,12 @@ class _Reader:
     def create(self, table: TableRef, *, if_exists: bool) -> QueueStatement:
         cursor = self.cursor
         parts = tuple(
-            QueuePart(self.column(start), text, self.has_primary_key(start, end))
+            QueuePart(
+                self.column(start),
+                text,
+                self.has_primary_key(start, end),
+                self.is_unique_without_id(start, end),
+            )
             for (start, end), text in self.listed("CREATE QUEUE takes a list of columns")
         )
         shard_by = self.shard_by() if cursor.accept("SHARD", "BY") else None
@@ -150,6 +160,12 @@ class _Reader:
 
     def has_primary_key(self, start: int, end: int) -> bool:
         return any(token.key == "PRIMARY" for token in self.tokens[start:end])
+
+    def is_unique_without_id(self, start: int, end: int) -> bool:
+        tokens = self.tokens[start:end]
+        return any(token.key == "UNIQUE" for token in tokens) and not any(
+            token.is_name and unquote(token, self.template).lower() == "id" for token in tokens
+        )
 
     def shard_by(self) -> tuple[str | None, str]:
         cursor = self.cursor

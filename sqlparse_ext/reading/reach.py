@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from streamfrom.sqlparse_ext.reading.statement_features import SELECT_OPTIONS
 from streamfrom.sqlparse_ext.reading.structure import FROM_FUNCTIONS
 from streamfrom.sqlparse_ext.statements import Kind, Uses
-from streamfrom.sqlparse_ext.text.lexis import BAD
+from streamfrom.sqlparse_ext.text.lexer_patterns import BAD
 from streamfrom.sqlparse_ext.text.tokens import END, Token, tokenise, trim, unquote
 
 
@@ -156,6 +156,8 @@ class _Walk:
         place = 0
         while place < len(self.tokens):
             place = self._step(place)
+        # `a.b` names a column of table or alias a, or a table b of schema a: without an a among
+        # the tables the worse is assumed.
         unexplained = {name for name in self.columns_of if name.lower() not in self.names}
         return Reach(
             frozenset(self.tables),
@@ -244,6 +246,7 @@ class _Walk:
                 self.tables.add((None, name))
                 self.names.add(name.lower())
         elif token.is_name and (frame.state == _BEHIND_TABLE or before == "AS"):
+            # An alias: what it stands for has been named already.
             self.names.add(unquote(token, self.shape.template).lower())
 
     def _dotted(self, place: int) -> int:

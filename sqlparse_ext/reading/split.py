@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.reading.data_definition import OBJECTS, STORED_PROGRAMS
 from streamfrom.sqlparse_ext.reading.utility_statements import BEHIND_BEGIN, COMPOUND
-from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, SqlMode
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.text.lexer import fingerprint, locate
 from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, tokenise
 

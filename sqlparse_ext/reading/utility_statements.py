@@ -42,7 +42,10 @@ COMPOUND: Final = frozenset({"IF", "CASE", "LOOP", "REPEAT", "WHILE", "FOR", "DE
 BEHIND_BEGIN: Final = frozenset({"", ";", "WORK"})
 _KILL_WORDS: Final = frozenset({"HARD", "SOFT", "CONNECTION", "QUERY"})
 _VINDEXES_ON: Final = ("VSCHEMA", "VINDEXES", "ON")
-_SHOW_OF_TABLE: Final = frozenset({"COLUMNS", "FIELDS", "INDEX", "INDEXES", "KEYS"})
+# PARTITIONS is of our own SHOW QUEUE PARTITIONS.
+_SHOW_OF_TABLE: Final = frozenset(
+    {"COLUMNS", "FIELDS", "INDEX", "INDEXES", "KEYS", "PARTITIONS"}
+)
 
 
 def read_transaction(builder: ShapeBuilder, cursor: Cursor, verb: str) -> None:

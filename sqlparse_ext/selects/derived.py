@@ -18,7 +18,7 @@ from streamfrom.sqlparse_ext.selects.inner_selects import OPERATORS, excerpt
 from streamfrom.sqlparse_ext.selects.select_reader import FOREIGN, read_select_from
 from streamfrom.sqlparse_ext.statements import Statement
 from streamfrom.sqlparse_ext.text.lexer import locate
-from streamfrom.sqlparse_ext.text.lexis import BAD
+from streamfrom.sqlparse_ext.text.lexer_patterns import BAD
 from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, outside_parens, statement_tokens
 
 

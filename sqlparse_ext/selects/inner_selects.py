@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.sqlparse_ext.reading.parser import parse
 from streamfrom.sqlparse_ext.statements import Param, Statement
 from streamfrom.sqlparse_ext.text.lexer import fingerprint, locate
-from streamfrom.sqlparse_ext.text.lexis import BAD
+from streamfrom.sqlparse_ext.text.lexer_patterns import BAD
 from streamfrom.sqlparse_ext.text.tokens import Cursor, outside_parens, statement_tokens
 
 

@@ -111,6 +111,7 @@ class _EqualityReader:
             self.outermost(tree)
         except _DoubtError:
             return None
+        # A table that was not seen may have rows on any shard. Then nothing at all is said.
         if len(self.tables) != sum(1 for _ in tables_of(tree)):
             return None  # one stands where this module does not look
         return JoinEqualities(
@@ -187,6 +188,8 @@ class _EqualityReader:
         while isinstance(node, exp.Subquery | exp.Paren):
             self.check_limit(node)
             node = node.this
+        # A subquery that is a value: its LIMIT does not limit rows of the FROM, and is kept
+        # apart.
         is_value = outer is not None and isinstance(node, exp.Select)
         if not is_value:
             self.check_limit(node)
@@ -201,6 +204,8 @@ class _EqualityReader:
         from_ = node.args.get("from_")
         joins = node.args.get("joins") or ()
         if from_ is not None:
+            # With a join beside it a row of the derived table may be in several rows of the
+            # answer.
             is_whole = is_present and not joins
             if not (is_whole and self.derived(from_.this, node, scope)):
                 self.source(from_.this, scope, is_main=is_main)
@@ -211,6 +216,7 @@ class _EqualityReader:
         if is_value and is_limited(node):
             self.limited.append(frozenset(scope.numbers))
         for clause, value in node.args.items():
+            # Only the WHERE of a SELECT holds for every row. HAVING is about groups.
             if clause == "where" and value is not None:
                 self.conjuncts(value.this, scope, both_ways=True, only=None)
             if clause not in ("from_", "with_"):
@@ -286,6 +292,8 @@ class _EqualityReader:
         found = []
         if group is not None:
             aliases = {item.alias.lower() for item in items if isinstance(item, exp.Alias)}
+            # GROUP BY name means the alias where there is one of that name: that is an
+            # expression, not a column.
             columns = [
                 each
                 for each in group.expressions
@@ -317,6 +325,8 @@ class _EqualityReader:
         ):
             return
         together = self.together(inner, found)
+        # Rows that agree in these columns become one. On one shard that is right only if they
+        # all are on it.
         self.apart += ((frozenset(found.numbers), columns) for columns in together)
         equalities = {}
         for item in inner.expressions:

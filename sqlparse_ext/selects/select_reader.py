@@ -26,7 +26,7 @@ from streamfrom.sqlparse_ext.selects.select_ast import (
 )
 from streamfrom.sqlparse_ext.selects.windows import read_windows
 from streamfrom.sqlparse_ext.statements import ListSlot, Param, Slot
-from streamfrom.sqlparse_ext.text.lexis import BAD
+from streamfrom.sqlparse_ext.text.lexer_patterns import BAD
 from streamfrom.sqlparse_ext.text.tokens import (
     Cursor,
     outside_parens,
@@ -90,6 +90,7 @@ def read_select(template: bytes, tables: tuple[TableRef, ...] = ()) -> Select | 
     tokens = statement_tokens(template)
     if not tokens or tokens[0].key != "SELECT":
         return None
+    # One look over all tokens in place of a case in each reader below.
     if any(token.key in _FOREIGN or token.key == ";" for token in tokens):
         return None
     return _SelectReader(tokens, template, tables if len(tables) > 1 else ()).read()
@@ -165,12 +166,14 @@ class _SelectReader:
             limit = self.limit()
             if limit is None:
                 return None
+        # Tokens are left that nobody has read: nothing is said of such a SELECT.
         if cursor.key not in ("", "FOR", "LOCK"):
             return None
         pieces = [item for item in items if item is not None]
         expressions = [*group, *(each.expression for each in order)]
         expressions += [each.left for each in having]
         expressions += [each.expression for each in pieces if each.expression is not None]
+        # An OVER outside of the select list: in ORDER BY, for instance.
         if len(self.windows) < sum(token.key == "OVER" for token in tokens):
             return None
         if len(pieces) < len(items) or not all(each.words for each in expressions):
@@ -221,6 +224,7 @@ class _SelectReader:
             if not tokens[alias_at].is_name:
                 return None
             alias = unquote(tokens[alias_at], self.template).lower()
+            # AS is optional, so the word before the alias may be the expression's last one.
             end = alias_at - (tokens[alias_at - 1].key == "AS")
         keys = {token.key for token in tokens[start:end]}
         if "SELECT" in keys:
@@ -296,6 +300,8 @@ class _SelectReader:
                 words.append(token.key)
             else:
                 name = unquote(token, self.template).lower()
+                # `t.a` and `a` are one column where there is one table, and are compared as
+                # such.
                 if after == "." and name in self.qualifiers:
                     is_qualified = True
                     place += 2
@@ -346,6 +352,7 @@ class _SelectReader:
 
     def call(self, start: int, end: int) -> AggregateCall | None:
         tokens = self.tokens
+        # The shortest is COUNT ( * ), four tokens.
         if end - start < 4 or tokens[start].key not in AGGREGATES:
             return None
         inside = Cursor(tokens, self.template, start + 1)

@@ -1,6 +1,6 @@
 """Texts and their tokens: what is code in a statement, what are its values, and how others get in.
 
-A text becomes a template (`lexer`, by the regular expressions of `lexis`, large ones in `chunks`), of which
+A text becomes a template (`lexer`, by the regular expressions of `lexer_patterns`, large ones in `chunks`), of which
 `folding` leaves out what repeats, and that becomes tokens (`tokens`). Names and values are written as
-SQL by `identifiers`; `parameters`, `lists` and `insert_rows` are about the `?`s, IN lists and VALUES of a text.
+SQL by `identifiers`; `parameters`, `in_lists` and `insert_rows` are about the `?`s, IN lists and VALUES of a text.
 """

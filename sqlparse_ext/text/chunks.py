@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Final, NamedTuple, overload
 
-from streamfrom.sqlparse_ext.text.lexis import (
+from streamfrom.sqlparse_ext.text.lexer_patterns import (
     BAD,
     CALL_ROWS,
     NUMBER,

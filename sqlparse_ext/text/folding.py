@@ -10,7 +10,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.sqlparse_ext.text.chunks import CHUNK_BYTES, pause
-from streamfrom.sqlparse_ext.text.lexis import LIST, NUMBER, ROW_LITERAL, STRING
+from streamfrom.sqlparse_ext.text.lexer_patterns import LIST, NUMBER, ROW_LITERAL, STRING
 
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def fold_rows(
     done = slot = 0
     has_code = b"/*" in template
     for at in _statement_starts(template, skips_first=has_rows or has_code):
+        # A `;` inside of rows that were folded just now.
         if at < done:
             continue
         head = _INSERT_HEAD.match(template, at, at + _ROW_BYTES_MAX)
@@ -106,6 +107,8 @@ def _row_kinds(template: bytes, start: int) -> tuple[int, Iterable[bytes], int]:
     ):
         pause()
         count += _slots(rows[0])
+        # Rows that differ only in whether a value is a number or a string are of one kind, or
+        # each mixture of them would be a shape of its own.
         marked = rows[0].translate(_TO_ROW_LITERAL)
         kinds.update(dict.fromkeys(_EACH_ROW.findall(marked)))
         end = rows.end()
@@ -133,12 +136,15 @@ def fold_lists(template: bytes) -> tuple[bytes, list[Fold], tuple[tuple[int, int
         if head is None:
             at = stop if stop == size else stop - _LIST_HEAD_BYTES
             continue
+        # The head ends at the end of the chunk, so the blanks behind it may go on: read again
+        # from there.
         if stop < size and head.end() >= stop - 1 and head.start() > at:
             at = head.start()
             continue
         start = head.end()
         end, count = _list_end(template, start)
         close = _LIST_CLOSE.match(template, end) if end > start else None
+        # IN (SELECT …), IN (a, 1): nothing to fold.
         at = head.start() + 1 if close is None else close.end()
         if close is None:
             continue

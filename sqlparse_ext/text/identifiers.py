@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Number, SqlMode
+from streamfrom.sqlparse_ext.literal_values import Number
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.text.lexer import Edit, fingerprint, splice
 from streamfrom.sqlparse_ext.text.tokens import tokenise, unquote
 

@@ -10,13 +10,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.sqlparse_ext.statements import (
-    DEFAULT_MODE,
-    OPAQUE,
-    InsertSource,
-    decode_literal,
-    is_converted,
-)
+from streamfrom.sqlparse_ext.literal_values import decode_literal, is_converted
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
+from streamfrom.sqlparse_ext.statements import OPAQUE, InsertSource
 from streamfrom.sqlparse_ext.text.chunks import (
     CHUNK_BYTES,
     cut_rows,
@@ -26,9 +22,15 @@ from streamfrom.sqlparse_ext.text.chunks import (
     uniform_rows,
 )
 from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES, locate
-from streamfrom.sqlparse_ext.text.lexis import BETWEEN_ROWS, CALL_ROWS, ROWS, Lexis, lexis
+from streamfrom.sqlparse_ext.text.lexer_patterns import (
+    BETWEEN_ROWS,
+    CALL_ROWS,
+    ROWS,
+    Lexis,
+    lexis,
+)
+from streamfrom.sqlparse_ext.text.multibyte_text import readable
 from streamfrom.sqlparse_ext.text.parameters import parameter_places
-from streamfrom.sqlparse_ext.text.readable import readable
 from streamfrom.sqlparse_ext.text.tokens import Cursor, tokenise
 
 
@@ -36,7 +38,8 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Iterable
 
-    from streamfrom.sqlparse_ext.statements import Opaque, SqlMode, Statement, Value
+    from streamfrom.sqlparse_ext.sql_mode import SqlMode
+    from streamfrom.sqlparse_ext.statements import Opaque, Statement, Value
 
 _WORDS: Final[dict[bytes, Value | Opaque]] = {
     b"NULL": None,
@@ -183,6 +186,7 @@ def insert_rows(statement: Statement) -> InsertRows | None:
             return InsertRows(statement, region=uniform[:2])
     elif found := lex.values.match(sql) or lex.call_values.match(sql):
         return InsertRows(statement, region=found.span(2))
+    # Rows of several forms, or with expressions in them: read mark by mark.
     spans = _scan(sql, _rows_start(template, sql, statement.mode), lex)
     return InsertRows(statement, scanned=spans) if spans else None
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.text.chunks import marks
-from streamfrom.sqlparse_ext.text.lexis import lexis
-from streamfrom.sqlparse_ext.text.readable import MULTIBYTE, readable
+from streamfrom.sqlparse_ext.text.lexer_patterns import lexis
+from streamfrom.sqlparse_ext.text.multibyte_text import MULTIBYTE, readable
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.statements import SqlMode, Statement
+    from streamfrom.sqlparse_ext.sql_mode import SqlMode
+    from streamfrom.sqlparse_ext.statements import Statement
 
 
 def parameter_places(sql: bytes, mode: SqlMode) -> list[int]:

@@ -23,10 +23,10 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from streamfrom.sqlparse_ext.errors import TooManyTokens
-from streamfrom.sqlparse_ext.statements import SqlMode
+from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from streamfrom.sqlparse_ext.text.chunks import pause
 from streamfrom.sqlparse_ext.text.lexer import Edit, replace
-from streamfrom.sqlparse_ext.text.readable import readable
+from streamfrom.sqlparse_ext.text.multibyte_text import readable
 
 
 class ServerVersion(NamedTuple):
@@ -54,6 +54,7 @@ _COMMENTS_MAX: Final = 1_000_000
 _DOLLAR_QUOTES_MIN: Final = 90000
 _MYSQL_5_7: Final = 50700
 _MYSQL_LAST: Final = 99999
+# MariaDB's greeting has 5.5.5- before its version, without which old MySQL replicas refused it.
 _VERSION: Final = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)")
 _SHORT: Final = 5
 _BLANKS: Final = (b" ", b"\t", b"\n", b"\r", b"\f", b"\v")

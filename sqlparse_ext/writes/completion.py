@@ -27,7 +27,7 @@ from streamfrom.sqlparse_ext.text.lexer import (
     replace,
     splice,
 )
-from streamfrom.sqlparse_ext.text.lexis import NUMBER, ROWS, STRING
+from streamfrom.sqlparse_ext.text.lexer_patterns import NUMBER, ROWS, STRING
 from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
 from streamfrom.sqlparse_ext.writes.moments import (
     check_moments,
@@ -77,6 +77,9 @@ class TableFacts:
     in_order: the columns, in lower case, to which an INSERT without a column list gives values.
     has_state: the table has a queue's column `state`, which follows from others.
     is_lazy: a message that is acknowledged may have been sent without its row showing it.
+    refuses_delays: no message may be scheduled for later.
+    groups: the columns, in lower case, that say after which messages another one comes.
+    decisive: the columns whose new values change when a message is sent.
     times: the time columns.
     """
 
@@ -92,12 +95,16 @@ class TableFacts:
     in_order: tuple[str, ...] = ()
     has_state: bool = False
     is_lazy: bool = False
+    refuses_delays: bool = False
+    groups: frozenset[str] = frozenset()
+    decisive: frozenset[str] = field(init=False, repr=False, compare=False)
     times: TimeColumns = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         names = _FIRST_LAYOUT_TIME_COLUMNS if self.first_layout else _TIME_COLUMNS
         # For a statement that names no other table; made anew it would cost every statement.
         object.__setattr__(self, "times", TimeColumns(names, frozenset(), self.in_order))
+        object.__setattr__(self, "decisive", _TIME_COLUMNS | {"priority"} | self.groups)
 
 
 class Completion(NamedTuple):
@@ -131,6 +138,7 @@ def complete(
     if times is None:
         assert facts is not None
         times = facts.times
+    # By shape and remembered. Only the values differ from statement to statement.
     moments = moment_plan(shape, times)
     edits: list[Edit] = []
     if moments is not NO_MOMENTS:
@@ -141,6 +149,8 @@ def complete(
     if facts is not None and not shape.uses & NO_STRUCTURE:
         if shape.kind is Kind.UPDATE:
             words = _words(shape, facts)
+            # The usual ack: nothing but fixed words goes in, so no literal moves and the new
+            # text needs no second reading.
             if words and not edits:
                 return Completion(replace(statement.sql, _in_text(statement, words)), words)
             edits += words
@@ -207,6 +217,7 @@ def _update_plan(shape: Shape, *, is_lazy: bool) -> _UpdatePlan:
     cursor = Cursor(statement_tokens(shape.template), shape.template)
     cursor.at = cursor.find({"UPDATE"}) + 1
     parts = update_parts(cursor)
+    # Not an UPDATE of one table that can be read to its end: it is sent as it is.
     if parts is None or shape.uses & Uses.CTE:
         return _UpdatePlan()
     tokens = cursor.tokens
@@ -223,6 +234,7 @@ def _update_plan(shape: Shape, *, is_lazy: bool) -> _UpdatePlan:
     if not is_ack:
         return _UpdatePlan(hinted=hint)
     behind_set = b""
+    # An acked row leaves the index of those that are due.
     if "time_next" not in shape.assignments:
         behind_set = b", time_next = NULL"
     fixed = []
@@ -232,6 +244,7 @@ def _update_plan(shape: Shape, *, is_lazy: bool) -> _UpdatePlan:
         if parts.where is None:
             behind_set += b" WHERE time_acked IS NULL"
         elif parts.where[0] < parts.where[1]:
+            # In parentheses, as the client's condition may have an OR.
             first, last = parts.where
             fixed.append(Edit(tokens[first].start, tokens[first].start, b"("))
             fixed.append(_behind(shape, tokens[last - 1], b") AND time_acked IS NULL"))

@@ -257,6 +257,7 @@ class MomentReader:
                 place += 1
             is_value = in_list and term.border in ("SELECT", ",", "DISTINCT")
             if is_value and self._terms.key(term.end - 1) == "*":
+                # A * gives an unknown number of columns, so the places behind it are unknown.
                 is_known = False
             name = target[place] if is_value and is_known and place < len(target) else ""
             found = self._term(term.start, term.end, name if name in self._names else "")
@@ -279,6 +280,8 @@ class MomentReader:
     def _values(self, start: int, end: int, *, is_list: bool = False) -> list[_Value]:
         """Return the values of an operand, which is one of them or all of them."""
         terms = self._terms
+        # NOT and BINARY change a value, ALL and ANY choose one: none changes what it is made
+        # of.
         while start < end and terms.key(start) in PREFIXES:
             start += 1
         while start < end and terms.key(end - 1) == "NOT":
@@ -399,6 +402,7 @@ class MomentReader:
             key = terms.key(place)
             after = terms.behind(place)
             if key == "CASE":
+                # The results of a CASE may be moments, its conditions never.
                 found += self._term(place, after)
             elif key in CLOSE:
                 is_query = terms.key(place + 1) in QUERY_WORDS
@@ -429,6 +433,7 @@ class MomentReader:
         inner = (self._query if is_query else self._read)(start + 2, end - 1)
         if name in _BOOLEAN:
             return []
+        # Any other function may hand its argument on, as ABS and COALESCE do.
         if name not in TIME_FUNCTIONS:
             return inner
         for place in inner[:_PAIRS_MAX]:
@@ -462,6 +467,8 @@ class MomentReader:
         beside = [place for place in found if place.is_column]
         if assigned:
             beside.append(_Place(assigned, -1, -1, is_column=True))
+        # Each pair is checked by itself; a statement may have thousands of both. One pair says
+        # it then.
         if len(beside) * len(functions) > _PAIRS_MAX:
             self._mixtures.append(Mixture(beside[0].name, functions[0].name))
         else:

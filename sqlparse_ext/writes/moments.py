@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.statements import Number, Opaque
+from streamfrom.sqlparse_ext.literal_values import Number
+from streamfrom.sqlparse_ext.statements import Opaque
 from streamfrom.sqlparse_ext.text.lexer import Edit, locate
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 from streamfrom.sqlparse_ext.writes.moment_reader import MomentReader

@@ -11,7 +11,8 @@ import re
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.sqlparse_ext.statements import Number, Opaque, Param, Slot
+from streamfrom.sqlparse_ext.literal_values import Number
+from streamfrom.sqlparse_ext.statements import Opaque, Param, Slot
 
 
 if TYPE_CHECKING:

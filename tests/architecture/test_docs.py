@@ -171,3 +171,18 @@ def test_the_changelog_has_each_heading_once_in_a_release_and_each_entry_once():
         assert set(headings) <= kinds
     entries = re.findall(r"^- .*", text, re.MULTILINE)
     assert len(entries) == len(set(entries))
+
+
+def test_the_heads_of_packages_name_modules_that_are_there():
+    heads = [path for package in PACKAGES for path in (ROOT / package).rglob("__init__.py")]
+    missing = [
+        f"{path.parent.relative_to(ROOT)}: {name}"
+        for path in heads
+        for _, name in re.findall(
+            r"(?<!`)(``?)([a-z][a-z0-9_]*)\1(?!`)",
+            ast.get_docstring(ast.parse(path.read_text())) or "",
+        )
+        if name != "streamfrom_decisions"  # a table
+        and not ((path.parent / f"{name}.py").is_file() or (path.parent / name).is_dir())
+    ]
+    assert not missing

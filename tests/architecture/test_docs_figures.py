@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bench.workloads import drain
-from streamfrom.engine.messaging import message_store, shard_state, table_comment
+from streamfrom.engine.messaging import message_store, shard_state, table_settings
 from streamfrom.proxy import cli
-from streamfrom.proxy.backends import control, shard
+from streamfrom.proxy.backends import control_connection, shard
 from streamfrom.proxy.config.file import ConfigError, load
 from streamfrom.proxy.sessions import login_backoff, login_work
 from streamfrom.proxy.sql import gather, large_texts
@@ -109,12 +109,12 @@ def test_the_manual_has_the_keys_of_a_table_comment_and_says_which_must_be_there
     assert {key for key, default in table.items() if default == "required"} == set(REQUIRED)
     for key in REQUIRED:
         others = {name: value for name, value in REQUIRED.items() if name != key}
-        with pytest.raises(table_comment.CommentError, match=key):
-            table_comment.parse_comment(comment(others))
+        with pytest.raises(table_settings.CommentError, match=key):
+            table_settings.parse_comment(comment(others))
     for key in table:
-        known = table_comment.parse_comment(comment(REQUIRED | {key: REQUIRED.get(key, "")}))
+        known = table_settings.parse_comment(comment(REQUIRED | {key: REQUIRED.get(key, "")}))
         assert not [each for each in known.warnings if "unknown" in each], key
-    found = table_comment.parse_comment(comment(REQUIRED))
+    found = table_settings.parse_comment(comment(REQUIRED))
     assert (table["vt_min_backoff"], found.min_backoff_ns) == ("`vt_ack_wait`", 30 * 10**9)
     assert (table["vt_max_backoff"], found.max_backoff_ns) == ("none", 0)
     assert (table["vt_order"], found.newest) == ("`oldest`", False)
@@ -154,7 +154,7 @@ NUMBERS = {"three": 3, "two": 2, "four": 4, "a minute": 60, "once a second": 1}
         (
             "docs/operations.md",
             r"keeps up to (\d+) control connections",
-            (control.CONNECTIONS_MAX,),
+            (control_connection.CONNECTIONS_MAX,),
         ),
         (
             "docs/design.md",

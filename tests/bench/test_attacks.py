@@ -3,14 +3,13 @@ import zlib
 import pytest
 from hypothesis import given, strategies as st
 
+from bench.attack_list import Named, every_attack
 from bench.attacker import FRAME_BYTES_MAX, packed, unfinished
 from bench.fleet import FleetError
 from bench.workloads.attacks import (
     WIDTH_MAX,
-    Named,
     Outcome,
     Waits,
-    every_attack,
     shown,
     waits_ms,
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from streamfrom.engine.messaging.partitions import SPANS, partition_by
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
 from tests.fixtures.streams import Consume, message_table, refused, run
@@ -115,6 +116,19 @@ def test_differences_between_shards_are_found(
     } <= told  # fmt: skip
 
 
+def test_groups_of_a_table_that_is_sharded_by_its_id_are_advised_against(
+    checked: Check, servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str
+) -> None:
+    comment = f"vitess_message,{KEYS},vt_group=batch,vt_after=finishes"
+    grouped = table("my_message", comment, batch="VARCHAR(9)", finishes="VARCHAR(9)")
+    for server in servers:
+        execute(server, grouped, database=sharded_database)
+    told = [
+        each["text"].partition(":")[0] for each in checked(code=0) if each["level"] == "warning"
+    ]
+    assert sorted(told) == ["no index on batch, time_acked"] * 2 + ["vt_group"] * 2
+
+
 def test_a_message_table_of_another_engine_is_a_fault(
     checked: Check, servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str
 ) -> None:
@@ -124,6 +138,25 @@ def test_a_message_table_of_another_engine_is_a_fault(
     (fault,) = (finding for finding in checked(code=1) if finding["level"] == "fault")
     assert fault["place"] == "commerce/80-.my_message"
     assert fault["text"].startswith("its engine MyISAM has no transactions")
+
+
+def test_what_holds_partitions_back_is_told_and_what_does_not_is_not(
+    checked: Check, servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str
+) -> None:
+    day = SPANS["DAY"]
+    start_ns = day.floor_ns(1_600_000_000 * 10**9)
+    partitions = partition_by(day, start_ns).decode()
+    for server in servers:
+        execute(server, f"{table('my_message')} {partitions}", database=sharded_database)
+    straggler = f"INSERT INTO my_message (id) VALUES ({start_ns})"
+    execute(servers[1], straggler, database=sharded_database)
+    others = [finding for finding in checked(code=0) if finding["level"] != "ok"]
+    assert [(each["place"], each["text"]) for each in others] == [
+        (
+            "commerce/80-.my_message",
+            f"partition {day.partition(start_ns).name} is held back: 1 message not acknowledged",
+        )
+    ]
 
 
 BROKEN = {

@@ -12,6 +12,18 @@ import pytest
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import ServerPool, root
 from tests.fixtures.streams import eventually, rows, run
+from tests.integration.confined_statements import (
+    ACCOUNTS,
+    ASKS,
+    BEHIND_COMMENTS,
+    INTO,
+    OTHER,
+    READ,
+    STARTS,
+    TOLD,
+    WRITES,
+    WROTE,
+)
 from tests.integration.walled_servers import HIDDEN, SECRET, Walls, is_told, walls
 
 
@@ -39,257 +51,6 @@ def cluster(walled: Walls) -> Iterator[Walls]:
     assert walled.account() == account
     assert "internal error" not in walled.proxy.log()[logged:]
     assert not changed
-
-
-# F1: a comment that only one of the two reads.
-BEHIND_COMMENTS = [
-    "/*!50700 SELECT */ DELETE FROM t",
-    "/*!50701 SHOW */ INSERT INTO t VALUES (99, 'w', 0)",
-    "/*!80000 EXPLAIN */ DELETE FROM t",
-    "/*!50700 SET @a=1 */ DELETE FROM t",
-    "/*!50700 SAVEPOINT a */ DELETE FROM t",
-    "/*!50700 SELECT */ DROP TABLE other",
-    "/*!50700 SELECT */ TRUNCATE t",
-    "/*M! SELECT */ DELETE FROM t",
-    "/*!99999 SELECT */ DELETE FROM t",
-    "/*!999999 /* */ SELECT 1 -- */ DELETE FROM t",
-    "USE `ALPHA:0`; /*!50700 SELECT */ DELETE FROM t",
-    "SELECT 1 /*!50700 -- */ INTO @a",
-    "/*! DELETE */ FROM t",
-    "SELECT /*+ '*/ 1 -- ' */ 2; DELETE FROM t",
-]
-# F8, and what else a reader may not.
-WRITES = [
-    "DELETE FROM t",
-    "WITH x AS (SELECT 1) DELETE FROM t",
-    "EXPLAIN ANALYZE DELETE FROM t",
-    "ANALYZE DELETE FROM t",
-    "SET STATEMENT max_statement_time=1 FOR DELETE FROM t",
-    "EXECUTE IMMEDIATE 'DELETE FROM t'",
-    "PREPARE z FROM 'DELETE FROM t'",
-    "BEGIN NOT ATOMIC DELETE FROM t; END",
-    "SELECT NEXTVAL(seq)",
-    "SELECT NEXT VALUE FOR seq",
-    "SELECT SETVAL(seq, 1000)",
-    "SET @x = NEXTVAL(seq)",
-    "SELECT 1 WHERE NEXTVAL(seq)",
-    "DO NEXTVAL(seq)",
-    "SET sql_mode = ORACLE; SELECT seq.nextval",
-    "SET sql_mode = ORACLE; SELECT seq.nextval FROM seq",
-]
-# F4: INTO wherever it stands.
-INTO = [
-    "WITH x AS (SELECT 5 a) SELECT a INTO @wv FROM x",
-    "WITH x AS (SELECT 5 a) SELECT a FROM x INTO @wv",
-    "SELECT 5 INTO @wv",
-    "(SELECT 5 INTO @wv)",
-    "SELECT 5 UNION SELECT 5 INTO @wv",
-    "EXPLAIN FORMAT=JSON INTO @wv SELECT 1",
-    "TABLE t LIMIT 1 INTO @wv",
-]
-# F3: what a user of alpha may not see of beta. READ by readers and writers, WROTE by writers.
-READ = [
-    "SET @x=(SELECT s FROM BETA.secret); SELECT @x",
-    "SET time_zone=(SELECT s FROM BETA.secret)",
-    "SET character_set_client=(SELECT s FROM BETA.secret)",
-    "SET default_storage_engine=(SELECT s FROM BETA.secret)",
-    "SHOW VARIABLES WHERE extractvalue(1,concat(0x7e,(SELECT s FROM BETA.secret)))",
-    "SHOW STATUS WHERE extractvalue(1,concat(0x7e,(SELECT s FROM BETA.secret)))",
-    "SHOW TABLES WHERE extractvalue(1,concat(0x7e,(SELECT s FROM BETA.secret)))",
-    "SHOW COLUMNS FROM t WHERE extractvalue(1,concat(0x7e,(SELECT s FROM BETA.secret)))",
-    "EXPLAIN SELECT extractvalue(1,concat(0x7e,(SELECT s FROM BETA.secret)))",
-    "SELECT " + "1," * 1200 + "b.s FROM t a, BETA.secret b",
-    "SELECT * FROM {OJ BETA.secret a LEFT JOIN t b ON 1}",
-    "SELECT {d '2020-01-01'}, b.s FROM t a, BETA.secret b",
-    "SELECT b.s FROM t a, BETA.secret b LIMIT ROWS EXAMINED 1000",
-    "SELECT b.s FROM t a, BETA.secret b PROCEDURE ANALYSE()",
-    "SELECT b.s FROM t a, BETA.secret b GROUP BY b.s ASC WITH ROLLUP",
-    "SELECT NEXT VALUE FOR seq, b.s FROM BETA.secret b",
-    "SELECT id, s FROM t WHERE id=1 /*!50700 -- */ UNION SELECT id,s FROM BETA.secret",
-    "SELECT id, s FROM t WHERE id=1 /*M! -- */ UNION SELECT id,s FROM BETA.secret",
-    "SELECT BETA.fn()",
-    "SET @x=BETA.fn(); SELECT @x",
-    "SELECT `BETA`.`fn`()",
-    "SELECT BETA . fn ( )",
-    "SELECT beta.fn FROM (SELECT BETA.fn() fn) beta",
-    "SELECT BETA.fn() FROM t BETA",
-    "EXECUTE IMMEDIATE 'SELECT s FROM BETA.secret'",
-    "SET @q='SELECT s FROM BETA.secret'; EXECUTE IMMEDIATE @q",
-    "SET @q='SELECT s FROM BETA.secret'; PREPARE z FROM @q; EXECUTE z",
-    "PREPARE z FROM 'SELECT s FROM BETA.secret'; EXECUTE z",
-    "EXECUTE IMMEDIATE CONCAT('SELECT s FROM BE', 'TA.secret')",
-    "EXECUTE IMMEDIATE 'SET STATEMENT max_statement_time=1 FOR SELECT s FROM BETA.secret'",
-    "PREPARE z FROM 'SET STATEMENT max_statement_time=1 FOR SELECT s FROM BETA.secret'; EXECUTE z",
-    "SET STATEMENT max_statement_time=1 FOR EXECUTE IMMEDIATE 'SELECT s FROM BETA.secret'",
-    "SET STATEMENT max_statement_time=1 FOR PREPARE z FROM 'SELECT s FROM BETA.secret'; EXECUTE z",
-    "BEGIN NOT ATOMIC SELECT * FROM BETA.secret; END",
-    "IF 1 THEN SELECT * FROM BETA.secret; END IF",
-    "DO extractvalue(1,concat(0x7e,(SELECT s FROM BETA.secret)))",
-    "CALL BETA.p()",
-    "HANDLER BETA.secret OPEN; HANDLER secret READ FIRST",
-    "KILL (SELECT s FROM BETA.secret)",
-    "SELECT * FROM t PARTITION (p0), BETA.secret",
-    "SELECT s FROM t JOIN (BETA.secret) USING (id)",
-    "SELECT * FROM t USE INDEX FOR JOIN (PRIMARY), BETA.secret",
-    "SELECT * FROM (t, BETA.secret)",
-    "SELECT * FROM t window, BETA.secret",
-    "SELECT * FROM t returning, BETA.secret",
-    "SELECT * FROM t value, BETA.secret",
-    "SELECT (SELECT s FROM BETA.secret)",
-    "SELECT * FROM t WHERE s > ALL (TABLE BETA.secret)",
-    "TABLE BETA.secret",
-    "VALUES ROW((SELECT s FROM BETA.secret))",
-    "WITH BETA AS (SELECT 1 x) SELECT * FROM BETA, BETA.secret",
-    "SELECT * FROM t BETA, BETA.secret",
-    "SELECT * FROM t ORDER BY (SELECT s FROM BETA.secret)",
-    "SELECT GROUP_CONCAT(s ORDER BY (SELECT s FROM BETA.secret)) FROM t",
-    "USE BETA; SELECT s FROM secret",
-    "USE information_schema; SELECT * FROM BETA.secret",
-    'SET sql_mode=ANSI_QUOTES; SELECT * FROM "BETA"."secret"',
-    "SET sql_mode=MSSQL; SELECT * FROM [BETA].[secret]",
-    "SET NAMES latin1; SELECT\u00a0s\u00a0FROM\u00a0BETA.secret",
-    "INSERT INTO t VALUES (500,'x',0) RETURNING (SELECT s FROM BETA.secret)",
-    "REPLACE INTO t VALUES (1,'one',1) RETURNING (SELECT s FROM BETA.secret)",
-]
-# Names of a WITH that are not that of the table beside them.
-OTHER = [
-    "BEGIN; SELECT s FROM t; USE streamfrom; SET @h = (SELECT s FROM other); SELECT @h",
-    "WITH Other AS (SELECT 1 AS s) SELECT s FROM other",
-    "WITH other AS (SELECT * FROM other) SELECT * FROM other",
-    "WITH a AS (SELECT * FROM other), other AS (SELECT 1) SELECT * FROM a",
-    "SELECT s FROM other WHERE id IN (WITH other AS (SELECT 1 AS a) SELECT a FROM other)",
-    "WITH x AS (WITH other AS (SELECT 1) SELECT * FROM other) SELECT * FROM x, other",
-    "(WITH other AS (SELECT 1, 2) SELECT * FROM other) UNION ALL SELECT * FROM other",
-]
-WROTE = [
-    "BEGIN; SELECT s FROM t; USE streamfrom; DELETE FROM other; COMMIT",
-    "EXECUTE IMMEDIATE 'DELETE FROM BETA.secret'",
-    "EXECUTE IMMEDIATE 'SET STATEMENT max_statement_time=1 FOR DELETE FROM BETA.secret'",
-    "SET STATEMENT max_statement_time=1 FOR EXECUTE IMMEDIATE 'DELETE FROM BETA.secret'",
-    "SET STATEMENT max_statement_time=1 FOR SET STATEMENT lock_wait_timeout=1 FOR"
-    " EXECUTE IMMEDIATE 'DELETE FROM BETA.secret'",
-    "ANALYZE DELETE FROM BETA.secret",
-    "ALTER DATABASE BETA CHARACTER SET latin1",
-    "CREATE TABLE fk (id INT, FOREIGN KEY (id) REFERENCES BETA.secret(id))",
-    "CREATE TABLE m (id INT, s VARCHAR(40)) ENGINE=MRG_MyISAM UNION=(BETA.secret)",
-    "CREATE TABLE m LIKE BETA.secret",
-    "CREATE VIEW v AS SELECT * FROM BETA.secret",
-    "CREATE PROCEDURE pp() SELECT s FROM BETA.secret",
-    "CREATE FUNCTION ff() RETURNS INT RETURN (SELECT 1 FROM BETA.secret)",
-    "CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW DELETE FROM BETA.secret",
-    "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO DELETE FROM BETA.secret",
-    "CREATE USER eve",
-    "DROP FUNCTION BETA.fn",
-    "RENAME TABLE t TO BETA.t",
-    "ALTER TABLE t RENAME BETA.t",
-    "ALTER TABLE t RENAME TO BETA.t",
-    "TRUNCATE BETA.secret",
-    "DROP TABLE BETA.secret",
-    "DROP DATABASE BETA",
-    "DELETE BETA.secret FROM t, BETA.secret",
-    "UPDATE t, BETA.secret b SET b.s = 1",
-    "INSERT INTO BETA.secret VALUES (2, 'x')",
-    "SELECT SETVAL(BETA.seq, 99)",
-    "SELECT NEXTVAL(BETA.seq)",
-    "DO NEXTVAL(BETA.seq)",
-    "SET GLOBAL init_connect = 'DELETE FROM BETA.secret'",
-]
-# What tells that there is something, and how much.
-TOLD = [
-    "EXPLAIN SELECT * FROM BETA.secret",
-    "EXPLAIN ANALYZE SELECT * FROM BETA.secret",
-    "DESCRIBE BETA.secret",
-    "CHECKSUM TABLE BETA.secret",
-    "CHECK TABLE BETA.secret",
-    "ANALYZE TABLE t, BETA.secret",
-    "SHOW CREATE TABLE BETA.secret",
-    "SHOW TABLES FROM BETA",
-    "SHOW TABLE STATUS IN BETA",
-    "SHOW COLUMNS FROM secret FROM BETA",
-    "SHOW INDEX IN secret IN BETA",
-    "SHOW OPEN TABLES FROM BETA",
-    "SHOW TRIGGERS FROM BETA",
-    "SHOW CREATE DATABASE BETA",
-    "SHOW FUNCTION STATUS",
-    "SHOW PROCEDURE STATUS WHERE Db = 'BETA'",
-    "SHOW CREATE PROCEDURE BETA.p",
-    "SELECT * FROM information_schema.tables",
-    "SELECT table_name FROM information_schema.tables WHERE table_schema <> DATABASE()",
-    "SELECT table_name FROM information_schema.tables WHERE table_schema = 'BETA'",
-    "SELECT table_name FROM information_schema.tables WHERE table_schema = 'ALPHA' OR 1",
-    "SELECT table_name FROM information_schema.tables WHERE 1 BETWEEN 0 AND table_schema = 'ALPHA'",
-    "SELECT table_name FROM information_schema.tables WHERE NOT table_schema = 'ALPHA'",
-    "SELECT b.table_name FROM information_schema.tables a, information_schema.tables b"
-    " WHERE a.table_schema = DATABASE()",
-    "SELECT a.table_name FROM information_schema.tables a LEFT JOIN information_schema.tables b"
-    " ON a.table_schema = 'ALPHA'",
-    "SELECT schema_name FROM information_schema.schemata",
-    "SET @v = 'BETA'; PREPARE z FROM 'SELECT table_name FROM information_schema.tables"
-    " WHERE table_schema = ?'; EXECUTE z USING @v",
-    "USE information_schema; SELECT table_name FROM columns",
-    "SELECT * FROM information_schema.innodb_tables",
-    "SELECT info FROM information_schema.processlist",
-    "SELECT * FROM performance_schema.events_statements_history",
-    "SELECT * FROM sys.schema_table_statistics",
-]
-# F2: the account that the proxy has on its servers, for every user.
-ACCOUNTS = [
-    "SET @a=1, PASSWORD=PASSWORD('attacker')",
-    "SET autocommit=1, PASSWORD='*94BDCEBE19083CE2A1F959FD02F964C7AF4CFC29'",
-    "SET NAMES utf8mb4, PASSWORD='*94BDCEBE19083CE2A1F959FD02F964C7AF4CFC29'",
-    "SET @a=1, `PASSWORD` = 'x'",
-    "SET @a=1, SESSION PASSWORD = 'x'",
-    "SET PASSWORD FOR sf@'%' = PASSWORD('x')",
-    "SET PASSWORD FOR sf = 'x'",
-    "SET @a=1, PASSWORD FOR sf=PASSWORD('x')",
-    "SET @a=1, ROLE NONE",
-    "SET @a=1, DEFAULT ROLE NONE",
-    "SET DEFAULT ROLE NONE TO sf",
-    "SET STATEMENT max_statement_time=1 FOR SET PASSWORD = PASSWORD('x')",
-    "SET STATEMENT max_statement_time=1 FOR SET @a=1, PASSWORD = PASSWORD('x')",
-    "EXECUTE IMMEDIATE 'SET STATEMENT max_statement_time=1 FOR SET PASSWORD = PASSWORD(\\'x\\')'",
-    "SET STATEMENT max_statement_time=1 FOR EXECUTE IMMEDIATE 'SET PASSWORD = PASSWORD(\\'x\\')'",
-    "SET STATEMENT max_statement_time=1 FOR SET STATEMENT lock_wait_timeout=1 FOR SET PASSWORD ="
-    " PASSWORD('x')",
-    "ANALYZE UPDATE mysql.global_priv SET Priv = '{}' WHERE User = 'sf'",
-    "ANALYZE FORMAT=JSON UPDATE mysql.global_priv SET Priv = '{}' WHERE User = 'sf'",
-    "EXECUTE IMMEDIATE 'ANALYZE UPDATE mysql.global_priv SET Priv = 1'",
-    "CALL sys.execute_prepared_stmt('ALTER USER sf IDENTIFIED BY \\'x\\'')",
-    "USE sys; CALL `execute_prepared_stmt`('ALTER USER sf IDENTIFIED BY \\'x\\'')",
-    "CREATE PROCEDURE pw() CALL sys.execute_prepared_stmt('ALTER USER sf IDENTIFIED BY \\'x\\'')",
-    "CREATE USER ''@'127.0.0.1' IDENTIFIED BY 'x'",
-    "CREATE USER IF NOT EXISTS nobody, ``@'127.0.0.1'",
-    "GRANT USAGE ON *.* TO ''@'127.0.0.1' IDENTIFIED BY 'x'",
-    "ALTER USER sf IDENTIFIED BY 'x'",
-    "ALTER USER 'sf'@'%' IDENTIFIED BY 'x'",
-    "ALTER USER `sf`@`%` ACCOUNT LOCK",
-    "ALTER USER IF EXISTS nobody, sf IDENTIFIED BY 'x'",
-    "ALTER USER CURRENT_USER IDENTIFIED BY 'x'",
-    "ALTER USER USER() IDENTIFIED BY 'x'",
-    "CREATE OR REPLACE USER sf IDENTIFIED BY 'x'",
-    "RENAME USER sf TO sf2",
-    "DROP USER nobody, 'sf'@'%'",
-    "REVOKE ALL PRIVILEGES, GRANT OPTION FROM sf",
-    "GRANT PROXY ON sf TO eve",
-    "GRANT USAGE ON *.* TO sf IDENTIFIED BY 'x'",
-    "EXECUTE IMMEDIATE 'ALTER USER sf IDENTIFIED BY \\'x\\''",
-    "SET @q = 'SET PASSWORD = PASSWORD(1)'; EXECUTE IMMEDIATE @q",
-    "SET @q = 'ALTER USER sf IDENTIFIED BY \\'x\\''; PREPARE z FROM @q; EXECUTE z",
-    "PREPARE z FROM 'SET PASSWORD = \\'x\\''; EXECUTE z",
-    "EXECUTE IMMEDIATE CONCAT('ALTER USER s', 'f IDENTIFIED BY 1')",
-    "BEGIN NOT ATOMIC SET PASSWORD = PASSWORD('x'); END",
-    "BEGIN NOT ATOMIC EXECUTE IMMEDIATE CONCAT('SET PASS', 'WORD = 1'); END",
-    "IF 1 THEN ALTER USER sf IDENTIFIED BY 'x'; END IF",
-    "CREATE PROCEDURE pw() SET PASSWORD = PASSWORD('x')",
-    "CREATE PROCEDURE pw() ALTER USER sf IDENTIFIED BY 'x'",
-    "CREATE EVENT pw ON SCHEDULE EVERY 1 DAY DO SET PASSWORD = PASSWORD('x')",
-    "UPDATE mysql.global_priv SET Priv = '{}' WHERE User = 'sf'",
-    "UPDATE mysql.user SET authentication_string = '' WHERE user = 'sf'",
-    "USE mysql; DELETE FROM user WHERE user = 'sf'",
-    "DELETE FROM `mysql` . `db`",
-    "CREATE VIEW v AS SELECT * FROM mysql.global_priv",
-    "/*! SET PASSWORD = PASSWORD('x') */",
-]
 
 
 def numbered(texts: list[str]) -> pytest.MarkDecorator:
@@ -515,51 +276,6 @@ def test_what_is_set_for_one_statement_is_not_taken_for_the_sessions(
     run(other, "SELECT * FROM t FOR UPDATE")
     assert rows(client, "SELECT @@time_zone") == (("SYSTEM",),)
     run(other, "ROLLBACK")
-
-
-STARTS = [
-    "USE information_schema; USE streamfrom; USE information_schema; USE ALPHA",
-    "/*!40101 SET NAMES utf8 */",
-    "/* mysql-connector-j-9.0 */SELECT @@session.auto_increment_increment AS"
-    " auto_increment_increment, @@character_set_client AS character_set_client, @@sql_mode AS"
-    " sql_mode, @@wait_timeout AS wait_timeout",
-    "SET character_set_results = NULL",
-    "SET sql_mode='STRICT_TRANS_TABLES'",
-    "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-    "SET @@session.autocommit = OFF",
-    "SET autocommit=1",
-    "SHOW VARIABLES LIKE 'sql_mode'",
-    "SHOW COLLATION",
-    "SHOW WARNINGS",
-    "SELECT @@version, VERSION(), DATABASE(), CONNECTION_ID()",
-    "SELECT CAST('test plain returns' AS CHAR(60)) AS anon_1",
-    "SHOW DATABASES",
-]
-ASKS = [
-    "SHOW FULL TABLES FROM `ALPHA`",
-    "SHOW CREATE TABLE `t`",
-    "DESCRIBE `ALPHA`.`t`",
-    "SHOW TABLE STATUS LIKE 't'",
-    "SHOW TRIGGERS LIKE 't'",
-    "SHOW FIELDS FROM t",
-    "SHOW INDEX FROM t FROM ALPHA",
-    "SHOW CREATE DATABASE IF NOT EXISTS `ALPHA`",
-    "SELECT /*!40001 SQL_NO_CACHE */ `id`, `s`, `n` FROM `t`",
-    "SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = DATABASE()",
-    "SELECT TABLE_SCHEMA TABLE_CAT, COLUMN_NAME FROM INFORMATION_SCHEMA.COLUMNS"
-    " WHERE TABLE_SCHEMA = 'ALPHA' AND TABLE_NAME = 't' ORDER BY ORDINAL_POSITION",
-    "SELECT kc.column_name, kc.referenced_table_name FROM information_schema.key_column_usage AS kc"
-    " WHERE kc.table_schema = DATABASE() AND kc.table_name = 't'",
-    "SELECT kc.constraint_name, rc.update_rule FROM information_schema.key_column_usage kc"
-    " JOIN information_schema.referential_constraints rc"
-    " ON kc.constraint_schema = rc.constraint_schema AND kc.constraint_name = rc.constraint_name"
-    " WHERE kc.table_schema = 'ALPHA'",
-    "SELECT default_character_set_name FROM information_schema.schemata"
-    " WHERE schema_name = 'ALPHA'",
-    "SELECT a.id, b.s FROM t a LEFT JOIN ALPHA.other b ON a.id = b.id WHERE a.n > 0 ORDER BY a.id",
-    "WITH x AS (SELECT id FROM t) SELECT COUNT(*) FROM x UNION ALL SELECT 1",
-    "EXPLAIN SELECT * FROM t",
-]
 
 
 @numbered(STARTS)

@@ -14,7 +14,7 @@ import pytest
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import ServerPool
-from tests.integration.test_confinement import (
+from tests.integration.confined_statements import (
     ACCOUNTS,
     BEHIND_COMMENTS,
     INTO,

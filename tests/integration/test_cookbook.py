@@ -1,6 +1,9 @@
 """The SQL of docs/cookbook.md, as it is printed."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,9 @@ from tests.integration.conftest import SharedCluster
 
 pytestmark = pytest.mark.db
 
-PAGE = Path(__file__).parents[2] / "docs/cookbook.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/cookbook.md"
+END_S = 120.0
 STATEMENT = re.compile(r"(?P<sql>(?:.|\n)+?);(?:[ \t]+-- gives(?P<gives>.*))?\n")
 
 
@@ -34,3 +39,21 @@ def test_every_statement_does_what_the_page_says(cluster: SharedCluster) -> None
             cursor.execute(sql)
             values = ", ".join(str(row[0]) for row in cursor.fetchall())
         assert gives in (None, values), sql
+
+
+def test_the_batch_of_the_examples_ends_with_its_last_step(cluster: SharedCluster) -> None:
+    program = [sys.executable, str(ROOT / "examples/batch.py"), "20"]
+    place = {"PORT": str(cluster.proxy.port), "USER_NAME": "root", "PASSWORD": ""}
+    for _ in range(2):  # the second time there is a queue, and a batch that is done
+        answer = subprocess.run(
+            program,
+            env=os.environ | place,
+            capture_output=True,
+            text=True,
+            timeout=END_S,
+            check=False,
+        )
+        assert answer.returncode == 0, answer.stderr
+        jobs = [line.partition(": ")[2] for line in answer.stdout.splitlines()]
+        assert sorted(jobs[:-1]) == sorted(f"part {n} of 20" for n in range(1, 21))
+        assert jobs[-1] == "mail the report"

@@ -20,8 +20,8 @@ from streamfrom.engine.fleet.lock_connection import (
     write_term,
 )
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
+from streamfrom.proxy.backends.connect import open_backend
 from streamfrom.proxy.backends.lock_session import LockSession
-from streamfrom.proxy.backends.opening import open_backend
 from streamfrom.proxy.config.dsn import Dsn, SslMode
 from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.embedded.servers import Family

@@ -10,7 +10,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from streamfrom.sqlparse_ext.statements import SqlMode
+from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from streamfrom.sqlparse_ext.text.version_comments import resolved, server_version
 from tests.fixtures.database_servers import root
 

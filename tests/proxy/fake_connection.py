@@ -1,34 +1,24 @@
 """One client of a `FakeServer`: logs it in through `proxy.wire` and answers its commands.
 
-What the test told the server to answer comes first (`fake_answers`); then what a server would say: it
-follows SET, USE, transactions, COM_RESET_CONNECTION and KILL, prepares statements, keeps cursors, and
-reports changes through the session tracker when asked to.
+What the test told the server to answer comes first (`fake_answers`), then what its session would say
+(`fake_session`). It prepares statements, keeps cursors and knows COM_RESET_CONNECTION.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.wire.auth import Authenticated, nonce_from
 from streamfrom.proxy.wire.binary_parameters import read_parameters, value_of
 from streamfrom.proxy.wire.binary_rows import BinaryRows
 from streamfrom.proxy.wire.bulk_rows import bulk_rows, bulk_types
-from streamfrom.proxy.wire.constants import (
-    CHARSETS,
-    PROXY_OFFER,
-    Command,
-    FieldType,
-    Status,
-    TrackerKind,
-)
+from streamfrom.proxy.wire.constants import CHARSETS, PROXY_OFFER, Command, Status
 from streamfrom.proxy.wire.framing import frame, frames
 from streamfrom.proxy.wire.handshake import Greeting, offer_as
 from streamfrom.proxy.wire.prepare_response import PARAMETER, prepare_answer
 from streamfrom.proxy.wire.resultset import (
     ColumnDefinition,
-    Tracker,
     column_definition,
     end_of_rows,
     err_packet,
@@ -42,10 +32,10 @@ from tests.proxy.fake_answers import (
     Rows,
     Several,
     Silence,
-    collations_of,
     payloads_of,
     rows_of,
 )
+from tests.proxy.fake_session import ServerSession
 
 
 if TYPE_CHECKING:
@@ -54,58 +44,29 @@ if TYPE_CHECKING:
 
 
 NONCE = nonce_from(bytes(range(20)))
-
-
-_KNOWN_ID = re.compile(
-    r"SET last_insert_id = CAST\(IF\(LAST_INSERT_ID\(\), LAST_INSERT_ID\(\), (\d+)\) AS UNSIGNED\)"
-)
-_ASSIGNMENT = re.compile(
-    r"(?:@@(?:session\.)?|@|SESSION )?(\w+)\s*:?=\s*('(?:[^']|'')*'|[^,\s]+)", re.IGNORECASE
-)
-
-
-_NAMES = re.compile(r"SET NAMES '?(\w+)'?(?: COLLATE '?(\w+)'?)?", re.IGNORECASE)
-
-
-_KILL = re.compile(r"KILL (QUERY )?(\d+)")
-
-
-_DEFAULTS = {
-    "character_set_connection": "utf8mb4",
-    "collation_connection": "utf8mb4_general_ci",
-}
-
-
 _OPENS_TRANSACTION = ("SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE")
 
 
-class Connection(asyncio.Protocol):
+class Connection(ServerSession, asyncio.Protocol):
     """One client of the server.
 
     Attributes:
         heard: what this connection was sent, as in `FakeServer`.
-        variables: session variables that were set since the login or the last reset.
-        user_variables: names of user variables likewise.
     """
 
     def __init__(self, server: FakeServer) -> None:
+        super().__init__(server)
         self.id = next(server.ids)
         self.heard: list[str] = []
         self.is_control = False
         self.is_election = False
         self.is_stalled = False
-        self.database: str | None = None
-        self.variables: dict[str, str] = {}
-        self.user_variables: set[str] = set()
-        self.in_transaction = False
-        self.last_insert_id = 0
         self.was_killed = asyncio.Event()
         # Prepared statements by id: the text, and the long data of its next execution.
         self.prepared: dict[int, tuple[str, dict[int, bytearray]]] = {}
         self.cursors: dict[int, list[bytes]] = {}
         self.last_id = 100 * self.id
         self.is_binary = False
-        self._server = server
         self._commands: asyncio.Queue[CommandReceived] = asyncio.Queue()
         self._worker: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport
@@ -196,13 +157,13 @@ class Connection(asyncio.Protocol):
             case Command.QUERY:
                 self._note(rest)
                 answer = self._server.answer_to(rest, is_election=self.is_election)
-                await self._answer(answer or self._own(rest), rest)
+                await self._answer(answer or self.own_answer(rest), rest)
             case Command.INIT_DB:
                 self._note(f"INIT_DB {rest}")
                 answer = self._server.answer_to(f"INIT_DB {rest}")
                 if answer is None:
                     self.database = rest
-                    answer = Ok(trackers=self._schema())
+                    answer = Ok(trackers=self.schema_trackers())
                 await self._answer(answer, "")
             case Command.RESET_CONNECTION:
                 self._note("RESET")
@@ -231,7 +192,7 @@ class Connection(asyncio.Protocol):
                 await self._fetch(payload)
             case Command.FIELD_LIST:
                 self._note("FIELD_LIST " + rest.rstrip("\0"))
-                end = end_of_rows(self._wire.capabilities, status=self._status)
+                end = end_of_rows(self._wire.capabilities, status=self.status)
                 body = [column_definition(ColumnDefinition("id")), end]
                 self._transport.write(frames(body, sequence)[0])
             case Command.QUIT:
@@ -270,7 +231,7 @@ class Connection(asyncio.Protocol):
             [column_definition(PARAMETER)] * sql.count("?"),
             columns,
             capabilities=self._wire.capabilities,
-            status=self._status,
+            status=self.status,
         )
         self._transport.write(frames(payloads, 1)[0])
 
@@ -287,7 +248,7 @@ class Connection(asyncio.Protocol):
         values = [value_of(parameter) for parameter in parameters]
         self._note(f"EXECUTE {sql} {values}" if values else f"EXECUTE {sql}")
         long_data.clear()
-        answer = self._server.answer_to(sql) or self._own(sql)
+        answer = self._server.answer_to(sql) or self.own_answer(sql)
         if payload[5] and isinstance(answer, Rows):
             self.cursors[int.from_bytes(payload[1:5], "little")] = [
                 BinaryRows(
@@ -296,10 +257,10 @@ class Connection(asyncio.Protocol):
                 for row in answer.rows
             ]
             head = payloads_of(
-                Rows(answer.columns), status=self._status, flags=self._wire.capabilities
+                Rows(answer.columns), status=self.status, flags=self._wire.capabilities
             )[:-1]
             end = end_of_rows(
-                self._wire.capabilities, status=self._status | Status.CURSOR_EXISTS
+                self._wire.capabilities, status=self.status | Status.CURSOR_EXISTS
             )
             self._transport.write(frames([*head, end], 1)[0])
             return
@@ -313,150 +274,13 @@ class Connection(asyncio.Protocol):
         self._note(f"FETCH {count}")
         rows = self.cursors[statement_id]
         batch, self.cursors[statement_id] = rows[:count], rows[count:]
-        status = self._status | (Status.LAST_ROW_SENT if len(rows) < count else 0)
+        status = self.status | (Status.LAST_ROW_SENT if len(rows) < count else 0)
         end = end_of_rows(self._wire.capabilities, status=status)
         self._transport.write(frames([*batch, end], 1)[0])
 
     def _note(self, text: str) -> None:
         self.heard.append(text)
         (self._server.controlled if self.is_control else self._server.heard).append(text)
-
-    @property
-    def autocommit(self) -> bool:
-        return self.variables.get("autocommit", "ON") == "ON"
-
-    @property
-    def _status(self) -> int:
-        return (Status.AUTOCOMMIT if self.autocommit else 0) | (
-            Status.IN_TRANS if self.in_transaction else 0
-        )
-
-    @property
-    def _tracked(self) -> list[str]:
-        return self.variables.get("session_track_system_variables", "").split(",")
-
-    def _schema(self) -> tuple[Tracker, ...]:
-        if self.variables.get("session_track_schema") != "1":
-            return ()
-        return (Tracker(TrackerKind.SCHEMA, "", self.database or ""),)
-
-    def _own(self, sql: str) -> Answer:
-        """Answer as a server would."""
-        if sql.startswith("SET STATEMENT "):
-            sql = sql.partition(" FOR ")[2]
-        verb = sql.split(None, 1)[0].upper() if sql.strip() else ""
-        match verb:
-            case "SET":
-                return self._set(sql)
-            case "USE":
-                self.database = sql.split()[1].strip("`")
-                return Ok(trackers=self._schema())
-            case "BEGIN" | "START":
-                self.in_transaction = True
-            case "COMMIT" | "CREATE" | "DROP" | "ALTER" | "TRUNCATE" if (
-                " TEMPORARY " not in sql
-            ):
-                self.in_transaction = False
-            case "ROLLBACK" if " TO " not in sql:
-                self.in_transaction = False
-            case "XA" if "RECOVER" in sql:
-                return Rows(("formatID", "gtrid_length", "bqual_length", "data"))
-            case "XA" if " END " not in sql:
-                self.in_transaction = " START " in sql
-            case "KILL":
-                return self._kill(sql)
-            case "SELECT":
-                return self._select(sql)
-            case "SHOW":
-                return Rows(("Show",))
-            case "INSERT" | "UPDATE" | "DELETE" | "REPLACE":
-                return Ok(affected_rows=1)
-            case _:
-                pass
-        return Ok()
-
-    def _select(self, sql: str) -> Answer:
-        if "USER_VARIABLES" in sql.upper():
-            return Rows(("VARIABLE_NAME",), tuple((n.encode(),) for n in self.user_variables))
-        if "FROM streamfrom_members WHERE IS_USED_LOCK" in sql:
-            return Rows(("member", "fleet", "address", "version", "configuration"))
-        if ", CHARSET(@`" in sql:
-            # One that was never set; a test that wants more says it.
-            row = (None, b"binary", b"binary", None)
-            return Rows(("v", "charset", "collation", "hex"), (row,))
-        if "@@global.read_only" in sql:
-            read_only = b"1" if self._server.read_only else b"0"
-            version = self._server.version.encode()
-            return Rows(
-                ("0", "VERSION()"),
-                ((read_only, version),),
-                types=(FieldType.LONGLONG, FieldType.VAR_STRING),
-            )
-        if "information_schema.COLLATIONS" in sql:
-            return collations_of(self._server.version, self._server.collation)
-        if sql == "SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0)":
-            before, self.last_insert_id = self.last_insert_id, 0
-            return Rows(("a", "b", "c", "d"), ((b"3", b"0", b"%d" % before, b"0"),))
-        if sql == "SELECT @@warning_count":
-            return rows_of(0)
-        if "LAST_INSERT_ID()" in sql:
-            return rows_of(self.last_insert_id)
-        if "information_schema.tables" in sql:
-            return Rows(("table_name", "table_comment"))
-        return rows_of(1)
-
-    def _set(self, sql: str) -> Answer:
-        changed: dict[str, str] = {}
-        if known := _KNOWN_ID.fullmatch(sql):
-            self.last_insert_id = self.last_insert_id or int(known[1])
-            return Ok()
-        if names := _NAMES.match(sql):
-            charset = names[1]
-            for part in ("client", "connection", "results"):
-                changed[f"character_set_{part}"] = charset
-            changed["collation_connection"] = names[2] or f"{charset}_general_ci"
-            sql = sql[names.end() :]
-        for found in _ASSIGNMENT.finditer(sql):
-            name, value = found[1].lower(), found[2].strip("'").replace("''", "'")
-            if found[0].startswith("@") and not found[0].startswith("@@"):
-                self.user_variables.add(name)
-                continue
-            if value.startswith("@@"):
-                of = value.rpartition(".")[2]
-                value = self.variables.get(of, _DEFAULTS[of])
-            if name == "last_insert_id":
-                self.last_insert_id = int(value)
-                continue
-            if name == "autocommit":
-                value = "ON" if value.upper() in {"1", "ON", "TRUE"} else "OFF"
-                if value == "ON":
-                    self.in_transaction = False
-            if name.startswith("session_track_"):
-                self.variables[name] = value
-            else:
-                changed[name] = value
-        self.variables |= changed
-        tracked = set(self._tracked)
-        trackers = [
-            Tracker(TrackerKind.SYSVAR, name, value)
-            for name, value in changed.items()
-            if name in tracked
-        ]
-        if self.variables.get("session_track_state_change") == "1":
-            trackers.append(Tracker(TrackerKind.STATE, "", "1"))
-        return Ok(trackers=tuple(trackers))
-
-    def _kill(self, sql: str) -> Answer:
-        found = _KILL.match(sql)
-        assert found is not None
-        victim = self._server.connections.get(int(found[2]))
-        if victim is None:
-            return Error(1094, f"Unknown thread id: {found[2]}")
-        if found[1]:
-            victim.was_killed.set()
-        else:
-            victim.abort()
-        return Ok()
 
     # --- answers --------------------------------------------------------------------------
 
@@ -495,7 +319,7 @@ class Connection(asyncio.Protocol):
         pieces: list[bytes] = []
         sequence = 1
         for index, part in enumerate(parts):
-            status = self._status
+            status = self.status
             if index < len(parts) - 1:
                 status |= Status.MORE_RESULTS_EXISTS
             if isinstance(part, Ok) and not part.names_its_id:

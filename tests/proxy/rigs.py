@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from streamfrom.proxy.app.application import Application
-from streamfrom.proxy.backends.settings import names
+from streamfrom.proxy.backends.session_variables import names
 from streamfrom.proxy.backends.shard import ShardRuntime
 from streamfrom.proxy.config.file import (
     Config,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.twophase.coordinator import Coordinator
-    from streamfrom.sqlparse_ext.writes.messages import Effect
+    from streamfrom.sqlparse_ext.writes.message_effects import Effect
     from tests.proxy.fake_client import Result
     from tests.proxy.fake_server import FakeServer
 
@@ -315,13 +315,18 @@ def add_message_table(
     comment: str = "vitess_message,vt_ack_wait=30,vt_purge_after=3600,"
     "vt_batch_size=10,vt_cache_size=100,vt_poller_interval=30",
     engine: str = "InnoDB",
+    options: str = "",
 ) -> None:
-    """Have *server* say that it has a message table."""
+    """Have *server* say that it has a message table, whose create_options are *options*."""
     table = name.encode()
     text = (FieldType.VAR_STRING,)
     server.on(
         "information_schema.tables",
-        Rows(("table_name", "table_comment"), ((table, comment.encode()),), types=text * 2),
+        Rows(
+            ("table_name", "table_comment", "create_options"),
+            ((table, comment.encode(), options.encode()),),
+            types=text * 3,
+        ),
     )
     add_tables(server, (name, comment, engine))
     columns = (

@@ -9,6 +9,7 @@ from streamfrom.proxy import check as module
 from streamfrom.proxy.check import check
 from streamfrom.proxy.config.file import KeyspaceConfig, TlsSettings, TransactionMode
 from streamfrom.proxy.config.toml_values import Secret
+from streamfrom.proxy.wire.constants import FieldType
 from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_answers import Error, Rows
 from tests.proxy.fake_server import MARIADB, PASSWORD
@@ -130,6 +131,65 @@ async def test_unknown_keys_and_missing_indexes_are_warnings(server, report):
     warnings = [line for line in lines if line.startswith("warning")]
     assert any("vt_color" in line for line in warnings)
     assert any("ADD INDEX poller_idx" in line for line in warnings)
+
+
+PROBE = module.PARTITION_PROBE.format(table="`msg`")
+PARTITIONED = (
+    (b"p20200101", b"RANGE", b"`id`", b"1577923200000000000"),
+    (b"p20200102", b"RANGE", b"`id`", b"1578009600000000000"),
+    (b"prest", b"RANGE", b"`id`", b"MAXVALUE"),
+)
+
+
+async def test_what_holds_partitions_back_is_a_warning(server, report):
+    add_message_table(server, options="partitioned")
+    text = (FieldType.VAR_STRING,)
+    server.on("information_schema.partitions", Rows(tuple("abcd"), PARTITIONED, types=text * 4))
+    counts = Rows(tuple("abc"), ((b"7", b"3", b"0"),), types=(FieldType.LONGLONG,) * 3)
+    server.on("PARTITION (`prest`)", counts)
+    server.on(PROBE, Error(1507, "Error in list of partitions to DROP"))
+    code, lines = await report(config_of(server))
+    assert code == 0
+    assert (
+        "warning  plain/-.msg: partition p20200101 is held back: 3 messages not acknowledged"
+        in lines
+    )
+    (line,) = (line for line in lines if "partition prest is held back: 7 messages" in line)
+    assert (
+        "long transaction is open: ALTER TABLE `msg` REORGANIZE PARTITION `prest` INTO ("
+        in line
+    )
+
+
+async def test_a_privilege_that_partitions_need_and_lack_is_a_fault(server, report):
+    add_message_table(server, options="partitioned")
+    text = (FieldType.VAR_STRING,)
+    server.on("information_schema.partitions", Rows(tuple("abcd"), PARTITIONED, types=text * 4))
+    counts = Rows(tuple("abc"), ((b"0", b"0", b"0"),), types=(FieldType.LONGLONG,) * 3)
+    server.on("PARTITION (`prest`)", counts)
+    server.on(PROBE, Error(1142, "DROP command denied", "42000"))
+    code, lines = await report(config_of(server))
+    assert code == 1
+    assert (
+        "fault    plain/-.msg: its partitions can be neither made nor dropped: DROP command denied;"
+        " grant ALTER, CREATE, DROP and LOCK TABLES on it beside what delivery needs"
+    ) in lines
+
+
+async def test_partitions_that_nobody_keeps_are_a_warning(server, report):
+    add_message_table(server, options="partitioned")
+    server.on("information_schema.partitions", Rows(tuple("abcd")))
+    code, lines = await report(config_of(server))
+    assert code == 0
+    assert any("msg: partitioned otherwise than by PARTITION BY" in line for line in lines)
+
+
+async def test_partitions_that_cannot_be_read_are_a_fault(server, report):
+    add_message_table(server, options="partitioned")
+    server.on("information_schema.partitions", Error(1142, "denied"))
+    code, lines = await report(config_of(server))
+    assert code == 1
+    assert "fault    plain/-.msg: partitions: denied" in lines
 
 
 async def test_a_table_that_routing_does_not_know_is_a_fault(server, other_server, report):

@@ -80,6 +80,9 @@ class DispatchersStore:
     async def look(self, table, shard, ids):
         return await self.world.store.look(table, shard, ids)
 
+    async def leases_left(self, table, shard):
+        return await self.world.store.leases_left(table, shard)
+
     async def purge(self, table, shard, cutoff_ns):
         return await self.world.store.purge(table, shard, cutoff_ns)
 
@@ -100,6 +103,9 @@ class DispatchersStore:
     async def write_leases(self, table, shard, leases):
         core = self.world.core
         return await self._write(shard, lambda: core.write_leases(table, shard, leases))
+
+    async def fire(self, table, shard, request):
+        return await self._write(shard, lambda: self.world.core.fire(table, shard, request))
 
     async def _write(self, shard, run):
         def transaction():

@@ -21,7 +21,7 @@ from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, raw_table
 from streamfrom.engine.messaging.registry import Registry
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
-from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind, Key
+from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind, Key
 from tests.virtual_loop import VirtualClock
 
 

@@ -10,8 +10,8 @@ import asyncio
 import random
 from dataclasses import dataclass, field, replace
 
-from streamfrom.engine.messaging.attempts import PARKED_NS
-from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind
+from streamfrom.engine.messaging.retry_limit import PARKED_NS
+from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 from tests.sim.world import KEYSPACE, TABLE, World
 
 

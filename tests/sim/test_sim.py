@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import pytest
 
+from streamfrom.engine.messaging.groups import FireResult
+from streamfrom.engine.messaging.memory_store import MemoryStore
+from tests.sim.dead_letters import DeadLetters
 from tests.sim.fleet_world import FleetWorld
+from tests.sim.grouped_messages import (
+    GroupedMessages,
+    GroupedMessagesFleet,
+    GroupedMessagesInOrder,
+)
+from tests.sim.limited_queue import InFlightLimited, InFlightLimitedFleet, RateLimited
 from tests.sim.locked_rows import LockedRows
+from tests.sim.ordered_queue import Ordered, OrderedFleet
 from tests.sim.spent_messages import SpentMessages
 from tests.sim.world import World
 from tests.virtual_loop import run_virtual
 
 
-SEEDS = int(os.environ.get("SIM_SEEDS", "16"))
+SEEDS = int(os.environ.get("SIM_SEEDS", "10"))
 
 
 @pytest.mark.parametrize("is_told", [False, True], ids=["troubled", "told"])
@@ -43,6 +55,53 @@ def test_no_message_is_sent_too_often_and_none_is_lost(seed, caplog):
     assert not faults, "a fault of our own was caught and logged"
 
 
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_dead_letter_was_sent_exactly_as_often_as_it_may(seed, caplog):
+    run_virtual(DeadLetters(seed).run())
+    faults = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert not faults, "a fault of our own was caught and logged"
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_what_comes_after_a_group_fires_once_when_the_group_is_done(seed, caplog):
+    """Of every four histories one is told everything, one goes over kills of the dispatcher, and one goes by keys as well."""
+    kinds = [GroupedMessages, GroupedMessages, GroupedMessagesFleet, GroupedMessagesInOrder]
+    world = kinds[seed % 4](seed, is_told=seed % 4 == 0)
+    run_virtual(world.run())
+    faults = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert not faults, "a fault of our own was caught and logged"
+
+
+@pytest.mark.parametrize("kind", [InFlightLimited, InFlightLimitedFleet])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_never_are_more_in_flight_than_allowed(seed, kind, caplog):
+    run_virtual(kind(seed).run())
+    faults = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert not faults, "a fault of our own was caught and logged"
+
+
+@pytest.mark.parametrize("kind", [Ordered, OrderedFleet])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_messages_of_a_key_wait_for_one_another(seed, kind, caplog):
+    run_virtual(kind(seed).run())
+    faults = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert not faults, "a fault of our own was caught and logged"
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_nothing_is_sent_faster_than_the_rate(seed, caplog):
+    run_virtual(RateLimited(seed).run())
+    faults = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert not faults, "a fault of our own was caught and logged"
+
+
+def test_histories_of_limited_queues_reach_their_limits():
+    worlds = [InFlightLimited(seed) for seed in range(4)]
+    for world in worlds:
+        run_virtual(world.run())
+    assert any(world.most == world.settings.max_in_flight for world in worlds)
+
+
 def test_histories_of_spent_messages_park_some():
     worlds = [SpentMessages(seed) for seed in range(4)]
     for world in worlds:
@@ -50,7 +109,55 @@ def test_histories_of_spent_messages_park_some():
     assert sum(world.revived for world in worlds) > 0
 
 
+def test_histories_of_dead_letters_give_some_up():
+    world = DeadLetters(5)
+    run_virtual(world.run())
+    assert world.dead > 0
+
+
 def test_a_seed_is_one_history():
     first, second = World(7), World(7)
     assert run_virtual(first.run()) == run_virtual(second.run())
     assert first.store.calls == second.store.calls
+
+
+class Careless(MemoryStore):
+    """A store whose claims look at no groups."""
+
+    async def claim(self, table, shard, request):
+        return await super().claim(replace(table, groups=None), shard, request)
+
+
+class Forgetful(MemoryStore):
+    """A store that fires nothing."""
+
+    async def fire(self, table, shard, request):
+        return FireResult()
+
+
+@dataclass(eq=False)
+class BrokenGroups(GroupedMessages):
+    """A history over a store that breaks a promise."""
+
+    kind: type[MemoryStore] = MemoryStore
+
+    def make_registry(self, number, keyspace, **options):
+        store = self.store
+        self.store = self.kind(store.clock, store.pause, store.definitions, store.rows)
+        return super().make_registry(number, keyspace, **options)
+
+
+def test_a_history_that_breaks_a_promise_of_groups_is_found_out(caplog):
+    # It breaks in a task of the scheduler, which is logged as in every history.
+    with suppress(AssertionError):
+        run_virtual(BrokenGroups(3, kind=Careless).run())
+    assert "sent before its group was done" in caplog.text
+    with pytest.raises(AssertionError, match="held, and its group is done"):
+        run_virtual(BrokenGroups(3, kind=Forgetful).run())
+
+
+def test_histories_of_groups_hold_and_fire_some():
+    world = GroupedMessages(3)
+    run_virtual(world.run())
+    assert world.held
+    assert world.fired

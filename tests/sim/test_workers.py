@@ -14,7 +14,7 @@ from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, raw_table
 from streamfrom.engine.messaging.registry import Registry
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
-from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind
+from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 from tests.virtual_loop import VirtualClock, run_virtual
 
 

@@ -1,14 +1,8 @@
 """Short ways to ask for the facts of a text."""
 
 from streamfrom.sqlparse_ext.cache import StatementCache
-from streamfrom.sqlparse_ext.statements import (
-    DEFAULT_MODE,
-    Shape,
-    SqlMode,
-    Statement,
-    Uses,
-    Value,
-)
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
+from streamfrom.sqlparse_ext.statements import Shape, Statement, Uses, Value
 
 
 def statement(sql: str | bytes, mode: SqlMode = DEFAULT_MODE) -> Statement:

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, SqlMode
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 
 
 # One of each thing a lexer can stumble over, without regard for what may follow what.

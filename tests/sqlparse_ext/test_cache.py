@@ -4,7 +4,8 @@ import pytest
 
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.errors import TooManyTokens
-from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Kind, SqlMode, Uses
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
+from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.text.version_comments import ServerVersion
 
 

@@ -9,16 +9,17 @@ import pytest
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.reading.split import split_statements
-from streamfrom.sqlparse_ext.session.inline import inline
-from streamfrom.sqlparse_ext.session.schemas import schemas_asked
+from streamfrom.sqlparse_ext.session.information_schema import schemas_asked
+from streamfrom.sqlparse_ext.session.inline_functions import inline
 from streamfrom.sqlparse_ext.statements import Statement
 from streamfrom.sqlparse_ext.text.identifiers import requalify
+from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.text.parameters import parameter_places
 from tests.growth import is_linear
 
 
 # Characters. A nightly run sets GROWTH_CHARACTERS to a million.
-LARGE = int(os.environ.get("GROWTH_CHARACTERS", "40000"))
+LARGE = int(os.environ.get("GROWTH_CHARACTERS", "20000"))
 SMALL = LARGE // 10
 HEADS = [
     b"", b"SELECT ", b"SELECT * FROM t WHERE ", b"SELECT * FROM information_schema.tables WHERE ",
@@ -35,6 +36,18 @@ PIECES = [
 SHAPES = [(head, piece) for piece in PIECES for head in random.Random(piece).sample(HEADS, 2)]
 _DICE = random.Random(15)
 SHAPES += [(_DICE.choice(HEADS), b"".join(_DICE.sample(PIECES, 3))) for _ in range(20)]
+SHAPES += [
+    (b"SELECT '", b"\\'"), (b"SELECT ", b"/*+ "), (b"SELECT ", b"/*vt+ x"), (b"SELECT ", b"`"), (b"SELECT ", b"@'"),
+    (b"SELECT ", b"in (1, "), (b"SELECT ", b"1"), (b"INSERT INTO t VALUES ", b"("),
+    (b"INSERT INTO t VALUES (f(1)) ON DUPLICATE KEY UPDATE a = ", b"x + "),
+    (b"INSERT INTO t VALUES (1), (", b"'a' "), (b"", b"CREATE;"), (b"STREAM ", b"a, "),
+]  # fmt: skip
+# A head, what opens, and what closes it.
+NESTED = [
+    (b"SELECT * FROM t WHERE id = 5 AND ", b"(", b")"),
+    (b"SELECT * FROM t WHERE ", b"(id = 5 AND ", b"1)"),
+    (b"SELECT ", b"f(", b")"),
+]
 WHO = {"USER": b"'u'", "FOUND_ROWS": b"1"}
 
 
@@ -44,17 +57,17 @@ READERS = {
     "schemas": lambda statement: schemas_asked(statement, "information_schema"),
     "requalify": lambda statement: requalify(statement.sql, {"a": "b"}),
     "parameters": lambda statement: parameter_places(statement.sql, statement.mode),
+    "rows": insert_rows,
 }
 
 
-def text(head: bytes, piece: bytes, size: int) -> bytes:
-    return head + piece * (size // len(piece))
-
-
-@pytest.mark.parametrize(("head", "piece"), SHAPES)
-def test_work_grows_with_the_text_and_no_faster(head, piece):
+@pytest.mark.parametrize(
+    ("head", "piece", "close"), [*((head, piece, b"") for head, piece in SHAPES), *NESTED]
+)
+def test_work_grows_with_the_text_and_no_faster(head, piece, close):
     def text(size: int) -> bytes:
-        return bytes(head + piece * (size // len(piece)))
+        times = size // len(piece + close)
+        return bytes(head + piece * times + close * times)
 
     def read(size: int) -> Statement | None:
         try:
@@ -63,9 +76,10 @@ def test_work_grows_with_the_text_and_no_faster(head, piece):
             return None
 
     assert is_linear(lambda size: partial(read, size), SMALL, LARGE)
-    statements = {size: read(size) for size in (SMALL, LARGE)}
-    if None in statements.values():
+    small, large = read(SMALL), read(LARGE)
+    if small is None or large is None:
         return
+    statements = {SMALL: small, LARGE: large}
     for name, reader in READERS.items():
         work = {size: partial(reader, statement) for size, statement in statements.items()}
         assert is_linear(work.__getitem__, SMALL, LARGE), name

@@ -135,7 +135,7 @@ class Table {
   }
 }
 
-const text = (value) => value ?? unknown;
+const text = (value) => value || unknown;
 const keyOfQueue = (each) => JSON.stringify([each.keyspace, each.queue]);
 
 // --- what needs attention ------------------------------------------------------------------
@@ -150,7 +150,8 @@ function troubles(all) {
     else if (shard.pool_waiting) add("warn", `${count(shard.pool_waiting)} statements wait for a connection to shard ${name}; its pool of ${shard.pool_size} is in use`);
   }
   for (const member of all.members) {
-    if (member.is_stopping) add("bad", "This proxy is stopping");
+    if (member.is_stopping) add("bad", `Member ${member.member ?? "of this page"} is stopping`);
+    else if (!member.is_answering) add("bad", `Member ${member.member} does not answer, and figures leave it out: ${member.error}`);
   }
   for (const queue of all.queues) {
     const name = `${queue.keyspace}.${queue.queue}`;
@@ -243,6 +244,7 @@ function streamTable() {
     { label: "of", key: "prefetch", num: true, show: (value) => (value ? count(value) : "no limit") },
     { label: "since", key: "held_s", num: true, show: seconds },
     { label: "Full since", key: "full_s", num: true, show: seconds },
+    { label: "Member", key: "member", show: text },
     ...(session.may_act ? [act] : []),
   ], (each) => JSON.stringify([each.connection_id, each.keyspace, each.queue]), {
     tone: (each) => (each.full_s > 60 ? "warn" : ""),
@@ -260,7 +262,9 @@ function shardTable() {
     { label: "open", key: "pool_open", num: true, show: count },
     { label: "of", key: "pool_size", num: true, show: count },
     { label: "Waiting for it", key: "pool_waiting", num: true, show: count },
-  ], (each) => JSON.stringify([each.keyspace, each.shard]), {
+    { label: "Seen by", key: "member", show: (value) => value ?? "this proxy" },
+    { label: "Dispatched there", key: "is_dispatched", show: (value) => (value ? "yes" : "no") },
+  ], (each) => JSON.stringify([each.keyspace, each.shard, each.member]), {
     tone: (each) => (each.is_up ? (each.pool_waiting ? "warn" : "") : "bad"),
     empty: "No shard that you may see.",
   });
@@ -274,8 +278,10 @@ function memberTable() {
     { label: "Clients", key: "connections", num: true, show: count },
     { label: "Streams", key: "streams", num: true, show: count },
     { label: "Statements", key: "questions", num: true, show: count },
-    { label: "State", key: "is_stopping", show: (value) => (value ? "stopping" : "serves") },
-  ], (each) => each.member ?? "", { empty: "No member." });
+    { label: "Address", key: "address", show: text },
+    { label: "Dispatches", key: "dispatches", show: text },
+    { label: "State", key: "is_answering", text: true, update: (cell, each) => say(cell, each.is_answering ? (each.is_stopping ? "stopping" : "serves") : each.error) },
+  ], (each) => each.member ?? "", { tone: (each) => (each.is_answering ? "" : "bad"), empty: "No member." });
 }
 
 function limitTable() {

@@ -9,8 +9,8 @@ from streamfrom.engine.fleet.fleet import ElectedDatabase, Fleet
 from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, raw_table
 from streamfrom.engine.messaging.registry import Registry
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
-from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind, Key
-from tests.engine.messaging.test_runner import Receiver
+from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind, Key
+from tests.engine.messaging.runner_rig import Receiver
 from tests.sim.servers import FakeShard, Network, now_ns
 from tests.sim.ways import Ways, WaysOf
 from tests.virtual_loop import VirtualClock

@@ -7,8 +7,8 @@ from streamfrom.engine.fleet.peer_link import (
     DefinitionsChanged,
     Dispatching,
     FromDispatcher,
-    LeasesAreWritten,
     News,
+    RequestDone,
     RowsSent,
     RowsTaken,
     ToDispatcher,
@@ -32,4 +32,4 @@ def test_each_message_says_which_stream_it_is_about_but_what_is_about_none():
         for message in get_args(ToDispatcher | FromDispatcher)
         if fields(message)[0].name != "stream"
     }
-    assert without == {News, Dispatching, DefinitionsChanged, WantLeases, LeasesAreWritten}
+    assert without == {News, Dispatching, DefinitionsChanged, WantLeases, RequestDone}

@@ -7,11 +7,12 @@ from streamfrom.engine.errors import ReceiverGone
 from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.peer_link import (
     CloseStream,
+    DefinitionsChanged,
     Dispatching,
     ForgetStream,
-    LeasesAreWritten,
     News,
     OpenStream,
+    RequestDone,
     RowsSent,
     StopWaiting,
     StreamEnded,
@@ -50,6 +51,7 @@ class Rig:
         self.said: list[tuple[str, ...]] = []
         self.streams = StreamsElsewhere(self, self)
         self.attached: dict[object, ClientReceiver] = {}
+        self.newcomers: list[Member] = []
 
     def here(self, client):
         """Return what is attached in this process for *client*."""
@@ -62,6 +64,9 @@ class Rig:
 
     def members(self):
         return {}
+
+    async def present(self):
+        return self.newcomers
 
     def served(self, keyspace, shard):
         self.said.append(("served", shard))
@@ -259,6 +264,26 @@ async def test_a_stream_with_an_end_whose_dispatcher_changes_asks_the_new_one_fo
 
 
 @running
+async def test_members_are_waited_for_until_they_have_read_definitions_but_not_for_long():
+    rig = Rig()
+    await rig.streams.definitions_changed("ks")
+    assert rig.links == [], "nobody is there"
+    rig.newcomers = [member("a"), member("b")]
+    waiting = asyncio.create_task(rig.streams.definitions_changed("ks"))
+    await asyncio.sleep(0.5)
+    (_, one), (_, two) = rig.links
+    (asked,) = one.sent
+    assert asked == DefinitionsChanged(asked.number, "ks")
+    one.hearer.heard(RequestDone(asked.number))
+    await asyncio.sleep(0)
+    assert not waiting.done(), "the other has not answered"
+    assert len(two.sent) == 1
+    began_s = asyncio.get_running_loop().time()
+    await waiting
+    assert asyncio.get_running_loop().time() - began_s <= 0.6
+
+
+@running
 async def test_a_dispatcher_is_waited_for_until_it_has_written_leases():
     rig = Rig()
     await rig.streams.write_leases("ks", "0", "msg", None)
@@ -270,10 +295,10 @@ async def test_a_dispatcher_is_waited_for_until_it_has_written_leases():
     (want,) = link.sent
     assert want == WantLeases(want.number, "ks", "msg", "0", (b"1",))
     assert not waiting.done()
-    link.hearer.heard(LeasesAreWritten(want.number + 1))
+    link.hearer.heard(RequestDone(want.number + 1))
     await asyncio.sleep(0)
     assert not waiting.done()
-    link.hearer.heard(LeasesAreWritten(want.number))
+    link.hearer.heard(RequestDone(want.number))
     await waiting
 
 

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 from streamfrom.engine.fleet.peer_link import (
     CloseStream,
+    DefinitionsChanged,
     ForgetStream,
-    LeasesAreWritten,
     News,
     OpenStream,
+    RequestDone,
     RowsSent,
     RowsTaken,
     StreamEnded,
@@ -144,6 +145,19 @@ async def test_streams_of_a_shard_that_another_member_dispatches_are_ended():
 
 
 @running
+async def test_definitions_are_read_for_a_member_before_it_is_answered():
+    async with Members(1) as fleet:
+        guest, link = visit(fleet)
+        fleet.store.create("ks", raw_table("new"))
+        guest.heard(DefinitionsChanged(7, "ks"))
+        guest.heard(DefinitionsChanged(8, "none"))
+        await asyncio.sleep(0.1)
+        assert sorted(message.number for message in link.sent) == [7, 8]
+        assert {type(message) for message in link.sent} == {RequestDone}
+        assert "new" in fleet.registries[0].tables("ks")
+
+
+@running
 async def test_leases_are_written_for_a_member():
     async with Members(1) as fleet:
         guest, link = visit(fleet)
@@ -156,5 +170,5 @@ async def test_leases_are_written_for_a_member():
         guest.heard(WantLeases(8, "none", "msg", "0", None))
         await asyncio.sleep(0.1)
         assert sorted(message.number for message in link.sent) == [7, 8]
-        assert {type(message) for message in link.sent} == {LeasesAreWritten}
+        assert {type(message) for message in link.sent} == {RequestDone}
         assert (fleet.row(1).epoch, fleet.row(2).epoch) == (1, 0)

@@ -1,7 +1,7 @@
 from hypothesis import given, strategies as st
 
 from streamfrom.engine.messaging.backoff import DICE_BITS, WaitRange, spread, wait_range
-from streamfrom.engine.messaging.table_comment import WAIT_MAX_NS, parse_comment
+from streamfrom.engine.messaging.table_settings import WAIT_MAX_NS, parse_comment
 
 
 SECOND_NS = 10**9

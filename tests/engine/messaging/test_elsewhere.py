@@ -5,7 +5,7 @@ from streamfrom.engine.messaging.memory_store import MemoryStore, raw_table
 from streamfrom.engine.messaging.message import PeerRow
 from streamfrom.engine.messaging.registry import Registry
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
-from tests.engine.messaging.test_runner import Receiver
+from tests.engine.messaging.runner_rig import Receiver
 from tests.virtual_loop import VirtualClock, running
 
 
@@ -35,7 +35,7 @@ class Told:
     def forget(self, receiver, *, has_left):
         self.calls.append(("forget", receiver, has_left))
 
-    def definitions_changed(self, keyspace):
+    async def definitions_changed(self, keyspace):
         self.calls.append(("definitions_changed", keyspace))
 
     async def write_leases(self, keyspace, shard, table, ids):

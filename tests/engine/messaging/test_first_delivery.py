@@ -161,3 +161,19 @@ def test_a_row_that_was_rescheduled_is_only_counted(others):
         b"UPDATE " + BY_ID + b" SET " + moved + b"epoch = 1 WHERE `id` IN (" + ids + b")"
     )
     assert result == LeaseWrites((b"0",), ())
+
+
+def test_what_comes_after_a_group_is_not_read_but_claimed():
+    comment = f"{DEFAULT_COMMENT},vt_group=batch,vt_after=finishes"
+    table = loaded(raw_table("msg", comment, texts=("batch", "finishes")))
+    queries, result = run(
+        take(table, "0", request(b"1", b"2"), NOW_NS),
+        StoreAnswer(rows=[row(b"1")]),
+        StoreAnswer(),
+        StoreAnswer(rows=[((b"0", b"0", b"2"), b"body")]),
+        StoreAnswer(),
+        StoreAnswer(),
+    )
+    assert queries[0].sql.endswith(b"innodb_read_only) AND IFNULL(`finishes`, '') = ''")
+    assert b" WHERE `id` IN (2) " in queries[2].sql
+    assert [(one.id, one.is_written) for one in result.rows] == [(b"1", False), (b"2", True)]

@@ -1,6 +1,13 @@
 """Who holds what, until when; and what a look at the rows changes."""
 
-from streamfrom.engine.messaging.leases import ENDED_MAX, LOOK_IDS_MAX, STALE_MIN, Lease, Leases
+from streamfrom.engine.messaging.leases import (
+    ENDED_MAX,
+    LOOK_IDS_MAX,
+    NOBODY,
+    STALE_MIN,
+    Lease,
+    Leases,
+)
 from streamfrom.engine.messaging.message import ClaimedRow
 
 
@@ -170,3 +177,24 @@ def test_what_was_sent_again_while_it_was_looked_at_ends_by_its_own_time():
     assert leases.ended(30) == []
     assert leases.looked({b"1": 20}) == ([], [])
     assert leases.ended(30) == [Lease(20, b"1", 2)]
+
+
+def test_what_a_former_dispatcher_has_sent_is_held_by_nobody_until_it_ends():
+    leases = held((1, 10))
+    leases.found({b"1": 99, b"2": 20, b"3": 30}, 5)
+    assert len(leases) == 3
+    assert leases.of_clients == 1
+    assert set(leases.next_look()) == {b"2", b"3"}
+    assert leases.looked({b"2": 20}) == ([Lease(30, b"3", NOBODY)], [])
+    assert leases.ended(10) == [Lease(10, b"1", 1)]
+    assert leases.ended(20) == [Lease(20, b"2", NOBODY)]
+    leases.found({b"4": 40}, 5)
+    leases.forget_found()
+    assert len(leases) == 0
+
+
+def test_all_are_looked_at_but_those_of_who_has_left():
+    leases = held((1, 10), (2, 20))
+    leases.give(2, [row(3, 30)])
+    leases.suspect_all_but({1})
+    assert leases.next_look() == (b"3",)

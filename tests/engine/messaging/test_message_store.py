@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from streamfrom.engine.messaging.attempts import PARKED_NS
 from streamfrom.engine.messaging.conversation import StoreAnswer
+from streamfrom.engine.messaging.groups import HELD_NS
 from streamfrom.engine.messaging.leases import Lease
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
@@ -17,7 +17,8 @@ from streamfrom.engine.messaging.message_store import (
     release,
     shorten,
 )
-from streamfrom.engine.messaging.table_comment import parse_comment
+from streamfrom.engine.messaging.retry_limit import PARKED_NS
+from streamfrom.engine.messaging.table_settings import parse_comment
 from tests.engine.messaging.test_message_table import FIRST
 
 
@@ -196,7 +197,9 @@ def test_the_columns_of_a_stream_are_asked_for_without_rows():
 
 
 def test_without_marked_tables_discovery_is_one_statement():
-    tables, sent = run(discover("it's"), StoreAnswer([((b"likely", b"vitess-message"), b"")]))
+    tables, sent = run(
+        discover("it's"), StoreAnswer([((b"likely", b"vitess-message", None), b"")])
+    )
     assert tables == ()
     assert len(sent) == 1
     assert b"table_schema = 'it''s'" in sent[0]
@@ -206,13 +209,14 @@ def test_discovery_puts_columns_and_indexes_together():
     comment = b"vitess_message,vt_ack_wait=1"
     (raw,), _ = run(
         discover("db"),
-        StoreAnswer([((b"t", comment), b"")]),
+        StoreAnswer([((b"t", comment, b"partitioned"), b"")]),
         StoreAnswer([((b"t", b"id", b"bigint", None, b"NO", b"", b"bigint(20)"), b""),
                 ((b"t", b"epoch", b"bigint", b"0", b"YES", b"", b"bigint(20)"), b"")]),
         StoreAnswer([((b"t", b"PRIMARY", b"0", b"id"), b""), ((b"t", b"two", b"1", b"a"), b""),
                 ((b"t", b"two", b"1", None), b"")]),
     )  # fmt: skip
     assert raw.comment == comment.decode()
+    assert raw.is_partitioned
     assert [(c.name, c.default, c.nullable, c.column_type) for c in raw.columns] == [
         ("id", None, False, "bigint(20)"),
         ("epoch", "0", True, "bigint(20)"),
@@ -237,7 +241,7 @@ def test_the_wait_follows_the_tables_settings():
     assert result.rows[0].due_next_ns == NOW_NS + 8 * SECOND_NS
 
 
-MARKED = ((b"t", b"vitess_message"), b"")
+MARKED = ((b"t", b"vitess_message", b""), b"")
 ID = ((b"t", b"id", b"bigint", None, b"NO", b"", b"bigint(20)"), b"")
 PRIMARY = ((b"t", b"PRIMARY", b"0", b"id"), b"")
 NAMES = StoreAnswer([((b"plain",), b""), ((b"t",), b"")])
@@ -262,3 +266,36 @@ def test_discovery_waits_for_no_lock_and_says_what_one_hides(answers, seen, hidd
     assert sent[-1] == (
         b"SELECT table_name FROM information_schema.tables WHERE table_schema = 'db'"
     )
+
+
+GROUPED = f"{DEFAULT_COMMENT},vt_group=batch,vt_after=finishes"
+
+
+def test_a_claim_holds_what_comes_after_a_group_that_is_not_done():
+    """Asked by a statement of its own, about rows that were never sent."""
+    table = loaded(raw_table("msg", GROUPED, texts=("batch", "finishes")))
+    rows = [((epoch, b"0", ident), b"x") for epoch, ident in ((b"0", b"1"), (b"1", b"2"))]
+    rows.append(((b"0", b"0", b"3"), b"x"))
+    question = StoreAnswer([((b"3", b"9", b"b", b"50"), b"")])
+    result, sent = run(
+        claim(table, "0", request(b"1", b"2", b"3"), NOW_NS), StoreAnswer(rows), question
+    )
+    assert [row.id for row in result.rows] == [b"1", b"2"]
+    assert (result.held, result.passed_over) == ((b"3",), {b"3": HELD_NS})
+    assert b" WHERE h.`id` IN (1, 3) AND IFNULL(h.`finishes`, '') <> ''" in sent[1]
+    assert sent[2].endswith(b" SET time_next = 8000000000000000000 WHERE `id` IN (3)")
+    assert sent[3].endswith(b" WHERE `id` IN (1, 2)")
+    assert sent[4:] == [b"COMMIT"]
+
+
+def test_a_spent_member_of_a_group_is_parked_and_others_are_dead_letters():
+    comment = f"{GROUPED},vt_max_attempts=2,vt_dead_letter=grave"
+    table = loaded(raw_table("msg", comment, texts=("batch", "finishes")))
+    spent = StoreAnswer([((b"2", b"0", b"1"), b"x"), ((b"2", b"0", b"2"), b"x")])
+    members, columns = StoreAnswer([((b"2",), b"")]), StoreAnswer([((b"id", b"1"), b"")])
+    result, sent = run(
+        claim(table, "0", request(b"1", b"2"), NOW_NS), spent, members, StoreAnswer(), columns
+    )
+    assert (result.dead, result.parked) == ((b"1",), (b"2",))
+    assert result.why_parked == "members of groups stay"
+    assert sent[-3:] == [b"DELETE FROM `msg` WHERE `id` IN (1)", PARKING, b"COMMIT"]

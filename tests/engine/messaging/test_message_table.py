@@ -290,3 +290,79 @@ def test_all_faults_are_told_those_of_the_comment_first():
     assert [reason.split()[0] for reason in error.others] == [
         "attribute", "attribute", "attribute", "time_acked", "time_acked",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("default", "is_known"), [("0", True), (None, True), ("NULL", True), ("(now())", False)]
+)
+def test_without_delays_the_default_of_time_next_must_be_known(default, is_known):
+    raw = with_comment("vt_delayed=off")
+    columns = tuple(
+        replace(column, default=default) if column.name == "time_next" else column
+        for column in raw.columns
+    )
+    raw = replace(raw, columns=columns)
+    if is_known:
+        assert loaded(raw).facts.refuses_delays
+    else:
+        assert "time_next must have a number or NULL as default" in fault(raw)
+    assert not loaded(replace(raw, comment=DEFAULT_COMMENT)).facts.refuses_delays
+
+
+def test_a_limit_that_shards_cannot_share_is_an_error_that_names_it():
+    raw = with_comment("vt_max_in_flight=2")
+    assert not isinstance(load("ks", raw, 2), TableLoadError)
+    assert "vt_max_in_flight must be at least 3" in str(load("ks", raw, 3))
+
+
+def test_groups_are_columns_of_the_table_with_an_index():
+    comment = f"{DEFAULT_COMMENT},vt_group=BATCH,vt_after=finishes"
+    raw = raw_table("msg", comment, texts=("Batch", "Finishes"))
+    table = loaded(raw)
+    assert (table.groups, table.group_index) == (("Batch", "Finishes"), None)
+    assert table.time_index == "poller_idx"
+    assert table.facts.decisive == {"time_acked", "time_next", "priority", "batch", "finishes"}
+    (advice,) = table.advice
+    assert advice == (
+        "no index on Batch, time_acked: each look at a group reads all of it, or the whole table;"
+        " ALTER TABLE `msg` ADD INDEX group_idx (`Batch`, time_acked)"
+    )
+    index = RawIndex("group_idx", unique=False, columns=("batch", "time_acked"))
+    table = loaded(replace(raw, indexes=(*raw.indexes, index)))
+    assert (table.advice, table.group_index) == ((), "group_idx")
+
+
+def test_groups_of_no_columns_are_a_fault():
+    comment = f"{DEFAULT_COMMENT},vt_group=batch,vt_after=finishes"
+    assert fault(raw_table("msg", comment, texts=("batch",))).endswith(
+        " failed to load: vt_after names no column of the table: 'finishes'"
+    )
+    assert loaded(raw_table("msg")).groups is None
+
+
+def test_a_table_in_order_has_a_key_and_tells_of_its_missing_index():
+    raw = with_comment("vt_key=MESSAGE", "vt_key_in_flight=1")
+    table = loaded(raw)
+    assert (table.key_column, table.key_kind, table.order_index) == (
+        "message", IdKind.TEXT, None,
+    )  # fmt: skip
+    (line,) = table.advice
+    assert line.startswith("no index on message, time_acked, epoch, priority, time_next: ")
+    columns = ("message", "time_acked", "epoch", "priority", "time_next")
+    indexed = replace(
+        raw, indexes=(*raw.indexes, RawIndex("mine", unique=False, columns=columns))
+    )
+    assert (loaded(indexed).order_index, loaded(indexed).advice) == ("mine", ())
+    assert loaded(with_comment("vt_key=priority")).key_kind is IdKind.NUMBER
+    assert loaded(with_comment("vt_order=strict")).key_column is None
+
+
+def test_what_cannot_be_ordered():
+    assert "vt_key must be a column of the table, not 'x'" in fault(with_comment("vt_key=x"))
+    raw = with_comment("vt_order=strict")
+    columns = [replace(one, nullable=one.name != "id") for one in raw.columns]
+    assert "epoch must be NOT NULL where messages wait" in fault(
+        replace(raw, columns=tuple(columns))
+    )
+    first = replace(FIRST, comment=DEFAULT_COMMENT + ",vt_order=strict")
+    assert "need a table with the column priority" in fault(first)

@@ -14,8 +14,8 @@ from streamfrom.engine.messaging.memory_store import (
 from streamfrom.engine.messaging.message_table import MessageTable, RawTable
 from streamfrom.engine.messaging.registry import Registry
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
-from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind, Key
-from tests.engine.messaging.test_runner import Receiver
+from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind, Key
+from tests.engine.messaging.runner_rig import Receiver
 from tests.virtual_loop import START_NS, VirtualClock, run_virtual
 
 
@@ -216,6 +216,23 @@ def test_what_a_lock_hides_stays_in_force_and_is_looked_at_again_soon():
             rig.store.create("ks", raw_table("new"))
             await asyncio.sleep(1.5)
             assert set(rig.registry.tables("ks")) == {"t1", "t2", "new"}
+
+    run_virtual(main())
+
+
+def test_what_others_changed_is_read_at_once_and_together_if_it_is_much():
+    async def main():
+        async with RegistryRig("t1") as rig:
+            await asyncio.sleep(1)
+            rig.store.create("ks", raw_table("t2"))
+            rig.registry.reload_soon()
+            await asyncio.sleep(0.01)
+            assert "t2" in rig.registry.tables("ks")
+            before = len(rig.store.calls)
+            for _ in range(50):
+                rig.registry.reload_soon()
+                await asyncio.sleep(0.01)
+            assert len(rig.store.calls) - before <= 6
 
     run_virtual(main())
 

@@ -2,91 +2,21 @@
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
 
-from streamfrom.engine.errors import ReceiverGone, StoreError
-from streamfrom.engine.messaging.events import Acked, Changed, Due
-from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, loaded, raw_table
-from streamfrom.engine.messaging.message import ClaimedRow
-from streamfrom.engine.messaging.runner import SLEEP_MAX_S, Runner
-from streamfrom.engine.messaging.table_comment import parse_comment
-from tests.virtual_loop import START_NS, VirtualClock, run_virtual
-
-
-SECOND_NS = 10**9
-COMMENT = (
-    "vitess_message,vt_ack_wait=30,vt_purge_after=86400,vt_batch_size=10,"
-    "vt_cache_size=100,vt_poller_interval=600"
+from streamfrom.engine.errors import StoreError
+from streamfrom.engine.messaging.events import Acked, Changed
+from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.engine.messaging.runner import SLEEP_MAX_S
+from streamfrom.engine.messaging.table_settings import parse_comment
+from tests.engine.messaging.runner_rig import (
+    COMMENT,
+    SECOND_NS,
+    STOPPED,
+    Receiver,
+    RunnerRig,
+    now_s,
 )
-STOPPED = StoreError("stopped")
-
-
-@dataclass(eq=False)
-class Receiver:
-    """Takes what it is given, while it has room for it."""
-
-    id: int = 1
-    shards: frozenset[str] | None = None
-    columns: tuple[str, ...] = ("id", "message")
-    prefetch: int | None = 0
-    connection_id: int = 1
-    rows_max: int | None = None
-    room: int = 1000  # batches
-    rows: list[ClaimedRow] = field(default_factory=list)
-    times_s: list[float] = field(default_factory=list)
-    ended: list[Exception] = field(default_factory=list)
-    is_gone: bool = False
-    is_finished: bool = False
-
-    def deliver(self, rows):
-        if self.is_gone:
-            raise ReceiverGone
-        self.room -= 1
-        self.rows += rows
-        self.times_s += [asyncio.get_running_loop().time()] * len(rows)
-        return self.room > 0
-
-    def end(self, error):
-        self.ended.append(error)
-
-    def finish(self):
-        self.is_finished = True
-
-    @property
-    def ids(self):
-        return [int(row.id) for row in self.rows]
-
-
-class RunnerRig:
-    """A runner on a store in memory, inside a running virtual loop."""
-
-    def __init__(self, comment=COMMENT, clock=None, **store):
-        clock = clock or VirtualClock()
-        self.store = MemoryStore(clock, **store)
-        self.table = loaded(raw_table("msg", comment))
-        self.runner = Runner(
-            self.table, ["0"], self.store, clock=clock, draw=lambda: 0,
-            grace_ns=30 * SECOND_NS,
-        )  # fmt: skip
-
-    def insert(self, *ids, time_next_ns=0):
-        """Commit rows past the proxy."""
-        rows = (StoredRow(b"%d" % one, time_next_ns=time_next_ns) for one in ids)
-        return self.store.insert("ks", "0", "msg", *rows)
-
-    def commit(self, *ids, time_next_ns=0):
-        """Commit rows through the proxy."""
-        self.runner.post(Due("0", self.insert(*ids, time_next_ns=time_next_ns)))
-
-    def row(self, ident):
-        return self.store.table("ks", "0", "msg")[b"%d" % ident]
-
-    def calls(self, name):
-        return sum(call == name for call, _ in self.store.calls)
-
-
-def now_s():
-    return asyncio.get_running_loop().time()
+from tests.virtual_loop import START_NS, VirtualClock, run_virtual
 
 
 def test_rows_that_waited_before_the_stream_opened_come_at_once():
@@ -557,3 +487,30 @@ def test_dead_letters_are_named_in_the_log_counted_and_gone(caplog):
     told = [text for text in map(str, caplog.messages) if "vt_max_attempts" in text]
     assert sum(int(text.split()[0]) for text in told) == 2
     assert all("times, and are in grave: " in text for text in told)
+
+
+def test_a_message_that_waits_for_a_parked_one_is_told_once(caplog):
+    async def main():
+        rig, receiver = RunnerRig(f"{COMMENT},vt_max_attempts=1"), Receiver()
+        raw = raw_table(
+            "msg",
+            f"{COMMENT},vt_max_attempts=1,vt_group=batch,vt_after=ends",
+            texts=("batch", "ends"),
+        )
+        rig.runner.reconfigure(loaded(raw))
+        rig.insert(1, 2)
+        rig.row(1).group = rig.row(2).after = b"b"
+        rig.runner.attach(receiver)
+        await asyncio.sleep(500)
+        assert receiver.ids == [1]
+        rig.runner.post(Acked("0", rig.store.ack("ks", "0", "msg", [b"1"])))
+        await asyncio.sleep(1)
+        assert receiver.ids == [1, 2]
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+    told = [text for text in caplog.messages if "waits for group" in text]
+    assert told == [
+        "message 2 of ks.msg on 0 waits for group b, whose message 1 is parked: it fires once that is"
+        " acknowledged or deleted"
+    ]

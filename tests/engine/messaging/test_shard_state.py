@@ -3,6 +3,7 @@ from streamfrom.engine.messaging.poll import FOREVER_NS, PollResult
 from streamfrom.engine.messaging.shard_queue import ShardQueue
 from streamfrom.engine.messaging.shard_state import (
     LAST_CHANCE_NS,
+    LINGER_NS,
     RETRY_FIRST_NS,
     RETRY_LAST_NS,
     ShardState,
@@ -83,7 +84,7 @@ def test_polls_that_changes_want_rest_as_long_as_the_last_one_took():
 def test_a_poll_from_before_the_last_receiver_left_is_repeated():
     made = shard()
     made.start_poll(NOW_NS)
-    made.leave()
+    made.leave(NOW_NS)
     made.join(NOW_NS)
     made.polled(PollResult(()), NOW_NS, INTERVAL_NS)
     assert made.start_poll(NOW_NS) is not None
@@ -97,10 +98,31 @@ def test_streams_are_lost_a_grace_after_the_first_failure_of_any_kind():
     assert made.lost_ns(GRACE_NS) == NOW_NS + 5 + GRACE_NS
 
 
+def test_a_shard_whose_last_receiver_has_left_keeps_its_keys_for_a_while():
+    made = polled(shard())
+    made.queue.add(MessageKey(b"1", 1, NOW_NS + 5), NOW_NS)
+    made.settled(NOW_NS, FOREVER_NS)
+    made.leave(NOW_NS)
+    made.linger()
+    assert (made.wake_ns, made.wake_ready_ns) == (NOW_NS + LINGER_NS, FOREVER_NS)
+    assert len(made.queue) == 1
+    made.join(NOW_NS + 5)
+    assert made.lingers_until_ns == 0
+    assert made.start_poll(NOW_NS + 5) is None, "something is due"
+
+
+def test_what_fails_is_not_kept():
+    made = polled(shard(MessageKey(b"1", 1, NOW_NS + 5)))
+    made.health.failed("refused", NOW_NS, GRACE_NS)
+    made.leave(NOW_NS)
+    assert (made.lingers_until_ns, len(made.queue)) == (0, 0)
+
+
 def test_a_shard_that_rests_needs_no_clock():
     made = polled(shard(MessageKey(b"1", 1, NOW_NS + 5)))
     made.settled(NOW_NS, FOREVER_NS)
-    made.leave()
+    made.leave(NOW_NS)
+    made.rest()
     assert (made.wake_ns, made.wake_ready_ns, len(made.queue)) == (FOREVER_NS, FOREVER_NS, 0)
 
 

@@ -1,6 +1,6 @@
 """What is read off a scheduler: exact where memory knows all, and where it does not, said so."""
 
-from streamfrom.engine.messaging.events import Acked, Claim, Detached, Polled
+from streamfrom.engine.messaging.events import Acked, Claim, Deposed, Detached, Polled
 from streamfrom.engine.messaging.message import MessageKey
 from streamfrom.engine.messaging.poll import FOREVER_NS, PollResult, TierRead
 from streamfrom.engine.messaging.table_figures import (
@@ -88,3 +88,19 @@ def test_counters_of_all_shards_add_up():
     rig.state.counters("-80").acked += 2
     rig.state.counters("80-").acked += 3
     assert queue_figures(rig.state, {}, rig.now_ns).counters.acked == 5
+
+
+def test_streams_of_other_members_clients_are_told_and_not_counted():
+    rig = TableRig().attach(1, -5)
+    assert queue_figures(rig.state, {}, rig.now_ns).streams == 1
+    assert figures(rig).streams == 2, "who covers the shard"
+    found = {one.connection_id: one.is_for_member for one in stream_figures(rig.state, {1: 7})}
+    assert found == {7: False, 0: True}
+
+
+def test_a_shard_that_another_process_dispatches_is_not_known_whole():
+    rig = TableRig().attach(1)
+    assert figures(rig).is_whole
+    rig.post(Deposed("0", "another one does"))
+    shard = figures(rig)
+    assert (shard.is_dispatched, shard.is_whole) == (False, False)

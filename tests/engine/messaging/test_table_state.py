@@ -12,7 +12,7 @@ from streamfrom.engine.messaging.events import (
     Polled,
     ReceiverReady,
 )
-from streamfrom.engine.messaging.table_state import (
+from streamfrom.engine.messaging.sending import (
     CLAIM_BYTES_MAX,
     CLAIM_ROWS_MAX,
     CLAIMS_IN_FLIGHT_MAX,

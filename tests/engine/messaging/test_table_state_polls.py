@@ -6,6 +6,7 @@ from streamfrom.engine.messaging.events import (
     Attached,
     Changed,
     Claim,
+    Deliver,
     Detached,
     Poll,
     Polled,
@@ -42,12 +43,33 @@ def test_m12_the_first_receiver_causes_a_poll_and_what_it_finds_is_sent_in_batch
     assert claimed(bench.post(ReceiverReady(1))) == [[3]]
 
 
-def test_m1_the_last_receiver_takes_the_cache_and_the_timers_with_it():
+def test_m1_the_last_receiver_takes_the_cache_and_the_timers_with_it_after_a_second():
     bench = TableRig().attach(1)
     bench.due(1, time_next_ns=START_NS + 5 * SECOND_NS)
     assert bench.wake_s() == 5
     bench.post(Detached(1))
+    assert (bench.state.waiting, bench.wake_s()) == (1, 1)
+    assert bench.later(1) == []
     assert (bench.state.receivers, bench.state.waiting, bench.wake_s()) == (0, 0, None)
+
+
+def test_who_comes_soon_after_the_last_one_needs_no_poll_for_what_is_known():
+    bench = TableRig().attach(1)
+    bench.post(Detached(1))
+    bench.due(1)
+    claim = only(bench.post(Attached(2, None, ("id",))), Claim)
+    only(bench.won(claim), Deliver)
+    bench.post(Detached(2))
+    only(bench.post(Attached(3, None, ("id",))), Poll)
+
+
+def test_who_comes_later_starts_with_a_poll():
+    bench = TableRig().attach(1)
+    bench.post(Detached(1))
+    bench.later(1)
+    bench.due(1)
+    assert bench.state.waiting == 0, "nobody hears of it"
+    only(bench.post(Attached(2, None, ("id",))), Poll)
 
 
 def test_m1_leaving_twice_is_fine():
@@ -117,13 +139,13 @@ def test_a_failed_poll_is_tried_again():
     only(bench.later(0.05), Poll)
 
 
-def test_a_poll_from_before_everybody_left_is_not_used():
+def test_a_poll_from_before_everybody_left_is_repeated_for_who_came_since():
     bench = TableRig()
     bench.post(Attached(1, None, ("id",)))
     bench.post(Detached(1))
     assert bench.post(Attached(2, None, ("id",))) == []
     actions = bench.post(Polled("0", PollResult((tier([1]),))))
-    assert [type(action) for action in actions] == [Poll]
+    assert [type(action) for action in actions] == [Claim, Poll]
 
 
 def test_m11_a_poll_that_was_overtaken_sends_nothing_twice():

@@ -22,7 +22,7 @@ from streamfrom.engine.messaging.events import (
     Tick,
 )
 from streamfrom.engine.messaging.poll import PollResult
-from streamfrom.engine.messaging.table_comment import parse_comment
+from streamfrom.engine.messaging.table_settings import parse_comment
 from tests.engine.messaging.table_rig import (
     EMPTY,
     SECOND_NS,

@@ -4,9 +4,9 @@ import asyncio
 
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.watch import FRESH_NS, Watch
-from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind
+from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
+from tests.engine.messaging.runner_rig import Receiver
 from tests.engine.messaging.test_registry import RegistryRig, insert
-from tests.engine.messaging.test_runner import Receiver
 from tests.virtual_loop import VirtualClock, run_virtual
 
 
@@ -52,6 +52,18 @@ def test_what_memory_knows_is_not_asked_for():
             ]
             (stream,) = watch.streams()
             assert (stream.connection_id, stream.held) == (receiver.connection_id, 2)
+
+    run_virtual(main())
+
+
+def test_what_is_known_is_told_without_a_question():
+    async def main():
+        async with RegistryRig("t1") as rig:
+            insert(rig, 1)
+            watch = watching(rig)
+            (queue,) = await watch.known_queues()
+            assert [shard.depth for shard in queue.shards] == [None, None]
+            assert depth_calls(rig) == []
 
     run_virtual(main())
 

@@ -5,7 +5,7 @@ import pytest
 from streamfrom.engine.errors import VindexError
 from streamfrom.engine.sharding.keyspace import KeyRange
 from streamfrom.engine.sharding.vindex import make_vindex
-from streamfrom.sqlparse_ext.statements import Number
+from streamfrom.sqlparse_ext.literal_values import Number
 
 
 def mapped(vindex_type, value):

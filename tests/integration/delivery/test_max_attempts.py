@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamfrom.engine.messaging.attempts import PARKED_NS
+from streamfrom.engine.messaging.retry_limit import PARKED_NS
 from tests.fixtures.streams import Consume, eventually, refused, rows, run
 from tests.integration.conftest import CreateTable, SharedCluster
 from tests.integration.delivery.producing import insert_all

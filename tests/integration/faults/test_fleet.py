@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from functools import partial
 
 import pytest
 
@@ -130,6 +131,38 @@ def test_streams_and_commits_at_any_member_are_those_of_one_queue(
             f"UPDATE my_message SET time_acked = 1 WHERE id = {ident}",
         )
     assert sorted(came) == [1, 2, 3, 4, 5, 6]
+
+
+def test_no_more_are_in_flight_when_another_member_dispatches(
+    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
+) -> None:
+    table = message_table(poller_interval=1, ack_wait=600, more=",vt_max_in_flight=4")
+    execute(server, table, database=database)
+    first = start_proxy(config(database, server))
+    first.wait_for_log(DISPATCHED)
+    others = [start_proxy(config(database, server)) for _ in range(2)]
+    streams = [consume(proxy, database=database) for proxy in others]
+    producer = others[1].connect(database=database, autocommit=True)
+    for ident in range(1, 21):
+        run(producer, f"INSERT INTO my_message (id) VALUES ({ident})")
+
+    def came(seconds: float = 0.05) -> int:
+        for stream in streams:
+            while stream.poll(seconds) is not None:
+                pass
+        return sum(len(stream.rows) for stream in streams)
+
+    def has_come(count: int) -> bool:
+        return came() >= count
+
+    eventually(partial(has_come, 4), "all that may be in flight")
+    first.kill()
+    eventually(lambda: any(DISPATCHED in proxy.log() for proxy in others), "a successor")
+    assert came(0.5) == 4
+    ident = next(row[0] for stream in streams for row in stream.rows)
+    run(producer, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ident}")
+    eventually(partial(has_come, 5), "an ack gives room")
+    assert came(0.2) == 5
 
 
 def test_what_a_lost_members_clients_held_goes_to_others(

@@ -12,7 +12,7 @@ from tests.integration.faults.breaking import Servers, StartFaulty, in_thread, r
 
 pytestmark = [pytest.mark.db, pytest.mark.slow]
 
-CREATE = "CREATE QUEUE my_message (a INT) WITH (ack_wait = 5)"
+CREATE = "CREATE QUEUE my_message (a INT) PARTITION BY DAY WITH (ack_wait = 5)"
 
 
 def definitions(servers: Servers, database: str) -> list[Any]:

@@ -185,7 +185,7 @@ def test_show_queues_lists_the_message_tables_of_a_keyspace(
         ("CREATE QUEUE q (epoch INT)", 1210, "every queue has"),
         ("CREATE QUEUE q (id BIGINT PRIMARY KEY)", 1210, "leave PRIMARY KEY out"),
         ("CREATE QUEUE q (a NOTYPE)", None, "NOTYPE"),
-        ("CREATE QUEUE q (a INT) PARTITION BY HOUR", 1235, "unsupported: PARTITION BY"),
+        ("CREATE QUEUE q (a INT UNIQUE) PARTITION BY HOUR", 1210, "must contain id"),
         ("CREATE QUEUE q (a INT) PARTITION BY YEAR", 1064, "HOUR or DAY"),
         ("CREATE QUEUE q (a INT) SHARD BY hash(b)", 1210, "no column of the queue: 'b'"),
         ("CREATE QUEUE q (a INT) SHARD BY nosuch(a)", 1210, "no vindex 'nosuch'"),
@@ -341,6 +341,8 @@ def test_every_statement_of_a_queue_may_be_prepared(
         assert cursor.rowcount == 1
         cursor.execute("SHOW QUEUE STATUS LIKE 'my%'")
         assert cursor.fetchall()[0][:2] == (keyspace, "my_message")
+        cursor.execute("SHOW QUEUE PARTITIONS FROM my_message")
+        assert cursor.fetchall() == []
         cursor.execute("DROP QUEUE IF EXISTS my_message")
         cursor.execute("SHOW QUEUES")
         assert cursor.fetchall() == []
@@ -357,6 +359,7 @@ def test_sqls_own_prepare_takes_them_or_says_that_it_does_not(
         "SHOW QUEUES",
         "SHOW CREATE QUEUE my_message",
         "SHOW QUEUE STATUS",
+        "SHOW QUEUE PARTITIONS FROM my_message",
         "STREAM * FROM my_message LIMIT 1 WAIT 0",
         "SELECT depth FROM streamfrom.queues",
         "DROP QUEUE other_message",

@@ -22,14 +22,17 @@ from streamfrom.proxy.config.file import Role, User
 from streamfrom.proxy.local_statements.show_processlist import Process
 from streamfrom.proxy.sessions.login_backoff import LoginBackoff
 from streamfrom.proxy.sessions.login_work import LoginWork
+from streamfrom.proxy.status.fleet_figures import MembersFigures, merged_queue
 from streamfrom.proxy.status.status_rows import (
     MemberStatus,
     ShardStatus,
     member_rows,
     shard_rows,
     stream_rows,
+    stream_status,
 )
 from streamfrom.proxy.status.status_source import sees
+from streamfrom.proxy.status.turns import QUEUES_IN_A_TURN
 from streamfrom.proxy.wire.auth import Account, Authenticator
 from streamfrom.sqlparse_ext.cache import StatementCache
 from tests.proxy.rigs import SERVER
@@ -42,6 +45,30 @@ def figures(name="msg", keyspace="ks", **parts: Any) -> QueueFigures:
     )
     shard = ShardFigures("0", counters, 1, 4, 2, True, 1, parts.pop("depth", 3), None)
     return QueueFigures(loaded(raw_table(name, **parts), keyspace), (shard,), 1)
+
+
+QUEUES = [figures(f"q{number:03}") for number in range(3 * QUEUES_IN_A_TURN + 5)]
+NAMES = [queue.table.name for queue in QUEUES]
+
+
+class OtherClient:
+    """Notes what was worked on between two of its turns, the queues by their names."""
+
+    def __init__(self):
+        self.turns: list[list[str]] = [[]]
+        asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self):
+        self.turns.append([])
+        if sum(map(len, self.turns)) < len(QUEUES):
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def saw(self, queues):
+        self.turns[-1] += [queue.table.name for queue in queues]
+
+    def check(self):
+        assert sorted(name for turn in self.turns for name in turn) == NAMES
+        assert max(map(len, self.turns)) == QUEUES_IN_A_TURN
 
 
 class Client:
@@ -65,6 +92,16 @@ def stream_of(queue: QueueFigures, connection_id: int, *, held=3) -> StreamFigur
     return StreamFigures(queue.table, connection_id, None, 0, 9, held, 0, 100, None)
 
 
+class Others:
+    """What the other members tell."""
+
+    def __init__(self):
+        self.told = MembersFigures()
+
+    async def ask(self, tables, viewer=None):
+        return self.told
+
+
 class Status:
     def __init__(self):
         self.troubles = [None, "gone"]
@@ -74,6 +111,7 @@ class Status:
         self.clock = VirtualClock()
         self.figures = [figures(), figures("other", "ks2")]
         self.open_streams = []
+        self.others = Others()
         self.shards = {}
         for keyspace, shard, *tables in (("ks", "0", "msg"), ("ks", "1", "msg")):
             self.shards[keyspace, shard] = SimpleNamespace(name=shard, control=Control(*tables))
@@ -94,17 +132,29 @@ class Status:
         await self.gate.wait()
         return self.figures
 
-    async def queues_of(self, user):
-        return [one for one in await self.queues() if sees(user, one.table.keyspace)]
+    async def fleet_queues(self, others, user=None):
+        found = [
+            merged_queue(one, others.parts().get((one.table.keyspace, one.table.name), []), [])
+            for one in await self.queues()
+        ]
+        unanswered = tuple(map(str, others.unanswered))
+        return [
+            replace(one, unanswered=unanswered)
+            for one in found
+            if user is None or sees(user, one.table.keyspace)
+        ]
 
     def errors_of(self, user):
         return []
 
-    async def rows(self, names, user, processes):
+    async def rows(self, names, viewer, others=None):
+        others = others or await self.others.ask(names, viewer)
         clock_ns = self.clock.time_ns()
         found = {
-            "members": member_rows([self.member()]),
-            "streams": stream_rows(self.streams(), processes, clock_ns),
+            "members": member_rows([self.member()], others.unanswered),
+            "streams": stream_rows(
+                stream_status(self.streams(), viewer.processes, None), clock_ns
+            ),
             "shards": shard_rows(self.shard_status()),
         }
         return {name: found[name] for name in names if name in found}
@@ -176,6 +226,7 @@ def services(status, readers, users) -> Any:
         config=SERVER,
         cache=StatementCache(),
         registry=Definitions(status),
+        members=None,
     )
 
 

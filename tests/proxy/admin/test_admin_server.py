@@ -6,11 +6,23 @@ import json
 import aiohttp
 import pytest
 
+from streamfrom.proxy.admin import admin_server
 from streamfrom.proxy.admin.admin_server import AT_ONCE_MAX, AdminServer
+from streamfrom.proxy.admin.overview import queue_records
 from streamfrom.proxy.config.file import TlsSettings
-from streamfrom.proxy.status.status_rows import MEMBERS, member_rows
+from streamfrom.proxy.status.fleet_figures import MembersFigures
+from streamfrom.proxy.status.status_rows import MEMBERS, Unanswered, member_rows
 from streamfrom.proxy.tls import ServerTls
-from tests.proxy.admin.conftest import USERS, Client, stream_of
+from tests.proxy.admin.conftest import (
+    NAMES,
+    QUEUES,
+    USERS,
+    Client,
+    OtherClient,
+    Status,
+    services,
+    stream_of,
+)
 from tests.proxy.certificates import issued
 
 
@@ -150,3 +162,73 @@ async def test_a_user_sees_its_own_streams_and_an_admin_all(guarded):
         await guarded.browser.log_in(user)
         found = await guarded.browser.get("/api/queue?keyspace=ks&queue=msg")
         assert [each["connection_id"] for each in found["streams"]] == expected
+
+
+async def test_the_overview_is_made_in_turns(served, monkeypatch):
+    served.status.figures = QUEUES[::-1]
+    other = OtherClient()
+
+    def made(queues, *rest):
+        other.saw(queues)
+        return queue_records(queues, *rest)
+
+    monkeypatch.setattr(admin_server, "queue_records", made)
+    found = await served.browser.get("/api/overview")
+    assert [one["queue"] for one in found["queues"]] == NAMES
+    other.check()
+
+
+async def test_a_sample_is_taken_in_turns(monkeypatch):
+    status = Status()
+    status.figures = QUEUES
+    server = AdminServer(services(status, None, USERS))
+    other, done, sample = OtherClient(), asyncio.Event(), server.history.sample
+
+    def sampled(queues, at_s):
+        sample(queues, at_s)
+        other.saw(queues)
+        if len(server.history) == len(QUEUES):
+            done.set()
+
+    monkeypatch.setattr(server.history, "sample", sampled)
+    await server.start("127.0.0.1", 0)
+    try:
+        async with asyncio.timeout(60):
+            await done.wait()
+    finally:
+        await server.stop()
+    other.check()
+
+
+async def test_the_page_tells_who_does_not_answer_and_no_rates_without_it(served):
+    served.status.others.told = MembersFigures((), (Unanswered("zoe", "1", "h:1", "late"),))
+    found = await served.browser.get("/api/overview")
+    assert [(one["member"], one["is_answering"]) for one in found["members"]] == [
+        (None, 1),
+        ("zoe", 0),
+    ]
+    queue = found["queues"][0]
+    assert (queue["unanswered"], queue["sent_per_s"]) == ("member zoe at h:1: late", None)
+
+
+async def test_no_sample_is_taken_without_a_member(monkeypatch):
+    status = Status()
+    server = AdminServer(services(status, None, USERS))
+    taken = asyncio.Event()
+    asks = []
+
+    async def told(tables, viewer=None):
+        asks.append(tables)
+        silent = (Unanswered("zoe", "1", "h:1", "late"),) if len(asks) < 3 else ()
+        return MembersFigures((), silent)
+
+    monkeypatch.setattr(status.others, "ask", told)
+    monkeypatch.setattr(admin_server, "SAMPLE_S", 0)
+    monkeypatch.setattr(server.history, "sample", lambda *_: taken.set())
+    await server.start("127.0.0.1", 0)
+    try:
+        async with asyncio.timeout(60):
+            await taken.wait()
+    finally:
+        await server.stop()
+    assert len(asks) >= 3, "the first two were not all that there is"

@@ -1,10 +1,13 @@
 """Pause, resume, and the end of a stream, over HTTP as the page asks for them."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
-from streamfrom.proxy.errors import BackendError, QueryInterrupted
+from streamfrom.proxy.errors import BackendError, MemberUnreachable, QueryInterrupted
+from streamfrom.proxy.status.fleet_figures import MemberFigures, MembersFigures
+from streamfrom.proxy.status.status_rows import MemberStatus, StreamClient, StreamStatus
 from tests.proxy.admin.conftest import USERS, Client, stream_of
 
 
@@ -77,6 +80,34 @@ async def test_a_stream_is_ended(guarded):
     assert (await guarded.browser.post("/api/end-stream", {"connection_id": 7}))[0] == 204
     assert [type(error) for error in client.interrupted] == [QueryInterrupted]
     assert other.interrupted == []
+
+
+async def test_a_stream_of_another_member_is_ended_there(guarded):
+    await guarded.browser.log_in("boss")
+    killed = []
+
+    async def kill(asker, connection_id, *, query_only):
+        killed.append((asker.user, asker.is_admin, connection_id, query_only))
+        if len(killed) > 1:
+            raise MemberUnreachable(["member two at h:1: late"])
+
+    guarded.services.members = SimpleNamespace(kill=kill)
+    client = StreamClient("app", "10.0.0.9", "two", 0, 100, None)
+    streams = (
+        StreamStatus(9, "ks", "msg", client, 1, 1, None, None),
+        StreamStatus(10, "ks", "msg", None, 1, 1, None, None),
+    )
+    member = MemberStatus("two", "1", 1.0, 1, 1, 1, is_stopping=False)
+    guarded.status.others.told = MembersFigures((MemberFigures(member, (), streams),))
+    # What that member's connection 11 runs is no stream, and 10 is at a third one, which says nothing.
+    for connection_id in (10, 11):
+        body = {"connection_id": connection_id}
+        assert (await guarded.browser.post("/api/end-stream", body))[0] == 404
+    assert killed == []
+    assert (await guarded.browser.post("/api/end-stream", {"connection_id": 9}))[0] == 204
+    assert killed == [("boss", True, 9, True)]
+    status, text, _ = await guarded.browser.post("/api/end-stream", {"connection_id": 9})
+    assert (status, "member two at h:1: late" in text) == (409, True)
 
 
 @pytest.mark.parametrize("path", ["/api/pause", "/api/resume", "/api/end-stream"])

@@ -12,8 +12,8 @@ from streamfrom.proxy.app.application import (
     Application,
     run,
 )
-from streamfrom.proxy.backends.opening import open_backend
-from streamfrom.proxy.backends.settings import names
+from streamfrom.proxy.backends.connect import open_backend
+from streamfrom.proxy.backends.session_variables import names
 from streamfrom.proxy.config.dsn import Dsn, SslMode
 from streamfrom.proxy.config.file import Role, Secret, TlsSettings, User
 from streamfrom.proxy.errors import BackendError, BackendUnavailable

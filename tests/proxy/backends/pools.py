@@ -4,9 +4,9 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import Any
 
-from streamfrom.proxy.backends.opening import open_backend
+from streamfrom.proxy.backends.connect import open_backend
 from streamfrom.proxy.backends.pool import Pool, PoolWaiter
-from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.backends.session_variables import Settings
 from tests.proxy.fake_answers import until
 
 

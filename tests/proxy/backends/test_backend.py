@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from streamfrom.proxy.backends.answer_readers import AnswerCollector
-from streamfrom.proxy.backends.opening import open_backend
-from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.backends.connect import open_backend
+from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.errors import BackendError, BackendLost
 from streamfrom.proxy.wire.commands import query

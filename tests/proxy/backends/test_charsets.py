@@ -1,19 +1,21 @@
 import pytest
 
 from streamfrom.proxy.backends.charsets import Charsets
-from streamfrom.proxy.backends.settings import names
+from streamfrom.proxy.backends.session_variables import names
 from streamfrom.proxy.errors import NoClientCharset
 from tests.proxy.fake_answers import rows_of
 from tests.proxy.fake_server import MARIADB, FakeServer
 from tests.proxy.rigs import running_shard
 
 
-UTF8 = names("utf8mb4", "utf8mb4_general_ci")
+def utf8():
+    """Return what everybody gets whom no server knows. Settings are remembered for a while only."""
+    return names("utf8mb4", "utf8mb4_general_ci")
 
 
 @pytest.mark.parametrize("collation_id", [8, 45, 255, 4711])
 def test_before_a_server_was_asked_everybody_gets_what_all_servers_know(collation_id):
-    assert Charsets().settings(collation_id) is UTF8
+    assert Charsets().settings(collation_id) is utf8()
 
 
 async def test_a_collation_that_the_servers_have_is_passed_on_by_name(server):
@@ -41,7 +43,7 @@ async def test_one_they_lack_becomes_the_one_they_all_have(calm):
     charsets = Charsets()
     async with FakeServer(MARIADB) as server, running_shard(server) as shard:
         await charsets.learn(shard.control)
-    assert charsets.settings(255) is UTF8
+    assert charsets.settings(255) is utf8()
     assert charsets.settings(8) is names("latin1", "latin1_swedish_ci")
 
 

@@ -6,8 +6,8 @@ import contextlib
 import pytest
 
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
+from streamfrom.proxy.backends.connect import open_backend
 from streamfrom.proxy.backends.lock_session import LockSession
-from streamfrom.proxy.backends.opening import open_backend
 from streamfrom.proxy.errors import BackendLost
 from tests.proxy.fake_answers import Error, HangUp, Ok, Silence, rows_of
 

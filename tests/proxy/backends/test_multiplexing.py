@@ -10,7 +10,7 @@ import pytest
 
 from streamfrom.proxy.backends import multiplexing as module
 from streamfrom.proxy.backends.multiplexing import SharedConnections
-from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.wire.commands import query
 from tests.proxy.backends.pools import Tenant, busy, pool_on

@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamfrom.proxy.backends.settings import names
+from streamfrom.proxy.backends.session_variables import names
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.wire.commands import query

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streamfrom.proxy.backends.pool import Pool, PoolWaiter
-from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.errors import BackendUnavailable, PoolTimeout
 from tests.proxy.backends.pools import Sender, Tenant, busy, pool_on
 from tests.proxy.fake_answers import until

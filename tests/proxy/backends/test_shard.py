@@ -4,7 +4,7 @@ import pytest
 import structlog
 
 from streamfrom.proxy.backends import shard as module
-from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.backends.shard import ShardRuntime
 from streamfrom.proxy.errors import BackendUnavailable
 from tests.proxy.backends.pools import Tenant

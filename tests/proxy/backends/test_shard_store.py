@@ -7,6 +7,8 @@ from streamfrom.engine.messaging.leases import Lease
 from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
 from streamfrom.engine.messaging.message_store import ClaimRequest
 from streamfrom.engine.messaging.message_table import MessageTable, load
+from streamfrom.engine.messaging.partition_store import Outcome
+from streamfrom.engine.messaging.partitions import Partition, RowsLeft
 from streamfrom.engine.messaging.poll import PollRequest
 from streamfrom.proxy.backends import shard_store as module
 from streamfrom.proxy.backends.shard_store import ShardStore
@@ -174,9 +176,87 @@ async def test_a_cancelled_claim_leaves_no_transaction_behind(server, shard, sto
     assert shard.pool.connections == 0
 
 
+async def test_a_partition_is_dropped_on_a_connection_of_its_own(server, shard, store, table):
+    server.on("FOR UPDATE NOWAIT", Rows(("1",)))
+    assert await store.drop_partition(table, "-", "p1", 99, 0.1) is Outcome.DONE
+    lock, unacked, young, drop = server.heard[-4:]
+    assert lock == "LOCK TABLES `msg` WRITE"
+    assert "IS NULL" in unacked
+    assert ">= 99" in young
+    assert drop == "ALTER TABLE `msg` DROP PARTITION `p1`"
+    assert shard.pool.connections == 0, "its locks and settings end with it"
+
+
+async def test_somebodys_lock_is_no_error(server, shard, store, table):
+    server.on("LOCK TABLES", Error(1205, "Lock wait timeout exceeded"))
+    made = [Partition("p2", 2)]
+    assert await store.drop_partition(table, "-", "p1", 99, 0.1) is Outcome.HELD
+    assert await store.make_partitions(table, "-", made, "prest", 0.1) is Outcome.HELD
+    assert shard.pool.connections == 0
+    server.on("LOCK TABLES", Error(1044, "Access denied"))
+    with pytest.raises(StoreError, match="Access denied"):
+        await store.drop_partition(table, "-", "p1", 99, 0.1)
+
+
+async def test_a_wait_for_a_lock_is_killed_when_its_patience_ends(server, shard, store, table):
+    server.on("LOCK TABLES", Silence())
+    dropping = asyncio.ensure_future(store.drop_partition(table, "-", "p1", 99, 0.01))
+    await until(lambda: any("KILL QUERY" in text for text in server.controlled))
+    dropping.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await dropping
+    assert shard.pool.connections == 0
+
+
+async def test_partitions_are_read_on_the_control_connection(server, store, table):
+    server.on("information_schema.partitions", Rows(tuple("abcd")))
+    assert await store.partitions(table, "-", NOW_NS) is None
+    assert "information_schema.partitions" in server.controlled[-1]
+    server.on(
+        "EXPLAIN", Rows(tuple("abcdefghij"), ((b"1", b"SIMPLE", *[None] * 6, b"70", b""),))
+    )
+    assert await store.rows_in(table, "-", "p1") == 70
+
+
+PARTITIONED = (
+    (b"p20200101", b"RANGE", b"`id`", b"1577923200000000000"),
+    (b"p20200102", b"RANGE", b"`id`", b"1578009600000000000"),
+    (b"prest", b"RANGE", b"`id`", b"MAXVALUE"),
+)
+
+
+async def test_partitions_that_are_dropped_meanwhile_are_read_again(server, store, table):
+    text, numbers = (FieldType.VAR_STRING,) * 4, (FieldType.LONGLONG,) * 3
+    server.on("information_schema.partitions", Rows(tuple("abcd"), PARTITIONED, types=text))
+    counts = Rows(tuple("abc"), ((b"0", b"3", b"0"),), types=numbers)
+    server.on("PARTITION (`prest`)", counts)
+    server.once("PARTITION (`prest`)", Error(1735, "Unknown partition 'p20200101'"))
+    census = await store.partitions(table, "-", NOW_NS)
+    assert census is not None
+    assert census.left == {"p20200101": RowsLeft(3, 0)}
+
+
+async def test_partitions_that_go_on_changing_are_an_error(monkeypatch, server, store, table):
+    monkeypatch.setattr(module, "CHANGING_PAUSES_S", (0.0, 0.0))
+    text = (FieldType.VAR_STRING,) * 4
+    server.on("information_schema.partitions", Rows(tuple("abcd"), PARTITIONED, types=text))
+    server.on("PARTITION (`prest`)", Error(1735, "Unknown partition 'p20200101'"))
+    with pytest.raises(StoreError, match="Unknown partition"):
+        await store.partitions(table, "-", NOW_NS)
+    assert sum("PARTITION (`prest`)" in text for text in server.controlled) == 3
+    server.on("PARTITION (`prest`)", Error(1142, "denied"))
+    with pytest.raises(StoreError, match="denied"):
+        await store.partitions(table, "-", NOW_NS)
+    assert sum("PARTITION (`prest`)" in text for text in server.controlled) == 4
+
+
 async def test_a_server_that_is_down_is_a_store_error_everywhere(server, store, table):
     server.stop()
     for call in (
+        store.partitions(table, "-", NOW_NS),
+        store.rows_in(table, "-", "p1"),
+        store.drop_partition(table, "-", "p1", 99, 0.1),
+        store.make_partitions(table, "-", [Partition("p2", 2)], "prest", 0.1),
         store.discover("plain", "-"),
         store.poll(table, "-", PollRequest(10)),
         store.purge(table, "-", NOW_NS),

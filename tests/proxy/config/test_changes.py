@@ -49,7 +49,7 @@ def test_what_needs_a_restart_is_named_and_stays_as_it_was():
     more = replace(SHOP, name="more")
     admin, log = ("127.0.0.1", 9), LogSettings(LogLevel.DEBUG)
     found = changes(
-        OLD, Config(server, OLD.users, (other, more), FleetConfig("new"), admin, log)
+        OLD, Config(server, OLD.users, (other, more), FleetConfig("new"), admin, log, admin)
     )
     assert set(found.restart) == {
         "server.listen",
@@ -58,6 +58,7 @@ def test_what_needs_a_restart_is_named_and_stays_as_it_was():
         "keyspaces.more",
         "fleet",
         "admin",
+        "grpc",
         "log",
     }
     assert found.live == ("server.idle_timeout",)

@@ -44,7 +44,7 @@ def test_every_unknown_key_and_every_wrong_type_is_told(faults):
         ' (shard "80-")',
         'users[0].max_connections: expected an integer ≥ 1, got 0 (user "app")',
         'users[0].rool: unknown key; did you mean role? (user "app")',
-        "extra: unknown key; expected one of admin, fleet, keyspaces, log, server, users",
+        "extra: unknown key; expected one of admin, fleet, grpc, keyspaces, log, server, users",
     ]
 
 

@@ -40,6 +40,12 @@ def read(folder):
     return read
 
 
+def test_grpc_listens_only_where_it_is_asked_for(read):
+    assert read(UNSHARDED).grpc is None
+    assert read(f"[grpc]\n{UNSHARDED}").grpc == ("127.0.0.1", 15991)
+    assert read(f'[grpc]\nlisten = "[::1]:0"\n{UNSHARDED}').grpc == ("::1", 0)
+
+
 def test_admin_listens_only_where_it_is_asked_for(read):
     assert read(UNSHARDED).admin is None
     assert read(f"[admin]\n{UNSHARDED}").admin == ("127.0.0.1", 15380)
@@ -266,6 +272,7 @@ FAULTS = [
     (server("listen = 15306"), "server.listen: expected an address such as"),
     ('[admin]\nlisten = "15380"\n' + UNSHARDED, "admin.listen: expected an address such as"),
     ("[admin]\nlissen = 1\n" + UNSHARDED, "admin.lissen: unknown key; did you mean listen?"),
+    ('[grpc]\nlisten = "15991"\n' + UNSHARDED, "grpc.listen: expected an address such as"),
     (server('listen = "15306"'), 'got "15306"'),
     (server('listen = ":15306"'), 'got ":15306"'),
     (server('listen = "127.0.0.1:"'), 'got "127.0.0.1:"'),

@@ -1,6 +1,7 @@
 import pytest
 
 from streamfrom.proxy.errors.statement_errors import (
+    BadMessageId,
     BadStreamArgument,
     DistinctTooLarge,
     EmptyQuery,
@@ -33,3 +34,8 @@ def test_what_is_refused_says_the_cure():
     assert "raise merge_memory" in str(MergeTooLarge(1 << 20))
     assert "raise merge_memory" in str(DistinctTooLarge(1 << 20))
     assert str(NotPreparable("STREAM")).endswith("STREAM; send it as text")
+
+
+def test_an_id_is_shown_as_it_came_and_shortened():
+    error = BadMessageId("FLOAT64", b"\xff" + b"1" * 90)
+    assert str(error).endswith(f"not FLOAT64 '\ufffd{'1' * 39}'")

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from streamfrom.proxy.backends.settings import names
+from streamfrom.proxy.backends.session_variables import names
 from streamfrom.proxy.errors import BackendLost, StatementTimedOut
 from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.reply import Reply

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from streamfrom.proxy import fairness
-from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.errors import UnknownDatabase
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.execution.session_state import SessionState, Transaction

@@ -1,6 +1,6 @@
 import pytest
 
-from streamfrom.proxy.backends.settings import Settings, names
+from streamfrom.proxy.backends.session_variables import Settings, names
 from streamfrom.proxy.execution.session_state import (
     SessionState,
     Transaction,
@@ -12,7 +12,7 @@ from streamfrom.proxy.execution.session_state import (
 )
 from streamfrom.proxy.wire.constants import PROXY_OFFER, Capability, Status, TrackerKind
 from streamfrom.proxy.wire.resultset import Ok, Tracker
-from streamfrom.sqlparse_ext.statements import SqlMode
+from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from tests.sqlparse_ext.facts import shape
 
 

@@ -12,7 +12,7 @@ from streamfrom.proxy.errors import (
 )
 from streamfrom.proxy.execution.session_state import Transaction
 from streamfrom.proxy.execution.transaction import PendingEffects
-from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind
+from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 from tests.proxy.fake_answers import Error, HangUp, until
 from tests.proxy.rigs import SessionRig
 

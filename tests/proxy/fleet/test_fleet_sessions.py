@@ -62,6 +62,9 @@ class OneMember:
     async def present(self):
         return self.known
 
+    def connected(self):
+        return self.known
+
     def members(self):
         return {member.id: member for member in self.known}
 

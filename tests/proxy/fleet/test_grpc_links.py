@@ -9,6 +9,7 @@ import pytest
 
 from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.peer_link import RowsSent, RowsTaken, StreamEnded
+from streamfrom.proxy.fleet import grpc_links
 from streamfrom.proxy.fleet.grpc_links import SERVICE, GrpcDoor, GrpcLinks
 from streamfrom.proxy.fleet.member_certificate import make_certificate
 
@@ -56,7 +57,8 @@ class Process:
 
 
 @pytest.fixture
-async def pair():
+async def pair(monkeypatch):
+    monkeypatch.setattr(grpc_links, "STOP_S", 0.05)  # of links that a test leaves open
     one, two = Process("one"), Process("two")
     one.known, two.known = [two.own], [one.own]
     for process in (one, two):
@@ -65,6 +67,11 @@ async def pair():
     for process in (one, two):
         await process.links.stop()
         await process.door.stop()
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(grpc_links, "CONNECT_TIMEOUT_S", 0.3)
 
 
 async def connected(one, two):
@@ -111,13 +118,13 @@ async def test_a_door_that_closes_ends_its_links_and_the_address_is_told(pair):
     assert await there.reasons.get()
 
 
-async def test_where_nobody_listens_the_address_is_told(pair):
+async def test_where_nobody_listens_the_address_is_told(pair, impatient):
     one, two = pair
     await two.door.stop()
     hearer = Hearer()
     one.links.connect(two.own, hearer)
     reason = await hearer.reasons.get()
-    assert reason == f"member two at {two.own.address}: no connection within 2 s"
+    assert reason == f"member two at {two.own.address}: no connection within 0.3 s"
 
 
 async def test_a_newcomer_is_let_in_once_the_directory_was_read_again(pair):
@@ -132,7 +139,7 @@ async def test_a_newcomer_is_let_in_once_the_directory_was_read_again(pair):
     assert hearer.reasons.empty(), "the same link tries again"
 
 
-async def test_somebody_else_with_the_name_of_a_member_is_not_let_in(pair):
+async def test_somebody_else_with_the_name_of_a_member_is_not_let_in(pair, impatient):
     _, two = pair
     stranger = GrpcLinks(make_certificate("one"))
     hearer = Hearer()
@@ -142,7 +149,7 @@ async def test_somebody_else_with_the_name_of_a_member_is_not_let_in(pair):
     await stranger.stop()
 
 
-async def test_somebody_else_at_the_address_of_a_member_hears_nothing(pair):
+async def test_somebody_else_at_the_address_of_a_member_hears_nothing(pair, impatient):
     one, two = pair
     other = make_certificate("two").certificate.decode()
     hearer = Hearer()

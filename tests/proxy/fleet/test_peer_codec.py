@@ -8,9 +8,9 @@ from streamfrom.engine.fleet.peer_link import (
     DefinitionsChanged,
     Dispatching,
     ForgetStream,
-    LeasesAreWritten,
     News,
     OpenStream,
+    RequestDone,
     RowsSent,
     RowsTaken,
     StopWaiting,
@@ -53,14 +53,14 @@ to_dispatcher = st.one_of(
     st.builds(StopWaiting, number),
     st.builds(News, text, text, st.lists(event).map(tuple)),
     st.builds(Dispatching, text, text),
-    st.builds(DefinitionsChanged, text),
+    st.builds(DefinitionsChanged, number, text),
     st.builds(WantLeases, number, text, text, text, st.none() | ids),
 )  # fmt: skip
 from_dispatcher = st.one_of(
     st.builds(RowsSent, number, number, ids),
     st.builds(StreamEnded, number, text),
     st.builds(StreamFinished, number),
-    st.builds(LeasesAreWritten, number),
+    st.builds(RequestDone, number),
 )
 
 

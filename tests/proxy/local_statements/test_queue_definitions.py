@@ -1,22 +1,27 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.engine.messaging.table_comment import parse_comment
+from streamfrom.engine.messaging.table_settings import parse_comment
 from streamfrom.proxy.errors import BadQueue
 from streamfrom.proxy.local_statements.queue_definitions import (
     DEFAULTS,
     alter_table,
     changed_comment,
+    check_partitions,
+    column_types,
     comment_in,
     create_table,
     drop_table,
     is_queue,
     new_comment,
+    partition_unit,
     show_create_table,
 )
-from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.queues import read_queue
 from tests.sqlparse_ext.facts import shape, statement
+
+
+NOW_NS = 1_800_000_000 * 10**9
 
 
 def read(sql):
@@ -29,7 +34,7 @@ def altered(settings, comment):
 
 def test_a_queue_is_an_ordinary_message_table():
     queue = read("CREATE QUEUE ks.q (a INT, KEY k (a))")
-    text = create_table(queue, new_comment(queue)).decode()
+    text = create_table(queue, new_comment(queue), NOW_NS).decode()
     assert text.startswith("CREATE TABLE IF NOT EXISTS `ks`.`q` (\n  `id` BIGINT NOT NULL,\n")
     assert "  a INT,\n  KEY k (a),\n  `state` VARCHAR(11) GENERATED" in text
     assert " VIRTUAL INVISIBLE,\n  PRIMARY KEY (`id`),\n" in text
@@ -41,7 +46,7 @@ def test_a_queue_is_an_ordinary_message_table():
 
 def test_an_id_may_be_ones_own():
     queue = read("CREATE QUEUE q (`ID` VARCHAR(36) NOT NULL)")
-    text = create_table(queue, "").decode()
+    text = create_table(queue, "", NOW_NS).decode()
     assert "`id` BIGINT" not in text
     assert "`ID` VARCHAR(36) NOT NULL" in text
 
@@ -116,12 +121,76 @@ def test_pause_and_resume():
 )
 def test_columns_that_every_queue_has(columns, words):
     with pytest.raises(BadQueue, match=words):
-        create_table(read(f"CREATE QUEUE q ({columns})"), "")
+        create_table(read(f"CREATE QUEUE q ({columns})"), "", NOW_NS)
 
 
-def test_partitions_are_refused():
-    with pytest.raises(Unsupported):
-        create_table(read("CREATE QUEUE q () PARTITION BY HOUR"), "")
+def partitioned(unit, more="", columns="a INT"):
+    queue = read(f"CREATE QUEUE q ({columns}) PARTITION BY {unit} {more}")
+    return create_table(queue, new_comment(queue), NOW_NS).decode()
+
+
+def test_a_queue_is_partitioned_by_the_time_in_its_ids():
+    text = partitioned("DAY")
+    assert (
+        "'\nPARTITION BY RANGE (`id`) (PARTITION `p20270115` VALUES LESS THAN (1800057600000000000),"
+        " PARTITION `p20270116` VALUES LESS THAN (1800144000000000000), "
+    ) in text
+    assert text.endswith(", PARTITION `prest` VALUES LESS THAN MAXVALUE)")
+    assert text.count("VALUES LESS THAN (") == 8
+    assert partitioned("HOUR").count("VALUES LESS THAN (") == 37
+    assert shape(text).tables[0].name == "q"
+
+
+@pytest.mark.parametrize(
+    ("columns", "more", "words"),
+    [
+        ("id CHAR(36)", "", "leave the column 'id' out"),
+        ("ID BIGINT", "", "leave the column 'id' out"),
+        ("a INT UNIQUE", "", "must contain id: 'a INT UNIQUE'"),
+        ("a INT, UNIQUE KEY u (a)", "", r"must contain id: 'UNIQUE KEY u \(a\)'"),
+        ("", "WITH (purge_after = 31536000)", "is 8798 partitions, more than 1000"),
+    ],
+)
+def test_a_queue_that_cannot_be_partitioned(columns, more, words):
+    with pytest.raises(BadQueue, match=words):
+        partitioned("HOUR", more, columns)
+
+
+def test_a_unique_index_may_contain_the_id():
+    assert "UNIQUE KEY u (a, id)" in partitioned("DAY", columns="a INT, UNIQUE KEY u (a, id)")
+
+
+SERVERS = {
+    "mysql": "\n/*!50100 PARTITION BY RANGE (`id`)\n(PARTITION {} VALUES LESS THAN ({}) ENGINE = InnoDB,\n"
+    " PARTITION prest VALUES LESS THAN MAXVALUE ENGINE = InnoDB) */",
+    "mariadb": "\n PARTITION BY RANGE (`id`)\n(PARTITION `{}` VALUES LESS THAN ({}) ENGINE = InnoDB,\n"
+    " PARTITION `prest` VALUES LESS THAN MAXVALUE ENGINE = InnoDB)",
+}
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize(
+    ("name", "until", "expected"),
+    [
+        ("p20270115", 1800057600 * 10**9, "DAY"),
+        ("p2027011523", 1800057600 * 10**9, "HOUR"),
+        ("p2027011522", 1800057600 * 10**9, "RANGE"),
+        ("p0", 9, "RANGE"),
+    ],
+)
+def test_the_partitions_of_a_definition(server, name, until, expected):
+    text = "CREATE TABLE `q` (\n  `id` bigint\n) ENGINE=InnoDB COMMENT='vitess_message'"
+    assert partition_unit(text + SERVERS[server].format(name, until)) == expected
+    assert comment_in(text + SERVERS[server].format(name, until)) == "vitess_message"
+
+
+def test_other_partitions_and_none():
+    text = "CREATE TABLE `q` (\n  `id` bigint\n) ENGINE=InnoDB"
+    assert partition_unit(text) is None
+    assert partition_unit(text + "\n/*!50100 PARTITION BY KEY ()\nPARTITIONS 4 */") == "KEY"
+    assert partition_unit(text + "\n PARTITION BY HASH (`id`)\nPARTITIONS 4") == "HASH"
+    check_partitions("HASH", "")
+    check_partitions(None, "")
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\\\0")))
@@ -134,3 +203,17 @@ def test_a_comment_is_found_in_a_definition(comment):
 
 def test_a_definition_without_a_comment():
     assert comment_in("CREATE TABLE `q` (\n  `a` int\n) ENGINE=InnoDB") == ""
+
+
+def test_a_queue_in_order_has_the_index_that_finds_what_goes_next():
+    made = read("CREATE QUEUE q (tenant INT) WITH (key = tenant, key_in_flight = 1)")
+    definition = create_table(made, new_comment(made), NOW_NS).decode()
+    index = "KEY `order_idx` (`tenant`, `time_acked`, `epoch`, `priority`, `time_next`)"
+    assert index in definition
+    types = column_types(definition)
+    assert (types["id"], types["tenant"], types["priority"]) == ("bigint", "int", "tinyint")
+    made = read("CREATE QUEUE q (`a b` VARCHAR(9), c\n INT UNSIGNED) WITH (order = strict)")
+    definition = create_table(made, new_comment(made), NOW_NS).decode()
+    assert "KEY `order_idx` (`time_acked`, `epoch`, `priority`, `time_next`)" in definition
+    types = column_types(definition)
+    assert (types["a b"], types["c"]) == ("varchar", "int")

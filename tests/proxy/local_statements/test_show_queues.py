@@ -47,6 +47,41 @@ def test_a_queue_that_is_made_again(definition):
     assert create_queue("q", definition) == AGAIN
 
 
+@pytest.mark.parametrize(
+    ("name", "until_s", "unit"),
+    [("p2027011523", 1800057600, "HOUR"), ("p20270115", 1800057600, "DAY")],
+)
+def test_a_partitioned_queue_is_made_again(name, until_s, unit):
+    partitions = (
+        f"\n/*!50100 PARTITION BY RANGE (`id`)\n(PARTITION {name} VALUES LESS THAN ({until_s}000000000)"
+        " ENGINE = InnoDB,\n PARTITION prest VALUES LESS THAN MAXVALUE ENGINE = InnoDB) */"
+    )
+    assert create_queue("q", MYSQL + partitions) == AGAIN.replace(
+        "\nWITH", f" PARTITION BY {unit}\nWITH"
+    )
+
+
+def test_other_partitions_are_nothing_that_create_queue_makes():
+    with pytest.raises(BadQueue, match="no queue that CREATE QUEUE makes"):
+        create_queue("q", MYSQL + "\n/*!50100 PARTITION BY HASH (`id`)\nPARTITIONS 4 */")
+
+
+@pytest.mark.parametrize("definition", [MYSQL, MARIADB])
+def test_the_index_that_its_settings_make_is_not_named(definition):
+    needed = "vt_purge_after=9,vt_batch_size=1,vt_cache_size=1,vt_poller_interval=9"
+    ordered = definition.replace(
+        "  KEY `k` (`a`)",
+        "  KEY `k` (`a`),\n  KEY `order_idx` (`a`,`time_acked`,`epoch`,`priority`,`time_next`)",
+    ).replace("vt_message_cols=id|a", f"{needed},vt_key=a,vt_key_in_flight=1")
+    made = create_queue("q", ordered)
+    assert "order_idx" not in made
+    assert "key = a, key_in_flight = 1" in made
+    # Where the settings do not make it, it is an index like any other.
+    assert "order_idx" in create_queue(
+        "q", ordered.replace("vt_key=a,vt_key_in_flight=1", "x=1")
+    )
+
+
 def test_an_id_of_ones_own_stays():
     definition = MYSQL.replace("`id` bigint NOT NULL", "`id` varchar(36) NOT NULL")
     assert "(\n  `id` varchar(36) NOT NULL,\n  `a`" in create_queue("q", definition)

@@ -60,3 +60,8 @@ def test_each_list_meets_each_set_of_values_once_in_a_group(rows):
             assert news[number] == (NULL not in values and values not in found[number])
             found[number].add(values)
         before = row
+
+
+def test_an_output_value_without_distinct_has_no_list():
+    distinct = Distinct(1, [(0,)], {2: 0})
+    assert [distinct.list_of(place) for place in range(3)] == [NO_LIST, NO_LIST, 0]

@@ -5,6 +5,7 @@ from streamfrom.proxy.errors import MergeTooLarge
 from streamfrom.proxy.merge import group_merge
 from streamfrom.proxy.merge.aggregates import Average, First, Folded, Sum
 from streamfrom.proxy.merge.comparison import ColumnKey, Comparison
+from streamfrom.proxy.merge.distinct import Distinct
 from streamfrom.proxy.merge.group_merge import (
     GroupsMerge,
     Test as Condition,
@@ -25,7 +26,7 @@ def merge(count, window=None, tests=(), memory_bytes=1 << 20):
         OrderedMerge(count, [NUMBER.decoder()]),
         window or LimitWindow(),
         [First(0), Folded(1, "COUNT")],
-        group_width=1,
+        Distinct(1),
         width=2,
         tests=tests,
         memory_bytes=memory_bytes,

@@ -1,4 +1,4 @@
-"""What members may do with each other's sessions; through KILL itself it is in `test_peers`."""
+"""What members may do with each other's sessions; through KILL itself it is in `test_process_list`."""
 
 import asyncio
 

@@ -1,6 +1,6 @@
 import pytest
 
-from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.errors import MalformedPacket
 from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.sessions.query_attributes import QueryAttributes
@@ -15,7 +15,7 @@ from streamfrom.proxy.wire.binary_parameters import Parameter
 from streamfrom.proxy.wire.commands import query, stmt_execute
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.sqlparse_ext.cache import StatementCache
-from streamfrom.sqlparse_ext.statements import DEFAULT_MODE
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
 
 
 RED = (Attribute(b"colour", Parameter(FieldType.STRING, unsigned=False, data=b"red")),)

@@ -181,6 +181,7 @@ async def test_refusals_wait_longer_and_longer_and_good_logins_of_others_do_not(
         assert (await client.query("SELECT 1")).values == [b"1"]
 
 
+@pytest.mark.slow
 async def test_mariadb_leaves_a_client_after_its_own_limit_without_a_word():
     async with FakeServer("10.11.6-MariaDB") as server, running_proxy(server) as proxy:
         server.on("SET wait_timeout", Ok(trackers=(Tracker(0, "wait_timeout", "1"),)))
@@ -189,6 +190,7 @@ async def test_mariadb_leaves_a_client_after_its_own_limit_without_a_word():
         assert await client.is_closed()
 
 
+@pytest.mark.slow
 async def test_a_client_limits_its_own_silence(server):
     server.on("SET wait_timeout", Ok(trackers=(Tracker(0, "wait_timeout", "1"),)))
     async with running_proxy(server) as proxy:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from streamfrom.engine.errors import TableLoadError
 from streamfrom.engine.messaging.memory_store import raw_table
 from streamfrom.engine.messaging.message_table import load
-from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.sql.catalog import Catalog

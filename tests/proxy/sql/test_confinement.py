@@ -64,6 +64,7 @@ OF_READERS = [
     "SHOW FULL COLUMNS FROM t",
     "SHOW VITESS_TABLETS LIKE 'db%'",
     "SHOW CREATE TABLE alpha.t",
+    "SHOW QUEUE PARTITIONS FROM alpha.t",
     "DESCRIBE t",
     "EXPLAIN SELECT * FROM t",
 ]
@@ -189,6 +190,7 @@ def test_a_consumer_acknowledges_and_reschedules():
         "SELECT * FROM other, (WITH other AS (SELECT 1) SELECT * FROM other) x",
         "SHOW CREATE TABLE other",
         "SHOW COLUMNS FROM other",
+        "SHOW QUEUE PARTITIONS FROM other",
         "DESCRIBE other",
         "STREAM * FROM other",
         "CALL p()",

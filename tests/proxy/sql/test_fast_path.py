@@ -18,7 +18,7 @@ from streamfrom.proxy.sql.prepared_statements import PreparedStatements
 from streamfrom.proxy.sql.privileges import Privileges
 from streamfrom.proxy.sql.statement_compiler import StatementCompiler
 from streamfrom.sqlparse_ext.cache import StatementCache
-from streamfrom.sqlparse_ext.writes.messages import EffectKind
+from streamfrom.sqlparse_ext.writes.message_effects import EffectKind
 from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of, until
 from tests.proxy.fake_client import read_result
 from tests.proxy.keyspaces import HIGH, SHARDED

@@ -3,7 +3,7 @@ import sys
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.proxy.backends.settings import Settings, names
+from streamfrom.proxy.backends.session_variables import Settings, names
 from streamfrom.proxy.errors import (
     ConnectionMemoryExceeded,
     LongDataTooLarge,

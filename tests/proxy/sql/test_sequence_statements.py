@@ -5,7 +5,7 @@ import pytest
 from streamfrom.engine.errors import SequenceError, VschemaError
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.engine.sharding.vschema import parse_vschema
-from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.errors import BackendUnavailable, CommandDenied, NoDatabaseSelected
 from streamfrom.proxy.execution.session_state import SessionState

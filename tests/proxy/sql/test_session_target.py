@@ -3,7 +3,7 @@
 import pytest
 
 from streamfrom.engine.errors import TableLoadError, TableNotFound
-from streamfrom.proxy.backends.settings import names
+from streamfrom.proxy.backends.session_variables import names
 from streamfrom.proxy.errors import (
     DatabaseAccessDenied,
     NoDatabaseSelected,

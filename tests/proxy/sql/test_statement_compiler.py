@@ -1,7 +1,7 @@
 import pytest
 
 from streamfrom.engine.errors import TableLoadError
-from streamfrom.sqlparse_ext.writes.messages import EffectKind
+from streamfrom.sqlparse_ext.writes.message_effects import EffectKind
 from tests.proxy.rigs import NOW_NS
 from tests.proxy.sql.compilers import compiler
 

@@ -24,7 +24,7 @@ class Around:
     """A session in the target *schema*, whose shards are as *troubles* says."""
 
     def __init__(self, schema=None, troubles=(None,), others=()):
-        async def rows(names, _user, _processes):
+        async def rows(names, _viewer):
             return {name: [] for name in names}
 
         near: Any = [Server(trouble) for trouble in troubles]
@@ -34,7 +34,7 @@ class Around:
         context: Any = SimpleNamespace(
             status=SimpleNamespace(rows=rows),
             privileges=SimpleNamespace(user=user),
-            others=SimpleNamespace(processes=list),
+            others=SimpleNamespace(viewer=lambda: None),
             executor=SimpleNamespace(branches=SimpleNamespace(held={})),
             catalog=SimpleNamespace(
                 visible=lambda _: [SimpleNamespace(name="other")],

@@ -52,7 +52,7 @@ async def test_a_stream_waits_for_a_shard_that_restarts(server, messages):
 async def test_a_stream_whose_columns_nobody_tells_is_an_error(server, other_server):
     for each in (server, other_server):
         add_message_table(each)
-    async with running_proxy(server, other_server, failover_buffer_s=1.0) as proxy:
+    async with running_proxy(server, other_server, failover_buffer_s=0.3) as proxy:
         client = await proxy.client("commerce")
         server.on(" WHERE 1 = 0", Error(1142, "SELECT command denied", "42000"))
         assert (await client.query("STREAM * FROM msg")).code == 1142

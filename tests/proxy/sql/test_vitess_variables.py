@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.config.file import TransactionMode
 from streamfrom.proxy.errors import SessionVariable, WrongVariableValue
 from streamfrom.proxy.execution.session_state import SessionState

@@ -126,3 +126,8 @@ def test_counts(count, text):
 )
 def test_times(seconds, text):
     assert time_text(seconds) == text
+
+
+def test_figures_that_lack_a_member_say_which():
+    (_, line) = lines({**ORDERS, "unanswered": "member a at h:1: late", "due": None})
+    assert line.endswith("90s  without member a at h:1: late")

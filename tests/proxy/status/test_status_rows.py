@@ -1,5 +1,7 @@
 """Rows of the schema `streamfrom`: what is asked of it, and what the figures become."""
 
+from dataclasses import replace
+
 import pytest
 
 from streamfrom.engine.errors import TableLoadError
@@ -14,13 +16,16 @@ from streamfrom.proxy.local_statements.show_processlist import Process
 from streamfrom.proxy.status.status_rows import (
     QUEUES,
     TABLES,
+    TEXT_MAX,
     MemberStatus,
     ShardStatus,
+    Unanswered,
     is_status,
     member_rows,
     queue_rows,
     shard_rows,
     stream_rows,
+    stream_status,
 )
 from tests.sqlparse_ext.facts import shape
 
@@ -96,8 +101,26 @@ def test_a_table_that_cannot_be_used_stands_among_the_others():
     error = TableLoadError("bad", "no time_next")
     rows = queue_rows([QueueFigures(TABLE, (), 0)], [("a", error)], 0)
     assert [row[:2] for row in rows] == [("a", "bad"), ("ks", "msg")]
-    assert rows[0][-1] == "no time_next"
+    assert rows[0][-2:] == ("no time_next", None)
     assert len(rows[0]) == len(rows[1]) == len(QUEUES)
+
+
+def test_a_queue_whose_dispatcher_does_not_answer_tells_what_is_known():
+    queue = QueueFigures(
+        TABLE,
+        (on_shard("-80", due=3, in_flight=2, oldest_due_ns=0), on_shard("80-")),
+        1,
+        unknown=frozenset({"80-"}),
+        unanswered=(
+            str(Unanswered("a", "1", "h:1", "late")),
+            str(Unanswered("b", "1", "", "x")),
+        ),
+    )
+    (row,) = queue_rows([queue], [], 9)
+    told = dict(zip((column.name for column in QUEUES), row, strict=True))
+    assert told["due"] is told["in_flight"] is told["oldest_due_s"] is None
+    assert told["unanswered"] == "member a at h:1: late; member b: x"
+    assert told["error"] is None
 
 
 def test_only_streams_of_connections_in_sight_are_told():
@@ -107,8 +130,11 @@ def test_only_streams_of_connections_in_sight_are_told():
         )
 
     process = Process(7, "ann", "10.0.0.1", None, "Query", 0, "streaming", None)
-    (row,) = stream_rows([stream(7), stream(8)], [process], 3 * SECOND_NS)
-    assert row == (7, "ann", "10.0.0.1", "ks", "msg", "-80", 3.0, 9, 5, 2, 2.0, None)
+    others = replace(stream(9), is_for_member=True)
+    told = stream_status([stream(7), stream(8), others], [process], "a")
+    assert [one.connection_id for one in told] == [7, 9]
+    (row,) = stream_rows(told, 3 * SECOND_NS)
+    assert row == (7, "ann", "10.0.0.1", "ks", "msg", "-80", 3.0, 9, 5, 2, 2.0, None, "a")
     assert len(row) == len(TABLES["streams"])
 
 
@@ -121,5 +147,13 @@ def test_shards_and_members_have_a_value_for_each_column():
     ]
     assert len(shard_rows([up])[0]) == len(TABLES["shards"])
     (member,) = member_rows([MemberStatus(None, "1.0", 1.23456, 3, 2, 99, is_stopping=False)])
-    assert member == (None, "1.0", 1.235, 3, 2, 99, 0)
+    assert member == (None, "1.0", 1.235, 3, 2, 99, 0, None, "", 1, None)
     assert len(member) == len(TABLES["members"])
+
+
+def test_a_member_that_does_not_answer_has_a_row():
+    (row,) = member_rows([], [Unanswered("a", "1.0", "h:1", "e" * 5000)])
+    assert row[:3] == ("a", "1.0", None)
+    assert row[-4:-1] == ("h:1", None, 0)
+    assert len(row) == len(TABLES["members"])
+    assert len(str(row[-1])) == TEXT_MAX, "what is longer a server takes for NULL"

@@ -7,8 +7,18 @@ from streamfrom.engine.errors import TableLoadError
 from streamfrom.engine.messaging.figures import QueueFigures
 from streamfrom.engine.messaging.memory_store import loaded, raw_table
 from streamfrom.proxy.config.file import Role, User
-from streamfrom.proxy.status.status_rows import MemberStatus
-from streamfrom.proxy.status.status_source import StatusSource, sees
+from streamfrom.proxy.status import status_source
+from streamfrom.proxy.status.fleet_figures import MemberFigures, MembersFigures, QueueAtMember
+from streamfrom.proxy.status.status_rows import (
+    MemberStatus,
+    ShardStatus,
+    StreamClient,
+    StreamStatus,
+    Unanswered,
+    queue_rows,
+)
+from streamfrom.proxy.status.status_source import StatusSource, Viewer, sees
+from tests.proxy.admin.conftest import QUEUES, OtherClient
 from tests.virtual_loop import VirtualClock, run_virtual
 
 
@@ -45,7 +55,8 @@ def source() -> Any:
 
 
 def seen(who, table="queues"):
-    rows = run_virtual(source().rows([table], who, []))[table]
+    viewer = Viewer(who, is_admin=False, processes=[])
+    rows = run_virtual(source().rows([table], viewer))[table]
     return [row[:2] for row in rows]
 
 
@@ -71,3 +82,70 @@ def test_a_shard_tells_whether_it_is_dispatched_here():
 def test_a_table_of_another_keyspace_is_not_seen():
     assert not sees(user(tables={("a", "one")}), "b", "one")
     assert sees(user(tables={("a", "one")}), "b")
+
+
+class Others:
+    """One member that answers and one that does not."""
+
+    def __init__(self):
+        self.asked = []
+
+    async def ask(self, tables, viewer=None):
+        self.asked.append((set(tables), viewer))
+        client = StreamClient("ann", "h", "two", 0, 5, None)
+        return MembersFigures(
+            (
+                MemberFigures(
+                    MemberStatus("two", "1", 1.0, 1, 0, 1, is_stopping=False),
+                    (QueueAtMember("a", "one", 3, ()),),
+                    (StreamStatus(7, "a", "one", client, 4, 2, None, None),),
+                    tuple(
+                        ShardStatus(k, "0", "", "", None, 1, 1, 1, 1, member="two")
+                        for k in "ab"
+                    ),
+                ),
+            ),
+            (Unanswered("zoe", "2", "h:1", "late"),),
+        )
+
+
+def test_what_other_members_tell_stands_among_ones_own():
+    fleet = source()
+    fleet.others = Others()
+    viewer = Viewer(user(keyspaces={"a"}), is_admin=True, processes=[])
+    tables = ["queues", "streams", "shards", "members"]
+    rows = run_virtual(fleet.rows(tables, viewer))
+    assert fleet.others.asked == [(set(tables), viewer)]
+    assert [(row[1], row[7], row[-1]) for row in rows["queues"]] == [
+        ("one", 3, "member zoe at h:1: late"),
+        ("two", 0, "member zoe at h:1: late"),
+    ]
+    assert [(row[0], row[-1]) for row in rows["streams"]] == [(7, "two")]
+    assert [(row[0], row[-1]) for row in rows["shards"]] == [("a", None), ("a", "two")]
+    assert [row[0] for row in rows["members"]] == [None, "two", "zoe"]
+
+
+def test_nobody_is_asked_for_no_table():
+    fleet = source()
+    fleet.others = Others()
+    assert run_virtual(fleet.rows([], Viewer(user(), is_admin=True, processes=[]))) == {}
+    assert fleet.others.asked == []
+
+
+async def test_rows_of_many_queues_are_made_in_turns(monkeypatch):
+    other = OtherClient()
+
+    def made(queues, *rest):
+        other.saw(queues)
+        return queue_rows(queues, *rest)
+
+    async def queues():
+        return QUEUES[::-1]
+
+    monkeypatch.setattr(status_source, "queue_rows", made)
+    fleet = source()
+    fleet.watch = SimpleNamespace(queues=queues)
+    fleet.registry = SimpleNamespace(tables=lambda _: {})
+    found = await fleet.rows(["queues"], Viewer(user(), is_admin=True, processes=[]))
+    assert [row[1] for row in found["queues"]] == [queue.table.name for queue in QUEUES]
+    other.check()

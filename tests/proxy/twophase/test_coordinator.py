@@ -17,7 +17,7 @@ from streamfrom.proxy.twophase.decisions import Decisions
 from streamfrom.proxy.twophase.xid import FORMAT_ID, GlobalId
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind
+from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, Silence, until
 from tests.proxy.rigs import SessionRig, add_decisions, running_shard
 

@@ -14,7 +14,8 @@ from streamfrom.proxy.wire.binary_parameters import (
     write_parameters,
 )
 from streamfrom.proxy.wire.constants import FieldType
-from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Number, SqlMode, decode_literal
+from streamfrom.sqlparse_ext.literal_values import Number, decode_literal
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 
 
 INTEGERS = {

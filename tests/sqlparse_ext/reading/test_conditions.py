@@ -2,7 +2,8 @@
 
 import pytest
 
-from streamfrom.sqlparse_ext.statements import Number, SqlMode
+from streamfrom.sqlparse_ext.literal_values import Number
+from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from tests.sqlparse_ext.facts import conditions, shape
 
 

@@ -6,9 +6,7 @@ from hypothesis import given, settings, strategies as st
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.reading.parser import explained_text
-from streamfrom.sqlparse_ext.reading.split import split_statements
 from streamfrom.sqlparse_ext.statements import Kind, Slot
-from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from tests.sqlparse_ext.facts import shape, statement, tables, uses
 from tests.sqlparse_ext.strategies import MODES, texts
 
@@ -151,36 +149,6 @@ def test_bodies_of_statements_are_one_statement():
     assert "MULTIPLE" not in uses("CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END")
     assert "MULTIPLE" in uses("CREATE TABLE IF NOT EXISTS t (a INT); SELECT 1")
     assert "MULTIPLE" in uses("DROP PROCEDURE IF EXISTS p; CREATE PROCEDURE p() SELECT 1")
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        b"SELECT '" + b"\\'" * 100_000,
-        b"SELECT " + b"/*+ " * 50_000,
-        b"SELECT " + b"/*vt+ x" * 50_000,
-        b"SELECT " + b"`" * 100_001,
-        b"SELECT " + b"@'" * 100_001,
-        b"SELECT " + b"in (1, " * 30_000,
-        b"SELECT " + b"1" * 200_000 + b"a",
-        b"INSERT INTO t VALUES " + b"(" * 100_000,
-        b"INSERT INTO t VALUES (f(1)) ON DUPLICATE KEY UPDATE a = " + b"x + " * 20_000 + b"x",
-        b"INSERT INTO t VALUES (1), (" + b"'a' " * 50_000,
-        b"SELECT * FROM t WHERE " + b"(" * 30_000 + b"id = 5" + b")" * 30_000,
-        b"SELECT * FROM t WHERE " + b"(id = 5 AND " * 10_000 + b"1" + b")" * 10_000,
-        b"CREATE;" * 20_000,
-        b"SELECT 1;" * 20_000,
-        b"STREAM " + b"a, " * 20_000,
-    ],
-    ids=lambda sql: sql[:24].decode(),
-)
-def test_hostile_texts_take_linear_time(sql):
-    try:
-        found = StatementCache().get(sql)
-    except SqlError:
-        return
-    insert_rows(found)
-    split_statements(sql)
 
 
 @given(sql=st.one_of(texts, st.binary(max_size=80)), mode=MODES)

@@ -5,7 +5,8 @@ from hypothesis import given, strategies as st
 
 from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.reading.queues import QueuePart, read_queue
-from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Kind, SqlMode, TableRef
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
+from streamfrom.sqlparse_ext.statements import Kind, TableRef
 from tests.sqlparse_ext.facts import shape, statement
 
 
@@ -17,8 +18,8 @@ def test_the_proposals_own_example():
     found = read("CREATE QUEUE my_queue(\n\nuser_id BIGINT(10),\n\npayload VARCHAR(256),\n\n)")
     assert found.table == TableRef(None, "my_queue")
     assert found.parts == (
-        QueuePart("user_id", b"user_id BIGINT(10)", False),
-        QueuePart("payload", b"payload VARCHAR(256)", False),
+        QueuePart("user_id", b"user_id BIGINT(10)", False, False),
+        QueuePart("payload", b"payload VARCHAR(256)", False, False),
     )
     assert (found.if_exists, found.shard_by, found.partition_by) == (False, None, None)
     assert found.settings == ()
@@ -50,6 +51,24 @@ def test_all_that_create_takes():
     )
 
 
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        ("a INT UNIQUE", True),
+        ("a INT", False),
+        ("UNIQUE KEY u (a, `ID`)", False),
+        ("UNIQUE (a)", True),
+        ("CONSTRAINT c UNIQUE INDEX (a)", True),
+        ("KEY k (a)", False),
+        ("id BIGINT UNIQUE", False),
+        ("a VARCHAR(9) DEFAULT 'UNIQUE'", False),
+    ],
+)
+def test_a_unique_index_contains_the_id_or_not(part, expected):
+    (found,) = read(f"CREATE QUEUE q ({part})").parts
+    assert found.is_unique_without_id == expected
+
+
 def test_a_shape_knows_the_queue():
     for sql in (
         "CREATE QUEUE ks.q (a INT)",
@@ -78,7 +97,7 @@ def test_shard_by_a_column_alone():
 def test_names_in_double_quotes_under_ansi_quotes():
     found = read('CREATE QUEUE "q" ("a b" INT) WITH ("x" = 1)', SqlMode.ANSI_QUOTES)
     assert found.table == TableRef(None, "q")
-    assert found.parts == (QueuePart("a b", b'"a b" INT', False),)
+    assert found.parts == (QueuePart("a b", b'"a b" INT', False, False),)
 
 
 @pytest.mark.parametrize(
@@ -94,6 +113,12 @@ def test_names_in_double_quotes_under_ansi_quotes():
         ("CREATE QUEUE q () SHARD BY hash", "SHARD BY takes"),
         ("CREATE QUEUE q () SHARD BY hash(a, b)", "SHARD BY takes"),
         ("CREATE QUEUE q () PARTITION BY WEEK", "HOUR or DAY, near 'WEEK'"),
+        ("CREATE QUEUE q () PARTITION BY MONTH", "HOUR or DAY, near 'MONTH'"),
+        (
+            "CREATE QUEUE q () PARTITION BY HOUR PARTITION BY DAY",
+            "CREATE QUEUE ends here, near 'PARTITION BY DAY'",
+        ),
+        ("CREATE QUEUE q () PARTITION HOUR", "CREATE QUEUE ends here"),
         ("CREATE QUEUE q () WITH a = 1", "settings are a list"),
         ("CREATE QUEUE q () WITH (a)", "settings are a list"),
         ("CREATE QUEUE q () WITH (a 1)", "settings are a list"),

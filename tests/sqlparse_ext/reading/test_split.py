@@ -9,7 +9,7 @@ from streamfrom.sqlparse_ext.reading.split import (
     several,
     split_statements,
 )
-from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, SqlMode
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.text.tokens import tokenise
 from tests.sqlparse_ext.strategies import MODES, texts
 

@@ -3,14 +3,8 @@
 import pytest
 
 from streamfrom.sqlparse_ext.errors import SqlError
-from streamfrom.sqlparse_ext.statements import (
-    DEFAULT_MODE,
-    OPAQUE,
-    Kind,
-    Slot,
-    SqlMode,
-    TableRef,
-)
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
+from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Slot, TableRef
 from tests.sqlparse_ext.facts import conditions, shape
 
 

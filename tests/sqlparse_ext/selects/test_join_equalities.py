@@ -3,7 +3,8 @@ from hypothesis import given, strategies as st
 
 from streamfrom.sqlparse_ext.selects.join_equalities import read_join_equalities
 from streamfrom.sqlparse_ext.selects.sources import Reference
-from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Slot
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
+from streamfrom.sqlparse_ext.statements import Slot
 from streamfrom.sqlparse_ext.text.lexer import fingerprint
 from tests.sqlparse_ext.facts import statement
 

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.sqlparse_ext.selects.select_reader import read_select
-from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Slot, TableRef
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
+from streamfrom.sqlparse_ext.statements import Slot, TableRef
 from streamfrom.sqlparse_ext.text.lexer import fingerprint
 
 

@@ -3,7 +3,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Number, SqlMode
+from streamfrom.sqlparse_ext.literal_values import Number
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier, requalify
 from tests.sqlparse_ext.facts import statement, tables
 from tests.sqlparse_ext.strategies import MODES, texts

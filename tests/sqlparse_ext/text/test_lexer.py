@@ -3,7 +3,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, ListSlot, Slot, SqlMode
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
+from streamfrom.sqlparse_ext.statements import ListSlot, Slot
 from streamfrom.sqlparse_ext.text.lexer import Edit, fingerprint, locate, splice
 from streamfrom.sqlparse_ext.text.tokens import tokenise
 from tests.sqlparse_ext.strategies import MODES, texts

@@ -1,7 +1,8 @@
 import pytest
 
 from streamfrom.sqlparse_ext.cache import StatementCache
-from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, OPAQUE, Param, SqlMode
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
+from streamfrom.sqlparse_ext.statements import OPAQUE, Param
 from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
 
 

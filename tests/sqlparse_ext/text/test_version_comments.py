@@ -6,7 +6,8 @@ from functools import partial
 import pytest
 
 from streamfrom.sqlparse_ext.cache import StatementCache
-from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Kind, SqlMode
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
+from streamfrom.sqlparse_ext.statements import Kind
 from streamfrom.sqlparse_ext.text.chunks import between_chunks
 from streamfrom.sqlparse_ext.text.version_comments import (
     ServerVersion,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.sqlparse_ext.cache import StatementCache
-from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, SqlMode
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.writes.completion import TableFacts, complete
 from tests.sqlparse_ext.facts import statement
 

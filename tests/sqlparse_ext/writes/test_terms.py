@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamfrom.sqlparse_ext.statements import DEFAULT_MODE
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
 from streamfrom.sqlparse_ext.text.lexer import fingerprint
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 from streamfrom.sqlparse_ext.writes.terms import Terms

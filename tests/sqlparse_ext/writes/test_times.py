@@ -2,7 +2,8 @@
 
 import pytest
 
-from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Kind, Shape, Statement, Uses
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement, Uses
 from streamfrom.sqlparse_ext.text.lexer import fingerprint
 from streamfrom.sqlparse_ext.text.tokens import Cursor, tokenise
 from streamfrom.sqlparse_ext.writes.times import (

@@ -1,0 +1,80 @@
+"""Groups: a message that is sent when all messages of a group are done, `vt_group` and `vt_after`.
+
+The column that `vt_group` names says to which group a message belongs, and the one that `vt_after` names after
+which group it comes. A message that comes after a group is its *continuation*, and not a member of that group, whatever its
+own group says. NULL and the empty string are no group.
+
+A continuation is due like any message. The claim that would send it for the first time looks for members that
+are not acknowledged. While there is one, it writes no lease but makes the row *held*: due at `HELD_NS`, and
+otherwise as it was. Once the last one is acknowledged, deleted or purged, the row is due again: it *fires*
+(`engine.messaging.group_table`). When that is asked says `engine.messaging.group_watch`. Whoever wrote the row, and however
+it acknowledges: no message is sent before the claim has seen its group done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamfrom.engine.messaging.message import MessageKey
+
+
+# In the year 2223: after every wait that a claim can write (WAIT_MAX_NS from now), and before what is parked
+# (`engine.messaging.retry_limit`). Its digits are to be recognized in a SELECT.
+HELD_NS: Final = 8 * 10**18
+# What the queue itself reads and writes.
+_TAKEN: Final = frozenset({"id", "priority", "time_next", "epoch", "time_acked", "state"})
+
+# Where a walk over all held rows goes on: the priority, None for NULL, and the id behind which; None from its first on.
+Place = tuple[int | None, bytes | None]
+
+
+class FireRequest(NamedTuple):
+    """Which held messages may be ready: *ids*, or without them those of a walk over all, behind *place*."""
+
+    ids: tuple[bytes, ...] | None = None
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FireResult:
+    """What asking found.
+
+    fired: the keys of messages that are due from now on.
+    waiting: for each message that goes on waiting a member that is not done, by id.
+    dead: those of *waiting* whose member is parked, and the name of their group.
+    locked: the ids of messages that are ready, and that somebody holds.
+    place: where the walk goes on; None at its end.
+    """
+
+    fired: tuple[MessageKey, ...] = ()
+    waiting: Mapping[bytes, bytes] = field(default_factory=dict)
+    dead: Mapping[bytes, bytes] = field(default_factory=dict)
+    locked: tuple[bytes, ...] = ()
+    place: Place | None = None
+
+
+def column_faults(groups: tuple[str, str] | None, columns: Mapping[str, bool]) -> list[str]:
+    """Return why columns cannot be those of groups. columns: whether each holds numbers, by its name in lower case."""
+    if groups is None:
+        return []
+    named = dict(zip(("vt_group", "vt_after"), groups, strict=True))
+    wrong = [
+        f"{key} names '{name}', which is a column of the queue's own"
+        for key, name in named.items()
+        if name.lower() in _TAKEN
+    ]
+    wrong += [
+        f"{key} names no column of the table: '{name}'"
+        for key, name in named.items()
+        if name.lower() not in columns and name.lower() not in _TAKEN
+    ]
+    if not wrong and len({columns[name.lower()] for name in groups}) > 1:
+        wrong = [
+            "vt_group and vt_after must be columns of one type: one holds numbers, and one texts"
+        ]
+    return wrong

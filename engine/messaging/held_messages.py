@@ -1,0 +1,134 @@
+"""What the streams of one message table hold: when it ends, what is looked at, and which leases are written. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamfrom.engine.messaging.events import (
+    FindLeasesFailed,
+    Look,
+    Shorten,
+    TellStanding,
+    WriteLeases,
+)
+from streamfrom.engine.messaging.in_flight_limit import STANDING_NS
+from streamfrom.engine.messaging.leases import NOBODY
+
+
+if TYPE_CHECKING:
+    from streamfrom.engine.messaging.events import Acked, LeasesFound, Looked
+    from streamfrom.engine.messaging.shard_state import ShardState
+    from streamfrom.engine.messaging.table_parts import TableParts
+
+
+class HeldMessages:
+    """The leases of one table, over all its shards.
+
+    look_ns: not before is looked at what full receivers hold.
+    """
+
+    def __init__(self, parts: TableParts) -> None:
+        self._parts = parts
+        self._shards = parts.shards
+        self._receivers = parts.receivers
+        self._actions = parts.actions
+        self.look_ns = 0
+
+    def end_leases(self, now_ns: int) -> None:
+        """Give room back for what is due again, and tell of streams that stand still."""
+        ack_wait_ns = self._parts.table.properties.ack_wait_ns
+        for shard in self._shards.values():
+            ended = shard.leases.ended(now_ns)
+            if ended and shard.in_flight is not None:
+                self._receivers.is_freed = True
+            for lease in ended:
+                receiver = self._receivers.give_room(lease.receiver)
+                if receiver is None or receiver.is_told or receiver.full_since_ns is None:
+                    continue
+                if now_ns - receiver.full_since_ns >= ack_wait_ns:
+                    receiver.is_told = True
+                    self._actions.append(
+                        TellStanding(receiver.id, receiver.held + 1, receiver.full_since_ns)
+                    )
+
+    def acked(self, event: Acked, now_ns: int) -> None:
+        """Forget messages that were acked or deleted, and give room back."""
+        shard = self._shards[event.shard]
+        for ident in event.ids:
+            shard.queue.remove(ident)
+        shard.groups.gone(event.ids)
+        if shard.unwritten:
+            shard.unwritten.forget(event.ids)
+        if shard.order is not None:
+            shard.freed(event.ids, now_ns)
+            for run in shard.claims.values():
+                run.gone.update(event.ids)
+        if shard.leases:
+            given_back = shard.leases.give_back_all(event.ids)
+            for (number, sent_ns), count in given_back.items():
+                if number != NOBODY:
+                    shard.counters.sent_to_acked.observe(now_ns - sent_ns, count)
+                if (receiver := self._receivers.give_room(number, count)) is not None:
+                    receiver.acted()
+
+    def look_at_full(self, now_ns: int) -> None:
+        """Look at what receivers hold that stand still while messages are due."""
+        if not self._receivers.full or now_ns < self.look_ns:
+            return
+        firsts_ns = [shard.queue.first_ns() for shard in self._shards.values()]
+        if not any(first_ns is not None and first_ns <= now_ns for first_ns in firsts_ns):
+            return
+        self.look_ns = now_ns + STANDING_NS
+        for number in self._receivers.full:
+            if now_ns - (self._receivers.attached[number].full_since_ns or 0) >= STANDING_NS:
+                for shard in self._shards.values():
+                    # Later than known is longer: another proxy's heartbeats are not told either.
+                    shard.leases.suspect(shard.leases.ids_of(number), by_heartbeat=True)
+        for shard in self._shards.values():
+            self.look_after(shard, now_ns)
+
+    def suspect(
+        self, shard: ShardState, ids: tuple[bytes, ...] | None, *, by_heartbeat: bool = False
+    ) -> None:
+        """Note that rows may have changed: those that streams hold are looked at."""
+        shard.leases.suspect(ids, by_heartbeat=by_heartbeat)
+        for run in shard.claims.values():
+            # An ordered claim may win others than those it was asked for.
+            is_ordered = shard.order is not None
+            run.is_suspect |= (
+                is_ordered or ids is None or any(ident in run.keys for ident in ids)
+            )
+
+    def looked(self, event: Looked, now_ns: int) -> None:
+        """Take in what rows say that may have changed."""
+        shard = self._shards[event.shard]
+        given_back, prolonged = shard.leases.looked(shard.seen(event.time_next_ns, now_ns))
+        shard.freed([lease.id for lease in given_back], now_ns)
+        for lease in given_back:
+            self._receivers.give_room(lease.receiver)
+        for lease in (*given_back, *prolonged):
+            if lease.receiver in self._receivers.attached:
+                self._receivers.attached[lease.receiver].acted()
+
+    def leases_found(self, event: LeasesFound | FindLeasesFailed, now_ns: int) -> None:
+        """Take in what a former dispatcher has in flight."""
+        shard = self._shards[event.shard]
+        limit = shard.in_flight
+        if limit is None or limit.reading != event.number:
+            return  # another process has dispatched the shard since
+        limit.reading = None
+        if isinstance(event, FindLeasesFailed):
+            shard.claiming.failed(event.reason, now_ns, self._parts.grace_ns)
+            return
+        shard.claiming.over()
+        limit.is_known = True
+        shard.leases.found(event.until_ns, now_ns)
+
+    def look_after(self, shard: ShardState, now_ns: int) -> None:
+        """Look at rows that may have changed, let those of who has left be due sooner, and write leases."""
+        if ids := shard.next_look():
+            self._actions.append(Look(shard.name, ids))
+        if left := shard.next_left(now_ns):
+            self._actions.append(Shorten(shard.name, *left))
+        if leases := shard.next_write(now_ns):
+            self._actions.append(WriteLeases(shard.name, leases))

@@ -1,0 +1,84 @@
+"""How many messages of one shard may be in flight, where ``vt_max_in_flight`` says so. Pure.
+
+A message is *in flight* from its sending until it is acked, deleted or rescheduled, or until it is due again.
+Each shard of a table has a dispatcher of its own, so each has a fixed share of the number: the sum can never be
+more, and nobody has to ask anybody. A new dispatcher reads from the rows what the one before it has sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.backoff import wait_range
+from streamfrom.engine.messaging.retry_limit import PARKED_NS
+
+
+if TYPE_CHECKING:
+    from streamfrom.engine.messaging.table_settings import Properties
+
+
+# What a receiver holds that stands still so long, full, while messages are due, is looked at so often, and so is all that is in
+# flight where the limit holds back what is due: acks may pass through a proxy that tells nobody.
+STANDING_NS: Final = 250 * 10**6
+
+
+@dataclass(slots=True)
+class InFlightLimit:
+    """The limit of one shard.
+
+    at_most: the shard's share.
+    is_known: what a former dispatcher has sent is known.
+    reading: the number of the reading of that, while it is under way.
+    look_ns: when to look at what is in flight, if the shard is held back until then; None while it is not.
+    """
+
+    at_most: int
+    is_known: bool = False
+    reading: int | None = None
+    look_ns: int | None = None
+
+    def begin(self) -> None:
+        """Forget what is known: another process may have dispatched the shard since."""
+        self.is_known, self.reading, self.look_ns = False, None, None
+
+    def room(self, in_flight: int) -> int:
+        """Return how many more may be sent now."""
+        room = max(0, self.at_most - in_flight)
+        if room:
+            self.look_ns = None
+        return room
+
+    def is_to_look(self, now_ns: int) -> bool:
+        """Note that the shard is held back; return whether to look at what is in flight."""
+        is_late = self.look_ns is not None and self.look_ns <= now_ns
+        if is_late or self.look_ns is None:
+            self.look_ns = now_ns + STANDING_NS
+        return is_late
+
+
+def share(limit: int, shards: int, index: int) -> int:
+    """Return what the shard at *index* gets of *limit*: the first ones get what is left over."""
+    return limit // shards + (index < limit % shards)
+
+
+def fault(properties: Properties, shards: int) -> str | None:
+    """Return why the limit cannot be one of *shards* shards, None if it can."""
+    limit = properties.max_in_flight
+    if limit is None or limit >= shards:
+        return None
+    return (
+        f"vt_max_in_flight must be at least {shards}, not '{limit}': each of the {shards} shards has"
+        " its own share, and one without any would send nothing"
+    )
+
+
+def is_lease(properties: Properties, epoch: int, time_next_ns: int, now_ns: int) -> bool:
+    """Return whether an unacked row can only be told from one in flight by who has sent it.
+
+    What is due later than its last send can have said was rescheduled by a client.
+    """
+    if epoch <= 0 or not now_ns < time_next_ns < PARKED_NS:
+        return False
+    longest = wait_range(properties, epoch - 1)
+    return time_next_ns <= now_ns + longest.low_ns + longest.span_ns

@@ -1,0 +1,121 @@
+"""The open streams of one message table: which of them can be given rows, and which goes first. Pure."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.attached_receiver import AttachedReceiver, shares
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.engine.messaging.shard_state import ShardState
+
+
+# Of the ready receivers these many, who have waited longest, are compared by their room: with
+# ten thousand idle streams a lone message shall not look at all of them.
+COMPARED_MAX: Final = 64
+
+
+class Receivers:
+    """The open streams of one table.
+
+    attached: all of them, by their numbers.
+    ready: those with room whose socket is free, the one that has waited longest first: that is the round-robin.
+    full: those without room.
+    finishing: those that end once nothing is due: they have rows, or wait for the first no longer.
+    is_freed: one became ready, or may be given more, while an event was handled.
+    """
+
+    def __init__(self) -> None:
+        self.attached: dict[int, AttachedReceiver] = {}
+        self.ready: OrderedDict[int, AttachedReceiver] = OrderedDict()
+        self.full: set[int] = set()
+        self.finishing: dict[int, AttachedReceiver] = {}
+        self.is_freed = False
+
+    # They come and go
+
+    def add(self, receiver: AttachedReceiver) -> None:
+        """Take in a new stream, which is ready."""
+        self.attached[receiver.id] = receiver
+        self.ready[receiver.id] = receiver
+
+    def remove(self, number: int) -> AttachedReceiver | None:
+        """Forget a stream, and return it; None if it is not there."""
+        self.ready.pop(number, None)
+        self.full.discard(number)
+        self.finishing.pop(number, None)
+        return self.attached.pop(number, None)
+
+    # Which can be served
+
+    def is_free(self, number: int) -> None:
+        """Note that the socket of a stream has taken what it was given."""
+        found = self.attached.get(number)
+        # A socket may report twice; one that is reserved for a claim is not free.
+        if found is not None and found.has_batch:
+            found.has_batch = False
+            self.open(found)
+
+    def choose(
+        self, shard: ShardState, due: int, batch: int, now_ns: int
+    ) -> list[AttachedReceiver]:
+        """Return ready receivers of the same columns for one claim, who has most room first.
+
+        Among equal ones the one that has waited longest goes first.
+        """
+        if not due:
+            return []
+        rows = min(due, batch)
+        chosen: list[AttachedReceiver] = []
+        covering = (one for one in self.ready.values() if one.covers(shard.name))
+        for receiver in islice(covering, COMPARED_MAX):
+            gathered_ns = receiver.gathered_ns(rows, now_ns)
+            if gathered_ns > now_ns:
+                shard.gathered_ns = min(shard.gathered_ns, gathered_ns)
+            else:
+                chosen.append(receiver)
+        chosen.sort(key=by_room)
+        columns = chosen[0].columns if chosen else ()
+        return [receiver for receiver in chosen if receiver.columns == columns][:due]
+
+    def open(self, receiver: AttachedReceiver, *, is_first: bool = False) -> None:
+        """Let a receiver be served, if it has room and nothing is on its way to it."""
+        if receiver.room == 0:
+            return
+        self.full.discard(receiver.id)
+        if receiver.has_batch or receiver.is_reserved:
+            return
+        if receiver.id not in self.ready:
+            self.ready[receiver.id] = receiver
+            if is_first:
+                self.ready.move_to_end(receiver.id, last=False)
+            self.is_freed = True
+        elif receiver.gathering_since_ns is not None:
+            self.is_freed = True
+
+    def give_room(self, number: int, count: int = 1) -> AttachedReceiver | None:
+        """Count off *count* messages that a receiver holds no more; return it if it is still there."""
+        receiver = self.attached.get(number)
+        if receiver is not None:
+            receiver.held -= count
+            self.open(receiver)
+        return receiver
+
+
+def by_room(receiver: AttachedReceiver) -> int:
+    """Sort who has most room first."""
+    return -receiver.room
+
+
+def share_out(rows: int, receivers: Sequence[AttachedReceiver], batch: int) -> list[int]:
+    """Return how many of *rows* each of *receivers* gets, who stand in the order of their room."""
+    return shares(
+        rows,
+        [receiver.room for receiver in receivers],
+        [receiver.at_most(batch) for receiver in receivers],
+    )

@@ -1,0 +1,255 @@
+"""How the messages of one table are sent: claimed for receivers that are ready, shared out, or released. Pure."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.events import Claim, Deliver, FindLeases, Release, Released
+from streamfrom.engine.messaging.message import MessageKey
+from streamfrom.engine.messaging.poll import FOREVER_NS
+from streamfrom.engine.messaging.receivers import COMPARED_MAX, by_room, share_out
+from streamfrom.engine.messaging.shard_queue import REMOVED
+from streamfrom.engine.messaging.shard_state import ClaimRun
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.engine.messaging.attached_receiver import AttachedReceiver
+    from streamfrom.engine.messaging.events import Claimed, ClaimFailed, ReleaseFailed
+    from streamfrom.engine.messaging.held_messages import HeldMessages
+    from streamfrom.engine.messaging.message import ClaimedRow
+    from streamfrom.engine.messaging.shard_state import ShardState
+    from streamfrom.engine.messaging.table_parts import TableParts
+
+
+# On a shard. What becomes due while they run goes into the next, like a group commit.
+CLAIMS_IN_FLIGHT_MAX: Final = 2
+CLAIM_ROWS_MAX: Final = 500
+# A claim's rows are in memory until their sockets have taken them. How long a body is shows
+# only when it is there, so the first claim is a small one.
+CLAIM_BYTES_MAX: Final = 16 << 20
+ROW_BYTES_ASSUMED: Final = 256 << 10
+
+
+class Sending:
+    """The claims, deliveries and releases of one table."""
+
+    def __init__(self, parts: TableParts, held: HeldMessages) -> None:
+        self._parts = parts
+        self._shards = parts.shards
+        self._receivers = parts.receivers
+        self._actions = parts.actions
+        self._held = held
+        self._row_bytes = 0  # of the longest rows seen lately
+
+    # Claims
+
+    def claim(self, shard: ShardState, now_ns: int) -> None:
+        """Start claims while there are due keys, ready receivers and free slots."""
+        shard.gathered_ns = shard.held_back_ns = FOREVER_NS
+        if shard.order is not None:
+            shard.order.wake(now_ns)
+        if shard.claiming.retry_ns > now_ns or not self._may_send(shard):
+            return
+        if shard.in_flight is not None and not shard.in_flight.is_known:
+            if shard.in_flight.reading is None:
+                shard.in_flight.reading = self._parts.number()
+                self._actions.append(FindLeases(shard.in_flight.reading, shard.name))
+            return
+        batch = self._parts.table.properties.batch_size
+        # Where messages wait for others, each claim has to see what the one before has sent.
+        at_once = CLAIMS_IN_FLIGHT_MAX if shard.order is None else 1
+        while len(shard.claims) < at_once:
+            due = shard.queue.due(now_ns, at_most=self._claim_rows_max())
+            if due and not (due := shard.at_most(due, now_ns)):
+                if shard.hold_back(now_ns):
+                    self._held.look_after(shard, now_ns)
+                return
+            receivers = self._receivers.choose(shard, due, batch, now_ns)
+            if not receivers:
+                return
+            counts = share_out(due, receivers, batch)
+            receivers = receivers[: len(counts) - counts.count(0)]
+            for receiver in receivers:
+                receiver.is_reserved = True
+                del self._receivers.ready[receiver.id]
+            keys = shard.queue.take(sum(counts), now_ns)
+            columns = receivers[0].columns
+            number = self._parts.number()
+            shard.claims[number] = ClaimRun(
+                keys={key.id: key for key in keys},
+                receivers=[receiver.id for receiver in receivers],
+                columns=columns,
+            )
+            ids = tuple(key.id for key in keys)
+            uncounted = frozenset(filter(shard.unwritten.__contains__, ids))
+            self._actions.append(Claim(number, shard.name, ids, columns, uncounted))
+
+    def _may_send(self, shard: ShardState) -> bool:
+        return shard.is_dispatched and not self._parts.table.properties.paused
+
+    def _claim_rows_max(self) -> int:
+        """Return how many rows of the size seen lately one claim may take."""
+        row_bytes = self._row_bytes or ROW_BYTES_ASSUMED
+        return max(1, min(CLAIM_BYTES_MAX // row_bytes, CLAIM_ROWS_MAX))
+
+    def _note_size(self, rows: Sequence[ClaimedRow]) -> None:
+        if rows:
+            # The largest of a claim, not the mean: one long body among short ones counts.
+            # It is forgotten by halves, so that a single one does not slow the queue for ever.
+            largest = max(len(row.payload) for row in rows)
+            self._row_bytes = max(largest, self._row_bytes // 2, 1)
+
+    def claimed(self, event: Claimed, now_ns: int) -> None:
+        """Deliver what a claim won, and let the rest wait."""
+        shard = self._shards[event.shard]
+        run = shard.claims.pop(event.number)
+        rows, passed_over = event.result.rows, event.result.passed_over
+        self._note_size(rows)
+        shard.groups.held(event.result.held)
+        shard.groups.gone(event.result.parked)  # who waits for them is told
+        shard.claiming.over()
+        shard.health.over()
+        shard.polling.since_ns = None  # the shard works; a poll may be slow for other reasons
+        asked_ids, chosen = tuple(run.keys), event.result.chosen
+        won: list[ClaimedRow] = []
+        unwritten: list[MessageKey] = []
+        # The server answers along its index; the keys stand in the order of delivery.
+        order = {ident: index for index, ident in enumerate(run.keys)}
+        for row in sorted(rows, key=lambda row: order.get(row.id, len(order))):
+            asked = run.keys.pop(row.id, None) or chosen.get(row.id)
+            if asked is None:
+                # The database finds this id equal to one that was asked for (another case,
+                # another spelling); only a poll can tell its priority.
+                shard.poll_wanted = True
+                won.append(row)
+                continue
+            timer = asked._replace(time_next_ns=row.due_next_ns)
+            if row.is_written:
+                shard.queue.unwritten.pop(row.id, None)
+            meanwhile = shard.queue.requeue(row.id, timer, now_ns)
+            if meanwhile is REMOVED or row.id in run.gone:
+                continue  # acked while the claim ran: never sent again
+            if not row.is_written:
+                unwritten.append(meanwhile if isinstance(meanwhile, MessageKey) else timer)
+            if meanwhile is not None:
+                # Rescheduled while the claim ran. Which of the two came first only the
+                # database knows.
+                shard.poll_wanted = True
+            won.append(row)
+        for ident, key in run.keys.items():
+            shard.queue.not_won(key, passed_over.get(ident), now_ns)
+        if shard.order is not None and shard.order.claimed(
+            asked_ids, event.result, run.gone, now_ns
+        ):
+            shard.poll_wanted = True
+        if unwritten:
+            delay_ns = self._parts.table.properties.lease_delay_ns
+            shard.unwritten.sent(unwritten, now_ns + delay_ns)
+        self._deliver(shard, run, won, now_ns)
+
+    def _deliver(
+        self, shard: ShardState, run: ClaimRun, won: list[ClaimedRow], now_ns: int
+    ) -> None:
+        """Share *won* out; what nobody can take, or may be sent no more, is released."""
+        present = [
+            self._receivers.attached[i] for i in run.receivers if i in self._receivers.attached
+        ]
+        for receiver in present:
+            receiver.is_reserved = False
+        may_send = self._may_send(shard)
+        start = self._share(shard, present, won, now_ns) if may_send else 0
+        if may_send and start < len(won):
+            others = (
+                receiver
+                for receiver in self._receivers.ready.values()
+                if receiver.covers(shard.name) and receiver.columns == run.columns
+            )
+            chosen = list(islice(others, COMPARED_MAX))
+            start += self._share(shard, chosen, won[start:], now_ns)
+        # Who was reserved and got nothing has waited longest, and is the first again.
+        for receiver in reversed(present):
+            self._receivers.open(receiver, is_first=True)
+        if run.is_suspect:
+            shard.leases.suspect([row.id for row in won[:start]])
+        self.release(shard, won[start:], now_ns)
+
+    def _share(
+        self,
+        shard: ShardState,
+        receivers: list[AttachedReceiver],
+        rows: list[ClaimedRow],
+        now_ns: int,
+    ) -> int:
+        """Give *rows* to *receivers*; return how many were given."""
+        receivers.sort(key=by_room)
+        counts = share_out(len(rows), receivers, self._parts.table.properties.batch_size)
+        start = 0
+        for receiver, count in zip(receivers, counts, strict=True):
+            if count:
+                self._give(shard, receiver, rows[start : start + count], now_ns)
+                start += count
+        return start
+
+    def _give(
+        self,
+        shard: ShardState,
+        receiver: AttachedReceiver,
+        rows: Sequence[ClaimedRow],
+        now_ns: int,
+    ) -> None:
+        receiver.has_batch = True
+        self._receivers.ready.pop(receiver.id, None)
+        shard.counters.has_sent(rows, now_ns)
+        if shard.rate is not None:
+            shard.rate.sent(len(rows), now_ns)
+        for lease in shard.leases.give(receiver.id, rows, now_ns):
+            self._receivers.give_room(lease.receiver)  # sent again, past its lease
+        receiver.took(len(rows), now_ns)
+        if receiver.rows_left is not None:
+            self._receivers.finishing[receiver.id] = receiver
+        if receiver.room == 0:
+            self._receivers.full.add(receiver.id)
+        self._actions.append(Deliver(receiver.id, tuple(rows)))
+
+    def claim_failed(self, event: ClaimFailed, now_ns: int) -> None:
+        """Let what was to be claimed be due again, after a pause."""
+        shard = self._shards[event.shard]
+        run = shard.claims.pop(event.number)
+        shard.claiming.failed(event.reason, now_ns, self._parts.grace_ns)
+        # It may have been committed before it was lost: then a poll tells when they are due.
+        shard.poll_wanted = True
+        shard.groups.held(run.keys)
+        for key in run.keys.values():
+            shard.queue.requeue(key.id, key, now_ns)
+        if shard.order is not None:
+            shard.order.free_all(now_ns)
+        self._deliver(shard, run, [], now_ns)
+
+    # Releases
+
+    def release(self, shard: ShardState, unsent: Sequence[ClaimedRow], now_ns: int) -> None:
+        """Undo the sending of rows; those that were claimed are in flight until that is done."""
+        rows = shard.put_back_unwritten(unsent, now_ns)
+        shard.counters.released += len(unsent)
+        if not rows:
+            return
+        number = self._parts.number()
+        shard.releases[number] = {row.id: shard.queue.put_in_flight(row.id) for row in rows}
+        self._actions.append(Release(number, shard.name, tuple(rows)))
+
+    def released(self, event: Released | ReleaseFailed, now_ns: int) -> None:
+        """Let what was released be due again."""
+        shard = self._shards[event.shard]
+        keys = shard.releases.pop(event.number)
+        shard.freed([row.id for row in event.rows], now_ns)
+        for row in event.rows:
+            key = keys[row.id]
+            if key is not None and isinstance(event, Released):
+                key = key._replace(time_next_ns=row.time_next_ns)
+            if key is None:
+                # It had left the queue: acked, or due too late to be kept.
+                shard.poll_wanted = True
+            shard.queue.requeue(row.id, key, now_ns)

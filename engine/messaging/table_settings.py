@@ -1,0 +1,455 @@
+"""The settings of a message table: its comment marks the table, and the comment's keys say how it behaves.
+
+    vitess_message,vt_ack_wait=30,vt_purge_after=86400,vt_batch_size=10,
+    vt_cache_size=10000,vt_poller_interval=30
+
+The grammar is Vitess's (split at ``,``, then at ``=``; a piece without exactly one ``=`` is no
+setting; the last of two wins), with three improvements: blanks around keys and values do not
+count, a value that cannot be used is an error that names its key, and unknown ``vt_`` keys are
+reported.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from streamfrom.engine.errors import EngineError
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+MARK = "vitess_message"
+# Of tables that the proxies keep for themselves.
+OWN_PREFIX = "streamfrom_"
+SEQUENCE_MARK = "vitess_sequence"
+COUNT_MAX = 2**31 - 1
+# Rates are counted in millionths of a message a second.
+RATE_UNIT = 10**6
+PREFETCH_DEFAULT = 100
+RELEASE_AFTER_NS = 5 * 10**9
+LEASE_DELAY_NS = 10**9
+WAIT_MAX_NS = 100 * 365 * 86_400 * 10**9  # 100 years; time_next + this fits a signed BIGINT
+
+_Value = TypeVar("_Value")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+# A client writes limits too, and int() refuses what is thousands of digits long.
+_LIMIT_LENGTH_MAX = 100
+_COUNT = re.compile(r"[+-]?\d+", re.ASCII)
+_SWITCHES = {"on": True, "1": True, "true": True, "off": False, "0": False, "false": False}
+_SHARD_BY = re.compile(r"(\w+) ?\( ?`?([^`()]+?)`? ?\)", re.ASCII)
+_ORDERS = ("oldest", "newest", "strict")
+_LEASES = {"lazy": True, "written": False}
+_LEASE_DEFAULT = "lazy"
+KEYS = frozenset(
+    {
+        "vt_ack_wait",
+        "vt_purge_after",
+        "vt_batch_size",
+        "vt_cache_size",
+        "vt_poller_interval",
+        "vt_min_backoff",
+        "vt_max_backoff",
+        "vt_max_attempts",
+        "vt_max_in_flight",
+        "vt_max_rate",
+        "vt_dead_letter",
+        "vt_key",
+        "vt_key_in_flight",
+        "vt_delayed",
+        "vt_group",
+        "vt_after",
+        "vt_lease",
+        "vt_lease_delay",
+        "vt_message_cols",
+        "vt_order",
+        "vt_paused",
+        "vt_auto_id",
+        "vt_prefetch",
+        "vt_release_after",
+        "vt_shard_by",
+    }
+)
+
+
+class CommentError(EngineError):
+    """A definition that is marked as a message table but cannot be used; the text is the reason.
+
+    others: the further reasons.
+    """
+
+    others: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, reasons: list[str]) -> CommentError:
+        """Return the error for one or more *reasons*."""
+        error = cls(reasons[0])
+        error.others = tuple(reasons[1:])
+        return error
+
+
+@dataclass(frozen=True, slots=True)
+class Properties:
+    """The settings of one message table.
+
+    ack_wait_ns: the base wait after each send.
+    purge_after_ns: the age at which acked rows are deleted.
+    batch_size: how many rows a receiver is given at once, at most.
+    cache_size: how many keys of each shard are held in memory, and asked for by a poll, at most.
+    poller_interval_ns: the time between two polls, and between two purges.
+    min_backoff_ns, max_backoff_ns: the bounds of the backoff; a max of 0 stands for no maximum.
+    max_attempts: how often a message is sent, at most; 0 for no limit.
+    max_in_flight: how many messages are sent and neither acked nor due again, on all shards; None for no limit.
+    max_rate: how many millionths of a message are sent a second, on all shards; None for no limit.
+    dead_letter: the table where a message goes that was sent so often; None where it is parked instead.
+    message_cols: the streamed columns; None for all columns that are not hidden.
+    prefetch: how many sent and unacked messages a stream holds, at most; 0 for no limit.
+    release_after_ns: when what a stream held is due again once its client's connection has ended; None
+        for never sooner than its wait.
+    lease_delay_ns: how long after its first delivery a message that nobody acked has its lease written;
+        0 where every lease is written before the message is sent.
+    paused: nothing is sent; all else goes on.
+    delayed: messages may be scheduled for later.
+    groups: the column that says to which group a message belongs, and the one that says after which it
+        comes (`engine.messaging.groups`); None without groups.
+    auto_id: an INSERT without an id is given one.
+    shard_by: the vindex and the column by which rows are placed that no vschema places.
+    newest: rows go out as in Vitess: latest ``time_next`` first, never-sent rows last.
+    key: the column that messages of a kind share.
+    in_order: how many messages of a key may have started and be unacked (`engine.messaging.key_order`); in strict order, with key None, all messages
+        of a shard have the same one. None for no limit.
+    warnings: sentences for `streamfrom check`.
+    """
+
+    ack_wait_ns: int
+    purge_after_ns: int
+    batch_size: int
+    cache_size: int
+    poller_interval_ns: int
+    min_backoff_ns: int
+    max_backoff_ns: int = 0
+    max_attempts: int = 0
+    max_in_flight: int | None = None
+    max_rate: int | None = None
+    dead_letter: str | None = None
+    message_cols: tuple[str, ...] | None = None
+    prefetch: int = PREFETCH_DEFAULT
+    release_after_ns: int | None = RELEASE_AFTER_NS
+    lease_delay_ns: int = 0
+    paused: bool = False
+    delayed: bool = True
+    groups: tuple[str, str] | None = None
+    auto_id: bool = False
+    shard_by: tuple[str, str] | None = None
+    newest: bool = False
+    key: str | None = None
+    in_order: int | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def is_message_table(comment: str) -> bool:
+    """Return whether *comment* marks a message table; the sequence mark goes before."""
+    return SEQUENCE_MARK not in comment and MARK in comment
+
+
+def is_nearly_marked(comment: str) -> bool:
+    """Return whether *comment* may be meant to mark a message table, and does not.
+
+    It has a key of ours or a word close to the mark.
+    """
+    if is_message_table(comment) or SEQUENCE_MARK in comment:
+        return False
+    words = re.findall(r"[a-z_]+", comment.lower())
+    return bool(KEYS.intersection(words) or difflib.get_close_matches(MARK, words, cutoff=0.85))
+
+
+def parse_comment(comment: str) -> Properties:
+    """Return the settings in *comment*, or raise CommentError with the first fault, and the others.
+
+    Faults are looked for in the original's order: the required keys, then the bounds of the
+    backoff.
+    """
+    settings = settings_of(comment)
+    faults: list[str] = []
+
+    def take(read: Callable[[dict[str, str], str], int], key: str) -> int:
+        return _taken(read, settings, key, faults) or 0
+
+    ack_wait_ns = take(_duration_ns, "vt_ack_wait")
+    purge_after_ns = take(_duration_ns, "vt_purge_after")
+    batch_size = take(_count, "vt_batch_size")
+    cache_size = take(_count, "vt_cache_size")
+    poller_interval_ns = take(_duration_ns, "vt_poller_interval")
+    min_backoff_ns, max_backoff_ns = ack_wait_ns, 0
+    if settings.get("vt_min_backoff"):
+        min_backoff_ns = take(_duration_ns, "vt_min_backoff")
+    if settings.get("vt_max_backoff"):
+        max_backoff_ns = take(_duration_ns, "vt_max_backoff")
+    max_attempts = 0
+    if settings.get("vt_max_attempts"):
+        max_attempts = take(_limit, "vt_max_attempts")
+    dead_letter = settings.get("vt_dead_letter") or None
+    if dead_letter is not None and dead_letter.lower().startswith(OWN_PREFIX):
+        faults.append(
+            f"vt_dead_letter must be no table of the proxies' own, not '{dead_letter}'"
+        )
+    if dead_letter is not None and "." in dead_letter:
+        faults.append(
+            f"vt_dead_letter must be a table of the same keyspace, without its name, not '{dead_letter}'"
+        )
+    prefetch = max(batch_size, PREFETCH_DEFAULT)
+    if settings.get("vt_prefetch"):
+        prefetch = take(_limit, "vt_prefetch")
+    release_after_ns: int | None = RELEASE_AFTER_NS
+    if settings.get("vt_release_after") == "never":
+        release_after_ns = None
+    elif settings.get("vt_release_after"):
+        release_after_ns = take(_duration_or_never_ns, "vt_release_after")
+    max_in_flight = None
+    if settings.get("vt_max_in_flight"):
+        max_in_flight = _taken(_count, settings, "vt_max_in_flight", faults)
+    max_rate = None
+    if settings.get("vt_max_rate"):
+        max_rate = _taken(_rate, settings, "vt_max_rate", faults)
+    lease_delay_ns = _lease_delay_ns(settings, ack_wait_ns, faults)
+    paused = bool(settings.get("vt_paused") and take(_switch, "vt_paused"))
+    delayed = True
+    if settings.get("vt_delayed"):
+        delayed = bool(_taken(_switch, settings, "vt_delayed", faults))
+    auto_id = bool(settings.get("vt_auto_id") and take(_switch, "vt_auto_id"))
+    shard_by = None
+    if settings.get("vt_shard_by"):
+        shard_by = _taken(_vindex_and_column, settings, "vt_shard_by", faults)
+    groups = _groups(settings, faults)
+    order = settings.get("vt_order") or "oldest"
+    if order not in _ORDERS:
+        faults.append(f"vt_order must be 'oldest', 'newest' or 'strict', not '{order}'")
+    key, in_order = _key_and_limit(settings, faults)
+    if faults:
+        raise CommentError.of(faults)
+    advice: list[str] = []
+    if max_backoff_ns and min_backoff_ns > max_backoff_ns:
+        name = "vt_min_backoff" if settings.get("vt_min_backoff") else "vt_ack_wait"
+        advice.append(
+            f"{name} {settings[name]} is more than vt_max_backoff {settings['vt_max_backoff']}:"
+            " every wait is about the maximum"
+        )
+    if cache_size < batch_size:
+        advice.append(
+            f"vt_cache_size {cache_size} is less than vt_batch_size {batch_size}: no batch is"
+            f" larger than {cache_size}"
+        )
+    if dead_letter is not None and not max_attempts:
+        advice.append("vt_dead_letter without vt_max_attempts: no message ever goes there")
+    if settings.get("vt_lease_delay") and not lease_delay_ns:
+        advice.append("vt_lease_delay without vt_lease = lazy: every lease is written at once")
+    if paused:
+        advice.append("vt_paused is on: no message is sent")
+    columns = settings.get("vt_message_cols")
+    return Properties(
+        ack_wait_ns=ack_wait_ns,
+        purge_after_ns=purge_after_ns,
+        batch_size=batch_size,
+        cache_size=cache_size,
+        poller_interval_ns=poller_interval_ns,
+        min_backoff_ns=min_backoff_ns,
+        max_backoff_ns=max_backoff_ns,
+        max_attempts=max_attempts,
+        max_in_flight=max_in_flight,
+        max_rate=max_rate,
+        dead_letter=dead_letter,
+        message_cols=tuple(name.strip() for name in columns.split("|")) if columns else None,
+        prefetch=prefetch,
+        release_after_ns=release_after_ns,
+        lease_delay_ns=lease_delay_ns,
+        paused=paused,
+        delayed=delayed,
+        groups=groups,
+        auto_id=auto_id,
+        shard_by=shard_by,
+        newest=order == "newest",
+        key=key,
+        in_order=in_order,
+        warnings=(*advice, *unread_keys(comment)),
+    )
+
+
+def _groups(settings: dict[str, str], faults: list[str]) -> tuple[str, str] | None:
+    group, after = settings.get("vt_group"), settings.get("vt_after")
+    if not (group or after):
+        return None
+    if not (group and after):
+        named, missing = ("vt_group", "vt_after") if group else ("vt_after", "vt_group")
+        faults.append(f"{named} needs {missing}: groups are two columns")
+        return None
+    if group.lower() == after.lower():
+        faults.append(f"vt_group and vt_after must be two columns, not both '{group}'")
+        return None
+    return group, after
+
+
+def _key_and_limit(
+    settings: dict[str, str], faults: list[str]
+) -> tuple[str | None, int | None]:
+    """Return the column of the keys, and how many messages of one may have started."""
+    key, limit = settings.get("vt_key") or None, None
+    if settings.get("vt_key_in_flight"):
+        limit = _taken(_count, settings, "vt_key_in_flight", faults)
+        if key is None:
+            faults.append(
+                "vt_key_in_flight needs vt_key, the column that messages of a kind share"
+            )
+    order = settings.get("vt_order")
+    if order == "strict" and key is not None:
+        faults.append(
+            "vt_order = strict cannot be with vt_key: all messages of a shard go one by one"
+        )
+    if order == "newest" and limit is not None:
+        faults.append(
+            "vt_order = newest cannot be with vt_key_in_flight: a key goes oldest first"
+        )
+    return (None, 1) if order == "strict" else (key, limit)
+
+
+def _lease_delay_ns(settings: dict[str, str], ack_wait_ns: int, faults: list[str]) -> int:
+    """Return how long leases are in memory alone; 0 for not at all."""
+    kind = settings.get("vt_lease")
+    is_ordered = settings.get("vt_order") == "strict" or bool(settings.get("vt_key_in_flight"))
+    if not kind:
+        # A limit is exact for a new dispatcher if the rows show it what is in flight.
+        is_written = is_ordered or settings.get("vt_max_in_flight")
+        kind = "written" if is_written else _LEASE_DEFAULT
+    elif kind == "lazy" and is_ordered:
+        faults.append(
+            "vt_lease must be 'written' with vt_order = strict or vt_key_in_flight, not 'lazy':"
+            " a message holds back others once its row shows that it was sent"
+        )
+    if kind not in _LEASES:
+        faults.append(f"vt_lease must be 'lazy' or 'written', not '{kind}'")
+    delay_ns = min(LEASE_DELAY_NS, max(1, ack_wait_ns // 2))
+    if settings.get("vt_lease_delay"):
+        given_ns = _taken(_duration_ns, settings, "vt_lease_delay", faults)
+        if given_ns is not None and 0 < ack_wait_ns < 2 * given_ns:
+            faults.append(
+                f"vt_lease_delay must be at most half of vt_ack_wait, not '{settings['vt_lease_delay']}'"
+            )
+        delay_ns = given_ns or delay_ns
+    return delay_ns if _LEASES.get(kind) else 0
+
+
+def _taken(
+    read: Callable[[dict[str, str], str], _Value],
+    settings: dict[str, str],
+    key: str,
+    faults: list[str],
+) -> _Value | None:
+    try:
+        return read(settings, key)
+    except CommentError as error:
+        faults.append(str(error))
+        return None
+
+
+def settings_of(comment: str) -> dict[str, str]:
+    """Return the keys and values in *comment*, known or not."""
+    pieces = (piece.split("=") for piece in comment.split(","))
+    return {piece[0].strip(): piece[1].strip() for piece in pieces if len(piece) == 2}
+
+
+def _required(settings: dict[str, str], key: str) -> str:
+    value = settings.get(key)
+    if not value:
+        raise CommentError(f"attribute {key} not specified for message table")
+    return value
+
+
+def _duration_or_never_ns(settings: dict[str, str], key: str) -> int:
+    return _duration_ns(settings, key, " or 'never'")
+
+
+def _duration_ns(settings: dict[str, str], key: str, others: str = "") -> int:
+    text = _required(settings, key)
+    if _NUMBER.fullmatch(text):
+        # Bounded before the product, so that 1e300 is a hundred years and not an overflow.
+        duration_ns = round(min(float(text), float(WAIT_MAX_NS // 10**9)) * 1e9)
+        if duration_ns > 0:
+            return duration_ns
+    raise CommentError(
+        f"{key} must be a number of seconds greater than 0{others}, not '{text}'"
+    )
+
+
+def _count(settings: dict[str, str], key: str) -> int:
+    text = _required(settings, key)
+    if _COUNT.fullmatch(text) and int(text) > 0:
+        return min(int(text), COUNT_MAX)
+    raise CommentError(f"{key} must be a whole number greater than 0, not '{text}'")
+
+
+def _rate(settings: dict[str, str], key: str) -> int:
+    text = settings[key]
+    if _NUMBER.fullmatch(text):
+        rate = round(min(float(text), float(COUNT_MAX)) * RATE_UNIT)
+        if rate > 0:
+            return rate
+    raise CommentError(
+        f"{key} must be a number of messages a second greater than 0, not '{text}'"
+    )
+
+
+def _limit(settings: dict[str, str], key: str) -> int:
+    limit = read_limit(settings[key])
+    if limit is None:
+        raise CommentError(
+            f"{key} must be a whole number, 0 for no limit, not '{settings[key]}'"
+        )
+    return limit
+
+
+def _switch(settings: dict[str, str], key: str) -> int:
+    found = _SWITCHES.get(settings[key].lower())
+    if found is None:
+        raise CommentError(f"{key} must be 'on' or 'off', not '{settings[key]}'")
+    return found
+
+
+def _vindex_and_column(settings: dict[str, str], key: str) -> tuple[str, str]:
+    found = _SHARD_BY.fullmatch(settings[key])
+    if found is None:
+        raise CommentError(
+            f"{key} must be a vindex and its column, as in hash(id), not '{settings[key]}'"
+        )
+    return found[1], found[2]
+
+
+def read_limit(text: str) -> int | None:
+    """Return the number that *text* writes, 0 standing for no limit; None for anything else."""
+    if len(text) <= _LIMIT_LENGTH_MAX and _COUNT.fullmatch(text) and int(text) >= 0:
+        return min(int(text), COUNT_MAX)
+    return None
+
+
+def unread_keys(comment: str) -> tuple[str, ...]:
+    """Return a sentence for each key in *comment* that has no effect."""
+    settings = settings_of(comment)
+    unknown = [
+        f"unknown key '{key}' in the comment is ignored{_hint(key)}"
+        for key in settings
+        if key.startswith("vt_") and key not in KEYS
+    ]
+    names = [piece.split("=")[0].strip() for piece in comment.split(",")]
+    unread = [
+        f"'{name}' in the comment has no single value and is ignored"
+        for name in dict.fromkeys(names)
+        if name.startswith("vt_") and not settings.get(name)
+    ]
+    return tuple(unknown + unread)
+
+
+def _hint(key: str) -> str:
+    near = difflib.get_close_matches(key, KEYS, n=1, cutoff=0.75)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -1,0 +1,129 @@
+"""Opening a connection to a server: address, TLS, login, and what every session takes for granted."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy import net
+from streamfrom.proxy.backends.answer_readers import LoginReader
+from streamfrom.proxy.backends.backend import Backend
+from streamfrom.proxy.backends.control_connection import tls_context
+from streamfrom.proxy.backends.session_variables import tracking
+from streamfrom.proxy.config.dsn import SslMode
+from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable, WireError
+from streamfrom.proxy.wire.client_connection import ClientConnection, LoginPhase
+from streamfrom.proxy.wire.constants import Capability
+
+
+if TYPE_CHECKING:
+    from streamfrom.proxy.config.dsn import Dsn
+
+
+CONNECT_TIMEOUT_S: Final = 5.0
+
+
+async def open_backend(
+    keyspace: str,
+    shard: str,
+    dsn: Dsn,
+    *,
+    database: str | None,
+    variant: int = 0,
+    program: str | None = None,
+) -> Backend:
+    """Connect and log in.
+
+    program: what the server shows as `program_name` among the connection's attributes.
+
+    Raises:
+        BackendUnavailable: it cannot be reached, or goes away meanwhile.
+        BackendError: it refuses the login, in its own words.
+    """
+    backend = Backend(keyspace, shard, variant)
+    wire = ClientConnection(
+        dsn.user,
+        dsn.password.reveal(),
+        database=database,
+        options=variant,
+        attributes={} if program is None else {"program_name": program},
+        wants_tls=dsn.ssl_mode is not SslMode.DISABLED,
+        requires_tls=dsn.ssl_mode not in {SslMode.DISABLED, SslMode.PREFERRED},
+        is_secure=dsn.unix_socket is not None,
+    )
+    login = LoginReader(asyncio.get_running_loop().create_future())
+    backend.expect(login)
+
+    def owner_of(link: net.Link) -> Backend:
+        backend.link = link
+        return backend
+
+    try:
+        link = await net.connect(
+            owner_of,
+            host=dsn.host,
+            port=dsn.port,
+            unix_socket=dsn.unix_socket,
+            timeout_s=CONNECT_TIMEOUT_S,
+        )
+    except TimeoutError:
+        raise BackendUnavailable(keyspace, shard, f"{dsn}: no answer") from None
+    except OSError as error:
+        raise BackendUnavailable(keyspace, shard, f"{dsn}: {error}") from None
+    login.conversation = partial(_log_in, wire, link, dsn, login)
+    # The greeting may have come before there was anybody to read it.
+    if login.early:
+        login.conversation(login.early)
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            await login.finished
+            greeting = wire.greeting
+            backend.thread_id = greeting.connection_id
+            backend.database = database
+            backend.takes_bulk = bool(wire.capabilities & Capability.STMT_BULK_OPERATIONS)
+            backend.takes_attributes = bool(wire.capabilities & Capability.QUERY_ATTRIBUTES)
+            backend.tracking = tracking(
+                greeting.server_version,
+                ignores_space=bool(variant & Capability.IGNORE_SPACE),
+            )
+            await backend.query(backend.tracking)
+    except TimeoutError:
+        link.abort()
+        raise BackendUnavailable(keyspace, shard, f"{dsn}: login timed out") from None
+    except BackendLost:
+        raise BackendUnavailable(keyspace, shard, f"{dsn}: gone in the login") from None
+    except (WireError, OSError) as error:
+        link.abort()
+        raise BackendUnavailable(keyspace, shard, f"{dsn}: {error}") from None
+    # Cancelled, or refused by the server: nobody will ever use or close this connection.
+    except BaseException:
+        link.abort()
+        raise
+    return backend
+
+
+def _log_in(
+    wire: ClientConnection, link: net.Link, dsn: Dsn, login: LoginReader, data: bytes
+) -> None:
+    try:
+        phase = wire.receive_data(data)
+        answer = wire.data_to_send()
+        if answer:
+            link.write(answer)
+        if phase is LoginPhase.TLS:
+            _start_tls(wire, link, dsn)
+        elif phase is LoginPhase.READY:
+            login.succeed(None)
+    except (WireError, BackendError, OSError) as error:
+        login.fail(error)
+
+
+def _start_tls(wire: ClientConnection, link: net.Link, dsn: Dsn) -> None:
+    """Go on in TLS. Raises OSError if the authorities to trust cannot be read."""
+    context = tls_context(dsn)
+    assert context is not None
+    hostname = dsn.host if context.check_hostname else None
+    link.start_tls(context, server_side=False, hostname=hostname, early=b"")
+    wire.tls_started()
+    link.write(wire.data_to_send())

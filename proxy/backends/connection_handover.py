@@ -1,0 +1,185 @@
+"""The handover of a connection from one session to another.
+
+A session keeps a connection until another session needs it. Before the handover `take_diagnostics`
+gives the old owner the diagnostics that it leaves there. `hand_over` then sets the new owner's
+variables and database, and resets the connection where the new owner could notice the old one.
+`hand_over_now` does the same on the hot path, where nothing may wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.backends.answer_readers import AnswerCallback
+from streamfrom.proxy.backends.diagnostics_area import CarriedFoundRows, LastDiagnostics
+from streamfrom.proxy.backends.session_variables import Settings
+from streamfrom.proxy.errors import BackendError
+from streamfrom.proxy.wire.commands import RESET_CONNECTION, init_db, query
+from streamfrom.proxy.wire.resultset import parse_text_row
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamfrom.proxy.backends.answer_readers import BufferedAnswer
+    from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
+
+
+SHOW_WARNINGS: Final = query(b"SHOW WARNINGS")
+# Read from left to right: LAST_INSERT_ID() is the value before, LAST_INSERT_ID(0) sets it to 0.
+_COUNTS: Final = query(b"SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0)")
+
+
+def fits(
+    backend: Backend, owner: ConnectionOwner, settings: Settings, database: str | None
+) -> bool:
+    """True when `hand_over` would have nothing to do."""
+    return (
+        backend.settings is settings
+        and backend.database == database
+        and (backend.owner is owner or not (backend.has_residue or backend.has_insert_id))
+    )
+
+
+def hand_over_now(
+    backend: Backend, owner: ConnectionOwner, settings: Settings, database: str | None
+) -> bool:
+    """Do what `hand_over` does where nothing must be waited for; False, and nothing, elsewhere.
+
+    The question for the old owner's diagnostics leaves in one write with the next statement, so a
+    handover costs no round trip where clients outnumber connections.
+    """
+    if backend.settings is not settings or backend.database != database:
+        return False
+    if backend.owner is not owner:
+        if backend.has_residue or backend.leaving is not None:
+            return False
+        take_diagnostics(backend, backend.owner)
+        backend.owner = owner
+    return True
+
+
+async def hand_over(
+    backend: Backend, owner: ConnectionOwner, settings: Settings, database: str | None
+) -> None:
+    """Make this the connection of *owner*: reset, variables, database as needed.
+
+    Raises:
+        BackendError: the server refuses, for example because the database is gone; the
+            connection is closed then.
+        BackendLost: it went away.
+    """
+    foreign = backend.owner is not owner
+    if foreign:
+        await asyncio.wait([take_diagnostics(backend, backend.owner).known])
+        backend.check_open()
+    if fits(backend, owner, settings, database):
+        backend.owner = owner
+        return
+    packets = []
+    resets = (foreign and backend.has_residue) or not settings.fits(backend.settings)
+    if resets:
+        # A reset also ends the tracking, and sets the server's default character set instead of
+        # the login's, so tracking and every variable are set again.
+        packets += [RESET_CONNECTION, query(backend.tracking)]
+        backend.settings = Settings()
+        backend.variables = None
+        backend.statements.clear()
+        backend.found_rows = None
+        backend.has_residue = backend.has_insert_id = False
+    change = settings.statement_from(backend.settings)
+    if change is not None:
+        packets.append(query(change))
+    # A reset also takes the server's collation for that of the database, in whose characters
+    # LOAD DATA reads files, until the database is named again.
+    if database is not None and (resets or database != backend.database):
+        packets.append(init_db(settings.encoded(database)))
+    # The owner changes before the packets: they must not carry the old owner's query attributes.
+    backend.owner = owner
+    try:
+        if packets:
+            await backend.pipeline(packets)
+    except BackendError:
+        backend.close()
+        raise
+    backend.settings = settings
+    if database is not None:
+        backend.database = database
+
+
+def take_diagnostics(backend: Backend, owner: ConnectionOwner | None) -> LastDiagnostics:
+    """Return the diagnostics that *owner* leaves on *backend*; set LAST_INSERT_ID() there to 0.
+
+    The result is `known` once the server has answered. The server is mostly asked nothing, or one
+    statement: with more clients than connections, every INSERT into a table with AUTO_INCREMENT
+    pays for it. The connection is closed if the server refuses: the next session would otherwise
+    see the insert id of this one.
+    """
+    diagnostics = LastDiagnostics(asyncio.get_running_loop().create_future())
+    asks = owner is not None and owner.keeps_diagnostics(backend, diagnostics)
+    if isinstance(backend.found_rows, CarriedFoundRows):
+        diagnostics.found_rows = backend.found_rows.told or 0
+    elif backend.found_rows is not None:
+        diagnostics.found_rows = backend.found_rows
+    if backend.row_count is not None:
+        diagnostics.row_count = backend.row_count
+    questions = _HandoverQuestions(backend, owner, diagnostics)
+    # In this order: on both servers SHOW WARNINGS leaves FOUND_ROWS() as it is.
+    if asks and backend.has_warnings:
+        questions.ask(SHOW_WARNINGS, questions.warned)
+    counts = asks and (backend.found_rows is None or backend.row_count is None)
+    if counts or backend.has_insert_id or (backend.has_residue and owner is not None):
+        questions.ask(_COUNTS, questions.counted)
+    if backend.leaving is None:
+        diagnostics.known.set_result(None)
+    return diagnostics
+
+
+@dataclass(slots=True)
+class _HandoverQuestions:
+    """The questions to a server before a handover, and the use of their answers."""
+
+    _backend: Backend
+    _owner: ConnectionOwner | None
+    _diagnostics: LastDiagnostics
+    _unanswered: int = 0
+
+    def ask(self, question: bytes, heard: Callable[[BufferedAnswer], None]) -> None:
+        self._unanswered += 1
+        self._backend.leaving = self._diagnostics
+        self._backend.send_ahead(question, AnswerCallback(heard, self._missed))
+
+    def warned(self, answer: BufferedAnswer) -> None:
+        self._diagnostics.columns, self._diagnostics.rows = answer.columns, answer.rows
+        self._answered()
+
+    def counted(self, answer: BufferedAnswer) -> None:
+        backend, diagnostics = self._backend, self._diagnostics
+        values = parse_text_row(answer.rows[0])
+        found, counted, insert_id, _ = (int(value or 0) for value in values)
+        if backend.found_rows is None:
+            diagnostics.found_rows = found
+        if backend.row_count is None:
+            diagnostics.row_count = counted
+        if self._owner is not None:
+            self._owner.handed_over(backend, insert_id)
+        backend.has_insert_id = False
+        # The SELECT of this question has found one row itself.
+        backend.found_rows = 1
+        self._answered()
+
+    def _answered(self) -> None:
+        self._unanswered -= 1
+        if not self._unanswered:
+            self._end()
+
+    def _missed(self) -> None:
+        self._backend.abort()
+        self._end()
+
+    def _end(self) -> None:
+        self._backend.leaving = None
+        if not self._diagnostics.known.done():
+            self._diagnostics.known.set_result(None)

@@ -1,0 +1,231 @@
+"""Control work on one server through asyncmy: discovery, polls, health, KILL, recovery.
+
+These are the proxy's own statements, few and small, so a driver that decodes rows is fast enough.
+Statements of clients, and messages, take the connections of `proxy.backends.backend` instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import asyncmy
+from asyncmy.errors import Error as DriverError
+
+from streamfrom.proxy.config.dsn import SslMode
+from streamfrom.proxy.errors import BackendError, BackendUnavailable, login_refused
+
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from streamfrom.proxy.config.dsn import Dsn
+
+
+CONNECTIONS_MAX = 4
+CONNECT_TIMEOUT_S = 5.0
+STATEMENT_TIMEOUT_S = 60.0
+
+# READ COMMITTED: under REPEATABLE READ a locking read that finds nothing would lock the gap that
+# others insert into. The wait is short because nobody waits for a control statement to be polite.
+_INIT = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+
+
+_NO_SUCH_THREAD = 1094
+# CR_MIN_ERROR and CR_MAX_ERROR of errmsg.h: what the client side itself reports.
+_FIRST_CLIENT_ERROR, _LAST_CLIENT_ERROR = 2000, 2999
+# ER_SERVER_SHUTDOWN, MariaDB's ER_CONNECTION_KILLED, ER_SESSION_WAS_KILLED, ER_CLIENT_INTERACTION_TIMEOUT.
+_SERVER_GOING_AWAY = frozenset({1053, 1927, 3169, 4031})
+
+
+class Control:
+    """A handful of administrative connections to one server, opened when needed.
+
+    Every method raises BackendUnavailable when the server cannot be reached or goes away, and
+    BackendError with the server's own code and words when it refuses a statement.
+    """
+
+    def __init__(
+        self, keyspace: str, shard: str, dsn: Dsn, *, is_readonly: bool = False
+    ) -> None:
+        """Prepare connections by *dsn*; *is_readonly*: its account is the shard's `readonly` one."""
+        self._is_readonly = is_readonly
+        self._keyspace = keyspace
+        self._shard = shard
+        self._dsn = dsn
+        self._idle: list[Any] = []
+        self._slots = asyncio.Semaphore(CONNECTIONS_MAX)
+        self._closed = False
+
+    async def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return all rows of *sql*."""
+        async with self._connection() as connection, connection.cursor() as cursor:
+            await cursor.execute(sql)
+            return list(await cursor.fetchall())
+
+    async def rows_unlocked(
+        self, sql: str, *, on_mariadb: bool
+    ) -> tuple[list[tuple[Any, ...]], bool]:
+        """Return the rows of a query of information_schema, without those of locked tables.
+
+        The second value is whether a table was left out: MariaDB opens each table, waits while another
+        session locks its definition, and then warns. MySQL reads its dictionary and never waits.
+        """
+        if not on_mariadb:
+            return await self.rows(sql), False
+        async with self._connection() as connection, connection.cursor() as cursor:
+            await cursor.execute(f"SET STATEMENT lock_wait_timeout = 0 FOR {sql}")
+            rows = list(await cursor.fetchall())
+            await cursor.execute("SELECT @@warning_count")
+            ((warnings,),) = await cursor.fetchall()
+            return rows, int(warnings) > 0
+
+    async def records(self, sql: str) -> list[dict[str, Any]]:
+        """Return all rows of *sql*, their values by column."""
+        async with self._connection() as connection, connection.cursor() as cursor:
+            await cursor.execute(sql)
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
+
+    async def execute(self, sql: str) -> int:
+        """Run *sql* in its own transaction and return the affected rows."""
+        async with self._connection() as connection, connection.cursor() as cursor:
+            return int(await cursor.execute(sql))
+
+    async def change(
+        self, sql: str, update: Callable[[list[tuple[Any, ...]]], str]
+    ) -> list[tuple[Any, ...]]:
+        """Run *sql* and the statement that *update* makes of its rows in one transaction.
+
+        Return the rows. What *update* raises undoes it.
+        """
+        async with self._connection() as connection, connection.cursor() as cursor:
+            await cursor.execute("START TRANSACTION")
+            try:
+                await cursor.execute(sql)
+                rows = list(await cursor.fetchall())
+                await cursor.execute(update(rows))
+                await cursor.execute("COMMIT")
+            except DriverError:
+                # Refused, a lock wait say: the connection goes on to others, its transaction not.
+                with suppress(DriverError):
+                    await cursor.execute("ROLLBACK")
+                raise
+            return rows
+
+    async def kill(self, thread_id: int, *, query_only: bool = False) -> None:
+        """End *thread_id*, or only what it is running; a thread that is gone already is fine."""
+        # As text: the command of the protocol is gone from MySQL 9 (error 1047).
+        try:
+            await self.execute(f"KILL {'QUERY ' if query_only else ''}{thread_id}")
+        except BackendError as error:
+            if error.code != _NO_SUCH_THREAD:
+                raise
+
+    async def close(self) -> None:
+        """Close all connections; later calls raise BackendUnavailable."""
+        self._closed = True
+        self._drop_idle()
+
+    def _drop_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Any]:
+        # Who finds no place waits here: control work must not take a busy server's last
+        # connections.
+        async with self._slots:
+            connection = self._idle.pop() if self._idle else await self._connect()
+            try:
+                async with asyncio.timeout(STATEMENT_TIMEOUT_S):
+                    yield connection
+            except DriverError as error:
+                failure = self._translate(error)
+                if isinstance(failure, BackendUnavailable):
+                    connection.close()
+                    # The server has restarted: what else lies here is as dead.
+                    self._drop_idle()
+                else:
+                    self._put_back(connection)
+                raise failure from error
+            except TimeoutError:
+                connection.close()
+                reason = f"{self._dsn}: no answer within {STATEMENT_TIMEOUT_S:g} s"
+                raise BackendUnavailable(self._keyspace, self._shard, reason) from None
+            except BaseException:
+                # Cancelled or broken half way: no caller reads the answer that is under way.
+                connection.close()
+                raise
+            self._put_back(connection)
+
+    def _put_back(self, connection: Any) -> None:
+        if self._closed:
+            connection.close()
+        else:
+            self._idle.append(connection)
+
+    async def _connect(self) -> Any:
+        if self._closed:
+            raise BackendUnavailable(self._keyspace, self._shard, "the proxy is shutting down")
+        dsn = self._dsn
+        try:
+            connection = await asyncmy.connect(
+                host=dsn.host,
+                port=dsn.port,
+                unix_socket=dsn.unix_socket,
+                user=dsn.user,
+                password=dsn.password.reveal(),
+                db=dsn.database,
+                charset="utf8mb4",
+                autocommit=True,
+                init_command=_INIT,
+                connect_timeout=CONNECT_TIMEOUT_S,
+                ssl=tls_context(dsn),
+            )
+        except (DriverError, OSError, TimeoutError, RuntimeError) as error:
+            # RuntimeError: asyncmy finds no socket where the connection has broken at once.
+            if _is_cancelled():
+                raise asyncio.CancelledError from error
+            failure = self._translate(error)
+            if self._is_readonly and isinstance(failure, BackendError):
+                failure = login_refused(self._keyspace, self._shard, failure)
+            raise failure from error
+        if _is_cancelled():
+            connection.close()
+            raise asyncio.CancelledError
+        return connection
+
+    def _translate(self, error: BaseException) -> BackendError | BackendUnavailable:
+        args = error.args
+        code = args[0] if args and isinstance(args[0], int) else 0
+        text = str(args[1]) if len(args) > 1 else str(error) or type(error).__name__
+        # 2000 to 2999 are the client's own errors (CR_…): no server has said them, so it was
+        # not reached.
+        from_driver = code == 0 or _FIRST_CLIENT_ERROR <= code <= _LAST_CLIENT_ERROR
+        if from_driver or code in _SERVER_GOING_AWAY or not isinstance(error, DriverError):
+            return BackendUnavailable(self._keyspace, self._shard, f"{self._dsn}: {text}")
+        return BackendError(code, "HY000", text)
+
+
+def _is_cancelled() -> bool:
+    """True when a cancellation was lost, and the task that waits for it would wait for ever.
+
+    `asyncio.wait_for`, with which the driver connects, prefers a result of the same moment
+    (https://github.com/python/cpython/issues/86296, mended in 3.12).
+    """
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def tls_context(dsn: Dsn) -> ssl.SSLContext | None:
+    """Return how to speak TLS to the server, None for plain text."""
+    if dsn.ssl_mode is SslMode.DISABLED:
+        return None
+    context = ssl.create_default_context(cafile=dsn.ssl_ca)
+    context.check_hostname = dsn.ssl_mode is SslMode.VERIFY_IDENTITY
+    if dsn.ssl_mode in {SslMode.PREFERRED, SslMode.REQUIRED}:
+        context.verify_mode = ssl.CERT_NONE
+    return context

@@ -1,0 +1,146 @@
+"""The figures of the other members, for SHOW QUEUE STATUS and the tables of the schema `streamfrom`.
+
+All are asked at once. Who is there and does not answer within STATUS_TIMEOUT_S is told to be missing, as is one whose version does
+not know the question, so a member that hangs holds nobody up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import grpc
+import grpc.aio
+
+from streamfrom.proxy.fleet import members_pb2 as pb
+from streamfrom.proxy.fleet.member_calls import ask, check
+from streamfrom.proxy.fleet.sessions_codec import decode_asker, encode_asker
+from streamfrom.proxy.fleet.status_codec import (
+    decode_member,
+    decode_queue,
+    decode_shard,
+    decode_stream,
+    encode_member,
+    encode_queue,
+    encode_shard,
+    encode_stream,
+)
+from streamfrom.proxy.sessions.asker import Asker
+from streamfrom.proxy.status.fleet_figures import MemberFigures, MembersFigures
+from streamfrom.proxy.status.status_rows import Unanswered
+from streamfrom.proxy.status.turns import in_turns
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streamfrom.engine.fleet.directory import Member
+    from streamfrom.engine.messaging.clock import Clock
+    from streamfrom.proxy.fleet.grpc_links import GrpcLinks
+    from streamfrom.proxy.fleet.member_calls import PresentMembers
+    from streamfrom.proxy.sessions.local_sessions import LocalSessions
+    from streamfrom.proxy.status.status_source import StatusSource, Viewer
+
+
+STATUS_TIMEOUT_S: Final = 1.0
+# 200 queues on 16 shards that one member dispatches are half a megabyte, 10,000 streams one.
+ANSWER_BYTES_MAX: Final = 32 << 20
+
+
+class FleetStatus:
+    """What the other members tell: `status.status_source.OtherFigures`."""
+
+    def __init__(self, roster: PresentMembers, links: GrpcLinks, clock: Clock) -> None:
+        self._roster = roster
+        self._channel = partial(links.channel, answer_bytes_max=ANSWER_BYTES_MAX)
+        self._clock = clock
+
+    async def ask(self, tables: Iterable[str], viewer: Viewer | None = None) -> MembersFigures:
+        """Return what they tell, as `OtherFigures.ask`."""
+        members = sorted(self._roster.connected(), key=lambda member: member.id)
+        if not members:
+            return MembersFigures()
+        request = pb.StatusRequest(tables=tables)
+        if viewer is not None:
+            asker = Asker(viewer.user.name, viewer.is_admin)
+            request.asker.CopyFrom(encode_asker(asker))
+        told = await asyncio.gather(
+            *(
+                ask(self._channel, member, "Status", request, pb.StatusReply, STATUS_TIMEOUT_S)
+                for member in members
+            )
+        )
+        answers, unanswered = [], []
+        for member, answer in zip(members, told, strict=True):
+            if isinstance(answer, str):
+                unanswered.append(Unanswered(member.id, member.version, member.address, answer))
+            else:
+                answers.append(await self._decode(answer, member))
+        if unanswered:
+            # Who has left since the directories were read is not missing.
+            present = {member.id for member in await self._roster.present()}
+            unanswered = [one for one in unanswered if one.member in present]
+        return MembersFigures(tuple(answers), tuple(unanswered))
+
+    async def _decode(self, answer: pb.StatusReply, member: Member) -> MemberFigures:
+        now_ns = self._clock.time_ns()
+        queues = []
+        async for some in in_turns(answer.queues):
+            queues += [decode_queue(each, now_ns) for each in some]
+        return MemberFigures(
+            decode_member(answer.member, member),
+            tuple(queues),
+            tuple(decode_stream(each, member.id, now_ns) for each in answer.streams),
+            tuple(decode_shard(each, member.id) for each in answer.shards),
+        )
+
+
+class StatusForMembers:
+    """The figures of this process, for other members: the handler of the service's method.
+
+    source: what this process knows.
+    sessions: those of this process.
+    roster: who may ask.
+    """
+
+    def __init__(
+        self, source: StatusSource, sessions: LocalSessions, roster: PresentMembers
+    ) -> None:
+        self._source = source
+        self._sessions = sessions
+        self._roster = roster
+
+    @property
+    def methods(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
+        """Return it by its name."""
+        return {
+            "Status": grpc.unary_unary_rpc_method_handler(
+                self._status,
+                request_deserializer=pb.StatusRequest.FromString,
+                response_serializer=pb.StatusReply.SerializeToString,
+            )
+        }
+
+    async def _status(
+        self,
+        request: pb.StatusRequest,
+        context: grpc.aio.ServicerContext[pb.StatusRequest, pb.StatusReply],
+    ) -> pb.StatusReply:
+        await check(self._roster, context)
+        source = self._source
+        reply = pb.StatusReply(member=encode_member(source.member()))
+        if "queues" in request.tables:
+            # No server is asked: one that hangs would hold the answer up. How much waits the other asks itself.
+            queues = await source.watch.known_queues()
+            now_ns = source.clock.time_ns()
+            async for some in in_turns(queues):
+                reply.queues.extend([encode_queue(each, now_ns) for each in some])
+        if "streams" in request.tables:
+            now_ns = source.clock.time_ns()
+            processes = self._sessions.processes(decode_asker(request.asker))
+            async for streams in in_turns(source.stream_status(processes)):
+                reply.streams.extend([encode_stream(each, now_ns) for each in streams])
+        if "shards" in request.tables:
+            reply.shards.extend(map(encode_shard, source.shard_status()))
+        return reply

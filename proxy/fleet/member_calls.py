@@ -1,0 +1,80 @@
+"""Questions to another member that are answered once, and who may ask them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+import grpc
+import grpc.aio
+import structlog
+
+from streamfrom.proxy.fleet.grpc_links import SERVICE
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from google.protobuf.message import Message
+
+    from streamfrom.engine.fleet.directory import Member
+
+
+log = structlog.get_logger()
+
+AnswerT = TypeVar("AnswerT", bound="Message")
+
+NO_ADDRESS: Final = "it is reached by nobody (fleet.listen)"
+
+
+class PresentMembers(Protocol):
+    """Who the members are: `engine.fleet.fleet.Fleet`."""
+
+    async def present(self) -> list[Member]:
+        """Return the other members that are there by now."""
+
+    def connected(self) -> list[Member]:
+        """Return the other members that were there when the directories were last read."""
+
+    def look(self) -> None:
+        """Read the directories soon."""
+
+    def trusts(self, certificate: str) -> Member | None:
+        """Return the member that a certificate, as PEM, stands for; None for nobody."""
+
+
+async def ask(
+    channel: Callable[[Member], grpc.aio.Channel],
+    member: Member,
+    method: str,
+    request: Message,
+    answer: type[AnswerT],
+    timeout_s: float,
+) -> AnswerT | str:
+    """Return what *member* answers, or why it does not.
+
+    channel: returns a new channel to a member.
+    """
+    if not member.address:
+        return NO_ADDRESS
+    try:
+        async with channel(member) as way:
+            call: grpc.aio.UnaryUnaryMultiCallable[Any, AnswerT] = way.unary_unary(
+                f"/{SERVICE}/{method}",
+                request_serializer=type(request).SerializeToString,
+                response_deserializer=answer.FromString,
+            )
+            # It may not have heard of us yet, and let us in at the second try.
+            return await call(request, timeout=timeout_s, wait_for_ready=True)
+    except grpc.aio.AioRpcError as error:
+        reason = error.details() or error.code().name
+        if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+            reason = f"version {member.version} does not know the question"
+    log.warning("a member does not answer", member=member.id, method=method, reason=reason)
+    return reason
+
+
+async def check(roster: PresentMembers, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+    """End the call of whoever is no member by now."""
+    (pem, *_) = context.auth_context().get("x509_pem_cert") or [b""]
+    if roster.trusts(pem.decode()) is None:
+        await context.abort(grpc.StatusCode.UNAUTHENTICATED, "no member of this fleet")

@@ -1,0 +1,121 @@
+"""The sessions of the fleet as one of them sees them: those of this process, then those of its other members."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamfrom.proxy.errors import (
+    ConnectionKilled,
+    KillDenied,
+    NoSuchThread,
+    QueryInterrupted,
+)
+from streamfrom.proxy.sessions.asker import Asker
+from streamfrom.proxy.sessions.local_sessions import LocalSessions, end
+from streamfrom.proxy.status.status_source import Viewer
+
+
+if TYPE_CHECKING:
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.local_statements.show_processlist import Process
+    from streamfrom.proxy.sessions.services import Peer, Services
+
+
+class ProcessList:
+    """What one session may ask of all."""
+
+    __slots__ = ("_local", "_own", "_services")
+
+    def __init__(self, services: Services, own: Peer) -> None:
+        self._services = services
+        self._local = LocalSessions(services.sessions)
+        self._own = own
+
+    @property
+    def _asker(self) -> Asker:
+        assert self._own.user is not None
+        return Asker.of(self._own.user)
+
+    async def kill(self, connection_id: int, *, query_only: bool) -> None:
+        """End a connection, or what it runs; then no statement that comes later is meant.
+
+        Raises:
+            NoSuchThread, NotOwner: there is none of this id, or it is another user's.
+            MemberUnreachable: the member of the fleet that has it did not answer.
+            QueryInterrupted, ConnectionKilled: it is one's own.
+        """
+        members = self._services.members
+        try:
+            found = self._local.find(self._asker, connection_id)
+        except NoSuchThread:
+            if members is None:
+                raise
+            await members.kill(self._asker, connection_id, query_only=query_only)
+        else:
+            await self._end([found], query_only=query_only)
+
+    async def kill_user(self, name: str, *, query_only: bool) -> int:
+        """End all connections of user *name*, or what they run, one's own last; return how many.
+
+        Raises:
+            KillDenied: it is another user, and one's own is no admin.
+            MemberUnreachable: a member of the fleet did not answer; all others have done it.
+            QueryInterrupted, ConnectionKilled: one's own is among them.
+        """
+        asker, members = self._asker, self._services.members
+        if not asker.is_admin and asker.user != name:
+            raise KillDenied
+        found = self._local.of_user(name)
+        elsewhere = 0
+        try:
+            if members is not None:
+                elsewhere = await members.kill_user(asker, name, query_only=query_only)
+        finally:
+            await self._end(found, query_only=query_only)
+        return len(found) + elsewhere
+
+    async def _end(self, found: list[Peer], *, query_only: bool) -> None:
+        await end((each for each in found if each is not self._own), query_only=query_only)
+        if self._own in found:
+            if query_only:
+                raise QueryInterrupted
+            raise ConnectionKilled(on_mariadb="MariaDB" in self._services.server_version())
+
+    def processes(self) -> list[Process]:
+        """Return the sessions of this process that SHOW PROCESSLIST lists."""
+        return self._local.processes(self._asker)
+
+    def viewer(self) -> Viewer:
+        """Return one's own user as a reader of the schema `streamfrom`."""
+        assert self._own.user is not None
+        return Viewer(self._own.user, self._asker.is_admin, self.processes())
+
+    async def fleet_processes(self) -> list[Process]:
+        """Return all that it lists, those of other members too."""
+        members = self._services.members
+        elsewhere = [] if members is None else await members.processes(self._asker)
+        return self.processes() + elsewhere
+
+    def holders(self, shard: ShardRuntime) -> dict[int, int]:
+        """Return the holders of connections to the server of *shard*: the proxy's ids by the server's."""
+        threads = (
+            (peer.thread_on(each), number)
+            for number, peer in self._services.sessions.items()
+            for each in shard.same_server
+        )
+        return {thread: number for thread, number in threads if thread is not None}
+
+    def statistics(self) -> bytes:
+        """Return the line that COM_STATISTICS answers, in the words of the server that is greeted as.
+
+        It tells of the proxy, which opens no tables and has no log of slow queries. Source: `dispatch_command`
+        of either server, at COM_STATISTICS.
+        """
+        services = self._services
+        uptime_s, questions = int(services.uptime_s()), services.tally.questions
+        flushed = "" if "MariaDB" in services.server_version() else "  Flush tables: 0"
+        return (
+            f"Uptime: {uptime_s}  Threads: {len(services.sessions)}  Questions: {questions}"
+            f"  Slow queries: 0  Opens: 0{flushed}  Open tables: 0"
+            f"  Queries per second avg: {questions / uptime_s if uptime_s else 0:.3f}"
+        ).encode()

@@ -1,0 +1,128 @@
+"""What the members of a fleet tell, as one. Pure.
+
+What has happened adds up, by bucket where it is a time. What a queue holds on a shard is told by the member that
+dispatches the shard, which alone knows it. A stream is told by the member that its client is connected to, with what
+the dispatchers of its shards have sent to it and know it to hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from streamfrom.engine.messaging.figures import Counters
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from streamfrom.engine.messaging.figures import QueueFigures, ShardFigures
+    from streamfrom.proxy.status.status_rows import (
+        MemberStatus,
+        ShardStatus,
+        StreamStatus,
+        Unanswered,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class QueueAtMember:
+    """What another member tells of a queue.
+
+    streams: those of its own clients.
+    shards: those that it dispatches, and those on which something has happened through it.
+    """
+
+    keyspace: str
+    table: str
+    streams: int
+    shards: tuple[ShardFigures, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemberFigures:
+    """What another member tells; what it was not asked for is empty."""
+
+    member: MemberStatus
+    queues: tuple[QueueAtMember, ...] = ()
+    streams: tuple[StreamStatus, ...] = ()
+    shards: tuple[ShardStatus, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MembersFigures:
+    """What all other members tell.
+
+    answers: in the order of the members' ids.
+    unanswered: members that tell nothing.
+    """
+
+    answers: tuple[MemberFigures, ...] = ()
+    unanswered: tuple[Unanswered, ...] = ()
+
+    @property
+    def has_gap(self) -> bool:
+        """Return whether a member is missing that answers at other times; one without an address never does."""
+        return any(each.address for each in self.unanswered)
+
+    def parts(self) -> dict[tuple[str, str], list[QueueAtMember]]:
+        """Return what they tell of each queue, by keyspace and table."""
+        parts: dict[tuple[str, str], list[QueueAtMember]] = {}
+        for answer in self.answers:
+            for part in answer.queues:
+                parts.setdefault((part.keyspace, part.table), []).append(part)
+        return parts
+
+
+def merged_queue(
+    own: QueueFigures, parts: Sequence[QueueAtMember], unanswered: Iterable[Unanswered]
+) -> QueueFigures:
+    """Return a queue as all members know it, of which this process knows *own*."""
+    missing = tuple(str(each) for each in unanswered)
+    if not parts and not missing:
+        return own
+    told: dict[str, list[ShardFigures]] = {}
+    for part in parts:
+        for shard in part.shards:
+            told.setdefault(shard.shard, []).append(shard)
+    shards = [_merged_shard(shard, told.get(shard.shard, [])) for shard in own.shards]
+    return replace(
+        own,
+        shards=tuple(shards),
+        streams=own.streams + sum(part.streams for part in parts),
+        unknown=frozenset(s.shard for s in shards if missing and not s.is_dispatched),
+        unanswered=missing,
+    )
+
+
+def _merged_shard(own: ShardFigures, told: Sequence[ShardFigures]) -> ShardFigures:
+    counters = Counters()
+    for each in (own, *told):
+        counters.add(each.counters)
+    dispatcher = next((each for each in (own, *told) if each.is_dispatched), own)
+    # How many rows wait any member may ask the shard, if the dispatcher does not hold them all.
+    depth = own.depth if dispatcher.depth is None else dispatcher.depth
+    return replace(dispatcher, counters=counters, depth=depth)
+
+
+def merged_streams(told: Iterable[StreamStatus]) -> list[StreamStatus]:
+    """Return the streams whose clients are known, each with what its dispatchers tell of it."""
+    found: dict[tuple[int, str, str], list[StreamStatus]] = {}
+    for each in told:
+        found.setdefault((each.connection_id, each.keyspace, each.queue), []).append(each)
+    return [
+        replace(
+            parts[0],
+            client=client,
+            sent=sum(part.sent for part in parts),
+            held=sum(part.held for part in parts),
+            held_since_ns=_first(part.held_since_ns for part in parts),
+            full_since_ns=_first(part.full_since_ns for part in parts),
+        )
+        for parts in found.values()
+        if (client := next((p.client for p in parts if p.client is not None), None)) is not None
+    ]
+
+
+def _first(moments: Iterable[int | None]) -> int | None:
+    return min((moment for moment in moments if moment is not None), default=None)

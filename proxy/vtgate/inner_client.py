@@ -1,0 +1,154 @@
+"""A client of this proxy inside its own process: what comes by gRPC becomes a session like all others.
+
+So a login's limits and waits, roles, confinement, KILL, PROCESSLIST and the end of the proxy are those of the wire, and
+there is no second way to any of them. The session takes the host of whoever called, not that of the socket pair.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.errors import BackendError
+from streamfrom.proxy.net import Link
+from streamfrom.proxy.wire.client_connection import ClientConnection, LoginPhase
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.row_collector import RowCollector
+
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from streamfrom.proxy.net import Owner
+    from streamfrom.proxy.wire.resultset import Ok
+
+    Accept = Callable[[Link], Owner]
+
+
+# What is taken at once becomes one message; one row may be longer.
+READ_BYTES: Final = 64 << 10
+
+
+class InnerLink(Link):
+    """One end of a socket pair that stands for a client elsewhere.
+
+    owner_of: as of `Link`.
+    host: the client's address.
+    """
+
+    __slots__ = ("_host",)
+
+    def __init__(self, owner_of: Accept, host: str) -> None:
+        self._host = host
+        super().__init__(owner_of)
+
+    @property
+    def peer(self) -> str:
+        """The client's host."""
+        return self._host
+
+    @property
+    def is_loopback(self) -> bool:
+        """True when the client is on this machine."""
+        return is_loopback(self._host)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether *host* is this machine: a loopback address, or the word for a Unix socket."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class InnerClient:
+    """A session of this proxy, one statement after the other.
+
+    Attributes:
+        columns: the definitions of the columns of the statement's rows, once there is one.
+    """
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.columns: list[bytes] = []
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def open(
+        cls, accept: Accept, host: str, user: str, password: str, database: str
+    ) -> InnerClient:
+        """Return a session that is logged in.
+
+        accept: makes the session of a link.
+        host: where the client is.
+        database: a target as of USE, which is a keyspace or one of its shards.
+
+        Raises:
+            BackendError: the login is refused, in the words of the wire.
+        """
+        ours, theirs = socket.socketpair()
+        loop = asyncio.get_running_loop()
+        await loop.connect_accepted_socket(lambda: InnerLink(accept, host), theirs)
+        reader, writer = await asyncio.open_unix_connection(sock=ours, limit=READ_BYTES)
+        client = cls(reader, writer)
+        wire = ClientConnection(user, password, database=database, is_secure=True)
+        try:
+            while wire.phase is not LoginPhase.READY:
+                wire.receive_data(await client._read())
+                writer.write(wire.data_to_send())
+        except BaseException:
+            client.close()
+            raise
+        return client
+
+    async def rows(self, sql: bytes) -> AsyncIterator[list[bytes]]:
+        """Run a statement; yield the payloads of its rows, some at a time, [] once the columns are known.
+
+        What is not taken is not read, and so not sent to this session.
+
+        Raises:
+            BackendError: the statement failed, or failed behind some rows.
+        """
+        collector = self._begin(sql)
+        is_told = False
+        while not collector.done:
+            found = collector.feed(await self._read())
+            if not is_told and collector.head_complete and collector.columns:
+                is_told = True
+                self.columns = collector.columns
+                yield []
+            if found:
+                yield found
+        if collector.error is not None:
+            raise collector.error.exception()
+
+    async def run(self, sql: bytes) -> Ok:
+        """Run a statement that gives no rows. Raises BackendError."""
+        collector = self._begin(sql)
+        while not collector.done:
+            collector.feed(await self._read())
+        if collector.error is not None:
+            raise collector.error.exception()
+        ok = collector.ok
+        assert ok is not None
+        return ok
+
+    def _begin(self, sql: bytes) -> RowCollector:
+        self._writer.write(query(sql))
+        return RowCollector()
+
+    async def _read(self) -> bytes:
+        try:
+            data = await self._reader.read(READ_BYTES)
+        except OSError:
+            data = b""
+        if not data:
+            # The session says why before it goes, if it can say anything.
+            raise BackendError(2013, "HY000", "Lost connection to the proxy's own session")
+        return data
+
+    def close(self) -> None:
+        """Leave, in whatever the session is doing."""
+        self._writer.transport.abort()

@@ -1,0 +1,219 @@
+"""`[grpc] listen`: MessageStream and MessageAck for clients of Vitess 5, with health and reflection.
+
+Each call is a session of its own (`inner_client`): it logs in by the call's metadata, `username` and `password`, as
+Vitess's static authentication sends them, and ends with the call.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import grpc
+import grpc.aio
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from streamfrom.proxy.errors import BackendError, BadMessageId, WireError
+from streamfrom.proxy.vtgate import vtgateservice_pb2 as pb
+from streamfrom.proxy.vtgate.inner_client import InnerClient, is_loopback
+from streamfrom.proxy.vtgate.query_results import field_of, literals, rows_of
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from streamfrom.proxy.tls import ServerTls
+    from streamfrom.proxy.vtgate.inner_client import Accept
+
+
+SERVICE: Final = "vtgateservice.Vitess"
+# After the drain nobody has a session any more; what is left are answers on their way.
+STOP_S: Final = 0.5
+
+# gRPC's codes for MySQL's errors, as Vitess answers them; what is not here is UNKNOWN.
+_STATUS: Final = {
+    1040: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    1044: grpc.StatusCode.PERMISSION_DENIED,
+    1045: grpc.StatusCode.UNAUTHENTICATED,
+    1049: grpc.StatusCode.NOT_FOUND,
+    1053: grpc.StatusCode.UNAVAILABLE,
+    1064: grpc.StatusCode.INVALID_ARGUMENT,
+    1105: grpc.StatusCode.UNKNOWN,
+    1130: grpc.StatusCode.PERMISSION_DENIED,
+    1142: grpc.StatusCode.PERMISSION_DENIED,
+    1146: grpc.StatusCode.NOT_FOUND,
+    1203: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    1210: grpc.StatusCode.INVALID_ARGUMENT,
+    1226: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    1227: grpc.StatusCode.PERMISSION_DENIED,
+    1317: grpc.StatusCode.ABORTED,
+    2013: grpc.StatusCode.UNAVAILABLE,
+}
+
+
+class MessageService:
+    """One listener for gRPC, which speaks TLS where clients of the wire may.
+
+    accept: makes a session of a link.
+    tls: what `[server.tls]` holds; None speaks in the clear, to clients on this machine alone.
+    message_bytes_max: a longer request is refused.
+    shares_port: other processes of this proxy listen there as well.
+    """
+
+    def __init__(
+        self,
+        accept: Accept,
+        tls: ServerTls | None,
+        message_bytes_max: int,
+        *,
+        shares_port: bool,
+    ) -> None:
+        self._accept = accept
+        self._tls = tls
+        self._server = grpc.aio.server(
+            options=(
+                ("grpc.max_receive_message_length", message_bytes_max),
+                # A row may be as long as a packet of the database.
+                ("grpc.max_send_message_length", -1),
+                ("grpc.so_reuseport", int(shares_port)),
+                # Only that notices a client that lost power, as on the wire.
+                ("grpc.keepalive_time_ms", 60_000),
+                ("grpc.keepalive_timeout_ms", 20_000),
+            )
+        )
+        self._health = health.aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
+            "MessageStream": grpc.unary_stream_rpc_method_handler(
+                self._message_stream,
+                request_deserializer=pb.MessageStreamRequest.FromString,
+                response_serializer=pb.MessageStreamResponse.SerializeToString,
+            ),
+            "MessageAck": grpc.unary_unary_rpc_method_handler(
+                self._message_ack,
+                request_deserializer=pb.MessageAckRequest.FromString,
+                response_serializer=pb.MessageAckResponse.SerializeToString,
+            ),
+        }
+        self._server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(SERVICE, handlers),)
+        )
+        names = (SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, self._server)
+        self.port = 0
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen. Raises OSError."""
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        try:
+            if self._tls is None:
+                self.port = self._server.add_insecure_port(address)
+            else:
+                self.port = self._server.add_secure_port(address, _credentials(self._tls))
+        except RuntimeError as error:
+            raise OSError(f"cannot listen on {address} for gRPC: {error}") from None
+        await self._server.start()
+        for name in ("", SERVICE):
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+
+    async def drain(self) -> None:
+        """Tell who asks for the health that nobody new is served."""
+        await self._health.enter_graceful_shutdown()
+
+    async def stop(self) -> None:
+        """Close the listener and what is left of the calls."""
+        await self._server.stop(STOP_S)
+
+    async def _message_stream(
+        self,
+        request: pb.MessageStreamRequest,
+        context: grpc.aio.ServicerContext[Any, Any],
+    ) -> AsyncIterator[pb.MessageStreamResponse]:
+        try:
+            client = await self._log_in(context, _target(request))
+            try:
+                # A client of Vitess knows nothing of ends: without a deadline it waits for ever, as a stream does.
+                statement = b"STREAM * FROM " + quote_identifier(request.name).encode()
+                async for rows in client.rows(statement):
+                    columns = client.columns
+                    result = (
+                        pb.QueryResult(rows=rows_of(rows, len(columns)))
+                        if rows
+                        else pb.QueryResult(fields=list(map(field_of, columns)))
+                    )
+                    yield pb.MessageStreamResponse(result=result)
+            finally:
+                client.close()
+        except (BackendError, WireError) as error:
+            await _abort(context, error)
+
+    async def _message_ack(
+        self,
+        request: pb.MessageAckRequest,
+        context: grpc.aio.ServicerContext[Any, Any],
+    ) -> pb.MessageAckResponse:
+        acked = 0
+        try:
+            ids = literals(request.ids)
+            client = await self._log_in(context, request.keyspace)
+            try:
+                if ids:
+                    table = quote_identifier(request.name).encode()
+                    acks = b"UPDATE %b SET time_acked = NOW() WHERE id IN (%b)" % (table, ids)
+                    acked = (await client.run(acks)).affected_rows
+            finally:
+                client.close()
+        except (BackendError, BadMessageId, WireError) as error:
+            await _abort(context, error)
+        return pb.MessageAckResponse(result=pb.QueryResult(rows_affected=acked))
+
+    async def _log_in(
+        self, context: grpc.aio.ServicerContext[Any, Any], database: str
+    ) -> InnerClient:
+        """Return a session for a call. Raises BackendError."""
+        host = _host(context.peer())
+        if self._tls is None and not is_loopback(host):
+            # As the status page: this password travels in clear text.
+            await context.abort(
+                grpc.StatusCode.UNAUTHENTICATED,
+                "a password from another machine takes TLS: see [server.tls]",
+            )
+        metadata = dict(context.invocation_metadata() or ())
+        user, password = (str(metadata.get(key, "")) for key in ("username", "password"))
+        return await InnerClient.open(self._accept, host, user or "root", password, database)
+
+
+def _credentials(tls: ServerTls) -> grpc.ServerCredentials:
+    files = tls.contents
+    return grpc.ssl_server_credentials(
+        [(files["key"], files["cert"])],
+        root_certificates=files.get("client_ca"),
+        require_client_auth=tls.wants_certificate,
+    )
+
+
+def _target(request: pb.MessageStreamRequest) -> str:
+    """Return what USE calls the keyspace, or the shard, of a request."""
+    shard = request.shard
+    if not shard and request.HasField("key_range"):
+        shard = f"{request.key_range.start.hex()}-{request.key_range.end.hex()}"
+    return f"{request.keyspace}:{shard}" if shard and shard != "-" else request.keyspace
+
+
+def _host(peer: str) -> str:
+    """Return the host of gRPC's `ipv4:192.0.2.1:5000`, `ipv6:%5B::1%5D:5000` or `unix:…`."""
+    kind, _, address = peer.partition(":")
+    if kind not in {"ipv4", "ipv6"}:
+        return "localhost"
+    host = address.rpartition(":")[0]
+    return host.removeprefix("%5B").removesuffix("%5D").strip("[]")
+
+
+async def _abort(
+    context: grpc.aio.ServicerContext[Any, Any], error: BackendError | BadMessageId | WireError
+) -> None:
+    """End a call with an error as Vitess words it: its clients read code and state out of the text."""
+    code, state = error.wire_code()
+    status = _STATUS.get(code, grpc.StatusCode.UNKNOWN)
+    await context.abort(status, f"{error} (errno {code}) (sqlstate {state})")

@@ -1,0 +1,141 @@
+"""What the lexers read of a text, where bytes alone do not say what is a quote.
+
+`readable` gives a text of the same length, so that positions in one are positions in the other. What is sent is the client's text.
+
+* In some character sets (`SqlMode.BIG5` and its kin) a backslash or a quote may be the second half of a character. It reads as a
+  letter, a digit, `_` or a byte of 0x80 and more. The rules of what is one character are the servers' own: `ismbchar_gbk`, `ismbchar_big5`,
+  `ismbchar_sjis`, `my_ismbchar_gb18030` of their `strings/ctype-*`. A backslash in a literal takes the one byte behind
+  it, of whatever character that is the first one (`get_text` of their `sql_lex.cc`); in a name and in a comment it is a letter.
+* MySQL 9 has quotes such as `$$ … $$` and `$tag$ … $tag$` (`SqlMode.DOLLAR_QUOTES`) where older ones and MariaDB read names. They read
+  as string literals. A name may have a `$` in it, and begin with one that no second `$` follows.
+  https://dev.mysql.com/doc/refman/9.4/en/create-procedure.html
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.sqlparse_ext.sql_mode import SqlMode
+from streamfrom.sqlparse_ext.text.chunks import pause
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MULTIBYTE: Final = int(SqlMode.BIG5 | SqlMode.GB18030 | SqlMode.GBK | SqlMode.SJIS)
+
+_READ: Final = MULTIBYTE | int(SqlMode.DOLLAR_QUOTES)
+_SECOND: Final = bytes(range(0x40, 0x7F))
+_LETTERS: Final = (string.digits + string.ascii_letters + "_").encode()
+_TO_LETTERS: Final = bytes.maketrans(_SECOND, _LETTERS)
+_FROM_LETTERS: Final = bytes.maketrans(_LETTERS, _SECOND)
+_CHARACTERS: Final = {
+    0: rb"(?!)",
+    int(SqlMode.BIG5): rb"[\xa1-\xf9][\x40-\x7e\xa1-\xfe]",
+    int(SqlMode.GB18030): rb"[\x81-\xfe](?:[\x40-\x7e\x80-\xfe]|[0-9][\x81-\xfe][0-9])",
+    int(SqlMode.GBK): rb"[\x81-\xfe][\x40-\x7e\x80-\xfe]",
+    int(SqlMode.SJIS): rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]|[\xa1-\xdf]",
+}
+_FIRST_MIN: Final = 0x80
+_FOUR_BYTES: Final = 4
+# Where a name goes on or a variable begins, a `$` is a letter.
+_OPENING: Final = rb"(?<![\w$.@\x80-\xff])\$[\w\x80-\xff]*\$"
+_DOLLARS: Final = re.compile(_OPENING)
+
+
+def has_dollar_quotes(text: bytes) -> bool:
+    """Return whether MySQL 9 reads quotes in *text* where other servers read names."""
+    return _DOLLARS.search(text) is not None
+
+
+def readable(text: bytes, mode: SqlMode) -> bytes:
+    """Return *text* as the lexers read it under *mode*; most come back as they are."""
+    bits = int(mode) & _READ
+    # Nearly every text ends here.
+    if not bits or (bits == bits & MULTIBYTE and text.isascii()):
+        return text
+    pieces, read = _reader(int(mode))
+    return pieces.sub(read, text)
+
+
+def original(name: bytes, mode: SqlMode) -> bytes:
+    """Return the bytes of a name that was read from such a text.
+
+    In gb18030 two characters of two bytes may come back as one of four; nobody depends on more
+    than that the name of a table is recognised.
+    """
+    charset = int(mode) & MULTIBYTE
+    if not charset or name.isascii():
+        return name
+    return _read_characters(charset).sub(_original, name)
+
+
+def is_whole(text: bytes, mode: SqlMode) -> bool:
+    """Return whether each byte beyond ASCII is part of a character."""
+    return re.sub(_CHARACTERS[int(mode) & MULTIBYTE], b"", text).isascii()
+
+
+@cache
+def _reader(mode: int) -> tuple[re.Pattern[bytes], Callable[[re.Match[bytes]], bytes]]:
+    """Return what finds characters, literals, names and comments, and what makes them readable."""
+    character = _CHARACTERS[mode & MULTIBYTE]
+    escapes = rb"|\\." if not mode & SqlMode.NO_BACKSLASH_ESCAPES else b""
+    literal = rb"'(?:[^'\\\x80-\xff]++|%s%s|[^'])*+'?" % (character, escapes)
+    double = b"" if mode & SqlMode.ANSI_QUOTES else b"|" + literal.replace(b"'", b'"')
+    name = rb"`(?:%s|[^`])*+`?" % character
+    names = name + (b"|" + name.replace(b"`", b'"') if mode & SqlMode.ANSI_QUOTES else b"")
+    comment = rb"/\*(?!M?!|(?:vt)?\+).*?(?:\*/|\Z)|#[^\n]*+|--(?=[\x00-\x20]|\Z)[^\n]*+"
+    dollars = b"(?!)()"
+    if mode & SqlMode.DOLLAR_QUOTES:
+        dollars = (
+            rb"(?P<dollars>%s)[^$]*+(?:(?!(?P=dollars))\$[^$]*+)*+(?:(?P=dollars)|\Z)"
+            % _OPENING
+        )
+    pieces = re.compile(
+        rb"(?P<literal>%s%s)|%s|%s|%s|%s"
+        % (literal, double, dollars, names, comment, character),
+        re.DOTALL,
+    )
+    in_literal = re.compile(character + escapes, re.DOTALL)
+    elsewhere = re.compile(character)
+
+    def read(piece: re.Match[bytes]) -> bytes:
+        pause()
+        if piece.groupdict().get("dollars"):
+            return _as_literal(piece[0], piece["dollars"])
+        return (in_literal if piece["literal"] else elsewhere).sub(_readable, piece[0])
+
+    return pieces, read
+
+
+def _as_literal(quoted: bytes, dollars: bytes) -> bytes:
+    """Return a literal of the same length; an open quote stays one."""
+    is_closed = len(quoted) >= 2 * len(dollars) and quoted.endswith(dollars)
+    # What stands in it is never shown: only where it begins and ends matters to the lexers.
+    return b"'" + b"." * (len(quoted) - 2) + (b"'" if is_closed else b".")
+
+
+def _readable(character: re.Match[bytes]) -> bytes:
+    found = character[0]
+    return found if found[0] < _FIRST_MIN else found[:1] + found[1:].translate(_TO_LETTERS)
+
+
+def _original(character: re.Match[bytes]) -> bytes:
+    found = character[0]
+    if len(found) == _FOUR_BYTES:
+        return found
+    return found[:1] + found[1:].translate(_FROM_LETTERS)
+
+
+@cache
+def _read_characters(charset: int) -> re.Pattern[bytes]:
+    second = rb"[0-9A-Z_a-z\x80-\xfe]"
+    return re.compile(
+        {
+            int(SqlMode.GB18030): rb"[\x81-\xfe](?:[0-9][\x81-\xfe][0-9]|%s)" % second,
+            int(SqlMode.SJIS): rb"[\x81-\x9f\xe0-\xfc]%s|[\xa1-\xdf]" % second,
+        }.get(charset, rb"[\x81-\xfe]%s" % second)
+    )

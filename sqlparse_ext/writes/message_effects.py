@@ -1,0 +1,253 @@
+"""What statements mean for a message table: which messages they touch, what completes them.
+
+`complete` (from `completion`) comes before a statement is sent, `effect` says what the cache of
+the engine must hear at commit. Both are pure: they look at one statement and at the facts of one
+table.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Opaque, Uses
+from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
+from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, TableFacts, complete, is_ack
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streamfrom.sqlparse_ext.statements import Shape, Statement, Value
+
+__all__ = [
+    "CHANGES_HELD",
+    "Effect",
+    "EffectKind",
+    "Key",
+    "TableFacts",
+    "complete",
+    "effect",
+    "together",
+]
+
+# A larger INSERT is read by one poll, which costs less than its text.
+_KEYS_MAX: Final = 200
+# So are the ids of a longer batch of other statements.
+_IDS_MAX: Final = 10_000
+# The time_next of a heartbeat is made of itself: `time_next = time_next + INTERVAL 1 MINUTE`.
+_RELATIVE: Final = re.compile(
+    rb"\btime_next`?\s*=(?:(?!\bWHERE\b)[^,])*?\btime_next\b", re.IGNORECASE
+)
+# More digits than any priority or time has.
+_DIGITS_MAX: Final = 20
+
+
+class EffectKind(StrEnum):
+    """What happens to the messages a statement touches."""
+
+    NEW = "NEW"
+    RESCHEDULE = "RESCHEDULE"
+    HEARTBEAT = "HEARTBEAT"
+    ACK = "ACK"
+    REMOVE = "REMOVE"
+    UNKNOWN = "UNKNOWN"
+
+
+# What these change must show before that a message was sent.
+CHANGES_HELD: Final = frozenset(
+    {EffectKind.RESCHEDULE, EffectKind.HEARTBEAT, EffectKind.UNKNOWN}
+)
+_COUNTED: Final = frozenset({EffectKind.ACK, EffectKind.REMOVE})
+
+
+class Key(NamedTuple):
+    """A new message: lower priority goes first; a NULL time_next is 0."""
+
+    id: Value
+    priority: int
+    time_next_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """The messages that a statement touches once it is committed.
+
+    ids: exactly those of ACK, REMOVE and NEW, at least those of RESCHEDULE and HEARTBEAT; None when
+        the text does not tell, and the table has to be read. A REPLACE reschedules.
+    keys: the keys of new messages whose ids are known.
+    generated: the key of the one new message whose id the server generates; its id is None.
+    rows: how many rows it acked or removed, once the server has said so.
+    """
+
+    kind: EffectKind
+    ids: tuple[Value, ...] | None
+    keys: tuple[Key, ...] = ()
+    generated: Key | None = None
+    rows: int | None = None
+
+    def answered(self, insert_id: int, rows: int | None) -> Effect:
+        """Return the effect with the id that the server's OK named, 0 for none, and the rows that it counted."""
+        if rows is not None and self.kind in _COUNTED:
+            return Effect(self.kind, self.ids, rows=rows)
+        if self.generated is None or not insert_id:
+            return self
+        return Effect(self.kind, (insert_id,), (self.generated._replace(id=insert_id),))
+
+
+def together(effects: Sequence[Effect]) -> Effect | None:
+    """Return the effect of one statement that was executed several times, once for each of *effects*."""
+    if len(effects) < 2:
+        return effects[0] if effects else None
+    kind = effects[0].kind
+    ids = tuple(id_ for each in effects for id_ in each.ids or ())
+    ids_max = _KEYS_MAX if kind is EffectKind.NEW else _IDS_MAX
+    if len(ids) > ids_max or any(each.ids is None for each in effects):
+        return Effect(kind, None)
+    return Effect(kind, ids, tuple(key for each in effects for key in each.keys))
+
+
+def effect(statement: Statement, facts: TableFacts) -> Effect | None:
+    """Return which messages *statement*, once completed, touches; None when it touches none.
+
+    *facts* are of one message table among those that the statement names.
+    """
+    shape = statement.shape
+    match shape.kind:
+        case Kind.INSERT | Kind.REPLACE:
+            if _is_target(shape, facts):
+                return _insert_effect(statement, facts)
+        case Kind.UPDATE:
+            return _update_effect(statement, facts)
+        case Kind.DELETE:
+            if shape.uses & (Uses.JOIN | Uses.CTE | NO_STRUCTURE) or _is_target(shape, facts):
+                return Effect(EffectKind.REMOVE, _exact_ids(statement, facts))
+        case Kind.LOAD:
+            return Effect(EffectKind.NEW, None)
+        case Kind.DDL if shape.verb == "TRUNCATE":
+            return Effect(EffectKind.REMOVE, None)
+        case _:
+            pass
+    return None
+
+
+def _is_target(shape: Shape, facts: TableFacts) -> bool:
+    """Whether the statement writes this table, rather than only reads it."""
+    is_unknown = bool(shape.uses & NO_STRUCTURE) or not shape.tables
+    return is_unknown or shape.tables[0].name.lower() == facts.name.lower()
+
+
+def _update_effect(statement: Statement, facts: TableFacts) -> Effect | None:
+    shape = statement.shape
+    if shape.uses & (Uses.JOIN | Uses.CTE | NO_STRUCTURE):
+        return Effect(EffectKind.UNKNOWN, None)
+    if not _is_target(shape, facts):
+        return None
+    assigned = shape.assignments
+    if facts.id_column.lower() in assigned:
+        return Effect(EffectKind.UNKNOWN, None)
+    if is_ack(shape):
+        return Effect(EffectKind.ACK, _exact_ids(statement, facts))
+    if assigned.keys() & facts.decisive:
+        is_heartbeat = "time_next" in assigned and _RELATIVE.search(shape.template)
+        kind = EffectKind.HEARTBEAT if is_heartbeat else EffectKind.RESCHEDULE
+        return Effect(kind, _ids(statement, facts))
+    return None
+
+
+def _ids(statement: Statement, facts: TableFacts) -> tuple[Value, ...] | None:
+    """Return the ids that bound the rows touched; None when nothing does."""
+    operands = statement.shape.conditions.get(facts.id_column.lower())
+    values = statement.values(operands) if operands is not None else None
+    return None if values is None else tuple(value for value in values if value is not None)
+
+
+def _exact_ids(statement: Statement, facts: TableFacts) -> tuple[Value, ...] | None:
+    """Return the ids when every row that has one is touched, but for acknowledged ones."""
+    shape = statement.shape
+    is_exact = (
+        shape.condition_only
+        and len(shape.conditions) == 1
+        and shape.guards <= {"time_acked"}
+        and not shape.uses & Uses.LIMIT
+    )
+    return _ids(statement, facts) if is_exact else None
+
+
+def _insert_effect(statement: Statement, facts: TableFacts) -> Effect | None:
+    insert = statement.shape.insert
+    unknown = Effect(EffectKind.NEW, None)
+    # IGNORE and ON DUPLICATE KEY may leave or change the row that is there, whose priority and
+    # time the text does not know.
+    if insert is None or insert.ignore or insert.on_duplicate:
+        return unknown
+    id_column = facts.id_column.lower()
+    columns: dict[str, list[Value | Opaque]]
+    names = (id_column, "priority", "time_next", "time_acked")
+    if insert.source is InsertSource.SET:
+        count = 1
+        columns = {
+            name: [statement.known(insert.set[name])] for name in names if name in insert.set
+        }
+    else:
+        rows = insert_rows(statement) if insert.columns else None
+        if rows is None or len(rows) > _KEYS_MAX:
+            return unknown
+        count = len(rows)
+        found = ((name, rows.column(name)) for name in names)
+        columns = {name: values for name, values in found if values is not None}
+    columns.setdefault(id_column, [None] * count)
+    keys = _keys(columns, id_column, facts)
+    if keys is None:
+        return unknown
+    if keys and keys[0].id is None:
+        return Effect(EffectKind.NEW, None, generated=keys[0])
+    ids = tuple(key.id for key in keys)
+    if not ids:
+        return None
+    if statement.shape.kind is Kind.REPLACE:
+        # The row that it replaces may be one that was sent.
+        return Effect(EffectKind.RESCHEDULE, ids)
+    return Effect(EffectKind.NEW, ids, keys)
+
+
+def _keys(
+    columns: Mapping[str, list[Value | Opaque]], id_column: str, facts: TableFacts
+) -> tuple[Key, ...] | None:
+    """Return the keys of the rows that wait to be sent; None when one of them is not literal.
+
+    The id of a single row may be None: the server generates it.
+    """
+    ids = columns[id_column]
+    count = len(ids)
+    default_ns = facts.default_time_next_ns or 0
+    priorities = columns.get("priority") or [facts.default_priority] * count
+    times_ns = columns.get("time_next") or [default_ns] * count
+    acked = columns.get("time_acked") or [None] * count
+    keys = []
+    for row in range(count):
+        id_, priority, time_ns = ids[row], _number(priorities[row]), _number(times_ns[row])
+        if acked[row] is not None:
+            if isinstance(acked[row], Opaque):
+                return None
+            continue
+        if isinstance(id_, Opaque) or priority is None or time_ns is None:
+            return None
+        if id_ is None or (id_ == 0 and facts.id_auto_increment):
+            # Of several ids the server tells the first, and the step to the next is its own.
+            if count > 1 or not facts.id_auto_increment:
+                return None
+            id_ = None
+        keys.append(Key(id_, priority, time_ns))
+    return tuple(keys)
+
+
+def _number(value: Value | Opaque) -> int | None:
+    """Return the integer that the server stores, NULL being 0; None when the text hides it."""
+    if value is None:
+        return 0
+    if isinstance(value, bytes) and value.isdigit() and len(value) < _DIGITS_MAX:
+        return int(value)
+    return value if isinstance(value, int) else None

@@ -1,0 +1,106 @@
+"""The questions of a claim in order; what real servers answer is in test_ordered_claim_db."""
+
+import pytest
+
+from streamfrom.engine.messaging.conversation import StoreAnswer
+from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, raw_table
+from streamfrom.engine.messaging.message import KeyFound, MessageKey
+from streamfrom.engine.messaging.message_store import ClaimRequest
+from streamfrom.engine.messaging.message_table import MessageTable, load
+from streamfrom.engine.messaging.ordered_claim import KEYS_AT_ONCE, claim_in_order
+from tests.engine.messaging.test_first_delivery import run
+
+
+NOW_NS = 1000 * 10**9
+
+
+def table(more):
+    loaded = load("ks", raw_table("msg", DEFAULT_COMMENT + more))
+    assert isinstance(loaded, MessageTable), loaded
+    return loaded
+
+
+STRICT = table(",vt_order=strict")
+KEYED = table(",vt_key=message,vt_key_in_flight=2")
+
+
+def request(*ids):
+    return ClaimRequest(ids, ("id",), lambda: 0)
+
+
+def asked(ident, key, time_next_ns=0):
+    return (ident, b"%d" % time_next_ns, key), b""
+
+
+def told(number, has_started, ident, time_next_ns=0):
+    return (b"%d" % number, b"%d" % has_started, ident, b"50", b"%d" % time_next_ns), b""
+
+
+def test_where_nobody_may_go_nothing_is_locked():
+    queries, result = run(
+        claim_in_order(KEYED, "0", request(b"1", b"2", b"3"), NOW_NS),
+        StoreAnswer(rows=[asked(b"1", b"a"), asked(b"3", b"a", NOW_NS + 1)]),
+        StoreAnswer(
+            rows=[told(0, 1, b"8", NOW_NS + 5), told(0, 1, b"9", NOW_NS + 6), told(0, 0, b"1")]
+        ),
+        StoreAnswer(),
+    )
+    assert queries[0].sql.startswith(b"SELECT `id`, IFNULL(time_next, 0), `message` FROM `msg`")
+    assert b"`message` = 'a' AND epoch > 0" in queries[1].sql
+    assert queries[1].sql.endswith(b"ORDER BY priority, time_next, `id` LIMIT 2)")
+    assert queries[2].sql == b"COMMIT"
+    assert len(queries) == 3
+    assert result.rows == ()
+    assert result.passed_over == {b"3": NOW_NS + 1}
+    assert result.asked_keys == {b"1": b"'a'", b"3": None}
+    started = (MessageKey(b"8", 50, NOW_NS + 5), MessageKey(b"9", 50, NOW_NS + 6))
+    assert result.found == {b"'a'": KeyFound(started, (MessageKey(b"1", 50, 0),))}
+
+
+def test_what_may_go_is_claimed_and_what_has_no_key_with_it():
+    queries, result = run(
+        claim_in_order(KEYED, "0", request(b"1", b"2"), NOW_NS),
+        StoreAnswer(rows=[asked(b"1", None), asked(b"2", b"a")]),
+        StoreAnswer(rows=[told(0, 0, b"7")]),
+        StoreAnswer(rows=[((b"0", b"0", b"1"), b"x"), ((b"0", b"0", b"7"), b"y")]),
+        StoreAnswer(),
+    )
+    assert b"IN (1, 7)" in queries[2].sql
+    assert [row.id for row in result.rows] == [b"1", b"7"]
+    assert result.chosen == {b"7": MessageKey(b"7", 50, 0)}
+
+
+def test_in_strict_order_all_have_the_same_key():
+    queries, _ = run(
+        claim_in_order(STRICT, "0", request(b"1"), NOW_NS),
+        StoreAnswer(rows=[asked(b"1", b"")]),
+        StoreAnswer(rows=[told(0, 1, b"2", NOW_NS + 1)]),
+        StoreAnswer(),
+    )
+    assert b"SELECT `id`, IFNULL(time_next, 0), '' FROM" in queries[0].sql
+    assert b"WHERE time_acked IS NULL AND epoch > 0" in queries[1].sql
+
+
+@pytest.mark.parametrize(
+    ("keys", "statements"), [(1, 1), (KEYS_AT_ONCE, 1), (KEYS_AT_ONCE + 1, 2)]
+)
+def test_a_statement_asks_for_some_keys(keys, statements):
+    rows = [asked(b"%d" % one, b"%d" % one) for one in range(keys)]
+    ids = [ident for (ident, _, _), _ in rows]
+    queries, _ = run(
+        claim_in_order(KEYED, "0", request(*ids), NOW_NS),
+        StoreAnswer(rows=rows),
+        *[StoreAnswer()] * (statements + 1),
+    )
+    assert sum(b"UNION ALL" in query.sql for query in queries) == statements
+
+
+def test_a_key_that_is_a_number_stands_as_one():
+    numbers = table(",vt_key=epoch,vt_key_in_flight=1")
+    queries, _ = run(
+        claim_in_order(numbers, "0", request(b"1"), NOW_NS),
+        StoreAnswer(rows=[asked(b"1", b"-7")]),
+        StoreAnswer(),
+        StoreAnswer(),
+    )
+    assert b"`epoch` = -7 AND" in queries[1].sql

@@ -1,0 +1,91 @@
+"""A table with vt_delayed = off takes what is due at once, and nothing that is or may be for later."""
+
+import mysql.connector
+import pytest
+
+from tests.fixtures.streams import Consume, refused, rows, run, value
+from tests.integration.conftest import CreateTable, SharedCluster
+
+
+pytestmark = pytest.mark.db
+
+LATER = 9 * 10**18
+
+
+def test_nothing_is_scheduled_for_later_by_text_or_prepared(
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace)
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    run(client, "ALTER QUEUE my_message SET (delayed = off)")
+    (_, definition) = rows(client, "SHOW CREATE TABLE my_message")[0]
+    assert "vt_delayed=off" in definition
+    for sql in (
+        f"INSERT INTO my_message (id, time_next) VALUES (1, {LATER})",
+        "INSERT INTO my_message (id, time_next) VALUES (1, NOW() + INTERVAL 1 HOUR)",
+        f"INSERT INTO my_message SET id = 1, time_next = {LATER}",
+        "INSERT INTO my_message (id, time_next) SELECT 1, 0",
+        f"UPDATE my_message SET time_next = {LATER} WHERE id = 1",
+    ):
+        code, text = refused(client, sql)
+        assert (code, "vt_delayed of message table 'my_message' is off" in text) == (1290, True)
+    assert value(client, "SELECT COUNT(*) FROM my_message") == 0
+    with mysql.connector.connect(
+        host="127.0.0.1",
+        port=cluster.proxy.port,
+        user="root",
+        database=keyspace,
+        autocommit=True,
+    ) as connection:
+        cursor = connection.cursor(prepared=True)
+        insert = "INSERT INTO my_message (id, time_next) VALUES (?, ?)"
+        with pytest.raises(mysql.connector.Error) as failed:
+            cursor.execute(insert, (1, LATER))
+        assert failed.value.errno == 1290
+        cursor.execute(insert, (1, 0))
+        with pytest.raises(mysql.connector.Error, match="is later than now"):
+            cursor.execute("UPDATE my_message SET time_next = ? WHERE id = ?", (LATER, 1))
+        cursor.execute("UPDATE my_message SET time_next = ? WHERE id = ?", (0, 1))
+
+    stream = consume(cluster.proxy, "STREAM id FROM my_message", database=keyspace)
+    assert stream.take(1) == [(1,)]
+    run(client, "UPDATE my_message SET time_next = time_next + INTERVAL 1 MINUTE WHERE id = 1")
+    run(client, "UPDATE my_message SET time_next = 0 WHERE id = 1")
+    assert stream.take(1) == [(1,)]
+    assert run(client, "UPDATE my_message SET time_acked = NOW() WHERE id = 1") == 1
+
+    run(client, "ALTER QUEUE my_message SET (delayed = DEFAULT)")
+    run(client, f"INSERT INTO my_message (id, time_next) VALUES (2, {LATER})")
+
+
+def test_a_text_that_sql_prepares_is_no_way_around(
+    cluster: SharedCluster, create: CreateTable
+) -> None:
+    create("plain")
+    client = cluster.proxy.connect(database="plain", autocommit=True)
+    assert refused(client, "ALTER QUEUE my_message SET (delayed = never)")[0] == 1210
+    run(client, "ALTER QUEUE my_message SET (delayed = off)")
+    run(client, f"SET @later = {LATER}")
+    for text in (
+        "INSERT INTO my_message (id, time_next) VALUES (1, ?)",
+        "UPDATE plain.my_message SET time_next = ?",
+    ):
+        assert refused(client, f"PREPARE p FROM '{text}'")[0] == 1290
+    run(client, "PREPARE p FROM 'INSERT INTO my_message (id, priority) VALUES (1, ?)'")
+    run(client, "SET @urgent = 7")
+    run(client, "EXECUTE p USING @urgent")
+    assert rows(client, "SELECT priority, time_next FROM my_message") == ((7, 0),)
+
+
+def test_a_queue_is_made_without_delays_and_shows_it(
+    cluster: SharedCluster, keyspace: str
+) -> None:
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    run(client, "CREATE QUEUE my_message (payload VARCHAR(10)) WITH (delayed = off)")
+    assert "delayed" in str(rows(client, "SHOW CREATE QUEUE my_message"))
+    run(client, "INSERT INTO my_message (payload) VALUES ('now')")
+    insert = (
+        "INSERT INTO my_message (payload, time_next) VALUES ('later', NOW() + INTERVAL 1 DAY)"
+    )
+    assert refused(client, insert)[0] == 1290
+    assert rows(client, "STREAM payload FROM my_message LIMIT 5") == (("now",),)

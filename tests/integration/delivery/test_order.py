@@ -1,0 +1,220 @@
+"""Messages of a key wait for one another, on both servers, over retries, changes and the death of a dispatcher."""
+
+import pytest
+
+from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.running_proxy import StartProxy, keyspace_toml
+from tests.fixtures.streams import Consume, eventually, refused, rows, run
+from tests.integration.conftest import SharedCluster
+
+
+pytestmark = pytest.mark.db
+
+QUIET_S = 0.3
+DISPATCHED = "is dispatched from here"
+
+
+@pytest.fixture
+def producer(cluster: SharedCluster):
+    connection = cluster.proxy.connect(database="plain", autocommit=True)
+    run(connection, "DROP QUEUE IF EXISTS my_message")
+    yield connection
+    run(connection, "DROP QUEUE IF EXISTS my_message")
+
+
+def ack(connection, ident):
+    run(connection, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ident}")
+
+
+def test_a_key_goes_one_by_one_and_a_retry_holds_back_its_successors(
+    cluster: SharedCluster, producer, consume: Consume
+) -> None:
+    run(
+        producer,
+        "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant VARCHAR(20))"
+        " WITH (key = tenant, key_in_flight = 1, ack_wait = 600)",
+    )
+    stream = consume(cluster.proxy, "STREAM id FROM my_message", database="plain")
+    run(
+        producer,
+        "INSERT INTO my_message (id, tenant) VALUES"
+        " (1, 'a'), (2, 'a'), (3, 'b'), (4, 'b'), (5, NULL), (6, NULL), (7, 'a')",
+    )
+    assert sorted(stream.ids(4)) == [1, 3, 5, 6]
+    assert stream.poll(QUIET_S) is None
+    ack(producer, 3)
+    assert stream.ids(1) == [4]
+    run(producer, "UPDATE my_message SET time_next = 0 WHERE id = 1")
+    assert stream.ids(1) == [1]
+    run(producer, "INSERT INTO my_message (id, tenant, priority) VALUES (8, 'a', 1)")
+    assert stream.poll(QUIET_S) is None
+    ack(producer, 1)
+    assert stream.ids(1) == [8]
+    run(producer, "DELETE FROM my_message WHERE id = 8")
+    assert stream.ids(1) == [2]
+    # What was to follow is gone: the one behind it follows.
+    ack(producer, 7)
+    run(producer, "INSERT INTO my_message (id, tenant) VALUES (9, 'a')")
+    ack(producer, 2)
+    assert stream.ids(1) == [9]
+
+
+def test_an_ack_past_the_proxy_lets_the_next_go(
+    cluster: SharedCluster, producer, consume: Consume
+) -> None:
+    run(
+        producer,
+        "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT)"
+        " WITH (key = tenant, key_in_flight = 1, ack_wait = 600, poller_interval = 600)",
+    )
+    stream = consume(cluster.proxy, "STREAM id FROM my_message", database="plain")
+    run(producer, "INSERT INTO my_message (id, tenant) VALUES (1, 7), (2, 7), (3, 7)")
+    assert stream.ids(1) == [1]
+    acked = "UPDATE my_message SET time_acked = 1, time_next = NULL WHERE id = 1"
+    cluster.direct(acked)
+    assert stream.ids(1) == [2]
+
+
+def test_a_hot_key_does_not_keep_others_out_of_a_small_cache(
+    cluster: SharedCluster, producer, consume: Consume
+) -> None:
+    run(
+        producer,
+        "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT) WITH (key = tenant,"
+        " key_in_flight = 1, ack_wait = 600, cache_size = 50, poller_interval = 600)",
+    )
+    hot = ", ".join(f"({ident}, 7)" for ident in range(1, 2001))
+    others = ", ".join(f"({ident}, {ident})" for ident in range(2001, 2021))
+    run(producer, f"INSERT INTO my_message (id, tenant) VALUES {hot}")
+    run(producer, f"INSERT INTO my_message (id, tenant) VALUES {others}")
+    stream = consume(cluster.proxy, "STREAM id FROM my_message", database="plain")
+    assert sorted(stream.ids(21)) == [1, *range(2001, 2021)]
+    ack(producer, 1)
+    assert stream.ids(1) == [2]
+
+
+def test_a_parked_message_and_a_dead_letter_hold_nobody_back(
+    cluster: SharedCluster, producer, consume: Consume
+) -> None:
+    run(
+        producer,
+        "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT)"
+        " WITH (key = tenant, key_in_flight = 1, ack_wait = 0.3, max_attempts = 2)",
+    )
+    stream = consume(cluster.proxy, "STREAM id FROM my_message", database="plain")
+    run(producer, "INSERT INTO my_message (id, tenant) VALUES (1, 7), (2, 7), (3, 7)")
+    assert stream.ids(4) == [1, 1, 2, 2]
+    run(producer, "ALTER QUEUE my_message SET (ack_wait = 600)")
+    assert stream.ids(1) == [3]
+
+
+def test_the_number_of_a_key_and_strict_order_change_live(
+    cluster: SharedCluster, producer, consume: Consume
+) -> None:
+    run(
+        producer,
+        "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT) WITH (ack_wait = 600, order = strict)",
+    )
+    stream = consume(cluster.proxy, "STREAM id FROM my_message", database="plain")
+    for ident in range(1, 9):
+        run(producer, f"INSERT INTO my_message (id, tenant) VALUES ({ident}, {ident % 2})")
+    assert stream.ids(1) == [1]
+    assert stream.poll(QUIET_S) is None
+    assert rows(producer, "STREAM id FROM my_message LIMIT 5 WAIT 0") == ()
+    ack(producer, 1)
+    assert stream.ids(1) == [2]
+    run(
+        producer,
+        "ALTER QUEUE my_message SET (order = DEFAULT, key = tenant, key_in_flight = 2)",
+    )
+    assert sorted(stream.ids(3)) == [3, 4, 5]
+    assert stream.poll(QUIET_S) is None
+    ack(producer, 4)
+    assert stream.ids(1) == [6]
+    run(producer, "ALTER QUEUE my_message SET (key_in_flight = DEFAULT)")
+    assert sorted(stream.ids(2)) == [7, 8]
+
+
+def test_wrong_settings_are_refused_and_change_nothing(producer) -> None:
+    make = "CREATE QUEUE my_message (tenant INT, body JSON) WITH ({})"
+    for settings, words in (
+        ("key_in_flight = 1", "vt_key_in_flight needs vt_key"),
+        ("key = tenant, key_in_flight = 0", "vt_key_in_flight must be a whole number"),
+        ("key = tenant, key_in_flight = some", "vt_key_in_flight must be a whole number"),
+        (
+            "key = nobody, key_in_flight = 1",
+            "vt_key must be a column of the table, not 'nobody'",
+        ),
+        ("key = body", "vt_key must be a column that an index has whole, not body JSON"),
+        ("order = strict, key = tenant", "vt_order = strict cannot be with vt_key"),
+        ("order = strict, lease = lazy", "vt_lease must be 'written'"),
+    ):
+        code, text = refused(producer, make.format(settings))
+        assert (code, words in text) == (1210, True), text
+    assert rows(producer, "SHOW QUEUES LIKE 'my_message'") == ()
+    run(producer, make.format("key = tenant, key_in_flight = 1"))
+    ((_, made),) = rows(producer, "SHOW CREATE QUEUE my_message")
+    assert "order_idx" not in made
+    ((_, definition),) = rows(producer, "SHOW CREATE TABLE my_message")
+    assert (
+        "KEY `order_idx` (`tenant`,`time_acked`,`epoch`,`priority`,`time_next`)" in definition
+    )
+    run(producer, "DROP QUEUE my_message")
+    run(producer, made)
+    for settings, words in (
+        ("key = nobody", "vt_key must be a column of the table, not 'nobody'"),
+        ("key = DEFAULT", "vt_key_in_flight needs vt_key"),
+        ("key_in_flight = -1", "must be a whole number greater than 0, not '-1'"),
+    ):
+        code, text = refused(producer, f"ALTER QUEUE my_message SET ({settings})")
+        assert (code, words in text) == (1210, True), text
+    assert rows(producer, "SHOW CREATE QUEUE my_message")[0][1] == made
+    # The comment may be written past us: then the table says what is wrong with it.
+    comment = definition.rpartition("COMMENT='")[2].rstrip("'").replace("=tenant", "=nobody")
+    run(producer, f"ALTER TABLE my_message COMMENT = '{comment}'")
+    code, text = refused(producer, "STREAM * FROM my_message LIMIT 1 WAIT 0")
+    assert (code, "vt_key must be a column of the table" in text) == (1105, True)
+
+
+def test_no_order_is_broken_when_the_dispatcher_is_killed(
+    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
+) -> None:
+    config = keyspace_toml(database, [server]) + '[fleet]\nname = "shop"\n'
+    first = start_proxy(config)
+    first.wait_for_log(DISPATCHED)
+    second = start_proxy(config)
+    producer = second.connect(database=database, autocommit=True)
+    run(
+        producer,
+        "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT)"
+        " WITH (key = tenant, key_in_flight = 1, ack_wait = 2, max_backoff = 2, poller_interval = 1)",
+    )
+    keys, each = 5, 40
+    values = [f"({ident}, {ident % keys})" for ident in range(1, keys * each + 1)]
+    run(producer, f"INSERT INTO my_message (id, tenant) VALUES {', '.join(values)}")
+    acker = second.connect(database=database, autocommit=True)
+    acked: list[int] = []
+    stream = consume(second, "STREAM id FROM my_message", database=database)
+    unacked = {ident % keys: 0 for ident in range(keys)}
+    while len(acked) < keys * each:
+        ident = stream.next(60)[0]
+        # All before it of its key are acked, and it is the next one, or a retry.
+        expected = unacked[ident % keys] * keys + (ident % keys or keys)
+        assert ident == expected or ident in acked, f"{ident} before {expected}"
+        if ident in acked:
+            continue
+        ack(acker, ident)
+        acked.append(ident)
+        unacked[ident % keys] += 1
+        if len(acked) == keys * each // 2:
+            first.kill()
+    assert sorted(acked) == list(range(1, keys * each + 1))
+    eventually(
+        lambda: (
+            execute(
+                server, f"SELECT COUNT(*) FROM {database}.my_message WHERE time_acked IS NULL"
+            )
+            == ((0,),)
+        ),
+        "all are acked",
+    )

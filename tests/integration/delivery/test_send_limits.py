@@ -1,0 +1,110 @@
+"""What limits the sending of a table holds on all its shards together."""
+
+import time
+
+import pytest
+
+from tests.fixtures.streams import Consume, refused, rows, run
+from tests.integration.conftest import CreateTable, SharedCluster
+from tests.integration.delivery.producing import insert_all
+
+
+pytestmark = pytest.mark.db
+
+QUIET_S = 0.3
+
+
+def test_no_more_are_in_flight_than_allowed_and_an_ack_gives_room(
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace)
+    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+    run(other, "ALTER QUEUE my_message SET (ack_wait = 600, max_in_flight = 4)")
+    stream = consume(cluster.proxy, "STREAM id FROM my_message", database=keyspace)
+    insert_all(other, list(range(1, 41)))
+    first = stream.take(4)
+    assert stream.poll(QUIET_S) is None
+    assert rows(other, "STREAM id FROM my_message LIMIT 5 WAIT 0") == ()
+    for (ident,) in first:
+        run(other, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ident}")
+        stream.take(1)
+    assert stream.poll(QUIET_S) is None
+    run(other, "ALTER QUEUE my_message SET (max_in_flight = DEFAULT)")
+    stream.take(32)
+    assert sorted(stream.rows) == [(ident,) for ident in range(1, 41)]
+
+
+def test_what_a_former_dispatcher_has_sent_is_in_flight(
+    cluster: SharedCluster, create: CreateTable, consume: Consume
+) -> None:
+    create("plain")
+    other = cluster.proxy.connect(database="plain", autocommit=True)
+    run(
+        other,
+        "INSERT INTO my_message (id, epoch, time_next) VALUES"
+        " (1, 1, NOW() + INTERVAL 10 MINUTE), (2, 1, NOW() + INTERVAL 10 MINUTE),"
+        # Of this one no lease is so long: somebody has rescheduled it.
+        " (3, 1, NOW() + INTERVAL 1 DAY)",
+    )
+    insert_all(other, [11, 12, 13, 14])
+    run(other, "ALTER QUEUE my_message SET (ack_wait = 600, max_in_flight = 3)")
+    stream = consume(cluster.proxy, "STREAM id FROM my_message", database="plain")
+    assert stream.take(1) == [(11,)]
+    assert stream.poll(QUIET_S) is None
+    run(other, "UPDATE my_message SET time_acked = NOW() WHERE id = 1")
+    assert stream.take(1) == [(12,)]
+    run(other, "DELETE FROM my_message WHERE id = 2")
+    assert stream.take(1) == [(13,)]
+
+
+def test_a_limit_that_the_shards_cannot_share_changes_nothing(
+    cluster: SharedCluster, create: CreateTable
+) -> None:
+    create("commerce")
+    other = cluster.proxy.connect(database="commerce", autocommit=True)
+    for sql in (
+        "ALTER QUEUE my_message SET (max_in_flight = 1)",
+        "CREATE QUEUE q (a INT) WITH (max_in_flight = 1)",
+    ):
+        code, text = refused(other, sql)
+        assert (code, "vt_max_in_flight must be at least 2, not '1'" in text) == (1210, True)
+    assert refused(other, "ALTER QUEUE my_message SET (max_in_flight = many)")[0] == 1210
+    (_, definition) = rows(other, "SHOW CREATE TABLE my_message")[0]
+    assert "vt_max_in_flight" not in definition
+    comment = definition.rpartition("COMMENT='")[2].rstrip("'")
+    run(other, f"ALTER TABLE my_message COMMENT = '{comment},vt_max_in_flight=1'")
+    code, text = refused(other, "STREAM * FROM my_message LIMIT 1 WAIT 0")
+    assert (code, "must be at least 2" in text) == (1105, True)
+
+
+def test_no_more_are_sent_a_second_than_the_rate_and_it_changes_live(
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace)
+    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+    run(other, "ALTER QUEUE my_message SET (ack_wait = 600, max_rate = 0.001)")
+    stream = consume(cluster.proxy, "STREAM id FROM my_message", database=keyspace)
+    insert_all(other, list(range(1, 81)))
+    assert stream.poll(QUIET_S) is None
+    assert rows(other, "STREAM id FROM my_message LIMIT 5 WAIT 0") == ()
+    began_s = time.monotonic()
+    run(other, "ALTER QUEUE my_message SET (max_rate = 20)")
+    stream.take(30)
+    # However slow the machine is, it is no faster: at the most two are there from the start, one for each shard.
+    assert time.monotonic() - began_s >= (30 - 2) / (20 * 1.1)
+    run(other, "ALTER QUEUE my_message SET (max_rate = DEFAULT)")
+    stream.take(50)
+    assert sorted(stream.rows) == [(ident,) for ident in range(1, 81)]
+
+
+def test_a_rate_that_is_none_changes_nothing(
+    cluster: SharedCluster, create: CreateTable
+) -> None:
+    create("plain")
+    other = cluster.proxy.connect(database="plain", autocommit=True)
+    for rate in ("0", "-1", "fast", "0.0000001"):
+        code, text = refused(other, f"ALTER QUEUE my_message SET (max_rate = {rate})")
+        assert (code, "vt_max_rate must be a number of messages a second" in text) == (
+            1210,
+            True,
+        )

@@ -1,0 +1,351 @@
+"""A message that comes after a group: sent once, when every message of the group is done."""
+
+from typing import Any
+
+import mysql.connector
+import pytest
+
+from streamfrom.engine.messaging.groups import HELD_NS
+from tests.fixtures.streams import Consume, Consumer, eventually, refused, rows, run, value
+from tests.integration.conftest import SharedCluster
+
+
+pytestmark = pytest.mark.db
+
+# Only news can bring anything within this interval.
+NEVER_S = 10_000
+COLUMNS = "tenant BIGINT NOT NULL DEFAULT 1, batch VARCHAR(20), finishes VARCHAR(20)"
+
+
+def make(cluster: SharedCluster, keyspace: str, **settings: Any) -> Any:
+    """Create the queue `step` and return a connection to write with."""
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    chosen = {"poller_interval": NEVER_S, "ack_wait": 60, **settings}
+    others = "".join(f", {key} = {value}" for key, value in chosen.items())
+    # Members and what comes after them are on one shard, so by a column that they share.
+    sharding = "SHARD BY (tenant) " if keyspace == "commerce" else ""
+    run(
+        client,
+        f"CREATE QUEUE step ({COLUMNS}) {sharding}"
+        f"WITH (group = batch, after = finishes{others})",
+    )
+    return client
+
+
+def insert(client: Any, *messages: tuple[int, str | None, str | None]) -> None:
+    """Insert messages (id, batch, finishes) in one statement."""
+    with client.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO step (tenant, id, batch, finishes) VALUES (1, %s, %s, %s)", messages
+        )
+
+
+def held(client: Any, *idents: int) -> None:
+    """Wait until exactly *idents* are held."""
+    asked = (
+        f"SELECT id FROM step WHERE time_next = {HELD_NS} AND time_acked IS NULL ORDER BY id"
+    )
+    eventually(lambda: rows(client, asked) == tuple((ident,) for ident in idents))
+
+
+def ack(client: Any, *idents: int) -> None:
+    listed = ", ".join(map(str, idents))
+    assert run(client, f"UPDATE step SET time_acked = NOW() WHERE id IN ({listed})") == len(
+        idents
+    )
+
+
+def open_stream(cluster: SharedCluster, consume: Consume, keyspace: str) -> Consumer:
+    return consume(cluster.proxy, "STREAM id FROM step", database=keyspace)
+
+
+def test_two_who_ack_the_last_two_members_at_once_fire_what_comes_after_once(
+    cluster: SharedCluster, keyspace: str, consume: Consume
+) -> None:
+    client = make(cluster, keyspace)
+    stream = open_stream(cluster, consume, keyspace)
+    insert(client, (1, "b", None), (2, "b", None), (3, None, "b"))
+    assert sorted(stream.ids(2)) == [1, 2]
+    held(client, 3)
+    assert value(client, "SELECT state FROM step WHERE id = 3") == "to_be_fired"
+    workers = [cluster.proxy.connect(database=keyspace) for _ in range(2)]
+    for ident, worker in enumerate(workers, 1):
+        # Neither sees the other's ack.
+        run(worker, "BEGIN")
+        ack(worker, ident)
+        seen = rows(worker, "SELECT id FROM step WHERE batch = 'b' AND time_acked IS NULL")
+        assert seen == ((3 - ident,),)
+    workers[0].commit()
+    stream.nothing(0.3)
+    workers[1].commit()
+    assert stream.ids(1) == [3]
+    assert value(client, "SELECT state FROM step WHERE id = 3") == "fired"
+    ack(client, 3)
+    assert rows(client, "SELECT id FROM step WHERE time_acked IS NULL") == ()
+
+
+def test_an_ack_that_is_rolled_back_fires_nothing(
+    cluster: SharedCluster, keyspace: str, consume: Consume
+) -> None:
+    client = make(cluster, keyspace)
+    stream = open_stream(cluster, consume, keyspace)
+    insert(client, (1, "b", None), (2, None, "b"))
+    assert stream.ids(1) == [1]
+    worker = cluster.proxy.connect(database=keyspace)
+    run(worker, "BEGIN")
+    ack(worker, 1)
+    worker.rollback()
+    stream.nothing(0.3)
+    held(client, 2)
+    ack(client, 1)
+    assert stream.ids(1) == [2]
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "DELETE FROM step WHERE id = 1",
+        # Texts that do not say which messages they are about.
+        "DELETE FROM step WHERE batch = 'b'",
+        "UPDATE step SET time_acked = NOW() WHERE batch = 'b'",
+        # It is a member no more.
+        "UPDATE step SET batch = NULL WHERE id = 1",
+        "UPDATE step SET batch = NULL WHERE batch = 'b'",
+        # Who waits for it waits no more.
+        "UPDATE step SET finishes = NULL WHERE finishes = 'b'",
+    ],
+)
+def test_whatever_ends_a_group_fires_what_comes_after(
+    cluster: SharedCluster, consume: Consume, end: str
+) -> None:
+    client = make(cluster, "plain")
+    stream = open_stream(cluster, consume, "plain")
+    insert(client, (1, "b", None), (2, None, "b"))
+    assert stream.ids(1) == [1]
+    held(client, 2)
+    run(client, end)
+    assert stream.ids(1) == [2]
+
+
+def test_an_ack_past_the_proxy_is_found_by_the_next_walk(
+    cluster: SharedCluster, keyspace: str, consume: Consume
+) -> None:
+    client = make(cluster, keyspace, poller_interval=1)
+    stream = open_stream(cluster, consume, keyspace)
+    for shard in range(len(cluster.servers_of(keyspace))):
+        cluster.direct(
+            "INSERT INTO step (id, batch, finishes) VALUES"
+            f" ({shard}1, 'b', NULL), ({shard}2, NULL, 'b')",
+            keyspace=keyspace,
+            shard=shard,
+        )
+    members = [1, 11][: len(cluster.servers_of(keyspace))]
+    assert sorted(stream.ids(len(members))) == members
+    held(client, *(ident + 1 for ident in members))
+    for shard in range(len(members)):
+        cluster.direct(
+            "UPDATE step SET time_acked = 1, time_next = NULL WHERE batch = 'b'",
+            keyspace=keyspace,
+            shard=shard,
+        )
+    assert sorted(stream.ids(len(members))) == [ident + 1 for ident in members]
+
+
+def test_chains_several_at_the_end_and_groups_of_nobody(
+    cluster: SharedCluster, keyspace: str, consume: Consume
+) -> None:
+    client = make(cluster, keyspace)
+    stream = open_stream(cluster, consume, keyspace)
+    # 3 and 4 come after b; 4 is of c, after which 5 comes, whose own group says c as well.
+    insert(client, (1, "b", None), (2, "b", None), (3, None, "b"), (4, "c", "b"), (5, "c", "c"))
+    insert(client, (6, None, "nobody"), (7, "nobody", "nobody"), (8, "", ""))
+    assert sorted(stream.ids(5)) == [1, 2, 6, 7, 8]
+    held(client, 3, 4, 5)
+    ack(client, 1, 6, 7, 8)
+    stream.nothing(0.3)
+    ack(client, 2)
+    assert sorted(stream.ids(2)) == [3, 4]
+    held(client, 5)
+    ack(client, 3)
+    stream.nothing(0.3)
+    ack(client, 4)
+    assert stream.ids(1) == [5]
+
+
+def test_what_is_delayed_as_well_fires_at_the_later_of_both(
+    cluster: SharedCluster, keyspace: str, consume: Consume
+) -> None:
+    client = make(cluster, keyspace)
+    stream = open_stream(cluster, consume, keyspace)
+    insert(client, (1, "b", None))
+    run(
+        client,
+        "INSERT INTO step (tenant, id, finishes, time_next) VALUES"
+        " (1, 2, 'b', NOW() + INTERVAL 2 SECOND), (1, 3, 'b', NOW() + INTERVAL 1 HOUR)",
+    )
+    assert stream.ids(1) == [1]
+    # Its group is not done when its time comes.
+    held(client, 2)
+    ack(client, 1)
+    assert stream.ids(1) == [2]
+    # And here its time is not.
+    assert rows(client, "SELECT id, state FROM step WHERE finishes = 'b' ORDER BY id") == (
+        (2, "fired"),
+        (3, "to_be_fired"),
+    )
+    run(client, "UPDATE step SET time_next = NOW() WHERE id = 3 AND time_acked IS NULL")
+    assert stream.ids(1) == [3]
+
+
+def test_a_reschedule_does_not_fire_what_waits(
+    cluster: SharedCluster, keyspace: str, consume: Consume
+) -> None:
+    client = make(cluster, keyspace)
+    stream = open_stream(cluster, consume, keyspace)
+    insert(client, (1, "b", None), (2, None, "b"))
+    assert stream.ids(1) == [1]
+    held(client, 2)
+    run(client, "UPDATE step SET time_next = 0 WHERE id = 2 AND time_acked IS NULL")
+    held(client, 2)
+    stream.nothing(0.3)
+    ack(client, 1)
+    assert stream.ids(1) == [2]
+
+
+@pytest.mark.parametrize("order", [{"key": "tenant", "key_in_flight": 1}, {"order": "strict"}])
+def test_what_is_held_does_not_hold_back_those_that_go_one_by_one(
+    cluster: SharedCluster, keyspace: str, consume: Consume, order: dict[str, Any]
+) -> None:
+    client = make(cluster, keyspace, **order)
+    stream = open_stream(cluster, consume, keyspace)
+    # What comes after the group is the first in order.
+    insert(client, (1, None, "b"), (2, "b", None), (3, "b", None), (4, None, None))
+    for ident in (2, 3, 4, 1):
+        assert stream.ids(1) == [ident]
+        stream.nothing(0.1)
+        ack(client, ident)
+
+
+def test_every_form_of_insert_is_held(cluster: SharedCluster, consume: Consume) -> None:
+    client = make(cluster, "plain")
+    stream = open_stream(cluster, consume, "plain")
+    run(
+        client,
+        "CREATE TABLE plan (id BIGINT PRIMARY KEY, batch VARCHAR(20), finishes VARCHAR(20))",
+    )
+    run(client, "INSERT INTO plan VALUES (1, 'b', NULL), (2, NULL, 'b')")
+    run(
+        client,
+        "INSERT INTO step (id, batch, finishes) SELECT id, batch, finishes FROM plan",
+    )
+    with mysql.connector.connect(
+        host="127.0.0.1",
+        port=cluster.proxy.port,
+        user="root",
+        database="plain",
+        autocommit=True,
+    ) as connection:
+        cursor = connection.cursor(prepared=True)
+        for message in [(3, "c", None), (4, None, "c")]:
+            cursor.execute(
+                "INSERT INTO step (id, batch, finishes) VALUES (%s, %s, %s)", message
+            )
+        cursor.close()
+    run(client, "INSERT INTO step SET id = 5, finishes = 'c'")
+    run(client, "REPLACE INTO step (id, finishes) VALUES (6, 'c')")
+    assert sorted(stream.ids(2)) == [1, 3]
+    held(client, 2, 4, 5, 6)
+    ack(client, 1)
+    assert stream.ids(1) == [2]
+    ack(client, 3)
+    assert sorted(stream.ids(3)) == [4, 5, 6]
+
+
+def test_a_parked_member_is_told_and_holds_on_until_somebody_ends_it(
+    cluster: SharedCluster, consume: Consume
+) -> None:
+    """Also where there is a table for dead letters: moved there it would look done."""
+    client = make(
+        cluster, "plain", ack_wait=0.3, max_attempts=1, poller_interval=1, dead_letter="grave"
+    )
+    run(client, f"CREATE TABLE grave (id BIGINT PRIMARY KEY, {COLUMNS})")
+    stream = open_stream(cluster, consume, "plain")
+    insert(client, (1, "b", None), (2, None, "b"), (3, None, None))
+    assert sorted(stream.ids(2)) == [1, 3]
+    eventually(lambda: rows(client, "SELECT id FROM grave") == ((3,),))
+    cluster.proxy.wait_for_log("waits for group b, whose message 1 is parked")
+    held(client, 2)
+    ack(client, 1)
+    assert stream.ids(1) == [2]
+
+
+def test_groups_are_switched_on_and_off_while_streams_go_on(
+    cluster: SharedCluster, consume: Consume
+) -> None:
+    client = make(cluster, "plain")
+    stream = open_stream(cluster, consume, "plain")
+    insert(client, (1, "b", None), (2, None, "b"))
+    assert stream.ids(1) == [1]
+    held(client, 2)
+    run(client, "ALTER QUEUE step SET (group = DEFAULT, after = DEFAULT)")
+    assert stream.ids(1) == [2]
+    insert(client, (3, "c", None), (4, None, "c"))
+    assert sorted(stream.ids(2)) == [3, 4]
+    run(client, "ALTER QUEUE step SET (group = batch, after = finishes)")
+    insert(client, (5, "d", None), (6, None, "d"))
+    assert stream.ids(1) == [5]
+    held(client, 6)
+    ack(client, 5)
+    assert stream.ids(1) == [6]
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ("group = batch", "vt_group needs vt_after"),
+        ("after = finishes", "vt_after needs vt_group"),
+        ("group = batch, after = Batch", "must be two columns, not both 'batch'"),
+        (
+            "group = nothing, after = finishes",
+            "vt_group names no column of the table: 'nothing'",
+        ),
+        (
+            "group = batch, after = id",
+            "vt_after names 'id', which is a column of the queue's own",
+        ),
+        ("group = batch, after = tenant", "must be columns of one type"),
+    ],
+)
+def test_wrong_settings_are_refused_and_change_nothing(
+    cluster: SharedCluster, keyspace: str, settings: str, told: str
+) -> None:
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    columns = f"id BIGINT NOT NULL, {COLUMNS}"
+    code, text = refused(client, f"CREATE QUEUE step ({columns}) WITH ({settings})")
+    assert (code, told in text) == (1210, True), text
+    assert rows(client, "SHOW QUEUES") == ()
+    run(client, f"CREATE QUEUE step ({columns})")
+    before = rows(client, "SHOW CREATE QUEUE step")
+    code, text = refused(client, f"ALTER QUEUE step SET ({settings})")
+    assert (code, told in text) == (1210, True), text
+    assert rows(client, "SHOW CREATE QUEUE step") == before
+    # Past ALTER QUEUE the table says so itself.
+    (_, definition) = rows(client, "SHOW CREATE TABLE step")[0]
+    comment = definition.rpartition("COMMENT='")[2].rpartition("'")[0]
+    keys = settings.replace(" ", "").replace(",", ",vt_")
+    run(client, f"ALTER TABLE step COMMENT = '{comment},vt_{keys}'")
+    code, text = refused(client, "STREAM * FROM step LIMIT 1 WAIT 0")
+    assert (code, told in text) == (1105, True), text
+
+
+def test_a_queue_has_the_index_of_its_groups_and_is_made_again_by_its_own_statement(
+    cluster: SharedCluster, keyspace: str
+) -> None:
+    client = make(cluster, keyspace)
+    index = "KEY `group_idx` (`batch`,`time_acked`)"
+    assert rows(client, "SHOW CREATE TABLE step")[0][1].count(index) == 1
+    ((_, statement),) = rows(client, "SHOW CREATE QUEUE step")
+    run(client, "DROP QUEUE step")
+    run(client, statement)
+    assert rows(client, "SHOW CREATE QUEUE step") == (("step", statement),)
+    assert rows(client, "SHOW CREATE TABLE step")[0][1].count(index) == 1

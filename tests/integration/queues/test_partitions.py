@@ -1,0 +1,249 @@
+"""Queues that are partitioned by time: made, shown, purged, and what holds their partitions back."""
+
+import time
+from typing import Any
+
+import pytest
+
+from streamfrom.engine.messaging.partitions import SPANS, Partition, definitions
+from tests.fixtures.streams import Consume, eventually, message_table, refused, rows, run, value
+from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
+
+
+pytestmark = pytest.mark.db
+
+HOUR = SPANS["HOUR"]
+QUEUE = "CREATE QUEUE my_message (payload VARCHAR(64))"
+# After a transaction that held the table for long the next try is up to a minute later.
+LONG_S = 180.0
+# The hours that the table of `old` has, in order.
+HOURS_AGO = (5, 4, 3, 2, 1)
+
+
+def partitions(cluster: SharedCluster, keyspace: str) -> list[list[str]]:
+    """Return the names of the partitions on each shard."""
+    return [
+        [
+            name
+            for (name,) in cluster.direct(
+                "SELECT partition_name FROM information_schema.partitions WHERE table_name = 'my_message'"
+                " AND table_schema = DATABASE() ORDER BY partition_ordinal_position",
+                keyspace=keyspace,
+                shard=shard,
+            )
+        ]
+        for shard in range(len(cluster.servers_of(keyspace)))
+    ]
+
+
+class OldHours:
+    """A queue that was partitioned by hand, whose partitions have all ended.
+
+    The hours are those before the test, also when it ends in the next one.
+    """
+
+    def __init__(self, cluster: SharedCluster, keyspace: str) -> None:
+        self._cluster, self._keyspace = cluster, keyspace
+        self._present_ns = HOUR.floor_ns(time.time_ns())
+        self._ids: dict[int, int] = {}
+        timed = [self._partition(ago) for ago in HOURS_AGO]
+        sql = message_table(purge_after=1, poller_interval=0.3)
+        sql += f" PARTITION BY RANGE (id) ({definitions(timed, 'later').decode()})"
+        run(cluster.proxy.connect(database=keyspace, autocommit=True), sql)
+
+    def _partition(self, hours_ago: int) -> Partition:
+        return HOUR.partition(self._present_ns - hours_ago * HOUR.length_ns)
+
+    def name(self, hours_ago: int) -> str:
+        return self._partition(hours_ago).name
+
+    def ident(self, hours_ago: int) -> int:
+        """Return another id of so many hours ago."""
+        self._ids[hours_ago] = self._ids.get(hours_ago, 0) + 1
+        return self._present_ns - hours_ago * HOUR.length_ns + self._ids[hours_ago]
+
+    def has(self, hours_ago: int) -> bool:
+        """Say whether any shard has the partition of so many hours ago."""
+        found = partitions(self._cluster, self._keyspace)
+        return any(self.name(hours_ago) in names for names in found)
+
+
+@pytest.fixture
+def old(cluster: SharedCluster, keyspace: str) -> OldHours:
+    return OldHours(cluster, keyspace)
+
+
+def insert_acked(client: Any, *ids: int) -> None:
+    values = ", ".join(f"({ident}, 1, NULL, 1)" for ident in ids)
+    run(
+        client, f"INSERT INTO my_message (id, tenant_id, time_next, time_acked) VALUES {values}"
+    )
+
+
+@pytest.mark.parametrize(("unit", "count"), [("HOUR", 38), ("DAY", 9)])
+def test_a_partitioned_queue_is_a_queue_like_any_other(
+    cluster: SharedCluster, keyspace: str, consume: Consume, unit: str, count: int
+) -> None:
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    run(client, f"{QUEUE} PARTITION BY {unit} WITH (ack_wait = 60)")
+    shards = partitions(cluster, keyspace)
+    assert len(shards) == len(cluster.servers_of(keyspace))
+    assert all(len(names) >= count for names in shards)
+    stream = consume(cluster.proxy, database=keyspace)
+    run(client, "INSERT INTO my_message (payload) VALUES ('a'), ('b')")
+    got = stream.take(2)
+    assert sorted(payload for _, payload in got) == ["a", "b"]
+    ids = ", ".join(str(ident) for ident, _ in got)
+    assert run(client, f"UPDATE my_message SET time_acked = NOW() WHERE id IN ({ids})") == 2
+    run(client, "ALTER QUEUE my_message SET (ack_wait = 61)")
+    for before, after in zip(shards, partitions(cluster, keyspace), strict=True):
+        assert set(before) <= set(after)
+    ((_, again),) = rows(client, "SHOW CREATE QUEUE my_message")
+    assert f" PARTITION BY {unit}\n" in again
+    assert "ack_wait = 61" in again
+    shown = rows(client, "SHOW QUEUE PARTITIONS FROM my_message")
+    assert {name for names in shards for name in names} <= {row[1] for row in shown}
+    assert {row[3:] for row in shown} == {(None, None, None)}
+    assert rows(client, f"SHOW QUEUE PARTITIONS FROM {keyspace}.my_message")[0] == shown[0]
+    for shard in range(len(shards)):
+        rest = "SELECT COUNT(*) FROM my_message PARTITION (prest)"
+        assert cluster.direct(rest, keyspace=keyspace, shard=shard) == ((0,),)
+    run(client, "DROP QUEUE my_message")
+    run(client, again)
+    ((_, same),) = rows(client, "SHOW CREATE QUEUE my_message")
+    assert same == again
+
+
+def test_what_is_done_is_dropped_and_a_straggler_is_told(
+    cluster: SharedCluster, keyspace: str, old: OldHours
+) -> None:
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    # In a sharded keyspace ids that follow one another are on different shards.
+    straggler = old.ident(4)
+    run(
+        client,
+        f"INSERT INTO my_message (id, tenant_id, time_next) VALUES ({straggler}, 2, {2**62})",
+    )
+    insert_acked(client, *(old.ident(hours) for hours in (5, 4, 3, 2) for _ in range(20)))
+    eventually(lambda: not old.has(5), "the oldest one is dropped")
+    eventually(lambda: not old.has(2), "so are those behind the straggler's")
+    eventually(
+        lambda: all(len(names) >= HOUR.ahead + 2 for names in partitions(cluster, keyspace)),
+        "partitions are made ahead on every shard",
+    )
+    assert old.has(4)
+    told = [row for row in rows(client, "SHOW QUEUE PARTITIONS FROM my_message") if row[5]]
+    (found,) = (row for row in told if row[3] == "1")
+    assert found[1] == old.name(4)
+    assert found[5] == "1 message not acknowledged"
+    eventually(
+        lambda: (
+            f"partition {old.name(4)} of my_message on {keyspace}/" in cluster.proxy.log()
+            and "is held back: 1 message not acknowledged" in cluster.proxy.log()
+        ),
+        "the log tells of it",
+    )
+    run(client, f"UPDATE my_message SET time_acked = NOW() WHERE id = {straggler}")
+    eventually(lambda: not old.has(4), "dropped once it is acked and old")
+    assert value(client, "SELECT COUNT(*) FROM my_message") == 0
+
+
+def test_a_transaction_holds_a_partition_and_nobody_else_and_what_it_revives_stays(
+    cluster: SharedCluster, keyspace: str, old: OldHours, consume: Consume
+) -> None:
+    holder = cluster.proxy.connect(database=keyspace)
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    logged = len(cluster.proxy.log())
+    ids = [old.ident(5) for _ in range(20)]
+    value(holder, "SELECT COUNT(*) FROM my_message")
+    insert_acked(client, *ids)
+    run(
+        holder,
+        f"UPDATE my_message SET time_acked = NULL, time_next = 0 WHERE id = {ids[7]}",
+    )
+    eventually(
+        lambda: "is held back: a transaction holds the table" in cluster.proxy.log()[logged:],
+        "drops were wanted",
+    )
+    # The transaction stays open: whoever waited behind one who waits for it would never end.
+    for _ in range(10):
+        sql = (
+            f"INSERT INTO my_message (id, tenant_id, time_acked) VALUES ({old.ident(1)}, 3, 1)"
+        )
+        assert run(client, sql) == 1
+        assert value(client, "SELECT COUNT(*) FROM my_message WHERE tenant_id = 3") > 0
+    assert old.has(5)
+    holder.commit()
+    eventually(
+        lambda: "is held back: 1 message not acknowledged" in cluster.proxy.log()[logged:],
+        "the purge has seen what was revived",
+        LONG_S,
+    )
+    assert old.has(5)
+    stream = consume(cluster.proxy, database=keyspace)
+    (message,) = stream.take(1)
+    assert message[0] == ids[7]
+    run(client, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ids[7]}")
+    eventually(lambda: not old.has(5), "dropped once all is over", LONG_S)
+
+
+REFUSED = (
+    (f"{QUEUE} PARTITION BY MONTH", 1064, "PARTITION BY takes HOUR or DAY, near 'MONTH'"),
+    (f"{QUEUE} PARTITION BY HOUR PARTITION BY HOUR", 1064, "CREATE QUEUE ends here"),
+    (
+        "CREATE QUEUE my_message (id CHAR(9)) PARTITION BY DAY",
+        1210,
+        "leave the column 'id' out",
+    ),
+    ("CREATE QUEUE my_message (a INT UNIQUE) PARTITION BY DAY", 1210, "must contain id"),
+    (
+        f"{QUEUE} PARTITION BY HOUR WITH (purge_after = 1e9)",
+        1210,
+        "partitions, more than 1000",
+    ),
+    ("SHOW QUEUE PARTITIONS", 1064, "takes FROM a queue"),
+    ("SHOW QUEUE PARTITIONS FROM nothing", 1051, "Unknown queue 'nothing'"),
+)
+
+
+def test_what_cannot_be(cluster: SharedCluster, keyspace: str) -> None:
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    for sql, code, words in REFUSED:
+        found, sentence = refused(client, sql)
+        assert (found, words in sentence) == (code, True), sentence
+        assert rows(client, "SHOW QUEUES") == ()
+
+
+def test_too_long_a_purge_after_is_refused_later_too(
+    cluster: SharedCluster, keyspace: str
+) -> None:
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    run(client, f"{QUEUE} PARTITION BY HOUR")
+    assert refused(client, "ALTER QUEUE my_message SET (purge_after = 31536000)")[0] == 1210
+    run(client, "ALTER QUEUE my_message PAUSE")
+
+
+def test_a_queue_that_was_left_half_made_with_other_partitions(cluster: SharedCluster) -> None:
+    client = cluster.proxy.connect(database="commerce", autocommit=True)
+    run(client, f"{QUEUE} PARTITION BY DAY")
+    cluster.direct("DROP TABLE my_message", keyspace="commerce", shard=1)
+    for other in ("", " PARTITION BY HOUR"):
+        assert "other partitions" in refused(client, QUEUE + other)[1]
+    run(client, f"{QUEUE} PARTITION BY DAY")
+    assert all(len(names) >= 9 for names in partitions(cluster, "commerce"))
+
+
+def test_a_table_without_partitions_and_one_with_others(
+    cluster: SharedCluster, keyspace: str
+) -> None:
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    run(client, message_table(purge_after=1, poller_interval=0.3))
+    assert rows(client, "SHOW QUEUE PARTITIONS FROM my_message") == ()
+    run(client, "DROP QUEUE my_message")
+    sql = message_table(purge_after=1, poller_interval=0.3)
+    run(client, f"{sql} PARTITION BY HASH (id) PARTITIONS 3")
+    insert_acked(client, *LOW_IDS, *HIGH_IDS)
+    eventually(lambda: value(client, "SELECT COUNT(*) FROM my_message") == 0, "purged by rows")
+    assert rows(client, "SHOW QUEUE PARTITIONS FROM my_message") == ()
+    assert refused(client, "SHOW CREATE QUEUE my_message")[0] == 1210
+    assert all(len(names) == 3 for names in partitions(cluster, keyspace))

@@ -1,0 +1,105 @@
+import asyncio
+
+import pytest
+
+from streamfrom.proxy.backends import connect as module
+from streamfrom.proxy.backends.connect import open_backend
+from streamfrom.proxy.backends.session_variables import Settings
+from streamfrom.proxy.config.dsn import SslMode
+from streamfrom.proxy.config.toml_values import Secret
+from streamfrom.proxy.errors import BackendError, BackendUnavailable
+from tests.proxy.fake_answers import Error, until
+from tests.proxy.fake_server import MARIADB, PASSWORD, FakeServer
+
+
+async def opened(server, database="db", variant=0, **dsn):
+    return await open_backend("ks", "-", server.dsn(**dsn), database=database, variant=variant)
+
+
+async def test_a_login_leaves_a_connection_that_reports_what_sessions_change(server):
+    backend = await opened(server, user="app")
+    (connection,) = server.relays
+    assert connection.database == backend.database == "db"
+    assert backend.thread_id == connection.id
+    assert "transaction_isolation" in connection.variables["session_track_system_variables"]
+    assert backend.settings is Settings()
+    assert not any((backend.is_busy, backend.is_closed, backend.in_transaction))
+    backend.close()
+
+
+async def test_mariadb_is_asked_for_its_own_variables(calm):
+    async with FakeServer(MARIADB) as server:
+        backend = await opened(server)
+        tracked = server.relays[0].variables["session_track_system_variables"].split(",")
+        assert "tx_isolation" in tracked
+        backend.close()
+
+
+async def test_a_wrong_password_is_the_servers_error_and_names_no_secret(server):
+    with pytest.raises(BackendError, match="Access denied for user 'app'") as refused:
+        await opened(server, user="app", password=Secret("not-the-secret"))
+    assert refused.value.wire_code() == (1045, "28000")
+    assert "not-the-secret" not in str(refused.value)
+    await until(lambda: not server.connections)
+
+
+async def test_a_server_that_does_not_listen_is_unavailable_and_the_reason_has_no_secret(
+    server,
+):
+    server.stop()
+    with pytest.raises(
+        BackendUnavailable, match=r"mysql://app@127\.0\.0\.1:\d+/db: "
+    ) as failed:
+        await opened(server, user="app")
+    assert PASSWORD not in str(failed.value)
+
+
+async def test_a_server_that_is_full_says_so_itself(server):
+    server.refusal = Error(1040, "Too many connections", "08004")
+    with pytest.raises(BackendError, match="Too many connections"):
+        await opened(server)
+
+
+async def test_a_server_that_breaks_off_the_login_is_unavailable(server):
+    server.greets = False
+    opening = asyncio.ensure_future(opened(server))
+    await until(lambda: server.connections)
+    server.break_connections()
+    with pytest.raises(BackendUnavailable, match="gone in the login"):
+        await opening
+
+
+async def test_a_server_that_never_greets_is_unavailable(server, monkeypatch):
+    server.greets = False
+    monkeypatch.setattr(module, "CONNECT_TIMEOUT_S", 0.02)
+    with pytest.raises(BackendUnavailable, match="login timed out"):
+        await opened(server)
+    await until(lambda: not server.connections)
+
+
+async def test_a_server_that_talks_nonsense_is_unavailable_and_no_fault_of_the_client(server):
+    server.greets = False
+    opening = asyncio.ensure_future(opened(server))
+    await until(lambda: server.connections)
+    next(iter(server.connections.values())).say(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    with pytest.raises(BackendUnavailable, match="out of order"):
+        await opening
+    await until(lambda: not server.connections)
+
+
+async def test_a_server_that_refuses_to_track_is_not_used(server):
+    server.on("session_track_system_variables", Error(1231, "can't be set to the value of 'x'"))
+    with pytest.raises(BackendError, match="can't be set"):
+        await opened(server)
+    await until(lambda: not server.connections)
+
+
+async def test_tls_is_not_given_up_where_it_is_required(server):
+    with pytest.raises(BackendError, match="TLS is required but the server has none"):
+        await opened(server, ssl_mode=SslMode.REQUIRED)
+
+
+async def test_tls_is_done_without_where_it_is_only_preferred(server):
+    backend = await opened(server, ssl_mode=SslMode.PREFERRED)
+    assert (await backend.query(b"SELECT 1")).rows
+    backend.close()

@@ -1,0 +1,193 @@
+import asyncio
+import contextlib
+
+import pytest
+
+from streamfrom.proxy.backends import control_connection as module
+from streamfrom.proxy.backends.control_connection import CONNECTIONS_MAX, Control, tls_context
+from streamfrom.proxy.config.dsn import SslMode
+from streamfrom.proxy.config.toml_values import Secret
+from streamfrom.proxy.errors import BackendError, BackendUnavailable
+from tests.proxy.fake_answers import Error, HangUp, Ok, Silence, rows_of, until
+from tests.proxy.fake_server import PASSWORD
+
+
+@pytest.fixture
+async def control(server):
+    made = Control("ks", "-", server.dsn(user="app"))
+    yield made
+    await made.close()
+
+
+async def test_rows_come_decoded_and_connections_are_used_again(server, control):
+    server.on("FROM t", rows_of("a", "b"))
+    assert await control.rows("SELECT name FROM t") == [("a",), ("b",)]
+    assert await control.rows("SELECT name FROM t") == [("a",), ("b",)]
+    assert len(server.connections) == 1
+
+
+async def test_control_work_runs_read_committed(server, control):
+    await control.rows("SELECT 1")
+    assert server.controlled[0] == "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+
+
+async def test_affected_rows_are_counted(server, control):
+    server.on("DELETE", Ok(affected_rows=500))
+    assert await control.execute("DELETE FROM t") == 500
+
+
+async def test_no_more_than_a_handful_of_connections_are_opened(server, control):
+    gate = asyncio.Event()
+    server.on("SLEEP", Silence(gate, rows_of(0)))
+    work = [
+        asyncio.ensure_future(control.rows("SELECT SLEEP(1)"))
+        for _ in range(CONNECTIONS_MAX + 3)
+    ]
+    await until(lambda: server.controlled.count("SELECT SLEEP(1)") == CONNECTIONS_MAX)
+    assert len(server.connections) == CONNECTIONS_MAX
+    gate.set()
+    await asyncio.gather(*work)
+
+
+async def test_a_refusal_keeps_the_servers_code_and_words(server, control):
+    server.on("FROM t", Error(1142, "SELECT command denied", "42000"))
+    with pytest.raises(BackendError, match=r"^SELECT command denied$") as refused:
+        await control.rows("SELECT 1 FROM t")
+    assert refused.value.wire_code()[0] == 1142
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [HangUp(), Error(1053, "Server shutdown in progress"), Error(4031, "idle too long")],
+)
+async def test_a_server_that_goes_away_is_unavailable_and_asked_anew(server, control, answer):
+    await control.rows("SELECT 1")
+    server.once("SELECT 2", answer)
+    with pytest.raises(BackendUnavailable, match="nothing was executed there"):
+        await control.rows("SELECT 2")
+    assert await control.rows("SELECT 1")
+
+
+async def test_a_server_that_is_down_is_unavailable_and_no_secret_is_told(server, control):
+    server.stop()
+    with pytest.raises(BackendUnavailable, match=r"mysql://app@127\.0\.0\.1") as failed:
+        await control.rows("SELECT 1")
+    assert PASSWORD not in str(failed.value)
+
+
+async def test_a_wrong_password_is_the_servers_error(server):
+    control = Control("ks", "-", server.dsn(user="app", password=Secret("wrong")))
+    with pytest.raises(BackendError, match="Access denied"):
+        await control.rows("SELECT 1")
+
+
+@pytest.mark.parametrize("warnings", [0, 2])
+async def test_mariadb_is_asked_for_definitions_without_waiting_for_a_lock(
+    server, control, warnings
+):
+    server.on("@@warning_count", rows_of(warnings))
+    sql = "SELECT 1 FROM information_schema.columns"
+    rows, has_skipped = await control.rows_unlocked(sql, on_mariadb=True)
+    assert (len(rows), has_skipped) == (1, bool(warnings))
+    assert f"SET STATEMENT lock_wait_timeout = 0 FOR {sql}" in server.controlled
+    assert await control.rows_unlocked(sql, on_mariadb=False) == (rows, False)
+    assert server.controlled[-1] == sql
+
+
+async def test_killing_what_is_gone_already_is_fine(server, control):
+    await control.kill(4711, query_only=True)
+    await control.kill(4711)
+    assert server.controlled[-2:] == ["KILL QUERY 4711", "KILL 4711"]
+    assert len(server.connections) == 1
+
+
+async def test_any_other_refusal_of_a_kill_is_told(server, control):
+    server.on("KILL", Error(1095, "You are not owner"))
+    with pytest.raises(BackendError, match="not owner"):
+        await control.kill(1)
+
+
+async def test_a_statement_that_takes_too_long_is_given_up(server, control, monkeypatch):
+    monkeypatch.setattr(module, "STATEMENT_TIMEOUT_S", 0.02)
+    server.once("SLEEP", Silence())
+    with pytest.raises(BackendUnavailable, match="no answer"):
+        await control.rows("SELECT SLEEP(9)")
+    assert await control.rows("SELECT 1")
+
+
+async def test_a_cancelled_statement_takes_its_connection_with_it(server, control):
+    server.once("SLEEP", Silence())
+    running = asyncio.ensure_future(control.rows("SELECT SLEEP(9)"))
+    await until(lambda: "SELECT SLEEP(9)" in server.controlled)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await until(lambda: not server.connections)
+
+
+async def test_nothing_works_behind_the_end(server, control):
+    await control.rows("SELECT 1")
+    await control.close()
+    with pytest.raises(BackendUnavailable, match="shutting down"):
+        await control.rows("SELECT 1")
+    await until(lambda: not server.connections)
+
+
+def test_tls_is_as_strict_as_the_mode_says(tmp_path):
+    from tests.proxy.fake_server import FakeServer
+
+    def context(mode):
+        return tls_context(FakeServer().dsn(ssl_mode=mode))
+
+    assert context(SslMode.DISABLED) is None
+    for mode, verifies, names_host in (
+        (SslMode.PREFERRED, False, False),
+        (SslMode.REQUIRED, False, False),
+        (SslMode.VERIFY_CA, True, False),
+        (SslMode.VERIFY_IDENTITY, True, True),
+    ):
+        made = context(mode)
+        assert made is not None
+        assert (bool(made.verify_mode), made.check_hostname) == (verifies, names_host)
+
+
+class Connection:
+    """What the driver would return."""
+
+    closed = False
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.mark.parametrize("succeeds", [False, True])
+async def test_a_cancellation_that_the_driver_loses_is_not_lost(control, monkeypatch, succeeds):
+    made = Connection()
+
+    async def connect(**_):
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        # As `asyncio.wait_for` does before Python 3.12: the cancellation arrives nowhere.
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+        if not succeeds:
+            raise OSError("refused")
+        return made
+
+    monkeypatch.setattr("asyncmy.connect", connect)
+    asking = asyncio.ensure_future(control.rows("SELECT 1"))
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert made.closed is succeeds
+
+
+async def test_a_connection_that_breaks_while_the_driver_sets_it_up_is_unavailable(
+    control, monkeypatch
+):
+    async def connect(**_):
+        raise RuntimeError("Transport does not expose socket instance")
+
+    monkeypatch.setattr("asyncmy.connect", connect)
+    with pytest.raises(BackendUnavailable, match="socket instance"):
+        await control.rows("SELECT 1")

@@ -1,0 +1,170 @@
+import gc
+import re
+
+import pytest
+from hypothesis import given, strategies as st
+
+from streamfrom.proxy.backends.session_variables import TRACKED, Settings, names, tracking
+
+
+AUTOCOMMIT_OFF = Settings([("autocommit", "OFF")])
+
+values = st.dictionaries(
+    st.sampled_from(sorted(TRACKED)), st.sampled_from(["ON", "1", "a'b", "x\\", ""]), max_size=5
+)
+
+
+@given(values, st.randoms())
+def test_equal_contents_are_one_object_in_whatever_order_they_came(contents, dice):
+    items = list(contents.items())
+    dice.shuffle(items)
+    assert Settings(items) is Settings(contents.items())
+
+
+def test_a_later_value_of_a_variable_counts():
+    assert Settings([("a", "1"), ("a", "2")]).values == {"a": "2"}
+    assert Settings([("a", "1")]).with_changes([("a", "2"), ("a", "3")]).values == {"a": "3"}
+
+
+def test_changes_leave_the_settings_themselves_alone():
+    changed = AUTOCOMMIT_OFF.with_changes([("sql_mode", "ANSI")])
+    assert AUTOCOMMIT_OFF.values == {"autocommit": "OFF"}
+    assert changed is Settings([("sql_mode", "ANSI"), ("autocommit", "OFF")])
+    assert AUTOCOMMIT_OFF.with_changes([("sql_mode", "ANSI")]) is changed
+    assert AUTOCOMMIT_OFF.with_changes([]) is AUTOCOMMIT_OFF
+
+
+def test_a_client_that_sets_ever_new_values_does_not_fill_the_memory():
+    settings = Settings()
+    for number in range(20_000):
+        settings = settings.with_changes([("sql_select_limit", str(number))])
+    assert settings.values == {"sql_select_limit": "19999"}
+    kept = sum(type(each) is Settings for each in gc.get_objects())
+    assert kept < 10_000
+
+
+def test_what_was_forgotten_still_compares_by_its_contents():
+    before = Settings([("time_zone", "UTC")])
+    for number in range(5_000):
+        Settings([("sql_select_limit", str(number))])
+    again = Settings([("time_zone", "UTC")])
+    assert again.statement_from(before) is None
+    assert again.fits(before)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("ON", True), ("1", True), ("on", True), ("OFF", False), ("0", False)],
+)
+def test_autocommit_is_read_as_the_tracker_spells_it(value, expected):
+    assert Settings([("autocommit", value)]).autocommit is expected
+
+
+def test_autocommit_is_on_and_sql_mode_empty_where_nobody_set_them():
+    assert Settings().autocommit
+    assert Settings().sql_mode == ""
+    assert Settings([("sql_mode", "ANSI")]).sql_mode == "ANSI"
+
+
+@pytest.mark.parametrize(
+    ("known", "wanted", "statement"),
+    [
+        ({}, {}, None),
+        ({"autocommit": "OFF"}, {"autocommit": "OFF"}, None),
+        ({}, {"autocommit": "OFF"}, b"SET @@session.autocommit = 'OFF'"),
+        ({"autocommit": "ON"}, {"autocommit": "OFF"}, b"SET @@session.autocommit = 'OFF'"),
+        ({}, {"sql_select_limit": "10"}, b"SET @@session.sql_select_limit = 10"),
+        ({}, {"max_statement_time": "1.5"}, b"SET @@session.max_statement_time = 1.5"),
+        ({}, {"time_zone": "-05:00"}, b"SET @@session.time_zone = '-05:00'"),
+        ({}, {"time_zone": "it's \\"}, b"SET @@session.time_zone = 'it''s \\\\'"),
+        ({}, {"character_set_results": ""}, b"SET @@session.character_set_results = NULL"),
+        ({}, {"character_set_results": "NULL"}, b"SET @@session.character_set_results = NULL"),
+        ({}, {"sql_mode": ""}, b"SET @@session.sql_mode = ''"),
+        (
+            {"sql_mode": "ANSI"},
+            {"sql_mode": "ANSI", "sql_notes": "OFF", "unique_checks": "OFF"},
+            b"SET @@session.sql_notes = 'OFF', @@session.unique_checks = 'OFF'",
+        ),
+    ],
+)
+def test_one_set_turns_a_connection_into_what_is_wanted(known, wanted, statement):
+    assert Settings(wanted.items()).statement_from(Settings(known.items())) == statement
+
+
+def test_character_set_and_collation_are_set_as_a_login_sets_them():
+    wanted = names("utf8mb4", "utf8mb4_bin").with_changes([("time_zone", "UTC")])
+    text = b"SET NAMES 'utf8mb4' COLLATE 'utf8mb4_bin'"
+    assert wanted.statement_from(Settings()) == text + b", @@session.time_zone = 'UTC'"
+    assert wanted.statement_from(names("utf8mb4", "utf8mb4_bin")) == (
+        b"SET @@session.time_zone = 'UTC'"
+    )
+    known = names("utf8mb4", "utf8mb4_general_ci").with_changes([("time_zone", "UTC")])
+    assert wanted.statement_from(known) == text
+    assert names("binary", "binary").statement_from(Settings()) == (
+        b"SET NAMES 'binary' COLLATE 'binary'"
+    )
+
+
+@pytest.mark.parametrize(
+    "change", [("character_set_results", "latin1"), ("collation_connection", "latin1_bin")]
+)
+def test_the_collation_is_set_behind_the_character_sets_that_would_reset_it(change):
+    wanted = names("utf8mb4", "utf8mb4_bin").with_changes([change])
+    statement = wanted.statement_from(Settings())
+    assert statement is not None
+    assigned = re.findall(rb"session\.(\w+)", statement)
+    assert assigned[-1] == b"collation_connection"
+    assert set(assigned[:-1]) == {
+        b"character_set_client",
+        b"character_set_connection",
+        b"character_set_results",
+    }
+
+
+@given(values, values)
+def test_a_connection_fits_unless_it_has_a_variable_the_session_lacks(known, wanted):
+    assert Settings(wanted.items()).fits(Settings(known.items())) == (
+        known.keys() <= wanted.keys()
+    )
+
+
+@given(values, values)
+def test_no_value_leaves_its_quotes(known, wanted):
+    statement = Settings(wanted.items()).statement_from(Settings(known.items()))
+    if statement is not None:
+        text = re.sub(rb"'(?:[^'\\]|''|\\\\)*'", b"?", statement)
+        part = rb"(NAMES \? COLLATE \?|@@session\.\w+ = (\?|\d+|NULL))"
+        assert re.fullmatch(rb"SET %s(, %s)*" % (part, part), text)
+
+
+def test_each_family_is_asked_for_the_variables_it_knows():
+    mysql, mariadb = tracking("8.4.3"), tracking("10.11.6-MariaDB-1:10.11.6")
+    assert b"transaction_isolation" in mysql
+    assert b"tx_isolation" not in mysql
+    assert b"tx_isolation" in mariadb
+    assert b"transaction_isolation" not in mariadb
+    for statement in (mysql, mariadb):
+        found = re.search(rb"session_track_system_variables = '([\w,]+)'", statement)
+        assert found is not None
+        assert set(found[1].decode().split(",")) <= TRACKED
+        assert b"session_track_schema = 1" in statement
+        assert b"session_track_state_change = 1" in statement
+        assert b"autocommit = 1" in statement
+
+
+@pytest.mark.parametrize(
+    ("charset", "unread", "is_utf8"),
+    [
+        ("utf8mb4", None, True),
+        ("binary", None, True),
+        ("latin1", None, False),
+        ("euckr", None, False),
+        ("gbk", "gbk", False),
+        ("sjis", "sjis", False),
+        ("big5", "big5", False),
+    ],
+)
+def test_a_character_set_says_how_statements_may_be_read(charset, unread, is_utf8):
+    settings = names(charset, f"{charset}_bin")
+    assert (settings.unread, settings.is_utf8) == (unread, is_utf8)
+    assert (Settings().unread, Settings().is_utf8) == (None, True)

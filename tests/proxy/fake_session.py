@@ -1,0 +1,186 @@
+"""A session of a `FakeServer`, without its socket: what was set in it, and what it answers by itself.
+
+It follows SET, USE and transactions, reports changes through the session tracker when asked to, and KILLs.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from streamfrom.proxy.wire.constants import FieldType, Status, TrackerKind
+from streamfrom.proxy.wire.resultset import Tracker
+from tests.proxy.fake_answers import Error, Ok, Rows, collations_of, rows_of
+
+
+if TYPE_CHECKING:
+    from tests.proxy.fake_answers import Answer
+    from tests.proxy.fake_server import FakeServer
+
+
+_KNOWN_ID = re.compile(
+    r"SET last_insert_id = CAST\(IF\(LAST_INSERT_ID\(\), LAST_INSERT_ID\(\), (\d+)\) AS UNSIGNED\)"
+)
+_ASSIGNMENT = re.compile(
+    r"(?:@@(?:session\.)?|@|SESSION )?(\w+)\s*:?=\s*('(?:[^']|'')*'|[^,\s]+)", re.IGNORECASE
+)
+_NAMES = re.compile(r"SET NAMES '?(\w+)'?(?: COLLATE '?(\w+)'?)?", re.IGNORECASE)
+_KILL = re.compile(r"KILL (QUERY )?(\d+)")
+_DEFAULTS = {
+    "character_set_connection": "utf8mb4",
+    "collation_connection": "utf8mb4_general_ci",
+}
+
+
+class ServerSession:
+    """What a server knows of one client.
+
+    Attributes:
+        variables: session variables that were set since the login or the last reset.
+        user_variables: names of user variables likewise.
+    """
+
+    def __init__(self, server: FakeServer) -> None:
+        self.database: str | None = None
+        self.variables: dict[str, str] = {}
+        self.user_variables: set[str] = set()
+        self.in_transaction = False
+        self.last_insert_id = 0
+        self._server = server
+
+    @property
+    def autocommit(self) -> bool:
+        return self.variables.get("autocommit", "ON") == "ON"
+
+    @property
+    def status(self) -> int:
+        return (Status.AUTOCOMMIT if self.autocommit else 0) | (
+            Status.IN_TRANS if self.in_transaction else 0
+        )
+
+    @property
+    def _tracked(self) -> list[str]:
+        return self.variables.get("session_track_system_variables", "").split(",")
+
+    def schema_trackers(self) -> tuple[Tracker, ...]:
+        if self.variables.get("session_track_schema") != "1":
+            return ()
+        return (Tracker(TrackerKind.SCHEMA, "", self.database or ""),)
+
+    def own_answer(self, sql: str) -> Answer:
+        """Answer as a server would."""
+        if sql.startswith("SET STATEMENT "):
+            sql = sql.partition(" FOR ")[2]
+        verb = sql.split(None, 1)[0].upper() if sql.strip() else ""
+        match verb:
+            case "SET":
+                return self._set(sql)
+            case "USE":
+                self.database = sql.split()[1].strip("`")
+                return Ok(trackers=self.schema_trackers())
+            case "BEGIN" | "START":
+                self.in_transaction = True
+            case "COMMIT" | "CREATE" | "DROP" | "ALTER" | "TRUNCATE" if (
+                " TEMPORARY " not in sql
+            ):
+                self.in_transaction = False
+            case "ROLLBACK" if " TO " not in sql:
+                self.in_transaction = False
+            case "XA" if "RECOVER" in sql:
+                return Rows(("formatID", "gtrid_length", "bqual_length", "data"))
+            case "XA" if " END " not in sql:
+                self.in_transaction = " START " in sql
+            case "KILL":
+                return self._kill(sql)
+            case "SELECT":
+                return self._select(sql)
+            case "SHOW":
+                return Rows(("Show",))
+            case "INSERT" | "UPDATE" | "DELETE" | "REPLACE":
+                return Ok(affected_rows=1)
+            case _:
+                pass
+        return Ok()
+
+    def _select(self, sql: str) -> Answer:
+        if "USER_VARIABLES" in sql.upper():
+            return Rows(("VARIABLE_NAME",), tuple((n.encode(),) for n in self.user_variables))
+        if "FROM streamfrom_members WHERE IS_USED_LOCK" in sql:
+            return Rows(("member", "fleet", "address", "version", "configuration"))
+        if ", CHARSET(@`" in sql:
+            # One that was never set; a test that wants more says it.
+            row = (None, b"binary", b"binary", None)
+            return Rows(("v", "charset", "collation", "hex"), (row,))
+        if "@@global.read_only" in sql:
+            read_only = b"1" if self._server.read_only else b"0"
+            version = self._server.version.encode()
+            return Rows(
+                ("0", "VERSION()"),
+                ((read_only, version),),
+                types=(FieldType.LONGLONG, FieldType.VAR_STRING),
+            )
+        if "information_schema.COLLATIONS" in sql:
+            return collations_of(self._server.version, self._server.collation)
+        if sql == "SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0)":
+            before, self.last_insert_id = self.last_insert_id, 0
+            return Rows(("a", "b", "c", "d"), ((b"3", b"0", b"%d" % before, b"0"),))
+        if sql == "SELECT @@warning_count":
+            return rows_of(0)
+        if "LAST_INSERT_ID()" in sql:
+            return rows_of(self.last_insert_id)
+        if "information_schema.tables" in sql:
+            return Rows(("table_name", "table_comment"))
+        return rows_of(1)
+
+    def _set(self, sql: str) -> Answer:
+        changed: dict[str, str] = {}
+        if known := _KNOWN_ID.fullmatch(sql):
+            self.last_insert_id = self.last_insert_id or int(known[1])
+            return Ok()
+        if names := _NAMES.match(sql):
+            charset = names[1]
+            for part in ("client", "connection", "results"):
+                changed[f"character_set_{part}"] = charset
+            changed["collation_connection"] = names[2] or f"{charset}_general_ci"
+            sql = sql[names.end() :]
+        for found in _ASSIGNMENT.finditer(sql):
+            name, value = found[1].lower(), found[2].strip("'").replace("''", "'")
+            if found[0].startswith("@") and not found[0].startswith("@@"):
+                self.user_variables.add(name)
+                continue
+            if value.startswith("@@"):
+                of = value.rpartition(".")[2]
+                value = self.variables.get(of, _DEFAULTS[of])
+            if name == "last_insert_id":
+                self.last_insert_id = int(value)
+                continue
+            if name == "autocommit":
+                value = "ON" if value.upper() in {"1", "ON", "TRUE"} else "OFF"
+                if value == "ON":
+                    self.in_transaction = False
+            if name.startswith("session_track_"):
+                self.variables[name] = value
+            else:
+                changed[name] = value
+        self.variables |= changed
+        tracked = set(self._tracked)
+        trackers = [
+            Tracker(TrackerKind.SYSVAR, name, value)
+            for name, value in changed.items()
+            if name in tracked
+        ]
+        if self.variables.get("session_track_state_change") == "1":
+            trackers.append(Tracker(TrackerKind.STATE, "", "1"))
+        return Ok(trackers=tuple(trackers))
+
+    def _kill(self, sql: str) -> Answer:
+        found = _KILL.match(sql)
+        assert found is not None
+        victim = self._server.connections.get(int(found[2]))
+        if victim is None:
+            return Error(1094, f"Unknown thread id: {found[2]}")
+        if found[1]:
+            victim.was_killed.set()
+        else:
+            victim.abort()
+        return Ok()

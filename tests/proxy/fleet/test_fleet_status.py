@@ -1,0 +1,218 @@
+"""Members that ask each other for figures, over real sockets of this machine."""
+
+import asyncio
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import grpc
+import pytest
+
+from streamfrom.engine.fleet.directory import Member
+from streamfrom.engine.messaging.figures import (
+    Counters,
+    QueueFigures,
+    ShardFigures,
+    StreamFigures,
+)
+from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.proxy.config.file import Role, Secret, User
+from streamfrom.proxy.fleet import fleet_status, members_pb2 as pb
+from streamfrom.proxy.fleet.fleet_status import FleetStatus, StatusForMembers
+from streamfrom.proxy.fleet.grpc_links import SERVICE, GrpcDoor, GrpcLinks
+from streamfrom.proxy.fleet.member_certificate import make_certificate
+from streamfrom.proxy.local_statements.show_processlist import Process
+from streamfrom.proxy.sessions.local_sessions import LocalSessions
+from streamfrom.proxy.status.status_rows import MemberStatus
+from streamfrom.proxy.status.status_source import StatusSource, Viewer
+from tests.virtual_loop import VirtualClock
+
+
+TABLE = loaded(raw_table("msg"))
+ALL = ("queues", "streams", "shards", "members")
+EVE = Viewer(User("eve", Secret(""), None, Role.READWRITE, None), False, [])
+BOSS = Viewer(User("boss", Secret(""), None, Role.ADMIN, None), True, [])
+
+
+class OneMember:
+    """One process of a fleet: its door, its figures, and the `Roster` that it has read."""
+
+    def __init__(self, name, number):
+        self.name = name
+        self.known: list[Member] = []
+        self.looks = 0
+        self.gone: set[str] = set()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.ids = [number * 10 + 1, number * 10 + 2]
+        users = dict(zip(self.ids, ("eve", "root"), strict=True))
+        sessions: Any = {number: Session(number, user) for number, user in users.items()}
+        source: Any = StatusSource(
+            SimpleNamespace(known_queues=self.queues, streams=self.streams),  # type: ignore[arg-type]
+            SimpleNamespace(),  # type: ignore[arg-type]
+            VirtualClock(),
+            {("ks", "0"): runtime()},
+            lambda: MemberStatus(name, "1", 1.0, 2, 3, 4, is_stopping=False),
+        )
+        certificate = make_certificate(name)
+        self.door = GrpcDoor(certificate, "127.0.0.1:0")
+        self.door.add(StatusForMembers(source, LocalSessions(sessions), self).methods)
+        pem = certificate.certificate.decode()
+        self.own = Member(name, "", self.door.address, pem, number, "1", "c")
+        self.links = GrpcLinks(certificate)
+        self.others = FleetStatus(self, self.links, VirtualClock())
+
+    async def queues(self):
+        await self.gate.wait()
+        shard = ShardFigures("0", Counters(sent=self.ids[0]), 1, 1, 1, True, 1, 1, 0)
+        return [QueueFigures(TABLE, (shard,), 1)]
+
+    def streams(self):
+        made = [StreamFigures(TABLE, one, None, 0, 1, 1, 0, 1, None) for one in self.ids]
+        return [*made, StreamFigures(TABLE, 99, None, 0, 1, 1, 0, 1, None, is_for_member=True)]
+
+    async def present(self):
+        self.looks += 1
+        return [member for member in self.known if member.id not in self.gone]
+
+    def connected(self):
+        return self.known
+
+    def members(self):
+        return {member.id: member for member in self.known}
+
+    def trusts(self, certificate):
+        return next((m for m in self.known if m.certificate == certificate), None)
+
+    def look(self):
+        raise AssertionError("nobody knocks")
+
+    def accept(self, member, link):
+        raise AssertionError("nobody opens a link")
+
+
+class Session:
+    """One session of a member."""
+
+    def __init__(self, number, name):
+        self.user = User(name, Secret(""), None, Role.READWRITE, None)
+        self.line = Process(number, name, "10.0.0.9", "shop", "Query", 3, "", None)
+
+    def process(self):
+        return self.line
+
+
+def runtime():
+    pool = SimpleNamespace(size=4, connections=3, lent=2, waiting=1)
+    dsn = SimpleNamespace(server="h:3306")
+    return SimpleNamespace(
+        keyspace="ks", name="0", dsn=dsn, version="10", trouble=None, pool=pool
+    )
+
+
+@pytest.fixture
+async def three(monkeypatch):
+    monkeypatch.setattr(fleet_status, "STATUS_TIMEOUT_S", 60.0)
+    fleet = [OneMember(name, number) for number, name in enumerate(["one", "two", "three"], 1)]
+    for process in fleet:
+        process.known = [other.own for other in fleet if other is not process]
+        await process.door.start(process)
+    yield fleet
+    for process in fleet:
+        process.gate.set()
+        await process.door.stop()
+
+
+async def test_all_members_tell_what_they_are_asked_for(three):
+    one, *_ = three
+    found = await one.others.ask(ALL, BOSS)
+    assert found.unanswered == ()
+    assert [answer.member.member for answer in found.answers] == ["three", "two"], (
+        "by their ids"
+    )
+    three_, two = found.answers
+    assert two.member.address == three[1].own.address
+    assert [part.shards[0].counters.sent for part in two.queues] == [21]
+    assert [stream.connection_id for stream in two.streams] == [21, 22, 99]
+    assert two.streams[-1].client is None
+    assert [(shard.member, shard.pool_lent) for shard in three_.shards] == [("three", 2)]
+    (only,) = (await one.others.ask(["members"], BOSS)).answers[1:]
+    assert (only.queues, only.streams, only.shards) == ((), (), ())
+
+
+async def test_each_member_judges_which_streams_one_may_see(three):
+    one, *_ = three
+    found = (await one.others.ask(["streams"], EVE)).answers[1]
+    clients = [stream.client.user for stream in found.streams if stream.client is not None]
+    assert clients == ["eve"]
+    for_nobody = (await one.others.ask(["streams"])).answers[1]
+    assert [stream.connection_id for stream in for_nobody.streams] == [99]
+
+
+async def test_who_is_alone_asks_nobody(three):
+    one, *_ = three
+    one.known = []
+    found = await one.others.ask(ALL, BOSS)
+    assert (found.answers, found.unanswered, one.looks) == ((), (), 0)
+
+
+async def test_a_member_that_hangs_is_named(three, monkeypatch):
+    one, two, _ = three
+    two.gate.clear()
+    one.known = [two.own]
+    monkeypatch.setattr(fleet_status, "STATUS_TIMEOUT_S", 0.2)
+    found = await one.others.ask(ALL, BOSS)
+    (silent,) = found.unanswered
+    assert (found.answers, one.looks) == ((), 1)
+    assert (silent.member, silent.version, silent.address) == ("two", "1", two.own.address)
+    assert silent.error
+
+
+async def test_a_member_that_has_left_since_is_not_missing(three):
+    one, two, other = three
+    one.known = [two.own, replace(other.own, address="")]
+    one.gone = {"three"}
+    found = await one.others.ask(ALL, BOSS)
+    assert [answer.member.member for answer in found.answers] == ["two"]
+    assert found.unanswered == ()
+
+
+async def test_an_answer_that_is_too_long_is_refused(three, monkeypatch):
+    one, *_ = three
+    monkeypatch.setattr(fleet_status, "ANSWER_BYTES_MAX", 10)
+    narrow = FleetStatus(one, one.links, VirtualClock())
+    found = await narrow.ask(ALL, BOSS)
+    assert [silent.member for silent in found.unanswered] == ["three", "two"]
+    assert "larger than max" in found.unanswered[1].error
+
+
+async def test_a_member_without_an_address_is_named(three):
+    one, two, other = three
+    one.known = [two.own, replace(other.own, address="")]
+    found = await one.others.ask(ALL, BOSS)
+    assert str(*found.unanswered) == "member three: it is reached by nobody (fleet.listen)"
+    assert [answer.member.member for answer in found.answers] == ["two"]
+
+
+async def test_who_is_no_member_any_more_is_refused_on_a_connection_that_stands(three):
+    one, two, _ = three
+    async with one.links.channel(two.own) as channel:
+        ask = channel.unary_unary(
+            f"/{SERVICE}/Status",
+            request_serializer=pb.StatusRequest.SerializeToString,
+            response_deserializer=pb.StatusReply.FromString,
+        )
+        assert (await ask(pb.StatusRequest())).member.version == "1"
+        two.known = []
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await ask(pb.StatusRequest())
+        assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED
+
+
+async def test_a_question_that_cannot_be_read_ends_alone(three):
+    one, two, _ = three
+    async with one.links.channel(two.own) as channel:
+        ask = channel.unary_unary(f"/{SERVICE}/Status")
+        with pytest.raises(grpc.aio.AioRpcError):
+            await ask(b"\xff\xff\xff")
+    assert len((await one.others.ask(ALL, BOSS)).answers) == 2

@@ -1,0 +1,163 @@
+"""Figures that travel between members come as they were."""
+
+from dataclasses import fields, replace
+
+from hypothesis import given, strategies as st
+
+from streamfrom.engine.fleet.directory import Member
+from streamfrom.engine.messaging.figures import Counters, QueueFigures, ShardFigures
+from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.proxy.fleet import members_pb2 as pb
+from streamfrom.proxy.fleet.status_codec import (
+    decode_member,
+    decode_queue,
+    decode_shard,
+    decode_stream,
+    encode_member,
+    encode_queue,
+    encode_shard,
+    encode_stream,
+)
+from streamfrom.proxy.status.fleet_figures import QueueAtMember
+from streamfrom.proxy.status.status_rows import (
+    MemberStatus,
+    ShardStatus,
+    StreamClient,
+    StreamStatus,
+)
+
+
+TABLE = loaded(raw_table("msg"))
+NOW_NS, THERE_NS = 10**18, 7 * 10**17  # of the clock of one member and of another
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+COUNTS = st.integers(0, (1 << 63) - 1)
+MOMENTS = st.none() | st.integers(0, NOW_NS)
+MEMBER = Member("a1", "", "h:1", "", 1, "1.0", "c")
+
+
+def there(moment_ns):
+    """Return a moment by the other clock."""
+    return None if moment_ns is None else moment_ns - NOW_NS + THERE_NS
+
+
+@given(
+    st.builds(
+        MemberStatus,
+        st.just("a1"),
+        TEXTS,
+        st.floats(0, 1e9),
+        *[COUNTS] * 3,
+        st.booleans(),
+        address=st.just("h:1"),
+        dispatches=st.lists(TEXTS).map(tuple),
+    )
+)
+def test_a_member_comes_as_it_was(member):
+    told = pb.MemberStatus.FromString(encode_member(member).SerializeToString())
+    assert decode_member(told, MEMBER) == member
+
+
+@given(
+    st.builds(
+        ShardStatus,
+        *[TEXTS] * 4,
+        st.none() | TEXTS,
+        *[COUNTS] * 4,
+        is_dispatched=st.booleans(),
+        member=st.just("a1"),
+    )
+)
+def test_a_shard_comes_as_it_was(shard):
+    told = pb.ShardStatus.FromString(encode_shard(shard).SerializeToString())
+    assert decode_shard(told, "a1") == shard
+
+
+CLIENTS = st.builds(
+    StreamClient,
+    TEXTS,
+    TEXTS,
+    st.just("a1"),
+    st.integers(0, NOW_NS),
+    COUNTS,
+    st.none() | TEXTS,
+)
+
+
+@given(
+    st.builds(
+        StreamStatus,
+        st.integers(0, (1 << 32) - 1),
+        TEXTS,
+        TEXTS,
+        st.none() | CLIENTS,
+        COUNTS,
+        COUNTS,
+        MOMENTS,
+        MOMENTS,
+    )
+)
+def test_a_stream_comes_as_it_was_by_the_other_clock(stream):
+    told = pb.StreamStatus.FromString(encode_stream(stream, NOW_NS).SerializeToString())
+    client = stream.client and replace(stream.client, opened_ns=there(stream.client.opened_ns))
+    assert decode_stream(told, "a1", THERE_NS) == replace(
+        stream,
+        client=client,
+        held_since_ns=there(stream.held_since_ns),
+        full_since_ns=there(stream.full_since_ns),
+    )
+
+
+def counted():
+    counters = Counters(1, 2, 3, 4, 5, 6, 7, 8, 9)
+    counters.due_to_sent.observe(1)
+    counters.sent_to_acked.observe(10**15, 3)
+    return counters
+
+
+def carried(*shards, streams=2):
+    queue = QueueFigures(TABLE, shards, streams)
+    data = encode_queue(queue, NOW_NS).SerializeToString()
+    return decode_queue(pb.QueueStatus.FromString(data), THERE_NS)
+
+
+def test_a_shard_that_is_dispatched_comes_whole():
+    shard = ShardFigures("-80", counted(), 1, 2, 3, True, 4, 5, NOW_NS - 6)
+    part = carried(shard)
+    assert (part.keyspace, part.table, part.streams) == ("ks", "msg", 2)
+    (found,) = part.shards
+    assert found.oldest_due_ns == THERE_NS - 6
+    for each in fields(ShardFigures):
+        if each.name not in ("counters", "oldest_due_ns"):
+            assert getattr(found, each.name) == getattr(shard, each.name)
+    for each in fields(Counters):
+        if not each.name.startswith("_") and each.type == "int":
+            assert getattr(found.counters, each.name) == getattr(shard.counters, each.name)
+    for name in ("due_to_sent", "sent_to_acked"):
+        own, other = getattr(shard.counters, name), getattr(found.counters, name)
+        assert (own.counts, own.sum_ns) == (other.counts, other.sum_ns)
+
+
+def test_a_depth_that_memory_does_not_know_is_not_told():
+    shard = ShardFigures("-80", Counters(), 1, 2, 3, False, 4, 5, None)
+    (found,) = carried(shard).shards
+    assert (found.depth, found.is_whole, found.oldest_due_ns) == (None, False, None)
+    assert found.is_dispatched
+    (empty,) = carried(replace(shard, is_whole=True, depth=0)).shards
+    assert (empty.depth, empty.is_whole) == (0, True)
+
+
+def test_of_a_shard_that_another_one_dispatches_only_what_has_happened_is_told():
+    shard = ShardFigures("-80", counted(), 1, 2, 3, True, 4, 5, 6, is_dispatched=False)
+    (found,) = carried(shard).shards
+    assert (found.counters.sent, found.due, found.is_dispatched) == (1, 0, False)
+    idle = replace(shard, counters=Counters())
+    assert carried(idle) == QueueAtMember("ks", "msg", 2, ())
+
+
+def test_times_in_other_buckets_than_ones_own_are_left_out():
+    told = encode_queue(
+        QueueFigures(TABLE, (ShardFigures("0", counted(), 0, 0, 0, True, 0, 0, None),), 0), 0
+    )
+    told.shards[0].counters.due_to_sent.counts.append(1)
+    (found,) = decode_queue(told, 0).shards
+    assert (found.counters.due_to_sent.total, found.counters.sent_to_acked.total) == (0, 3)

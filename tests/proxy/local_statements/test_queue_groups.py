@@ -1,0 +1,74 @@
+import pytest
+
+from streamfrom.proxy.errors import BadQueue
+from streamfrom.proxy.local_statements.queue_definitions import create_table, new_comment
+from streamfrom.proxy.local_statements.queue_groups import check_groups, group_index
+from streamfrom.sqlparse_ext.reading.queues import read_queue
+from tests.sqlparse_ext.facts import statement
+
+
+NOW_NS = 1_800_000_000 * 10**9
+SHOWN = """CREATE TABLE `q` (
+  `id` bigint NOT NULL,
+  `batch` varchar(20) DEFAULT NULL,
+  `fin``ishes` varchar(20) DEFAULT NULL,
+  `tenant` bigint DEFAULT NULL,
+  PRIMARY KEY (`id`),
+  KEY `finishes` (`batch`)
+) ENGINE=InnoDB"""
+
+
+def created(columns, settings):
+    queue = read_queue(statement(f"CREATE QUEUE q ({columns}) WITH ({settings})"))
+    return queue, new_comment(queue)
+
+
+def comment(group, after):
+    return created("a INT", "ack_wait = 1")[1] + f",vt_group={group},vt_after={after}"
+
+
+@pytest.mark.parametrize(
+    ("group", "after"),
+    [
+        ("VARCHAR(20)", "varchar(9)"),
+        ("BIGINT", "INTEGER"),
+        ("decimal(9)", "int unsigned"),
+        ("VARBINARY(16)", "BINARY(16)"),
+    ],
+)
+def test_a_queue_with_groups_has_their_index(group, after):
+    queue, text = created(f"`Batch` {group}, f {after}", "group = batch, after = f")
+    assert group_index(queue, text) == (b"KEY `group_idx` (`batch`, `time_acked`)",)
+    assert b",\n  KEY `group_idx` (`batch`, `time_acked`)\n) ENGINE" in create_table(
+        queue, text, NOW_NS
+    )
+
+
+def test_a_queue_without_groups_or_with_such_an_index_gets_none():
+    assert group_index(*created("a INT", "ack_wait = 1")) == ()
+    queue, text = created(
+        "a INT, b INT, KEY `group_idx` (`a`,`time_acked`)", "group = a, after = b"
+    )
+    assert group_index(queue, text) == ()
+
+
+@pytest.mark.parametrize(
+    ("settings", "fault"),
+    [
+        ("group = x, after = b", "vt_group names no column of the table: 'x'"),
+        ("group = a, after = id", "vt_after names 'id'"),
+        ("group = a, after = t", "must be columns of one type"),
+    ],
+)
+def test_groups_of_other_columns_make_no_queue(settings, fault):
+    queue, text = created("a INT, b INT, t VARCHAR(9)", settings)
+    with pytest.raises(BadQueue, match=fault):
+        create_table(queue, text, NOW_NS)
+
+
+def test_a_definition_has_the_columns_or_the_settings_are_refused():
+    check_groups(comment("BATCH", "fin`ishes"), SHOWN)
+    with pytest.raises(BadQueue, match="vt_after names no column of the table: 'finishes'"):
+        check_groups(comment("batch", "finishes"), SHOWN)
+    with pytest.raises(BadQueue, match="must be columns of one type"):
+        check_groups(comment("batch", "tenant"), SHOWN)

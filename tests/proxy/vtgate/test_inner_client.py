@@ -1,0 +1,117 @@
+import itertools
+
+import pytest
+
+from streamfrom.proxy.errors import BackendError
+from streamfrom.proxy.sessions.session import Session
+from streamfrom.proxy.vtgate.inner_client import READ_BYTES, InnerClient, is_loopback
+from tests.proxy.fake_answers import Error, Ok, Rows, until
+from tests.proxy.rigs import running_proxy
+
+
+@pytest.fixture
+async def proxy(server):
+    async with running_proxy(server) as made:
+        yield made
+
+
+async def client_of(proxy, host="127.0.0.1", user="root", password="", database=""):
+    services, numbers = proxy.app.services, itertools.count(1 << 20)
+    return await InnerClient.open(
+        lambda link: Session(services, link, next(numbers)), host, user, password, database
+    )
+
+
+async def test_rows_come_behind_their_columns(server, proxy):
+    client = await client_of(proxy)
+    server.on("SELECT a", Rows(("a", "b"), ((b"1", None), (b"2", b"x"))))
+    found = [rows async for rows in client.rows(b"SELECT a FROM t")]
+    assert found[0] == []
+    assert [row for rows in found for row in rows] == [b"\x011\xfb", b"\x012\x01x"]
+    assert len(client.columns) == 2
+    client.close()
+
+
+async def test_a_statement_without_rows_tells_how_many_it_changed(server, proxy):
+    client = await client_of(proxy)
+    server.on("UPDATE t", Ok(affected_rows=3))
+    assert (await client.run(b"UPDATE t SET a = 1")).affected_rows == 3
+    server.on("UPDATE u", Error(1142, "denied", "42000"))
+    with pytest.raises(BackendError) as refused:
+        await client.run(b"UPDATE u SET a = 1")
+    assert refused.value.wire_code() == (1142, "42000")
+    assert (await client.run(b"UPDATE t SET a = 1")).affected_rows == 3
+    client.close()
+
+
+async def test_an_error_behind_rows_is_raised_behind_them(server, proxy):
+    client = await client_of(proxy)
+    server.on("SELECT a", Rows(("a",), ((b"1",),), then=Error(1317, "interrupted")))
+    rows = client.rows(b"SELECT a FROM t")
+    assert [await anext(rows), await anext(rows)] == [[], [b"\x011"]]
+    with pytest.raises(BackendError, match="interrupted"):
+        await anext(rows)
+    client.close()
+
+
+async def test_the_session_has_the_callers_host_and_ends_with_the_client(proxy):
+    client = await client_of(proxy, "127.0.0.9")
+    (session,) = proxy.app.services.sessions.values()
+    line = session.process()
+    assert line is not None
+    assert line.host.startswith("127.0.0.9")
+    client.close()
+    await until(lambda: not proxy.app.services.sessions)
+
+
+async def test_who_may_not_come_in_is_told_why(proxy):
+    with pytest.raises(BackendError) as refused:
+        await client_of(proxy, "192.0.2.1")
+    assert refused.value.wire_code()[0] == 1130
+    with pytest.raises(BackendError) as refused:
+        await client_of(proxy, database="nowhere")
+    assert refused.value.wire_code()[0] == 1049
+    with pytest.raises(BackendError) as refused:
+        await client_of(proxy, password="wrong")
+    assert refused.value.wire_code()[0] == 1045
+    await until(lambda: not proxy.app.services.sessions)
+
+
+async def test_a_session_that_is_ended_is_lost(server, proxy):
+    client = await client_of(proxy)
+    (session,) = proxy.app.services.sessions.values()
+    session.end()
+    with pytest.raises(BackendError) as lost:
+        await client.run(b"UPDATE t SET a = 1")
+    assert lost.value.wire_code()[0] == 2013
+    client.close()
+
+
+async def test_what_is_not_taken_is_not_read(server, proxy):
+    client = await client_of(proxy)
+    many = 400
+    server.on("SELECT a", Rows(("a",), ((b"x" * READ_BYTES,),) * many))
+    rows = client.rows(b"SELECT a FROM t")
+    assert await anext(rows) == []
+    (session,) = proxy.app.services.sessions.values()
+    await until(lambda: session.process().info is not None)
+    count = 0
+    async for each in rows:
+        assert len(each) <= 2
+        count += len(each)
+    assert count == many
+    client.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.2", True),
+        ("::1", True),
+        ("localhost", True),
+        ("192.0.2.1", False),
+        ("", False),
+    ],
+)
+def test_what_is_this_machine(host, expected):
+    assert is_loopback(host) is expected

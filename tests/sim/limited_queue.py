@@ -1,0 +1,95 @@
+"""Worlds in which the table limits what is sent: `vt_max_in_flight` and `vt_max_rate`.
+
+Besides the promises of `tests.sim.world`, and of `tests.sim.fleet_world` for a fleet: by what the database says, never are more
+messages in flight than the limit, on all shards together, through whichever proxy they were sent; and in no second are more
+sent than the rate allows.
+"""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_left
+from dataclasses import dataclass, field, replace
+
+from streamfrom.engine.messaging.rate_limit import CLAIM_NS, DEPTH_NS
+from tests.sim.consumer import SECOND_NS
+from tests.sim.fleet_world import FleetWorld
+from tests.sim.world import KEYSPACE, TABLE, World
+
+
+@dataclass(eq=False)
+class InFlightLimited(World):
+    """One history of one proxy. most: how many were in flight at most."""
+
+    in_flight: dict[bytes, tuple[int, int]] = field(default_factory=dict)  # id → epoch, lease
+    most: int = 0
+
+    def __post_init__(self):
+        super().__post_init__()
+        dice = random.Random(self.seed)
+        least = len(self.settings.shards)
+        limit = dice.choice([least, least + 1, max(8, least)])
+        self.settings = replace(self.settings, max_in_flight=limit)
+        self._elect()
+
+    def _elect(self):
+        """Have one proxy: without an election each would send as much."""
+        self.settings = replace(self.settings, proxies=1, lease=self._lease())
+
+    def check_delivery(self, consumer, rows):
+        super().check_delivery(consumer, rows)
+        now_ns = self.store.clock.time_ns()
+        for ident in list(self.in_flight):
+            if not self._is_in_flight(ident, now_ns):
+                del self.in_flight[ident]
+        claimed = self.claimed(rows)
+        self.in_flight.update((row.id, (row.epoch, row.due_next_ns)) for row in claimed)
+        self.most = max(self.most, len(self.in_flight))
+        assert len(self.in_flight) <= (self.settings.max_in_flight or 0), "more than allowed"
+
+    def _is_in_flight(self, ident, now_ns):
+        epoch, lease_ns = self.in_flight[ident]
+        tables = [self.store.table(KEYSPACE, name, TABLE) for name in self.settings.shards]
+        row = next(table[ident] for table in tables if ident in table)
+        is_unwritten = row.epoch == epoch == 0 and (row.time_next_ns or 0) <= now_ns
+        is_written = row.epoch == epoch + 1 and row.time_next_ns == lease_ns
+        is_over = row.time_acked_ns is not None or lease_ns <= now_ns
+        return not is_over and (is_written or is_unwritten)
+
+    def given_back(self, rows):
+        super().given_back(rows)
+        for row in self.claimed(rows):
+            self.in_flight.pop(row.id, None)
+
+
+@dataclass(eq=False)
+class InFlightLimitedFleet(InFlightLimited, FleetWorld):
+    """One history of a fleet, in which dispatchers follow one another."""
+
+    def _elect(self):
+        # What a dispatcher has sent that died is only known from the rows.
+        self.settings = replace(self.settings, lease="written")
+
+
+@dataclass(eq=False)
+class RateLimited(World):
+    """One history of one proxy. sent_ns: when each message was sent, by shard."""
+
+    sent_ns: dict[str, list[int]] = field(default_factory=dict)
+
+    def __post_init__(self):
+        super().__post_init__()
+        rate = random.Random(self.seed).choice([0.9, 3, 10, 47.5, 300])
+        self.settings = replace(self.settings, max_rate=rate, proxies=1)
+        self.settings = replace(self.settings, lease=self._lease())
+
+    def check_delivery(self, consumer, rows):
+        super().check_delivery(consumer, rows)
+        now_ns = self.store.clock.time_ns()
+        sent_ns = self.sent_ns.setdefault(rows[0].shard, [])
+        sent_ns += [now_ns] * len(rows)
+        own = (self.settings.max_rate or 0) / len(self.settings.shards)
+        for seconds in (1, 10):
+            count = len(sent_ns) - bisect_left(sent_ns, now_ns - seconds * SECOND_NS + 1)
+            slack = max(1, own * DEPTH_NS / SECOND_NS) + own * CLAIM_NS / SECOND_NS
+            assert count <= own * seconds + slack, "sent too fast"

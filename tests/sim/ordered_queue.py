@@ -1,0 +1,105 @@
+"""Worlds in which messages wait for others of their key: `vt_key_in_flight`, and `vt_order = strict`.
+
+Besides the promises of `tests.sim.world`, and of `tests.sim.fleet_world` for a fleet, by what the rows say whenever a message is sent:
+of no key have more messages started than allowed, so that a retry holds back its successors; and one at a time go
+in the order of the queue.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+
+from streamfrom.engine.messaging.key_order import in_turn
+from streamfrom.engine.messaging.memory_store import raw_table
+from streamfrom.engine.messaging.message import MessageKey
+from streamfrom.engine.messaging.retry_limit import PARKED_NS
+from tests.sim.consumer import SECOND_NS
+from tests.sim.fleet_world import FleetWorld
+from tests.sim.world import KEYSPACE, TABLE, World
+
+
+HOT = b"7"
+
+
+@dataclass(eq=False)
+class Ordered(World):
+    """One history of one proxy. waited: how often a message was sent while another of its key had to wait for it."""
+
+    in_order: int = 1
+    waited: int = 0
+
+    def __post_init__(self):
+        super().__post_init__()
+        dice = random.Random(self.seed)
+        self.in_order, order = dice.choice(
+            [
+                (1, ",vt_order=strict"),
+                (1, ",vt_key=tenant,vt_key_in_flight=1"),
+                (1, ",vt_key=tenant,vt_key_in_flight=1"),
+                (3, ",vt_key=tenant,vt_key_in_flight=3"),
+            ]
+        )
+        self.settings = replace(self.settings, order=order, newest=False)
+        self._elect()
+
+    def _elect(self):
+        """Have one proxy: without an election each would send as much."""
+        self.settings = replace(self.settings, proxies=1, lease="written")
+
+    def definition(self, comment):
+        return raw_table(TABLE, comment, texts=("tenant",))
+
+    @property
+    def is_strict(self):
+        return "strict" in self.settings.order
+
+    def key_of(self, number):
+        """Return the key of a message: half of all have the same one, and some have none."""
+        if number % 2:
+            return HOT
+        return None if number % 7 == 0 else b"%d" % (10 + number % 5)
+
+    def check_delivery(self, consumer, rows):
+        super().check_delivery(consumer, rows)
+        for row in self.claimed(rows):
+            self.check_turn(row)
+
+    def check_turn(self, row):
+        """See that it was the turn of a message that is sent."""
+        table = self.store.table(KEYSPACE, row.shard, TABLE)
+        own = table[row.id]
+        if (
+            (own.key is None and not self.is_strict)
+            or row.epoch
+            or own.time_acked_ns is not None
+        ):
+            return
+        others = [
+            one
+            for one in table.values()
+            if one.id != row.id
+            and (self.is_strict or one.key == own.key)
+            and one.time_acked_ns is None
+        ]
+        started = [one for one in others if one.epoch and one.time_next_ns != PARKED_NS]
+        assert len(started) < self.in_order, f"{row.id!r} passed one of its key"
+        self.waited += len(others) > len(started)
+        # The latest that its claim can have been before.
+        claimed_ns = row.due_next_ns - round(self.settings.ack_wait_s * SECOND_NS * 4 / 3) - 1
+        for one in others:
+            since_ns = max(one.time_next_ns or 0, self.touched_ns[one.id])
+            if self.in_order > 1 or one.epoch or since_ns > claimed_ns:
+                continue
+            first = MessageKey(one.id, one.priority, one.time_next_ns or 0)
+            mine = MessageKey(row.id, own.priority, row.time_next_ns)
+            is_known = self.touched_ns[row.id] <= claimed_ns
+            assert not is_known or in_turn(mine) < in_turn(first), f"{one.id!r} was to go first"
+
+
+@dataclass(eq=False)
+class OrderedFleet(Ordered, FleetWorld):
+    """One history of a fleet, in which dispatchers follow one another."""
+
+    def _elect(self):
+        self.settings = replace(self.settings, lease="written")

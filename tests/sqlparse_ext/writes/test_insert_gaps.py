@@ -1,0 +1,177 @@
+import pytest
+
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.writes.insert_gaps import (
+    count_of,
+    gaps,
+    leaves_out_columns,
+    next_values,
+    with_columns,
+)
+from tests.sqlparse_ext.facts import statement
+
+
+def filled(sql, first=7, columns=None, zero_is_value=False):
+    found = statement(sql)
+    missing = gaps(found, "id", columns, zero_is_value=zero_is_value)
+    return len(missing), missing.filled(found.sql, range(first, first + len(missing))).decode()
+
+
+@pytest.mark.parametrize(
+    ("sql", "result"),
+    [
+        ("INSERT INTO t (a) VALUES ('x')", "INSERT INTO t (a, `id`) VALUES ('x', 7)"),
+        (
+            "INSERT INTO t (a) VALUES (1), (2), ('it''s')",
+            "INSERT INTO t (a, `id`) VALUES (1, 7), (2, 8), ('it''s', 9)",
+        ),
+        ("INSERT INTO t (id) VALUES (NULL)", "INSERT INTO t (id) VALUES (7)"),
+        (
+            "REPLACE INTO ks.t (a, ID) VALUES (1, NULL), (2, 5), (3, 0), (4, '0'), (5, default)",
+            "REPLACE INTO ks.t (a, ID) VALUES (1, 7), (2, 5), (3, 8), (4, 9), (5, 10)",
+        ),
+        (
+            "INSERT INTO t (a) VALUES (f(1, 2)) ON DUPLICATE KEY UPDATE a = 3",
+            "INSERT INTO t (a, `id`) VALUES (f(1, 2), 7) ON DUPLICATE KEY UPDATE a = 3",
+        ),
+        ("INSERT INTO t SET a = 1", "INSERT INTO t SET a = 1, `id` = 7"),
+        ("INSERT INTO t SET id = NULL, a = 1", "INSERT INTO t SET id = 7, a = 1"),
+        ("INSERT t SET a=1, id = 0", "INSERT t SET a=1, id = 7"),
+        ("INSERT t SET id = DEFAULT", "INSERT t SET id = 7"),
+        (
+            "INSERT INTO t SET a = 1 ON DUPLICATE KEY UPDATE a = 2",
+            "INSERT INTO t SET a = 1, `id` = 7 ON DUPLICATE KEY UPDATE a = 2",
+        ),
+        (
+            "INSERT INTO t (a) /* c */ VALUES (1) RETURNING id",
+            "INSERT INTO t (a, `id`) /* c */ VALUES (1, 7) RETURNING id",
+        ),
+    ],
+)
+def test_rows_without_a_value_get_the_next_ones(sql, result):
+    assert filled(sql)[1] == result
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO t (id, a) VALUES (5, NULL), (6, 0)",
+        "INSERT INTO t (id) VALUES (1 + 1)",
+        "INSERT INTO t SET id = 3",
+        "INSERT INTO t SET id = f(0)",
+        "INSERT INTO t (id, a) SELECT id, a FROM u",
+    ],
+)
+def test_rows_with_a_value_are_left_as_they_are(sql):
+    assert filled(sql) == (0, sql)
+
+
+def test_zero_is_a_value_where_the_sql_mode_says_so():
+    assert filled("INSERT INTO t (id) VALUES (0), (NULL)", zero_is_value=True) == (
+        1,
+        "INSERT INTO t (id) VALUES (0), (7)",
+    )
+
+
+def test_without_a_column_list_the_table_says_where_the_column_is():
+    sql = "INSERT INTO t VALUES ('x', NULL), ('y', 5)"
+    assert filled(sql, columns=("a", "id")) == (1, "INSERT INTO t VALUES ('x', 7), ('y', 5)")
+
+
+@pytest.mark.parametrize(
+    ("sql", "construct"),
+    [
+        ("INSERT INTO t VALUES (1)", "without a column list"),
+        ("INSERT INTO t () VALUES ()", "without a column list"),
+        ("INSERT INTO t (a) SELECT a FROM u", "leaves column 'id' to a sequence"),
+        ("INSERT INTO t PARTITION p (a) VALUES (1)", "could not be analysed"),
+    ],
+)
+def test_what_cannot_be_told_is_refused(sql, construct):
+    with pytest.raises(Unsupported, match=construct):
+        filled(sql)
+
+
+@pytest.mark.parametrize("count", [1, 200, 1000])
+def test_many_rows_get_as_many_values(count):
+    rows = ", ".join(f"('row {n}')" for n in range(count))
+    number, sql = filled(f"INSERT INTO t (a) VALUES {rows}", first=100)
+    assert number == count
+    assert sql.endswith(f"('row {count - 1}', {100 + count - 1})")
+
+
+@pytest.mark.parametrize(
+    ("sql", "table", "count"),
+    [
+        ("SELECT NEXT VALUE FROM seq", (None, "seq"), 1),
+        ("select next 5 values from ks.seq", ("ks", "seq"), 5),
+        ("SELECT NEXT 0 VALUES FROM `ks`.`seq`;", ("ks", "seq"), 0),
+        ("SELECT NEXT 'x' VALUES FROM seq", (None, "seq"), None),
+        ("SELECT NEXT ? VALUES FROM seq", (None, "seq"), None),
+    ],
+)
+def test_who_asks_a_sequence_says_how_many_values(sql, table, count):
+    found = statement(sql)
+    asked = next_values(found.shape)
+    assert asked is not None
+    assert (asked.table.schema, asked.table.name) == table
+    assert count_of(asked, found) == count
+    assert asked.is_certain == ("VALUES" in sql.upper())
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT next FROM t",
+        "SELECT next, value FROM t",
+        "SELECT NEXT VALUE FROM seq WHERE id = 0",
+        "SELECT NEXT VALUE FOR seq",
+        "SELECT `next` value FROM t, u",
+        "SELECT NEXT VALUES FROM seq",
+        "INSERT INTO next VALUES (1)",
+    ],
+)
+def test_other_statements_ask_no_sequence(sql):
+    assert next_values(statement(sql).shape) is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "named"),
+    [
+        ("INSERT INTO t VALUES (1, 2)", "INSERT INTO t (`id`, `a b`) VALUES (1, 2)"),
+        (
+            "INSERT /* x */ IGNORE t/* y */VALUES (1, 'a'), (2, 'b')",
+            "INSERT /* x */ IGNORE t (`id`, `a b`)/* y */VALUES (1, 'a'), (2, 'b')",
+        ),
+        ("replace `t`values (?,?)", "replace `t` (`id`, `a b`)values (?,?)"),
+        (
+            "INSERT INTO ks.t PARTITION (p0, p1) VALUES (1, 2)",
+            "INSERT INTO ks.t PARTITION (p0, p1) (`id`, `a b`) VALUES (1, 2)",
+        ),
+        ("INSERT INTO t SELECT * FROM u", "INSERT INTO t (`id`, `a b`) SELECT * FROM u"),
+        ("INSERT INTO t (SELECT 1, 2)", "INSERT INTO t (`id`, `a b`) (SELECT 1, 2)"),
+        (
+            "INSERT INTO t VALUES (1, 2) AS n ON DUPLICATE KEY UPDATE a = n.a",
+            "INSERT INTO t (`id`, `a b`) VALUES (1, 2) AS n ON DUPLICATE KEY UPDATE a = n.a",
+        ),
+        ("INSERT INTO t VALUES ROW(1, 2)", "INSERT INTO t (`id`, `a b`) VALUES ROW(1, 2)"),
+    ],
+)
+def test_the_list_stands_behind_the_table(sql, named):
+    found = statement(sql)
+    assert leaves_out_columns(found.shape)
+    assert with_columns(found, ["id", "a b"]).decode() == named
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO t (id) VALUES (1)",
+        "INSERT INTO t () VALUES ()",
+        "INSERT INTO t SET id = 1",
+        "INSERT INTO t",
+        "UPDATE t SET id = 1",
+    ],
+)
+def test_what_names_its_columns_or_has_no_place_for_them_is_left_alone(sql):
+    assert not leaves_out_columns(statement(sql).shape)

@@ -1,0 +1,187 @@
+"""Which messages a statement touches."""
+
+from dataclasses import replace
+
+import pytest
+
+from streamfrom.sqlparse_ext.writes.message_effects import (
+    Effect,
+    EffectKind,
+    Key,
+    complete,
+    effect,
+    together,
+)
+from tests.sqlparse_ext.facts import statement
+from tests.sqlparse_ext.writes.test_completion import CURRENT, FIRST
+
+
+NEW, RESCHEDULE, HEARTBEAT, ACK, REMOVE, UNKNOWN = EffectKind
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "ids"),
+    [
+        ("UPDATE m SET time_acked = 5, time_next = NULL WHERE id = 7 AND time_acked IS NULL", ACK, [7]),
+        ("UPDATE m SET time_acked = 5 WHERE id IN (1, 2, NULL)", ACK, [1, 2]),
+        ("UPDATE m SET time_acked = 5 WHERE id = 'a'", ACK, [b"a"]),
+        ("UPDATE m SET time_acked = 5 WHERE id = 7 AND tenant = 3", ACK, None),
+        ("UPDATE m SET time_acked = 5 WHERE id = 7 OR id = 8", ACK, None),
+        ("UPDATE m SET time_acked = 5 WHERE id IN (1, 2) LIMIT 1", ACK, None),
+        ("UPDATE m SET time_acked = 5 WHERE id = 7 AND body IS NULL", ACK, None),
+        ("UPDATE m SET time_acked = 5 WHERE priority = 3", ACK, None),
+        ("UPDATE m SET time_acked = 5", ACK, None),
+        ("UPDATE m SET time_acked = NULL, time_next = 0 WHERE id = 7", RESCHEDULE, [7]),
+        ("UPDATE m SET time_next = 5 WHERE id IN (1, 2) AND time_acked IS NULL", RESCHEDULE, [1, 2]),
+        ("UPDATE m SET time_next = 5 WHERE id IN (1, 2) AND tenant = 3", RESCHEDULE, [1, 2]),
+        ("UPDATE m SET time_next = NOW() + INTERVAL 1 HOUR WHERE id = 1", RESCHEDULE, [1]),
+        ("UPDATE m SET time_next = NOW() + INTERVAL 1 HOUR WHERE id = 1 AND time_next > 5", RESCHEDULE, [1]),
+        ("UPDATE m SET time_next = 0, v = time_next WHERE id = 1", RESCHEDULE, [1]),
+        ("UPDATE m SET time_next = time_next + INTERVAL 1 MINUTE WHERE id = 1", HEARTBEAT, [1]),
+        ("UPDATE m SET v = 1, `time_next`=`m`.`time_next` + 60 WHERE id IN (1, 2)", HEARTBEAT, [1, 2]),
+        ("UPDATE m SET time_next = time_next + INTERVAL 1 MINUTE WHERE worker = 'x'", HEARTBEAT, None),
+        ("UPDATE m SET priority = priority - 1 WHERE id > 5", RESCHEDULE, None),
+        ("UPDATE m SET id = 5 WHERE id = 6", UNKNOWN, None),
+        ("UPDATE m, u SET m.time_acked = 5 WHERE m.id = u.id", UNKNOWN, None),
+        ("UPDATE m SET time_acked = 5 WHERE id = 7 /*!40000 OR 1 */", ACK, None),
+        ("DELETE FROM m WHERE id = 7", REMOVE, [7]),
+        ("DELETE FROM m WHERE id IN (1, 2) AND time_acked IS NOT NULL", REMOVE, None),
+        ("DELETE FROM m", REMOVE, None),
+        ("DELETE m FROM m JOIN u USING (id)", REMOVE, None),
+        ("TRUNCATE m", REMOVE, None),
+        ("LOAD DATA INFILE 'x' INTO TABLE m", NEW, None),
+        ("INSERT INTO m SELECT * FROM u", NEW, None),
+        ("INSERT INTO m VALUES (1, 2, 3)", NEW, None),
+        ("INSERT INTO m (id) VALUES (f(1))", NEW, None),
+        ("INSERT INTO m (id) VALUES (1), (NULL)", NEW, None),
+        ("INSERT INTO m (body) VALUES ('a')", NEW, None),
+        ("INSERT INTO m (id, priority) VALUES (1, f(2))", NEW, None),
+        ("INSERT INTO m (id, time_next) VALUES (1, 1.5)", NEW, None),
+        ("INSERT INTO m (id, time_acked) VALUES (1, NOW() + 1)", NEW, None),
+        ("INSERT IGNORE INTO m (id) VALUES (1)", NEW, None),
+        ("INSERT INTO m (id) VALUES (1) ON DUPLICATE KEY UPDATE body = 'a'", NEW, None),
+        ("INSERT INTO m (id) VALUES " + ", ".join(["(1)"] * 201), NEW, None),
+    ],
+)  # fmt: skip
+def test_effects(sql, kind, ids):
+    assert effect(statement(sql), CURRENT) == Effect(kind, None if ids is None else tuple(ids))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM m",
+        "UPDATE m SET body = 'a' WHERE id = 7",
+        "UPDATE m SET epoch = 0 WHERE id = 7",
+        "UPDATE u SET time_acked = (SELECT 1 FROM m) WHERE id = 7",
+        "DELETE FROM u WHERE id IN (SELECT id FROM m)",
+        "INSERT INTO u SELECT * FROM m",
+        "INSERT INTO m (id, time_acked) VALUES (1, 5)",
+        "CREATE TABLE m (a INT)",
+        "STREAM * FROM m",
+        "SET a = 1",
+    ],
+)
+def test_statements_that_touch_no_message(sql):
+    assert effect(statement(sql), CURRENT) is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "keys"),
+    [
+        ("INSERT INTO m (id) VALUES (1), (-2)", [(1, 50, 0), (-2, 50, 0)]),
+        ("INSERT INTO m (ID, Priority) VALUES ('a''b', 3)", [(b"a'b", 3, 0)]),
+        ("INSERT INTO m (id, time_next, priority) VALUES (1, 77, '5')", [(1, 5, 77)]),
+        ("INSERT INTO m (id, time_next, priority) VALUES (1, NULL, NULL)", [(1, 0, 0)]),
+        ("INSERT INTO m (id, time_acked) VALUES (1, NULL), (2, 5)", [(1, 50, 0)]),
+        ("INSERT INTO m (id, body) VALUES (1, UUID())", [(1, 50, 0)]),
+        ("INSERT INTO m SET id = 1, time_next = 7, body = f(1)", [(1, 50, 7)]),
+        ("INSERT INTO m (id) VALUES (x'00ff')", [(b"\x00\xff", 50, 0)]),
+        ("INSERT INTO m (id) VALUES (0)", [(0, 50, 0)]),
+    ],
+)
+def test_literal_rows_give_their_keys(sql, keys):
+    expected = tuple(Key(*key) for key in keys)
+    ids = tuple(key.id for key in expected)
+    assert effect(statement(sql), CURRENT) == Effect(NEW, ids, expected)
+
+
+def test_a_replace_may_concern_messages_that_were_sent():
+    change = effect(statement("REPLACE INTO m (id, time_next) VALUES (1, 7), (2, 8)"), CURRENT)
+    assert change == Effect(RESCHEDULE, (1, 2))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO m (id, time_next) VALUES (0, 7)",
+        "INSERT INTO m (id, time_next) VALUES (NULL, 7)",
+        "INSERT INTO m (time_next) VALUES (7)",
+        "INSERT INTO m SET time_next = 7",
+    ],
+)
+def test_the_id_that_the_server_generates_comes_from_its_answer(sql):
+    change = effect(statement(sql), replace(CURRENT, id_auto_increment=True))
+    assert change == Effect(NEW, None, generated=Key(None, 50, 7))
+    assert change.answered(42, 1) == Effect(NEW, (42,), (Key(42, 50, 7),))
+    assert change.answered(0, 1) == change
+
+
+def test_of_acks_and_removals_an_answer_tells_how_many_they_were():
+    for kind in (EffectKind.ACK, EffectKind.REMOVE):
+        assert Effect(kind, (1, 2)).answered(0, 1) == Effect(kind, (1, 2), rows=1)
+        assert Effect(kind, (1, 2)).answered(0, None) == Effect(kind, (1, 2))
+    assert Effect(EffectKind.RESCHEDULE, (1,)).answered(0, 1) == Effect(
+        EffectKind.RESCHEDULE, (1,)
+    )
+
+
+def test_of_several_generated_ids_none_is_known():
+    facts = replace(CURRENT, id_auto_increment=True)
+    assert effect(statement("INSERT INTO m (body) VALUES ('a'), ('b')"), facts) == Effect(
+        NEW, None
+    )
+    assert effect(statement("INSERT INTO m (id) VALUES (5), (0)"), facts) == Effect(NEW, None)
+
+
+def test_an_id_that_nobody_generates_is_not_known():
+    assert effect(statement("INSERT INTO m (body) VALUES ('a')"), CURRENT) == Effect(NEW, None)
+
+
+def test_a_completed_insert_gives_its_completed_times():
+    done = complete(statement("INSERT INTO m (id, time_next) VALUES (1, NOW())"), CURRENT, 99)
+    assert done is not None
+    assert effect(statement(done.text), CURRENT) == Effect(NEW, (1,), (Key(1, 50, 99),))
+    done = complete(statement("INSERT INTO m (id) VALUES (1)"), FIRST, 99)
+    assert done is not None
+    assert effect(statement(done.text), FIRST) == Effect(NEW, (1,), (Key(1, 0, 99),))
+
+
+def test_effects_of_one_statement_executed_often_are_one_effect():
+    new = Effect(NEW, (1,), (Key(1, 5, 0),)), Effect(NEW, (2,), (Key(2, 7, 9),))
+    assert together(new) == Effect(NEW, (1, 2), (Key(1, 5, 0), Key(2, 7, 9)))
+    assert together([Effect(ACK, (1,)), Effect(ACK, (2, 3))]) == Effect(ACK, (1, 2, 3))
+    assert together([]) is None
+    generated = Effect(NEW, None, generated=Key(None, 5, 0))
+    assert together([generated]) is generated
+
+
+def test_of_one_effect_without_ids_or_of_very_many_none_is_known():
+    assert together([Effect(ACK, (1,)), Effect(ACK, None)]) == Effect(ACK, None)
+    assert together([Effect(NEW, (n,), (Key(n, 0, 0),)) for n in range(201)]) == Effect(
+        NEW, None
+    )
+    assert together([Effect(ACK, (n,)) for n in range(201)]) == Effect(ACK, tuple(range(201)))
+
+
+@pytest.mark.parametrize(
+    ("sql", "ids"),
+    [
+        ("UPDATE m SET batch = NULL WHERE id = 7", (7,)),
+        ("UPDATE m SET Finishes = 'b' WHERE tenant = 7", None),
+    ],
+)
+def test_a_message_that_is_moved_to_another_group_is_another_than_before(sql, ids):
+    facts = replace(CURRENT, groups=frozenset({"batch", "finishes"}))
+    assert effect(statement(sql), facts) == Effect(RESCHEDULE, ids)
+    assert effect(statement(sql), CURRENT) is None

@@ -1,0 +1,59 @@
+import pytest
+
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.writes.state_ack import (
+    acknowledged,
+    is_state_bound,
+    preparable,
+    sets_state,
+)
+from tests.sqlparse_ext.facts import shape, statement
+
+
+@pytest.mark.parametrize(
+    ("sql", "text"),
+    [
+        (
+            "UPDATE q SET state = 'acked' WHERE id = 1",
+            "UPDATE q SET time_acked = NOW() WHERE id = 1",
+        ),
+        (
+            "update q x set x.a = 1, x.`State`='acked', b = 2 where id in (1, 2)",
+            "update q x set x.a = 1, time_acked = NOW(), b = 2 where id in (1, 2)",
+        ),
+    ],
+)
+def test_acked_is_an_ack(sql, text):
+    assert sets_state(shape(sql))
+    assert acknowledged(statement(sql)) == text.encode()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE q SET state = 'fired'",
+        "UPDATE q SET state = NULL",
+        "UPDATE q SET state = CONCAT('ack', 'ed')",
+        "UPDATE q SET state = 'acked', state = 'acked'",
+        "UPDATE q SET state = ?",
+    ],
+)
+def test_no_other_state_can_be_set(sql):
+    with pytest.raises(Unsupported, match="SET state = 'acked' acknowledges"):
+        acknowledged(statement(sql))
+
+
+def test_a_state_that_is_bound():
+    assert is_state_bound(shape("UPDATE q SET state = ?"))
+    assert not is_state_bound(shape("UPDATE q SET state = 'acked'"))
+    assert not sets_state(shape("UPDATE q SET a = 1 WHERE state = 'acked'"))
+    assert not sets_state(
+        shape("INSERT INTO q (a) VALUES (1) ON DUPLICATE KEY UPDATE state = 1")
+    )
+
+
+def test_what_a_server_prepares_has_the_same_parameters():
+    text = "UPDATE q SET a = ?, q.`state` = ? WHERE state = 'fired' AND id = ?"
+    assert preparable(statement(text)) == (
+        b"UPDATE q SET a = ?, q.time_acked = ? WHERE state = 'fired' AND id = ?"
+    )
