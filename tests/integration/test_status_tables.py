@@ -95,9 +95,11 @@ def test_any_select_reads_them(client: Any, create: CreateTable) -> None:
     assert rows(client, "SELECT is_up, trouble FROM streamfrom.shards WHERE shard = '-'") == (
         (1, None),
     )
-    assert rows(client, "SELECT COUNT(*), MAX(connections) >= 1 FROM streamfrom.members") == (
-        (1, 1),
+    # A proxy that another test killed stands in the table for a while, and does not answer.
+    answering = (
+        "SELECT COUNT(*), MAX(connections) >= 1 FROM streamfrom.members WHERE is_answering"
     )
+    assert rows(client, answering) == ((1, 1),)
     assert rows(client, "SELECT * FROM streamfrom.streams WHERE 1 = 0") == ()
 
 
@@ -114,7 +116,7 @@ def test_it_is_a_schema_that_one_can_use(cluster: SharedCluster, create: CreateT
     assert refused(client, "SELECT * FROM queues, plain.my_message")[0] == 1235
     rows(client, "USE plain")
     assert rows(client, "SELECT COUNT(*) FROM my_message") == ((0,),)
-    assert value(client, "SELECT COUNT(*) FROM streamfrom.members") == 1
+    assert value(client, "SELECT COUNT(*) FROM streamfrom.members WHERE is_answering") == 1
 
 
 def test_show_queue_status_tells_of_the_keyspace_one_is_in(
