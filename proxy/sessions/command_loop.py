@@ -442,6 +442,10 @@ class CommandLoop:
             command = _COMMAND_NAMES.get(payload[0], "Query")
             state = "streaming" if self.is_streaming else "executing"
             info = payload[1:] if payload[0] == _QUERY else None
+        elif self._executor.branches.in_transaction:
+            state = "transaction open"
+        elif self._executor.branches.held:
+            state = "holds a connection"
         return Process(
             self.context.connection_id,
             self.context.privileges.user.name,

@@ -4,7 +4,7 @@ from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner
 from streamfrom.proxy.local_statements.show_processlist import Process
 from streamfrom.proxy.wire.framing import frame
-from tests.proxy.fake_answers import Silence, until
+from tests.proxy.fake_answers import Silence, rows_of, until
 from tests.proxy.rigs import running_proxy
 
 
@@ -231,3 +231,21 @@ async def test_a_user_is_killed_here_also_when_a_member_is_away(with_member):
     member.fault = MemberUnreachable(["member 1f at 10.0.0.9:1: gone"])
     assert (await boss.query("KILL USER eve")).code == 1105
     assert await eve.is_closed()
+
+
+async def test_a_client_that_does_nothing_says_what_it_holds(server, proxy):
+    server.on("GET_LOCK", rows_of(1))
+    client = await proxy.client()
+    (session,) = proxy.app.services.sessions.values()
+
+    def idle():
+        process = session.process()
+        return process.command, process.state
+
+    assert idle() == ("Sleep", "")
+    await client.query("BEGIN")
+    assert idle() == ("Sleep", "transaction open")
+    await client.query("COMMIT")
+    assert idle() == ("Sleep", "")
+    await client.query("SELECT GET_LOCK('a', 1)")
+    assert idle() == ("Sleep", "holds a connection")

@@ -1,0 +1,394 @@
+"""Ten troubles, staged for real: seen as an operator sees them, and ended by the steps of docs/operations.md."""
+
+import os
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+
+from streamfrom.engine.messaging.partitions import SPANS, definitions
+from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.running_proxy import StartProxy
+from tests.fixtures.streams import Consume, eventually, message_table, rows, run, value
+from tests.integration.faults.breaking import in_thread
+from tests.integration.troubles.conftest import MADE, POOL, alone_before
+from tests.integration.troubles.guide import Guide, troubles
+from tests.integration.troubles.operated import KEYSPACE, QUEUE, Operated
+from tests.proxy.certificates import issued
+
+
+pytestmark = pytest.mark.db
+
+# The id that the guide has for an example, and the connection.
+POISON, CONNECTION = 1, "4194305"
+HOUR = SPANS["HOUR"]
+DAY_S = 86400.0
+
+
+def insert(client: Any, *ids: int) -> None:
+    values = ", ".join(f"({ident}, 'work')" for ident in ids)
+    run(client, f"INSERT INTO my_message (id, payload) VALUES {values}")
+
+
+def ack(client: Any, *ids: int) -> None:
+    some = ", ".join(map(str, ids))
+    run(client, f"UPDATE my_message SET time_acked = NOW() WHERE id IN ({some})")
+
+
+def test_the_guide_has_ten() -> None:
+    assert len(troubles()) == 10
+
+
+def test_a_poison_message(operated: Operated, consume: Consume) -> None:
+    client = operated.client()
+    retries = "streamfrom_messages_retried_total"
+
+    def retried() -> float:
+        return operated.of_queue("StreamfromRetries", retries) or 0.0
+
+    run(client, "ALTER QUEUE my_message SET (ack_wait = 0.1, max_backoff = 0.1)")
+    stream = consume(operated.proxy, database=KEYSPACE)
+    insert(client, POISON, 2, 3)
+
+    def fail_on_it(times: int) -> None:
+        """Work as consumers do that fail on one message, until it has come so often."""
+        while times:
+            (ident, *_) = stream.next()
+            if ident == POISON:
+                times -= 1
+            else:
+                ack(client, ident)
+
+    fail_on_it(6)
+    sent = operated.of_queue("StreamfromRetries", "streamfrom_messages_sent_total")
+    assert retried() > 0.5 * (sent or 0)
+    (found,) = (one for one in rows(client, "SHOW QUEUE STATUS") if one[1] == QUEUE)
+    assert found[10] >= 5
+    with Guide("A poison message") as guide:
+        (worst, *_) = guide.sql(client)
+        assert worst[0] == POISON
+        assert worst[1] >= 5
+        guide.sql(client)
+        eventually(lambda: operated.queue()["in_flight"] == 0, "nothing is sent again")
+        calm = retried()
+        insert(client, 4, 5)
+        for ident in stream.ids(2):
+            assert ident != POISON
+            ack(client, ident)
+        assert retried() == calm
+        guide.sql(client)
+        stream.comes(POISON)
+        ack(client, POISON)
+    eventually(lambda: operated.queue()["depth"] == 0)
+
+
+def test_a_dead_shard(
+    operated: Operated,
+    troubled_servers: tuple[DatabaseServer, DatabaseServer],
+    consume: Consume,
+) -> None:
+    low, high = troubled_servers
+    client = operated.client()
+    stream = consume(operated.proxy, database=KEYSPACE)
+
+    def is_up(shard: str) -> float | None:
+        return operated.metric("StreamfromShardDown", "streamfrom_shard_up", shard=shard)
+
+    def read_only(server: DatabaseServer) -> None:
+        execute(server, "SET GLOBAL read_only = 1")
+
+    low.start()
+    high.stop()
+    try:
+        eventually(lambda: is_up("80-") == 0)
+        assert is_up("-80") == 1
+        (line,) = (one for one in operated.page()["shards"] if not one["is_up"])
+        assert line["shard"] == "80-"
+        with Guide("A dead shard") as guide:
+            ((keyspace, shard, server, trouble),) = guide.sql(client)
+            assert (keyspace, shard, server) == (KEYSPACE, "80-", f"127.0.0.1:{high.port}")
+            assert trouble
+            insert(client, 1)
+            stream.comes(1)
+            guide.told("systemctl start mariadb")
+            high.start()
+            eventually(lambda: is_up("80-") == 1)
+            insert(client, 4)
+            stream.comes(4)
+
+            read_only(high)
+            eventually(lambda: is_up("80-") == 0)
+            found = rows(client, "SELECT trouble FROM streamfrom.shards WHERE is_up = 0")
+            assert "read-only" in found[0][0]
+            with pymysql.connect(
+                host="127.0.0.1", port=high.port, user="root", autocommit=True
+            ) as there:
+                guide.sql(there)
+            eventually(lambda: is_up("80-") == 1)
+            insert(client, 6)
+            stream.comes(6)
+        assert rows(client, "SELECT shard FROM streamfrom.shards WHERE is_up = 0") == ()
+    finally:
+        high.start()
+        execute(high, "SET GLOBAL read_only = 0")
+
+
+def test_a_slow_consumer(operated: Operated, consume: Consume) -> None:
+    client = operated.client()
+    late = "streamfrom_queue_oldest_due_seconds"
+    run(client, "ALTER QUEUE my_message SET (prefetch = 10)")
+    slow = consume(operated.proxy, database=KEYSPACE)
+    insert(client, *range(1, 21))
+    held = slow.ids(10)
+    ack(client, held.pop(0))
+    held += slow.ids(1)
+    eventually(lambda: (operated.of_queue("StreamfromQueueLate", late) or 0) > 0)
+    with Guide("A slow consumer") as guide:
+        eventually(lambda: operated.queue()["in_flight"] == 10)
+        ((queue, due, in_flight, oldest_s, streams),) = guide.sql(client)
+        assert (queue, due, in_flight, streams) == (QUEUE, 9, 10, 1)
+        assert oldest_s > 0
+        ((connection, user, _, holds, prefetch, full_s),) = guide.sql(client)
+        assert (connection, user, holds, prefetch) == (slow.id, "root", 10, 10)
+        assert full_s < oldest_s
+        another = consume(operated.proxy, database=KEYSPACE)
+        ack(client, *another.ids(9))
+        eventually(lambda: operated.queue()["due"] == 0)
+        assert operated.of_queue("StreamfromQueueLate", late) is None
+        guide.sql(client)
+        # From now on it holds less, so that most of what comes is for the other one.
+        ack(client, *held)
+        eventually(lambda: operated.queue()["in_flight"] == 0)
+        insert(client, *range(21, 31))
+        assert len(slow.ids(5)) == len(another.ids(5)) == 5
+
+
+def test_a_consumer_that_acknowledges_nothing(operated: Operated, consume: Consume) -> None:
+    client = operated.client()
+    alert, full = "StreamfromStreamStandsStill", "streamfrom_queue_stream_full_seconds"
+    run(client, "ALTER QUEUE my_message SET (prefetch = 2)")
+    hangs = consume(operated.proxy, database=KEYSPACE)
+    insert(client, 1, 2, 3, 4)
+    held = hangs.ids(2)
+    eventually(lambda: (operated.of_queue(alert, full) or 0) > 0)
+    with Guide("A consumer that acknowledges nothing") as guide:
+        works = consume(operated.proxy, database=KEYSPACE)
+        for ident in works.ids(2):
+            ack(client, ident)
+        (worst, *_) = guide.sql(client)
+        assert (worst[0], worst[3]) == (hangs.id, 2)
+        assert worst[4] > 0
+        guide.sql(client, {CONNECTION: hangs.id})
+    works.comes(*held)
+    assert hangs.is_closed()
+    ack(client, *held)
+    eventually(lambda: operated.of_queue(alert, full) == 0)
+    assert operated.queue()["streams"] == 1
+
+
+def test_a_paused_queue(operated: Operated, consume: Consume) -> None:
+    client = operated.client()
+    alert, paused = "StreamfromPaused", "streamfrom_queue_paused"
+    stream = consume(operated.proxy, database=KEYSPACE)
+    run(client, "ALTER QUEUE my_message PAUSE")
+    insert(client, 1)
+    assert operated.of_queue(alert, paused) == 1
+    assert operated.queue()["paused"]
+    with Guide("A paused queue") as guide:
+        assert "paused = on" in str(guide.sql(client))
+        guide.sql(client)
+    stream.comes(1)
+    assert operated.of_queue(alert, paused) == 0
+    assert not operated.queue()["paused"]
+
+
+def test_a_full_pool(
+    operated: Operated, troubled_servers: tuple[DatabaseServer, DatabaseServer]
+) -> None:
+    client = operated.client()
+    alert = "StreamfromPoolExhausted"
+
+    def free() -> float | None:
+        return operated.metric(alert, "streamfrom_pool_connections", shard="80-", state="free")
+
+    def waiting() -> float | None:
+        return operated.metric(alert, "streamfrom_pool_waiting", shard="80-")
+
+    idle = [operated.client() for _ in range(POOL)]
+    for ident, each in zip((4, 6, 7, 8), idle, strict=True):
+        run(each, "BEGIN")
+        insert(each, ident)
+    answer = in_thread(lambda: insert(operated.client(), 10))
+    eventually(waiting)
+    assert free() == 0
+    (line,) = (one for one in operated.page()["shards"] if one["shard"] == "80-")
+    assert line["pool_waiting"] >= 1
+    with Guide("A full pool") as guide:
+        found = {
+            line[0]
+            for line in guide.sql(client)
+            if (line[4], line[6]) == ("Sleep", "transaction open")
+        }
+        assert found == {each.thread_id() for each in idle}
+        guide.sql(client, {CONNECTION: idle[0].thread_id()})
+        assert answer() is None
+        eventually(lambda: waiting() == 0)
+        with pymysql.connect(
+            host="127.0.0.1", port=troubled_servers[1].port, user="root"
+        ) as there:
+            assert len(guide.sql(there)) >= POOL - 1
+    assert value(client, "SELECT COUNT(*) FROM my_message") == 1, "what was begun is undone"
+    for each in idle[1:]:
+        run(each, "COMMIT")
+    eventually(lambda: (free() or 0) > 0)
+
+
+def test_a_clock_that_is_off(
+    alone: str, start_proxy: StartProxy, tmp_path: Path, consume: Consume
+) -> None:
+    off = tmp_path / "seconds"
+    off.write_text("-3600")
+    operated = Operated(
+        start_proxy(alone, {"CLOCK_OFF": str(off)}, "tests.integration.troubles.clock_off")
+    )
+
+    def behind_s() -> float:
+        told = operated.metric("StreamfromClockOff", "streamfrom_time_seconds")
+        assert told is not None
+        return time.time() - told
+
+    client = operated.client()
+    run(client, MADE)
+    stream = consume(operated.proxy, database=KEYSPACE)
+    # Due by the producer's clock, which is right.
+    run(client, f"INSERT INTO my_message (id, time_next) VALUES (1, {time.time_ns()})")
+    assert behind_s() >= 3600
+    eventually(lambda: operated.queue()["depth"] == 1)
+    assert operated.queue()["due"] == 0
+    with Guide("A clock that is off") as guide:
+        guide.told("timedatectl set-ntp true")
+        right = tmp_path / "right"
+        right.write_text("0")
+        right.replace(off)
+    stream.comes(1)
+    assert behind_s() < 3600
+
+
+def test_a_purge_that_is_held_back(
+    server: DatabaseServer, database: str, start_proxy: StartProxy
+) -> None:
+    alert, failed = "StreamfromPurgeFails", "streamfrom_purges_failed_total"
+    account = "streamfrom@'127.%'"
+    execute(server, f"CREATE USER {account}")
+    rights = "SELECT, INSERT, UPDATE, CREATE, ALTER, DROP, LOCK TABLES"
+    execute(server, f"GRANT {rights} ON {database}.* TO {account}")
+    toml = alone_before(server, database).replace("//root@", "//streamfrom@")
+    proxy = start_proxy(toml)
+    operated = Operated(proxy)
+    client = operated.client()
+    run(client, MADE.replace("release_after", "purge_after = 0.1, release_after"))
+    insert(client, 1)
+    ack(client, 1)
+    eventually(lambda: (operated.of_queue(alert, failed) or 0) > 0)
+    with Guide("A purge that is held back") as guide:
+        guide.told("journalctl --unit streamfrom --grep 'purge of .* failed'")
+        (line,) = (
+            one for one in proxy.log().splitlines() if re.search("purge of .* failed", one)
+        )
+        assert "DELETE command denied" in line
+        with pymysql.connect(host="127.0.0.1", port=server.port, user="root") as there:
+            guide.sql(there, {"commerce.*": f"{database}.*", "10.%": "127.%"})
+        eventually(
+            lambda: value(client, "SELECT COUNT(*) FROM my_message") == 0, "it is purged"
+        )
+        before = operated.of_queue(alert, failed)
+        purged = operated.queue()["purged"]
+        insert(client, 2)
+        ack(client, 2)
+        eventually(lambda: operated.queue()["purged"] > purged)
+        assert operated.of_queue(alert, failed) == before
+        straggler, name = with_straggler(client)
+        ((_, _, _, unacked, _, reason),) = (
+            line for line in guide.sql(client) if line[1] == name
+        )
+        assert (unacked, reason) == ("1", "1 message not acknowledged")
+        assert guide.sql(client, {"p2026112316": name}) == ((straggler,),)
+        guide.sql(client, {"id = 1": f"id = {straggler}"})
+        eventually(
+            lambda: name not in str(rows(client, "SHOW QUEUE PARTITIONS FROM my_message")),
+            "the partition is dropped",
+        )
+
+
+def with_straggler(client: Any) -> tuple[int, str]:
+    """Make the queue anew, by partitions; return a message of an old one, and that partition's name."""
+    present_ns = HOUR.floor_ns(time.time_ns())
+    old = [HOUR.partition(present_ns - hours * HOUR.length_ns) for hours in (3, 2)]
+    run(client, "DROP QUEUE my_message")
+    table = message_table(purge_after=0.1, poller_interval=0.5)
+    run(client, f"{table} PARTITION BY RANGE (id) ({definitions(old, 'later').decode()})")
+    straggler = present_ns - 3 * HOUR.length_ns + 1
+    run(client, f"INSERT INTO my_message (id) VALUES ({straggler})")
+    return straggler, old[0].name
+
+
+def test_a_member_that_is_gone(alone: str, start_proxy: StartProxy, consume: Consume) -> None:
+    one = start_proxy(alone)
+    one.wait_for_log("is dispatched from here")
+    two = Operated(start_proxy(alone))
+    client = two.client()
+    run(client, MADE)
+    answering = "SELECT COUNT(*) FROM streamfrom.members WHERE is_answering = 1"
+    eventually(lambda: value(client, answering) == 2)
+    stream = consume(two.proxy, database=KEYSPACE)
+    insert(client, 1)
+    stream.comes(1)
+    one.kill()
+    # Prometheus cannot scrape it, so that `up` is 0.
+    with pytest.raises(OSError, match="refused"):
+        Operated(one).page()
+    with Guide("A member that is gone") as guide:
+        eventually(lambda: value(client, answering) == 1)
+        ((_, _, dispatches, is_answering, error),) = guide.sql(client)
+        assert (dispatches, is_answering, error) == (f"{KEYSPACE}/-", 1, None)
+        insert(client, 2)
+        stream.comes(2)
+        guide.told("journalctl --unit streamfrom --lines 20", "systemctl restart streamfrom")
+        back = Operated(start_proxy(alone))
+    eventually(lambda: value(client, answering) == 2)
+    assert len(back.page()["members"]) == 2
+
+
+def test_a_certificate_that_ends_tomorrow(
+    alone: str, start_proxy: StartProxy, tmp_path: Path
+) -> None:
+    issued("localhost", days=1).write(tmp_path, "server")
+    tls = '[server.tls]\ncert = "server.pem"\nkey = "server.key"\n'
+    proxy = start_proxy(alone.replace("[admin]", f"{tls}[admin]"))
+    operated = Operated(proxy)
+
+    def left_s() -> float:
+        ends = operated.metric(
+            "StreamfromCertificateEnds", "streamfrom_certificate_end_timestamp_seconds"
+        )
+        assert ends is not None
+        return ends - time.time()
+
+    assert left_s() < DAY_S
+    command = {
+        "streamfrom check": f"{sys.executable} -m streamfrom.proxy check",
+        "streamfrom.toml": proxy.config,
+    }
+    with Guide("A certificate that ends tomorrow") as guide:
+        assert "warning  server.tls.cert" in guide.run(command)
+        issued("localhost", days=90).write(tmp_path, "server")
+        assert "notAfter=" in guide.run({"server.pem": tmp_path / "server.pem"})
+        guide.told("systemctl reload streamfrom")
+        os.kill(proxy.pid, signal.SIGHUP)
+    proxy.wait_for_log('"certificates": "renewed"')
+    assert left_s() > 14 * DAY_S
