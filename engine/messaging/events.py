@@ -88,6 +88,15 @@ class Acked:
 
 
 @dataclass(frozen=True, slots=True)
+class AckedEarly:
+    """Messages in flight were acked, and nothing is written yet. acked_ns: what their ``time_acked`` is to be."""
+
+    shard: ShardName
+    ids: tuple[bytes, ...]
+    acked_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Changed:
     """Committed: changes of messages that the statement's text does not show.
 
@@ -218,6 +227,14 @@ class LeasesWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class AcksWritten:
+    """A writing of early acks has ended. locked: the ids of rows that somebody holds; None if it failed."""
+
+    shard: ShardName
+    locked: tuple[bytes, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Fired:
     """Held messages have been asked about. result: None if that failed."""
 
@@ -289,6 +306,7 @@ Event: TypeAlias = (
     | WaitOver
     | Due
     | Acked
+    | AckedEarly
     | Changed
     | AckedUnnamed
     | Looked
@@ -304,6 +322,7 @@ Event: TypeAlias = (
     | Shortened
     | LeasesWanted
     | LeasesWritten
+    | AcksWritten
     | Fired
     | Reconfigured
     | ShardDown
@@ -409,6 +428,14 @@ class WriteLeases:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteAcks:
+    """Write early acks, ids and times; answer AcksWritten."""
+
+    shard: ShardName
+    acks: tuple[tuple[bytes, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Fire:
     """Make held messages due whose groups are done; answer Fired."""
 
@@ -444,6 +471,7 @@ Action: TypeAlias = (
     | FindLeases
     | Shorten
     | WriteLeases
+    | WriteAcks
     | Fire
     | TellDeadMembers
     | TellStanding

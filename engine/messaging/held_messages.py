@@ -9,6 +9,7 @@ from streamfrom.engine.messaging.events import (
     Look,
     Shorten,
     TellStanding,
+    WriteAcks,
     WriteLeases,
 )
 from streamfrom.engine.messaging.in_flight_limit import STANDING_NS
@@ -16,7 +17,15 @@ from streamfrom.engine.messaging.leases import NOBODY
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.events import Acked, LeasesFound, Looked
+    from collections.abc import Collection
+
+    from streamfrom.engine.messaging.events import (
+        Acked,
+        AckedEarly,
+        AcksWritten,
+        LeasesFound,
+        Looked,
+    )
     from streamfrom.engine.messaging.shard_state import ShardState
     from streamfrom.engine.messaging.table_parts import TableParts
 
@@ -54,17 +63,37 @@ class HeldMessages:
     def acked(self, event: Acked, now_ns: int) -> None:
         """Forget messages that were acked or deleted, and give room back."""
         shard = self._shards[event.shard]
-        for ident in event.ids:
-            shard.queue.remove(ident)
-        shard.groups.gone(event.ids)
-        if shard.unwritten:
-            shard.unwritten.forget(event.ids)
+        self._gone(shard, event.ids, now_ns)
+        self._shown_acked(shard, event.ids, now_ns)
+
+    def acked_early(self, event: AckedEarly, now_ns: int) -> None:
+        """Forget messages whose acks are written soon, and give room back; what waits for them waits for their rows."""
+        shard = self._shards[event.shard]
+        shard.early_acks.add(event.ids, event.acked_ns, now_ns)
+        self._gone(shard, event.ids, now_ns)
+
+    def acks_written(self, event: AcksWritten, now_ns: int) -> None:
+        """Take in which early acks the rows show."""
+        shard = self._shards[event.shard]
+        ids = shard.early_acks.written(event.locked, now_ns)
+        for ident in ids:
+            shard.queue.remove(ident)  # a poll that runs may have read the row as it was before
+        self._shown_acked(shard, ids, now_ns)
+
+    def _shown_acked(self, shard: ShardState, ids: Collection[bytes], now_ns: int) -> None:
+        shard.groups.gone(ids)
         if shard.order is not None:
-            shard.freed(event.ids, now_ns)
+            shard.freed(ids, now_ns)
             for run in shard.claims.values():
-                run.gone.update(event.ids)
+                run.gone.update(ids)
+
+    def _gone(self, shard: ShardState, ids: Collection[bytes], now_ns: int) -> None:
+        for ident in ids:
+            shard.queue.remove(ident)
+        if shard.unwritten:
+            shard.unwritten.forget(ids)
         if shard.leases:
-            given_back = shard.leases.give_back_all(event.ids)
+            given_back = shard.leases.give_back_all(ids)
             for (number, sent_ns), count in given_back.items():
                 if number != NOBODY:
                     shard.counters.sent_to_acked.observe(now_ns - sent_ns, count)
@@ -132,3 +161,5 @@ class HeldMessages:
             self._actions.append(Shorten(shard.name, *left))
         if leases := shard.next_write(now_ns):
             self._actions.append(WriteLeases(shard.name, leases))
+        if acks := shard.early_acks.next_write(now_ns):
+            self._actions.append(WriteAcks(shard.name, acks))

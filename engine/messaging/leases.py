@@ -91,6 +91,11 @@ class Leases:
         receiver, _ = sending
         return Lease(self._ends_ns[receiver][ident], ident, receiver)
 
+    def is_sure(self, ident: bytes, now_ns: int) -> bool:
+        """Return whether a message is held, as far as is known, and nothing has come in between."""
+        lease = self.get(ident)
+        return lease is not None and lease.until_ns > now_ns and not self._is_suspect(ident)
+
     def since_ns(self, receiver: int) -> int | None:
         """Return when the first of the messages that *receiver* holds was sent; None without any."""
         return min((self._receivers[ident][1] for ident in self.ids_of(receiver)), default=None)

@@ -367,6 +367,23 @@ class MemoryStore:
                     rescheduled.append(row.id)
             return LeaseWrites(tuple(rescheduled), tuple(locked))
 
+    async def write_acks(
+        self, table: MessageTable, shard: ShardName, acks: Sequence[tuple[bytes, int]]
+    ) -> tuple[bytes, ...]:
+        """Acknowledge rows that are not locked."""
+        async with self._call("write_acks", shard):
+            stored = self.table(table.keyspace, shard, table.name)
+            locked = []
+            for ident, acked_ns in acks:
+                row = stored.get(ident)
+                if row is not None and row.time_acked_ns is None:
+                    if row.is_locked:
+                        locked.append(ident)
+                    else:
+                        self.ack(table.keyspace, shard, table.name, (ident,))
+                        row.time_acked_ns = acked_ns
+            return tuple(locked)
+
     async def purge(self, table: MessageTable, shard: ShardName, cutoff_ns: int) -> int:
         """Delete one batch of old acked rows."""
         async with self._call("purge", shard):

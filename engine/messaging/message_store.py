@@ -92,6 +92,12 @@ class Store(PartitionStore, Protocol):
         """Write leases that are in memory alone, but for rows that somebody holds."""
         ...
 
+    async def write_acks(
+        self, table: MessageTable, shard: ShardName, acks: Sequence[tuple[bytes, int]]
+    ) -> tuple[bytes, ...]:
+        """Write early acks, ids and times; return the ids of rows that somebody holds."""
+        ...
+
     async def look(
         self, table: MessageTable, shard: ShardName, ids: Sequence[bytes]
     ) -> dict[bytes, int]:

@@ -168,6 +168,7 @@ class MessageTable:
             in_order=tuple(column.lower() for column in self.visible),
             has_state=self.has_state,
             is_lazy=self.properties.lease_delay_ns > 0,
+            acks_early=self.properties.acks_early,
             refuses_delays=not self.properties.delayed,
             groups=frozenset(name.lower() for name in self.groups or ()),
         )

@@ -437,16 +437,44 @@ class Registry:
                     if (keyspace, shard) in self._withheld and self.elsewhere is not None:
                         self.elsewhere.happened(keyspace, running[0].table.name, event)
 
+    def ack_early(
+        self,
+        keyspace: str,
+        shard: ShardName,
+        table: str,
+        ids: Sequence[Value],
+        acked_ns: int,
+    ) -> int | None:
+        """Take an ack that is written within some milliseconds; return how many messages it acknowledges.
+
+        None if it has to be sent as it is: of one of *ids* this process does not know that it is in flight, or it writes
+        no ack early.
+        """
+        tables = self._keyspaces[keyspace]
+        running = tables.runners.get(tables.name(table))
+        if running is None or self._ending is not None:
+            return None
+        return running[0].ack_early(shard, tuple(map(literal, ids)), acked_ns)
+
+    def awaits_acks(self, keyspace: str, shard: ShardName, table: str) -> bool:
+        """Return whether early acks have been taken that the rows of a table do not show."""
+        tables = self._keyspaces[keyspace]
+        running = tables.runners.get(tables.name(table))
+        return running is not None and running[0].state.awaits_acks(shard)
+
     async def write_leases(
         self, keyspace: str, shard: ShardName, table: str, ids: Sequence[Value] | None
     ) -> None:
-        """Let rows show that they were sent, of *ids* or all, before a statement changes them otherwise than by an ack.
+        """Let rows show that messages were sent or acked early, of *ids* or all, before a statement changes them.
 
         Whichever process dispatches the shard does it.
         """
         tables = self._keyspaces[keyspace]
         running = tables.runners.get(tables.name(table))
-        if running is None or not running[0].table.properties.lease_delay_ns:
+        if running is None:
+            return
+        properties = running[0].table.properties
+        if not (properties.lease_delay_ns or properties.acks_early):
             return
         literals = None if ids is None else tuple(map(literal, ids))
         if (keyspace, shard) not in self._withheld:

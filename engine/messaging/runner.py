@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from streamfrom.engine.errors import ReceiverGone
 from streamfrom.engine.messaging.events import (
+    AckedEarly,
+    AcksWritten,
     Attached,
     Claim,
     Claimed,
@@ -49,6 +51,7 @@ from streamfrom.engine.messaging.events import (
     TellStanding,
     Tick,
     WaitOver,
+    WriteAcks,
     WriteLeases,
 )
 from streamfrom.engine.messaging.message_store import ClaimRequest
@@ -234,6 +237,8 @@ class Runner:
                 self._write(action.shard, self._shorten(action))
             case WriteLeases():
                 self._write(action.shard, self._write_leases(action))
+            case WriteAcks():
+                self._write(action.shard, self._write_acks(action))
             case Fire():
                 self._write(action.shard, self._fire(action))
             case TellDeadMembers():
@@ -269,8 +274,18 @@ class Runner:
         writing.add(task)
         task.add_done_callback(writing.discard)
 
+    def ack_early(self, shard: ShardName, ids: tuple[bytes, ...], acked_ns: int) -> int | None:
+        """Take an ack that is written soon; return how many messages it acknowledges, None if it cannot be taken."""
+        if self._is_stopped:
+            return None
+        taken = self._state.takes_acks(shard, ids, self._clock.time_ns())
+        if taken:
+            self._state.counters(shard).acked += len(taken)
+            self.post(AckedEarly(shard, taken, acked_ns))
+        return None if taken is None else len(taken)
+
     async def write_leases(self, shard: ShardName, ids: tuple[bytes, ...] | None) -> None:
-        """Let rows show that they were sent, of *ids* or all, before somebody changes them otherwise than by an ack.
+        """Let rows show that messages were sent or acked early, of *ids* or all, before somebody changes them.
 
         It waits for no row that somebody holds, and no longer than LEASES_WANTED_S.
         """
@@ -369,6 +384,16 @@ class Runner:
         else:
             self._note_success(action.shard)
         self.post(LeasesWritten(action.shard, result))
+
+    async def _write_acks(self, action: WriteAcks) -> None:
+        locked = None
+        try:
+            locked = await self._store.write_acks(self._table, action.shard, action.acks)
+        except Exception as error:  # noqa: BLE001  (see _claim)
+            self._note_failure("writing of acks", action.shard, error)
+        else:
+            self._note_success(action.shard)
+        self.post(AcksWritten(action.shard, locked))
 
     async def _fire(self, action: Fire) -> None:
         result = None

@@ -65,6 +65,8 @@ class ShardQueue:
         self._locked: OrderedDict[bytes, LockedRow] = OrderedDict()
         # Messages that were sent and whose rows do not show it (`engine.messaging.unwritten_leases`).
         self.unwritten: dict[bytes, MessageKey] = {}
+        # Messages that were acked and whose rows do not show it (`engine.messaging.early_acks`).
+        self.acked: dict[bytes, int] = {}
         # Messages that go next of their keys (`engine.messaging.key_order`); those that are not due yet do not stand in the lanes.
         self.following: dict[bytes, MessageKey] = {}
         # What changed while a poll runs, by id: the key as it is now, None if it does not wait.
@@ -93,6 +95,10 @@ class ShardQueue:
             lane.more for tier in self._tiers.values() for lane in (tier.fresh, tier.timed)
         )
 
+    def is_in_flight(self, ident: bytes) -> bool:
+        """Return whether a claim or a release of a message is under way."""
+        return ident in self._in_flight
+
     @property
     def in_flight(self) -> int:
         """Return how many keys are in flight."""
@@ -101,9 +107,11 @@ class ShardQueue:
     # What is heard of messages
 
     def is_taken(self, ident: bytes) -> bool:
-        """Return whether a message was taken, and neither its row nor an ack has shown more of it since."""
+        """Return whether a message was taken, and its row has not shown more of it since, nor a written ack."""
         flying = self._in_flight.get(ident, REMOVED)
-        return ident in self.unwritten or not isinstance(flying, Removed)
+        if ident in self.unwritten or ident in self.acked:
+            return True
+        return not isinstance(flying, Removed)
 
     def add(self, key: MessageKey, now_ns: int) -> None:
         """Take *key* as the latest truth about its id; one beyond the horizon is not kept."""
@@ -252,6 +260,7 @@ class ShardQueue:
             extra=len(self._in_flight)
             + len(self._locked)
             + len(self.unwritten)
+            + len(self.acked)
             + len(self.following),
             newest=self._newest,
             overloaded=frozenset(behind),
@@ -299,7 +308,7 @@ class ShardQueue:
         self, keys: Iterable[MessageKey], changed: Container[bytes]
     ) -> list[MessageKey]:
         in_flight, known, unwritten = self._in_flight, self._keys, self.unwritten
-        following = self.following
+        following, acked = self.following, self.acked
         return [
             key
             for key in keys
@@ -308,6 +317,7 @@ class ShardQueue:
             and key.id not in known
             and key.id not in unwritten
             and key.id not in following
+            and key.id not in acked
         ]
 
     def _fill(self, lane: Lane, keys: list[MessageKey]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.engine.messaging.early_acks import EarlyAcks
 from streamfrom.engine.messaging.figures import Counters
 from streamfrom.engine.messaging.group_watch import GroupWatch
 from streamfrom.engine.messaging.leases import Lease, Leases
@@ -109,6 +110,7 @@ class ShardState:
     lingers_until_ns: how long the keys are kept, and news is heard, after the last stream has left; 0 with none kept.
     leases: what the streams hold of it.
     unwritten: those of the leases that are in memory alone.
+    early_acks: the acks that are in memory alone.
     groups: the messages that wait for members of a group.
     put_back: rows that nobody was sent, and whose leases are being written at this moment.
     looking_at: the unwritten ones among the messages whose rows are being looked at.
@@ -152,6 +154,7 @@ class ShardState:
     wake_ns: int = FOREVER_NS
     wake_ready_ns: int = FOREVER_NS
     unwritten: UnwrittenLeases = field(init=False)
+    early_acks: EarlyAcks = field(init=False)
     put_back: list[ClaimedRow] = field(default_factory=list)
     looking_at: frozenset[bytes] = frozenset()
     _is_polling: bool = False
@@ -163,6 +166,7 @@ class ShardState:
 
     def __post_init__(self) -> None:
         self.unwritten = UnwrittenLeases(self.queue.unwritten)
+        self.early_acks = EarlyAcks(self.queue.acked)
 
     # Polls
 
@@ -364,14 +368,33 @@ class ShardState:
         self.shortening = ()
 
     @property
-    def leases_ns(self) -> int:
-        """Return when the next lease is to be written, or that of a receiver that has left to be made shorter."""
-        write_ns = self.unwritten.next_ns() if self.is_dispatched else FOREVER_NS
+    def writes_ns(self) -> int:
+        """Return when the next leases or acks are to be written, or leases of a receiver that has left to be made shorter."""
+        # Acks are written whoever dispatches the shard by now: they are true.
+        write_ns = self.early_acks.next_ns()
+        if self.is_dispatched:
+            write_ns = min(write_ns, self.unwritten.next_ns())
         if self.shortening or not self.leaving:
             return write_ns
         return min(write_ns, *(leaving.retry_ns for leaving in self.leaving.values()))
 
-    # Leases that are in memory alone
+    # Leases and acks that are in memory alone
+
+    def takes_acks(self, idents: Iterable[bytes], now_ns: int) -> tuple[bytes, ...] | None:
+        """Return those of *idents* that an early ack acknowledges, None if it cannot be answered early.
+
+        That is so where the message is in flight as far as is known here, or was acked early before.
+        """
+        if not (self.is_dispatched and self.early_acks.takes_more):
+            return None
+        found: dict[bytes, None] = {}
+        for ident in idents:
+            if ident in self.early_acks:
+                continue
+            if self.queue.is_in_flight(ident) or not self.leases.is_sure(ident, now_ns):
+                return None
+            found[ident] = None
+        return tuple(found)
 
     def wrote(self, result: LeaseWrites | None, now_ns: int) -> list[ClaimedRow]:
         """Take in what a writing of leases found; return rows that nobody was sent and it concerned."""

@@ -45,8 +45,10 @@ _SHARD_BY = re.compile(r"(\w+) ?\( ?`?([^`()]+?)`? ?\)", re.ASCII)
 _ORDERS = ("oldest", "newest", "strict")
 _LEASES = {"lazy": True, "written": False}
 _LEASE_DEFAULT = "lazy"
+_ACKS = {"committed": False, "early": True}
 KEYS = frozenset(
     {
+        "vt_ack",
         "vt_ack_wait",
         "vt_purge_after",
         "vt_batch_size",
@@ -112,6 +114,7 @@ class Properties:
         for never sooner than its wait.
     lease_delay_ns: how long after its first delivery a message that nobody acked has its lease written;
         0 where every lease is written before the message is sent.
+    acks_early: an ack of messages in flight is answered before it is written.
     paused: nothing is sent; all else goes on.
     delayed: messages may be scheduled for later.
     groups: the column that says to which group a message belongs, and the one that says after which it
@@ -140,6 +143,7 @@ class Properties:
     prefetch: int = PREFETCH_DEFAULT
     release_after_ns: int | None = RELEASE_AFTER_NS
     lease_delay_ns: int = 0
+    acks_early: bool = False
     paused: bool = False
     delayed: bool = True
     groups: tuple[str, str] | None = None
@@ -216,6 +220,7 @@ def parse_comment(comment: str) -> Properties:
     if settings.get("vt_max_rate"):
         max_rate = _taken(_rate, settings, "vt_max_rate", faults)
     lease_delay_ns = _lease_delay_ns(settings, ack_wait_ns, faults)
+    acks_early = _acks_early(settings, faults)
     paused = bool(settings.get("vt_paused") and take(_switch, "vt_paused"))
     delayed = True
     if settings.get("vt_delayed"):
@@ -266,6 +271,7 @@ def parse_comment(comment: str) -> Properties:
         prefetch=prefetch,
         release_after_ns=release_after_ns,
         lease_delay_ns=lease_delay_ns,
+        acks_early=acks_early,
         paused=paused,
         delayed=delayed,
         groups=groups,
@@ -318,7 +324,7 @@ def _key_and_limit(
 def _lease_delay_ns(settings: dict[str, str], ack_wait_ns: int, faults: list[str]) -> int:
     """Return how long leases are in memory alone; 0 for not at all."""
     kind = settings.get("vt_lease")
-    is_ordered = settings.get("vt_order") == "strict" or bool(settings.get("vt_key_in_flight"))
+    is_ordered = _is_ordered(settings)
     if not kind:
         # A limit is exact for a new dispatcher if the rows show it what is in flight.
         is_written = is_ordered or settings.get("vt_max_in_flight")
@@ -339,6 +345,22 @@ def _lease_delay_ns(settings: dict[str, str], ack_wait_ns: int, faults: list[str
             )
         delay_ns = given_ns or delay_ns
     return delay_ns if _LEASES.get(kind) else 0
+
+
+def _acks_early(settings: dict[str, str], faults: list[str]) -> bool:
+    kind = settings.get("vt_ack") or "committed"
+    if kind not in _ACKS:
+        faults.append(f"vt_ack must be 'committed' or 'early', not '{kind}'")
+    elif kind == "early" and _is_ordered(settings):
+        faults.append(
+            "vt_ack must be 'committed' with vt_order = strict or vt_key_in_flight, not 'early':"
+            " a message holds back others until its row shows that it was acknowledged"
+        )
+    return _ACKS.get(kind, False)
+
+
+def _is_ordered(settings: dict[str, str]) -> bool:
+    return settings.get("vt_order") == "strict" or bool(settings.get("vt_key_in_flight"))
 
 
 def _taken(

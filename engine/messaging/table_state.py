@@ -21,6 +21,9 @@ doubling to a second.
 **Lazy leases.** Where the table says so, a message that was never sent is read and not claimed: its lease is
 in memory, and written a little later unless its ack has come (`engine.messaging.unwritten_leases`).
 
+**Early acks.** Where the table says so, an ack of messages in flight is answered at once, and written with others a few
+milliseconds later (`engine.messaging.early_acks`).
+
 **Behind.** Not all due rows fit into the queue. The queue asks for more when half of what a
 poll brought is used up.
 
@@ -49,7 +52,9 @@ from streamfrom.engine.errors import StreamLost, UnknownColumn
 from streamfrom.engine.messaging.attached_receiver import AttachedReceiver
 from streamfrom.engine.messaging.events import (
     Acked,
+    AckedEarly,
     AckedUnnamed,
+    AcksWritten,
     Attached,
     Changed,
     Claimed,
@@ -151,6 +156,10 @@ class TableState:
                 self._due(event, now_ns)
             case Acked():
                 self._held.acked(event, now_ns)
+            case AckedEarly():
+                self._held.acked_early(event, now_ns)
+            case AcksWritten():
+                self._held.acks_written(event, now_ns)
             case Changed():
                 shard = self._shards[event.shard]
                 shard.poll_wanted = True
@@ -170,6 +179,7 @@ class TableState:
                     shard.order.free_all(now_ns)
             case LeasesWanted():
                 self._shards[event.shard].unwritten.hurry(event.ids)
+                self._shards[event.shard].early_acks.hurry()
             case LeasesWritten():
                 shard = self._shards[event.shard]
                 self._sending.release(shard, shard.wrote(event.result, now_ns), now_ns)
@@ -213,6 +223,7 @@ class TableState:
                 self._end(list(self._receivers.attached.values()), event.error)
                 for shard in self._shards.values():
                     shard.unwritten.hurry(None)
+                    shard.early_acks.hurry()
             case Tick():
                 pass
         self._settle_after(event, now_ns)
@@ -224,7 +235,7 @@ class TableState:
 
     def wake_ns(self) -> int | None:
         """Return when the next Tick is due, or None when only an event can change anything."""
-        wake_ns = min(min(shard.wake_ns, shard.leases_ns) for shard in self._shards.values())
+        wake_ns = min(min(shard.wake_ns, shard.writes_ns) for shard in self._shards.values())
         if self._receivers.ready:
             # Without a ready receiver a due key waits for one, not for the clock.
             wake_ns = min(wake_ns, *(shard.wake_ready_ns for shard in self._shards.values()))
@@ -276,12 +287,28 @@ class TableState:
         return self._shards.values()
 
     def unwritten(self, shard: ShardName, ids: Collection[bytes] | None) -> Collection[bytes]:
-        """Return those of *ids*, or of all messages, that may have been sent and whose rows do not show it."""
+        """Return those of *ids*, or of all messages, that may have been sent or were acked, and whose rows do not show it."""
         state = self._shards[shard]
-        sets = [state.unwritten.timers, *(run.keys for run in state.claims.values())]
+        sets: list[Collection[bytes]] = [
+            state.unwritten.timers,
+            state.early_acks.acked_ns,
+            *(run.keys for run in state.claims.values()),
+        ]
         if ids is None:
             return [ident for each in sets for ident in each]
         return [ident for ident in ids if any(ident in each for each in sets)]
+
+    def takes_acks(
+        self, shard: ShardName, ids: Collection[bytes], now_ns: int
+    ) -> tuple[bytes, ...] | None:
+        """Return which of *ids* an early ack acknowledges; None if it cannot be answered early."""
+        if not self._parts.table.properties.acks_early:
+            return None
+        return self._shards[shard].takes_acks(ids, now_ns)
+
+    def awaits_acks(self, shard: ShardName) -> bool:
+        """Return whether there are acks of a shard that its rows do not show."""
+        return bool(self._shards[shard].early_acks)
 
     @property
     def held(self) -> int:
@@ -425,7 +452,7 @@ class TableState:
                 self._serve(now_ns)
             case Tick():
                 for shard in self._shards.values():
-                    wake_ns = min(shard.wake_ns, shard.wake_ready_ns, shard.leases_ns)
+                    wake_ns = min(shard.wake_ns, shard.wake_ready_ns, shard.writes_ns)
                     if wake_ns <= now_ns:
                         self._settle(shard, now_ns)
                 if self._receivers.is_freed:

@@ -19,6 +19,7 @@ from streamfrom.engine.messaging import (
     partition_store,
     poll,
 )
+from streamfrom.engine.messaging.ack_writes import write_acks
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
 from streamfrom.engine.messaging.ordered_claim import claim_in_order
 from streamfrom.proxy.backends.backend import ConnectionOwner
@@ -194,6 +195,15 @@ class ShardStore:
             table.keyspace,
             shard,
             lambda: first_delivery.write_leases(table, leases, self._clock.time_ns()),
+        )
+
+    async def write_acks(
+        self, table: MessageTable, shard: ShardName, acks: Sequence[tuple[bytes, int]]
+    ) -> tuple[bytes, ...]:
+        """Write early acks, and return which rows somebody holds. Raises StoreError."""
+        # An ack is true whoever dispatches the shard by now, so it needs no lock.
+        return await self._by_backend(
+            self._shards[table.keyspace, shard], lambda: write_acks(table, acks)
         )
 
     async def fire(

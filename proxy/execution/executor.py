@@ -149,6 +149,15 @@ class Executor(SessionConnections):
         self._send(attempt, backend)
         return True
 
+    def commits_at_once(self, shard: ShardRuntime) -> bool:
+        """Return whether a statement to *shard* is a transaction of its own, on any connection."""
+        state = self._state
+        return (
+            state.transaction is None
+            and state.settings.autocommit
+            and shard not in self.branches.held
+        )
+
     def _send(self, attempt: Attempt, backend: Backend) -> None:
         self._active[backend] = attempt.shard
         packet = attempt.packet

@@ -229,12 +229,12 @@ class CommandLoop:
         # the client broke the protocol in the same turn of the loop, would never be awaited.
         self._task = asyncio.create_task(self._run(work, *arguments))
 
-    def _sent_over(self, outcome: Attempt | Exception) -> None:
-        """End of a statement on the hot path; called from the backend's link."""
+    def _sent_over(self, outcome: Attempt | Exception | None) -> None:
+        """End of a statement on the hot path, None for one that is answered; called from the backend's link."""
         if self._is_over:
             return
         try:
-            again = not self._executor.finish(outcome)
+            again = outcome is not None and not self._executor.finish(outcome)
         except Exception as error:  # noqa: BLE001 - the one place that turns errors into packets
             self._answer_error(error)
             again = False

@@ -10,10 +10,11 @@ eight of them were 6 % of its rate. Ask once for each shape, session or connecti
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.execution.attempt import Attempt
-from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
+from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK, diagnostics_of_several
 from streamfrom.proxy.execution.latency_class import LatencyClass
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.routing.routes import OneShard
@@ -25,16 +26,19 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.selects.plain_reads import is_plain_read
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
-from streamfrom.sqlparse_ext.writes.message_effects import CHANGES_HELD
+from streamfrom.sqlparse_ext.writes.early_ack import early_moment
+from streamfrom.sqlparse_ext.writes.message_effects import CHANGES_HELD, EffectKind
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.catalog import View
     from streamfrom.proxy.sql.prepared_statements import PreparedStatements
     from streamfrom.proxy.sql.session_context import SessionContext
+    from streamfrom.proxy.sql.statement_compiler import CompiledStatement
     from streamfrom.sqlparse_ext.statements import Shape
 
 
@@ -64,13 +68,14 @@ class FastPath:
         self._compiler = context.compiler
         self._executor = context.executor
         self._registry = context.registry
+        self._state = context.state
         self._is_restricted = context.privileges.user.is_restricted
         self._table = table
 
     def send(
-        self, sql: bytes, reply: Reply, on_over: Callable[[Attempt | Exception], None]
+        self, sql: bytes, reply: Reply, on_over: Callable[[Attempt | Exception | None], None]
     ) -> bool:
-        """Send the statement if it is plain; *on_over* gets what `Executor.finish` wants.
+        """Send the statement if it is plain; *on_over* gets what `Executor.finish` wants, None where it is answered.
 
         Return False otherwise; the long way then says what is wrong with it, if anything is.
         """
@@ -106,6 +111,11 @@ class FastPath:
                 if type(route) is not OneShard:
                     return False
                 shard = view.runtime(route.shard)
+                if step is not None and step.acks_early:
+                    if self._answers_early(step, shard, reply, on_over):
+                        return True
+                    if self._awaits_acks(step, shard):
+                        return False
         except StreamfromError:
             # Whatever is wrong with it, the long way finds again, and says it in one place.
             return False
@@ -117,7 +127,10 @@ class FastPath:
         return self._executor.send_now(attempt)
 
     def execute(
-        self, payload: bytes, reply: Reply, on_over: Callable[[Attempt | Exception], None]
+        self,
+        payload: bytes,
+        reply: Reply,
+        on_over: Callable[[Attempt | Exception | None], None],
     ) -> bool:
         """Send a COM_STMT_EXECUTE on the same conditions, with the same result, as `send`.
 
@@ -163,6 +176,11 @@ class FastPath:
                     step = self._compiler.compile_bound(view, statement)
                     if step.effect is not None and step.effect.kind in CHANGES_HELD:
                         return False
+                    if step.acks_early:
+                        if self._answers_early(step, shard, reply, on_over):
+                            return True
+                        if self._awaits_acks(step, shard):
+                            return False
                     statement = step.statement
         except StreamfromError:
             return False
@@ -173,6 +191,42 @@ class FastPath:
         )
         attempt.step = step
         return self._executor.send_now(attempt)
+
+    def _answers_early(
+        self,
+        step: CompiledStatement,
+        shard: ShardRuntime,
+        reply: Reply,
+        on_over: Callable[[Attempt | Exception | None], None],
+    ) -> bool:
+        """Answer an ack that is written within some milliseconds, as `vt_ack = early` asks; False if it has to be sent."""
+        effect = step.effect
+        if effect is None or not self._executor.commits_at_once(shard):
+            return False
+        acked_ns = early_moment(step.statement, effect)
+        if acked_ns is None or effect.ids is None:
+            return False
+        rows = self._registry.ack_early(
+            shard.keyspace, shard.name, step.table, effect.ids, acked_ns
+        )
+        if rows is None:
+            return False
+        diagnostics = diagnostics_of_several()
+        diagnostics.row_count = rows
+        self._state.answered_at, self._state.diagnostics = None, diagnostics
+        info = b"Rows matched: %d  Changed: %d  Warnings: 0" % (rows, rows)
+        reply.ok(affected_rows=rows, info=info)
+        # As late as any answer: what the client has sent ahead is not begun within this statement.
+        asyncio.get_running_loop().call_soon(on_over, None)
+        return True
+
+    def _awaits_acks(self, step: CompiledStatement, shard: ShardRuntime) -> bool:
+        """Return whether a statement has to wait for acks of its table that were answered and are not written yet."""
+        return (
+            step.effect is not None
+            and step.effect.kind is not EffectKind.NEW
+            and self._registry.awaits_acks(shard.keyspace, shard.name, step.table)
+        )
 
     def _known(self, view: View, shape: Shape) -> FastRoute | None:
         if view.generation != self._registry.generation:

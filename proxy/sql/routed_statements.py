@@ -27,7 +27,7 @@ from streamfrom.proxy.sql.two_stage import TwoStageSelect
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind, Uses
-from streamfrom.sqlparse_ext.writes.message_effects import CHANGES_HELD
+from streamfrom.sqlparse_ext.writes.message_effects import CHANGES_HELD, EffectKind
 
 
 if TYPE_CHECKING:
@@ -135,10 +135,12 @@ class RoutedStatements:
         return part.effect or effect
 
     async def show_leases(self, shard: ShardRuntime, table: str, effect: Effect | None) -> None:
-        """Let rows show that they were sent which a statement with *effect* is about to reschedule."""
-        if effect is not None and effect.kind in CHANGES_HELD:
-            registry = self._context.registry
-            await registry.write_leases(shard.keyspace, shard.name, table, effect.ids)
+        """Let rows show that they were sent or acked early which a statement with *effect* is about to change."""
+        if effect is None or effect.kind is EffectKind.NEW:
+            return
+        registry, name = self._context.registry, shard.name
+        if effect.kind in CHANGES_HELD or registry.awaits_acks(shard.keyspace, name, table):
+            await registry.write_leases(shard.keyspace, name, table, effect.ids)
 
     async def on_shard(
         self,

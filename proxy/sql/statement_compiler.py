@@ -71,12 +71,14 @@ class CompiledStatement:
     Attributes:
         table, effect: a message table and what the statement will do to it; else "" and None.
         insert_id: the first value that a sequence gave the statement; 0 for none.
+        acks_early: the rows of the table may not show yet which messages were acknowledged.
     """
 
     statement: Statement
     table: str = ""
     effect: Effect | None = None
     insert_id: int = 0
+    acks_early: bool = False
 
 
 class StatementCompiler(SessionTarget):
@@ -335,7 +337,9 @@ class StatementCompiler(SessionTarget):
             return CompiledStatement(statement)
         if facts.refuses_delays:
             check_not_delayed(statement, facts, self.clock.time_ns())
-        return CompiledStatement(statement, facts.name, effect(statement, facts))
+        return CompiledStatement(
+            statement, facts.name, effect(statement, facts), acks_early=facts.acks_early
+        )
 
     def _touched(
         self, view: View, shape: Shape

@@ -58,7 +58,7 @@ _FIRST_LAYOUT_TIME_COLUMNS: Final = _TIME_COLUMNS | {"time_scheduled", "time_cre
 # Behind the value of time_acked: the send that no lease has counted. A message that was not due was not
 # sent. Servers assign from left to right, and MariaDB all at once if told so: then, and where time_next
 # has been assigned before, what is compared is NULL. No numbers: what is put in has no literal.
-_COUNT_SEND: Final = (
+COUNT_SEND: Final = (
     b", epoch = IF(epoch, epoch, IFNULL(IFNULL(time_next, FALSE) <= time_acked, TRUE))"
 )
 _LITERAL: Final = re.compile(b"[" + NUMBER + STRING + b"]")
@@ -77,6 +77,7 @@ class TableFacts:
     in_order: the columns, in lower case, to which an INSERT without a column list gives values.
     has_state: the table has a queue's column `state`, which follows from others.
     is_lazy: a message that is acknowledged may have been sent without its row showing it.
+    acks_early: an ack may be answered before it is written.
     refuses_delays: no message may be scheduled for later.
     groups: the columns, in lower case, that say after which messages another one comes.
     decisive: the columns whose new values change when a message is sent.
@@ -95,6 +96,7 @@ class TableFacts:
     in_order: tuple[str, ...] = ()
     has_state: bool = False
     is_lazy: bool = False
+    acks_early: bool = False
     refuses_delays: bool = False
     groups: frozenset[str] = frozenset()
     decisive: frozenset[str] = field(init=False, repr=False, compare=False)
@@ -239,7 +241,7 @@ def _update_plan(shape: Shape, *, is_lazy: bool) -> _UpdatePlan:
         behind_set = b", time_next = NULL"
     fixed = []
     if is_lazy and acked is not None and "epoch" not in shape.assignments:
-        fixed.append(_behind(shape, tokens[acked.end - 1], _COUNT_SEND))
+        fixed.append(_behind(shape, tokens[acked.end - 1], COUNT_SEND))
     if "time_acked" not in shape.guards:
         if parts.where is None:
             behind_set += b" WHERE time_acked IS NULL"

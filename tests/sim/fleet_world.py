@@ -137,6 +137,7 @@ class FleetWorld(World):
             self.settings,
             proxies=self.dice.randint(2, 5),
             lease=self._lease(),
+            ack="committed",  # a member that dies takes early acks along
             failing=self.settings.failing or 0.01,
         )
         self.servers = {}

@@ -48,13 +48,9 @@ class InFlightLimited(World):
         assert len(self.in_flight) <= (self.settings.max_in_flight or 0), "more than allowed"
 
     def _is_in_flight(self, ident, now_ns):
-        epoch, lease_ns = self.in_flight[ident]
         tables = [self.store.table(KEYSPACE, name, TABLE) for name in self.settings.shards]
         row = next(table[ident] for table in tables if ident in table)
-        is_unwritten = row.epoch == epoch == 0 and (row.time_next_ns or 0) <= now_ns
-        is_written = row.epoch == epoch + 1 and row.time_next_ns == lease_ns
-        is_over = row.time_acked_ns is not None or lease_ns <= now_ns
-        return not is_over and (is_written or is_unwritten)
+        return self.is_held(row, *self.in_flight[ident], now_ns)
 
     def given_back(self, rows):
         super().given_back(rows)

@@ -40,12 +40,12 @@ class Ordered(World):
                 (3, ",vt_key=tenant,vt_key_in_flight=3"),
             ]
         )
-        self.settings = replace(self.settings, order=order, newest=False)
+        self.settings = replace(self.settings, order=order, newest=False, ack="committed")
         self._elect()
 
     def _elect(self):
         """Have one proxy: without an election each would send as much."""
-        self.settings = replace(self.settings, proxies=1, lease="written")
+        self.settings = replace(self.settings, proxies=1, lease="written", ack="committed")
 
     def definition(self, comment):
         return raw_table(TABLE, comment, texts=("tenant",))
@@ -102,4 +102,4 @@ class OrderedFleet(Ordered, FleetWorld):
     """One history of a fleet, in which dispatchers follow one another."""
 
     def _elect(self):
-        self.settings = replace(self.settings, lease="written")
+        self.settings = replace(self.settings, lease="written", ack="committed")

@@ -11,6 +11,7 @@ The promises, checked as things happen or at the end:
 * in a world that `is_told` everything by the one proxy there is, nothing waits for a poll's interval;
 * no attempt (id, epoch) is delivered twice;
 * nothing is sent that was acked before it was claimed, or acked through the same proxy;
+* nothing is sent whose ack was answered early, and every such ack is written;
 * nothing is sent before it is due, and nothing is claimed without being sent or released;
 * no receiver holds more than its prefetch, by what the database says, and nothing that is due waits
   while somebody has room;
@@ -78,6 +79,7 @@ class Settings:
     max_in_flight: int | None = None
     max_rate: float | None = None
     lease: str = "written"
+    ack: str = "committed"
     order: str = ""
 
     @classmethod
@@ -108,7 +110,7 @@ class Settings:
             f"vt_prefetch={self.prefetch},vt_release_after={self.release_after_s or 'never'},"
             f"vt_poller_interval={self.poll_s},vt_max_backoff={4 * self.ack_wait_s}"
             + (",vt_order=newest" if self.newest else "")
-            + f",vt_lease={self.lease}"
+            + f",vt_lease={self.lease},vt_ack={self.ack}"
             + (f",vt_max_attempts={self.max_attempts}" if self.max_attempts else "")
             + (f",vt_max_in_flight={self.max_in_flight}" if self.max_in_flight else "")
             + (f",vt_max_rate={self.max_rate}" if self.max_rate else "")
@@ -138,6 +140,7 @@ class World:
         default_factory=Counter
     )  # when somebody wrote or locked it
     acked_in_flight: set[bytes] = field(default_factory=set)
+    acked_early: set[bytes] = field(default_factory=set)
     acked_via: dict[bytes, tuple[int, tuple[int, ...]]] = field(
         default_factory=dict
     )  # id → proxies that were told of its ack
@@ -154,7 +157,8 @@ class World:
             self.settings = replace(self.settings, proxies=1, failing=0, poll_s=POLL_NEVER_S)
         if self.settings.proxies == 1:
             # Without an election others could send the same rows.
-            self.settings = replace(self.settings, lease=self._lease())
+            ack = self.dice.choice(["committed", "early"])
+            self.settings = replace(self.settings, lease=self._lease(), ack=ack)
 
     def _lease(self):
         delay_s = self.dice.choice([0.05, 0.4, self.settings.ack_wait_s / 2])
@@ -399,6 +403,14 @@ class World:
         return None
 
     def _ack(self, shard, ids):
+        if self.settings.ack == "early":
+            numbers, now_ns = tuple(map(int, ids)), self.store.clock.time_ns()
+            taken = self.registries[0].ack_early(KEYSPACE, shard, TABLE, numbers, now_ns)
+            if taken is not None:
+                assert taken == len(set(ids) - self.acked_early), "acked twice"
+                self.acked_early.update(ids)
+                self.acked_via.update(dict.fromkeys(ids, (now_ns, (0,))))
+                return
         acked = self.store.ack(KEYSPACE, shard, TABLE, ids)
         proxies = (
             [self.dice.randrange(self.settings.proxies)] if self.dice.random() < 0.8 else []
@@ -487,17 +499,19 @@ class World:
         tables = [self.store.table(KEYSPACE, name, TABLE) for name in self.settings.shards]
         for ident, (epoch, lease_ns) in list(consumer.held.items()):
             row = next((table[ident] for table in tables if ident in table), None)
-            if row is None:  # it became a dead letter
-                del consumer.held[ident]
-                continue
-            is_over = row.time_acked_ns is not None or lease_ns <= now_ns
-            is_unwritten = row.epoch == epoch == 0 and (row.time_next_ns or 0) <= now_ns
-            is_written = row.epoch == epoch + 1 and row.time_next_ns == lease_ns
-            if is_over or not (is_written or is_unwritten):
+            # Without a row it became a dead letter.
+            if row is None or not self.is_held(row, epoch, lease_ns, now_ns):
                 del consumer.held[ident]
         consumer.held.update((row.id, (row.epoch, row.due_next_ns)) for row in rows)
         is_limited = limit and consumer.rows_max is None
         assert not is_limited or len(consumer.held) <= limit, "more than its prefetch"
+
+    def is_held(self, row, epoch, lease_ns, now_ns):
+        """Whether what was sent with this lease is in flight, by what the database says and was acked early."""
+        is_acked = row.time_acked_ns is not None or row.id in self.acked_early
+        is_unwritten = row.epoch == epoch == 0 and (row.time_next_ns or 0) <= now_ns
+        is_written = row.epoch == epoch + 1 and row.time_next_ns == lease_ns
+        return not is_acked and lease_ns > now_ns and (is_written or is_unwritten)
 
     def claimed(self, rows):
         """Return *rows* as the one that dispatches them has claimed them."""
@@ -519,6 +533,7 @@ class World:
         table = self.store.table(KEYSPACE, shard, TABLE)
         for row in rows:
             assert row.time_next_ns <= now_ns, "sent before it was due"
+            assert row.id not in self.acked_early, "sent after its ack was answered"
             self._check_attempt(row)
             self._check_leases(row, now_ns)
             self.delivered[row.id] += 1
@@ -559,6 +574,7 @@ class World:
             for name in shards or self.settings.shards
             for row in self.store.table(KEYSPACE, name, TABLE).values()
             if row.time_acked_ns is None
+            and row.id not in self.acked_early
             and not (row.is_locked or self.given_back_count[row.id])
             and not (row.epoch == 0 and (row.id, 0) in self.attempts)  # its lease is unwritten
             and max(row.time_next_ns or 0, self.touched_ns[row.id]) <= before_ns

@@ -455,3 +455,28 @@ def test_index_advice_is_logged_when_the_table_is_found(caplog):
     run_virtual(main())
     assert len(caplog.records) == 2
     assert "ALTER TABLE" in caplog.records[0].message
+
+
+def test_early_acks_are_taken_where_the_message_is_in_flight_here():
+    async def main():
+        async with RegistryRig() as rig:
+            registry = rig.registry
+            rig.store.create("ks", raw_table("t1", DEFAULT_COMMENT + ",vt_ack=early"))
+            await registry.reload("ks")
+            registry.attach(Receiver(), "ks", "t1")
+            await asyncio.sleep(0.1)
+            insert(rig, 1, 2)
+            rig.commit(new(1, 2))
+            await asyncio.sleep(0.1)
+            assert not registry.awaits_acks("ks", "-80", "T1")
+            assert registry.ack_early("ks", "-80", "T1", (1,), 77) == 1
+            assert registry.awaits_acks("ks", "-80", "t1")
+            # Whoever is about to change it waits for the row, whatever its leases are.
+            await registry.write_leases("ks", "-80", "t1", (1,))
+            assert not registry.awaits_acks("ks", "-80", "t1")
+            assert registry.ack_early("ks", "-80", "none", (1,), 77) is None
+            assert not registry.awaits_acks("ks", "-80", "none")
+            registry.deposed("ks", "-80", "another one")
+            assert registry.ack_early("ks", "-80", "t1", (2,), 77) is None
+
+    run_virtual(main())

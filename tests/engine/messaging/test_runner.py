@@ -3,6 +3,8 @@
 import asyncio
 import logging
 
+import pytest
+
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.events import Acked, Changed
 from streamfrom.engine.messaging.memory_store import loaded, raw_table
@@ -357,6 +359,76 @@ def test_a_lease_is_written_after_its_delay_and_before_its_row_is_changed():
         assert rig.calls("write_leases") == 2
 
     run_virtual(main())
+
+
+EARLY = COMMENT + ",vt_ack=early"
+
+
+def test_an_early_ack_is_answered_at_once_and_written_soon():
+    async def main():
+        rig, receiver = RunnerRig(EARLY), Receiver()
+        rig.runner.attach(receiver)
+        await asyncio.sleep(0.1)
+        rig.commit(1, 2)
+        await asyncio.sleep(0.1)
+        assert rig.runner.ack_early("0", (b"1", b"2"), 77) == 2
+        assert rig.runner.ack_early("0", (b"1",), 78) == 0
+        assert rig.runner.ack_early("0", (b"3",), 78) is None
+        assert rig.row(1).time_acked_ns is None
+        await asyncio.sleep(0.01)
+        assert (rig.row(1).time_acked_ns, rig.row(2).time_acked_ns) == (77, 77)
+        assert rig.calls("write_acks") == 1
+        assert rig.runner.state.counters("0").acked == 2
+        await rig.runner.stop(STOPPED)
+        assert rig.runner.ack_early("0", (b"1",), 78) is None
+
+    run_virtual(main())
+
+
+@pytest.mark.parametrize("how", ["changed", "stopped"])
+def test_who_changes_rows_and_who_stops_has_early_acks_written_first(how):
+    async def main():
+        rig, receiver = RunnerRig(EARLY + ",vt_prefetch=0"), Receiver()
+        rig.runner.attach(receiver)
+        await asyncio.sleep(0.1)
+        rig.commit(*range(1, 1202))
+        await asyncio.sleep(20)
+        assert rig.runner.ack_early("0", tuple(row.id for row in receiver.rows), 77) == 1201
+        if how == "changed":
+            await rig.runner.write_leases("0", None)
+        else:
+            await rig.runner.stop(STOPPED)
+        assert all(rig.row(one).time_acked_ns == 77 for one in range(1, 1202))
+        assert rig.calls("write_acks") == 3
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+
+
+def test_early_acks_that_cannot_be_written_are_written_in_the_end(caplog):
+    async def main():
+        is_failing = True
+
+        async def pause(call, _shard):
+            if call == "write_acks" and is_failing:
+                raise StoreError("the disk is full")
+
+        rig, receiver = RunnerRig(EARLY, pause=pause), Receiver()
+        rig.runner.attach(receiver)
+        await asyncio.sleep(0.1)
+        rig.commit(1, 2)
+        await asyncio.sleep(0.1)
+        assert rig.runner.ack_early("0", (b"1",), 77) == 1
+        await asyncio.sleep(0.1)
+        assert rig.runner.ack_early("0", (b"2",), 77) is None
+        is_failing = False
+        await asyncio.sleep(0.2)
+        assert rig.row(1).time_acked_ns == 77
+        assert rig.runner.ack_early("0", (b"2",), 77) == 1
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+    assert "writing of acks of msg" in caplog.text
 
 
 def test_who_reschedules_a_row_that_somebody_holds_waits_for_nobody():

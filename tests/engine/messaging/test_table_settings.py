@@ -293,6 +293,19 @@ def test_a_rate_that_is_none_is_an_error(text):
         parse_comment(comment(f"vt_max_rate={text}"))
 
 
+def test_acks_are_committed_before_they_are_answered_unless_the_table_says_otherwise():
+    assert not parse_comment(comment()).acks_early
+    assert not parse_comment(comment("vt_ack=committed")).acks_early
+    assert parse_comment(comment("vt_ack=early,vt_key=tenant")).acks_early
+    with pytest.raises(CommentError, match="vt_ack must be 'committed' or 'early', not 'on'"):
+        parse_comment(comment("vt_ack=on"))
+    for order in ("vt_order=strict", "vt_key=tenant,vt_key_in_flight=1"):
+        with pytest.raises(
+            CommentError, match="vt_ack must be 'committed' with vt_order = str"
+        ):
+            parse_comment(comment(f"vt_ack=early,{order}"))
+
+
 def test_delayed_messages_are_taken_unless_switched_off():
     assert parse_comment(comment()).delayed
     assert parse_comment(comment("vt_delayed=on")).delayed

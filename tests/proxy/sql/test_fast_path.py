@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from streamfrom.engine.errors import TableLoadError
-from streamfrom.engine.messaging.memory_store import raw_table
+from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, raw_table
 from streamfrom.engine.messaging.message_table import load
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.proxy.config.file import Role, Secret, User
@@ -34,6 +34,7 @@ class Registry:
     def __init__(self):
         self.generation = 0
         self.tables = {}
+        self.asked, self.taken, self.awaits = [], None, False
 
     def know(self, name, table):
         self.tables[name] = table
@@ -41,6 +42,13 @@ class Registry:
 
     def table(self, keyspace, name):
         return self.tables.get(name)
+
+    def ack_early(self, *ack):
+        self.asked.append(ack)
+        return self.taken
+
+    def awaits_acks(self, keyspace, shard, table):
+        return self.awaits
 
 
 class Scene:
@@ -67,6 +75,7 @@ class Scene:
                 executor=session.executor,
                 privileges=privileges,
                 registry=self.registry,
+                state=session.state,
             ),
             PreparedStatements(),
         )
@@ -81,7 +90,8 @@ class Scene:
         reply = self.reply()
         if not self.path.send(sql.encode(), reply, ended.set_result):
             return None
-        if not self.session.executor.finish(await ended):
+        outcome = await ended
+        if outcome is not None and not self.session.executor.finish(outcome):
             return "again"
         return read_result(
             bytes(self.session.link.written[at:]), self.session.state.capabilities
@@ -152,6 +162,54 @@ async def test_an_ack_is_completed_and_told_when_it_is_done(server, scene):
     assert "AND time_acked IS NULL" in server.heard[-1]
     ((shard, table, (effect,)),) = scene.session.published
     assert (shard, table, effect.kind, effect.ids) == ("-", "msg", EffectKind.ACK, (1, 2))
+
+
+EARLY = load("plain", raw_table("msg", DEFAULT_COMMENT + ",vt_ack=early"))
+ACK = "UPDATE msg SET time_acked = 5 WHERE id IN (1, 2)"
+
+
+async def test_an_ack_of_what_is_in_flight_is_answered_before_any_server_is_asked(
+    server, scene
+):
+    scene.registry.know("msg", EARLY)
+    scene.registry.taken = 2
+    heard = len(server.heard)
+    result = await scene.send(ACK)
+    assert (result.ok.affected_rows, result.ok.info) == (
+        2,
+        b"Rows matched: 2  Changed: 2  Warnings: 0",
+    )
+    assert scene.registry.asked == [("plain", "-", "msg", (1, 2), 5)]
+    assert server.heard[heard:] == []
+    assert scene.session.state.diagnostics.row_count == 2
+    assert scene.session.published == []
+
+
+async def test_an_ack_that_cannot_be_early_is_sent_unless_rows_are_to_be_waited_for(
+    server, scene
+):
+    scene.registry.know("msg", EARLY)
+    assert (await scene.send(ACK)).error is None
+    assert "time_acked = 5" in server.heard[-1]
+    scene.registry.awaits = True
+    for sql in (ACK, "DELETE FROM msg WHERE id = 1"):
+        assert await scene.send(sql) is None, "the long way waits for the rows"
+    assert (await scene.send("INSERT INTO msg (id) VALUES (9)")).error is None
+
+
+async def test_an_ack_inside_a_transaction_is_never_early(server, scene):
+    scene.registry.know("msg", EARLY)
+    scene.registry.taken = 2
+    await scene.session.run("BEGIN")
+    await scene.send(ACK)
+    assert scene.registry.asked == []
+    assert "time_acked = 5" in server.heard[-1]
+
+
+async def test_a_table_that_commits_its_acks_asks_nobody(scene):
+    scene.registry.know("msg", load("plain", raw_table("msg")))
+    await scene.send(ACK)
+    assert scene.registry.asked == []
 
 
 async def test_a_generated_id_is_told_with_the_insert(server, scene):

@@ -1,0 +1,57 @@
+"""The transaction that writes early acks (`engine.messaging.early_acks`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamfrom.engine.messaging.conversation import StoreQuery
+from streamfrom.engine.messaging.message_store import by_id, look, quoted
+from streamfrom.sqlparse_ext.writes.completion import COUNT_SEND
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.engine.messaging.conversation import Conversation
+    from streamfrom.engine.messaging.message_table import MessageTable
+
+
+def write_acks(
+    table: MessageTable, acks: Sequence[tuple[bytes, int]]
+) -> Conversation[tuple[bytes, ...]]:
+    """Acknowledge the messages of *acks*, ids and times; commit, and return the ids of rows that somebody holds.
+
+    A row that is acked or gone is left as it is.
+    """
+    ident = quoted(table.id_column)
+    acked_ns = dict(acks)
+    answer = yield StoreQuery(
+        b"SELECT %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL FOR UPDATE SKIP LOCKED"
+        % (ident, by_id(table), ident, b", ".join(acked_ns)),
+        1,
+    )
+    found = {table.id_literal(raw or b"") for (raw,), _ in answer.rows}
+    here = [one for one in acked_ns if one in found]
+    locked: tuple[bytes, ...] = ()
+    if missing := [one for one in acked_ns if one not in found]:
+        locked = tuple((yield from look(table, missing)))
+    if not here:
+        yield StoreQuery(b"COMMIT")
+        return locked
+    times = set(map(acked_ns.__getitem__, here))
+    moment = b"%d" % max(times)
+    if len(times) > 1:
+        whens = b"".join(b" WHEN %b THEN %d" % (one, acked_ns[one]) for one in here)
+        moment = b"CASE %b%b ELSE %b END" % (ident, whens, moment)
+    yield StoreQuery(
+        b"UPDATE %b SET time_acked = %b%b, time_next = NULL WHERE %b IN (%b)"
+        % (
+            by_id(table),
+            moment,
+            COUNT_SEND if table.facts.is_lazy else b"",
+            ident,
+            b", ".join(here),
+        ),
+        commits=True,
+    )
+    return locked

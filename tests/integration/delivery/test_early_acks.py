@@ -1,0 +1,226 @@
+"""`vt_ack = early`: an ack is answered before its row shows it, and nothing is lost by that."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import mysql.connector
+import pytest
+
+from tests.fixtures.database_servers import DatabaseServer, execute, root
+from tests.fixtures.running_proxy import StartProxy, keyspace_toml
+from tests.fixtures.streams import Consume, eventually, message_table, rows, run
+from tests.integration.conftest import CreateTable, SharedCluster
+from tests.integration.delivery.producing import insert_all
+
+
+pytestmark = pytest.mark.db
+
+EARLY = ",vt_ack=early,vt_release_after=never"
+ACK = "UPDATE my_message SET time_acked = NOW(), time_next = NULL WHERE id = {} AND time_acked IS NULL"
+IS_ACKED = "SELECT time_acked > 0, time_next, epoch FROM my_message WHERE id = {}"
+
+
+@contextmanager
+def row_held(server: DatabaseServer, database: str, ident: int) -> Iterator[None]:
+    """Hold a row past the proxy, so that nobody can write to it."""
+    holder = root(server, database=database, autocommit=False)
+    try:
+        rows(holder, f"SELECT id FROM my_message WHERE id = {ident} FOR UPDATE")
+        yield
+    finally:
+        holder.close()
+
+
+def acked(client: Any, ident: int) -> bool:
+    return rows(client, IS_ACKED.format(ident)) == ((1, None, 1),)
+
+
+def by_text(cluster: SharedCluster) -> Callable[[int], int]:
+    client = cluster.proxy.connect(database="plain", autocommit=True)
+    return lambda ident: client.cursor().execute(ACK.format(ident))
+
+
+def by_parameters(cluster: SharedCluster) -> Callable[[int], int]:
+    client = mysql.connector.connect(
+        host="127.0.0.1", port=cluster.proxy.port, user="root", database="plain",
+        use_pure=True, autocommit=True,
+    )  # fmt: skip
+
+    def ack(ident: int) -> int:
+        cursor = client.cursor(prepared=True)
+        cursor.execute(
+            ACK.replace("NOW()", "%s").format("%s"), (1_700_000_000_000_000_000, ident)
+        )
+        return cursor.rowcount
+
+    return ack
+
+
+@pytest.mark.parametrize("way", [by_text, by_parameters])
+def test_an_ack_is_answered_though_somebody_holds_the_row(
+    cluster: SharedCluster,
+    create: CreateTable,
+    consume: Consume,
+    way: Callable[[SharedCluster], Callable[[int], int]],
+) -> None:
+    create("plain", ack_wait=600, more=EARLY)
+    client = cluster.proxy.connect(database="plain", autocommit=True)
+    ack = way(cluster)
+    insert_all(client, [1, 2])
+    stream = consume(cluster.proxy, database="plain")
+    assert sorted(stream.ids(2)) == [1, 2]
+    with row_held(cluster.servers[0], cluster.databases["plain"], 1):
+        assert ack(1) == 1
+        assert ack(1) == 0, "it is acked"
+        assert ack(2) == 1
+        eventually(lambda: acked(client, 2), "what nobody holds is written")
+        assert rows(client, "SELECT time_acked FROM my_message WHERE id = 1") == ((None,),)
+    eventually(lambda: acked(client, 1), "and the other one as soon as it can be")
+    assert ack(1) == 0
+    in_flight = "SELECT acked, in_flight FROM streamfrom.queues WHERE keyspace = 'plain'"
+    assert rows(client, in_flight) == ((2, 0),)
+
+
+def test_the_rest_of_the_session_sees_a_statement_like_any_other(
+    cluster: SharedCluster, create: CreateTable, consume: Consume
+) -> None:
+    create("plain", ack_wait=600, more=EARLY)
+    client = cluster.proxy.connect(database="plain", autocommit=True)
+    insert_all(client, [1, 2, 3])
+    assert sorted(consume(cluster.proxy, database="plain").ids(3)) == [1, 2, 3]
+    cursor = client.cursor()
+    with row_held(cluster.servers[0], cluster.databases["plain"], 1):
+        assert cursor.execute(ACK.replace("= {}", "IN (1, 2)")) == 2
+    assert rows(client, "SELECT ROW_COUNT()") == ((2,),)
+    cursor.execute(ACK.format(1))
+    assert rows(client, "SHOW WARNINGS") == ()
+    # What was never sent, what was acked, and what does not exist are left to the server.
+    assert cursor.execute(ACK.replace("= {}", "IN (3, 99)")) == 1
+    assert cursor.execute("DELETE FROM my_message WHERE id = 3") == 1
+    assert rows(client, "SELECT COUNT(*) FROM my_message") == ((2,),)
+
+
+def test_a_transactions_ack_is_never_early(
+    cluster: SharedCluster, create: CreateTable, consume: Consume
+) -> None:
+    create("plain", ack_wait=600, more=EARLY)
+    client = cluster.proxy.connect(database="plain", autocommit=True)
+    worker = cluster.proxy.connect(database="plain")
+    insert_all(client, [1, 2])
+    assert sorted(consume(cluster.proxy, database="plain").ids(2)) == [1, 2]
+    assert run(worker, ACK.format(1)) == 1
+    run(client, "BEGIN")
+    assert run(client, ACK.format(2)) == 1
+    seen = root(cluster.servers[0], database=cluster.databases["plain"], autocommit=True)
+    waiting = "SELECT COUNT(*) FROM my_message WHERE time_acked IS NULL"
+    assert rows(seen, waiting) == ((2,),)
+    worker.rollback()
+    client.commit()
+    assert rows(seen, waiting) == ((1,),)
+    seen.close()
+
+
+def test_whoever_changes_an_acked_message_finds_it_acked(
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace, ack_wait=600, more=EARLY)
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    insert_all(client, range(1, 11))
+    stream = consume(cluster.proxy, database=keyspace)
+    assert sorted(stream.ids(10)) == list(range(1, 11))
+    for ident in range(1, 6):
+        assert run(client, ACK.format(ident)) == 1
+        again = f"UPDATE my_message SET time_next = 0 WHERE id = {ident} AND time_acked IS NULL"
+        assert run(client, again) == 0
+    assert run(client, ACK.format(6)) == 1
+    client.begin()
+    assert run(client, ACK.format(6)) == 0
+    client.rollback()
+    assert run(client, ACK.format(7)) == 1
+    # Revived, it is sent again: no ack that is on its way undoes that.
+    assert (
+        run(client, "UPDATE my_message SET time_acked = NULL, time_next = 0 WHERE id = 7") == 1
+    )
+    assert stream.ids(1) == [7]
+    assert run(client, ACK.format(8)) == 1
+    assert run(client, "DELETE FROM my_message WHERE id = 8") == 1
+    insert_all(client, [8])
+    assert stream.ids(1) == [8]
+
+
+def test_an_alter_turns_it_on_and_off_and_says_what_cannot_be(
+    cluster: SharedCluster, create: CreateTable, keyspace: str
+) -> None:
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    run(
+        client,
+        "CREATE QUEUE my_message (tenant INT, KEY (tenant)) WITH (ack = 'early', key = 'tenant')",
+    )
+    assert "ack = early" in rows(client, "SHOW CREATE QUEUE my_message")[0][1]
+    with pytest.raises(Exception, match="vt_ack must be 'committed' with vt_order = strict"):
+        run(client, "ALTER QUEUE my_message SET (key_in_flight = 1)")
+    with pytest.raises(Exception, match="vt_ack must be 'committed' or 'early', not 'late'"):
+        run(client, "ALTER QUEUE my_message SET (ack = late)")
+    run(client, "ALTER QUEUE my_message SET (ack = committed, key_in_flight = 1)")
+
+
+def test_what_was_answered_and_not_written_is_sent_again_if_the_proxy_dies(
+    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
+) -> None:
+    execute(server, message_table(ack_wait=600, more=EARLY), database=database)
+    proxy = start_proxy(keyspace_toml(database, [server]))
+    client = proxy.connect(database=database, autocommit=True)
+    insert_all(client, [1, 2])
+    assert sorted(consume(proxy, database=database).ids(2)) == [1, 2]
+    with row_held(server, database, 1):
+        assert run(client, ACK.format(1)) == 1
+        assert run(client, ACK.format(2)) == 1
+        eventually(lambda: acked(client, 2), "it is written")
+        proxy.kill()
+    assert consume(start_proxy(keyspace_toml(database, [server])), database=database).ids(
+        1
+    ) == [1]
+
+
+def test_a_proxy_that_stops_writes_first_what_it_has_answered(
+    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
+) -> None:
+    execute(server, message_table(ack_wait=600, more=EARLY), database=database)
+    proxy = start_proxy(keyspace_toml(database, [server]))
+    client = proxy.connect(database=database, autocommit=True)
+    insert_all(client, range(1, 101))
+    assert len(consume(proxy, database=database).ids(100)) == 100
+    for ident in range(1, 101):
+        assert run(client, ACK.format(ident)) == 1
+    assert proxy.stop() == 0
+    left = execute(
+        server, f"SELECT COUNT(*) FROM {database}.my_message WHERE time_acked IS NULL"
+    )
+    assert left == ((0,),)
+
+
+def test_a_server_that_takes_no_acks_refuses_them(
+    cluster: SharedCluster, create: CreateTable, consume: Consume
+) -> None:
+    """Once a writing has failed, an ack is sent to the server as it is, and its answer is the client's."""
+    create("plain", ack_wait=600, more=EARLY)
+    client = cluster.proxy.connect(database="plain", autocommit=True)
+    insert_all(client, [1, 2])
+    assert sorted(consume(cluster.proxy, database="plain").ids(2)) == [1, 2]
+    cluster.direct(
+        "CREATE TRIGGER refuse BEFORE UPDATE ON my_message FOR EACH ROW"
+        " SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not now'"
+    )
+    assert run(client, ACK.format(1)) == 1
+
+    def is_refused() -> bool:
+        try:
+            run(client, ACK.format(2))
+        except Exception as error:
+            return "not now" in str(error)
+        return False
+
+    eventually(is_refused, "the server's own error")
+    cluster.direct("DROP TRIGGER refuse")
+    eventually(lambda: acked(client, 1), "what was answered is written in the end")

@@ -1,0 +1,66 @@
+"""Which acks may be answered before they are written."""
+
+import pytest
+
+from streamfrom.sqlparse_ext.writes.completion import complete
+from streamfrom.sqlparse_ext.writes.early_ack import early_moment
+from streamfrom.sqlparse_ext.writes.message_effects import effect
+from tests.sqlparse_ext.facts import statement
+from tests.sqlparse_ext.writes.test_completion import BY_PRIMARY, CURRENT, LAZY, NOW_NS
+
+
+def moment(sql, facts=CURRENT, *bound):
+    sent = statement(sql.encode())
+    if done := complete(sent, facts, NOW_NS):
+        sent = statement(done.text)
+    if bound:
+        sent = sent.bind(bound)
+    found = effect(sent, facts)
+    return None if found is None else early_moment(sent, found)
+
+
+@pytest.mark.parametrize("facts", [CURRENT, LAZY, BY_PRIMARY])
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("UPDATE m SET time_acked = 5 WHERE id = 7", 5),
+        ("UPDATE m SET time_acked = NOW() WHERE id IN (1, 2)", NOW_NS),
+        ("UPDATE m SET time_acked = 5, time_next = NULL WHERE id = 7 AND time_acked IS NULL", 5),
+        ("UPDATE m SET time_next = NULL, time_acked = 5 WHERE id = 'a'", 5),
+    ],
+)  # fmt: skip
+def test_an_ack_by_ids_and_nothing_else_may_be_early(sql, expected, facts):
+    assert moment(sql, facts) == expected
+
+
+def test_what_is_bound_counts_as_what_is_written():
+    sql = "UPDATE m SET time_acked = ? WHERE id IN (?, ?) AND time_acked IS NULL"
+    assert moment(sql, LAZY, 5, 1, 2) == 5
+    assert moment(sql, LAZY, b"5", 1, 2) is None
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE m SET time_acked = 5, body = 'done' WHERE id = 7",
+        "UPDATE m SET time_acked = 5, time_next = 9 WHERE id = 7",
+        "UPDATE m SET time_acked = 5, epoch = 3 WHERE id = 7",
+        "UPDATE m SET time_acked = 5, epoch = epoch + 1 WHERE id = 7",
+        "UPDATE m SET time_acked = 5.5 WHERE id = 7",
+        "UPDATE m SET time_acked = '5' WHERE id = 7",
+        "UPDATE m SET time_acked = -5 WHERE id = 7",
+        "UPDATE m SET time_acked = 99999999999999999999 WHERE id = 7",
+        "UPDATE m SET time_acked = time_next WHERE id = 7",
+        "UPDATE m SET time_acked = 5 WHERE id = 7 AND priority = 3",
+        "UPDATE m SET time_acked = 5 WHERE id > 7",
+        "UPDATE m SET time_acked = 5 WHERE id IN (1, 2) LIMIT 1",
+        "UPDATE m SET time_acked = 5 WHERE id IN (NULL)",
+        "UPDATE m SET time_acked = 5",
+        "UPDATE m SET time_acked = NULL WHERE id = 7",
+        "UPDATE m, u SET m.time_acked = 5 WHERE m.id = u.id",
+        "DELETE FROM m WHERE id = 7",
+        "UPDATE m SET time_next = 9 WHERE id = 7",
+    ],
+)
+def test_whatever_does_more_or_does_not_say_what_is_committed_first(sql):
+    assert moment(sql, LAZY) is None
