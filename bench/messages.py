@@ -22,7 +22,12 @@ NS_PER_S: Final = 1_000_000_000
 
 
 def create_table(
-    name: str, *, comment: bool, batch_size: int = 100, cache_size: int = 10_000
+    name: str,
+    *,
+    comment: bool,
+    batch_size: int = 100,
+    cache_size: int = 10_000,
+    settings: str = "",
 ) -> str:
     """Return CREATE TABLE; with the *comment* it is a message table, else the opponents'.
 
@@ -31,7 +36,7 @@ def create_table(
     """
     text = (
         f"vitess_message,vt_ack_wait=120,vt_purge_after=86400,vt_batch_size={batch_size},"
-        f"vt_cache_size={cache_size},vt_poller_interval=30"
+        f"vt_cache_size={cache_size},vt_poller_interval=30{settings}"
     )
     order = "DESC" if comment else "ASC"
     return (
@@ -50,15 +55,18 @@ def fresh_table(
     database: str,
     *,
     batch_size: int = 100,
+    settings: str = "",
 ) -> Iterator[str]:
     """Make an empty table, and drop it in the end; the proxy's is a message table.
 
     target: where CREATE TABLE goes: through the proxy, which so knows its table at once, or
         straight to the server.
+    settings: further keys of its comment, each with a comma before it.
     """
     name = lab.fresh_name()
     comment = target != lab.direct
-    target.execute(create_table(name, comment=comment, batch_size=batch_size), database)
+    text = create_table(name, comment=comment, batch_size=batch_size, settings=settings)
+    target.execute(text, database)
     yield name
     target.execute(f"DROP TABLE {name}", database)
 

@@ -10,7 +10,7 @@ from bench.workloads.attacks import attacks
 from bench.workloads.big_merge import big_merge
 from bench.workloads.bulk_insert import bulk_insert
 from bench.workloads.compression import compression
-from bench.workloads.drain import drain_batch, drain_single
+from bench.workloads.drain import drain_batch, drain_early, drain_single
 from bench.workloads.idle import idle
 from bench.workloads.latency import latency, streams
 from bench.workloads.lateness import lateness
@@ -29,6 +29,7 @@ WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
     for function in (
         drain_batch,
         drain_single,
+        drain_early,
         latency,
         lateness,
         snapshot,

@@ -83,6 +83,44 @@ def drain_single(plan: Plan) -> list[Figure]:
     )
 
 
+def drain_early(plan: Plan) -> list[Figure]:
+    """Drain as `drain_single`, with acks that are answered before they are written, and with such as are committed."""
+    lab, count = plan.lab, plan.size(*SINGLE_MESSAGES)
+    workers = Workers(SINGLE_WORKERS, 1)
+    with (
+        lab.database(DATABASE),
+        lab.proxy(Keyspace(DATABASE, (lab.server,))) as proxy,
+    ):
+
+        def run(kind: str) -> Drained:
+            def work(table: str, each: int) -> Work:
+                return consumers(proxy.port, DATABASE, table, count=each, ack_batch=1)
+
+            outcome = drain(
+                lab, proxy, work, workers=workers, count=count, settings=f",vt_ack={kind}"
+            )
+            plan.say(f"  {kind}: {outcome.per_second:,.0f}/s {outcome.facts}")
+            return outcome
+
+        early, committed = plan.interleaved(lambda: run("early"), lambda: run("committed"))
+    return [
+        Figure(
+            "drain, an ack per message, vt_ack = early",
+            "msg/s",
+            Series.of(each.per_second for each in early),
+            "the same, vt_ack = committed",
+            Series.of(each.per_second for each in committed),
+            Target(Goal.AT_LEAST, 1),
+            {
+                "messages": count,
+                "our_workers": str(workers),
+                "our_runs": [each.facts for each in early],
+                "their_runs": [each.facts for each in committed],
+            },
+        )
+    ]
+
+
 def drain(
     lab: Lab,
     target: Endpoint,
@@ -90,15 +128,20 @@ def drain(
     *,
     workers: Workers,
     count: int,
+    settings: str = "",
 ) -> Drained:
     """Load *count* messages into a fresh table and measure how fast they are drained.
 
     target: the proxy, or the server itself.
     work: makes the worker process of so many workers on the named table.
+    settings: further keys of the table's comment, each with a comma before it.
     """
     processes = {} if target == lab.direct else {"proxy": target}
     meter = lab.meter(**processes)
-    with messages.fresh_table(lab, target, DATABASE) as table, Fleet() as fleet:
+    with (
+        messages.fresh_table(lab, target, DATABASE, settings=settings) as table,
+        Fleet() as fleet,
+    ):
         messages.load(lab, DATABASE, table, count)
         lab.settle()
         members = [fleet.add(work(table, workers.each)) for _ in range(workers.processes)]
