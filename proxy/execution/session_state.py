@@ -295,6 +295,7 @@ class SessionState:
         "id_before_at",
         "initial_settings",
         "insert_id_at",
+        "insert_id_copies",
         "is_stopped",
         "keeps_to_one_shard",
         "last_insert_id",
@@ -346,6 +347,9 @@ class SessionState:
         # OK tells the ids that rows name themselves, too. Another connection may know of one.
         self.id_before = 0
         self.id_before_at: Backend | None = None
+        # Connections that have it, too, since a statement over several shards asked for it. They
+        # must forget it before it becomes another one.
+        self.insert_id_copies: set[Backend] = set()
         # Where the last statement ran, which knows its warnings and counts; once that
         # connection has gone to somebody else, what was taken along.
         self.answered_at: Backend | None = None
@@ -382,6 +386,7 @@ class SessionState:
 
     def handed_over(self, backend: Backend, last_insert_id: int) -> None:
         """Keep the *last_insert_id* of *backend*, which another owner has now."""
+        self.insert_id_copies.discard(backend)
         if self.insert_id_at is backend:
             self.insert_id_at = None
             self.last_insert_id = last_insert_id or self.id_before

@@ -161,12 +161,13 @@ def apply_prepare(state: SessionState, backend: Backend) -> None:
 def note_insert_id(state: SessionState, backend: Backend, told: int) -> None:
     """Follow a statement that may have made an insert id on *backend*.
 
-    Of a session's connections no more than one has a LAST_INSERT_ID() that is not 0, so 0 on this
+    Of a session's connections all that have a LAST_INSERT_ID() that is not 0 have the same, so 0 on this
     one means that the one before is still right: an INSERT whose rows name their ids makes none,
     and the OK does not say so.
 
     told: the insert id in the answer's OK; 0 for none.
     """
+    _forget_copies(state, backend)
     source = state.insert_id_at
     if source is not backend:
         if source is None or source.is_closed:
@@ -183,11 +184,20 @@ def note_insert_id(state: SessionState, backend: Backend, told: int) -> None:
 
 def generated(state: SessionState, insert_id: int) -> None:
     """Follow an INSERT whose first id, *insert_id*, is of a sequence."""
+    _forget_copies(state)
     source = state.insert_id_at
     state.insert_id_at = state.id_before_at = None
     state.last_insert_id = insert_id
     if source is not None and not source.is_closed:
         _take_insert_id(state, source)
+
+
+def _forget_copies(state: SessionState, *kept: Backend) -> None:
+    """Set LAST_INSERT_ID() to 0 on all connections that have a copy of it but *kept*."""
+    for copy in state.insert_id_copies - {*kept, state.insert_id_at}:
+        if not copy.is_closed:
+            _take_insert_id(state, copy)
+    state.insert_id_copies.clear()
 
 
 def _take_insert_id(state: SessionState, source: Backend) -> None:
@@ -227,3 +237,22 @@ async def bring_insert_id(state: SessionState, backend: Backend, shape: Shape) -
     state.insert_id_at, state.id_before_at = backend, None
     state.id_before = 0
     backend.has_insert_id = True
+
+
+async def spread_insert_id(
+    state: SessionState, backends: Sequence[Backend], shape: Shape
+) -> None:
+    """Set LAST_INSERT_ID() on each of *backends*, which run one statement, where that asks for it.
+
+    `bring_insert_id` has brought it to each of them in turn, so that the last one alone has it.
+
+    Raises:
+        BackendError, BackendLost: a server did not answer.
+    """
+    if not footprint_of(shape).needs_insert_id:
+        return
+    for backend in backends:
+        if backend is not state.insert_id_at:
+            await backend.query(b"SET last_insert_id = %d" % state.last_insert_id)
+            state.insert_id_copies.add(backend)
+            backend.has_insert_id = True

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.proxy.execution.retry_rules import Ending, ending_of
+from streamfrom.proxy.execution.session_tracking import spread_insert_id
 from streamfrom.proxy.fairness import Slices
 from streamfrom.proxy.merge.expression_merge import ComputedMerge
 from streamfrom.proxy.merge.group_query import GroupsQuery
@@ -255,6 +256,7 @@ class _Gather:
                 self.shard = shard
                 backend = await executor.acquire(shard, self._database, shape)
                 taken.append((shard, backend))
+            await spread_insert_id(self._state, [backend for _, backend in taken], shape)
         except BaseException:
             for shard, backend in taken:
                 executor.release(shard, backend)

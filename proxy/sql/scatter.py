@@ -16,7 +16,7 @@ from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailabl
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.proxy.execution.retry_rules import Ending, ending_of
 from streamfrom.proxy.execution.session_state import leaves_residue
-from streamfrom.proxy.execution.session_tracking import note_insert_id
+from streamfrom.proxy.execution.session_tracking import note_insert_id, spread_insert_id
 from streamfrom.proxy.execution.transaction import ROLLS_BACK
 from streamfrom.proxy.wire.commands import query
 
@@ -145,6 +145,7 @@ async def _write_parts(
             backend = await executor.acquire(shard, database, shape)
             data = await executor.bytes_for(shard, backend, packet)
             taken.append((shard, backend, data))
+        await spread_insert_id(state, [backend for _, backend, _ in taken], shape)
         oks = await _run_parts(executor, state, taken, undo=not own)
     except BaseException as error:
         if own or _undid_everything(error):
@@ -154,6 +155,11 @@ async def _write_parts(
         backend.in_transaction = True
         backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
         branches.held[shard] = backend
+    # What a part has made is no copy any more.
+    made = [
+        backend for (_, backend, _), ok in zip(taken, oks, strict=True) if ok.last_insert_id
+    ]
+    state.insert_id_copies.difference_update(made)
     # The first shard's is the statement's.
     for (_, backend, _), ok in zip(reversed(taken), reversed(oks), strict=True):
         if ok.last_insert_id:

@@ -77,6 +77,22 @@ def test_ids_ascend_and_those_given_stay(client: Any) -> None:
     assert stored(client)[-2] == 7
 
 
+def test_the_last_id_finds_its_message_on_whichever_shard_it_is(client: Any) -> None:
+    where = "WHERE id = LAST_INSERT_ID()"
+    for number in range(8):
+        run(client, f"INSERT INTO my_message (user_id) VALUES ({number})")
+        found = f"SELECT user_id FROM my_message {where}"
+        assert rows(client, found) == ((number,),)
+        assert rows(client, f"SELECT COUNT(*) FROM my_message {where}") == ((1,),)
+        assert run(client, f"UPDATE my_message SET time_acked = NOW() {where}") == 1
+        run(client, "BEGIN")
+        run(client, f"INSERT INTO my_message (user_id) VALUES ({number + 100})")
+        assert run(client, f"UPDATE my_message SET time_acked = NOW() {where}") == 1
+        assert rows(client, found) == ((number + 100,),)
+        run(client, "COMMIT")
+    assert value(client, "SELECT COUNT(*) FROM my_message WHERE time_acked IS NULL") == 0
+
+
 def test_prepared_statements_and_batches(
     cluster: SharedCluster, client: Any, keyspace: str
 ) -> None:

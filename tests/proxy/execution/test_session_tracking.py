@@ -2,7 +2,7 @@ import pytest
 
 from streamfrom.proxy.backends.connection_handover import hand_over_now
 from streamfrom.proxy.backends.diagnostics_area import CarriedFoundRows
-from streamfrom.proxy.execution.session_tracking import bring_insert_id
+from streamfrom.proxy.execution.session_tracking import bring_insert_id, spread_insert_id
 from tests.proxy.fake_answers import Error, Ok, Rows, until
 from tests.proxy.rigs import SessionRig, running_shard
 from tests.sqlparse_ext.facts import shape
@@ -153,6 +153,55 @@ async def test_the_last_insert_id_goes_where_it_is_asked_for(server, other_serve
         assert (await session.run("SELECT LAST_INSERT_ID()", shard=1)).values == [b"41"]
         assert other_server.heard.count("SET last_insert_id = 41") == 1
         await session.leave()
+
+
+async def test_a_statement_on_several_shards_finds_the_last_insert_id_on_each(
+    server, other_server
+):
+    asks = shape("UPDATE t SET a = 1 WHERE id = LAST_INSERT_ID()")
+    async with running_shard(server) as one, running_shard(other_server) as two:
+        session = SessionRig(one, two)
+        server.once("VALUES ()", Ok(last_insert_id=41))
+        await session.run("INSERT INTO t VALUES ()", shard=0)
+        taken = [await shard.pool.acquire(session.state, "db") for shard in (one, two)]
+        for backend in taken:
+            await bring_insert_id(session.state, backend, asks)
+        await spread_insert_id(session.state, taken, asks)
+        told = [relays[0].last_insert_id for relays in (server.relays, other_server.relays)]
+        assert told == [41, 41]
+        for shard, backend in zip((one, two), taken, strict=True):
+            shard.pool.release(backend)
+        # Another id is made: no connection may tell the old one, also where a row names its id.
+        other_server.once("VALUES ()", Ok(last_insert_id=42))
+        await session.run("INSERT INTO t VALUES ()", shard=1)
+        server.once("VALUES (90)", NAMED)
+        await session.run("INSERT INTO t VALUES (90)", shard=0)
+        assert (await session.run("SELECT LAST_INSERT_ID()", shard=0)).values == [b"42"]
+        await session.leave()
+
+
+async def test_no_other_session_finds_a_copy_of_the_last_insert_id(server, other_server):
+    asks = shape("SELECT LAST_INSERT_ID()")
+    async with (
+        running_shard(server, pool_size=1) as one,
+        running_shard(other_server, pool_size=1) as two,
+    ):
+        session, other = SessionRig(one, two), SessionRig(one, two)
+        server.once("VALUES ()", Ok(last_insert_id=41))
+        await session.run("INSERT INTO t VALUES ()", shard=0)
+        taken = [await shard.pool.acquire(session.state, "db") for shard in (one, two)]
+        for backend in taken:
+            await bring_insert_id(session.state, backend, asks)
+        await spread_insert_id(session.state, taken, asks)
+        for shard, backend in zip((one, two), taken, strict=True):
+            shard.pool.release(backend)
+        for number in (0, 1):
+            found = await other.run("SELECT LAST_INSERT_ID()", shard=number)
+            assert found.values == [b"0"]
+        assert (await session.run("SELECT LAST_INSERT_ID()", shard=1)).values == [b"41"]
+        assert not session.state.insert_id_copies
+        await session.leave()
+        await other.leave()
 
 
 NAMED = Ok(last_insert_id=90, names_its_id=True)
