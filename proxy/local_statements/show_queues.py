@@ -107,11 +107,17 @@ def create_queue(name: str, definition: str) -> str:
         raise BadQueue(
             f"table '{name}' is no queue that CREATE QUEUE makes; SHOW CREATE TABLE shows it"
         )
-    dropped = {own[line] for line in _OWN_LINES} | {own.get(_OWN_ID, ""), *states}
+    dropped = {own[line] for line in _OWN_LINES} | set(states)
+    # The id that CREATE QUEUE makes is the first column; one that a client wrote stands behind the queue's own.
+    makes_id = _NOISE.sub("", parts[0]) == _OWN_ID
+    if makes_id:
+        dropped.add(parts[0])
     dropped.add((order_index(comment_in(definition)) or "").replace(", ", ","))
     body = ",\n".join(f"  {part}" for part in parts if part not in dropped)
     settings = settings_of(comment_in(definition))
     shard_by = settings.pop("vt_shard_by", None)
+    if makes_id:
+        settings.setdefault("vt_auto_id", "off")  # or CREATE QUEUE would turn it on
     text = f"CREATE QUEUE {quote_identifier(name)} (\n{body}\n)"
     if shard_by:
         text += f" SHARD BY {shard_by}"

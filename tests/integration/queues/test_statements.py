@@ -126,12 +126,15 @@ def test_an_ordinary_message_table_is_altered(cluster: SharedCluster, keyspace: 
     assert refused(client, "SHOW CREATE QUEUE my_message")[0] == 1210
 
 
-def test_show_create_queue_makes_it_again(cluster: SharedCluster, keyspace: str) -> None:
+@pytest.mark.parametrize("ident", ["", "id BIGINT NOT NULL, ", "id INT UNSIGNED NOT NULL, "])
+def test_show_create_queue_makes_it_again(
+    cluster: SharedCluster, keyspace: str, ident: str
+) -> None:
     client = cluster.proxy.connect(autocommit=True)
     run(
         client,
-        f"CREATE QUEUE IF NOT EXISTS {keyspace}.my_message (tenant BIGINT NOT NULL DEFAULT 3, `it``s` JSON,"
-        " note VARCHAR(20) COMMENT 'it''s, (so)', KEY by_tenant (tenant),)"
+        f"CREATE QUEUE IF NOT EXISTS {keyspace}.my_message ({ident}tenant BIGINT NOT NULL DEFAULT 3,"
+        " `it``s` JSON, note VARCHAR(20) COMMENT 'it''s, (so)', KEY by_tenant (tenant),)"
         " WITH (`ack_wait` = '0.5', message_cols = 'id|tenant', release_after = never)",
     )
     before = [

@@ -23,7 +23,7 @@ MYSQL = """CREATE TABLE `q` (
   PRIMARY KEY (`id`),
   KEY `poller_idx` (`time_acked`,`priority`,`time_next` DESC),
   KEY `k` (`a`)
-) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COMMENT='vitess_message,vt_ack_wait=30,vt_message_cols=id|a'"""
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COMMENT='vitess_message,vt_ack_wait=30,vt_auto_id=on,vt_message_cols=id|a'"""
 MARIADB = """CREATE TABLE `q` (
   `id` bigint(20) NOT NULL,
   `priority` tinyint(4) NOT NULL DEFAULT 50,
@@ -35,16 +35,33 @@ MARIADB = """CREATE TABLE `q` (
   PRIMARY KEY (`id`),
   KEY `poller_idx` (`time_acked`,`priority`,`time_next`),
   KEY `k` (`a`)
-) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COMMENT='vitess_message,vt_ack_wait=30,vt_message_cols=id|a'"""
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COMMENT='vitess_message,vt_ack_wait=30,vt_auto_id=on,vt_message_cols=id|a'"""
 AGAIN = (
     "CREATE QUEUE `q` (\n  `a` int DEFAULT NULL COMMENT 'x, y',\n  KEY `k` (`a`)\n)\n"
-    "WITH (ack_wait = 30, message_cols = 'id|a')"
+    "WITH (ack_wait = 30, auto_id = on, message_cols = 'id|a')"
 )
 
 
 @pytest.mark.parametrize("definition", [MYSQL, MARIADB])
 def test_a_queue_that_is_made_again(definition):
     assert create_queue("q", definition) == AGAIN
+
+
+@pytest.mark.parametrize("definition", [MYSQL, MARIADB])
+def test_an_id_that_a_client_wrote_is_written_again(definition):
+    first, ident, *columns = definition.split("\n")
+    columns.insert(5, ident)
+    own = "\n".join((first, *columns)).replace("vt_auto_id=on,", "")
+    assert create_queue("q", own) == AGAIN.replace("(\n", f"(\n{ident}\n", 1).replace(
+        "auto_id = on, ", ""
+    )
+
+
+@pytest.mark.parametrize("definition", [MYSQL, MARIADB])
+def test_a_queue_without_ids_of_the_proxy_is_made_without_them(definition):
+    assert create_queue("q", definition.replace("vt_auto_id=on,", "")) == AGAIN.replace(
+        "auto_id = on, message_cols = 'id|a'", "message_cols = 'id|a', auto_id = off"
+    )
 
 
 @pytest.mark.parametrize(
