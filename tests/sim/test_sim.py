@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pytest
 
@@ -80,7 +81,11 @@ def test_never_are_more_in_flight_than_allowed(seed, kind, caplog):
     assert not faults, "a fault of our own was caught and logged"
 
 
-@pytest.mark.parametrize("kind", [Ordered, OrderedFleet])
+@pytest.mark.parametrize(
+    "kind",
+    [Ordered, partial(Ordered, is_told=True), OrderedFleet],
+    ids=["alone", "told", "fleet"],
+)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_messages_of_a_key_wait_for_one_another(seed, kind, caplog):
     run_virtual(kind(seed).run())
