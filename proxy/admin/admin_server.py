@@ -15,6 +15,8 @@ import structlog
 from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from streamfrom.engine.messaging.message_table import MessageTable
+from streamfrom.engine.messaging.peek import PeekState, can_peek
 from streamfrom.proxy.admin.admin_gate import AdminGate, posted
 from streamfrom.proxy.admin.history import SAMPLE_S, History
 from streamfrom.proxy.admin.metrics import Snapshot
@@ -28,6 +30,8 @@ from streamfrom.proxy.admin.overview import (
 )
 from streamfrom.proxy.admin.page_files import HEADERS, page_routes
 from streamfrom.proxy.admin.queue_actions import QueueActions
+from streamfrom.proxy.admin.queue_messages import BadCursor, QueueMessages
+from streamfrom.proxy.config.file import Role
 from streamfrom.proxy.errors import NoSuchQueue, NoSuchThread
 from streamfrom.proxy.sessions.asker import Asker
 from streamfrom.proxy.sessions.local_sessions import LocalSessions
@@ -71,6 +75,7 @@ class AdminServer:
         self._status = services.status
         self._gate = AdminGate(services)
         self._actions = QueueActions(services)
+        self._peeks = QueueMessages(services)
         self.history = History()
         self._sampling: asyncio.Task[None] | None = None
         self._under_way = 0
@@ -91,6 +96,7 @@ class AdminServer:
         app.router.add_get("/api/session", self._session)
         app.router.add_get("/api/overview", self._limited(self._overview))
         app.router.add_get("/api/queue", self._limited(self._queue))
+        app.router.add_get("/api/messages", self._limited(self._messages))
         app.router.add_post("/api/pause", self._limited(self._pause))
         app.router.add_post("/api/resume", self._limited(self._resume))
         app.router.add_post("/api/end-stream", self._limited(self._end_stream))
@@ -242,6 +248,31 @@ class AdminServer:
                 "history": newer(series, after_s),
             }
         )
+
+    async def _messages(self, request: web.Request) -> web.Response:
+        visitor, asked = self._gate.visitor(request), request.query
+        keyspace, name = asked.get("keyspace", ""), asked.get("queue", "")
+        try:
+            state = PeekState(asked.get("state", ""))
+        except ValueError:
+            known = ", ".join(PeekState)
+            raise web.HTTPBadRequest(text=f"state: expected one of {known}\n") from None
+        if visitor.user.role is Role.PRODUCER:
+            raise web.HTTPForbidden(text="a user of role producer reads no table\n")
+        is_known = any(of == keyspace for of, _ in self._status.shards)
+        is_seen = is_known and sees(visitor.user, keyspace, name)
+        table = self._services.registry.tables(keyspace).get(name) if is_seen else None
+        if not isinstance(table, MessageTable):
+            raise web.HTTPNotFound(text="no such queue that you may see and that can be used\n")
+        if not can_peek(table):
+            raise web.HTTPConflict(
+                text="no index finds its messages by state: see streamfrom check\n"
+            )
+        try:
+            page = await self._peeks.page(visitor.user, table, state, asked.get("cursor", ""))
+        except BadCursor as error:
+            raise web.HTTPBadRequest(text=f"{error}\n") from None
+        return web.json_response(page)
 
     async def _pause(self, request: web.Request) -> web.Response:
         return await self._set_paused(request, is_paused=True)

@@ -102,7 +102,7 @@ class ShardStore:
     async def discover(self, keyspace: str, shard: ShardName) -> tuple[RawTable, ...]:
         """Return every table of the shard's database. Raises StoreError."""
         runtime = self._shards[keyspace, shard]
-        return await self._by_control(runtime, conversations.discover(runtime.database))
+        return await by_control(runtime, conversations.discover(runtime.database))
 
     async def poll(
         self, table: MessageTable, shard: ShardName, request: PollRequest
@@ -110,13 +110,13 @@ class ShardStore:
         """Return the soonest keys. Raises StoreError."""
         runtime = self._shards[table.keyspace, shard]
         conversation = poll.poll(table, request, self._clock.time_ns())
-        return await self._by_control(runtime, conversation)
+        return await by_control(runtime, conversation)
 
     async def depths(
         self, keyspace: str, shard: ShardName, tables: Sequence[MessageTable]
     ) -> dict[str, int]:
         """Return about how many rows of *tables* are unacked, by name. Raises StoreError."""
-        return await self._by_control(self._shards[keyspace, shard], depths.depths(tables))
+        return await by_control(self._shards[keyspace, shard], depths.depths(tables))
 
     async def purge(self, table: MessageTable, shard: ShardName, cutoff_ns: int) -> int:
         """Delete one batch of old acked rows and return how many. Raises StoreError."""
@@ -131,7 +131,7 @@ class ShardStore:
         runtime = self._shards[table.keyspace, shard]
         for pause_s in CHANGING_PAUSES_S:
             try:
-                return await self._by_control(runtime, partition_store.census(table, now_ns))
+                return await by_control(runtime, partition_store.census(table, now_ns))
             except StoreError as error:
                 # Dropped between two questions.
                 is_gone = isinstance(cause := error.__cause__, BackendError) and (
@@ -140,12 +140,12 @@ class ShardStore:
                 if not is_gone and not isinstance(error, PartitionsChanging):
                     raise
             await asyncio.sleep(pause_s)
-        return await self._by_control(runtime, partition_store.census(table, now_ns))
+        return await by_control(runtime, partition_store.census(table, now_ns))
 
     async def rows_in(self, table: MessageTable, shard: ShardName, name: str) -> int:
         """Return about how many rows a partition has. Raises StoreError."""
         runtime = self._shards[table.keyspace, shard]
-        return await self._by_control(runtime, partition_store.rows_in(table, name))
+        return await by_control(runtime, partition_store.rows_in(table, name))
 
     async def drop_partition(
         self,
@@ -221,13 +221,13 @@ class ShardStore:
     ) -> dict[bytes, int]:
         """Return when unacked rows of *ids* are due. Raises StoreError."""
         runtime = self._shards[table.keyspace, shard]
-        return await self._by_control(runtime, conversations.look(table, ids))
+        return await by_control(runtime, conversations.look(table, ids))
 
     async def leases_left(self, table: MessageTable, shard: ShardName) -> dict[bytes, int]:
         """Return which messages are in flight by their rows. Raises StoreError."""
         runtime = self._shards[table.keyspace, shard]
         conversation = conversations.leases_left(table, self._clock.time_ns())
-        return await self._by_control(runtime, conversation)
+        return await by_control(runtime, conversation)
 
     async def release(
         self, table: MessageTable, shard: ShardName, rows: Sequence[ClaimedRow]
@@ -244,29 +244,6 @@ class ShardStore:
         return await self._as_dispatcher(
             table.keyspace, shard, lambda: conversations.shorten(table, leases, due_ns)
         )
-
-    async def _by_control(self, runtime: ShardRuntime, conversation: Conversation[T]) -> T:
-        try:
-            query = next(conversation)
-            while True:
-                if query.skips_locked:
-                    rows, has_skipped = await runtime.control.rows_unlocked(
-                        query.sql.decode(), on_mariadb=runtime.is_mariadb
-                    )
-                    answer = StoreAnswer([(_texts(row), b"") for row in rows], 0, has_skipped)
-                elif query.values:
-                    rows = await runtime.control.rows(query.sql.decode())
-                    answer = StoreAnswer(rows=[(_texts(row), b"") for row in rows])
-                else:
-                    answer = StoreAnswer(
-                        affected=await runtime.control.execute(query.sql.decode())
-                    )
-                query = conversation.send(answer)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        except ProxyError as error:
-            raise StoreError(str(error)) from error
 
     async def _as_dispatcher(
         self, keyspace: str, shard: ShardName, make: Callable[[], Conversation[T]]
@@ -328,6 +305,29 @@ class ShardStore:
             raise StoreError(str(error) or f"no answer in {PARTITION_TIMEOUT_S:g} s") from error
         finally:
             runtime.pool.discard(backend)
+
+
+async def by_control(runtime: ShardRuntime, conversation: Conversation[T]) -> T:
+    """Run a conversation on the control connections of *runtime*. Raises StoreError."""
+    try:
+        query = next(conversation)
+        while True:
+            if query.skips_locked:
+                rows, has_skipped = await runtime.control.rows_unlocked(
+                    query.sql.decode(), on_mariadb=runtime.is_mariadb
+                )
+                answer = StoreAnswer([(_texts(row), b"") for row in rows], 0, has_skipped)
+            elif query.values:
+                rows = await runtime.control.rows(query.sql.decode())
+                answer = StoreAnswer(rows=[(_texts(row), b"") for row in rows])
+            else:
+                answer = StoreAnswer(affected=await runtime.control.execute(query.sql.decode()))
+            query = conversation.send(answer)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    except ProxyError as error:
+        raise StoreError(str(error)) from error
 
 
 async def _patiently(runtime: ShardRuntime, backend: Backend, query: StoreQuery) -> StoreAnswer:

@@ -81,6 +81,16 @@ def test_figures_and_health_of_a_running_proxy(
     heading, line = subprocess.check_output(words, text=True, timeout=120).splitlines()
     told = dict(zip(heading.split(), line.split(), strict=True))
     assert (told["QUEUE"], told["DEPTH"], told["ACKED"]) == ("ks.my_message", "1", "1")
+    look = "/api/messages?keyspace=ks&queue=my_message&state="
+    (message,) = json.loads(ask(address, f"{look}acked")[1])["rows"]
+    assert message["values"][0] == "1"
+    # Once its lease is written.
+    eventually(
+        lambda: (
+            [row["values"][0] for row in json.loads(ask(address, f"{look}waiting")[1])["rows"]]
+            == ["2"]
+        )
+    )
     post = Poster(address)
     queue = {"keyspace": "ks", "queue": "my_message"}
     assert post("/api/pause", queue) == 204
@@ -96,5 +106,7 @@ def test_figures_and_health_of_a_running_proxy(
     server.stop()
     eventually(lambda: ask(address, "/readyz") == (503, "no shard answers\n"))
     assert ask(address, "/healthz")[0] == 200
+    page = json.loads(ask(address, f"{look}due")[1])
+    assert (page["rows"], [each["shard"] for each in page["missing"]]) == ([], ["-"])
     server.start()
     eventually(lambda: ask(address, "/readyz")[0] == 200)

@@ -467,6 +467,57 @@ const FIGURES = [
   ["Purged", (queue) => count(queue.purged)],
 ];
 
+const STATES = [
+  ["due", "Due", "What is due is sent as soon as a stream has room. A message that was sent a moment ago stands here too, until its lease is written."],
+  ["waiting", "Waiting or in flight", "Due later: scheduled, or sent (epoch above 0) and not acknowledged yet. The latest first."],
+  ["held", "Held by a group", "Sent once the group that each waits for is done."],
+  ["parked", "Parked", "Sent as often as vt_max_attempts says, and never again until somebody revives them."],
+  ["acked", "Acked", "The latest acks of each shard."],
+];
+
+// A look at some messages; read when asked for, not each second.
+class Messages {
+  constructor(keyspace, queue) {
+    Object.assign(this, { keyspace, queue, asked: 0, state: STATES[0] });
+    this.buttons = STATES.map((state) => h("button", { type: "button", "aria-pressed": "false", onclick: () => this.show(state, "") }, state[1]));
+    this.more = h("button", { type: "button", hidden: true, onclick: () => this.show(this.state, this.next) }, "Next page");
+    this.note = h("p", { class: "note", role: "status" }, "Choose which to look at.");
+    this.missing = h("p", { class: "refusal", role: "alert", hidden: true });
+    this.head = h("tr");
+    this.body = h("tbody");
+    this.scroll = h("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": "Messages", hidden: true },
+      h("table", {}, h("thead", {}, this.head), this.body));
+    this.element = h("div", {}, h("div", { class: "buttons states", role: "group", "aria-label": "State of the messages" }, ...this.buttons), this.note, this.missing, this.scroll, this.more);
+  }
+
+  async show(state, cursor) {
+    const number = ++this.asked;
+    this.state = state;
+    this.buttons.forEach((button, index) => button.setAttribute("aria-pressed", String(STATES[index] === state)));
+    try {
+      const query = new URLSearchParams({ keyspace: this.keyspace, queue: this.queue, state: state[0], cursor });
+      const page = await ask(`/api/messages?${query}`);
+      if (number === this.asked) this.update(page, cursor);
+    } catch (error) {
+      if (number !== this.asked) return;
+      say(this.missing, error.message || "no answer");
+      this.missing.hidden = false;
+    }
+  }
+
+  update({ columns, rows, missing, next }, cursor) {
+    this.next = next;
+    this.head.replaceChildren(...["shard", ...columns].map((name) => h("th", { scope: "col" }, name)));
+    this.body.replaceChildren(...rows.map(({ shard, values }) => h("tr", {}, h("th", { scope: "row" }, shard),
+      ...values.map((value) => h("td", { class: "text" }, value ?? "NULL")))));
+    this.scroll.hidden = !rows.length;
+    this.more.hidden = !next;
+    say(this.note, `${this.state[2]} ${rows.length ? `${rows.length} here${next ? ", and more may follow" : ""}.` : cursor || next ? "None on this page." : "There is none."}`);
+    say(this.missing, missing.map((each) => `Without shard ${each.shard}: ${each.reason}`).join("; "));
+    this.missing.hidden = !missing.length;
+  }
+}
+
 class QueuePage {
   constructor(keyspace, queue) {
     Object.assign(this, { keyspace, queue, history: null });
@@ -481,6 +532,7 @@ class QueuePage {
     ];
     this.tables = { streams: streamTable(), shards: queueShardTable(), settings: settingTable() };
     this.missing = h("p", { class: "refusal", role: "alert", hidden: true });
+    this.messages = new Messages(keyspace, queue);
     this.element = h("div", {},
       h("p", {}, h("a", { href: "#/" }, "← All queues")),
       h("div", { class: "titled" }, h("h1", { id: "title", tabindex: -1 }, this.name), this.tag, session.may_act ? this.switch : ""),
@@ -488,6 +540,7 @@ class QueuePage {
       h("dl", { class: "figures card" }, ...FIGURES.map(([label], index) => h("div", {}, h("dt", {}, label), this.values[index]))),
       h("h2", {}, "The last hour"), h("div", { class: "charts" }, ...this.charts.map((chart) => chart.element)),
       h("h2", { id: "streams", tabindex: -1 }, "Streams"), this.tables.streams.element,
+      h("h2", { id: "messages", tabindex: -1 }, "Messages"), this.messages.element,
       h("h2", { id: "shards", tabindex: -1 }, "Shards"), this.tables.shards.element,
       h("h2", {}, "Settings"), this.tables.settings.element);
   }

@@ -203,6 +203,34 @@ class Control:
         return 0
 
 
+class MessagesServer:
+    """A server that has *rows* of one priority, each an id and a payload."""
+
+    def __init__(self, *rows):
+        self.rows_found = rows
+        self.sent = []
+        self.error = None
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def rows(self, sql):
+        self.sent.append(sql)
+        await self.gate.wait()
+        if self.error is not None:
+            raise self.error
+        if "MIN(priority)" in sql:
+            return [(5 if self.rows_found and ">" not in sql else None,)]
+        limit = int(sql.rpartition("LIMIT ")[2])
+        first = int(sql.partition("`id` > ")[2].partition(" ")[0] or 0)
+        found = [row for row in self.rows_found if row[0] > first][:limit]
+        values = sql.partition(" FROM ")[0].count("LEFT(")
+        tail = ["5", "3", "9", None]
+        return [
+            (ident, 9, str(ident), *tail, *[body] * (values - len(tail) - 1))
+            for ident, body in found
+        ]
+
+
 PASSWORDS = {"boss": "secret", "app": "", "reader": "päss"}
 USERS = {
     "boss": User("boss", None, None, Role.ADMIN, None),

@@ -5,11 +5,13 @@ import os
 from dataclasses import replace
 from math import sin
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from streamfrom.engine.messaging.memory_store import loaded, raw_table
 from tests.fixtures.chromium import PROGRAM, Page, chromium
-from tests.proxy.admin.conftest import USERS, Client, figures, stream_of
+from tests.proxy.admin.conftest import USERS, Client, MessagesServer, figures, stream_of
 
 
 pytestmark = [
@@ -44,6 +46,7 @@ async def test_the_page_from_login_to_logout(guarded, tmp_path):
         await sorting_by_keyboard(page)
         await narrow_and_dark(page, "status")
         await own_page_of_a_queue(page, guarded)
+        await its_messages(page, guarded)
         await a_pause_is_asked_for_twice(page, guarded)
         await narrow_and_dark(page, "queue")
         # The console tells of each 401, at a time of its own; of what the policy refuses as well.
@@ -134,6 +137,40 @@ async def own_page_of_a_queue(page: Page, guarded) -> None:
     await page.press("Enter")
     await page.until("!document.querySelector('dialog')")
     assert len(client.interrupted) == 1
+
+
+async def its_messages(page: Page, guarded) -> None:
+    server = MessagesServer(*((number, HOSTILE) for number in range(1, 31)))
+    shards = [
+        SimpleNamespace(name="0", trouble=None, control=server),
+        SimpleNamespace(name="1", trouble=HOSTILE, control=server),
+    ]
+    view = SimpleNamespace(runtimes=shards)
+    guarded.services.catalogs = SimpleNamespace(
+        of=lambda _: SimpleNamespace(view=lambda _: view)
+    )
+    guarded.services.clock = guarded.status.clock
+    table = loaded(raw_table("msg", texts=(HOSTILE,)), "ks")
+    guarded.status.figures[0] = replace(guarded.status.figures[0], table=table)
+    await page.run("document.querySelectorAll('.states button')[2].focus()")
+    await page.press("Tab")
+    assert await page.run(f"{FOCUSED}.innerText") == "Parked"
+    await page.press("Enter")
+    messages = "document.querySelector('#messages + div')"
+    rows = f"[...{messages}.querySelectorAll('tbody tr')].map(row => row.cells[1].innerText)"
+    await page.until(f"{rows}.length === 20")
+    assert HOSTILE in await page.run(f"{messages}.querySelector('tbody').innerText")
+    assert HOSTILE in await page.run(f"{messages}.querySelector('thead').innerText")
+    assert await page.run("document.querySelectorAll('main img').length") == 0
+    assert await page.run(f"{FOCUSED}.getAttribute('aria-pressed')") == "true"
+    assert await page.run(NAMELESS) == []
+    await page.run(f"{messages}.lastChild.focus()")
+    assert await page.run(f"{FOCUSED}.innerText") == "Next page"
+    await page.press("Enter")
+    await page.until(f"{rows}[0] === '21'")
+    assert await page.run(f"{rows}.length") == 10
+    told = await page.run(f"{messages}.querySelector('.refusal').innerText")
+    assert told == f"Without shard 1: {HOSTILE}"
 
 
 async def a_pause_is_asked_for_twice(page: Page, guarded) -> None:

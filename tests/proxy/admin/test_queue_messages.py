@@ -1,0 +1,168 @@
+"""A look at the messages of a queue, over HTTP as the page asks for it; the servers' answers are made up."""
+
+import base64
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.proxy.admin import queue_messages
+from streamfrom.proxy.admin.queue_messages import PAGE_ROWS
+from streamfrom.proxy.config.file import Role, User
+from streamfrom.proxy.errors import BackendUnavailable
+from tests.proxy.admin.conftest import USERS, MessagesServer, figures
+
+
+PAGE = "/api/messages?keyspace=ks&queue=msg&state=parked"
+HOSTILE = "<script>alert('x')</script>"
+
+
+@pytest.fixture
+async def peeked(guarded):
+    """Two shards with messages, behind USERS and a producer."""
+    shards = [
+        SimpleNamespace(name=name, trouble=None, control=control)
+        for name, control in (
+            ("0", MessagesServer(*((number, HOSTILE) for number in range(1, 31)))),
+            (
+                "1",
+                MessagesServer(
+                    (101, b"\xff\x00"), (102, None), (103, "x" * 201), (104, "\x01")
+                ),
+            ),
+        )
+    ]
+    guarded.readers_of = []
+
+    def of(user):
+        guarded.readers_of.append(user.name)
+        return SimpleNamespace(view=lambda keyspace: SimpleNamespace(runtimes=shards))
+
+    guarded.services.catalogs = SimpleNamespace(of=of)
+    guarded.services.clock = guarded.status.clock
+    guarded.shards = shards
+    raw = raw_table("msg")
+    guarded.status.figures[0] = replace(guarded.status.figures[0], table=loaded(raw, "ks"))
+    return guarded
+
+
+async def pages(peeked, path=PAGE):
+    found, missing = [], []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = await peeked.browser.get(f"{path}&cursor={cursor}")
+        assert len(page["rows"]) <= PAGE_ROWS
+        found += page["rows"]
+        missing += page["missing"]
+        cursor = page["next"]
+    return found, missing
+
+
+async def test_messages_come_shard_by_shard_each_once(peeked):
+    await peeked.browser.log_in("app")
+    rows, missing = await pages(peeked)
+    assert missing == []
+    assert [row["values"][0] for row in rows] == [
+        str(number) for number in (*range(1, 31), *range(101, 105))
+    ]
+    assert {row["shard"] for row in rows[:30]} == {"0"}
+    assert rows[0]["values"][-1] == HOSTILE
+    bodies = [row["values"][-1] for row in rows[30:]]
+    assert bodies == ["0xff00", None, "x" * 200 + "…", "0x01"]
+    assert set(peeked.readers_of) == {"app"}
+
+
+async def test_a_shard_that_is_down_or_late_or_refuses_is_named(peeked, monkeypatch):
+    await peeked.browser.log_in("boss")
+    first, last = peeked.shards
+    first.trouble = "gone"
+    rows, missing = await pages(peeked)
+    assert [row["shard"] for row in rows] == ["1"] * 4
+    assert missing == [{"shard": "0", "reason": "gone"}]
+    first.trouble = None
+    last.control.error = BackendUnavailable("ks", "1", "refused")
+    rows, missing = await pages(peeked)
+    assert (len(rows), missing[0]["shard"]) == (30, "1")
+    assert "refused" in missing[0]["reason"]
+    monkeypatch.setattr(queue_messages, "PATIENCE_S", 0.0)
+    first.control.gate.clear()
+    assert "no answer within" in (await pages(peeked))[1][0]["reason"]
+
+
+def cursor(*told):
+    return base64.urlsafe_b64encode(json.dumps(told).encode()).decode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "garbage",
+        "%FF",
+        "A" * 5000,
+        cursor(),
+        cursor("no such shard"),
+        cursor(["0"]),
+        cursor("0", 5),
+        cursor("0", "5", True, 9, "31"),
+        cursor("0", 5, 1, 9, "31"),
+        cursor("0", 5, True, 10**30, "31"),
+        cursor("0", 5, True, 9, "no hex"),
+        cursor("0", 5, True, 9, 7),
+        cursor("0", 5, True, 9, b"1 OR 1=1".hex()),
+        cursor("0", 1e999, True, 9, "31"),
+        base64.urlsafe_b64encode(b"[" * 3000).decode(),
+        base64.urlsafe_b64encode(b'{"a":1}').decode(),
+    ],
+)
+async def test_a_cursor_that_no_page_told_is_refused(peeked, text):
+    await peeked.browser.log_in("app")
+    status, told, _ = await peeked.browser.ask(f"{PAGE}&cursor={text}")
+    assert (status, "cursor" in told) == (400, True)
+    assert [shard.control.sent for shard in peeked.shards] == [[], []]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("keyspace=ks&queue=msg", 400),
+        ("keyspace=ks&queue=msg&state=gone", 400),
+        ("keyspace=ks&queue=nothing&state=due", 404),
+        ("keyspace=ks&state=due", 404),
+        ("keyspace=nothing&queue=msg&state=due", 404),
+        ("keyspace=ks:0&queue=msg&state=due", 404),
+    ],
+)
+async def test_what_there_is_not_is_refused_with_a_reason(peeked, query, expected):
+    await peeked.browser.log_in("app")
+    status, told, _ = await peeked.browser.ask(f"/api/messages?{query}")
+    assert (status, bool(told.strip())) == (expected, True)
+
+
+@pytest.mark.parametrize(
+    ("user", "expected"),
+    [
+        (USERS["app"], 200),
+        (replace(USERS["app"], role=Role.READONLY), 200),
+        (replace(USERS["app"], role=Role.CONSUMER), 200),
+        (replace(USERS["app"], role=Role.PRODUCER), 403),
+        (replace(USERS["app"], keyspaces=frozenset({"ks2"})), 404),
+        (replace(USERS["app"], tables=frozenset({("ks", "other")})), 404),
+        (replace(USERS["app"], tables=frozenset({("ks", "msg")})), 200),
+    ],
+)
+async def test_only_who_may_select_looks(peeked, user: User, expected):
+    assert (await peeked.ask(PAGE))[0] == 401
+    peeked.services.users["app"] = user
+    await peeked.browser.log_in("app")
+    assert (await peeked.ask(PAGE))[0] == expected
+    assert any(shard.control.sent for shard in peeked.shards) == (expected == 200)
+
+
+async def test_a_table_without_the_index_is_not_walked(peeked):
+    await peeked.browser.log_in("app")
+    table = replace(figures().table, time_index=None)
+    peeked.status.figures[0] = replace(peeked.status.figures[0], table=table)
+    status, told, _ = await peeked.ask(PAGE)
+    assert (status, "index" in told) == (409, True)
