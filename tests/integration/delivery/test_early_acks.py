@@ -224,3 +224,23 @@ def test_a_server_that_takes_no_acks_refuses_them(
     eventually(is_refused, "the server's own error")
     cluster.direct("DROP TRIGGER refuse")
     eventually(lambda: acked(client, 1), "what was answered is written in the end")
+
+
+def test_an_ack_through_a_member_that_does_not_dispatch_is_committed_first(
+    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
+) -> None:
+    execute(server, message_table(ack_wait=600, more=EARLY), database=database)
+    first = start_proxy(keyspace_toml(database, [server]))
+    first.wait_for_log("is dispatched from here")
+    second = start_proxy(keyspace_toml(database, [server]))
+    stream = consume(second, database=database)
+    client = second.connect(database=database, autocommit=True)
+    insert_all(client, [1, 2])
+    assert sorted(stream.ids(2)) == [1, 2]
+    assert run(client, ACK.format(1)) == 1
+    assert acked(client, 1)
+    at_first = first.connect(database=database, autocommit=True)
+    assert run(at_first, ACK.format(2)) == 1
+    # A reschedule asks the member that dispatches, and finds the ack in the row.
+    again = "UPDATE my_message SET time_next = 0 WHERE id = 2 AND time_acked IS NULL"
+    assert run(client, again) == 0
