@@ -59,14 +59,16 @@ class PeekPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Peek:
-    """A page: the names of its columns, and its rows.
+    """A page: the names of its columns, and its rows, with values that are shortened.
 
+    ids: the ids of the rows, whole.
     place: where the next page begins; None at the end.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[bytes | None, ...], ...]
     place: PeekPlace | None
+    ids: tuple[bytes, ...] = ()
 
 
 def peek(
@@ -85,6 +87,7 @@ def peek(
             return Peek(shown, (), None)
         place = PeekPlace(first)
     rows: list[tuple[bytes | None, ...]] = []
+    ids: list[bytes] = []
     for _ in range(PRIORITIES_MAX):
         for where in _lanes(table, state, place, now_ns):
             room = limit - len(rows)
@@ -92,18 +95,19 @@ def peek(
                 table, shown, where + b" LIMIT %d" % room, table.time_index
             )
             rows += [row[2:] for row, _ in answer.rows]
+            ids += [row[0] or b"" for row, _ in answer.rows]
             if len(rows) == limit:
                 (ident, time_ns, *_), _ = answer.rows[-1]
                 last = None if time_ns is None else int(time_ns)
                 behind = PeekPlace(place.priority, is_begun=True, time_ns=last, ident=ident)
-                return Peek(shown, tuple(rows), behind)
+                return Peek(shown, tuple(rows), behind, tuple(ids))
         following = (
             (yield from _next_priority(table, place.priority)) if table.has_priority else None
         )
         if following is None:
-            return Peek(shown, tuple(rows), None)
+            return Peek(shown, tuple(rows), None, tuple(ids))
         place = PeekPlace(following)
-    return Peek(shown, tuple(rows), place)
+    return Peek(shown, tuple(rows), place, tuple(ids))
 
 
 def can_peek(table: MessageTable) -> bool:

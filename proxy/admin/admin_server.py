@@ -8,7 +8,7 @@ shows what `/api` tells, which is told to the users of the configuration (`admin
 from __future__ import annotations
 
 import asyncio
-from contextlib import contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -43,7 +43,7 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 
     from streamfrom.engine.messaging.figures import QueueFigures
     from streamfrom.proxy.admin.admin_gate import Visitor
@@ -99,6 +99,7 @@ class AdminServer:
         app.router.add_get("/api/messages", self._limited(self._messages))
         app.router.add_post("/api/pause", self._limited(self._pause))
         app.router.add_post("/api/resume", self._limited(self._resume))
+        app.router.add_post("/api/revive", self._limited(self._revive))
         app.router.add_post("/api/end-stream", self._limited(self._end_stream))
         app.router.add_get("/api/{table}", self._limited(self._api))
         self._runner = web.AppRunner(
@@ -281,6 +282,18 @@ class AdminServer:
         return await self._set_paused(request, is_paused=False)
 
     async def _set_paused(self, request: web.Request, *, is_paused: bool) -> web.Response:
+        async with self._changing(request) as (asker, keyspace, name):
+            await self._actions.set_paused(asker, keyspace, name, is_paused=is_paused)
+        return web.Response(status=204)
+
+    async def _revive(self, request: web.Request) -> web.Response:
+        async with self._changing(request) as (asker, keyspace, name):
+            count = await self._actions.revive(asker, keyspace, name)
+        return web.json_response({"revived": count})
+
+    @asynccontextmanager
+    async def _changing(self, request: web.Request) -> AsyncIterator[tuple[Asker, str, str]]:
+        """Yield who changes which queue; what the block raises is told as the refusal that it is."""
         visitor, body = self._gate.actor(request), await posted(request)
         keyspace, name = body.get("keyspace"), body.get("queue")
         if not (isinstance(keyspace, str) and isinstance(name, str)):
@@ -291,8 +304,7 @@ class AdminServer:
         with _refusals():
             if not sees(visitor.user, keyspace, name):
                 raise NoSuchQueue(name)
-            await self._actions.set_paused(asker, keyspace, name, is_paused=is_paused)
-        return web.Response(status=204)
+            yield asker, keyspace, name
 
     async def _end_stream(self, request: web.Request) -> web.Response:
         visitor, body = self._gate.actor(request), await posted(request)

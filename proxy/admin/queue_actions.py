@@ -1,4 +1,4 @@
-"""What an administrator may do on the status page: pause and resume a queue, end a stream.
+"""What an administrator may do on the status page: pause and resume a queue, revive its parked messages, end a stream.
 
 A pause is the ALTER TABLE that `ALTER QUEUE … PAUSE` becomes (`queue_definitions`), sent over the shards' control connections, as
 the page has no session of its own. It takes hold in all members, and one that half the shards took can be repeated.
@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from streamfrom.engine.messaging.message_table import MessageTable
+from streamfrom.engine.messaging.peek import can_peek
+from streamfrom.engine.messaging.revival import revive
+from streamfrom.proxy.backends.shard_store import by_control
 from streamfrom.proxy.errors import BadQueue, NoSuchQueue, NoSuchThread
 from streamfrom.proxy.local_statements.queue_definitions import (
     alter_table,
@@ -22,6 +26,7 @@ from streamfrom.proxy.sessions.asker import Asker
 from streamfrom.proxy.sessions.local_sessions import LocalSessions, end
 from streamfrom.sqlparse_ext.reading.queues import read_queue
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 
 
 if TYPE_CHECKING:
@@ -75,6 +80,40 @@ class QueueActions:
             queue=name,
             by=asker.user,
         )
+
+    async def revive(self, asker: Asker, keyspace: str, name: str) -> int:
+        """Let the parked messages of a queue be due again, on all its shards; return how many these are.
+
+        Raises:
+            NoSuchQueue, BadQueue: there is none of this name, or no index finds its parked messages.
+            StoreError: a shard says no; those before it have done it.
+        """
+        services = self._services
+        shards = [shard for (of, _), shard in services.status.shards.items() if of == keyspace]
+        table = services.registry.tables(keyspace).get(name) if shards else None
+        if not isinstance(table, MessageTable):
+            raise NoSuchQueue(name)
+        if not can_peek(table):
+            raise BadQueue(f"no index of '{name}' finds parked messages: see streamfrom check")
+        count = 0
+        try:
+            for shard in shards:
+                place = None
+                while True:
+                    now_ns = services.clock.time_ns()
+                    found = await by_control(shard, revive(table, place, now_ns))
+                    count += found.rows
+                    if found.rows:
+                        # Whoever dispatches the shard hears of it, and polls.
+                        news = Effect(EffectKind.RESCHEDULE, None)
+                        services.registry.committed(keyspace, shard.name, name, [news])
+                    if (place := found.place) is None:
+                        break
+        finally:
+            log.info(
+                "messages revived", keyspace=keyspace, queue=name, count=count, by=asker.user
+            )
+        return count
 
     async def end_stream(self, viewer: Viewer, connection_id: int) -> None:
         """End the stream of a connection of the fleet, which gets error 1317 and may go on.

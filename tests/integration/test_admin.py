@@ -99,6 +99,10 @@ def test_figures_and_health_of_a_running_proxy(
     assert json.loads(ask(address, "/api/overview")[1])["queues"][0]["paused"]
     assert post("/api/resume", queue) == 204
     stream.comes(3)
+    run(client, "UPDATE my_message SET time_next = 9000000000000000000 WHERE id = 3")
+    assert len(json.loads(ask(address, f"{look}parked")[1])["rows"]) == 1
+    assert post("/api/revive", queue) == 200
+    stream.comes(3)
     (found,) = json.loads(ask(address, "/api/streams")[1])
     assert post("/api/end-stream", {"connection_id": found["connection_id"]}) == 204
     assert stream.error()[0] == 1317

@@ -481,13 +481,14 @@ class Messages {
     Object.assign(this, { keyspace, queue, asked: 0, state: STATES[0] });
     this.buttons = STATES.map((state) => h("button", { type: "button", "aria-pressed": "false", onclick: () => this.show(state, "") }, state[1]));
     this.more = h("button", { type: "button", hidden: true, onclick: () => this.show(this.state, this.next) }, "Next page");
+    this.revive = h("button", { type: "button", hidden: true, onclick: () => reviveParked(this) }, "Revive all…");
     this.note = h("p", { class: "note", role: "status" }, "Choose which to look at.");
     this.missing = h("p", { class: "refusal", role: "alert", hidden: true });
     this.head = h("tr");
     this.body = h("tbody");
     this.scroll = h("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": "Messages", hidden: true },
       h("table", {}, h("thead", {}, this.head), this.body));
-    this.element = h("div", {}, h("div", { class: "buttons states", role: "group", "aria-label": "State of the messages" }, ...this.buttons), this.note, this.missing, this.scroll, this.more);
+    this.element = h("div", {}, h("div", { class: "buttons states", role: "group", "aria-label": "State of the messages" }, ...this.buttons), this.note, this.missing, this.scroll, this.revive, this.more);
   }
 
   async show(state, cursor) {
@@ -512,6 +513,7 @@ class Messages {
       ...values.map((value) => h("td", { class: "text" }, value ?? "NULL")))));
     this.scroll.hidden = !rows.length;
     this.more.hidden = !next;
+    this.revive.hidden = !(session.may_act && rows.length && this.state[0] === "parked");
     say(this.note, `${this.state[2]} ${rows.length ? `${rows.length} here${next ? ", and more may follow" : ""}.` : cursor || next ? "None on this page." : "There is none."}`);
     say(this.missing, missing.map((each) => `Without shard ${each.shard}: ${each.reason}`).join("; "));
     this.missing.hidden = !missing.length;
@@ -608,6 +610,16 @@ function setPaused(page, pause) {
     : "Its messages are sent again, the oldest due first.";
   confirm(`${pause ? "Pause" : "Resume"} ${page.name}?`, detail, pause ? "Pause" : "Resume",
     () => ask(pause ? "/api/pause" : "/api/resume", { keyspace: page.keyspace, queue: page.queue }));
+}
+
+function reviveParked(messages) {
+  confirm(`Revive the parked messages of ${messages.keyspace}.${messages.queue}?`,
+    "They are due at once, and may be sent vt_max_attempts times again. What made them fail should be mended first.",
+    "Revive", async () => {
+      const { revived } = await ask("/api/revive", { keyspace: messages.keyspace, queue: messages.queue });
+      await messages.show(messages.state, "");
+      say(messages.note, `Revived: ${count(revived)}.`);
+    });
 }
 
 function endStream(stream) {

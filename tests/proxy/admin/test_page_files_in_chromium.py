@@ -47,6 +47,7 @@ async def test_the_page_from_login_to_logout(guarded, tmp_path):
         await narrow_and_dark(page, "status")
         await own_page_of_a_queue(page, guarded)
         await its_messages(page, guarded)
+        await parked_ones_are_revived(page, guarded)
         await a_pause_is_asked_for_twice(page, guarded)
         await narrow_and_dark(page, "queue")
         # The console tells of each 401, at a time of its own; of what the policy refuses as well.
@@ -171,6 +172,33 @@ async def its_messages(page: Page, guarded) -> None:
     assert await page.run(f"{rows}.length") == 10
     told = await page.run(f"{messages}.querySelector('.refusal').innerText")
     assert told == f"Without shard 1: {HOSTILE}"
+
+
+async def parked_ones_are_revived(page: Page, guarded) -> None:
+    server = MessagesServer((1, None), (2, None))
+    before = dict(guarded.status.shards)
+    guarded.status.shards["ks", "0"] = SimpleNamespace(name="0", control=server)
+    guarded.status.shards["ks", "1"] = SimpleNamespace(name="1", control=MessagesServer())
+    guarded.services.registry.committed = lambda *_: None
+    button = "[...document.querySelectorAll('#messages + div > button')].find(one => one.innerText === 'Revive all…')"
+    await page.run(f"{button}.focus()")
+    await page.press("Enter")
+    assert "ks.msg" in await page.run("document.querySelector('dialog').innerText")
+    assert await page.run(NAMELESS) == []
+    await page.press("Escape")
+    await page.until("!document.querySelector('dialog')")
+    assert not server.sent
+    await page.run(f"{button}.focus()")
+    await page.press("Enter")
+    await page.press("Tab")
+    await page.press("Enter")
+    await page.until("!document.querySelector('dialog')")
+    assert (
+        await page.run("document.querySelector('#messages + div .note').innerText")
+        == "Revived: 2."
+    )
+    assert server.rows_found == ()
+    guarded.status.shards.update(before)
 
 
 async def a_pause_is_asked_for_twice(page: Page, guarded) -> None:
