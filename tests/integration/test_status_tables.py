@@ -87,17 +87,13 @@ def test_any_select_reads_them(client: Any, create: CreateTable) -> None:
         "WITH RECURSIVE d AS (SELECT depth FROM streamfrom.queues) SELECT MAX(depth) FROM d"
     )
     assert value(client, with_own) == 1
-    nested = "SELECT (SELECT COUNT(*) FROM streamfrom.shards), (SELECT 1)"
-    assert rows(client, nested) == ((3, 1),)
-    assert value(
-        client, "SELECT GROUP_CONCAT(shard ORDER BY shard) FROM streamfrom.shards"
-    ) == ("-,-80,80-")
-    assert rows(client, "SELECT is_up, trouble FROM streamfrom.shards WHERE shard = '-'") == (
-        (1, None),
-    )
-    # A proxy that another test killed stands in the table for a while, and does not answer.
+    # Proxies of other tests may stand before these shards as well, or were killed a moment ago; none has this keyspace.
+    shards = "FROM streamfrom.shards WHERE keyspace = 'commerce'"
+    assert rows(client, f"SELECT (SELECT COUNT(*) {shards}), (SELECT 1)") == ((2, 1),)
+    assert value(client, f"SELECT GROUP_CONCAT(shard ORDER BY shard) {shards}") == "-80,80-"
+    assert rows(client, f"SELECT is_up, trouble {shards} AND shard = '-80'") == ((1, None),)
     answering = (
-        "SELECT COUNT(*), MAX(connections) >= 1 FROM streamfrom.members WHERE is_answering"
+        "SELECT COUNT(*) > 0, MAX(connections) >= 1 FROM streamfrom.members WHERE is_answering"
     )
     assert rows(client, answering) == ((1, 1),)
     assert rows(client, "SELECT * FROM streamfrom.streams WHERE 1 = 0") == ()
@@ -116,7 +112,7 @@ def test_it_is_a_schema_that_one_can_use(cluster: SharedCluster, create: CreateT
     assert refused(client, "SELECT * FROM queues, plain.my_message")[0] == 1235
     rows(client, "USE plain")
     assert rows(client, "SELECT COUNT(*) FROM my_message") == ((0,),)
-    assert value(client, "SELECT COUNT(*) FROM streamfrom.members WHERE is_answering") == 1
+    assert value(client, "SELECT MAX(is_answering) FROM streamfrom.members") == 1
 
 
 def test_show_queue_status_tells_of_the_keyspace_one_is_in(
