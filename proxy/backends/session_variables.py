@@ -179,6 +179,12 @@ class Settings:
         return self.values.get("autocommit", "ON").upper() in {"ON", "1"}
 
     @property
+    def is_read_only(self) -> bool:
+        """True when the client's transactions may not write."""
+        found = map(self.values.get, ("tx_read_only", "transaction_read_only"))
+        return any(value is not None and value.upper() in {"ON", "1"} for value in found)
+
+    @property
     def sql_mode(self) -> str:
         """The sql_mode the client set, empty when it set none."""
         return self.values.get("sql_mode", "")

@@ -150,11 +150,15 @@ class Executor(SessionConnections):
         return True
 
     def commits_at_once(self, shard: ShardRuntime) -> bool:
-        """Return whether a statement to *shard* is a transaction of its own, on any connection."""
+        """Return whether a write to *shard* is a transaction of its own, on any connection of the session's account.
+
+        False as well where that account, or the session's transactions, may only read: then its server has to refuse.
+        """
         state = self._state
         return (
             state.transaction is None
             and state.settings.autocommit
+            and not (state.settings.is_read_only or shard.is_readonly)
             and shard not in self.branches.held
         )
 

@@ -15,7 +15,7 @@ from streamfrom.proxy.embedded.servers import Family
 from streamfrom.proxy.wire.framing import frame
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import RunningProxy, StartProxy
-from tests.fixtures.streams import eventually, refused, rows, run, value
+from tests.fixtures.streams import eventually, message_table, refused, rows, run, value
 from tests.integration.readonly_servers import ROWS, Walled, toml, with_accounts
 from tests.proxy.fake_client import MARIADB, Client, Refused
 
@@ -134,6 +134,18 @@ def test_no_prepared_statement_gets_past_it(
 
     as_client(unguarded, send_all, database=target)
     assert walled.contents() == before
+
+
+def test_no_early_ack_gets_past_it(walled: Walled, unguarded: RunningProxy) -> None:
+    """The proxy would write it with the account that may."""
+    owner = unguarded.connect(database="alpha", autocommit=True)
+    run(owner, message_table(more=",vt_ack=early"))
+    run(owner, "INSERT INTO my_message (id) VALUES (1)")
+    assert value(owner, "STREAM id FROM my_message LIMIT 1") == 1
+    ack = "UPDATE my_message SET time_acked = 5 WHERE id = 1"
+    reader = unguarded.connect(user="reader", database="alpha", autocommit=True)
+    assert refused(reader, ack)[0] in DENIED
+    assert run(owner, ack) == 1
 
 
 def test_no_batch_gets_past_it(walled: Walled, unguarded: RunningProxy) -> None:

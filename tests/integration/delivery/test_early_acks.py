@@ -9,7 +9,7 @@ import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute, root
 from tests.fixtures.running_proxy import StartProxy, keyspace_toml
-from tests.fixtures.streams import Consume, eventually, message_table, rows, run
+from tests.fixtures.streams import Consume, eventually, message_table, refused, rows, run
 from tests.integration.conftest import CreateTable, SharedCluster
 from tests.integration.delivery.producing import insert_all
 
@@ -119,6 +119,20 @@ def test_a_transactions_ack_is_never_early(
     client.commit()
     assert rows(seen, waiting) == ((1,),)
     seen.close()
+
+
+def test_a_session_that_may_only_read_acknowledges_nothing(
+    cluster: SharedCluster, create: CreateTable, consume: Consume
+) -> None:
+    create("plain", ack_wait=600, more=EARLY)
+    client = cluster.proxy.connect(database="plain", autocommit=True)
+    insert_all(client, [1])
+    assert consume(cluster.proxy, database="plain").ids(1) == [1]
+    for scope in ("SESSION ", ""):  # "": the next transaction alone
+        run(client, f"SET {scope}TRANSACTION READ ONLY")
+        assert refused(client, ACK.format(1))[0] == 1792
+        run(client, "SET SESSION TRANSACTION READ WRITE")
+    assert run(client, ACK.format(1)) == 1
 
 
 def test_whoever_changes_an_acked_message_finds_it_acked(
