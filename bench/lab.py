@@ -63,12 +63,16 @@ class Endpoint:
         """Return what the process has used."""
         return usage(self.pid)
 
-    def execute(self, sql: str, database: str) -> None:
-        """Run *sql* on a connection of its own."""
-        with pymysql.connect(
-            host=HOST, port=self.port, user="root", database=database, autocommit=True
-        ) as connection:
-            connection.cursor().execute(sql)
+    def execute(self, sql: str, database: str | None = None) -> tuple[tuple[Any, ...], ...]:
+        """Run *sql* on a connection of its own, and return its rows."""
+        with (
+            pymysql.connect(
+                host=HOST, port=self.port, user="root", database=database, autocommit=True
+            ) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute(sql)
+            return tuple(cursor.fetchall())
 
 
 @dataclass(frozen=True, slots=True)

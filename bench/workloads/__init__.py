@@ -12,7 +12,7 @@ from bench.workloads.bulk_insert import bulk_insert
 from bench.workloads.compression import compression
 from bench.workloads.drain import drain_batch, drain_early, drain_single
 from bench.workloads.idle import idle
-from bench.workloads.latency import latency, streams
+from bench.workloads.latency import latency, members, streams
 from bench.workloads.lateness import lateness
 from bench.workloads.memory import memory
 from bench.workloads.oltp import oltp
@@ -36,6 +36,7 @@ WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
         purge,
         idle,
         streams,
+        members,
         point_select,
         full_select,
         oltp,

@@ -1,20 +1,29 @@
-"""From COMMIT to the consumer, at 1,000 messages a second; and the same with many streams."""
+"""From COMMIT to the consumer, at 1,000 messages a second; with many streams, and across members of a fleet."""
+
+import contextlib
+import time
 
 from bench import messages
 from bench.clients import consumers, producer
 from bench.lab import Endpoint, Keyspace, Lab
 from bench.opponents import poller
 from bench.plan import Plan
+from bench.processes import LabError
 from bench.report import Figure, Goal, Series, Target
 from bench.steady import Steady, steady
 
 
 DATABASE = "latency"
 PER_SECOND = 1_000
+# With 1,000 a second two proxies, the server and the clients want more than two cores have.
+PER_SECOND_ACROSS = 200
 SECONDS = (12, 6)
 CONSUMERS = 4
 STREAMS = (1, 10, 100, 1000)
 ACK_CONNECTIONS = 4
+# Across members a message comes half as late again at most.
+ACROSS_MAX = 1.5
+MEET_S = 30.0
 
 
 def latency(plan: Plan) -> list[Figure]:
@@ -27,7 +36,7 @@ def latency(plan: Plan) -> list[Figure]:
     ):
 
         def ours() -> Steady:
-            run = streamed(lab, proxy, streams=CONSUMERS, seconds=seconds)
+            run = streamed(lab, proxy, proxy, streams=CONSUMERS, seconds=seconds)
             plan.say(f"  streamfrom: {run.facts}")
             return run
 
@@ -89,7 +98,7 @@ def streams(plan: Plan) -> list[Figure]:
             lab.proxy(Keyspace(DATABASE, (lab.server,))) as proxy,
         ):
             before_bytes = proxy.usage().rss_bytes
-            run = streamed(lab, proxy, streams=count, seconds=seconds)
+            run = streamed(lab, proxy, proxy, streams=count, seconds=seconds)
             grown_kb.append((proxy.usage().rss_bytes_max - before_bytes) / 1024)
         run.facts |= {"proxy_grew_kb": grown_kb[-1]}
         plan.say(f"  {count} streams: {run.facts}")
@@ -111,18 +120,86 @@ def streams(plan: Plan) -> list[Figure]:
     return figures
 
 
-def streamed(lab: Lab, proxy: Endpoint, *, streams: int, seconds: float) -> Steady:
-    """Send and receive through the proxy over *streams* streams, on a table of its own."""
-    with messages.fresh_table(lab, proxy, DATABASE) as table:
+def members(plan: Plan) -> list[Figure]:
+    """Commit → row of a fleet of two: producer, dispatcher and consumers on one member, and not."""
+    lab = plan.lab
+    seconds = plan.size(*SECONDS)
+    keyspace = Keyspace(DATABASE, (lab.server,))
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(lab.database(DATABASE))
+        dispatcher = stack.enter_context(lab.proxy(keyspace))
+        # The first keeps the shard's messages, so it is to have them before there is another.
+        _await_member(dispatcher, f"dispatches = '{DATABASE}/0'", 1)
+        other = stack.enter_context(lab.proxy(keyspace))
+        for proxy in (dispatcher, other):
+            _await_member(proxy, "is_answering", 2)
+        placements = {
+            "one member": (dispatcher, dispatcher),
+            "INSERT at the dispatcher, STREAM at another member": (dispatcher, other),
+            "INSERT and STREAM at another member than the dispatcher": (other, other),
+        }
+        runs: dict[str, list[Steady]] = {name: [] for name in placements}
+        for _ in range(plan.pairs):
+            for name, (inserts, streaming) in placements.items():
+                run = streamed(
+                    lab,
+                    inserts,
+                    streaming,
+                    streams=CONSUMERS,
+                    seconds=seconds,
+                    per_second=PER_SECOND_ACROSS,
+                )
+                plan.say(f"  {name}: {run.facts}")
+                runs[name].append(run)
+    within, *across = runs
+    return [
+        Figure(
+            f"{name}, p{percent}",
+            "ms",
+            Series.of(run.commit_ms(percent) for run in runs[name]),
+            within,
+            Series.of(run.commit_ms(percent) for run in runs[within]),
+            target,
+            {"our_runs": [run.facts for run in runs[name]]},
+        )
+        for name in across
+        for percent, target in ((50, None), (99, Target(Goal.AT_MOST, ACROSS_MAX)))
+    ]
+
+
+def _await_member(proxy: Endpoint, condition: str, count: int) -> None:
+    """Wait until *proxy* knows *count* members of its fleet of which *condition* is true.
+
+    Raises:
+        LabError: it never does.
+    """
+    deadline = time.monotonic() + MEET_S
+    while len(proxy.execute(f"SELECT 1 FROM streamfrom.members WHERE {condition}")) < count:
+        if time.monotonic() > deadline:
+            raise LabError(f"a fleet does not come to {count} with {condition}")
+        time.sleep(0.1)
+
+
+def streamed(
+    lab: Lab,
+    inserts: Endpoint,
+    streaming: Endpoint,
+    *,
+    streams: int,
+    seconds: float,
+    per_second: int = PER_SECOND,
+) -> Steady:
+    """Send through one proxy and receive over *streams* streams of one, on a table of its own."""
+    with messages.fresh_table(lab, inserts, DATABASE) as table:
         return steady(
             lab,
-            proxy,
+            streaming,
             DATABASE,
             table,
-            producer(proxy.port, DATABASE, table, per_second=PER_SECOND, seconds=seconds),
+            producer(inserts.port, DATABASE, table, per_second=per_second, seconds=seconds),
             [
                 consumers(
-                    proxy.port,
+                    streaming.port,
                     DATABASE,
                     table,
                     count=streams,
