@@ -55,7 +55,7 @@ def queue_records(
 ) -> list[Record]:
     """Return a record for each queue: its row, and what only the page shows.
 
-    waiting: keys in memory; None of a queue that nobody streams. paused: nothing is sent.
+    waiting: keys in memory; None of a queue that nobody streams.
     The rates are messages a second; None while they are not known.
     """
     found = list(queues)
@@ -65,7 +65,6 @@ def queue_records(
         queue = more.get((record["keyspace"], record["queue"]))
         known = None if queue is None else rates(queue)
         record |= {
-            "paused": queue is not None and queue.table.properties.paused,
             "waiting": sum(shard.waiting for shard in queue.shards)
             if queue is not None and queue.streams and not queue.unknown
             else None,

@@ -50,7 +50,7 @@ class SqlType(StrEnum):
     NAME = "VARCHAR(255)"
     TEXT = "VARCHAR(4096)"
     COUNT = "BIGINT"
-    SECONDS = "DOUBLE"
+    DOUBLE = "DOUBLE"
 
 
 class StatusColumn(NamedTuple):
@@ -64,7 +64,7 @@ def _columns(**types: SqlType) -> tuple[StatusColumn, ...]:
     return tuple(StatusColumn(name, kind) for name, kind in types.items())
 
 
-_NAME, _TEXT, _COUNT, _SECONDS = SqlType
+_NAME, _TEXT, _COUNT, _DOUBLE = SqlType
 
 QUEUES: Final = _columns(
     keyspace=_NAME,
@@ -73,7 +73,7 @@ QUEUES: Final = _columns(
     depth_is_exact=_COUNT,
     due=_COUNT,
     in_flight=_COUNT,
-    oldest_due_s=_SECONDS,
+    oldest_due_s=_DOUBLE,
     streams=_COUNT,
     prefetch=_COUNT,
     sent=_COUNT,
@@ -82,10 +82,13 @@ QUEUES: Final = _columns(
     deleted=_COUNT,
     released=_COUNT,
     purged=_COUNT,
-    due_to_sent_p50_s=_SECONDS,
-    due_to_sent_p99_s=_SECONDS,
-    sent_to_acked_p50_s=_SECONDS,
-    sent_to_acked_p99_s=_SECONDS,
+    due_to_sent_p50_s=_DOUBLE,
+    due_to_sent_p99_s=_DOUBLE,
+    sent_to_acked_p50_s=_DOUBLE,
+    sent_to_acked_p99_s=_DOUBLE,
+    is_paused=_COUNT,
+    max_rate=_DOUBLE,
+    max_in_flight=_COUNT,
     error=_TEXT,
     unanswered=_TEXT,
 )
@@ -96,12 +99,12 @@ STREAMS: Final = _columns(
     keyspace=_NAME,
     queue=_NAME,
     shards=_TEXT,
-    open_s=_SECONDS,
+    open_s=_DOUBLE,
     prefetch=_COUNT,
     sent=_COUNT,
     held=_COUNT,
-    held_s=_SECONDS,
-    full_s=_SECONDS,
+    held_s=_DOUBLE,
+    full_s=_DOUBLE,
     member=_NAME,
 )
 SHARDS: Final = _columns(
@@ -121,7 +124,7 @@ SHARDS: Final = _columns(
 MEMBERS: Final = _columns(
     member=_NAME,
     version=_NAME,
-    uptime_s=_SECONDS,
+    uptime_s=_DOUBLE,
     connections=_COUNT,
     streams=_COUNT,
     questions=_COUNT,
@@ -253,6 +256,7 @@ def queue_rows(
 
 def _queue_row(queue: QueueFigures, now_ns: int) -> StatusRow:
     table, counters, shards = queue.table, queue.counters, queue.shards
+    properties = table.properties
     depths = [shard.depth for shard in shards]
     is_told = not queue.unknown
     # Of what nobody streams memory knows no key, so it cannot say what is due.
@@ -269,7 +273,7 @@ def _queue_row(queue: QueueFigures, now_ns: int) -> StatusRow:
         sum(shard.in_flight for shard in shards) if is_told else None,
         _age_s(since_ns, now_ns) if is_told else None,
         queue.streams,
-        table.properties.prefetch,
+        properties.prefetch,
         counters.sent,
         counters.retried,
         counters.acked,
@@ -278,6 +282,9 @@ def _queue_row(queue: QueueFigures, now_ns: int) -> StatusRow:
         counters.purged,
         *_quantiles(counters.due_to_sent),
         *_quantiles(counters.sent_to_acked),
+        int(properties.paused),
+        None if properties.max_rate is None else properties.max_rate / 10**6,
+        properties.max_in_flight,
         None,
         _text("; ".join(queue.unanswered)) or None,
     )

@@ -75,7 +75,7 @@ def test_figures_and_health_of_a_running_proxy(
     assert held == 1
     assert ask(address, "/")[0] == 200
     (queue,) = json.loads(ask(address, "/api/overview")[1])["queues"]
-    assert (queue["queue"], queue["depth"], queue["paused"]) == ("my_message", 1, False)
+    assert (queue["queue"], queue["depth"], queue["is_paused"]) == ("my_message", 1, 0)
     door = f"mysql://root@127.0.0.1:{proxy.port}"
     words = (sys.executable, "-m", "streamfrom.proxy", "queues", door)
     heading, line = subprocess.check_output(words, text=True, timeout=120).splitlines()
@@ -96,7 +96,7 @@ def test_figures_and_health_of_a_running_proxy(
     assert post("/api/pause", queue) == 204
     run(client, "INSERT INTO my_message (id) VALUES (3)")
     assert "vt_paused=on" in str(rows(client, "SHOW CREATE TABLE my_message"))
-    assert json.loads(ask(address, "/api/overview")[1])["queues"][0]["paused"]
+    assert json.loads(ask(address, "/api/overview")[1])["queues"][0]["is_paused"]
     assert post("/api/resume", queue) == 204
     stream.comes(3)
     run(client, "UPDATE my_message SET time_next = 9000000000000000000 WHERE id = 3")

@@ -156,7 +156,7 @@ function troubles(all) {
   for (const queue of all.queues) {
     const name = `${queue.keyspace}.${queue.queue}`;
     if (queue.error) add("bad", `Queue ${name} cannot be used: ${queue.error}`);
-    else if (queue.paused) add("warn", `Queue ${name} is paused${queue.depth ? `; ${count(queue.depth)} messages wait` : ""}`);
+    else if (queue.is_paused) add("warn", `Queue ${name} is paused${queue.depth ? `; ${count(queue.depth)} messages wait` : ""}`);
     else if (queue.depth && !queue.streams) add("warn", `Queue ${name} has ${count(queue.depth)} messages and no stream`);
     else if (queue.oldest_due_s > 60) add("warn", `Queue ${name}: a message has been due for ${seconds(queue.oldest_due_s)}`);
   }
@@ -195,7 +195,7 @@ function queueCell(cell, queue) {
   }
   const [name, tag] = cell.children;
   say(name, `${queue.keyspace}.${queue.queue}`);
-  const state = queue.error ? "cannot be used" : queue.paused ? "paused" : "";
+  const state = queue.error ? "cannot be used" : queue.is_paused ? "paused" : "";
   say(tag, state);
   tag.hidden = !state;
 }
@@ -222,7 +222,7 @@ function queueTable() {
     { label: "p99", key: "sent_to_acked_p99_s", num: true, show: seconds },
     { label: "Streams", key: "streams", num: true, show: count },
   ], keyOfQueue, {
-    tone: (queue) => (queue.error ? "bad" : queue.paused || queue.oldest_due_s > 60 ? "warn" : ""),
+    tone: (queue) => (queue.error ? "bad" : queue.is_paused || queue.oldest_due_s > 60 ? "warn" : ""),
     empty: "No queue here that you may see. CREATE QUEUE makes one.",
   });
 }
@@ -453,7 +453,7 @@ function settingTable() {
 const FIGURES = [
   ["Depth", (queue) => `${queue.depth_is_exact ? "" : "≈ "}${count(queue.depth)}`],
   ["Due", (queue) => count(queue.due)],
-  ["In flight", (queue) => count(queue.in_flight)],
+  ["In flight", (queue) => `${count(queue.in_flight)}${queue.max_in_flight ? ` of ${count(queue.max_in_flight)}` : ""}`],
   ["Oldest due", (queue) => seconds(queue.oldest_due_s)],
   ["In/s", (queue) => rate(queue.in_per_s)],
   ["Acked/s", (queue) => rate(queue.out_per_s)],
@@ -560,10 +560,10 @@ class QueuePage {
 
   update({ queue, shards, streams, settings, history }) {
     this.missing.hidden = true;
-    this.paused = queue.paused;
+    this.paused = queue.is_paused;
     say(this.tag, "paused");
-    this.tag.hidden = !queue.paused;
-    say(this.switch, queue.paused ? "Resume…" : "Pause…");
+    this.tag.hidden = !queue.is_paused;
+    say(this.switch, queue.is_paused ? "Resume…" : "Pause…");
     FIGURES.forEach(([, show], index) => say(this.values[index], show(queue)));
     for (const [name, values] of Object.entries(history)) {
       history[name] = [...(this.history?.[name] ?? []), ...values].slice(-SAMPLES_MAX);

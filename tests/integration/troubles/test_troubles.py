@@ -199,13 +199,13 @@ def test_a_paused_queue(operated: Operated, consume: Consume) -> None:
     run(client, "ALTER QUEUE my_message PAUSE")
     insert(client, 1)
     assert operated.of_queue(alert, paused) == 1
-    assert operated.queue()["paused"]
+    assert operated.queue()["is_paused"]
     with steps_of("A paused queue") as guide:
         assert "paused = on" in str(guide.sql(client))
         guide.sql(client)
     stream.comes(1)
     assert operated.of_queue(alert, paused) == 0
-    assert not operated.queue()["paused"]
+    assert not operated.queue()["is_paused"]
 
 
 def test_a_full_pool(

@@ -26,7 +26,7 @@ def test_a_queue_has_its_row_and_its_rates():
     (record,) = queue_records([figures()], [], lambda _: Rates(1.0, 2.0, 3.0, 0.0), 0)
     assert record["depth"] == 3
     assert record["waiting"] == 4
-    assert not record["paused"]
+    assert not record["is_paused"]
     rates = [record[name] for name in Rates._fields]
     assert rates == [1.0, 2.0, 3.0, 0.0]
 
@@ -40,7 +40,7 @@ def test_what_is_not_known_is_null():
 def test_a_table_that_cannot_be_used_has_its_reason():
     error = TableLoadError("broken", "no id")
     first, second = queue_records([figures()], [("ks", error)], lambda _: None, 0)
-    assert (first["queue"], first["error"], first["paused"]) == ("broken", "no id", False)
+    assert (first["queue"], first["error"], first["is_paused"]) == ("broken", "no id", None)
     assert second["error"] is None
 
 

@@ -21,7 +21,7 @@ async def test_a_queue_is_paused_and_resumed_on_all_its_shards(guarded):
     assert (await guarded.browser.post("/api/pause", QUEUE))[0] == 204
     assert all("vt_paused=on" in control.comments["msg"] for control in controls)
     found = await guarded.browser.get("/api/queue?keyspace=ks&queue=msg")
-    assert found["queue"]["paused"]
+    assert found["queue"]["is_paused"]
     assert (await guarded.browser.post("/api/pause", QUEUE))[0] == 204
     assert (await guarded.browser.post("/api/resume", QUEUE))[0] == 204
     assert [control.comments["msg"] for control in controls] == before

@@ -11,7 +11,7 @@ from streamfrom.engine.messaging.figures import (
     ShardFigures,
     StreamFigures,
 )
-from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from streamfrom.proxy.local_statements.show_processlist import Process
 from streamfrom.proxy.status.status_rows import (
     QUEUES,
@@ -40,8 +40,8 @@ def on_shard(name, **figures):
     return ShardFigures(shard=name, **values)
 
 
-def queue_row(*shards, now_ns=0):
-    (row,) = queue_rows([QueueFigures(TABLE, shards, 1)], [], now_ns)
+def queue_row(*shards, table=TABLE, now_ns=0):
+    (row,) = queue_rows([QueueFigures(table, shards, 1)], [], now_ns)
     return dict(zip((column.name for column in QUEUES), row, strict=True))
 
 
@@ -87,6 +87,15 @@ def test_shards_add_up_and_the_oldest_counts():
     assert (row["depth"], row["depth_is_exact"], row["due"], row["in_flight"]) == (7, 1, 3, 2)
     assert row["oldest_due_s"] == 7.0
     assert row["error"] is None
+
+
+def test_a_queue_tells_its_pause_and_its_limits():
+    limits = ("is_paused", "max_rate", "max_in_flight")
+    row = queue_row(on_shard("0"))
+    assert [row[name] for name in limits] == [0, None, None]
+    comment = DEFAULT_COMMENT + ",vt_paused=on,vt_max_rate=0.5,vt_max_in_flight=8"
+    row = queue_row(on_shard("0"), table=loaded(raw_table("msg", comment)))
+    assert [row[name] for name in limits] == [1, 0.5, 8]
 
 
 def test_what_is_not_known_of_one_shard_is_not_known():
