@@ -1,16 +1,18 @@
 """What is installed is locked: each file by its hash, and by the names that pyproject.toml has."""
 
+import importlib.metadata
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 LOCKS = sorted(path.name for path in ROOT.glob("requirements*.lock"))
-PINNED = re.compile(r"([a-z0-9][a-z0-9._-]*)==([^\s;\\]+)")
+PINNED = re.compile(r"([a-z0-9][a-z0-9._-]*)(?:\[[a-z0-9,-]+\])?==([^\s;\\]+)")
 HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 
 
@@ -56,6 +58,19 @@ def test_every_requirement_has_its_version_and_hashes(lock):
     assert [name for name, _, hashes in found if not hashes] == []
     text = (ROOT / lock).read_text()
     assert not re.search(r"https?://|--(extra-)?index-url|--find-links|-e |git\+", text)
+
+
+def test_what_is_required_with_extras_is_pinned_with_them():
+    # An older pip takes a pin without extras for another project, finds a newer version, and refuses all.
+    text = (ROOT / "requirements-dev.lock").read_text()
+    for name in {name for name, _, _ in requirements("requirements-dev.lock")}:
+        try:
+            required = importlib.metadata.requires(name) or []
+        except importlib.metadata.PackageNotFoundError:  # of another platform or Python
+            continue
+        for each in map(Requirement, required):
+            if each.extras and (each.marker is None or each.marker.evaluate({"extra": ""})):
+                assert f"\n{normal(each.name)}[{','.join(sorted(each.extras))}]==" in text
 
 
 def test_the_locks_have_what_pyproject_names():
