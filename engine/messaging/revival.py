@@ -35,7 +35,7 @@ class Revived(NamedTuple):
 def revive(table: MessageTable, place: PeekPlace | None, now_ns: int) -> Conversation[Revived]:
     """Let parked messages be due at once, with all their attempts before them: REVIVED_AT_ONCE at most, from *place* on.
 
-    It is the statement that docs/sql.md prints, for rows that are found by the index.
+    It is the statement that docs/sql/delivery.md prints, for rows that are found by the index.
     """
     found = yield from peek(table, PeekState.PARKED, place, now_ns, REVIVED_AT_ONCE)
     if not found.ids:

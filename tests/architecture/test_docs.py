@@ -128,7 +128,8 @@ def named_modules(tail: str) -> list[str]:
 
 
 def test_every_step_of_the_trace_exists():
-    steps = TRACE.findall((ROOT / "docs/design.md").read_text())
+    pages = (ROOT / "docs/design").glob("*.md")
+    steps = [step for page in pages for step in TRACE.findall(page.read_text())]
     assert len(steps) > 10
     lost = []
     for step in steps:
@@ -145,8 +146,8 @@ def test_every_step_of_the_trace_exists():
 
 def glossary() -> list[list[str]]:
     """Return the term, the sentence and the places of each line of the glossary."""
-    _, _, rest = (ROOT / "docs/design.md").read_text().partition("\n## Glossary\n")
-    rows = re.findall(r"^\| (.+) \| (.+) \| (.+) \|$", rest.partition("\n## ")[0], re.MULTILINE)
+    page = (ROOT / "docs/design/glossary.md").read_text()
+    rows = re.findall(r"^\| (.+) \| (.+) \| (.+) \|$", page, re.MULTILINE)
     return [list(row) for row in rows if row[0] != "term"]
 
 

@@ -73,7 +73,7 @@ def expected_keys(tmp_path: Path, faulty: str) -> set[str]:
 def test_the_manual_has_every_key_of_a_table_and_no_other(tmp_path, first, faulty, elsewhere):
     (tmp_path / "dev").touch()
     known = expected_keys(tmp_path, faulty)
-    assert set(key_table("docs/operations.md", first)) == known - elsewhere
+    assert set(key_table("docs/operations/configuration.md", first)) == known - elsewhere
 
 
 def test_defaults_in_the_manual_are_what_an_empty_configuration_gets(tmp_path):
@@ -81,7 +81,7 @@ def test_defaults_in_the_manual_are_what_an_empty_configuration_gets(tmp_path):
     path.write_text(KEYSPACE)
     server = load(path, {}).server
     checked = 0
-    for key, default in key_table("docs/operations.md", "listen").items():
+    for key, default in key_table("docs/operations/configuration.md", "listen").items():
         number = re.match(r"(\d+)\b", default)
         if number is None:
             continue
@@ -90,7 +90,7 @@ def test_defaults_in_the_manual_are_what_an_empty_configuration_gets(tmp_path):
         assert found == float(number[1]), key
         checked += 1
     assert checked >= 15
-    defaults = key_table("docs/operations.md", "listen")
+    defaults = key_table("docs/operations/configuration.md", "listen")
     assert defaults["listen"] == f'`"{server.host}:{server.port}"`'
     assert defaults["unix_socket_mode"] == f'`"{server.unix_socket_mode:04o}"`'
     assert defaults["transaction_mode"] == f'`"{server.transaction_mode}"`'
@@ -105,7 +105,7 @@ def comment(settings: dict[str, str]) -> str:
 
 
 def test_the_manual_has_the_keys_of_a_table_comment_and_says_which_must_be_there():
-    table = key_table("docs/sql.md", "vt_ack_wait")
+    table = key_table("docs/sql/message-tables.md", "vt_ack_wait")
     assert {key for key, default in table.items() if default == "required"} == set(REQUIRED)
     for key in REQUIRED:
         others = {name: value for name, value in REQUIRED.items() if name != key}
@@ -127,54 +127,54 @@ NUMBERS = {"three": 3, "two": 2, "four": 4, "a minute": 60, "once a second": 1}
     ("document", "sentence", "values"),
     [
         (
-            "docs/operations.md",
+            "docs/operations/users.md",
             r"After (three) wrong passwords from one address the next refusal waits ([\d.]+) s",
             (login_backoff.FREE_FAILURES, login_backoff.FIRST_S),
         ),
         (
-            "docs/operations.md",
+            "docs/operations/users.md",
             r"(a minute) without a failure forgets them",
             (login_backoff.FORGOTTEN_S,),
         ),
         (
-            "docs/operations.md",
+            "docs/operations/users.md",
             r"at a time and (four) addresses at most",
             (login_work.ADDRESSES_AT_ONCE,),
         ),
         (
-            "docs/operations.md",
+            "docs/operations/failover.md",
             r"primary is asked every (\d+) s whether it is writable",
             (shard.CHECK_INTERVAL_S,),
         ),
         (
-            "docs/operations.md",
+            "docs/operations/failover.md",
             r"asked again after (\d+) ms, then less often, up to (once a second)",
             (shard.RETRY_FIRST_S * 1000, shard.RETRY_LAST_S),
         ),
         (
-            "docs/operations.md",
+            "docs/operations/sizing.md",
             r"keeps up to (\d+) control connections",
             (control_connection.CONNECTIONS_MAX,),
         ),
         (
-            "docs/design.md",
+            "docs/design/messages.md",
             r"Tries again after (\d+) ms, doubling to (\d+) s",
             (shard_state.RETRY_FIRST_NS / 10**6, shard_state.RETRY_LAST_NS / 10**9),
         ),
         (
-            "docs/design.md",
+            "docs/design/statements.md",
             r"A text above (\d+) KB is read in one of (two) threads",
             (lexer.LARGE_TEXT_BYTES / 1024, large_texts.AT_ONCE),
         ),
-        ("docs/design.md", r"chunks of (\d+) KB", (chunks.CHUNK_BYTES / 1024,)),
-        ("docs/sql.md", r"in batches of (\d+)", (message_store.PURGE_ROWS_MAX,)),
+        ("docs/design/statements.md", r"chunks of (\d+) KB", (chunks.CHUNK_BYTES / 1024,)),
+        ("docs/sql/messages.md", r"in batches of (\d+)", (message_store.PURGE_ROWS_MAX,)),
         (
-            "docs/sql.md",
+            "docs/sql/routing.md",
             r"what waits for the others is at most (\d+) KB",
             (gather.WAITING_BYTES_MAX / 1024,),
         ),
         (
-            "docs/benchmarks.md",
+            "docs/benchmarks/workloads.md",
             r"`drain_single` \| drains ([\d,]+) by",
             (drain.SINGLE_MESSAGES[0],),
         ),
@@ -190,7 +190,7 @@ def test_a_figure_that_stands_in_a_document_is_that_of_the_code(document, senten
 def documented_commands() -> list[tuple[str, str, str]]:
     """Return document, program and the rest of each command line in the documents."""
     found = []
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         if path.name == "changelog.md":
             continue
         text = path.read_text().replace("\\\n", " ")

@@ -27,7 +27,7 @@ switch that workers of Spark have nowhere else."""
 SAME_FILE_NAME = {
     "cli.py": "each program has one",
     "errors.py": "each package has the root of its own errors",
-    "session.py": "docs/spark.md promises streamfrom.spark.session; the other is a client's",
+    "session.py": "docs/spark/jdbc.md promises streamfrom.spark.session; the other is a client's",
 }
 """File names that stand in several folders, and why; a new one gets a name of its own."""
 

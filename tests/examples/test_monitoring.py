@@ -165,6 +165,6 @@ def test_promtool_accepts_them(words: tuple[str, ...]) -> None:
 
 
 def test_the_guide_says_how_each_alert_is_ended() -> None:
-    guide = (FOLDER.parents[1] / "docs" / "operations.md").read_text()
+    guide = (FOLDER.parents[1] / "docs/operations/monitoring.md").read_text()
     told = re.findall(r"^\| `(Streamfrom\w+)` \|", guide, re.MULTILINE)
     assert told == [rule["alert"] for rule in RULES]

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.db
 
 MB = 1 << 20
 # A healthy client waited for 1 to 24 s while a text was read in one go. What it waits for now is in
-# docs/benchmarks.md; here there is room for machines that are busy with other tests.
+# docs/benchmarks/attacks.md; here there is room for machines that are busy with other tests.
 WAIT_S_MAX = 0.5
 
 HEALTHY = """

@@ -1,4 +1,4 @@
-"""Ten troubles, staged for real: seen as an operator sees them, and ended by the steps of docs/operations.md."""
+"""Ten troubles, staged for real: seen as an operator sees them, and ended by the steps of docs/operations/troubles.md."""
 
 import os
 import re
