@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -89,6 +90,20 @@ def test_the_locks_agree_on_versions():
     known = dict(versions)
     for name, version, _ in requirements("requirements-build.lock"):
         assert known.get(name, version) == version
+
+
+def test_dev_makes_no_environment_with_the_python_of_its_own_one():
+    # It would remove that Python first.
+    own = f"{ROOT}/.venv/bin"
+    done = subprocess.run(
+        ["bash", "-c", '. ./dev >/dev/null; printf %s "$PATH"'],
+        cwd=ROOT,
+        env={"PATH": f"{own}:/usr/bin:/bin:{own}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "/usr/bin:/bin"
 
 
 def test_the_build_is_pinned_and_locked():
