@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pymysql.connections import Connection
 
 SETTLE_S: Final = 10.0
+MEET_S: Final = 30.0
 HISTORY_MAX: Final = 2000
 MYSQL9: Final = Path("/opt/mysql9")
 
@@ -92,20 +93,23 @@ class Meter:
     lab: "Lab"
     _cpu_s: dict[str, float] = field(default_factory=dict)
     _questions: int = 0
+    _rows_updated: int = 0
 
     def start(self) -> None:
         """Begin to measure."""
-        self._questions = self.lab.questions()
+        self._rows_updated = self.lab.status("Handler_update")
+        self._questions = self.lab.status("Questions")
         self._cpu_s = {name: one.usage().cpu_s for name, one in self.processes.items()}
 
     def stop(self) -> dict[str, float]:
-        """Return the CPU seconds of each process and the first server's statements."""
+        """Return the CPU seconds of each process, and the first server's statements and row updates."""
         used = {
             f"cpu_s_{name}": round(one.usage().cpu_s - self._cpu_s[name], 2)
             for name, one in self.processes.items()
         }
         # The first count is among its own statements.
-        return used | {"statements": self.lab.questions() - self._questions - 1}
+        used["statements"] = self.lab.status("Questions") - self._questions - 1
+        return used | {"rows_updated": self.lab.status("Handler_update") - self._rows_updated}
 
 
 class Lab:
@@ -191,9 +195,9 @@ class Lab:
         self._tables += 1
         return f"queue_{self._tables}"
 
-    def questions(self) -> int:
-        """Return how many statements clients have sent to the first server."""
-        return int(self.execute("SHOW GLOBAL STATUS LIKE 'Questions'")[0][1])
+    def status(self, name: str) -> int:
+        """Return a counter of the first server, such as ``Questions``."""
+        return int(self.execute(f"SHOW GLOBAL STATUS LIKE '{name}'")[0][1])
 
     def settle(self) -> None:
         """Wait until InnoDB has purged what earlier runs left behind, for a bounded time."""
@@ -225,10 +229,13 @@ class Lab:
                     self.execute(f"DROP DATABASE {name}", server=server)
 
     @contextlib.contextmanager
-    def proxy(self, *keyspaces: Keyspace, settings: str = "") -> Iterator[Endpoint]:
+    def proxy(
+        self, *keyspaces: Keyspace, settings: str = "", may_be_killed: bool = False
+    ) -> Iterator[Endpoint]:
         """Run the proxy before *keyspaces*, in a process of its own.
 
         settings: further lines of its configuration's `[server]`.
+        may_be_killed: the workload kills it.
         """
         self._started += 1
         config = self.folder / f"proxy-{self._started}.toml"
@@ -239,7 +246,7 @@ class Lab:
             program += ["bench.profile", str(self.profiles[-1])]
         program += ["streamfrom.proxy", "serve", "--config", str(config)]
         log = config.with_suffix(".log")
-        with process(program, log) as running:
+        with process(program, log, may_be_killed=may_be_killed) as running:
             yield Endpoint(logged_port(running, log), running.pid)
 
     def server_pids(self) -> list[int]:
@@ -307,6 +314,19 @@ class Lab:
                     f'primary = "mysql://root@{HOST}:{server.port}/{keyspace.name}"',
                 ]
         return "\n".join(lines) + "\n"
+
+
+def await_members(proxy: Endpoint, condition: str, count: int) -> None:
+    """Wait until *proxy* knows *count* members of its fleet of which *condition* is true.
+
+    Raises:
+        LabError: it never does.
+    """
+    deadline = time.monotonic() + MEET_S
+    while len(proxy.execute(f"SELECT 1 FROM streamfrom.members WHERE {condition}")) < count:
+        if time.monotonic() > deadline:
+            raise LabError(f"a fleet does not come to {count} with {condition}")
+        time.sleep(0.1)
 
 
 def router_program() -> Path | None:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from bench.lab import Lab
+from bench.report import Goal, Target
+from streamfrom.proxy.embedded.servers import Family
 
 
 A = TypeVar("A")
@@ -33,6 +35,10 @@ class Plan:
     def size(self, full: int, quick: int) -> int:
         """Return the number that fits the plan: rows, seconds."""
         return quick if self.quick else full
+
+    def goal(self, goal: Goal, *, mariadb: float, mysql: float) -> Target:
+        """Return what the design promises of a ratio on the server that is measured."""
+        return Target(goal, mysql if self.lab.server.family is Family.MYSQL else mariadb)
 
     def interleaved(
         self, ours: Callable[[], A], theirs: Callable[[], B]

@@ -27,8 +27,16 @@ class LabError(Exception):
 
 
 @contextlib.contextmanager
-def process(program: list[str], log: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run *program* with its output in *log*; SIGTERM ends it, SIGKILL if it takes too long."""
+def process(
+    program: list[str], log: Path, *, may_be_killed: bool = False
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run *program* with its output in *log*; SIGTERM ends it, SIGKILL if it takes too long.
+
+    may_be_killed: the workload kills it, so that it is no failure if it has ended before.
+
+    Raises:
+        LabError: it ended by itself.
+    """
     with log.open("wb") as output:
         process = subprocess.Popen(
             program,
@@ -41,7 +49,7 @@ def process(program: list[str], log: Path) -> Iterator["subprocess.Popen[bytes]"
         )
     try:
         yield process
-        if process.poll() is not None:
+        if process.poll() is not None and not may_be_killed:
             raise LabError(f"{program[-1]}: ended by itself ({process.returncode}):{tail(log)}")
     finally:
         process.send_signal(signal.SIGTERM)

@@ -21,7 +21,9 @@ from bench.workloads.purge import purge
 from bench.workloads.selects import full_select, point_select
 from bench.workloads.sessions import idle_sessions
 from bench.workloads.snapshot import snapshot
+from bench.workloads.takeover import takeover
 from bench.workloads.two_phase import twopc
+from bench.workloads.workers import workers
 
 
 WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
@@ -30,6 +32,7 @@ WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
         drain_batch,
         drain_single,
         drain_early,
+        workers,
         latency,
         lateness,
         snapshot,
@@ -37,6 +40,7 @@ WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
         idle,
         streams,
         members,
+        takeover,
         point_select,
         full_select,
         oltp,

@@ -70,10 +70,10 @@ def _points(plan: Plan, proxy: Endpoint, algorithm: str, queries: Path) -> Seque
     count = plan.size(*POINT_QUERIES)
 
     def run(with_algorithm: str) -> tuple[float, float]:
-        asked, before_s = plan.lab.questions(), proxy.usage().cpu_s
+        asked, before_s = plan.lab.status("Questions"), proxy.usage().cpu_s
         rate = _slap(proxy, with_algorithm, queries, count)
         cost_us = (proxy.usage().cpu_s - before_s) * 1e6 / count
-        if plan.lab.questions() - asked < count:
+        if plan.lab.status("Questions") - asked < count:
             raise AuditError(f"the server was asked less than the {count:,} SELECTs")
         plan.say(f"  {with_algorithm}: {rate:,.0f}/s, {cost_us:.1f} µs for one")
         return rate, cost_us

@@ -1,11 +1,13 @@
 """What fifty consumers ask of the server while there is nothing to do."""
 
+import contextlib
 import time
+from typing import Final
 
 from bench import messages
 from bench.clients import consumers
 from bench.fleet import Fleet, Work
-from bench.lab import Endpoint, Keyspace
+from bench.lab import Endpoint, Keyspace, Lab, await_members
 from bench.opponents import POLL_S, poller
 from bench.plan import Plan
 from bench.report import Figure, Goal, Series, Target
@@ -13,6 +15,7 @@ from bench.report import Figure, Goal, Series, Target
 
 DATABASE = "idle"
 CONSUMERS = 50
+SIZES: Final = {"idle, 50 consumers": 1, "idle, 50 consumers, a fleet of three": 3}
 # Longer than the proxy's 30 s between polls, or it might be measured between two of them.
 OUR_SECONDS = (60, 31)
 THEIR_SECONDS = 5
@@ -20,49 +23,56 @@ CONNECT_S = 1.0
 
 
 def idle(plan: Plan) -> list[Figure]:
-    """Statements a second, against fifty workers that poll every 100 ms."""
-    lab = plan.lab
-    with (
-        lab.database(DATABASE),
-        lab.proxy(Keyspace(DATABASE, (lab.server,))) as proxy,
-    ):
-
-        def statements(target: Endpoint, work: Work, seconds: float) -> dict[str, float]:
-            processes = {} if target == lab.direct else {"proxy": target}
-            meter = lab.meter(**processes)
-            with Fleet() as fleet:
-                worker = fleet.add(work)
-                fleet.start()
-                time.sleep(CONNECT_S)
-                meter.start()
-                time.sleep(seconds)
-                used = meter.stop()
-                fleet.stop([worker])
-            return {name: value / seconds for name, value in used.items()}
-
-        with messages.fresh_table(lab, proxy, DATABASE) as table:
-            streaming = consumers(
-                proxy.port,
-                DATABASE,
-                table,
-                count=CONSUMERS,
-                ack_batch=1,
-                stream_first=True,
-            )
-            ours = statements(proxy, streaming, plan.size(*OUR_SECONDS))
-            plan.say(f"  streamfrom, a second: {ours}")
+    """Statements a second, of one proxy and of a fleet of three, against fifty workers that poll every 100 ms."""
+    lab, seconds = plan.lab, plan.size(*OUR_SECONDS)
+    keyspace = Keyspace(DATABASE, (lab.server,))
+    ours: dict[str, dict[str, float]] = {}
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(lab.database(DATABASE))
+        proxies: list[Endpoint] = []
+        for name, size in SIZES.items():
+            while len(proxies) < size:
+                proxies.append(stack.enter_context(lab.proxy(keyspace)))
+            for proxy in proxies:
+                await_members(proxy, "is_answering", size)
+            with messages.fresh_table(lab, proxies[0], DATABASE) as table:
+                ours[name] = _a_second(
+                    lab,
+                    [_streaming(proxy, table, -(-CONSUMERS // size)) for proxy in proxies],
+                    seconds,
+                )
+            plan.say(f"  {name}, a second: {ours[name]}")
         with messages.fresh_table(lab, lab.direct, DATABASE) as table:
             polling = poller(lab.server.port, DATABASE, table, workers=CONSUMERS)
-            theirs = statements(lab.direct, polling, THEIR_SECONDS)
+            theirs = _a_second(lab, [polling], THEIR_SECONDS)
             plan.say(f"  pollers, a second: {theirs}")
     return [
         Figure(
-            "idle, 50 consumers, statements",
+            f"{name}, statements",
             "/s",
-            Series.of([ours["statements"]]),
+            Series.of([used["statements"]]),
             f"50 pollers, every {POLL_S * 1000:.0f} ms",
             Series.of([theirs["statements"]]),
-            Target(Goal.AT_MOST, 1 / 100),
-            {"ours_per_second": ours, "theirs_per_second": theirs},
+            Target(Goal.AT_MOST, 1 / 500),
+            {"ours_per_second": used, "theirs_per_second": theirs},
         )
+        for name, used in ours.items()
     ]
+
+
+def _streaming(proxy: Endpoint, table: str, count: int) -> Work:
+    return consumers(proxy.port, DATABASE, table, count=count, ack_batch=1, stream_first=True)
+
+
+def _a_second(lab: Lab, work: list[Work], seconds: float) -> dict[str, float]:
+    """Return what the server was asked for and did in a second beside *work*, none of which has anything to do."""
+    meter = lab.meter()
+    with Fleet() as fleet:
+        workers = [fleet.add(one) for one in work]
+        fleet.start()
+        time.sleep(CONNECT_S)
+        meter.start()
+        time.sleep(seconds)
+        used = meter.stop()
+        fleet.stop(workers)
+    return {name: value / seconds for name, value in used.items()}

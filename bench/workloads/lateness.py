@@ -62,7 +62,7 @@ def lateness(plan: Plan) -> list[Figure]:
             f"{name}, p99",
             "ms",
             Series.of(percentile(one, 99) for one in late_ms),
-            target=Target(Goal.AT_MOST, 20, of_ratio=False),
+            target=Target(Goal.AT_MOST, 2, of_ratio=False),
         ),
         Figure(f"{name}, max", "ms", Series.of(one[-1] for one in late_ms)),
         Figure(

@@ -69,7 +69,7 @@ def point_select(plan: Plan) -> list[Figure]:
             Series.of(ours),
             "MySQL Router",
             Series.of(theirs),
-            Target(Goal.AT_LEAST, 0.8),
+            Target(Goal.AT_LEAST, 1.2),
         )
     )
     return figures
@@ -103,7 +103,7 @@ def full_select(plan: Plan) -> list[Figure]:
             Series.of(ours),
             "direct",
             Series.of(theirs),
-            Target(Goal.AT_LEAST, 0.6),
+            Target(Goal.AT_LEAST, 0.9),
         )
     ]
 
