@@ -47,6 +47,7 @@ def test_there_is_a_lock_for_each_purpose():
     assert LOCKS == [
         "requirements-build.lock",
         "requirements-dev.lock",
+        "requirements-docs.lock",
         "requirements-proxy.lock",
         "requirements.lock",
     ]
@@ -76,8 +77,9 @@ def test_what_is_required_with_extras_is_pinned_with_them():
 
 def test_the_locks_have_what_pyproject_names():
     everything = {name for name, _, _ in requirements("requirements.lock")}
-    assert named("dev", "spark") <= everything
+    assert named("dev", "docs", "spark") <= everything
     assert named("dev") <= {name for name, _, _ in requirements("requirements-dev.lock")}
+    assert named("docs") <= {name for name, _, _ in requirements("requirements-docs.lock")}
     proxy = {name for name, _, _ in requirements("requirements-proxy.lock")}
     assert named() <= proxy
     assert not proxy & (named("dev") - named()), "the image has nothing for development"
@@ -85,7 +87,7 @@ def test_the_locks_have_what_pyproject_names():
 
 def test_the_locks_agree_on_versions():
     versions = {(name, version) for name, version, _ in requirements("requirements.lock")}
-    for lock in ("requirements-dev.lock", "requirements-proxy.lock"):
+    for lock in ("requirements-dev.lock", "requirements-docs.lock", "requirements-proxy.lock"):
         assert {(name, version) for name, version, _ in requirements(lock)} <= versions
     known = dict(versions)
     for name, version, _ in requirements("requirements-build.lock"):

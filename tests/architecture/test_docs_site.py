@@ -1,0 +1,73 @@
+"""The documents as a site, beside what its own strict build finds: broken links and anchors."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+SITE = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]
+LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+BUILD_S = 120.0
+
+
+def navigation(entry: Any) -> Iterator[str]:
+    """Yield the pages below an entry of the navigation, in their order."""
+    match entry:
+        case str():
+            yield entry
+        case dict():
+            for value in entry.values():
+                yield from navigation(value)
+        case list():
+            for each in entry:
+                yield from navigation(each)
+        case _:
+            raise TypeError(entry)
+
+
+def test_the_navigation_has_every_page_once():
+    pages = list(navigation(SITE["nav"]))
+    assert sorted(pages) == sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
+
+
+def test_no_link_leaves_the_site():
+    """A path outside of docs/ stands in backticks: a site has no such file."""
+    strays = [
+        (str(page.relative_to(ROOT)), target)
+        for page in DOCS.rglob("*.md")
+        for target in LINK.findall(page.read_text())
+        if "://" not in target and not (page.parent / target).resolve().is_relative_to(DOCS)
+    ]
+    assert not strays
+
+
+@pytest.mark.slow
+def test_a_strict_build_finds_a_broken_link_and_nothing_else(tmp_path):
+    """One build shows both: that it looks, and that there is nothing to find."""
+    pytest.importorskip("zensical", reason="./dev docs installs it")
+    shutil.copytree(DOCS, tmp_path / "docs")
+    shutil.copy(ROOT / "zensical.toml", tmp_path)
+    page = tmp_path / "docs/README.md"
+    page.write_text(page.read_text() + "\n[gone](sql/stream.md#gone) [away](sql/away.md)\n")
+    built = subprocess.run(
+        [sys.executable, "-m", "zensical", "build", "--strict"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=BUILD_S,
+        check=False,
+    )
+    told = re.sub(r"\x1b\[[0-9;]*m", "", built.stdout + built.stderr)
+    assert built.returncode != 0, told
+    assert "anchor does not exist" in told
+    assert "page does not exist" in told
+    assert "2 issues found" in told
