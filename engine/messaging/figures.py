@@ -9,6 +9,7 @@ Counted is by batch: what a drain of a hundred at a time pays for it is a few ad
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from itertools import accumulate, islice
@@ -54,7 +55,7 @@ class Histogram:
 
     def add(self, other: Histogram) -> None:
         """Count in what *other* has."""
-        self.counts = [own + more for own, more in zip(self.counts, other.counts, strict=True)]
+        self.counts = list(map(operator.add, self.counts, other.counts))
         self.sum_ns += other.sum_ns
 
     @property
@@ -184,6 +185,8 @@ class ShardFigures:
     depth: unacked rows; None while nobody has asked for it.
     oldest_due_ns: when the first message that waits was due, where that is known.
     is_dispatched: this process sends its messages; where it does not, it knows little of them.
+    held: messages that wait for their group, of which `GroupWatch` knows so many at most.
+    partitions_held_back: partitions that should have been dropped or made, as of the last purge.
     """
 
     shard: ShardName
@@ -196,6 +199,8 @@ class ShardFigures:
     depth: int | None
     oldest_due_ns: int | None
     is_dispatched: bool = True
+    held: int = 0
+    partitions_held_back: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,11 @@ log = logging.getLogger(__name__)
 
 
 class PartitionUpkeep:
-    """The partitions of one queue on one shard, as its dispatcher keeps them."""
+    """The partitions of one queue on one shard, as its dispatcher keeps them.
+
+    Attributes:
+        held_back: how many should have been dropped or made, as of the last look.
+    """
 
     def __init__(self, store: PartitionStore, shard: ShardName) -> None:
         self._store = store
@@ -40,6 +44,7 @@ class PartitionUpkeep:
         self._census: PartitionCensus | None = None
         self._tries = 0  # that a transaction held up, without a break
         self._retry_ns = 0
+        self.held_back = 0
         # What was told of each partition, so that it is told once.
         self._told: dict[str, str] = {}
 
@@ -52,6 +57,7 @@ class PartitionUpkeep:
         purge_after_ns = table.properties.purge_after_ns
         self._census = await self._store.partitions(table, self._shard, now_ns)
         if self._census is None:
+            self.held_back = 0
             return now_ns - purge_after_ns
         self._tell(table, self._census, now_ns)
         return self._census.partitions.rows_cutoff_ns(now_ns, purge_after_ns)
@@ -113,6 +119,7 @@ class PartitionUpkeep:
     def _tell(self, table: MessageTable, census: PartitionCensus, now_ns: int) -> None:
         partitions = census.partitions
         reasons = late(census, now_ns, table.properties.purge_after_ns)
+        self.held_back = len(reasons)
         known = {each.name for each in (*partitions.timed, *partitions.missing(now_ns))}
         known.add(partitions.rest)
         self._told = {name: told for name, told in self._told.items() if name in known}

@@ -34,6 +34,7 @@ class Purger:
 
     may_purge: whether this process is the one that purges a shard at this moment.
     counters_of: where the purged rows of a shard are counted.
+    tell_held_back: is told how many partitions of a shard each purge has found held back.
     """
 
     def __init__(
@@ -44,8 +45,10 @@ class Purger:
         clock: Clock,
         may_purge: Callable[[ShardName], bool] = lambda _: True,
         counters_of: Callable[[ShardName], Counters] = lambda _: Counters(),
+        tell_held_back: Callable[[ShardName, int], None] = lambda *_: None,
     ) -> None:
         self._counters_of = counters_of
+        self._tell_held_back = tell_held_back
         self._may_purge = may_purge
         self._table = table
         self._store = store
@@ -101,8 +104,11 @@ class Purger:
     async def _purge(self, shard: ShardName, upkeep: PartitionUpkeep) -> None:
         table, now_ns = self._table, self._clock.time_ns()
         cutoff_ns = now_ns - table.properties.purge_after_ns
-        if table.is_partitioned:
+        if not table.is_partitioned:
+            self._tell_held_back(shard, 0)
+        else:
             cutoff_ns = await upkeep.look(table, now_ns)
+            self._tell_held_back(shard, upkeep.held_back)
             try:
                 await upkeep.run(table, now_ns, self._counters_of(shard))
             except StreamfromError:

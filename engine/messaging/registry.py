@@ -303,6 +303,7 @@ class Registry:
             self._clock,
             may_purge=may_send,
             counters_of=runner.state.counters,
+            tell_held_back=runner.state.partitions_held_back,
         )
         tables.runners[table.name] = runner, purger
 

@@ -106,6 +106,7 @@ class ShardState:
 
     counters: what has happened, for whoever watches.
     is_dispatched: this process dispatches the shard.
+    partitions_held_back: what the last purge found, for whoever watches.
     receivers: how many streams cover the shard.
     lingers_until_ns: how long the keys are kept, and news is heard, after the last stream has left; 0 with none kept.
     leases: what the streams hold of it.
@@ -136,6 +137,7 @@ class ShardState:
     leaving: dict[int, Leaving] = field(default_factory=dict)
     shortening: tuple[Lease, ...] = ()
     is_dispatched: bool = True
+    partitions_held_back: int = 0
     receivers: int = 0
     lingers_until_ns: int = 0
     claims: dict[int, ClaimRun] = field(default_factory=dict)

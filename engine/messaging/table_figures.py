@@ -49,6 +49,8 @@ def _shard_figures(shard: ShardState, depth: int | None, now_ns: int) -> ShardFi
         depth=depth,
         oldest_due_ns=_oldest_due_ns(shard, now_ns),
         is_dispatched=shard.is_dispatched,
+        held=len(shard.groups),
+        partitions_held_back=shard.partitions_held_back if shard.is_dispatched else 0,
     )
 
 

@@ -281,6 +281,10 @@ class TableState:
         """Return what counts the events of a shard."""
         return self._shards[shard].counters
 
+    def partitions_held_back(self, shard: ShardName, count: int) -> None:
+        """Note how many partitions of a shard the purge found held back."""
+        self._shards[shard].partitions_held_back = count
+
     @property
     def shards(self) -> Collection[ShardState]:
         """Return the shards."""

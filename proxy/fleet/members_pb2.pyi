@@ -298,7 +298,7 @@ class StatusReply(_message.Message):
     def __init__(self, member: _Optional[_Union[MemberStatus, _Mapping]] = ..., queues: _Optional[_Iterable[_Union[QueueStatus, _Mapping]]] = ..., streams: _Optional[_Iterable[_Union[StreamStatus, _Mapping]]] = ..., shards: _Optional[_Iterable[_Union[ShardStatus, _Mapping]]] = ...) -> None: ...
 
 class MemberStatus(_message.Message):
-    __slots__ = ("version", "uptime_s", "connections", "streams", "questions", "is_stopping", "dispatches")
+    __slots__ = ("version", "uptime_s", "connections", "streams", "questions", "is_stopping", "dispatches", "time_s", "certificate_ends_s")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     UPTIME_S_FIELD_NUMBER: _ClassVar[int]
     CONNECTIONS_FIELD_NUMBER: _ClassVar[int]
@@ -306,6 +306,8 @@ class MemberStatus(_message.Message):
     QUESTIONS_FIELD_NUMBER: _ClassVar[int]
     IS_STOPPING_FIELD_NUMBER: _ClassVar[int]
     DISPATCHES_FIELD_NUMBER: _ClassVar[int]
+    TIME_S_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_ENDS_S_FIELD_NUMBER: _ClassVar[int]
     version: str
     uptime_s: float
     connections: int
@@ -313,7 +315,9 @@ class MemberStatus(_message.Message):
     questions: int
     is_stopping: bool
     dispatches: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, version: _Optional[str] = ..., uptime_s: _Optional[float] = ..., connections: _Optional[int] = ..., streams: _Optional[int] = ..., questions: _Optional[int] = ..., is_stopping: _Optional[bool] = ..., dispatches: _Optional[_Iterable[str]] = ...) -> None: ...
+    time_s: float
+    certificate_ends_s: float
+    def __init__(self, version: _Optional[str] = ..., uptime_s: _Optional[float] = ..., connections: _Optional[int] = ..., streams: _Optional[int] = ..., questions: _Optional[int] = ..., is_stopping: _Optional[bool] = ..., dispatches: _Optional[_Iterable[str]] = ..., time_s: _Optional[float] = ..., certificate_ends_s: _Optional[float] = ...) -> None: ...
 
 class QueueStatus(_message.Message):
     __slots__ = ("keyspace", "table", "streams", "shards")
@@ -372,20 +376,24 @@ class Histogram(_message.Message):
     def __init__(self, counts: _Optional[_Iterable[int]] = ..., sum_ns: _Optional[int] = ...) -> None: ...
 
 class Gauges(_message.Message):
-    __slots__ = ("streams", "waiting", "due", "in_flight", "depth", "oldest_due_ns")
+    __slots__ = ("streams", "waiting", "due", "in_flight", "depth", "oldest_due_ns", "held", "partitions_held_back")
     STREAMS_FIELD_NUMBER: _ClassVar[int]
     WAITING_FIELD_NUMBER: _ClassVar[int]
     DUE_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     DEPTH_FIELD_NUMBER: _ClassVar[int]
     OLDEST_DUE_NS_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_HELD_BACK_FIELD_NUMBER: _ClassVar[int]
     streams: int
     waiting: int
     due: int
     in_flight: int
     depth: int
     oldest_due_ns: int
-    def __init__(self, streams: _Optional[int] = ..., waiting: _Optional[int] = ..., due: _Optional[int] = ..., in_flight: _Optional[int] = ..., depth: _Optional[int] = ..., oldest_due_ns: _Optional[int] = ...) -> None: ...
+    held: int
+    partitions_held_back: int
+    def __init__(self, streams: _Optional[int] = ..., waiting: _Optional[int] = ..., due: _Optional[int] = ..., in_flight: _Optional[int] = ..., depth: _Optional[int] = ..., oldest_due_ns: _Optional[int] = ..., held: _Optional[int] = ..., partitions_held_back: _Optional[int] = ...) -> None: ...
 
 class StreamStatus(_message.Message):
     __slots__ = ("connection_id", "keyspace", "table", "client", "sent", "held", "held_ns", "full_ns")

@@ -42,6 +42,8 @@ def encode_member(member: MemberStatus) -> pb.MemberStatus:
         questions=member.questions,
         is_stopping=member.is_stopping,
         dispatches=member.dispatches,
+        time_s=member.time_s,
+        certificate_ends_s=member.certificate_ends_s,
     )
 
 
@@ -57,6 +59,10 @@ def decode_member(told: pb.MemberStatus, member: Member) -> MemberStatus:
         is_stopping=told.is_stopping,
         address=member.address,
         dispatches=tuple(told.dispatches),
+        time_s=told.time_s if told.HasField("time_s") else None,
+        certificate_ends_s=told.certificate_ends_s
+        if told.HasField("certificate_ends_s")
+        else None,
     )
 
 
@@ -90,6 +96,8 @@ def _encode_gauges(shard: ShardFigures, now_ns: int) -> pb.Gauges:
         in_flight=shard.in_flight,
         depth=shard.depth if shard.is_whole else None,
         oldest_due_ns=_age_ns(shard.oldest_due_ns, now_ns),
+        held=shard.held,
+        partitions_held_back=shard.partitions_held_back,
     )
 
 
@@ -110,6 +118,8 @@ def _decode_shard(told: pb.QueueOnShard, now_ns: int) -> ShardFigures:
         if gauges.HasField("oldest_due_ns")
         else None,
         is_dispatched=told.HasField("gauges"),
+        held=gauges.held,
+        partitions_held_back=gauges.partitions_held_back,
     )
 
 

@@ -89,6 +89,10 @@ QUEUES: Final = _columns(
     is_paused=_COUNT,
     max_rate=_DOUBLE,
     max_in_flight=_COUNT,
+    held=_COUNT,
+    parked=_COUNT,
+    dead=_COUNT,
+    partitions_held_back=_COUNT,
     error=_TEXT,
     unanswered=_TEXT,
 )
@@ -132,6 +136,8 @@ MEMBERS: Final = _columns(
     address=_NAME,
     dispatches=_TEXT,
     is_answering=_COUNT,
+    time_s=_DOUBLE,
+    certificate_ends_in_s=_DOUBLE,
     error=_TEXT,
 )
 # By name: SHOW TABLES lists them in this order.
@@ -179,6 +185,7 @@ class MemberStatus:
     certificate_ends_s: when its certificate for clients ends, as Unix time; None without one.
     address: where other members reach it, host:port; empty for nowhere.
     dispatches: the shards whose messages it sends, as keyspace/shard.
+    time_s: its clock, as Unix time; None of a member of an older version.
     """
 
     member: str | None
@@ -192,6 +199,7 @@ class MemberStatus:
     certificate_ends_s: float | None = None
     address: str = ""
     dispatches: tuple[str, ...] = ()
+    time_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +293,10 @@ def _queue_row(queue: QueueFigures, now_ns: int) -> StatusRow:
         int(properties.paused),
         None if properties.max_rate is None else properties.max_rate / 10**6,
         properties.max_in_flight,
+        sum(shard.held for shard in shards) if is_streamed else None,
+        counters.parked,
+        counters.dead,
+        sum(shard.partitions_held_back for shard in shards) if is_told else None,
         None,
         _text("; ".join(queue.unanswered)) or None,
     )
@@ -382,6 +394,10 @@ def member_rows(
             member.address or None,
             _text(",".join(member.dispatches)),
             1,
+            member.time_s,
+            None
+            if member.time_s is None or member.certificate_ends_s is None
+            else round(member.certificate_ends_s - member.time_s, 3),
             None,
         )
         for member in members
@@ -394,6 +410,8 @@ def member_rows(
             silent.address or None,
             None,
             0,
+            None,
+            None,
             _text(silent.error),
         )
         for silent in unanswered

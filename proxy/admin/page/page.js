@@ -2,6 +2,8 @@
 
 const byId = (id) => document.getElementById(id);
 const POLL_MS = 1000;
+const CLOCK_OFF_S = 5;
+const CERTIFICATE_SOON_S = 14 * 86400;
 let session = null;
 let timer = null;
 let lastAnswer = 0;
@@ -140,8 +142,8 @@ const keyOfQueue = (each) => JSON.stringify([each.keyspace, each.queue]);
 
 // --- what needs attention ------------------------------------------------------------------
 
-// Worst first: what stands still, then what will.
-function troubles(all) {
+// Worst first: what stands still, then what will. asked_s, answered_s: when, by this browser's clock.
+function troubles(all, asked_s, answered_s) {
   const found = [];
   const add = (tone, sentence) => found.push({ tone, sentence });
   for (const shard of all.shards) {
@@ -152,6 +154,11 @@ function troubles(all) {
   for (const member of all.members) {
     if (member.is_stopping) add("bad", `Member ${member.member ?? "of this page"} is stopping`);
     else if (!member.is_answering) add("bad", `Member ${member.member} does not answer, and figures leave it out: ${member.error}`);
+    const name = member.member ? `member ${member.member}` : "this proxy";
+    const off_s = member.time_s == null ? 0 : Math.max(asked_s - member.time_s, 0) || Math.min(answered_s - member.time_s, 0);
+    if (Math.abs(off_s) > CLOCK_OFF_S) add("bad", `The clock of ${name} is ${seconds(Math.abs(off_s))} ${off_s > 0 ? "behind" : "ahead of"} that of this browser: one of them is wrong, and messages are due by the first`);
+    const left_s = member.certificate_ends_in_s;
+    if (left_s != null && left_s < CERTIFICATE_SOON_S) add(left_s <= 0 ? "bad" : "warn", `The certificate of ${name} ${left_s <= 0 ? "has ended: clients that check it do not connect" : `ends in ${seconds(left_s)}`}`);
   }
   for (const queue of all.queues) {
     const name = `${queue.keyspace}.${queue.queue}`;
@@ -159,6 +166,7 @@ function troubles(all) {
     else if (queue.is_paused) add("warn", `Queue ${name} is paused${queue.depth ? `; ${count(queue.depth)} messages wait` : ""}`);
     else if (queue.depth && !queue.streams) add("warn", `Queue ${name} has ${count(queue.depth)} messages and no stream`);
     else if (queue.oldest_due_s > 60) add("warn", `Queue ${name}: a message has been due for ${seconds(queue.oldest_due_s)}`);
+    if (queue.partitions_held_back) add("warn", `Queue ${name}: ${count(queue.partitions_held_back)} of its partitions cannot be dropped or made; SHOW QUEUE PARTITIONS says why`);
   }
   for (const stream of all.streams) {
     if (stream.full_s > 60) add("warn", `Stream ${stream.connection_id} of ${stream.user} on ${stream.keyspace}.${stream.queue} holds ${count(stream.held)} messages and has acked none for ${seconds(stream.full_s)}`);
@@ -173,8 +181,7 @@ class Verdict {
     this.element = h("section", { class: "card verdict", "aria-live": "polite" }, this.head, this.list);
   }
 
-  update(all) {
-    const found = troubles(all);
+  update(found) {
     classed(this.element, `card verdict ${found.length ? found[0].tone : ""}`.trim());
     say(this.head, found.length === 0 ? "All is well" : found.length === 1 ? "One thing needs attention" : `${found.length} things need attention`);
     while (this.list.childElementCount > found.length) this.list.lastChild.remove();
@@ -204,17 +211,28 @@ function depthCell(cell, queue) {
   say(cell, queue.depth == null ? unknown : `${queue.depth_is_exact ? "" : "≈ "}${count(queue.depth)}`);
 }
 
+// What a limit allows stands behind the figure that it limits.
+const limited = (shown, most, show) => (most == null ? shown : `${shown} of ${show(most)}`);
+const inFlight = (queue) => limited(count(queue.in_flight), queue.max_in_flight, count);
+const sentRate = (queue) => limited(rate(queue.sent_per_s), queue.max_rate, rate);
+const inFlightCell = (cell, queue) => say(cell, inFlight(queue));
+const sentCell = (cell, queue) => say(cell, sentRate(queue));
+// Sent vt_max_attempts times: parked where they are, or moved to the dead letters.
+const givenUp = (queue) => (queue.dead == null ? null : queue.dead + queue.parked);
+
 function queueTable() {
   return new Table("Queues", [
     { label: "Queue", value: keyOfQueue, update: queueCell },
     { label: "Depth", key: "depth", num: true, update: depthCell },
     { label: "Due", key: "due", num: true, show: count },
-    { label: "In flight", key: "in_flight", num: true, show: count },
+    { label: "In flight", key: "in_flight", num: true, update: inFlightCell },
+    { label: "Held", key: "held", num: true, show: count },
     { label: "Waiting", key: "waiting", num: true, show: count },
+    { label: "Dead", num: true, value: givenUp, update: (cell, queue) => say(cell, count(givenUp(queue))) },
     { label: "Retries/s", key: "retried_per_s", num: true, show: rate },
     { label: "Oldest due", key: "oldest_due_s", num: true, show: seconds },
     { label: "In/s", key: "in_per_s", num: true, show: rate },
-    { label: "Sent/s", key: "sent_per_s", num: true, show: rate },
+    { label: "Sent/s", key: "sent_per_s", num: true, update: sentCell },
     { label: "Acked/s", key: "out_per_s", num: true, show: rate },
     { label: "Due → sent p50", key: "due_to_sent_p50_s", num: true, show: seconds },
     { label: "p99", key: "due_to_sent_p99_s", num: true, show: seconds },
@@ -306,15 +324,16 @@ class Overview {
   }
 
   async poll() {
-    this.update(await ask("/api/overview"));
+    const asked_s = Date.now() / 1000;
+    const all = await ask("/api/overview");
+    this.update(all, troubles(all, asked_s, Date.now() / 1000));
   }
 
-  update(all) {
-    this.verdict.update(all);
+  update(all, found) {
+    this.verdict.update(found);
     for (const name of ["queues", "streams", "shards", "members"]) this.tables[name].update(all[name]);
     this.tables.limits.update(Object.entries(all.limits).map(([key, value]) => ({ key, value })));
-    const found = troubles(all).length;
-    document.title = found ? `(${found}) streamfrom` : "streamfrom";
+    document.title = found.length ? `(${found.length}) streamfrom` : "streamfrom";
   }
 }
 
@@ -453,9 +472,11 @@ function settingTable() {
 const FIGURES = [
   ["Depth", (queue) => `${queue.depth_is_exact ? "" : "≈ "}${count(queue.depth)}`],
   ["Due", (queue) => count(queue.due)],
-  ["In flight", (queue) => `${count(queue.in_flight)}${queue.max_in_flight ? ` of ${count(queue.max_in_flight)}` : ""}`],
+  ["In flight", inFlight],
+  ["Held by a group", (queue) => count(queue.held)],
   ["Oldest due", (queue) => seconds(queue.oldest_due_s)],
   ["In/s", (queue) => rate(queue.in_per_s)],
+  ["Sent/s", sentRate],
   ["Acked/s", (queue) => rate(queue.out_per_s)],
   ["Retries/s", (queue) => rate(queue.retried_per_s)],
   ["Streams", (queue) => count(queue.streams)],
@@ -464,6 +485,8 @@ const FIGURES = [
   ["Acked", (queue) => count(queue.acked)],
   ["Deleted", (queue) => count(queue.deleted)],
   ["Released", (queue) => count(queue.released)],
+  ["Parked", (queue) => count(queue.parked)],
+  ["Dead letters", (queue) => count(queue.dead)],
   ["Purged", (queue) => count(queue.purged)],
 ];
 

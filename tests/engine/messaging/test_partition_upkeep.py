@@ -29,6 +29,7 @@ class Rig:
         self.store.partitioned[AT] = Partitions(HOUR, tuple(timed), "prest")
         self.counters = Counters()
         self.is_elected = True
+        self.held_back = None
         self.purger = Purger(
             TABLE,
             ["0"],
@@ -36,6 +37,7 @@ class Rig:
             VirtualClock(),
             may_purge=lambda _: self.is_elected,
             counters_of=lambda _: self.counters,
+            tell_held_back=lambda _, count: setattr(self, "held_back", count),
         )
 
     def insert(self, at_s, acked_s=None, **options):
@@ -91,9 +93,11 @@ async def test_a_straggler_keeps_its_partition_and_is_told_once(rig, caplog):
     await asyncio.sleep(3600 + 600 + 20)
     assert FIRST in rig.names
     assert "held back" not in caplog.text, "it is late by a few seconds only"
+    assert rig.held_back == 0
     await asyncio.sleep(3600)
     assert FIRST in rig.names
     assert caplog.text.count("held back") == 1
+    assert rig.held_back == 1
     assert (
         f"partition {FIRST} of msg on ks/0 is held back: 1 message not acknowledged"
         in caplog.text
@@ -105,6 +109,7 @@ async def test_a_straggler_keeps_its_partition_and_is_told_once(rig, caplog):
     await asyncio.sleep(70)
     assert FIRST not in rig.names
     assert not rig.store.table(*AT)
+    assert rig.held_back == 0
 
 
 @on_virtual_time

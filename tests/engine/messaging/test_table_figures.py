@@ -1,6 +1,7 @@
 """What is read off a scheduler: exact where memory knows all, and where it does not, said so."""
 
 from streamfrom.engine.messaging.events import Acked, Claim, Deposed, Detached, Polled
+from streamfrom.engine.messaging.groups import FireResult
 from streamfrom.engine.messaging.message import MessageKey
 from streamfrom.engine.messaging.poll import FOREVER_NS, PollResult, TierRead
 from streamfrom.engine.messaging.table_figures import (
@@ -49,6 +50,17 @@ def test_a_poll_that_left_rows_out_makes_the_depth_a_question():
     assert figures(rig).depth is None
     rig.post(Polled("0", EMPTY))
     assert figures(rig).is_whole
+
+
+def test_what_waits_for_its_group_and_what_the_purge_found_are_told():
+    rig = TableRig().attach(1)
+    (shard,) = rig.state.shards
+    assert (figures(rig).held, figures(rig).partitions_held_back) == (0, 0)
+    shard.groups.configure(is_on=True)
+    assert shard.groups.next(rig.now_ns) is not None
+    shard.groups.answered(FireResult(waiting={b"1": b"9", b"2": b"9"}), rig.now_ns, 1)
+    rig.state.partitions_held_back("0", 3)
+    assert (figures(rig).held, figures(rig).partitions_held_back) == (2, 3)
 
 
 def test_who_leaves_leaves_the_depth_unknown():

@@ -18,7 +18,9 @@ from tests.proxy.rigs import SERVER
 
 
 def test_rows_become_records_by_column():
-    (record,) = records("members", [(None, "1.0", 2.0, 3, 4, 5, 0, None, "", 1, None)])
+    (record,) = records(
+        "members", [(None, "1.0", 2.0, 3, 4, 5, 0, None, "", 1, 9.5, None, None)]
+    )
     assert (record["member"], record["uptime_s"], record["is_stopping"]) == (None, 2.0, 0)
 
 

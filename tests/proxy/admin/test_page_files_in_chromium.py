@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from dataclasses import replace
 from math import sin
 from pathlib import Path
@@ -9,7 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.engine.messaging.figures import Counters
+from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from tests.fixtures.chromium import PROGRAM, Page, chromium
 from tests.proxy.admin.conftest import USERS, Client, MessagesServer, figures, stream_of
 
@@ -43,6 +45,8 @@ async def test_the_page_from_login_to_logout(guarded, tmp_path):
         await page.open(f"http://127.0.0.1:{guarded.server.port}/")
         await log_in_by_keyboard(page)
         await overview(page, status)
+        await what_needs_attention(page, status)
+        await limits_and_what_is_held(page, status)
         await sorting_by_keyboard(page)
         await narrow_and_dark(page, "status")
         await own_page_of_a_queue(page, guarded)
@@ -87,6 +91,42 @@ async def overview(page: Page, status) -> None:
     assert await page.run("document.querySelectorAll('th:not([scope])').length") == 0
     assert "gone" in await page.run("document.querySelector('.verdict').innerText")
     assert await page.run("document.title") == "(1) streamfrom"
+
+
+async def what_needs_attention(page: Page, status) -> None:
+    told = "document.querySelector('.verdict').innerText"
+    member, before = status.member, status.figures[0]
+    now_s = time.time()
+    off = replace(member(), member=HOSTILE, time_s=now_s - 3600, certificate_ends_s=now_s)
+    status.member = lambda: off
+    await page.until(f"{told}.includes('is 60 min behind that of this browser')")
+    assert f"The certificate of member {HOSTILE} ends in 60 min" in await page.run(told)
+    status.member = lambda: replace(off, time_s=now_s + 7200, certificate_ends_s=now_s)
+    await page.until(f"{told}.includes('ahead of that of this browser')")
+    assert f"The certificate of member {HOSTILE} has ended" in await page.run(told)
+    shard = replace(before.shards[0], partitions_held_back=3)
+    status.figures[0] = replace(before, shards=(shard,))
+    await page.until(f"{told}.includes('ks.orders: 3 of its partitions cannot be dropped')")
+    status.member, status.figures[0] = member, before
+    await page.until(f"{told}.startsWith('One thing')")
+    right = replace(member(), time_s=time.time() + 3)
+    status.member = lambda: replace(right, certificate_ends_s=right.time_s + 90 * 86400)
+    await page.until("document.querySelector('#members + div tbody').innerText")
+    assert (await page.run(told)).startswith("One thing")
+    status.member = member
+
+
+async def limits_and_what_is_held(page: Page, status) -> None:
+    before = status.figures[0]
+    comment = f"{DEFAULT_COMMENT},vt_max_in_flight=8,vt_max_rate=50"
+    shard = replace(before.shards[0], held=77, counters=Counters(parked=20, dead=4))
+    table = loaded(raw_table("orders", comment), "ks")
+    status.figures[0] = replace(before, table=table, shards=(shard,))
+    cells = f"{QUEUES}[1].innerText"
+    await page.until(f"{cells}.includes('1 of 8')")
+    assert {"77", "24"} <= set((await page.run(cells)).split("\t"))
+    assert "of 50" in await page.run(cells)
+    status.figures[0] = before
 
 
 async def sorting_by_keyboard(page: Page) -> None:

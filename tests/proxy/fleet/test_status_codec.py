@@ -50,6 +50,8 @@ def there(moment_ns):
         st.booleans(),
         address=st.just("h:1"),
         dispatches=st.lists(TEXTS).map(tuple),
+        time_s=st.none() | st.floats(0, 1e10),
+        certificate_ends_s=st.none() | st.floats(-1e10, 1e10),
     )
 )
 def test_a_member_comes_as_it_was(member):
@@ -121,7 +123,9 @@ def carried(*shards, streams=2):
 
 
 def test_a_shard_that_is_dispatched_comes_whole():
-    shard = ShardFigures("-80", counted(), 1, 2, 3, True, 4, 5, NOW_NS - 6)
+    shard = ShardFigures(
+        "-80", counted(), 1, 2, 3, True, 4, 5, NOW_NS - 6, held=7, partitions_held_back=8
+    )
     part = carried(shard)
     assert (part.keyspace, part.table, part.streams) == ("ks", "msg", 2)
     (found,) = part.shards

@@ -98,6 +98,16 @@ def test_a_queue_tells_its_pause_and_its_limits():
     assert [row[name] for name in limits] == [1, 0.5, 8]
 
 
+def test_a_queue_tells_what_waits_for_others_and_what_was_given_up():
+    names = ("held", "parked", "dead", "partitions_held_back")
+    counters = Counters(parked=2, dead=5)
+    low = on_shard("-80", held=3, counters=counters, partitions_held_back=1)
+    row = queue_row(low, on_shard("80-", held=4))
+    assert [row[name] for name in names] == [7, 2, 5, 1]
+    row = queue_row(low, on_shard("80-", streams=0))
+    assert [row[name] for name in names] == [None, 2, 5, 1]
+
+
 def test_what_is_not_known_of_one_shard_is_not_known():
     row = queue_row(on_shard("-80", depth=3), on_shard("80-", depth=None, is_whole=False))
     assert (row["depth"], row["depth_is_exact"]) == (None, 0)
@@ -156,13 +166,20 @@ def test_shards_and_members_have_a_value_for_each_column():
     ]
     assert len(shard_rows([up])[0]) == len(TABLES["shards"])
     (member,) = member_rows([MemberStatus(None, "1.0", 1.23456, 3, 2, 99, is_stopping=False)])
-    assert member == (None, "1.0", 1.235, 3, 2, 99, 0, None, "", 1, None)
+    assert member == (None, "1.0", 1.235, 3, 2, 99, 0, None, "", 1, None, None, None)
     assert len(member) == len(TABLES["members"])
+
+
+def test_a_member_tells_its_clock_and_how_long_its_certificate_holds():
+    member = MemberStatus("a", "1", 1, 3, 2, 9, is_stopping=False, time_s=100.5)
+    (row,) = member_rows([replace(member, certificate_ends_s=90.0)])
+    told = dict(zip((column.name for column in TABLES["members"]), row, strict=True))
+    assert (told["time_s"], told["certificate_ends_in_s"]) == (100.5, -10.5)
 
 
 def test_a_member_that_does_not_answer_has_a_row():
     (row,) = member_rows([], [Unanswered("a", "1.0", "h:1", "e" * 5000)])
     assert row[:3] == ("a", "1.0", None)
-    assert row[-4:-1] == ("h:1", None, 0)
+    assert row[-6:-1] == ("h:1", None, 0, None, None)
     assert len(row) == len(TABLES["members"])
     assert len(str(row[-1])) == TEXT_MAX, "what is longer a server takes for NULL"
