@@ -6,38 +6,20 @@ queues on 16 shards are some ten thousand lines, and by shard they were 160,000.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final, cast
-
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    InfoMetricFamily,
-)
-from prometheus_client.exposition import generate_latest
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.figures import BOUNDS_S
+from streamfrom.proxy.admin.exposition import MetricFamily, labels
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from prometheus_client.metrics_core import Metric
-
-    from streamfrom.engine.messaging.figures import (
-        Counters,
-        Histogram,
-        QueueFigures,
-        StreamFigures,
-    )
+    from streamfrom.engine.messaging.figures import Counters, QueueFigures, StreamFigures
     from streamfrom.proxy.status.status_rows import MemberStatus, ShardStatus
 
 
-_BY_QUEUE: Final = ("keyspace", "queue")
-_BY_SHARD: Final = ("keyspace", "shard")
 _COUNTED: Final = {
     "sent": "Messages given to streams.",
     "retried": "Messages given to streams that had been sent before.",
@@ -48,189 +30,192 @@ _COUNTED: Final = {
     "dead": "Messages moved to the dead letters because they had been sent vt_max_attempts times.",
     "purged": "Acknowledged messages that the purge deleted.",
 }
-_PURGES_FAILED: Final = "Purges of a shard that failed; each is tried again."
 # What Vitess's tablets call them, in one family: go/vt/vttablet/tabletserver/messager/message_manager.go.
 _OF_VITESS: Final = {"Sent": "sent", "Acked": "acked", "Purged": "purged"}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Snapshot:
-    """What is known at the moment *now_ns*."""
+_GAUGES: Final = {
+    "depth": "Unacknowledged messages; an estimate where memory does not hold all.",
+    "depth_is_exact": "Whether the depth is exact.",
+    "due": "Messages in memory that could be sent now.",
+    "in_flight": "Messages sent, and neither acknowledged nor due again.",
+    "held": "Messages that wait for their group.",
+    "oldest_due_seconds": "For how long the first due message has waited, at least.",
+    "streams": "Open streams.",
+    "stream_full_seconds": "For how long the worst stream has had a full prefetch and acknowledged nothing; 0 if none has.",
+    "paused": "Whether nothing is sent, as vt_paused says.",
+    "max_rate": "Messages a second that may be sent, as vt_max_rate says; absent without.",
+    "max_in_flight": "Messages that may be in flight, as vt_max_in_flight says; absent without.",
+    "partitions_held_back": "Partitions that should have been dropped or made.",
+}
+_BOUNDS: Final = (*(f"{bound_s:g}" for bound_s in BOUNDS_S), "+Inf")
 
-    queues: Sequence[QueueFigures]
-    shards: Sequence[ShardStatus]
-    member: MemberStatus
-    now_ns: int
-    streams: Sequence[StreamFigures] = ()
 
-    def collect(self) -> Iterator[Metric]:
-        """Yield every family of metrics."""
-        yield from _of_process(self.member, self.now_ns)
-        yield from _of_shards(self.shards)
-        counted = [(_labels(queue), queue, queue.counters) for queue in self.queues]
-        yield from self._gauges()
-        for name, text in _COUNTED.items():
-            family = CounterMetricFamily(f"streamfrom_messages_{name}", text, labels=_BY_QUEUE)
-            for labels, _, counters in counted:
-                family.add_metric(labels, getattr(counters, name))
-            yield family
-        purges = CounterMetricFamily(
-            "streamfrom_purges_failed", _PURGES_FAILED, labels=_BY_QUEUE
+class MetricsPage:
+    """What is known at the moment *now_ns*, as text; queues are added a few at a time."""
+
+    def __init__(
+        self,
+        shards: Iterable[ShardStatus],
+        member: MemberStatus,
+        now_ns: int,
+        streams: Iterable[StreamFigures] = (),
+    ) -> None:
+        self._now_ns = now_ns
+        self._first = [*_of_process(member, now_ns), *_of_shards(shards)]
+        self._full_ns = _full_ns(streams, now_ns)
+        self._gauges = {
+            name: MetricFamily(f"streamfrom_queue_{name}", "gauge", text)
+            for name, text in _GAUGES.items()
+        }
+        self._counted = {
+            name: MetricFamily(f"streamfrom_messages_{name}_total", "counter", text)
+            for name, text in _COUNTED.items()
+        }
+        self._purges_failed = MetricFamily(
+            "streamfrom_purges_failed_total",
+            "counter",
+            "Purges of a shard that failed; each is tried again.",
         )
-        for labels, _, counters in counted:
-            purges.add_metric(labels, counters.purges_failed)
-        yield purges
-        yield _histogram(
+        self._due_to_sent = MetricFamily(
             "streamfrom_message_due_to_sent_seconds",
+            "histogram",
             "From the moment a message was due until it was given to a stream.",
-            ((labels, counters.due_to_sent) for labels, _, counters in counted),
         )
-        yield _histogram(
+        self._sent_to_acked = MetricFamily(
             "streamfrom_message_sent_to_acked_seconds",
+            "histogram",
             "From a sending until its acknowledgement by id.",
-            ((labels, counters.sent_to_acked) for labels, _, counters in counted),
         )
-        yield _of_vitess((queue, counters) for _, queue, counters in counted)
+        self._of_vitess: dict[tuple[str, str], int] = {}
 
-    def _gauges(self) -> Iterator[Metric]:
-        depth = _gauge(
-            "depth", "Unacknowledged messages; an estimate where memory does not hold all."
-        )
-        exact = _gauge("depth_is_exact", "Whether the depth is exact.")
-        due = _gauge("due", "Messages in memory that could be sent now.")
-        in_flight = _gauge(
-            "in_flight", "Messages sent, and neither acknowledged nor due again."
-        )
-        oldest = _gauge(
-            "oldest_due_seconds", "For how long the first due message has waited, at least."
-        )
-        streams = _gauge("streams", "Open streams.")
-        full = _gauge(
-            "stream_full_seconds",
-            "For how long the worst stream has had a full prefetch and acknowledged nothing; 0 if none has.",
-        )
-        paused = _gauge("paused", "Whether nothing is sent, as vt_paused says.")
-        full_ns = self._full_ns()
-        for queue in self.queues:
-            labels, shards = _labels(queue), queue.shards
-            depths = [shard.depth for shard in shards]
-            if None not in depths:
-                depth.add_metric(labels, sum(each or 0 for each in depths))
-            exact.add_metric(labels, all(shard.is_whole for shard in shards))
-            if all(shard.streams for shard in shards):
-                due.add_metric(labels, sum(shard.due for shard in shards))
-            in_flight.add_metric(labels, sum(shard.in_flight for shard in shards))
-            since_ns = [s.oldest_due_ns for s in shards if s.oldest_due_ns is not None]
-            if since_ns:
-                oldest.add_metric(labels, max(0, self.now_ns - min(since_ns)) / 10**9)
-            streams.add_metric(labels, queue.streams)
-            full.add_metric(labels, full_ns.get(tuple(labels), 0) / 10**9)
-            paused.add_metric(labels, queue.table.properties.paused)
-        return iter((depth, exact, due, in_flight, oldest, streams, full, paused))
-
-    def _full_ns(self) -> dict[tuple[str, ...], int]:
-        """Return for how long streams stand still, the longest of each queue, by its labels."""
-        longest: dict[tuple[str, ...], int] = {}
-        for stream in self.streams:
-            if stream.full_since_ns is not None:
-                key = stream.table.keyspace, stream.table.name
-                longest[key] = max(longest.get(key, 0), self.now_ns - stream.full_since_ns)
-        return longest
+    def add(self, queues: Iterable[QueueFigures]) -> None:
+        """Add the figures of *queues*."""
+        for queue in queues:
+            of = labels(keyspace=queue.table.keyspace, queue=queue.table.name)
+            counters = queue.counters
+            self._add_gauges(of, queue)
+            for name, family in self._counted.items():
+                family.add(of, getattr(counters, name))
+            self._purges_failed.add(of, counters.purges_failed)
+            for times, histogram in (
+                (self._due_to_sent, counters.due_to_sent),
+                (self._sent_to_acked, counters.sent_to_acked),
+            ):
+                buckets = zip(_BOUNDS, accumulate(histogram.counts), strict=True)
+                times.add_histogram(of, buckets, histogram.sum_ns / 10**9)
+            self._add_vitess(queue, counters)
 
     def text(self) -> bytes:
-        """Return everything in Prometheus's text format. Takes a while: not on the loop."""
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(cast("Any", self))
-        text: bytes = generate_latest(registry)
-        return text
+        """Return everything."""
+        of_vitess = MetricFamily("vttablet_messages", "gauge", "Stats for messages")
+        for (table, metric), count in self._of_vitess.items():
+            of_vitess.add(labels(table_name=table, metric=metric), count)
+        families = [
+            *self._first,
+            *self._gauges.values(),
+            *self._counted.values(),
+            self._purges_failed,
+            self._due_to_sent,
+            self._sent_to_acked,
+            of_vitess,
+        ]
+        # A name that no UTF-8 has must not cost all other figures.
+        return "".join(family.text() for family in families).encode("utf-8", "replace")
 
+    def _add_gauges(self, of: str, queue: QueueFigures) -> None:
+        shards, properties = queue.shards, queue.table.properties
+        depths = [shard.depth for shard in shards]
+        is_streamed = all(shard.streams for shard in shards)
+        since_ns = [s.oldest_due_ns for s in shards if s.oldest_due_ns is not None]
+        found = {
+            "depth": None if None in depths else sum(depth or 0 for depth in depths),
+            "depth_is_exact": all(shard.is_whole for shard in shards),
+            # Of what nobody streams memory knows no key.
+            "due": sum(shard.due for shard in shards) if is_streamed else None,
+            "in_flight": sum(shard.in_flight for shard in shards),
+            "held": sum(shard.held for shard in shards) if is_streamed else None,
+            "oldest_due_seconds": max(0, self._now_ns - min(since_ns)) / 10**9
+            if since_ns
+            else None,
+            "streams": queue.streams,
+            "stream_full_seconds": self._full_ns.get(
+                (queue.table.keyspace, queue.table.name), 0
+            )
+            / 10**9,
+            "paused": properties.paused,
+            "max_rate": None if properties.max_rate is None else properties.max_rate / 10**6,
+            "max_in_flight": properties.max_in_flight,
+            "partitions_held_back": sum(shard.partitions_held_back for shard in shards),
+        }
+        for name, value in found.items():
+            if value is not None:
+                self._gauges[name].add(of, value)
 
-def _labels(queue: QueueFigures) -> list[str]:
-    return [queue.table.keyspace, queue.table.name]
-
-
-def _gauge(name: str, text: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"streamfrom_queue_{name}", text, labels=_BY_QUEUE)
-
-
-def _histogram(
-    name: str, text: str, of_queues: Iterable[tuple[list[str], Histogram]]
-) -> HistogramMetricFamily:
-    family = HistogramMetricFamily(name, text, labels=_BY_QUEUE)
-    bounds = [*(f"{bound_s:g}" for bound_s in BOUNDS_S), "+Inf"]
-    for labels, histogram in of_queues:
-        buckets = list(zip(bounds, accumulate(map(float, histogram.counts)), strict=True))
-        family.add_metric(labels, buckets, histogram.sum_ns / 10**9)
-    return family
-
-
-def _of_vitess(queues: Iterable[tuple[QueueFigures, Counters]]) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(
-        "vttablet_messages", "Stats for messages", labels=("table_name", "metric")
-    )
-    sums: dict[tuple[str, str], int] = {}
-    for queue, counters in queues:
+    def _add_vitess(self, queue: QueueFigures, counters: Counters) -> None:
+        sums, table = self._of_vitess, queue.table.name
         for metric, name in _OF_VITESS.items():
-            key = queue.table.name, metric
-            sums[key] = sums.get(key, 0) + getattr(counters, name)
-        key = queue.table.name, "ClientCount"
-        sums[key] = sums.get(key, 0) + queue.streams
-    for labels, count in sums.items():
-        family.add_metric(list(labels), count)
-    return family
+            sums[table, metric] = sums.get((table, metric), 0) + getattr(counters, name)
+        sums[table, "ClientCount"] = sums.get((table, "ClientCount"), 0) + queue.streams
 
 
-def _of_shards(shards: Sequence[ShardStatus]) -> Iterator[Metric]:
-    up = GaugeMetricFamily(
-        "streamfrom_shard_up", "Whether the shard's primary can be used.", labels=_BY_SHARD
+def _full_ns(streams: Iterable[StreamFigures], now_ns: int) -> dict[tuple[str, str], int]:
+    """Return for how long streams stand still, the longest of each queue, by keyspace and name."""
+    longest: dict[tuple[str, str], int] = {}
+    for stream in streams:
+        if stream.full_since_ns is not None:
+            key = stream.table.keyspace, stream.table.name
+            longest[key] = max(longest.get(key, 0), now_ns - stream.full_since_ns)
+    return longest
+
+
+def _of_shards(shards: Iterable[ShardStatus]) -> Sequence[MetricFamily]:
+    up = MetricFamily(
+        "streamfrom_shard_up", "gauge", "Whether the shard's primary can be used."
     )
-    size = GaugeMetricFamily(
-        "streamfrom_pool_size", "Connections that the pool may have.", labels=_BY_SHARD
-    )
-    used = GaugeMetricFamily(
-        "streamfrom_pool_connections", "Connections of the pool.", labels=(*_BY_SHARD, "state")
-    )
-    waiting = GaugeMetricFamily(
-        "streamfrom_pool_waiting", "Statements that wait for a connection.", labels=_BY_SHARD
-    )
-    dispatched = GaugeMetricFamily(
+    dispatched = MetricFamily(
         "streamfrom_shard_dispatched",
+        "gauge",
         "Whether this process sends the shard's messages.",
-        labels=_BY_SHARD,
+    )
+    size = MetricFamily("streamfrom_pool_size", "gauge", "Connections that the pool may have.")
+    used = MetricFamily("streamfrom_pool_connections", "gauge", "Connections of the pool.")
+    waiting = MetricFamily(
+        "streamfrom_pool_waiting", "gauge", "Statements that wait for a connection."
     )
     for shard in shards:
-        labels = [shard.keyspace, shard.shard]
-        up.add_metric(labels, shard.trouble is None)
-        dispatched.add_metric(labels, shard.is_dispatched)
-        size.add_metric(labels, shard.pool_size)
-        used.add_metric([*labels, "lent"], shard.pool_lent)
-        used.add_metric([*labels, "free"], shard.pool_open - shard.pool_lent)
-        waiting.add_metric(labels, shard.pool_waiting)
-    return iter((up, dispatched, size, used, waiting))
+        named = {"keyspace": shard.keyspace, "shard": shard.shard}
+        of = labels(**named)
+        up.add(of, shard.trouble is None)
+        dispatched.add(of, shard.is_dispatched)
+        size.add(of, shard.pool_size)
+        used.add(labels(**named, state="lent"), shard.pool_lent)
+        used.add(labels(**named, state="free"), shard.pool_open - shard.pool_lent)
+        waiting.add(of, shard.pool_waiting)
+    return up, dispatched, size, used, waiting
 
 
-def _of_process(member: MemberStatus, now_ns: int) -> Iterator[Metric]:
-    info = InfoMetricFamily("streamfrom", "The proxy.")
-    info.add_metric([], {"version": member.version, "member": member.member or ""})
-    yield info
-    yield GaugeMetricFamily("streamfrom_uptime_seconds", "Since its start.", member.uptime_s)
-    yield GaugeMetricFamily(
-        "streamfrom_connections", "Clients that are connected.", member.connections
-    )
-    yield GaugeMetricFamily(
-        "streamfrom_connections_max", "Clients that may be connected.", member.connections_max
-    )
-    yield GaugeMetricFamily("streamfrom_streams", "Open streams.", member.streams)
-    yield CounterMetricFamily(
-        "streamfrom_questions", "Statements of clients.", member.questions
-    )
-    yield GaugeMetricFamily("streamfrom_stopping", "Whether it stops.", member.is_stopping)
-    yield GaugeMetricFamily(
-        "streamfrom_time_seconds", "The clock, by which messages are due.", now_ns / 10**9
-    )
-    if member.certificate_ends_s is not None:
-        yield GaugeMetricFamily(
-            "streamfrom_certificate_end_timestamp_seconds",
+def _of_process(member: MemberStatus, now_ns: int) -> Sequence[MetricFamily]:
+    gauges = {
+        "uptime_seconds": ("Since its start.", member.uptime_s),
+        "connections": ("Clients that are connected.", member.connections),
+        "connections_max": ("Clients that may be connected.", member.connections_max),
+        "streams": ("Open streams.", member.streams),
+        "stopping": ("Whether it stops.", member.is_stopping),
+        "time_seconds": ("The clock, by which messages are due.", now_ns / 10**9),
+        "certificate_end_timestamp_seconds": (
             "When the certificate for clients ends.",
             member.certificate_ends_s,
-        )
+        ),
+    }
+    info = MetricFamily("streamfrom_info", "gauge", "The proxy.")
+    info.add(labels(version=member.version, member=member.member or ""), 1)
+    questions = MetricFamily("streamfrom_questions_total", "counter", "Statements of clients.")
+    questions.add("", member.questions)
+    found = [info, questions]
+    for name, (text, value) in gauges.items():
+        if value is not None:
+            family = MetricFamily(f"streamfrom_{name}", "gauge", text)
+            family.add("", value)
+            found.append(family)
+    return found

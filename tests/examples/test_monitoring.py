@@ -12,8 +12,8 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from streamfrom.engine.messaging.figures import Counters, QueueFigures, ShardFigures
-from streamfrom.engine.messaging.memory_store import loaded, raw_table
-from streamfrom.proxy.admin.metrics import Snapshot
+from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
+from streamfrom.proxy.admin.metrics import MetricsPage
 from streamfrom.proxy.status.status_rows import MemberStatus, ShardStatus
 
 
@@ -31,15 +31,22 @@ needs_promtool = pytest.mark.skipif(
 )
 
 
-def told() -> dict[str, set[str]]:
-    """Return the labels of every metric that a proxy may tell, by the metric's name."""
+def page() -> bytes:
+    """Return every metric that a proxy may tell."""
     member = MemberStatus("a", "1", 1.0, 1, 1, 1, is_stopping=False, certificate_ends_s=1.0)
     of_shard = ShardFigures("0", Counters(), 1, 0, 2, True, 1, 3, 1)
-    queue = QueueFigures(loaded(raw_table("msg")), (of_shard,), 1)
+    comment = f"{DEFAULT_COMMENT},vt_max_rate=1,vt_max_in_flight=1"
+    queue = QueueFigures(loaded(raw_table("msg", comment)), (of_shard,), 1)
     shard = ShardStatus("ks", "0", "h", "10", None, 32, 5, 2, 1)
-    text = Snapshot([queue], [shard], member, 2).text().decode()
+    page = MetricsPage([shard], member, 2)
+    page.add([queue])
+    return page.text()
+
+
+def told() -> dict[str, set[str]]:
+    """Return the labels of every metric, by the metric's name."""
     labels: dict[str, set[str]] = {"up": set()}
-    for family in text_string_to_metric_families(text):
+    for family in text_string_to_metric_families(page().decode()):
         for sample in family.samples:
             labels.setdefault(sample.name, set()).update(sample.labels)
     return {name: found | OF_SCRAPE for name, found in labels.items()}
@@ -162,6 +169,13 @@ def test_promtool_accepts_them(words: tuple[str, ...]) -> None:
         timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_promtool
+def test_promtool_finds_no_fault_in_what_a_proxy_tells() -> None:
+    words = ["promtool", "check", "metrics"]
+    done = subprocess.run(words, input=page(), capture_output=True, check=False, timeout=300)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_the_guide_says_how_each_alert_is_ended() -> None:

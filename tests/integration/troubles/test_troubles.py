@@ -269,6 +269,8 @@ def test_a_clock_that_is_off(
     # Due by the producer's clock, which is right.
     run(client, f"INSERT INTO my_message (id, time_next) VALUES (1, {time.time_ns()})")
     assert behind_s() >= 3600
+    told_s = operated.page()["members"][0]["time_s"]
+    assert time.time() - told_s >= 3600
     eventually(lambda: operated.queue()["depth"] == 1)
     assert operated.queue()["due"] == 0
     with steps_of("A clock that is off") as guide:
@@ -314,6 +316,9 @@ def test_a_purge_that_is_held_back(
         eventually(lambda: operated.queue()["purged"] > purged)
         assert operated.of_queue(alert, failed) == before
         straggler, name = with_straggler(client)
+        held = "StreamfromPartitionHeldBack", "streamfrom_queue_partitions_held_back"
+        eventually(lambda: operated.of_queue(*held) == 1, "it is held back")
+        assert operated.queue()["partitions_held_back"] == 1
         ((_, _, _, unacked, _, reason),) = (
             line for line in guide.sql(client) if line[1] == name
         )
@@ -324,6 +329,7 @@ def test_a_purge_that_is_held_back(
             lambda: name not in str(rows(client, "SHOW QUEUE PARTITIONS FROM my_message")),
             "the partition is dropped",
         )
+        eventually(lambda: operated.of_queue(*held) == 0, "nothing is held back")
 
 
 def with_straggler(client: Any) -> tuple[int, str]:
@@ -381,6 +387,7 @@ def test_a_certificate_that_ends_tomorrow(
         return ends - time.time()
 
     assert left_s() < DAY_S
+    assert operated.page()["members"][0]["certificate_ends_in_s"] < DAY_S
     command = {
         "streamfrom check": f"{sys.executable} -m streamfrom.proxy check",
         "streamfrom.toml": proxy.config,

@@ -8,6 +8,7 @@ import pytest
 
 from streamfrom.proxy.admin import admin_server
 from streamfrom.proxy.admin.admin_server import AT_ONCE_MAX, AdminServer
+from streamfrom.proxy.admin.metrics import MetricsPage
 from streamfrom.proxy.admin.overview import queue_records
 from streamfrom.proxy.config.file import TlsSettings
 from streamfrom.proxy.status.fleet_figures import MembersFigures
@@ -42,7 +43,7 @@ async def test_metrics_are_prometheus_text(served):
     assert status == 200
     assert headers["Content-Type"].startswith("text/plain; version=")
     assert headers["X-Content-Type-Options"] == "nosniff"
-    assert "\nstreamfrom_connections 2.0\n" in text
+    assert "\nstreamfrom_connections 2\n" in text
 
 
 async def test_tables_are_json_by_column(served):
@@ -175,6 +176,20 @@ async def test_the_overview_is_made_in_turns(served, monkeypatch):
     monkeypatch.setattr(admin_server, "queue_records", made)
     found = await served.browser.get("/api/overview")
     assert [one["queue"] for one in found["queues"]] == NAMES
+    other.check()
+
+
+async def test_metrics_are_made_in_turns(served, monkeypatch):
+    served.status.figures = QUEUES
+    other, add = OtherClient(), MetricsPage.add
+
+    def added(page, queues):
+        other.saw(queues)
+        add(page, queues)
+
+    monkeypatch.setattr(MetricsPage, "add", added)
+    _, text, _ = await served.ask("/metrics")
+    assert text.count("\nstreamfrom_queue_streams{") == len(QUEUES)
     other.check()
 
 

@@ -12,7 +12,7 @@ from streamfrom.engine.messaging.figures import (
     StreamFigures,
 )
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
-from streamfrom.proxy.admin.metrics import Snapshot
+from streamfrom.proxy.admin.metrics import MetricsPage
 from streamfrom.proxy.status.status_rows import MemberStatus, ShardStatus
 
 
@@ -26,8 +26,9 @@ def on_shard(name, counters, depth=3, streams=1):
 
 
 def samples(*queues, streams=(), member=MEMBER):
-    snapshot = Snapshot(queues, [SHARD], member, 10 * SECOND_NS, streams)
-    text = snapshot.text().decode()
+    page = MetricsPage([SHARD], member, 10 * SECOND_NS, streams)
+    page.add(queues)
+    text = page.text().decode()
     return {
         (sample.name, *sorted(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)
@@ -115,13 +116,37 @@ def test_a_hostile_name_stays_a_label():
     assert found["streamfrom_queue_depth", ("keyspace", "ks"), ("queue", name)] == 3
 
 
+def test_a_name_that_is_no_text_costs_no_other_figure():
+    table = loaded(raw_table("a\udcff"))
+    found = samples(QueueFigures(table, (on_shard("0", Counters()),), 1))
+    assert found["streamfrom_queue_depth", ("keyspace", "ks"), ("queue", "a?")] == 3
+
+
+def test_limits_and_what_is_held_back_are_told():
+    comment = f"{DEFAULT_COMMENT},vt_max_rate=0.5,vt_max_in_flight=8"
+    shard = replace(on_shard("0", Counters()), held=4, partitions_held_back=2)
+    found = samples(
+        QueueFigures(loaded(raw_table("msg", comment)), (shard,), 1),
+        QueueFigures(loaded(raw_table("free")), (shard, replace(shard, streams=0)), 1),
+    )
+    of, free = [(("keyspace", "ks"), ("queue", name)) for name in ("msg", "free")]
+    assert found["streamfrom_queue_max_rate", *of] == 0.5
+    assert found["streamfrom_queue_max_in_flight", *of] == 8
+    assert found["streamfrom_queue_held", *of] == 4
+    assert found["streamfrom_queue_partitions_held_back", *free] == 4
+    unknown = {"streamfrom_queue_max_rate", "streamfrom_queue_held"}
+    assert not {(name, *free) for name in unknown} & set(found)
+
+
 def test_lines_grow_by_queues_and_not_by_shards():
     def lines(queues, shards):
         of_queue = tuple(on_shard(str(number), Counters()) for number in range(shards))
         tables = [loaded(raw_table(f"q{number}")) for number in range(queues)]
         found = [QueueFigures(table, of_queue, 1) for table in tables]
-        return Snapshot(found, [], MEMBER, 0).text().count(b"\n")
+        page = MetricsPage([], MEMBER, 0)
+        page.add(found)
+        return page.text().count(b"\n")
 
     assert lines(20, 16) == lines(20, 1)
     of_one = lines(2, 1) - lines(1, 1)
-    assert of_one <= 2 * (len(BOUNDS_S) + 4) + 20
+    assert of_one <= 2 * (len(BOUNDS_S) + 4) + 22
