@@ -18,6 +18,7 @@ from bench.workloads.memory import memory
 from bench.workloads.oltp import oltp
 from bench.workloads.plan_cache import plan_cache
 from bench.workloads.purge import purge
+from bench.workloads.rivals import rivals
 from bench.workloads.selects import full_select, point_select
 from bench.workloads.sessions import idle_sessions
 from bench.workloads.snapshot import snapshot
@@ -70,4 +71,7 @@ def spark(plan: Plan) -> Iterable[Figure]:
     return workload.spark(plan)
 
 
-ON_REQUEST: Final[Mapping[str, Callable[[Plan], Iterable[Figure]]]] = {"spark": spark}
+ON_REQUEST: Final[Mapping[str, Callable[[Plan], Iterable[Figure]]]] = {
+    "rivals": rivals,
+    "spark": spark,
+}

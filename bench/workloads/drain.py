@@ -128,21 +128,23 @@ def drain(
     *,
     workers: Workers,
     count: int,
+    database: str = DATABASE,
     settings: str = "",
 ) -> Drained:
     """Load *count* messages into a fresh table and measure how fast they are drained.
 
     target: the proxy, or the server itself.
     work: makes the worker process of so many workers on the named table.
+    database: where the table is.
     settings: further keys of the table's comment, each with a comma before it.
     """
     processes = {} if target == lab.direct else {"proxy": target}
     meter = lab.meter(**processes)
     with (
-        messages.fresh_table(lab, target, DATABASE, settings=settings) as table,
+        messages.fresh_table(lab, target, database, settings=settings) as table,
         Fleet() as fleet,
     ):
-        messages.load(lab, DATABASE, table, count)
+        messages.load(lab, database, table, count)
         lab.settle()
         members = [fleet.add(work(table, workers.each)) for _ in range(workers.processes)]
         meter.start()
@@ -153,7 +155,7 @@ def drain(
         facts = meter.stop()
         results: list[Received] = fleet.stop(members)
         received = [id_ for result in results for id_ in result.ids]
-        outcome = messages.audited(lab, DATABASE, table, range(1, count + 1), received)
+        outcome = messages.audited(lab, database, table, range(1, count + 1), received)
     elapsed_s = (max(result.last_ack_ns for result in results) - start_ns) / 1e9
     facts |= {"elapsed_s": round(elapsed_s, 3), "duplicates": outcome.duplicates}
     return Drained(count / elapsed_s, facts)

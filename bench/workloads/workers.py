@@ -7,7 +7,7 @@ from typing import Final
 from bench import messages
 from bench.clients import Received, open_many
 from bench.fleet import Fleet, FleetError, Signals, Work
-from bench.lab import Endpoint, Keyspace, Lab
+from bench.lab import Endpoint, Keyspace
 from bench.plan import Plan
 from bench.report import Figure, Goal, Series, Target
 
@@ -32,14 +32,14 @@ def workers(plan: Plan) -> list[Figure]:
         lab.proxy(Keyspace(DATABASE, (lab.server,))) as proxy,
     ):
         equal = [
-            _shared(plan, lab, proxy, count, [(EQUAL_WORK_S, None)] * EQUAL_WORKERS)
+            shared(plan, proxy, DATABASE, count, [(EQUAL_WORK_S, None)] * EQUAL_WORKERS)
             for _ in range(plan.pairs)
         ]
         mortal = [
-            _shared(
+            shared(
                 plan,
-                lab,
                 proxy,
+                DATABASE,
                 MORTAL_MESSAGES,
                 [(MORTAL_WORK_S, None), (MORTAL_WORK_S, MORTAL_TAKES)],
             )
@@ -69,10 +69,10 @@ def workers(plan: Plan) -> list[Figure]:
     ]
 
 
-def _shared(
+def shared(
     plan: Plan,
-    lab: Lab,
     proxy: Endpoint,
+    database: str,
     count: int,
     kinds: list[tuple[float, int | None]],
 ) -> tuple[float, int]:
@@ -80,25 +80,26 @@ def _shared(
 
     kinds: of each worker, how long it works on a message, and after how many it drops its connection.
     """
-    with messages.fresh_table(lab, proxy, DATABASE) as table, Fleet() as fleet:
-        messages.load(lab, DATABASE, table, count)
-        members = [fleet.add(_worker(proxy.port, table, *kind)) for kind in kinds]
+    lab = plan.lab
+    with messages.fresh_table(lab, proxy, database) as table, Fleet() as fleet:
+        messages.load(lab, database, table, count)
+        members = [fleet.add(_worker(proxy.port, database, table, *kind)) for kind in kinds]
         start_ns = fleet.start()
         if not fleet.wait_for(members, count, END_S):
             raise FleetError(f"{count} messages were not done in {END_S:.0f} s")
         results: list[Received] = fleet.stop(members)
         received = [id_ for result in results for id_ in result.ids]
-        outcome = messages.audited(lab, DATABASE, table, range(1, count + 1), received)
+        outcome = messages.audited(lab, database, table, range(1, count + 1), received)
     seconds = (max(result.last_ack_ns for result in results) - start_ns) / messages.NS_PER_S
     shares = [len(result.ids) for result in results]
     plan.say(f"  {shares} messages: {seconds:.2f} s, {outcome.duplicates} sent twice")
     return seconds, outcome.duplicates
 
 
-def _worker(port: int, table: str, work_s: float, takes: int | None) -> Work:
+def _worker(port: int, database: str, table: str, work_s: float, takes: int | None) -> Work:
     async def work(signals: Signals) -> Received:
         received = Received()
-        stream, acks = await open_many(port, DATABASE, 2)
+        stream, acks = await open_many(port, database, 2)
         await signals.start()
         await stream.stream(f"STREAM id, message FROM {table}")
 

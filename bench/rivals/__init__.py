@@ -1,0 +1,1 @@
+"""Queues that people use instead: their servers, and clients as lean as our own."""
