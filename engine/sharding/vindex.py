@@ -46,6 +46,11 @@ def is_of_strings(vindex: Vindex) -> bool:
     return isinstance(vindex, _OF_STRINGS)
 
 
+def is_loose(vindex: Vindex) -> bool:
+    """True for a vindex of collated text, which maps only the characters whose weights are known here."""
+    return isinstance(vindex, UnicodeLooseMd5 | UnicodeLooseXxHash)
+
+
 def make_vindex(vindex_type: str, params: Mapping[str, str]) -> Vindex:
     """Return the vindex of this type; VindexError for a type that is not known.
 
@@ -99,7 +104,11 @@ class ReverseBits:
 
 
 class Binary:
-    """``binary``: the value's bytes as they are; NULL is the empty string."""
+    """``binary``: the value's bytes as they are; NULL is the empty string.
+
+    The empty string has the empty id, as in Vitess, which is the first shard's; a SELECT from the vindex
+    shows no row for it, here and there.
+    """
 
     def __init__(self, _params: Mapping[str, str]) -> None:
         pass

@@ -261,6 +261,7 @@ class Executor(SessionConnections):
             )
             self.current = attempt
             self._active[backend] = shard
+            self.listed(shard, data)
             backend.send(data, attempt)
             await done
             if diagnostics is not None and scanner.ok is not None and scanner.ok.warnings:
@@ -315,6 +316,7 @@ class Executor(SessionConnections):
         rows = [] if diagnostics is None else diagnostics.rows
         while True:
             backend, data = await self._ready(shard, database, packet, shape, retries)
+            self.listed(shard, data)
             try:
                 (answer,) = await self.pipeline(shard, backend, [data])
                 if diagnostics is not None and answer.ok is not None and answer.ok.warnings:

@@ -55,6 +55,7 @@ class SessionConnections:
 
     Attributes:
         branches: the connections that must stay with the session.
+        sent: where the packets of statements are listed, with their shards; None while nobody asks.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class SessionConnections:
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
     ) -> None:
         self.branches = branches
+        self.sent: list[tuple[ShardRuntime, bytes]] | None = None
         self._state = state
         self._failover_buffer_s = failover_buffer_s
         self._spawn = spawn
@@ -286,6 +288,11 @@ class SessionConnections:
     def started(self, shard: ShardRuntime, backend: Backend) -> None:
         """Note that a statement runs on *backend*, for `interrupt` and `forget`."""
         self._active[backend] = shard
+
+    def listed(self, shard: ShardRuntime, packet: bytes) -> None:
+        """List what a shard is sent, for whoever asks."""
+        if self.sent is not None:
+            self.sent.append((shard, packet))
 
     def abandon(self, shard: ShardRuntime, backend: Backend) -> None:
         """Give up a connection in the middle of an unwanted answer."""

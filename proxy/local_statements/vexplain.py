@@ -1,4 +1,4 @@
-"""VEXPLAIN PLAN: where a statement would run, as Vitess describes its plans. Pure.
+"""VEXPLAIN PLAN: where a statement would run, as Vitess describes its plans; and which forms of VEXPLAIN there are. Pure.
 
 One column `JSON` with one value, indented by tabs, in the names and the order of Vitess's
 `PrimitiveDescription` (https://vitess.io/docs/user-guides/sql/vexplain/): OperatorType,
@@ -20,6 +20,7 @@ from streamfrom.proxy.routing.routes import (
     OneShard,
     WriteParts,
 )
+from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.literal_values import Number
@@ -36,8 +37,14 @@ if TYPE_CHECKING:
 
 
 COLUMNS: Final = (ColumnDefinition("JSON", length=1 << 16),)
+# Vitess's, of VEXPLAIN QUERIES.
+QUERIES_COLUMNS: Final = (
+    ColumnDefinition("#", type=FieldType.LONG, length=11),
+    *(ColumnDefinition(name) for name in ("keyspace", "shard")),
+    ColumnDefinition("query", length=1 << 16),
+)
 # What Vitess tells by running the statement, or about the statement without its plan.
-_OTHER_FORMS: Final = frozenset({"ALL", "KEYS", "QUERIES", "TRACE"})
+_OTHER_FORMS: Final = frozenset({"ALL", "KEYS", "TRACE"})
 _FORMAT: Final = ("FORMAT", "VTEXPLAIN")
 _EXPLAINED: Final = frozenset(
     {"SELECT", "WITH", "TABLE", "VALUES", "INSERT", "REPLACE", "UPDATE", "DELETE", "STREAM"}
@@ -64,12 +71,22 @@ def is_vexplain(shape: Shape) -> bool:
     )
 
 
+def is_run(shape: Shape) -> bool:
+    """True for VEXPLAIN QUERIES, which runs its statement; any other form only plans it."""
+    return shape.verb == "VEXPLAIN" and shape.words[:1] == ("QUERIES",)
+
+
+def columns_of(shape: Shape) -> Sequence[ColumnDefinition]:
+    """Return the columns of the answer to a shape that `is_vexplain`."""
+    return QUERIES_COLUMNS if is_run(shape) else COLUMNS
+
+
 def check_form(shape: Shape) -> None:
     """Raise Unsupported for Vitess's other forms of VEXPLAIN, SqlError for what is none."""
     words = shape.words
     if shape.verb == "VEXPLAIN" and words[:1] and words[0] in _OTHER_FORMS:
         raise Unsupported(f"VEXPLAIN {words[0]}; VEXPLAIN PLAN tells where it runs")
-    skipped = 2 if words[:2] == _FORMAT else words[:1] == ("PLAN",)
+    skipped = 2 if words[:2] == _FORMAT else words[:1] in (("PLAN",), ("QUERIES",))
     if not _EXPLAINED.intersection(words[skipped : skipped + 1]):
         raise SqlError(
             "You have an error in your SQL syntax; VEXPLAIN PLAN takes a SELECT, INSERT, REPLACE,"

@@ -36,6 +36,7 @@ from streamfrom.sqlparse_ext.selects.select_ast import Select
 from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS
 from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Uses
 from streamfrom.sqlparse_ext.text.in_lists import share_list
+from streamfrom.sqlparse_ext.writes.row_limit import limit_of, rows_max
 
 
 if TYPE_CHECKING:
@@ -164,12 +165,19 @@ class Planner:
         rows = self._tables.rows(tables[0].name)
         if shape.kind is Kind.UPDATE:
             rows.refuse_changes(shape)
-        given = rows.given(shape)
-        if not given:
+        given, limit = rows.given(shape), limit_of(shape)
+        if not given and limit is None:
             return Plan(self._scattered(shape, self._shards))
 
         def find(statement: Statement) -> Route:
-            shares = rows.shares([statement.values(operands) for operands in given])
+            route = spread(statement)
+            if limit is None or not isinstance(route, WriteParts):
+                return route
+            return replace(route, rows_max=rows_max(statement, limit))
+
+        def spread(statement: Statement) -> Route:
+            values = [statement.values(operands) for operands in given]
+            shares = rows.shares(values) if values else None
             if shares is None:
                 return self._scattered(shape, self._shards)
             if not shares:
@@ -243,7 +251,7 @@ class Planner:
     def _scattered(self, shape: Shape, shards: tuple[Shard, ...]) -> Route:
         if shape.kind is Kind.SELECT:
             return scattered_select(self._tables, shape, shards, shape.tables, shape.tables)
-        if shape.uses & (Uses.LIMIT | Uses.ORDER):
+        if shape.uses & (Uses.LIMIT | Uses.ORDER) and limit_of(shape) is None:
             raise Unsupported(f"{shape.verb} with LIMIT or ORDER BY over several shards")
         if shape.uses & Uses.RETURNING:
             raise Unsupported(f"{shape.verb} … RETURNING over several shards")

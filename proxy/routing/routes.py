@@ -65,9 +65,13 @@ class WriteParts:
     """A write to several shards that succeeds or fails as one.
 
     Each part has its own text; None is the statement as the client wrote it.
+
+    rows_max: the rows that all parts together may delete, as the LIMIT at the end of each text says; None
+        for no limit.
     """
 
     parts: tuple[tuple[Shard, bytes | None], ...]
+    rows_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -250,7 +250,11 @@ def _shards_of(plan: Plan, bound: Statement) -> tuple[Shard, ...]:
     route = plan.route(bound)
     if isinstance(route, OneShard):
         return (route.shard,)
-    if isinstance(route, WriteParts) and all(text is None for _, text in route.parts):
+    if (
+        isinstance(route, WriteParts)
+        and route.rows_max is None
+        and all(text is None for _, text in route.parts)
+    ):
         return tuple(shard for shard, _ in route.parts)
     raise Unsupported(
         f"{bound.shape.verb} of several rows over several shards in a batch; give one row"

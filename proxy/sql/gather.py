@@ -266,6 +266,7 @@ class _Gather:
             part = _Part(self, index, shard, backend)
             self._parts.append(part)
             executor.started(shard, backend)
+            executor.listed(shard, packet)
             backend.send(packet, part)
         executor.current = self
         try:

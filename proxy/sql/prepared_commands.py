@@ -119,6 +119,7 @@ class PreparedCommands:
         is_own = (
             is_answered_locally(shape)
             or self._statements.asks_status(statement)
+            or self._compiler.vindex(shape) is not None
             or (shape.kind in _OWN and not is_plain_query(statement, self._compiler))
         )
         if is_own or await self._statements.asks_sequence(statement):

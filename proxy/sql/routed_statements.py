@@ -28,6 +28,7 @@ from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.writes.message_effects import CHANGES_HELD, EffectKind
+from streamfrom.sqlparse_ext.writes.row_limit import with_limit
 
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.routing.routes import Route
     from streamfrom.proxy.sql.catalog import View
+    from streamfrom.proxy.sql.scatter import AfterOthers
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.sql.statement_compiler import CompiledStatement
     from streamfrom.sqlparse_ext.writes.message_effects import Effect
@@ -95,13 +97,17 @@ class RoutedStatements:
             case WriteParts(parts):
                 own = step.statement.sql
                 pieces = [(view.runtime(shard), sql or own) for shard, sql in parts]
+                limit = route.rows_max
                 for runtime, _ in pieces:
                     await self.show_leases(runtime, step.table, step.effect)
                 result = await write_parts(
                     self._executor,
                     self._state,
                     database,
-                    [(runtime, query(sql)) for runtime, sql in pieces],
+                    [
+                        (runtime, query(sql) if limit is None else self._within(limit, sql))
+                        for runtime, sql in pieces
+                    ],
                     step.statement.shape,
                 )
                 if step.insert_id:
@@ -123,6 +129,11 @@ class RoutedStatements:
                 return True
             case Everywhere():
                 raise Unsupported(f"{step.statement.shape.verb} in a sharded keyspace")
+
+    def _within(self, limit: int, sql: bytes) -> AfterOthers:
+        """Return what makes the part *sql* of a DELETE, whose parts delete *limit* rows at most together."""
+        part = self._compiler.parse(sql)
+        return lambda deleted: query(with_limit(part, limit - deleted))
 
     def _effect_of_part(self, view: View, effect: Effect, sql: bytes) -> Effect:
         """Return what the part *sql* of a write with *effect* does on its shard.

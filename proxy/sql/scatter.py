@@ -22,7 +22,8 @@ from streamfrom.proxy.wire.commands import query
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
 
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.wire.resultset import Ok
     from streamfrom.sqlparse_ext.statements import Shape, Statement
+
+    AfterOthers: TypeAlias = Callable[[int], bytes]
+    Part: TypeAlias = bytes | Packet | AfterOthers
 
 
 _SAVEPOINT: Final = query(b"SAVEPOINT streamfrom_part")
@@ -96,7 +100,7 @@ async def write_parts(
     executor: Executor,
     state: SessionState,
     database: str | None,
-    parts: Sequence[tuple[ShardRuntime, bytes | Packet]],
+    parts: Sequence[tuple[ShardRuntime, Part]],
     shape: Shape,
 ) -> MergedOk:
     """Run a write's parts; all of them take effect, or none.
@@ -104,7 +108,8 @@ async def write_parts(
     Outside a transaction it gets one of its own, and waits for a shard like any other statement:
     what ran elsewhere is undone until then.
 
-    A part is what is sent: a framed command, or what makes one for a connection.
+    A part is what is sent: a framed command, what makes one for a connection, or what makes one when it is
+    called with the number of rows that the parts before have affected.
 
     Raises:
         BackendError: a part was refused; the other parts are undone.
@@ -129,7 +134,7 @@ async def _write_parts(
     executor: Executor,
     state: SessionState,
     database: str | None,
-    parts: Sequence[tuple[ShardRuntime, bytes | Packet]],
+    parts: Sequence[tuple[ShardRuntime, Part]],
     shape: Shape,
     *,
     own: bool,
@@ -140,10 +145,10 @@ async def _write_parts(
     try:
         # In the order of the shards, always: two sessions that each hold a connection the
         # other one waits for would otherwise be possible.
-        taken = []
-        for shard, packet in parts:
+        taken: list[tuple[ShardRuntime, Backend, bytes | AfterOthers]] = []
+        for shard, part in parts:
             backend = await executor.acquire(shard, database, shape)
-            data = await executor.bytes_for(shard, backend, packet)
+            data = part if callable(part) else await executor.bytes_for(shard, backend, part)
             taken.append((shard, backend, data))
         await spread_insert_id(state, [backend for _, backend, _ in taken], shape)
         oks = await _run_parts(executor, state, taken, undo=not own)
@@ -172,7 +177,7 @@ async def _write_parts(
 async def _run_parts(
     executor: Executor,
     state: SessionState,
-    parts: Sequence[tuple[ShardRuntime, Backend, bytes]],
+    parts: Sequence[tuple[ShardRuntime, Backend, bytes | AfterOthers]],
     *,
     undo: bool,
 ) -> tuple[Ok, ...]:
@@ -181,15 +186,20 @@ async def _run_parts(
     answers: list[BufferedAnswer] = []
     diagnostics = diagnostics_of_several()
     state.answered_at, state.diagnostics = None, diagnostics
+    affected = 0
     try:
-        for shard, backend, data in parts:
+        for shard, backend, part in parts:
+            data = part(affected) if callable(part) else part
             # In one write. Outside a client's transaction ROLLBACK undoes the parts, and no
             # savepoint is needed.
             packets = [_SAVEPOINT, data] if undo else [data]
+            executor.listed(shard, data)
             answers.append((await executor.pipeline(shard, backend, packets))[-1])
             ok = answers[-1].ok
-            if ok is not None and ok.warnings:
-                await executor.take_warnings(shard, backend, diagnostics)
+            if ok is not None:
+                affected += ok.affected_rows
+                if ok.warnings:
+                    await executor.take_warnings(shard, backend, diagnostics)
     except (BackendError, BackendLost) as error:
         if isinstance(error, BackendError):
             shard, backend, _ = parts[len(answers)]

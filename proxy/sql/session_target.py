@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.engine.sharding.keyspace import Keyspace
+    from streamfrom.engine.sharding.vschema import VindexSpec
     from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.sql.catalog import Catalog, View
@@ -399,6 +401,22 @@ class SessionTarget:
         if len(found) != 1:
             raise NoDatabaseSelected
         return self._catalog.view(found[0])
+
+    def vindex(self, shape: Shape) -> tuple[Keyspace, VindexSpec] | None:
+        """Return which vindex a SELECT reads as if it were a table, and its keyspace; None for every other statement."""
+        if shape.kind is not Kind.SELECT or len(shape.tables) != 1:
+            return None
+        (table,) = shape.tables
+        view = self.view
+        if table.schema is not None and (view is None or table.schema not in view.databases):
+            try:
+                view = self.lookup(table.schema)
+            except StreamfromError:
+                return None
+        if view is None or view.schema is not None or view.is_narrowed:
+            return None
+        spec = view.keyspace.vindex_read(table.name)
+        return None if spec is None else (view.keyspace, spec)
 
     def touches_messages(self, view: View, shape: Shape) -> bool:
         """True when a statement of this shape names a message table, usable or not."""

@@ -15,6 +15,7 @@ from streamfrom.engine.sharding.vschema import AutoIncrement
 from streamfrom.proxy.local_statements.local_answers import is_answered_locally
 from streamfrom.proxy.local_statements.show_status import is_session_status
 from streamfrom.proxy.local_statements.show_tables import lists_tables
+from streamfrom.proxy.local_statements.vexplain import is_run
 from streamfrom.proxy.routing.planner import qualifiers
 from streamfrom.proxy.sql.confinement import confine
 from streamfrom.proxy.sql.session_target import SessionTarget, usable_table
@@ -139,7 +140,7 @@ class StatementCompiler(SessionTarget):
         shape = statement.shape
         if shape.kind is Kind.EXPLAIN:
             text = explained_text(statement)
-            runs = "ANALYZE" in (shape.verb, *shape.words[:3])
+            runs = "ANALYZE" in (shape.verb, *shape.words[:3]) or is_run(shape)
         else:
             _, text = split_set_statement(statement) or (b"", None)
             runs = True
@@ -234,6 +235,7 @@ class StatementCompiler(SessionTarget):
             or (view.is_part and asks_database(shape))
             or is_session_status(shape)
             or next_values(shape) is not None
+            or any(view.keyspace.vindex_read(table.name) for table in shape.tables)
             or self.sequence_of(view, shape) is not None
         )
 

@@ -32,7 +32,8 @@ from streamfrom.proxy.local_statements.show_status import (
 from streamfrom.proxy.local_statements.show_tables import listed_tables, lists_tables
 from streamfrom.proxy.local_statements.show_vitess import is_show_vitess, show_vitess
 from streamfrom.proxy.local_statements.show_vschema import is_show_vschema, show_vschema
-from streamfrom.proxy.local_statements.vexplain import COLUMNS as VEXPLAIN_COLUMNS, is_vexplain
+from streamfrom.proxy.local_statements.vexplain import columns_of, is_run, is_vexplain
+from streamfrom.proxy.local_statements.vindex_rows import vindex_columns, vindex_rows
 from streamfrom.proxy.sql.advisory_locks import AdvisoryLocks
 from streamfrom.proxy.sql.insert_columns import InsertColumns
 from streamfrom.proxy.sql.kill_targets import killed_id, killed_user
@@ -46,6 +47,7 @@ from streamfrom.proxy.sql.status_tables import StatusTables
 from streamfrom.proxy.sql.stream_statements import StreamStatements
 from streamfrom.proxy.sql.text_statements import TextStatements
 from streamfrom.proxy.sql.transaction_control import TransactionControl
+from streamfrom.proxy.sql.vexplain_queries import queries_sent
 from streamfrom.proxy.sql.vexplain_statement import explanation
 from streamfrom.proxy.sql.vitess_variables import VitessVariables
 from streamfrom.proxy.wire.commands import query
@@ -369,6 +371,9 @@ class StatementRunner:
             return True
         if self.asks_status(statement):
             return await self._status_tables.run(statement, reply)
+        if (found := self._compiler.vindex(statement.shape)) is not None:
+            reply.rows(vindex_columns(statement.shape), vindex_rows(statement, *found))
+            return True
         if not is_answered_locally(statement.shape):
             return await self._on_rows(statement, reply)
         return await self._virtual(statement, reply)
@@ -376,7 +381,10 @@ class StatementRunner:
     async def _explain(self, statement: Statement, reply: Reply) -> bool:
         if not is_vexplain(statement.shape):
             return await self._on_rows(statement, reply)
-        reply.rows(*await explanation(self._compiler, self.insert_columns, statement))
+        if is_run(statement.shape):
+            reply.rows(*await queries_sent(self._context, statement, self.run_one))
+        else:
+            reply.rows(*await explanation(self._compiler, self.insert_columns, statement))
         return True
 
     async def _virtual(self, statement: Statement, reply: Reply) -> bool:
@@ -421,13 +429,15 @@ class StatementRunner:
         """
         shape = statement.shape
         if is_vexplain(shape):
-            columns: Sequence[ColumnDefinition] = VEXPLAIN_COLUMNS
+            columns: Sequence[ColumnDefinition] = columns_of(shape)
         elif next_values(shape) is not None:
             columns = NEXT_COLUMNS
         elif is_show_queues(shape) or is_show_partitions(shape):
             columns = self._queues.columns(shape)
         elif self.asks_status(statement):
             return await self._status_tables.definitions(statement)
+        elif self._compiler.vindex(shape) is not None:
+            columns = vindex_columns(shape)
         elif is_answered_locally(shape):
             columns, _ = self._virtual_answer(statement)
         elif shape.stream is not None:

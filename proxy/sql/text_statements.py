@@ -187,7 +187,11 @@ class TextStatements:
     def _is_own(self, shape: Shape) -> bool:
         """True for what the proxy itself answers, and no server would."""
         if shape.kind is Kind.SELECT:
-            return is_status(shape, self._compiler.schema) or next_values(shape) is not None
+            return (
+                is_status(shape, self._compiler.schema)
+                or next_values(shape) is not None
+                or self._compiler.vindex(shape) is not None
+            )
         return (
             shape.kind in _OWN
             or is_answered_locally(shape)

@@ -102,6 +102,25 @@ def test_every_type_comes_back_as_it_was_bound(connector: Connect, tables: str):
     assert fetch(client, select, 5) == []
 
 
+def test_a_vindex_a_limit_and_a_list_of_queries_take_their_values(
+    connector: Connect, tables: str
+):
+    client = connector(database=tables)
+    if tables == "commerce":
+        found = fetch(client, "SELECT hex_keyspace_id, shard FROM hash WHERE id = ?", 1)
+        assert [tuple(map(bytes, row)) for row in found] == [(b"166b40b44aba4bd6", b"-80")]
+    change(
+        client, "INSERT INTO item (id, name) VALUES (1, ?), (2, 'b'), (4, 'c'), (6, 'd')", "a"
+    )
+    assert change(client, "DELETE FROM item WHERE id > ? LIMIT ?", 0, 3) == 3
+    listed = fetch(
+        client, "VEXPLAIN QUERIES DELETE FROM item WHERE name <> ? LIMIT ?", "it's", 9
+    )
+    assert [row[0] for row in listed] == list(range(len(listed)))
+    assert "it\\'s" in listed[0][3] or "it''s" in listed[0][3]
+    assert fetch(client, "SELECT id FROM item WHERE id > ?", 0) == []
+
+
 def test_rows_for_several_shards_travel_with_their_values(
     cluster: SharedCluster, connector: Connect, tables: str
 ):

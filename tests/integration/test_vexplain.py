@@ -46,9 +46,9 @@ def test_a_stream_has_a_plan_too(client: Any, create: CreateTable) -> None:
 
 def test_what_would_be_refused_is_refused_alike(client: Any) -> None:
     assert refused(client, "VEXPLAIN PLAN SELECT * FROM unknown")[0] == 1235
-    assert refused(client, "VEXPLAIN QUERIES SELECT 1") == (
+    assert refused(client, "VEXPLAIN TRACE SELECT 1") == (
         1235,
-        "unsupported: VEXPLAIN QUERIES; VEXPLAIN PLAN tells where it runs",
+        "unsupported: VEXPLAIN TRACE; VEXPLAIN PLAN tells where it runs",
     )
     assert refused(client, "VEXPLAIN PLAN CREATE TABLE t (a INT)")[0] == 1064
     assert rows(client, "SELECT 1") == ((1,),)
@@ -126,3 +126,55 @@ def test_vitesss_session_variables_are_kept(cluster: SharedCluster, client: Any)
     client._execute_command(0x1F, b"")  # COM_RESET_CONNECTION
     client._read_ok_packet()
     assert rows(client, "SELECT @@workload, @@transaction_mode") == (("OLTP", "MULTI"),)
+
+
+PURCHASE = "CREATE TABLE purchase (customer_id BIGINT PRIMARY KEY, n INT)"
+
+
+def test_queries_are_run_and_listed(cluster: SharedCluster, client: Any) -> None:
+    run(client, PURCHASE)
+    low, high = LOW_IDS[0], HIGH_IDS[0]
+    insert = f"INSERT INTO purchase (customer_id, n) VALUES ({low}, 1), ({high}, 2)"
+    assert rows(client, f"VEXPLAIN QUERIES {insert}") == (
+        (0, "commerce", "-80", f"INSERT INTO purchase (customer_id, n) VALUES ({low}, 1)"),
+        (1, "commerce", "80-", f"INSERT INTO purchase (customer_id, n) VALUES ({high}, 2)"),
+    )
+    assert rows(client, "SELECT COUNT(*) FROM purchase") == ((2,),)
+    run(client, "BEGIN")
+    deleted = rows(client, "VEXPLAIN QUERIES DELETE FROM purchase LIMIT 1")
+    assert [row[3] for row in deleted] == [
+        "DELETE FROM purchase LIMIT 1",
+        "DELETE FROM purchase LIMIT 0",
+    ]
+    assert rows(client, "SELECT customer_id FROM purchase") == ((high,),)
+    run(client, "ROLLBACK")
+    assert rows(client, "SELECT COUNT(*) FROM purchase") == ((2,),)
+    merged = rows(client, "VEXPLAIN QUERIES SELECT n, COUNT(*) FROM purchase GROUP BY n")
+    assert [row[2] for row in merged] == ["-80", "80-"]
+    code, _ = refused(client, f"VEXPLAIN QUERIES {insert}")
+    assert code == 1062
+    assert rows(client, "SELECT 1") == ((1,),)
+
+
+def test_a_large_answer_that_is_only_listed_leaves_the_connection_in_step(client: Any) -> None:
+    sql = f"VEXPLAIN QUERIES SELECT REPEAT('x', 100000) FROM {' JOIN '.join([f'(SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4) d{n}' for n in range(4)])}"
+    assert len(rows(client, sql)) == 1
+    assert rows(client, "SELECT 2") == ((2,),)
+
+
+def test_a_vindex_reads_like_a_table(client: Any) -> None:
+    low, high = LOW_IDS[0], HIGH_IDS[0]
+    ident = bytes.fromhex("166b40b44aba4bd6")
+    assert rows(client, "SELECT * FROM hash WHERE id = 1") == (
+        (b"1", ident, b"", b"\x80", b"166b40b44aba4bd6", b"-80"),
+    )
+    asked = f"SELECT id, shard FROM commerce.hash WHERE id IN ({low}, {high})"
+    assert rows(client, asked) == (
+        (str(low).encode(), b"-80"),
+        (str(high).encode(), b"80-"),
+    )
+    run(client, "PREPARE p FROM 'SELECT shard FROM hash WHERE id = ?'")
+    run(client, f"SET @v = {high}")
+    assert rows(client, "EXECUTE p USING @v") == ((b"80-",),)
+    assert refused(client, "SELECT * FROM hash")[0] == 1235
+    assert rows(client, "VEXPLAIN QUERIES SELECT * FROM hash WHERE id = 1") == ()

@@ -5,8 +5,10 @@ import pytest
 from streamfrom.proxy.local_statements.local_answers import is_answered_locally
 from streamfrom.proxy.local_statements.vexplain import (
     check_form,
+    columns_of,
     explain_plan,
     explain_stream,
+    is_run,
     is_vexplain,
 )
 from streamfrom.proxy.routing.planner import Planner
@@ -46,16 +48,31 @@ def test_these_ask_a_server(sql):
     assert not is_vexplain(shape(sql))
 
 
-@pytest.mark.parametrize("form", ["QUERIES", "ALL", "TRACE", "KEYS"])
+@pytest.mark.parametrize("form", ["ALL", "TRACE", "KEYS"])
 def test_other_forms_are_refused_by_their_names(form):
     with pytest.raises(Unsupported, match=f"unsupported: VEXPLAIN {form}; VEXPLAIN PLAN"):
         check_form(shape(f"VEXPLAIN {form} SELECT 1"))
+
+
+def test_only_queries_runs_its_statement_and_has_columns_of_its_own():
+    asked = shape("vexplain queries select 1")
+    check_form(asked)
+    assert is_vexplain(asked)
+    assert is_run(asked)
+    assert [column.name for column in columns_of(asked)] == ["#", "keyspace", "shard", "query"]
+    planned = shape("VEXPLAIN PLAN SELECT queries FROM t")
+    assert not is_run(planned)
+    assert [column.name for column in columns_of(planned)] == ["JSON"]
+    assert not is_run(shape("VEXPLAIN SELECT 1"))
 
 
 @pytest.mark.parametrize(
     "sql",
     [
         "VEXPLAIN",
+        "VEXPLAIN QUERIES",
+        "VEXPLAIN QUERIES CREATE TABLE t (a INT)",
+        "VEXPLAIN QUERIES VEXPLAIN QUERIES SELECT 1",
         "VEXPLAIN PLAN",
         "VEXPLAIN t",
         "VEXPLAIN PLAN CREATE TABLE t (a INT)",

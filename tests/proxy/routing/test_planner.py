@@ -184,6 +184,19 @@ def test_rows_of_several_shards_are_merged_in_groups_only_where_a_group_may_span
 # --- refusals --------------------------------------------------------------------------
 
 
+def test_a_delete_with_a_limit_is_shared_by_its_shards():
+    found = route("DELETE FROM t WHERE a = 1 LIMIT 5")
+    assert found == WriteParts(((LOW_SHARD, None), (HIGH_SHARD, None)), rows_max=5)
+    found = route(f"DELETE FROM t WHERE id IN (1, {HIGH}, 2) LIMIT 2")
+    assert isinstance(found, WriteParts)
+    assert found.rows_max == 2
+    assert [text for _, text in found.parts] == [
+        b"DELETE FROM t WHERE id IN (1, 2) LIMIT 2",
+        b"DELETE FROM t WHERE id IN (%d) LIMIT 2" % HIGH,
+    ]
+    assert route("DELETE FROM t WHERE id = 5 LIMIT 2") == OneShard(LOW_SHARD)
+
+
 @pytest.mark.parametrize(
     ("sql", "sentence"),
     [

@@ -16,6 +16,16 @@ async def test_a_multi_row_insert_is_split_and_counted_as_one(server, other_serv
     assert said(other_server)[1] == f"INSERT INTO t (id, a) VALUES ({HIGH}, 'y')"
 
 
+async def test_a_delete_with_a_limit_asks_each_shard_for_what_is_left(
+    server, other_server, client
+):
+    result = await client.query(f"DELETE FROM t WHERE id IN (1, {HIGH}, 2) LIMIT 2")
+    assert result.ok is not None
+    assert result.ok.affected_rows == 2  # one for each part, says the fake
+    assert said(server)[1] == "DELETE FROM t WHERE id IN (1, 2) LIMIT 2"
+    assert said(other_server)[1] == f"DELETE FROM t WHERE id IN ({HIGH}) LIMIT 1"
+
+
 @pytest.mark.parametrize("capabilities", [MODERN, OLD])
 async def test_a_scattered_select_is_one_result(server, other_server, proxy, capabilities):
     server.on("FROM t", rows_of(1, 2))

@@ -63,6 +63,21 @@ def test_the_numbers_of_the_info_are_summed():
     assert MergedOk(()).info == b""
 
 
+async def test_a_part_may_wait_for_what_the_parts_before_have_affected(
+    server, other_server, session
+):
+    parts = [
+        (shard, lambda affected: query(b"DELETE FROM t LIMIT %d" % (5 - affected)))
+        for shard in session.shards
+    ]
+    done = await write_parts(
+        session.executor, session.state, "db", parts, shape("DELETE FROM t")
+    )
+    assert done.affected_rows == 2
+    assert said(server) == ["START TRANSACTION", "DELETE FROM t LIMIT 5", "COMMIT"]
+    assert said(other_server) == ["START TRANSACTION", "DELETE FROM t LIMIT 4", "COMMIT"]
+
+
 # --- parts, outside of a transaction ---------------------------------------------------
 
 

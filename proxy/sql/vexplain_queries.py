@@ -1,0 +1,111 @@
+"""VEXPLAIN QUERIES: a statement runs, and the answer is what each shard was sent for it, as in Vitess.
+
+Its own rows and its OK are thrown away as they come. What the proxy asks besides is not listed: BEGIN and COMMIT,
+savepoints, column definitions, warnings.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from streamfrom.proxy.execution.reply import Reply
+from streamfrom.proxy.local_statements.vexplain import QUERIES_COLUMNS, check_form
+from streamfrom.proxy.wire.constants import HEADER_BYTES, Command
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.reading.parser import explained_text
+from streamfrom.sqlparse_ext.statements import Kind
+from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.sql.session_context import SessionContext
+    from streamfrom.proxy.wire.response import PassThrough, Resequencer
+    from streamfrom.proxy.wire.resultset import ColumnDefinition
+    from streamfrom.sqlparse_ext.statements import Statement
+
+
+_LISTED_BYTES_MAX: Final = 8 << 20
+
+
+async def queries_sent(
+    context: SessionContext,
+    statement: Statement,
+    run_one: Callable[[Statement, Reply], Awaitable[bool]],
+) -> tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]:
+    """Run the statement in a VEXPLAIN QUERIES by *run_one*, and return the answer.
+
+    Raises:
+        Unsupported: it is none that can be listed.
+        Whatever running it raises, or would answer.
+    """
+    check_form(statement.shape)
+    compiler, executor = context.compiler, context.executor
+    if len(statement.sql) > LARGE_TEXT_BYTES:
+        raise Unsupported(f"VEXPLAIN QUERIES of a text of more than {LARGE_TEXT_BYTES} bytes")
+    text = explained_text(statement)
+    assert text is not None
+    inner = compiler.parse(text)
+    compiler.check(inner)
+    if inner.shape.kind is Kind.STREAM:
+        raise Unsupported(
+            "VEXPLAIN QUERIES of a STREAM, which has no end; VEXPLAIN PLAN tells where it runs"
+        )
+    reply = _DiscardedReply(context.state)
+    sent: list[tuple[ShardRuntime, bytes]] = []
+    executor.sent = sent
+    try:
+        if not await run_one(inner, reply):
+            assert reply.last.error is not None, "a shard has answered with an error"
+            raise reply.last.error.exception()
+    finally:
+        executor.sent = None
+    if sum(len(packet) for _, packet in sent) > _LISTED_BYTES_MAX:
+        raise Unsupported(
+            f"listing more than {_LISTED_BYTES_MAX} bytes of queries; the statement has run"
+        )
+    # Behind the header stand the code of the command and the text.
+    texts = [
+        (shard, packet[HEADER_BYTES + 1 :])
+        for shard, packet in sent
+        if packet[HEADER_BYTES] == Command.QUERY
+    ]
+    return QUERIES_COLUMNS, [
+        (b"%d" % number, shard.keyspace.encode(), shard.name.encode(), text)
+        for number, (shard, text) in enumerate(texts)
+    ]
+
+
+class _Nowhere:
+    """What stands for the client's link: takes everything at once, and forgets it."""
+
+    blocked = False
+
+    def write(self, _data: bytes) -> None:
+        """Forget *data*."""
+
+    def close(self) -> None:
+        """Leave the client's own link alone."""
+
+
+class _DiscardedReply(Reply):
+    """An answer that nobody reads.
+
+    Attributes:
+        last: the reader of the last answer of a shard.
+    """
+
+    __slots__ = ("last",)
+
+    def __init__(self, state: SessionState) -> None:
+        super().__init__(cast("Link", _Nowhere()), state, 1)
+        self.last: PassThrough | Resequencer
+
+    def scanner(self, **options: Any) -> PassThrough | Resequencer:
+        """Return a reader as any reply does, and remember it."""
+        self.last = super().scanner(**options)
+        return self.last

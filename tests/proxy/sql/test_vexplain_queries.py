@@ -1,0 +1,68 @@
+"""VEXPLAIN QUERIES through a proxy whose servers are fakes; the real ones are asked in test_vexplain.py of the integration tests."""
+
+import pytest
+
+from tests.proxy.fake_answers import Error, rows_of
+from tests.proxy.keyspaces import HIGH
+from tests.proxy.rigs import said
+
+
+def listed(result):
+    assert result.error is None, result.error
+    return [tuple((value or b"").decode() for value in row) for row in result.rows]
+
+
+async def test_each_query_of_a_select_is_listed_with_its_shard(server, other_server, client):
+    server.on("FROM t", rows_of(1, 2))
+    other_server.on("FROM t", rows_of(8))
+    result = await client.query("VEXPLAIN QUERIES SELECT id FROM t WHERE a = 1")
+    assert listed(result) == [
+        ("0", "commerce", "-80", "SELECT id FROM t WHERE a = 1"),
+        ("1", "commerce", "80-", "SELECT id FROM t WHERE a = 1"),
+    ]
+
+
+async def test_a_write_takes_effect_and_each_part_is_listed(server, other_server, client):
+    insert = f"INSERT INTO t (id, a) VALUES (1, 'x'), ({HIGH}, 'y')"
+    assert listed(await client.query(f"VEXPLAIN QUERIES {insert}")) == [
+        ("0", "commerce", "-80", "INSERT INTO t (id, a) VALUES (1, 'x')"),
+        ("1", "commerce", "80-", f"INSERT INTO t (id, a) VALUES ({HIGH}, 'y')"),
+    ]
+    assert said(server)[-1] == said(other_server)[-1] == "COMMIT"
+    delete = "DELETE FROM t WHERE a = 1 LIMIT 5"
+    assert [row[3] for row in listed(await client.query(f"VEXPLAIN QUERIES {delete}"))] == [
+        delete,
+        "DELETE FROM t WHERE a = 1 LIMIT 4",
+    ]
+
+
+async def test_the_error_of_a_shard_is_the_answer(server, client):
+    server.on("FROM t", Error(1146, "Table 'shop.t' doesn't exist", "42S02"))
+    result = await client.query("VEXPLAIN QUERIES SELECT id FROM t WHERE id = 1")
+    assert (result.code, result.message) == (1146, "Table 'shop.t' doesn't exist")
+    assert listed(await client.query("VEXPLAIN QUERIES SELECT 1"))[0][3] == "SELECT 1"
+
+
+@pytest.mark.parametrize(
+    ("sql", "code", "words"),
+    [
+        ("VEXPLAIN QUERIES SELECT * FROM unknown", 1235, "not in the vschema"),
+        ("VEXPLAIN QUERIES STREAM * FROM t", 1235, "STREAM, which has no end"),
+        (f"VEXPLAIN QUERIES SELECT '{'x' * (33 << 10)}'", 1235, "more than 32768 bytes"),
+        ("VEXPLAIN QUERIES DROP TABLE t", 1064, "takes a SELECT"),
+    ],
+)
+async def test_what_cannot_be_listed_is_refused_and_not_run(server, client, sql, code, words):
+    before = said(server)
+    result = await client.query(sql)
+    assert result.code == code
+    assert words in result.message
+    assert said(server) == before
+
+
+async def test_nothing_is_listed_of_the_statement_behind(client):
+    assert listed(await client.query("VEXPLAIN QUERIES SELECT 1")) == [
+        ("0", "commerce", "-80", "SELECT 1")
+    ]
+    assert (await client.query("SELECT 1")).values == [b"1"]
+    assert len(listed(await client.query("VEXPLAIN QUERIES SELECT 1"))) == 1
