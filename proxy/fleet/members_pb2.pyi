@@ -7,8 +7,20 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class HelloRequest(_message.Message):
+    __slots__ = ("protocol",)
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    protocol: int
+    def __init__(self, protocol: _Optional[int] = ...) -> None: ...
+
+class HelloReply(_message.Message):
+    __slots__ = ("protocol",)
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    protocol: int
+    def __init__(self, protocol: _Optional[int] = ...) -> None: ...
+
 class ToDispatcher(_message.Message):
-    __slots__ = ("open_stream", "rows_taken", "close_stream", "forget_stream", "stop_waiting", "news", "dispatching", "definitions_changed", "want_leases")
+    __slots__ = ("open_stream", "rows_taken", "close_stream", "forget_stream", "stop_waiting", "news", "dispatching", "definitions_changed", "want_leases", "more")
     OPEN_STREAM_FIELD_NUMBER: _ClassVar[int]
     ROWS_TAKEN_FIELD_NUMBER: _ClassVar[int]
     CLOSE_STREAM_FIELD_NUMBER: _ClassVar[int]
@@ -18,6 +30,7 @@ class ToDispatcher(_message.Message):
     DISPATCHING_FIELD_NUMBER: _ClassVar[int]
     DEFINITIONS_CHANGED_FIELD_NUMBER: _ClassVar[int]
     WANT_LEASES_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
     open_stream: OpenStream
     rows_taken: RowsTaken
     close_stream: CloseStream
@@ -27,19 +40,22 @@ class ToDispatcher(_message.Message):
     dispatching: Dispatching
     definitions_changed: DefinitionsChanged
     want_leases: WantLeases
-    def __init__(self, open_stream: _Optional[_Union[OpenStream, _Mapping]] = ..., rows_taken: _Optional[_Union[RowsTaken, _Mapping]] = ..., close_stream: _Optional[_Union[CloseStream, _Mapping]] = ..., forget_stream: _Optional[_Union[ForgetStream, _Mapping]] = ..., stop_waiting: _Optional[_Union[StopWaiting, _Mapping]] = ..., news: _Optional[_Union[News, _Mapping]] = ..., dispatching: _Optional[_Union[Dispatching, _Mapping]] = ..., definitions_changed: _Optional[_Union[DefinitionsChanged, _Mapping]] = ..., want_leases: _Optional[_Union[WantLeases, _Mapping]] = ...) -> None: ...
+    more: _containers.RepeatedCompositeFieldContainer[ToDispatcher]
+    def __init__(self, open_stream: _Optional[_Union[OpenStream, _Mapping]] = ..., rows_taken: _Optional[_Union[RowsTaken, _Mapping]] = ..., close_stream: _Optional[_Union[CloseStream, _Mapping]] = ..., forget_stream: _Optional[_Union[ForgetStream, _Mapping]] = ..., stop_waiting: _Optional[_Union[StopWaiting, _Mapping]] = ..., news: _Optional[_Union[News, _Mapping]] = ..., dispatching: _Optional[_Union[Dispatching, _Mapping]] = ..., definitions_changed: _Optional[_Union[DefinitionsChanged, _Mapping]] = ..., want_leases: _Optional[_Union[WantLeases, _Mapping]] = ..., more: _Optional[_Iterable[_Union[ToDispatcher, _Mapping]]] = ...) -> None: ...
 
 class FromDispatcher(_message.Message):
-    __slots__ = ("rows_sent", "stream_ended", "stream_finished", "request_done")
+    __slots__ = ("rows_sent", "stream_ended", "stream_finished", "request_done", "more")
     ROWS_SENT_FIELD_NUMBER: _ClassVar[int]
     STREAM_ENDED_FIELD_NUMBER: _ClassVar[int]
     STREAM_FINISHED_FIELD_NUMBER: _ClassVar[int]
     REQUEST_DONE_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
     rows_sent: RowsSent
     stream_ended: StreamEnded
     stream_finished: StreamFinished
     request_done: RequestDone
-    def __init__(self, rows_sent: _Optional[_Union[RowsSent, _Mapping]] = ..., stream_ended: _Optional[_Union[StreamEnded, _Mapping]] = ..., stream_finished: _Optional[_Union[StreamFinished, _Mapping]] = ..., request_done: _Optional[_Union[RequestDone, _Mapping]] = ...) -> None: ...
+    more: _containers.RepeatedCompositeFieldContainer[FromDispatcher]
+    def __init__(self, rows_sent: _Optional[_Union[RowsSent, _Mapping]] = ..., stream_ended: _Optional[_Union[StreamEnded, _Mapping]] = ..., stream_finished: _Optional[_Union[StreamFinished, _Mapping]] = ..., request_done: _Optional[_Union[RequestDone, _Mapping]] = ..., more: _Optional[_Iterable[_Union[FromDispatcher, _Mapping]]] = ...) -> None: ...
 
 class OpenStream(_message.Message):
     __slots__ = ("stream", "keyspace", "table", "shards", "columns", "prefetch", "rows_max", "connection_id")

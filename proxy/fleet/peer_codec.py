@@ -1,8 +1,12 @@
-"""The messages between members (`engine.fleet.peer_link`) as the bytes of ``members.proto``. Pure."""
+"""The messages between members (`engine.fleet.peer_link`) as the bytes of ``members.proto``. Pure.
+
+Members of different versions work together: each says which protocol it speaks, is sent nothing that came with a
+later one, and skips what it does not know.
+"""
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import TYPE_CHECKING, Final, TypeVar, assert_never
 
 from google.protobuf.message import DecodeError
 
@@ -28,12 +32,61 @@ from streamfrom.engine.messaging.message import MessageKey
 from streamfrom.proxy.fleet import members_pb2 as pb
 
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+WholeT = TypeVar("WholeT", pb.ToDispatcher, pb.FromDispatcher)
+
+PROTOCOL: Final = 2
+# Of members whose version had no hello.
+FIRST_PROTOCOL: Final = 1
+# Since then several messages go as one.
+BATCHES_SINCE: Final = 2
+# What came later than FIRST_PROTOCOL.
+_SINCE: Final[dict[type, int]] = {DefinitionsChanged: 2, WantLeases: 2}
+
+
 class PeerMessageUnreadable(ValueError):
-    """Bytes of another member that hold no message that is known: the link is of no use."""
+    """Bytes of another member that are no message: the link is of no use."""
 
 
-def encode_to_dispatcher(message: ToDispatcher) -> bytes:
-    """Return *message* as bytes."""
+def is_known(message: object, protocol: int) -> bool:
+    """Return whether a member that speaks *protocol* knows what *message* is."""
+    return _SINCE.get(type(message), FIRST_PROTOCOL) <= protocol
+
+
+def encode_to_dispatcher(messages: Sequence[ToDispatcher]) -> bytes:
+    """Return *messages*, at least one, as bytes; more than one since protocol BATCHES_SINCE."""
+    first, *others = map(_to_dispatcher_pb, messages)
+    first.more.extend(others)
+    return first.SerializeToString()
+
+
+def decode_to_dispatcher(data: bytes) -> list[ToDispatcher | None]:
+    """Return the messages in *data*, with None for each that is not known here.
+
+    Raises:
+        PeerMessageUnreadable: there is none.
+    """
+    whole = _parsed(pb.ToDispatcher(), data)
+    return [_to_dispatcher_of_pb(whole), *map(_to_dispatcher_of_pb, whole.more)]
+
+
+def encode_from_dispatcher(messages: Sequence[FromDispatcher]) -> bytes:
+    """Return *messages* as bytes, as `encode_to_dispatcher`."""
+    first, *others = map(_from_dispatcher_pb, messages)
+    first.more.extend(others)
+    return first.SerializeToString()
+
+
+def decode_from_dispatcher(data: bytes) -> list[FromDispatcher | None]:
+    """Return the messages in *data*, as `decode_to_dispatcher`."""
+    whole = _parsed(pb.FromDispatcher(), data)
+    return [_from_dispatcher_of_pb(whole), *map(_from_dispatcher_of_pb, whole.more)]
+
+
+def _to_dispatcher_pb(message: ToDispatcher) -> pb.ToDispatcher:
     match message:
         case OpenStream():
             return pb.ToDispatcher(
@@ -47,32 +100,32 @@ def encode_to_dispatcher(message: ToDispatcher) -> bytes:
                     rows_max=message.rows_max,
                     connection_id=message.connection_id,
                 )
-            ).SerializeToString()
+            )
         case RowsTaken():
             taken = pb.RowsTaken(stream=message.stream, rows=message.rows)
-            return pb.ToDispatcher(rows_taken=taken).SerializeToString()
+            return pb.ToDispatcher(rows_taken=taken)
         case CloseStream():
             close = pb.CloseStream(stream=message.stream, taken=message.taken)
-            return pb.ToDispatcher(close_stream=close).SerializeToString()
+            return pb.ToDispatcher(close_stream=close)
         case ForgetStream():
             forget = pb.ForgetStream(stream=message.stream, has_left=message.has_left)
-            return pb.ToDispatcher(forget_stream=forget).SerializeToString()
+            return pb.ToDispatcher(forget_stream=forget)
         case StopWaiting():
             stop = pb.StopWaiting(stream=message.stream)
-            return pb.ToDispatcher(stop_waiting=stop).SerializeToString()
+            return pb.ToDispatcher(stop_waiting=stop)
         case News():
             news = pb.News(
                 keyspace=message.keyspace,
                 table=message.table,
                 events=map(_event_to_pb, message.events),
             )
-            return pb.ToDispatcher(news=news).SerializeToString()
+            return pb.ToDispatcher(news=news)
         case Dispatching():
             shard = pb.Dispatching(keyspace=message.keyspace, shard=message.shard)
-            return pb.ToDispatcher(dispatching=shard).SerializeToString()
+            return pb.ToDispatcher(dispatching=shard)
         case DefinitionsChanged():
             changed = pb.DefinitionsChanged(keyspace=message.keyspace, number=message.number)
-            return pb.ToDispatcher(definitions_changed=changed).SerializeToString()
+            return pb.ToDispatcher(definitions_changed=changed)
         case WantLeases():
             want = pb.WantLeases(
                 number=message.number,
@@ -82,19 +135,12 @@ def encode_to_dispatcher(message: ToDispatcher) -> bytes:
                 # A message around them, as an empty repeated field is an absent one, and None is all.
                 ids=None if message.ids is None else pb.Ids(ids=message.ids),
             )
-            return pb.ToDispatcher(want_leases=want).SerializeToString()
+            return pb.ToDispatcher(want_leases=want)
         case _:
             assert_never(message)
 
 
-def decode_to_dispatcher(data: bytes) -> ToDispatcher:
-    """Return the message in *data*.
-
-    Raises:
-        PeerMessageUnreadable: there is none that is known.
-    """
-    whole = pb.ToDispatcher()
-    _parse(whole, data)
+def _to_dispatcher_of_pb(whole: pb.ToDispatcher) -> ToDispatcher | None:
     match whole.WhichOneof("message"):
         case "open_stream":
             found = whole.open_stream
@@ -118,7 +164,10 @@ def decode_to_dispatcher(data: bytes) -> ToDispatcher:
             return StopWaiting(whole.stop_waiting.stream)
         case "news":
             news = whole.news
-            return News(news.keyspace, news.table, tuple(map(_event_of_pb, news.events)))
+            events = map(_event_of_pb, news.events)
+            # What is of a kind that is not known the dispatcher finds by its poll.
+            known = tuple(event for event in events if event is not None)
+            return News(news.keyspace, news.table, known)
         case "dispatching":
             return Dispatching(whole.dispatching.keyspace, whole.dispatching.shard)
         case "definitions_changed":
@@ -129,34 +178,30 @@ def decode_to_dispatcher(data: bytes) -> ToDispatcher:
             ids = tuple(want.ids.ids) if want.HasField("ids") else None
             return WantLeases(want.number, want.keyspace, want.table, want.shard, ids)
         case _:
-            raise PeerMessageUnreadable
+            return None
 
 
-def encode_from_dispatcher(message: FromDispatcher) -> bytes:
-    """Return *message* as bytes."""
+def _from_dispatcher_pb(message: FromDispatcher) -> pb.FromDispatcher:
     match message:
         case RowsSent():
             rows = pb.RowsSent(
                 stream=message.stream, first=message.first, payloads=message.payloads
             )
-            return pb.FromDispatcher(rows_sent=rows).SerializeToString()
+            return pb.FromDispatcher(rows_sent=rows)
         case StreamEnded():
             ended = pb.StreamEnded(stream=message.stream, reason=message.reason)
-            return pb.FromDispatcher(stream_ended=ended).SerializeToString()
+            return pb.FromDispatcher(stream_ended=ended)
         case StreamFinished():
             finished = pb.StreamFinished(stream=message.stream)
-            return pb.FromDispatcher(stream_finished=finished).SerializeToString()
+            return pb.FromDispatcher(stream_finished=finished)
         case RequestDone():
             written = pb.RequestDone(number=message.number)
-            return pb.FromDispatcher(request_done=written).SerializeToString()
+            return pb.FromDispatcher(request_done=written)
         case _:
             assert_never(message)
 
 
-def decode_from_dispatcher(data: bytes) -> FromDispatcher:
-    """Return the message in *data*. Raises PeerMessageUnreadable."""
-    whole = pb.FromDispatcher()
-    _parse(whole, data)
+def _from_dispatcher_of_pb(whole: pb.FromDispatcher) -> FromDispatcher | None:
     match whole.WhichOneof("message"):
         case "rows_sent":
             rows = whole.rows_sent
@@ -168,14 +213,15 @@ def decode_from_dispatcher(data: bytes) -> FromDispatcher:
         case "request_done":
             return RequestDone(whole.request_done.number)
         case _:
-            raise PeerMessageUnreadable
+            return None
 
 
-def _parse(whole: pb.ToDispatcher | pb.FromDispatcher, data: bytes) -> None:
+def _parsed(whole: WholeT, data: bytes) -> WholeT:
     try:
         whole.ParseFromString(data)
     except DecodeError as error:
         raise PeerMessageUnreadable from error
+    return whole
 
 
 def _event_to_pb(event: TableEvent) -> pb.TableEvent:
@@ -198,7 +244,7 @@ def _event_to_pb(event: TableEvent) -> pb.TableEvent:
             assert_never(event)
 
 
-def _event_of_pb(event: pb.TableEvent) -> TableEvent:
+def _event_of_pb(event: pb.TableEvent) -> TableEvent | None:
     match event.WhichOneof("kind"):
         case "due":
             keys = (
@@ -214,4 +260,4 @@ def _event_of_pb(event: pb.TableEvent) -> TableEvent:
         case "acked_unnamed":
             return AckedUnnamed(event.shard)
         case _:
-            raise PeerMessageUnreadable
+            return None

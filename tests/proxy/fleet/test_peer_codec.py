@@ -22,11 +22,14 @@ from streamfrom.engine.messaging.events import Acked, AckedUnnamed, Changed, Due
 from streamfrom.engine.messaging.message import MessageKey
 from streamfrom.proxy.fleet.members_pb2 import News as PbNews, TableEvent, ToDispatcher
 from streamfrom.proxy.fleet.peer_codec import (
+    FIRST_PROTOCOL,
+    PROTOCOL,
     PeerMessageUnreadable,
     decode_from_dispatcher,
     decode_to_dispatcher,
     encode_from_dispatcher,
     encode_to_dispatcher,
+    is_known,
 )
 
 
@@ -64,17 +67,39 @@ from_dispatcher = st.one_of(
 )
 
 
+@given(st.lists(to_dispatcher, min_size=1, max_size=3))
+def test_what_a_member_says_comes_as_it_was_sent(messages):
+    assert decode_to_dispatcher(encode_to_dispatcher(messages)) == messages
+
+
+@given(st.lists(from_dispatcher, min_size=1, max_size=3))
+def test_what_a_dispatcher_says_comes_as_it_was_sent(messages):
+    assert decode_from_dispatcher(encode_from_dispatcher(messages)) == messages
+
+
 @given(to_dispatcher)
-def test_what_a_member_says_comes_as_it_was_sent(message):
-    assert decode_to_dispatcher(encode_to_dispatcher(message)) == message
+def test_one_message_is_what_the_first_protocol_sent(message):
+    assert not ToDispatcher.FromString(encode_to_dispatcher([message])).more
 
 
-@given(from_dispatcher)
-def test_what_a_dispatcher_says_comes_as_it_was_sent(message):
-    assert decode_from_dispatcher(encode_from_dispatcher(message)) == message
+def test_what_came_later_is_known_to_no_older_member():
+    want = WantLeases(1, "ks", "t", "0", None)
+    assert is_known(want, PROTOCOL)
+    assert not is_known(want, FIRST_PROTOCOL)
+    assert is_known(StopWaiting(1), FIRST_PROTOCOL)
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff", b"\x0a\xff", b"\xfa\x01\x00"])
+@pytest.mark.parametrize("data", [b"", b"\xfa\x01\x00"])
+def test_a_message_of_a_kind_that_is_unknown_is_passed_over(data):
+    following = RowsTaken(1, 2)
+    data += ToDispatcher(
+        more=[ToDispatcher.FromString(encode_to_dispatcher([following]))]
+    ).SerializeToString()
+    assert decode_to_dispatcher(data) == [None, following]
+    assert decode_from_dispatcher(b"") == [None]
+
+
+@pytest.mark.parametrize("data", [b"\xff", b"\x0a\xff"])
 def test_what_is_no_message_is_refused(data):
     with pytest.raises(PeerMessageUnreadable):
         decode_to_dispatcher(data)
@@ -82,10 +107,11 @@ def test_what_is_no_message_is_refused(data):
         decode_from_dispatcher(data)
 
 
-def test_news_of_a_kind_that_is_unknown_are_refused():
-    news = PbNews(keyspace="ks", table="t", events=[TableEvent(shard="0")])
-    with pytest.raises(PeerMessageUnreadable):
-        decode_to_dispatcher(ToDispatcher(news=news).SerializeToString())
+def test_news_of_a_kind_that_is_unknown_are_left_out():
+    known = TableEvent(shard="1", acked_unnamed={})
+    news = PbNews(keyspace="ks", table="t", events=[TableEvent(shard="0"), known])
+    data = ToDispatcher(news=news).SerializeToString()
+    assert decode_to_dispatcher(data) == [News("ks", "t", (AckedUnnamed("1"),))]
 
 
 @given(st.binary())
