@@ -14,6 +14,7 @@ from bench.workloads.drain import drain_batch, drain_early, drain_single
 from bench.workloads.idle import idle
 from bench.workloads.latency import latency, members, streams
 from bench.workloads.lateness import lateness
+from bench.workloads.lone import lone
 from bench.workloads.memory import memory
 from bench.workloads.oltp import oltp
 from bench.workloads.plan_cache import plan_cache
@@ -35,6 +36,7 @@ WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
         drain_early,
         workers,
         latency,
+        lone,
         lateness,
         snapshot,
         purge,
