@@ -35,6 +35,7 @@ class StoreQuery:
     about: the question as a value, for a store that answers without reading SQL.
     commits: a COMMIT follows in the same write. If the server refuses the statement, the COMMIT ends
         a transaction that has changed nothing.
+    is_apart: the statement belongs to no transaction: what `LockSession.transact` begins, begins behind it.
     skips_locked: the statement reads definitions, and leaves out those that a DDL statement locks.
     patience_s: after so many seconds without an answer the statement is killed (error 1317); None for never.
     """
@@ -43,6 +44,7 @@ class StoreQuery:
     values: int = 0
     about: object = None
     commits: bool = False
+    is_apart: bool = False
     skips_locked: bool = False
     patience_s: float | None = None
 

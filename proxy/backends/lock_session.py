@@ -84,7 +84,8 @@ class LockSession:
         try:
             query = next(conversation)
             while True:
-                packets = [*before, commands.query(query.sql)]
+                begins, before = ([], before) if query.is_apart else (before, [])
+                packets = [*begins, commands.query(query.sql)]
                 if query.commits:
                     packets.append(_COMMIT)
                 asked_ns = time.monotonic_ns()
@@ -93,8 +94,7 @@ class LockSession:
                 except BackendError as error:
                     query = conversation.throw(ServerRefused(error.code, str(error)))
                 else:
-                    query = conversation.send(store_answer(answers[len(before)], query.values))
-                before = []
+                    query = conversation.send(store_answer(answers[len(begins)], query.values))
         except StopIteration as end:
             return end.value, asked_ns
 

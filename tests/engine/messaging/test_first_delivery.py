@@ -51,7 +51,7 @@ def test_a_message_that_was_never_sent_is_read_and_nothing_is_written():
         b" AND IFNULL(epoch, 0) = 0"
         b" AND NOT (@@global.read_only OR @@global.innodb_read_only)"
     )
-    assert (query.values, query.commits) == (2, True)
+    assert (query.values, query.commits, query.is_apart) == (2, False, True)
     due_ns = NOW_NS + 30 * SECOND_NS
     assert result == ClaimResult(
         (
@@ -65,13 +65,12 @@ def test_what_was_sent_before_is_claimed():
     queries, result = run(
         take(LAZY, "0", request(b"1", b"2"), NOW_NS),
         StoreAnswer(rows=[row(b"1")]),
-        StoreAnswer(),
         StoreAnswer(rows=[((b"3", b"7", b"2"), b"body")]),
         StoreAnswer(affected=1),
     )
-    assert queries[1].sql == b"START TRANSACTION"
-    assert queries[2].sql.endswith(b"FOR UPDATE SKIP LOCKED")
-    assert b"IN (2)" in queries[2].sql
+    assert queries[1].sql.endswith(b"FOR UPDATE SKIP LOCKED")
+    assert not queries[1].is_apart
+    assert b"IN (2)" in queries[1].sql
     assert [(one.id, one.epoch, one.is_written) for one in result.rows] == [
         (b"1", 0, False),
         (b"2", 3, True),
@@ -169,11 +168,10 @@ def test_what_comes_after_a_group_is_not_read_but_claimed():
     queries, result = run(
         take(table, "0", request(b"1", b"2"), NOW_NS),
         StoreAnswer(rows=[row(b"1")]),
-        StoreAnswer(),
         StoreAnswer(rows=[((b"0", b"0", b"2"), b"body")]),
         StoreAnswer(),
         StoreAnswer(),
     )
     assert queries[0].sql.endswith(b"innodb_read_only) AND IFNULL(`finishes`, '') = ''")
-    assert b" WHERE `id` IN (2) " in queries[2].sql
+    assert b" WHERE `id` IN (2) " in queries[1].sql
     assert [(one.id, one.is_written) for one in result.rows] == [(b"1", False), (b"2", True)]
