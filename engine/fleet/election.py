@@ -383,7 +383,7 @@ class Election:
         # The lease counts from the question, not from its answer: between the two the server
         # may have ended the connection, and given the lock to another.
         self._proof_ns = max(self._proof_ns, asked_ns)
-        if self.role not in {ElectionRole.DISPATCHER, ElectionRole.RESIGNING}:
+        if self.role not in (ElectionRole.DISPATCHER, ElectionRole.RESIGNING):
             return  # what was asked to get there is still under way
         self._given_up_ns = None
         # From the question too, so that a slow answer does not thin the proofs out.

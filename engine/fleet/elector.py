@@ -138,6 +138,7 @@ class Elector:
         self._is_waiting = False  # the connection waits for the lock, up to ROUND_S
         self._drain: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_ns = 0
         self._is_failing = False
         self._is_published = False  # the row could be written when the connection was opened
         self.directory = Directory(member)
@@ -369,13 +370,21 @@ class Elector:
         return task
 
     def _set_timer(self) -> None:
+        wake_ns = self._election.wake_ns()
         if self._timer is not None:
+            # One that comes too early asks again: each answer moves the next moment a little further.
+            if wake_ns is None or self._timer_ns <= wake_ns:
+                return
             self._timer.cancel()
             self._timer = None
-        wake_ns = self._election.wake_ns()
         if wake_ns is not None:
+            self._timer_ns = wake_ns
             delay_s = max(wake_ns - self._now_ns(), 1) / 10**9
-            self._timer = self._loop.call_later(delay_s, self.post, Elapsed())
+            self._timer = self._loop.call_later(delay_s, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        self.post(Elapsed())
 
 
 def _no_matter() -> None:

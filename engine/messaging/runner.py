@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict, deque
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, assert_never
 
@@ -109,9 +109,9 @@ class Runner:
         self._events: deque[Event] = deque()
         self._is_handling = False
         self._timer: asyncio.TimerHandle | None = None
-        self._timer_ns: int | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._writing: dict[ShardName, set[asyncio.Task[None]]] = defaultdict(set)
+        self._timer_ns = 0
+        # Each with the shard that it writes to; None where it only reads.
+        self._tasks: dict[asyncio.Task[None], ShardName | None] = {}
         self._failing: set[ShardName] = set()
         self._is_stopped = False
 
@@ -214,13 +214,13 @@ class Runner:
     def _carry_out(self, action: Action) -> None:
         match action:
             case Claim():
-                self._write(action.shard, self._claim(action))
+                self._start(self._claim(action), action.shard)
             case Deliver():
                 self._deliver(action)
             case Poll():
                 self._start(self._poll(action))
             case Release():
-                self._write(action.shard, self._release(action))
+                self._start(self._release(action), action.shard)
             case End():
                 receiver = self._receivers.pop(action.receiver, None)
                 if receiver is not None:
@@ -234,13 +234,13 @@ class Runner:
             case FindLeases():
                 self._start(self._find_leases(action))
             case Shorten():
-                self._write(action.shard, self._shorten(action))
+                self._start(self._shorten(action), action.shard)
             case WriteLeases():
-                self._write(action.shard, self._write_leases(action))
+                self._start(self._write_leases(action), action.shard)
             case WriteAcks():
-                self._write(action.shard, self._write_acks(action))
+                self._start(self._write_acks(action), action.shard)
             case Fire():
-                self._write(action.shard, self._fire(action))
+                self._start(self._fire(action), action.shard)
             case TellDeadMembers():
                 self._tell_dead_members(action)
             case TellStanding():
@@ -262,17 +262,15 @@ class Runner:
         if receiver is None:
             self.post(Detached(action.receiver, action.rows))
 
-    def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+    def _start(
+        self, work: Coroutine[None, None, None], writes_to: ShardName | None = None
+    ) -> None:
         task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+        self._tasks[task] = writes_to
+        task.add_done_callback(self._tasks.pop)
 
-    def _write(self, shard: ShardName, work: Coroutine[None, None, None]) -> None:
-        writing = self._writing[shard]
-        task = self._start(work)
-        writing.add(task)
-        task.add_done_callback(writing.discard)
+    def _writing(self, shard: ShardName) -> list[asyncio.Task[None]]:
+        return [task for task, writes_to in self._tasks.items() if writes_to == shard]
 
     def ack_early(self, shard: ShardName, ids: tuple[bytes, ...], acked_ns: int) -> int | None:
         """Take an ack that is written soon; return how many messages it acknowledges, None if it cannot be taken."""
@@ -300,14 +298,14 @@ class Runner:
                         asked.update(wanted)
                         self.post(LeasesWanted(shard, wanted))
                     # Nothing is on its way, so what is left cannot be written now.
-                    if not (writing := self._writing[shard]):
+                    if not (writing := self._writing(shard)):
                         return
                     await asyncio.wait(writing, return_when=asyncio.FIRST_COMPLETED)
 
     async def drain(self, shard: ShardName) -> None:
         """Return when nothing is being written to *shard*: a claim may lead to a release."""
-        while self._writing[shard]:
-            await asyncio.wait(self._writing[shard])
+        while writing := self._writing(shard):
+            await asyncio.wait(writing)
 
     async def _claim(self, action: Claim) -> None:
         request = ClaimRequest(action.ids, action.columns, self._draw, action.uncounted)
@@ -501,13 +499,14 @@ class Runner:
     def _set_timer(self) -> None:
         wake_ns = self._state.wake_ns()
         if self._timer is not None:
-            # Most events leave the next moment as it is, and a timer is not free.
-            if wake_ns == self._timer_ns:
+            # A timer that comes too early asks again, and costs less than one for each event: every lease moves the
+            # next moment, and mostly its ack moves it back.
+            if wake_ns is None or self._timer_ns <= wake_ns:
                 return
             self._timer.cancel()
             self._timer = None
-        self._timer_ns = wake_ns
         if wake_ns is not None:
+            self._timer_ns = wake_ns
             now_ns = self._clock.time_ns()
             # Never longer than SLEEP_MAX_S: the wall clock may be set while the loop's own
             # timer runs.

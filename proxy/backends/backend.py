@@ -237,21 +237,25 @@ class Backend:
         if self.takes_attributes:
             packets = list(map(self._attributed, packets))
         self.link.write(b"".join(packets))
+        answers: list[BufferedAnswer] = []
+        lost: BackendLost | None = None
         try:
-            # Every future is awaited before anything is raised: the answers stay in step.
-            await asyncio.wait([reader.finished for reader in readers])
+            # In turn, as they come: `asyncio.wait` makes a future and a callback for each. All are read before one
+            # is raised: the answers stay in step, and asyncio logs an exception that is never read.
+            for reader in readers:
+                try:
+                    answers.append(await reader.finished)
+                except BackendLost as error:
+                    lost = error
         except BaseException:
             # Nobody will read the rest: the connection cannot be used again.
             for reader in readers:
                 reader.finished.cancel()
             self.abort()
             raise
-        # Every result is read before one is raised: asyncio logs an exception that is never read.
-        failures = [reader.finished.exception() for reader in readers]
-        for failure in failures:
-            if failure is not None:
-                raise failure
-        return [reader.finished.result() for reader in readers]
+        if lost is not None:
+            raise lost
+        return answers
 
     async def prepare(self, key: StatementKey) -> PrepareReader:
         """Prepare a statement under this connection's variables; keep its id in `statements`.
