@@ -531,7 +531,7 @@ class Messages {
 
   update({ columns, rows, missing, next }, cursor) {
     this.next = next;
-    this.head.replaceChildren(...["shard", ...columns].map((name) => h("th", { scope: "col" }, name)));
+    this.head.replaceChildren(...["shard", ...columns].map((name) => h("th", { scope: "col" }, h("span", {}, name))));
     this.body.replaceChildren(...rows.map(({ shard, values }) => h("tr", {}, h("th", { scope: "row" }, shard),
       ...values.map((value) => h("td", { class: "text" }, value ?? "NULL")))));
     this.scroll.hidden = !rows.length;

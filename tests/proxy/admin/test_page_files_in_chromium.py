@@ -1,11 +1,8 @@
 """The status page as a person meets it, in one session of a real Chromium; figures are made up here."""
 
-import asyncio
-import os
 import time
 from dataclasses import replace
 from math import sin
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -48,12 +45,12 @@ async def test_the_page_from_login_to_logout(guarded, tmp_path):
         await what_needs_attention(page, status)
         await limits_and_what_is_held(page, status)
         await sorting_by_keyboard(page)
-        await narrow_and_dark(page, "status")
+        await narrow_and_dark(page)
         await own_page_of_a_queue(page, guarded)
         await its_messages(page, guarded)
         await parked_ones_are_revived(page, guarded)
         await a_pause_is_asked_for_twice(page, guarded)
-        await narrow_and_dark(page, "queue")
+        await narrow_and_dark(page)
         # The console tells of each 401, at a time of its own; of what the policy refuses as well.
         assert [error for error in page.errors if "status of 401" not in error] == []
         await old_figures_are_told(page, guarded)
@@ -260,13 +257,11 @@ async def a_pause_is_asked_for_twice(page: Page, guarded) -> None:
     assert "vt_paused=on" in control.comments["msg"]
 
 
-async def narrow_and_dark(page: Page, name: str) -> None:
+async def narrow_and_dark(page: Page) -> None:
     light = await page.run("getComputedStyle(document.body).backgroundColor")
-    await keep(page, f"{name}-light.png")
     await page.scheme("dark")
     dark = await page.run("getComputedStyle(document.body).backgroundColor")
     assert light != dark
-    await keep(page, f"{name}-dark.png")
     await page.size(360, 640)
     assert await page.run(WIDTH) <= 360
     await page.size(1280, 800)
@@ -285,10 +280,3 @@ async def old_figures_are_told(page: Page, guarded) -> None:
     await page.until("!document.getElementById('login').hidden")
     guarded.services.users.update(users)
     await log_in_by_keyboard(page)
-
-
-async def keep(page: Page, name: str) -> None:
-    """Write a picture for the manual, where the environment asks for it."""
-    if folder := os.environ.get("SCREENSHOTS"):
-        picture = await page.screenshot()
-        await asyncio.to_thread(Path(folder, name).write_bytes, picture)
