@@ -77,7 +77,8 @@ class Histogram:
                     return BOUNDS_S[-1]
                 low_s = BOUNDS_S[index - 1] if index else 0.0
                 part = (rank - below) / (upto - below) if upto > below else 1.0
-                return low_s + (BOUNDS_S[index] - low_s) * part
+                # Or 4.97 ms would read 0.0049700000000000005.
+                return round(low_s + (BOUNDS_S[index] - low_s) * part, 9)
             below = upto
         return None
 
