@@ -61,10 +61,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             }
             _say(f"{about['server']}, {about['cores']} cores, Python {about['python']}")
             plan = Plan(lab, options.quick, _say, options.rows)
-            for name in options.names or WORKLOADS:
+            names = list(options.names or WORKLOADS)
+            for number, name in enumerate(names, 1):
                 start = time.monotonic()
                 disturbance = Disturbance(lab.server_pids)
-                _say(f"{name} ...")
+                _say(f"{name}, {number} of {len(names)}")
                 try:
                     # One by one: what was measured before a failure stays.
                     figures.extend(ALL[name](plan))

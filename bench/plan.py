@@ -44,5 +44,8 @@ class Plan:
         self, ours: Callable[[], A], theirs: Callable[[], B]
     ) -> tuple[list[A], list[B]]:
         """Run both sides in turn, so that what disturbs the machine disturbs both alike."""
-        pairs = [(ours(), theirs()) for _ in range(self.pairs)]
+        pairs = []
+        for number in range(1, self.pairs + 1):
+            self.say(f"  pair {number} of {self.pairs}")
+            pairs.append((ours(), theirs()))
         return [ours for ours, _ in pairs], [theirs for _, theirs in pairs]

@@ -1,10 +1,12 @@
 """Figures, goals, and the one table they end in."""
 
 import statistics
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Self
+from itertools import zip_longest
+from typing import Any, Final, Self
 
 
 class Goal(StrEnum):
@@ -140,15 +142,46 @@ HEADER = (
 )
 
 
+# As wide as a terminal on half a screen.
+COLUMNS: Final = 100
+GAP: Final = "  "
+
+
 def table(figures: Sequence[Figure]) -> str:
-    """Return *figures* as an aligned table."""
-    lines = [HEADER, *(figure.cells() for figure in figures)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    lines.insert(1, tuple("-" * width for width in widths))
+    """Return *figures* as an aligned table of at most COLUMNS columns, where words allow it; long cells take several lines."""
+    rows = [HEADER, *(figure.cells() for figure in figures)]
+    widths = _widths(rows)
+    wrapped = [_wrapped(row, widths) for row in rows]
+    wrapped.insert(1, [["-" * width for width in widths]])
     return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for lines in wrapped
         for line in lines
     )
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return how wide each column is: the widest give way until the table fits, or nothing but single words are left."""
+    columns = list(zip(*rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    least = [max(len(word) for cell in column for word in cell.split()) for column in columns]
+    least[0] += len(GAP)
+    while sum(widths) + len(GAP) * (len(widths) - 1) > COLUMNS:
+        over = [n for n, width in enumerate(widths) if width > least[n]]
+        if not over:
+            break
+        widths[max(over, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def _wrapped(row: Sequence[str], widths: Sequence[int]) -> list[list[str]]:
+    """Return the lines that *row* takes; what begins with a blank goes on with the figure's name."""
+    indents = [GAP, *[""] * (len(row) - 1)]
+    cells = [
+        textwrap.wrap(cell, width, subsequent_indent=indent)
+        for cell, width, indent in zip(row, widths, indents, strict=True)
+    ]
+    return [list(line) for line in zip_longest(*cells, fillvalue="")]
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:
