@@ -121,14 +121,36 @@ class WantLeases:
     ids: tuple[bytes, ...] | None
 
 
+@dataclass(frozen=True, slots=True)
+class AckEarly:
+    """Take an ack that is written soon, as `vt_ack = early` asks; answer RequestDone at once.
+
+    number: as of WantLeases.
+    ids: the messages, as literals.
+    acked_ns: what their ``time_acked`` is to be.
+    """
+
+    number: int
+    keyspace: str
+    table: str
+    shard: ShardName
+    ids: tuple[bytes, ...]
+    acked_ns: int
+
+
 # From the dispatcher
 
 
 @dataclass(frozen=True, slots=True)
 class RequestDone:
-    """What WantLeases or DefinitionsChanged asked for is done. number: that of the request."""
+    """What WantLeases, DefinitionsChanged or AckEarly asked for is done.
+
+    number: that of the request.
+    rows: how many messages AckEarly acknowledges; None if it was not taken, and for other requests.
+    """
 
     number: int
+    rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +187,9 @@ ToDispatcher: TypeAlias = (
     | Dispatching
     | DefinitionsChanged
     | WantLeases
+    | AckEarly
 )
+Request: TypeAlias = DefinitionsChanged | WantLeases | AckEarly
 FromDispatcher: TypeAlias = RowsSent | StreamEnded | StreamFinished | RequestDone
 
 

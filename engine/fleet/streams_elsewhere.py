@@ -19,6 +19,7 @@ from streamfrom.engine.errors import ReceiverGone
 from streamfrom.engine.fleet.credit import RowsMissing
 from streamfrom.engine.fleet.ending_stream import EndingStream
 from streamfrom.engine.fleet.peer_link import (
+    AckEarly,
     DefinitionsChanged,
     ForgetStream,
     News,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         FromDispatcher,
         PeerLink,
         PeerTransport,
+        Request,
         ToDispatcher,
     )
     from streamfrom.engine.messaging.events import TableEvent
@@ -54,6 +56,8 @@ RETRY_FIRST_S: Final = 0.1
 RETRY_LAST_S: Final = 1.0
 # A reschedule waits so long at most for a dispatcher that does not answer.
 LEASES_WANTED_S: Final = 3.0
+# An early ack as well. The link of one that is gone breaks before.
+ACK_ANSWERED_S: Final = 3.0
 # And a statement that changes tables for members that do not; they read them again within `schema_reload`.
 DEFINITIONS_READ_S: Final = 1.0
 
@@ -117,7 +121,7 @@ class LinkElsewhere:
         self.streams: dict[int, tuple[ReceiverElsewhere, StreamElsewhere]] = {}
         self.link: PeerLink[ToDispatcher] | None = None
         # What waits for RequestDone.
-        self.wanted: dict[int, asyncio.Future[None]] = {}
+        self.wanted: dict[int, asyncio.Future[int | None]] = {}
         self._numbers = count(1)
         self._owner = owner
 
@@ -126,10 +130,8 @@ class LinkElsewhere:
         if self.link is not None:
             self.link.send(message)
 
-    async def request(
-        self, message: Callable[[int], WantLeases | DefinitionsChanged], timeout_s: float
-    ) -> None:
-        """Send a request; return once it is done, the link is over, or *timeout_s* has passed.
+    async def request(self, message: Callable[[int], Request], timeout_s: float) -> int | None:
+        """Send a request; return what RequestDone says, None also if the link is over or *timeout_s* has passed.
 
         message: makes it of its number.
         """
@@ -138,6 +140,7 @@ class LinkElsewhere:
         self.send(message(number))
         try:
             await asyncio.wait([waiting], timeout=timeout_s)
+            return waiting.result() if waiting.done() else None
         finally:
             del self.wanted[number]
 
@@ -145,7 +148,7 @@ class LinkElsewhere:
         """Take in what the dispatcher of streams says."""
         if isinstance(message, RequestDone):
             if (waiting := self.wanted.get(message.number)) and not waiting.done():
-                waiting.set_result(None)
+                waiting.set_result(message.rows)
             return
         found = self.streams.get(message.stream)
         if found is None:
@@ -227,6 +230,27 @@ class StreamsElsewhere:
             return
         await link.request(
             lambda number: WantLeases(number, keyspace, table, shard, ids), LEASES_WANTED_S
+        )
+
+    async def ack_early(
+        self,
+        keyspace: str,
+        shard: ShardName,
+        table: str,
+        ids: tuple[bytes, ...],
+        acked_ns: int,
+    ) -> int | None:
+        """Have the dispatcher of a shard take an early ack; return how many messages it acknowledges.
+
+        None if it does not take it, cannot be reached, or has not answered when its link breaks or ACK_ANSWERED_S are over.
+        """
+        member = self._dispatchers.get((keyspace, shard))
+        link = None if member is None else self._link(member)
+        if link is None:
+            return None
+        return await link.request(
+            lambda number: AckEarly(number, keyspace, table, shard, ids, acked_ns),
+            ACK_ANSWERED_S,
         )
 
     def happened(self, keyspace: str, table: str, event: TableEvent) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from streamfrom.engine.errors import StoreError, TableNotFound
 from streamfrom.engine.fleet.credit import RowsMissing
 from streamfrom.engine.fleet.peer_link import (
+    AckEarly,
     CloseStream,
     DefinitionsChanged,
     Dispatching,
@@ -109,6 +110,15 @@ class Visit:
                     message.keyspace, message.shard, message.table, message.ids
                 )
                 self._do(message.number, leases)
+            case AckEarly():
+                rows = self._registry.ack_early_for(
+                    message.keyspace,
+                    message.shard,
+                    message.table,
+                    message.ids,
+                    message.acked_ns,
+                )
+                self._link.send(RequestDone(message.number, rows))
 
     def lost(self, reason: str) -> None:
         """Take the member's clients for gone: what they hold is due again soon, as if they had left."""

@@ -52,6 +52,17 @@ class Elsewhere(Protocol):
         """Have the shard's dispatcher write leases that it has in memory; wait for it a while."""
         ...
 
+    async def ack_early(
+        self,
+        keyspace: str,
+        shard: ShardName,
+        table: str,
+        ids: tuple[bytes, ...],
+        acked_ns: int,
+    ) -> int | None:
+        """Have the shard's dispatcher take an early ack; return how many messages it acknowledges, None if it does not."""
+        ...
+
     def happened(self, keyspace: str, table: str, event: TableEvent) -> None:
         """Tell a shard's dispatcher what a commit did."""
         ...

@@ -457,11 +457,53 @@ class Registry:
             return None
         return running[0].ack_early(shard, tuple(map(literal, ids)), acked_ns)
 
-    def awaits_acks(self, keyspace: str, shard: ShardName, table: str) -> bool:
-        """Return whether early acks have been taken that the rows of a table do not show."""
+    async def ack_early_elsewhere(
+        self,
+        keyspace: str,
+        shard: ShardName,
+        table: str,
+        ids: Sequence[Value],
+        acked_ns: int,
+    ) -> int | None:
+        """Have another process take an ack, as `ack_early`; None as well where this one dispatches the shard, or nobody answers."""
         tables = self._keyspaces[keyspace]
         running = tables.runners.get(tables.name(table))
-        return running is not None and running[0].state.awaits_acks(shard)
+        if (
+            running is None
+            or self.elsewhere is None
+            or (keyspace, shard) not in self._withheld
+            or not running[0].table.properties.acks_early
+        ):
+            return None
+        return await self.elsewhere.ack_early(
+            keyspace, shard, running[0].table.name, tuple(map(literal, ids)), acked_ns
+        )
+
+    def ack_early_for(
+        self,
+        keyspace: str,
+        shard: ShardName,
+        table: str,
+        ids: tuple[bytes, ...],
+        acked_ns: int,
+    ) -> int | None:
+        """Take an ack for another process, as `ack_early`. A table or shard that is unknown is no fault."""
+        tables = self._keyspaces.get(keyspace)
+        running = tables.runners.get(table) if tables else None
+        if tables is None or running is None or shard not in tables.shards or self._ending:
+            return None
+        return running[0].ack_early(shard, ids, acked_ns)
+
+    def awaits_acks(self, keyspace: str, shard: ShardName, table: str) -> bool:
+        """Return whether early acks may have been taken, by whichever process, that the rows of a table do not show."""
+        tables = self._keyspaces[keyspace]
+        running = tables.runners.get(tables.name(table))
+        if running is None:
+            return False
+        is_elsewhere = self.elsewhere is not None and (keyspace, shard) in self._withheld
+        if is_elsewhere and running[0].table.properties.acks_early:
+            return True
+        return running[0].state.awaits_acks(shard)
 
     async def write_leases(
         self, keyspace: str, shard: ShardName, table: str, ids: Sequence[Value] | None

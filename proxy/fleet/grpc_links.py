@@ -18,11 +18,10 @@ import grpc.aio
 import structlog
 
 from streamfrom.engine.fleet.peer_link import (
-    DefinitionsChanged,
     PeerService,
+    Request,
     RequestDone,
     Roster,
-    WantLeases,
 )
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.peer_codec import (
@@ -382,5 +381,5 @@ async def _protocol_of(member: Member, channel: grpc.aio.Channel) -> int:
 
 def _answer_skipped(hearer: LinkHearer[FromDispatcher], message: ToDispatcher) -> None:
     """Let nobody wait for what the other side does not know."""
-    if isinstance(message, WantLeases | DefinitionsChanged):
+    if isinstance(message, Request):
         hearer.heard(RequestDone(message.number))

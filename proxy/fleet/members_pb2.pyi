@@ -20,7 +20,7 @@ class HelloReply(_message.Message):
     def __init__(self, protocol: _Optional[int] = ...) -> None: ...
 
 class ToDispatcher(_message.Message):
-    __slots__ = ("open_stream", "rows_taken", "close_stream", "forget_stream", "stop_waiting", "news", "dispatching", "definitions_changed", "want_leases", "more")
+    __slots__ = ("open_stream", "rows_taken", "close_stream", "forget_stream", "stop_waiting", "news", "dispatching", "definitions_changed", "want_leases", "ack_early", "more")
     OPEN_STREAM_FIELD_NUMBER: _ClassVar[int]
     ROWS_TAKEN_FIELD_NUMBER: _ClassVar[int]
     CLOSE_STREAM_FIELD_NUMBER: _ClassVar[int]
@@ -30,6 +30,7 @@ class ToDispatcher(_message.Message):
     DISPATCHING_FIELD_NUMBER: _ClassVar[int]
     DEFINITIONS_CHANGED_FIELD_NUMBER: _ClassVar[int]
     WANT_LEASES_FIELD_NUMBER: _ClassVar[int]
+    ACK_EARLY_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
     open_stream: OpenStream
     rows_taken: RowsTaken
@@ -40,8 +41,9 @@ class ToDispatcher(_message.Message):
     dispatching: Dispatching
     definitions_changed: DefinitionsChanged
     want_leases: WantLeases
+    ack_early: AckEarly
     more: _containers.RepeatedCompositeFieldContainer[ToDispatcher]
-    def __init__(self, open_stream: _Optional[_Union[OpenStream, _Mapping]] = ..., rows_taken: _Optional[_Union[RowsTaken, _Mapping]] = ..., close_stream: _Optional[_Union[CloseStream, _Mapping]] = ..., forget_stream: _Optional[_Union[ForgetStream, _Mapping]] = ..., stop_waiting: _Optional[_Union[StopWaiting, _Mapping]] = ..., news: _Optional[_Union[News, _Mapping]] = ..., dispatching: _Optional[_Union[Dispatching, _Mapping]] = ..., definitions_changed: _Optional[_Union[DefinitionsChanged, _Mapping]] = ..., want_leases: _Optional[_Union[WantLeases, _Mapping]] = ..., more: _Optional[_Iterable[_Union[ToDispatcher, _Mapping]]] = ...) -> None: ...
+    def __init__(self, open_stream: _Optional[_Union[OpenStream, _Mapping]] = ..., rows_taken: _Optional[_Union[RowsTaken, _Mapping]] = ..., close_stream: _Optional[_Union[CloseStream, _Mapping]] = ..., forget_stream: _Optional[_Union[ForgetStream, _Mapping]] = ..., stop_waiting: _Optional[_Union[StopWaiting, _Mapping]] = ..., news: _Optional[_Union[News, _Mapping]] = ..., dispatching: _Optional[_Union[Dispatching, _Mapping]] = ..., definitions_changed: _Optional[_Union[DefinitionsChanged, _Mapping]] = ..., want_leases: _Optional[_Union[WantLeases, _Mapping]] = ..., ack_early: _Optional[_Union[AckEarly, _Mapping]] = ..., more: _Optional[_Iterable[_Union[ToDispatcher, _Mapping]]] = ...) -> None: ...
 
 class FromDispatcher(_message.Message):
     __slots__ = ("rows_sent", "stream_ended", "stream_finished", "request_done", "more")
@@ -195,11 +197,29 @@ class WantLeases(_message.Message):
     ids: Ids
     def __init__(self, number: _Optional[int] = ..., keyspace: _Optional[str] = ..., table: _Optional[str] = ..., shard: _Optional[str] = ..., ids: _Optional[_Union[Ids, _Mapping]] = ...) -> None: ...
 
-class RequestDone(_message.Message):
-    __slots__ = ("number",)
+class AckEarly(_message.Message):
+    __slots__ = ("number", "keyspace", "table", "shard", "ids", "acked_ns")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
+    KEYSPACE_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    SHARD_FIELD_NUMBER: _ClassVar[int]
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    ACKED_NS_FIELD_NUMBER: _ClassVar[int]
     number: int
-    def __init__(self, number: _Optional[int] = ...) -> None: ...
+    keyspace: str
+    table: str
+    shard: str
+    ids: _containers.RepeatedScalarFieldContainer[bytes]
+    acked_ns: int
+    def __init__(self, number: _Optional[int] = ..., keyspace: _Optional[str] = ..., table: _Optional[str] = ..., shard: _Optional[str] = ..., ids: _Optional[_Iterable[bytes]] = ..., acked_ns: _Optional[int] = ...) -> None: ...
+
+class RequestDone(_message.Message):
+    __slots__ = ("number", "rows")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    rows: int
+    def __init__(self, number: _Optional[int] = ..., rows: _Optional[int] = ...) -> None: ...
 
 class RowsSent(_message.Message):
     __slots__ = ("stream", "first", "payloads")

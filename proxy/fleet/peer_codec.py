@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, assert_never
 from google.protobuf.message import DecodeError
 
 from streamfrom.engine.fleet.peer_link import (
+    AckEarly,
     CloseStream,
     DefinitionsChanged,
     Dispatching,
@@ -44,7 +45,7 @@ FIRST_PROTOCOL: Final = 1
 # Since then several messages go as one.
 BATCHES_SINCE: Final = 2
 # What came later than FIRST_PROTOCOL.
-_SINCE: Final[dict[type, int]] = {DefinitionsChanged: 2, WantLeases: 2}
+_SINCE: Final[dict[type, int]] = {AckEarly: 2, DefinitionsChanged: 2, WantLeases: 2}
 
 
 class PeerMessageUnreadable(ValueError):
@@ -136,6 +137,16 @@ def _to_dispatcher_pb(message: ToDispatcher) -> pb.ToDispatcher:
                 ids=None if message.ids is None else pb.Ids(ids=message.ids),
             )
             return pb.ToDispatcher(want_leases=want)
+        case AckEarly():
+            ack = pb.AckEarly(
+                number=message.number,
+                keyspace=message.keyspace,
+                table=message.table,
+                shard=message.shard,
+                ids=message.ids,
+                acked_ns=message.acked_ns,
+            )
+            return pb.ToDispatcher(ack_early=ack)
         case _:
             assert_never(message)
 
@@ -177,6 +188,11 @@ def _to_dispatcher_of_pb(whole: pb.ToDispatcher) -> ToDispatcher | None:
             want = whole.want_leases
             ids = tuple(want.ids.ids) if want.HasField("ids") else None
             return WantLeases(want.number, want.keyspace, want.table, want.shard, ids)
+        case "ack_early":
+            ack = whole.ack_early
+            return AckEarly(
+                ack.number, ack.keyspace, ack.table, ack.shard, tuple(ack.ids), ack.acked_ns
+            )
         case _:
             return None
 
@@ -195,8 +211,8 @@ def _from_dispatcher_pb(message: FromDispatcher) -> pb.FromDispatcher:
             finished = pb.StreamFinished(stream=message.stream)
             return pb.FromDispatcher(stream_finished=finished)
         case RequestDone():
-            written = pb.RequestDone(number=message.number)
-            return pb.FromDispatcher(request_done=written)
+            done = pb.RequestDone(number=message.number, rows=message.rows)
+            return pb.FromDispatcher(request_done=done)
         case _:
             assert_never(message)
 
@@ -211,7 +227,8 @@ def _from_dispatcher_of_pb(whole: pb.FromDispatcher) -> FromDispatcher | None:
         case "stream_finished":
             return StreamFinished(whole.stream_finished.stream)
         case "request_done":
-            return RequestDone(whole.request_done.number)
+            done = whole.request_done
+            return RequestDone(done.number, done.rows if done.HasField("rows") else None)
         case _:
             return None
 

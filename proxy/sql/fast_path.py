@@ -14,19 +14,19 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.execution.attempt import Attempt
-from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK, diagnostics_of_several
+from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.latency_class import LatencyClass
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.routing.routes import OneShard
 from streamfrom.proxy.sql.account_protection import may_reach_accounts
 from streamfrom.proxy.sql.catalog import FastRoute
+from streamfrom.proxy.sql.early_ack_answer import answer_early, early_ack
 from streamfrom.proxy.wire.binary_parameters import with_types
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.selects.plain_reads import is_plain_read
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
-from streamfrom.sqlparse_ext.writes.early_ack import early_moment
 from streamfrom.sqlparse_ext.writes.message_effects import CHANGES_HELD, EffectKind
 
 
@@ -200,22 +200,13 @@ class FastPath:
         on_over: Callable[[Attempt | Exception | None], None],
     ) -> bool:
         """Answer an ack that is written within some milliseconds, as `vt_ack = early` asks; False if it has to be sent."""
-        effect = step.effect
-        if effect is None or not self._executor.commits_at_once(shard):
+        ack = early_ack(step, shard, self._executor)
+        if ack is None:
             return False
-        acked_ns = early_moment(step.statement, effect)
-        if acked_ns is None or effect.ids is None:
-            return False
-        rows = self._registry.ack_early(
-            shard.keyspace, shard.name, step.table, effect.ids, acked_ns
-        )
+        rows = self._registry.ack_early(shard.keyspace, shard.name, step.table, *ack)
         if rows is None:
             return False
-        diagnostics = diagnostics_of_several()
-        diagnostics.row_count = rows
-        self._state.answered_at, self._state.diagnostics = None, diagnostics
-        info = b"Rows matched: %d  Changed: %d  Warnings: 0" % (rows, rows)
-        reply.ok(affected_rows=rows, info=info)
+        answer_early(reply, self._state, rows)
         # As late as any answer: what the client has sent ahead is not begun within this statement.
         asyncio.get_running_loop().call_soon(on_over, None)
         return True

@@ -21,6 +21,7 @@ from streamfrom.proxy.routing.routes import (
     OneShard,
     WriteParts,
 )
+from streamfrom.proxy.sql.early_ack_answer import answer_early, early_ack
 from streamfrom.proxy.sql.gather import gather
 from streamfrom.proxy.sql.scatter import write_parts
 from streamfrom.proxy.sql.two_stage import TwoStageSelect
@@ -162,6 +163,8 @@ class RoutedStatements:
         packet: Packet | None = None,
     ) -> bool:
         """Run a statement on one shard; False when its answer is an error."""
+        if step.acks_early and await self._acked_early_elsewhere(shard, step, reply):
+            return True
         await self.show_leases(shard, step.table, step.effect)
         sent = packet or query(step.statement.sql)
         shape = step.statement.shape
@@ -176,6 +179,21 @@ class RoutedStatements:
         attempt = Attempt(shard, database, sent, shape, reply)
         attempt.step = step
         return (await self._executor.relay(attempt)).error is None
+
+    async def _acked_early_elsewhere(
+        self, shard: ShardRuntime, step: CompiledStatement, reply: Reply
+    ) -> bool:
+        """Answer an ack that the member which dispatches the shard takes before it is written; False if it has to be sent."""
+        ack = early_ack(step, shard, self._executor)
+        if ack is None:
+            return False
+        rows = await self._context.registry.ack_early_elsewhere(
+            shard.keyspace, shard.name, step.table, *ack
+        )
+        if rows is None:
+            return False
+        answer_early(reply, self._state, rows)
+        return True
 
     async def _concatenate(
         self,

@@ -6,6 +6,7 @@ from typing import Any
 from streamfrom.engine.errors import ReceiverGone
 from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.peer_link import (
+    AckEarly,
     CloseStream,
     DefinitionsChanged,
     Dispatching,
@@ -19,7 +20,11 @@ from streamfrom.engine.fleet.peer_link import (
     StreamFinished,
     WantLeases,
 )
-from streamfrom.engine.fleet.streams_elsewhere import LEASES_WANTED_S, StreamsElsewhere
+from streamfrom.engine.fleet.streams_elsewhere import (
+    ACK_ANSWERED_S,
+    LEASES_WANTED_S,
+    StreamsElsewhere,
+)
 from streamfrom.engine.messaging.events import AckedUnnamed
 from streamfrom.engine.messaging.message import ClientReceiver, PeerRow
 from tests.engine.fleet.members import Client
@@ -316,3 +321,37 @@ async def test_a_dispatcher_that_is_lost_or_says_nothing_is_not_waited_for():
     await asyncio.sleep(1)
     await rig.streams.write_leases("ks", "0", "msg", None)
     assert loop.time() - began_s >= LEASES_WANTED_S
+
+
+@running
+async def test_an_early_ack_is_the_dispatchers_to_take():
+    rig = Rig()
+    ack = "ks", "0", "msg", (b"1", b"2"), 5
+    assert await rig.streams.ack_early(*ack) is None, "nobody dispatches"
+    rig.streams.dispatched_by("ks", "0", member("a"))
+    for rows in (2, 0, None):
+        waiting = asyncio.create_task(rig.streams.ack_early(*ack))
+        await asyncio.sleep(0.001)
+        ((_, link),) = rig.links
+        asked = link.sent[-1]
+        assert asked == AckEarly(asked.number, "ks", "msg", "0", (b"1", b"2"), 5)
+        link.hearer.heard(RequestDone(asked.number, rows))
+        assert await waiting == rows
+
+
+@running
+async def test_an_early_ack_that_is_not_answered_is_not_taken():
+    rig = Rig()
+    rig.streams.dispatched_by("ks", "0", member("a"))
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
+    waiting = asyncio.create_task(rig.streams.ack_early("ks", "0", "msg", (b"1",), 5))
+    await asyncio.sleep(1)
+    rig.links[0][1].hearer.lost("reset")
+    assert await waiting is None
+    assert loop.time() - began_s == 1
+    assert await rig.streams.ack_early("ks", "0", "msg", (b"1",), 5) is None, "it rests"
+    await asyncio.sleep(1)
+    began_s = loop.time()
+    assert await rig.streams.ack_early("ks", "0", "msg", (b"1",), 5) is None
+    assert loop.time() - began_s == ACK_ANSWERED_S

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from streamfrom.engine.fleet.peer_link import (
+    AckEarly,
     CloseStream,
     DefinitionsChanged,
     ForgetStream,
@@ -172,3 +173,46 @@ async def test_leases_are_written_for_a_member():
         assert sorted(message.number for message in link.sent) == [7, 8]
         assert {type(message) for message in link.sent} == {RequestDone}
         assert (fleet.row(1).epoch, fleet.row(2).epoch) == (1, 0)
+
+
+@running
+async def test_early_acks_of_what_is_in_flight_are_taken_for_a_member_and_written():
+    async with Members(1, comment=f"{COMMENT},vt_ack=early") as fleet:
+        guest, link = visit(fleet)
+        fleet.attach(0, Client())
+        fleet.insert(1, 2, 3, via=0)
+        await asyncio.sleep(0.1)
+        ack = AckEarly(7, "ks", "msg", "0", (b"1", b"2"), 5)
+        guest.heard(ack)
+        guest.heard(replace(ack, number=8))
+        for number, other in enumerate(
+            [
+                replace(ack, ids=(b"3", b"99")),
+                replace(ack, keyspace="none"),
+                replace(ack, table="none"),
+                replace(ack, shard="none"),
+            ]
+        ):
+            guest.heard(replace(other, number=number))
+        taken = [RequestDone(7, 2), RequestDone(8, 0)]
+        assert link.sent == taken + [RequestDone(number, None) for number in range(4)]
+        await asyncio.sleep(0.1)
+        assert [fleet.row(one).time_acked_ns for one in (1, 2, 3)] == [5, 5, None]
+
+
+@running
+async def test_an_ack_through_a_member_that_does_not_dispatch_is_early_as_well():
+    async with Members(2, comment=f"{COMMENT},vt_ack=early") as fleet:
+        client = fleet.attach(1, Client())
+        fleet.insert(1, via=1)
+        await asyncio.sleep(0.1)
+        assert client.payloads == [b"1"]
+        registry = fleet.registries[1]
+        assert registry.ack_early("ks", "0", "msg", [1], 5) is None
+        assert registry.awaits_acks("ks", "0", "msg"), "another process may have taken some"
+        assert await registry.ack_early_elsewhere("ks", "0", "MSG", [1], 5) == 1
+        assert await registry.ack_early_elsewhere("ks", "0", "msg", [1], 5) == 0
+        assert await registry.ack_early_elsewhere("ks", "0", "none", [1], 5) is None
+        assert await fleet.registries[0].ack_early_elsewhere("ks", "0", "msg", [1], 5) is None
+        await asyncio.sleep(0.1)
+        assert fleet.row(1).time_acked_ns == 5

@@ -41,6 +41,10 @@ class Told:
     async def write_leases(self, keyspace, shard, table, ids):
         self.calls.append(("write_leases", keyspace, shard, table, ids))
 
+    async def ack_early(self, keyspace, shard, table, ids, acked_ns):
+        self.calls.append(("ack_early", keyspace, shard, table, ids, acked_ns))
+        return len(ids)
+
     def happened(self, keyspace, table, event):
         self.calls.append(("happened", keyspace, table, event))
 
@@ -90,4 +94,18 @@ async def test_leases_are_written_by_whoever_dispatches():
         ("write_leases", "ks", "0", "msg", (b"1", b"'a'")),
         ("write_leases", "ks", "0", "msg", None),
     ]
+    await registry.stop(StoreError("stopped"))
+
+
+@running
+async def test_nobody_else_is_asked_to_take_acks_that_are_to_be_committed():
+    store = MemoryStore(VirtualClock())
+    store.create("ks", raw_table("msg"))
+    registry = Registry([Keyspace("ks", (Shard.named("0"),))], store, clock=VirtualClock())
+    told = registry.elsewhere = Told()
+    await registry.start()
+    registry.served_elsewhere("ks", "0")
+    assert await registry.ack_early_elsewhere("ks", "0", "msg", [1], 5) is None
+    assert not registry.awaits_acks("ks", "0", "msg")
+    assert told.calls == []
     await registry.stop(StoreError("stopped"))

@@ -1,5 +1,7 @@
 """`vt_ack = early`: an ack is answered before its row shows it, and nothing is lost by that."""
 
+import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -42,8 +44,12 @@ def by_text(cluster: SharedCluster) -> Callable[[int], int]:
 
 
 def by_parameters(cluster: SharedCluster) -> Callable[[int], int]:
+    return prepared_ack(cluster.proxy.port, "plain")
+
+
+def prepared_ack(port: int, database: str) -> Callable[[int], int]:
     client = mysql.connector.connect(
-        host="127.0.0.1", port=cluster.proxy.port, user="root", database="plain",
+        host="127.0.0.1", port=port, user="root", database=database,
         use_pure=True, autocommit=True,
     )  # fmt: skip
 
@@ -240,7 +246,7 @@ def test_a_server_that_takes_no_acks_refuses_them(
     eventually(lambda: acked(client, 1), "what was answered is written in the end")
 
 
-def test_an_ack_through_a_member_that_does_not_dispatch_is_committed_first(
+def test_an_ack_through_a_member_that_does_not_dispatch_is_answered_by_the_one_that_does(
     server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
 ) -> None:
     execute(server, message_table(ack_wait=600, more=EARLY), database=database)
@@ -249,12 +255,39 @@ def test_an_ack_through_a_member_that_does_not_dispatch_is_committed_first(
     second = start_proxy(keyspace_toml(database, [server]))
     stream = consume(second, database=database)
     client = second.connect(database=database, autocommit=True)
-    insert_all(client, [1, 2])
-    assert sorted(stream.ids(2)) == [1, 2]
-    assert run(client, ACK.format(1)) == 1
-    assert acked(client, 1)
+    insert_all(client, range(1, 7))
+    assert sorted(stream.ids(6)) == [1, 2, 3, 4, 5, 6]
+    ack = prepared_ack(second.port, database)
+    with row_held(server, database, 1):
+        assert run(client, ACK.format(1)) == 1
+        assert run(client, ACK.format(1)) == 0, "it is acked, though its row does not show it"
+        assert rows(client, "SELECT ROW_COUNT()") == ((0,),)
+        assert ack(2) == 1
+        assert rows(client, "SELECT time_acked FROM my_message WHERE id = 1") == ((None,),)
+    eventually(lambda: acked(client, 1) and acked(client, 2), "they are written")
+    # What the dispatcher does not know to be in flight, and what is no autocommitted ack, is committed.
+    assert run(client, ACK.replace("= {}", "IN (3, 99)")) == 1
+    assert acked(client, 3)
+    client.begin()
+    assert run(client, ACK.format(4)) == 1
+    client.rollback()
+    assert rows(client, "SELECT time_acked FROM my_message WHERE id = 4") == ((None,),)
+    run(client, "SET SESSION TRANSACTION READ ONLY")
+    assert refused(client, ACK.format(4))[0] == 1792
+    run(client, "SET SESSION TRANSACTION READ WRITE")
+    # A reschedule and a later ack ask the member that dispatches, and find the acks in the rows.
     at_first = first.connect(database=database, autocommit=True)
-    assert run(at_first, ACK.format(2)) == 1
-    # A reschedule asks the member that dispatches, and finds the ack in the row.
-    again = "UPDATE my_message SET time_next = 0 WHERE id = 2 AND time_acked IS NULL"
+    assert run(at_first, ACK.format(4)) == 1
+    again = "UPDATE my_message SET time_next = 0 WHERE id = 4 AND time_acked IS NULL"
     assert run(client, again) == 0
+    assert run(client, ACK.format(5)) == 1
+    client.begin()
+    assert run(client, ACK.format(5)) == 0
+    client.rollback()
+    # Its acks are committed as ever once the dispatcher does not answer.
+    os.kill(first.pid, signal.SIGSTOP)
+    try:
+        assert run(client, ACK.format(6)) == 1
+        assert acked(client, 6)
+    finally:
+        os.kill(first.pid, signal.SIGCONT)

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.engine.fleet.peer_link import (
+    AckEarly,
     CloseStream,
     DefinitionsChanged,
     Dispatching,
@@ -58,12 +59,13 @@ to_dispatcher = st.one_of(
     st.builds(Dispatching, text, text),
     st.builds(DefinitionsChanged, number, text),
     st.builds(WantLeases, number, text, text, text, st.none() | ids),
+    st.builds(AckEarly, number, text, text, text, ids, number),
 )  # fmt: skip
 from_dispatcher = st.one_of(
     st.builds(RowsSent, number, number, ids),
     st.builds(StreamEnded, number, text),
     st.builds(StreamFinished, number),
-    st.builds(RequestDone, number),
+    st.builds(RequestDone, number, st.none() | number),
 )
 
 
