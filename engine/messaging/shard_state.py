@@ -506,6 +506,18 @@ class ShardState:
                 since_ns = min(since_ns, trouble.since_ns)
         return min(since_ns + grace_ns, FOREVER_NS)
 
+    def is_quiet(self, now_ns: int) -> bool:
+        """Return whether an ack leaves nothing to be done by which no receiver gets room: all else has its moment."""
+        return (
+            self.wake_ns > now_ns
+            and self.writes_ns > now_ns
+            and self.order is None
+            and self.in_flight is None
+            and self.groups.next_ns() > now_ns
+            and self.queue.next_poll_ns() is None
+            and not self.is_failing
+        )
+
     def settled(self, now_ns: int, lost_ns: int) -> None:
         """Note when to look again, now that all has been done that can be done."""
         first_ns = self.queue.first_ns()

@@ -464,6 +464,11 @@ class TableState:
             case Attached() | Detached() | Left() | Reconfigured() | TableEnded():
                 for shard in self._shards.values():
                     self._settle(shard, now_ns)
+            # Of the acks one by one nearly all: settling was a twelfth of what an early one costs.
+            case Acked() | AckedEarly() if not self._receivers.is_freed and self._shards[
+                event.shard
+            ].is_quiet(now_ns):
+                return
             case _:
                 self._settle(self._shards[event.shard], now_ns)
                 if self._receivers.is_freed:
