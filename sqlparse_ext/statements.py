@@ -92,6 +92,12 @@ class Uses(IntFlag):
     )  # CURRENT_USER, USER(), CONNECTION_ID(), @@workload: what the proxy itself knows of the client
     UNPARSED = 1 << 28  # the structure is not known: trust no field but kind, verb and uses
 
+    def __and__(self, other: int) -> int:  # type: ignore[override]
+        """Return the common bits as a number: to find the member for them takes ten times as long, and an ack asks six times."""
+        return int.__and__(self, other)
+
+    __rand__ = __and__  # type: ignore[assignment]
+
 
 @dataclass(frozen=True, slots=True)
 class TableRef:

@@ -43,6 +43,7 @@ _RELATIVE: Final = re.compile(
 )
 # More digits than any priority or time has.
 _DIGITS_MAX: Final = 20
+_NO_SINGLE_TABLE: Final = Uses.JOIN | Uses.CTE | NO_STRUCTURE
 
 
 class EffectKind(StrEnum):
@@ -122,7 +123,7 @@ def effect(statement: Statement, facts: TableFacts) -> Effect | None:
         case Kind.UPDATE:
             return _update_effect(statement, facts)
         case Kind.DELETE:
-            if shape.uses & (Uses.JOIN | Uses.CTE | NO_STRUCTURE) or _is_target(shape, facts):
+            if shape.uses & _NO_SINGLE_TABLE or _is_target(shape, facts):
                 return Effect(EffectKind.REMOVE, _exact_ids(statement, facts))
         case Kind.LOAD:
             return Effect(EffectKind.NEW, None)
@@ -141,7 +142,7 @@ def _is_target(shape: Shape, facts: TableFacts) -> bool:
 
 def _update_effect(statement: Statement, facts: TableFacts) -> Effect | None:
     shape = statement.shape
-    if shape.uses & (Uses.JOIN | Uses.CTE | NO_STRUCTURE):
+    if shape.uses & _NO_SINGLE_TABLE:
         return Effect(EffectKind.UNKNOWN, None)
     if not _is_target(shape, facts):
         return None
