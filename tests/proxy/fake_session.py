@@ -124,6 +124,9 @@ class ServerSession:
         if sql == "SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0)":
             before, self.last_insert_id = self.last_insert_id, 0
             return Rows(("a", "b", "c", "d"), ((b"3", b"0", b"%d" % before, b"0"),))
+        if sql == "SELECT LAST_INSERT_ID() + LAST_INSERT_ID(0)":
+            before, self.last_insert_id = self.last_insert_id, 0
+            return rows_of(before)
         if sql == "SELECT @@warning_count":
             return rows_of(0)
         if "LAST_INSERT_ID()" in sql:
