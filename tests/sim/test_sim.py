@@ -22,6 +22,7 @@ from tests.sim.limited_queue import InFlightLimited, InFlightLimitedFleet, RateL
 from tests.sim.locked_rows import LockedRows
 from tests.sim.ordered_queue import Ordered, OrderedFleet
 from tests.sim.spent_messages import SpentMessages
+from tests.sim.unsteady import Unsteady, UnsteadyFleet
 from tests.sim.world import World
 from tests.virtual_loop import run_virtual
 
@@ -40,6 +41,14 @@ def test_every_promise_is_kept_whatever_happens(seed, is_told, caplog):
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_fleet_keeps_every_promise_whatever_happens(seed, caplog):
     run_virtual(FleetWorld(seed).run())
+    faults = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert not faults, "a fault of our own was caught and logged"
+
+
+@pytest.mark.parametrize("kind", [Unsteady, UnsteadyFleet])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_clock_that_is_set_and_news_that_comes_twice_break_no_promise(seed, kind, caplog):
+    run_virtual(kind(seed).run())
     faults = [record for record in caplog.records if record.levelname == "ERROR"]
     assert not faults, "a fault of our own was caught and logged"
 
@@ -115,7 +124,7 @@ def test_histories_of_spent_messages_park_some():
 
 
 def test_histories_of_dead_letters_give_some_up():
-    world = DeadLetters(5)
+    world = DeadLetters(3)
     run_virtual(world.run())
     assert world.dead > 0
 

@@ -44,6 +44,7 @@ from streamfrom.engine.messaging.sending import CLAIMS_IN_FLIGHT_MAX
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind, Key
 from tests.sim.consumer import SECOND_NS, Consumer, LimitedConsumer
+from tests.sim.settings import Settings
 from tests.virtual_loop import VirtualClock
 
 
@@ -55,67 +56,8 @@ if TYPE_CHECKING:
 
 KEYSPACE, TABLE = "ks", "msg"
 POLL_NEVER_S = 10_000
-
-
-@dataclass
-class Settings:
-    """What a seed draws for its world."""
-
-    proxies: int
-    shards: tuple[str, ...]
-    messages: int
-    consumers: int
-    ack_wait_s: float
-    batch: int
-    cache: int
-    prefetch: int
-    release_after_s: float | None
-    poll_s: float
-    newest: bool
-    failing: float  # the share of calls to the database that fail
-    lost_acks: float  # the share of deliveries that nobody acks
-    chaos_s: float  # how long trouble lasts
-    max_attempts: int = 0
-    max_in_flight: int | None = None
-    max_rate: float | None = None
-    lease: str = "written"
-    ack: str = "committed"
-    order: str = ""
-
-    @classmethod
-    def drawn(cls, dice: random.Random) -> Settings:
-        shards = dice.choice([("0",), ("-80", "80-"), ("-40", "40-80", "80-")])
-        return cls(
-            proxies=dice.choice([1, 1, 2, 3]),
-            shards=shards,
-            messages=dice.randint(20, 120),
-            consumers=dice.randint(1, 6),
-            ack_wait_s=dice.choice([1, 3, 10]),
-            batch=dice.choice([1, 2, 5, 20]),
-            cache=dice.choice([1, 2, 5, 20, 1000]),
-            prefetch=dice.choice([0, 1, 2, 5, 20, 100]),
-            release_after_s=dice.choice([None, 0.5, 2, 5]),
-            poll_s=dice.choice([1, 5, 20]),
-            newest=dice.random() < 0.25,
-            failing=dice.choice([0, 0, 0.05, 0.3]),
-            lost_acks=dice.choice([0, 0.2, 0.5]),
-            chaos_s=60,
-        )
-
-    @property
-    def comment(self) -> str:
-        return (
-            f"vitess_message,vt_ack_wait={self.ack_wait_s},vt_purge_after=100000,"
-            f"vt_batch_size={self.batch},vt_cache_size={self.cache},"
-            f"vt_prefetch={self.prefetch},vt_release_after={self.release_after_s or 'never'},"
-            f"vt_poller_interval={self.poll_s},vt_max_backoff={4 * self.ack_wait_s}"
-            + (",vt_order=newest" if self.newest else "")
-            + f",vt_lease={self.lease},vt_ack={self.ack}"
-            + (f",vt_max_attempts={self.max_attempts}" if self.max_attempts else "")
-            + (f",vt_max_in_flight={self.max_in_flight}" if self.max_in_flight else "")
-            + (f",vt_max_rate={self.max_rate}" if self.max_rate else "")
-            + self.order
-        )
+SET_S = 6  # until when a clock that was set is seen to have been
+POLL_LAST_S = 20  # of those that are drawn
 
 
 @dataclass(eq=False)
@@ -149,10 +91,12 @@ class World:
     is_paused: bool = False
     paused: set[TableState] = field(default_factory=set)  # those that know it
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    clock: VirtualClock = field(default_factory=VirtualClock)
+    jumped_s: float = -60.0  # when the clock was set last
 
     def __post_init__(self):
         self.dice = random.Random(self.seed)
-        self.settings = Settings.drawn(self.dice)
+        self.settings = Settings.drawn(self.seed, self.dice)
         if self.is_told:
             self.settings = replace(self.settings, proxies=1, failing=0, poll_s=POLL_NEVER_S)
         if self.settings.proxies == 1:
@@ -167,7 +111,7 @@ class World:
     async def run(self) -> Counter[bytes]:
         """Live through one history; AssertionError when a promise is broken."""
         settings = self.settings
-        self.store = MemoryStore(VirtualClock(), pause=self._pause)
+        self.store = MemoryStore(self.clock, pause=self._pause)
         self.store.create(KEYSPACE, self.definition(settings.comment))
         keyspace = Keyspace(KEYSPACE, tuple(Shard.named(name) for name in settings.shards))
         self.is_chaos = False  # begin in peace, so that every proxy knows the table
@@ -181,7 +125,8 @@ class World:
         self.is_chaos = True
         for _ in range(settings.consumers):
             self._join()
-        async with asyncio.timeout(settings.chaos_s):
+        # A few messages may take several times as long as they should.
+        async with asyncio.timeout(10 * settings.chaos_s):
             await self._live()
         self.is_chaos = False
         self._calm()
@@ -215,7 +160,7 @@ class World:
         return Registry(
             [keyspace],
             **{"store": self.store} | options,
-            clock=VirtualClock(),
+            clock=self.clock,
             dice=random.Random(self.dice.random()),
             stream_grace_s=1000,
         )
@@ -386,6 +331,10 @@ class World:
                 # Otherwise it may count as over: a look may fail, or not tell it from a reschedule.
                 consumer.held[ident] = epoch, until_ns
 
+    def latest_ns(self):
+        """Return the latest that the clock has shown."""
+        return self.clock.time_ns()
+
     def _way(self):
         """Draw how the scheduler hears of a statement, and through which proxy."""
         way = 0 if self.is_told else self.dice.random()
@@ -457,6 +406,8 @@ class World:
             assert not is_limited or receiver.held <= receiver.limit
             is_free = not (receiver.has_batch or receiver.is_reserved) and receiver.room > 0
             assert (receiver.id in state.ready) == is_free
+        if asyncio.get_running_loop().time() < self.jumped_s + SET_S:
+            return actions
         for shard in state.shards:
             if not shard.receivers or shard.claiming.retry_ns > now_ns or state in self.paused:
                 continue
@@ -483,8 +434,11 @@ class World:
         due_ns = self.store.clock.time_ns() + release_after_ns
         if self.settings.failing:
             return
+        began_s = asyncio.get_running_loop().time()
         # A shard whose rows are looked at, or are being made due sooner, is asked again.
         await asyncio.sleep(10)
+        if self.jumped_s >= began_s:
+            return
         for shard in self.settings.shards:
             for ident, row in self.store.table(KEYSPACE, shard, TABLE).items():
                 if row.time_acked_ns is None and row.epoch - 1 == held.get(ident):
@@ -518,7 +472,7 @@ class World:
         return rows
 
     def check_delivery(self, consumer, rows):
-        settings, now_ns = self.settings, self.store.clock.time_ns()
+        settings, now_ns = self.settings, self.latest_ns()
         is_own = isinstance(rows[0], ClaimedRow)
         is_first = not any(isinstance(row, ClaimedRow) for row in consumer.unsent)
         assert is_first or not is_own, "a second batch before the first was taken"
@@ -660,6 +614,6 @@ class World:
             consumer.leave()
         await asyncio.sleep(10)
         before = len(self.store.calls)
-        await asyncio.sleep(3 * self.settings.poll_s)
+        await asyncio.sleep(3 * min(self.settings.poll_s, POLL_LAST_S))
         idle = [call for call, _ in self.store.calls[before:] if call in ("poll", "claim")]
         assert not idle, "work without anybody to work for"

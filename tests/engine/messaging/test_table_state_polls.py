@@ -12,6 +12,7 @@ from streamfrom.engine.messaging.events import (
     Polled,
     PollFailed,
     ReceiverReady,
+    Tick,
 )
 from streamfrom.engine.messaging.poll import PollResult
 from tests.engine.messaging.table_rig import (
@@ -172,3 +173,18 @@ def test_a_busy_receiver_needs_no_timer():
     assert bench.wake_s() == 30  # the next poll
     bench.later(6)
     assert claimed(bench.post(ReceiverReady(1))) == [[2]]
+
+
+def test_a_clock_that_is_set_back_makes_no_poll_late():
+    bench = TableRig(poll=30).attach(1)
+    bench.now_ns -= 600 * SECOND_NS
+    poll = only(bench.post(Tick()), Poll)
+    bench.post(Polled(poll.shard, EMPTY))
+    assert bench.wake_s() == 30
+
+
+def test_a_clock_that_loses_less_than_a_second_changes_nothing():
+    bench = TableRig(poll=30).attach(1)
+    bench.now_ns -= SECOND_NS
+    assert bench.post(Tick()) == []
+    assert bench.wake_s() == 31
