@@ -325,6 +325,19 @@ class ShardState:
         self.polling.over()
         self.wake_ns = self.wake_ready_ns = FOREVER_NS
 
+    def clock_set_back(self, now_ns: int) -> None:
+        """Begin anew, as after an election: what was to happen at a moment of the clock before would come late."""
+        self.rest()
+        self._wakeup_ns = self.next_poll_ns = self.wake_ns = now_ns
+        if self.rate is not None:
+            self.rate.begin(now_ns)
+        if self.in_flight is not None and self.in_flight.look_ns is not None:
+            self.in_flight.look_ns = now_ns
+        for leaving in self.leaving.values():
+            leaving.retry_ns = now_ns
+        self.unwritten.hurry(None)
+        self.early_acks.hurry()
+
     # What receivers held whose connection has ended
 
     def next_left(self, now_ns: int) -> tuple[int, tuple[Lease, ...], int] | None:

@@ -112,6 +112,8 @@ if TYPE_CHECKING:
 
 # What a poll asks for if streams that end want little: it costs a quarter of a millisecond.
 POLL_KEYS_MIN: Final = 100
+# A wall clock that goes back further was set: what is planned by it would be late by more than a retry is.
+SET_BACK_NS: Final = 10**9
 
 
 class TableState:
@@ -130,11 +132,19 @@ class TableState:
         self._held = HeldMessages(self._parts)
         self._sending = Sending(self._parts, self._held)
         self._turn = 0  # which shard is served first
+        self._now_ns = 0
 
     # The whole interface: handle, wake_ns, and what can be seen of the state
 
     def handle(self, event: Event, now_ns: int) -> list[Action]:
         """Return what is to be done about *event*, in this order."""
+        if now_ns < self._now_ns - SET_BACK_NS:
+            for shard in self._shards.values():
+                shard.clock_set_back(now_ns)
+            for receiver in self._receivers.attached.values():
+                receiver.gathering_since_ns = None
+            self._held.look_ns = now_ns
+        self._now_ns = now_ns
         self._receivers.is_freed = False
         self._held.end_leases(now_ns)
         self._held.look_at_full(now_ns)
