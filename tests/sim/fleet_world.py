@@ -181,7 +181,7 @@ class FleetWorld(World):
 
     # What happens
 
-    def _trouble(self):
+    def trouble(self):
         """Let something happen to the servers, or to the ways to them."""
         part = self.dice.choice(list(self.parts.values()))
         server = self.servers[part.shard]

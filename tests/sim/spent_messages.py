@@ -55,4 +55,4 @@ class SpentMessages(World):
         self.rescheduled[row.id] += 1
         self.touched_ns[row.id] = self.store.clock.time_ns()
         self.attempts -= {(row.id, epoch) for epoch in range(self.settings.max_attempts)}
-        self._tell(shard, Effect(EffectKind.UNKNOWN, None))
+        self.tell(shard, Effect(EffectKind.UNKNOWN, None))

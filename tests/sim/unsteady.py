@@ -36,8 +36,8 @@ class Unsteady(World):
     jumps: int = 0
     was_set_back: bool = False
 
-    def _trouble(self):
-        super()._trouble()
+    def trouble(self):
+        super().trouble()
         if self.jumps < 3 and self.dice.random() < 0.2:
             self.jumps += 1
             self.jumped_s = asyncio.get_running_loop().time()
@@ -49,16 +49,16 @@ class Unsteady(World):
         self.clock.time_ns()
         return self.clock.latest_ns
 
-    def _check_leases(self, row, now_ns):
+    def check_leases(self, row, now_ns):
         # A row that is not due any more by a clock that was set back looks as if it had been rescheduled.
         if not self.was_set_back:
-            super()._check_leases(row, now_ns)
+            super().check_leases(row, now_ns)
 
-    def _tell(self, shard, effect, drawn=None):
+    def tell(self, shard, effect, drawn=None):
         way, proxy = drawn or self._way()
         if self.dice.random() < 0.2:
-            super()._tell(shard, effect, (way, self.dice.randrange(self.settings.proxies)))
-        return super()._tell(shard, effect, (way, proxy))
+            super().tell(shard, effect, (way, self.dice.randrange(self.settings.proxies)))
+        return super().tell(shard, effect, (way, proxy))
 
 
 @dataclass(eq=False)

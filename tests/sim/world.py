@@ -172,7 +172,7 @@ class World:
         step_s = self.settings.chaos_s / (self.settings.messages * 3)
         while self.ids < self.settings.messages:
             await asyncio.sleep(self.dice.expovariate(1 / step_s))
-            self._trouble()
+            self.trouble()
             match self.dice.randrange(14):
                 case 0:
                     self._join()
@@ -187,7 +187,7 @@ class World:
                 case _:
                     self._insert(self.dice.choice([1, 1, 1, 2, 5]))
 
-    def _trouble(self):
+    def trouble(self):
         """Let something happen beside the messages."""
 
     def _calm(self):
@@ -245,7 +245,7 @@ class World:
         drawn = self._way()
         if delay_s := self.dice.choice([0, 0, 0.001, 0.02, 0.2]):
             await asyncio.sleep(delay_s)
-        self._tell(shard, effect, drawn)
+        self.tell(shard, effect, drawn)
 
     # What worlds of other tables do besides
 
@@ -288,7 +288,7 @@ class World:
                 consumer.held.pop(row.id, None)
             self.rescheduled[row.id] += 1
             self.touched_ns[row.id] = now_ns
-            self._tell(shard, Effect(EffectKind.RESCHEDULE, (int(row.id),)), way)
+            self.tell(shard, Effect(EffectKind.RESCHEDULE, (int(row.id),)), way)
 
     async def _before_change(self, shard, ident):
         """Draw the way of a statement that changes a row, and let its lease be written if it passes a proxy."""
@@ -326,7 +326,7 @@ class World:
             until_ns = lease_ns + round(self.dice.uniform(0, 5) * SECOND_NS)
             row.time_next_ns = until_ns
             self.rescheduled[ident] += 1
-            proxy = self._tell(shard, Effect(EffectKind.HEARTBEAT, (int(ident),)), way)
+            proxy = self.tell(shard, Effect(EffectKind.HEARTBEAT, (int(ident),)), way)
             if proxy == consumer.proxy and self.is_told:
                 # Otherwise it may count as over: a look may fail, or not tell it from a reschedule.
                 consumer.held[ident] = epoch, until_ns
@@ -340,7 +340,7 @@ class World:
         way = 0 if self.is_told else self.dice.random()
         return way, self.dice.randrange(self.settings.proxies)
 
-    def _tell(self, shard, effect, drawn=None):
+    def tell(self, shard, effect, drawn=None):
         """Commit through a proxy, with or without readable ids, or past all of them."""
         way, proxy = drawn or self._way()
         if way < 0.6:
@@ -489,7 +489,7 @@ class World:
             assert row.time_next_ns <= now_ns, "sent before it was due"
             assert row.id not in self.acked_early, "sent after its ack was answered"
             self._check_attempt(row)
-            self._check_leases(row, now_ns)
+            self.check_leases(row, now_ns)
             self.delivered[row.id] += 1
             if table[row.id].time_acked_ns is not None:
                 acked_ns, told = self.acked_via[row.id]
@@ -505,7 +505,7 @@ class World:
         assert attempt not in self.attempts, f"attempt {attempt} delivered twice"
         self.attempts.add(attempt)
 
-    def _check_leases(self, row, now_ns):
+    def check_leases(self, row, now_ns):
         """See that what an answer gave that came to its end was held for its whole lease."""
         for consumer in self.consumers:
             if isinstance(consumer, LimitedConsumer) and consumer.is_finished:
