@@ -32,6 +32,7 @@ from streamfrom.proxy.execution.prepared_execution import CursorExecution, Execu
 from streamfrom.proxy.local_statements.local_answers import is_answered_locally
 from streamfrom.proxy.local_statements.show_status import is_session_status
 from streamfrom.proxy.routing.routes import Combine, Merge, OneShard, WriteParts
+from streamfrom.proxy.sql.insert_selects import reads_first
 from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
 from streamfrom.proxy.sql.set_statement_for import is_plain_query
 from streamfrom.proxy.sql.vitess_variables import sets_vitess_variables
@@ -164,7 +165,10 @@ class PreparedCommands:
         # What no value could make possible is refused now, as servers do, and not at the first
         # execution.
         sample = prepared.original.bind((1,) * prepared.count, lambda _: b"1")
-        filled = self._compiler.sample(place.view, self._compiler.parse(as_text(sample)))
+        text = self._compiler.parse(as_text(sample))
+        if reads_first(self._compiler, place.view, text):
+            return prepared
+        filled = self._compiler.sample(place.view, text)
         place.view.planner.plan(filled.shape)
         return prepared
 

@@ -36,6 +36,7 @@ from streamfrom.proxy.local_statements.vexplain import columns_of, is_run, is_ve
 from streamfrom.proxy.local_statements.vindex_rows import vindex_columns, vindex_rows
 from streamfrom.proxy.sql.advisory_locks import AdvisoryLocks
 from streamfrom.proxy.sql.insert_columns import InsertColumns
+from streamfrom.proxy.sql.insert_selects import InsertSelects
 from streamfrom.proxy.sql.kill_targets import killed_id, killed_user
 from streamfrom.proxy.sql.queue_statements import QueueStatements
 from streamfrom.proxy.sql.routed_statements import RoutedStatements
@@ -114,6 +115,7 @@ class StatementRunner:
         self._branches = context.executor.branches
         self._compiler = context.compiler
         self._large_texts = context.compiler.large_texts
+        self._insert_selects = InsertSelects(context)
         self._sequences = SequenceStatements(context)
         self._status_tables = StatusTables(context, self.routed)
         self._catalog = context.catalog
@@ -225,7 +227,11 @@ class StatementRunner:
         place = await self.insert_columns.named(
             await read(size, self._compiler.resolve, statement)
         )
-        view = place.view
+        with_rows = await self._insert_selects.with_rows(place)
+        if with_rows is None:
+            reply.ok(info=b"Records: 0  Duplicates: 0  Warnings: 0")
+            return True
+        place, view = with_rows, place.view
         filled, insert_id = await self._sequences.filled(view, place.statement)
         step, route = await read(size, self._compiler.routed, view, filled)
         step.insert_id = insert_id

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.errors import BackendError, MergeTooLarge
+from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.proxy.merge.stage_rows import AnsweredPart, Combination
 from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard
 from streamfrom.proxy.sql.gather import gather
+from streamfrom.proxy.sql.taken_rows import BYTES_MAX, ROWS_MAX, TakenRows
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.resultset import parse_column_definition
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.wire.resultset import ColumnDefinition
     from streamfrom.sqlparse_ext.statements import Statement
 
-# What the parts of one statement may give: a server reads each row as a SELECT of its own.
-_ROWS_MAX: Final = 5000
-_BYTES_MAX: Final = 2 << 20
 _TWO_OF_ONE_NAME: Final = 1060  # ER_DUP_FIELDNAME
 
 
@@ -92,7 +90,7 @@ class TwoStageSelect:
                 is_windowed=bool(part.shape.uses & Uses.WINDOW) and not route.parts.operators,
             )
         whole.check_parts()
-        taken = _Taken(min(self._context.config.merge_memory_bytes, _BYTES_MAX))
+        taken = TakenRows(min(self._context.config.merge_memory_bytes, BYTES_MAX), "parts")
         for number, part, way in route.answered:
             # A part leaves its warnings in the session like any statement; here they are
             # collected.
@@ -134,7 +132,7 @@ class TwoStageSelect:
             raise Unsupported("going on with such strings over several shards")
         return answers
 
-    async def _take(self, part: Statement, route: Route, taken: _Taken) -> None:
+    async def _take(self, part: Statement, route: Route, taken: TakenRows) -> None:
         """Let the shards answer one part."""
         match route:
             case Merge(shards):
@@ -156,60 +154,15 @@ class TwoStageSelect:
             case _:
                 raise AssertionError("a part of a SELECT is a SELECT")
 
-    async def _take_whole(self, part: Statement, shard: Shard, taken: _Taken) -> None:
+    async def _take_whole(self, part: Statement, shard: Shard, taken: TakenRows) -> None:
         # Never more than there may be, and one: that one is too many.
-        sql = b"SELECT * FROM (%b) AS `streamfrom` LIMIT %d" % (part.sql, _ROWS_MAX + 1)
+        sql = b"SELECT * FROM (%b) AS `streamfrom` LIMIT %d" % (part.sql, ROWS_MAX + 1)
         answer = await self._executor.ask(
             self._runtime(shard), self._database, query(sql), part.shape
         )
         assert answer.ok is not None
         taken.more_rows(answer.rows)
         taken.end_of_rows(warnings=answer.ok.warnings)
-
-
-class _Taken:
-    """The rows of a part, in the place of a client."""
-
-    binary = False
-
-    def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
-        self._bytes = 0
-        self._count = 0
-        self.rows: list[bytes] = []
-        self.warnings = 0
-
-    def begin(self) -> None:
-        """Begin the next part."""
-        self.rows = []
-
-    def head(self, columns: Sequence[bytes]) -> None:
-        """Take nothing: the columns are known."""
-
-    def more_rows(self, rows: Sequence[bytes]) -> None:
-        """Take rows.
-
-        Raises:
-            Unsupported, MergeTooLarge: they are too many.
-        """
-        self.rows += rows
-        self._count += len(rows)
-        self._bytes += sum(map(len, rows))
-        if self._count > _ROWS_MAX:
-            raise Unsupported(f"parts of more than {_ROWS_MAX} rows over several shards")
-        if self._bytes > self._bytes_max:
-            raise MergeTooLarge(self._bytes_max)
-
-    def end_of_rows(self, *, status: int = 0, warnings: int = 0) -> None:
-        """Take the number of warnings."""
-        self.warnings += warnings
-
-    def take_back(self) -> bool:
-        """Forget the rows of this part, and return True."""
-        self._count -= len(self.rows)
-        self._bytes -= sum(map(len, self.rows))
-        self.begin()
-        return True
 
 
 def _columns(answer: BufferedAnswer) -> list[ColumnDefinition]:

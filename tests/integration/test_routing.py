@@ -51,6 +51,103 @@ def ids(connection: Any, condition: str = "1 = 1", table: str = "customer") -> l
     )
 
 
+class TestInsertSelect:
+    @pytest.mark.parametrize(
+        ("sql", "count"),
+        [
+            ("INSERT INTO customer (id, name, n) SELECT id + 100, name, 9 FROM customer", 8),
+            (
+                "INSERT INTO customer (id, n) SELECT n + 100, COUNT(*) FROM customer GROUP BY n",
+                3,
+            ),
+            ("INSERT INTO customer (id) SELECT DISTINCT n + 100 FROM customer", 3),
+            (
+                "INSERT INTO customer (id) (SELECT id + 100 FROM customer ORDER BY id LIMIT 3)",
+                3,
+            ),
+            ("INSERT INTO customer SELECT id + 100, name, n FROM customer WHERE n = 0", 2),
+            ("REPLACE INTO customer (id, name) SELECT id + 100, NULL FROM customer", 8),
+            (
+                "INSERT INTO customer (id) SELECT id + 100 FROM customer UNION SELECT 103"
+                " UNION SELECT 200",
+                9,
+            ),
+            ("INSERT IGNORE INTO customer (id) SELECT n + 100 FROM customer", 3),
+            ("INSERT INTO customer (id) SELECT id + 100 FROM customer WHERE id > 900", 0),
+        ],
+    )
+    def test_rows_go_where_they_belong_wherever_they_come_from(
+        self, cluster: SharedCluster, client: Any, sql: str, count: int
+    ) -> None:
+        assert run(client, sql) == count
+        new = ids(client, "id >= 100")
+        assert len(new) == count
+        # A point SELECT asks the one shard that the vindex says.
+        assert [ident for ident in new if ids(client, f"id = {ident}") == [ident]] == new
+
+    def test_it_takes_part_in_a_transaction_and_locks_what_it_has_read(
+        self, cluster: SharedCluster, client: Any
+    ) -> None:
+        run(client, "BEGIN")
+        assert run(client, "INSERT INTO customer (id) SELECT id + 100 FROM customer") == 8
+        other = cluster.proxy.connect(database="commerce", autocommit=True)
+        run(other, "SET innodb_lock_wait_timeout = 1")
+        assert refused(other, f"DELETE FROM customer WHERE id = {LOW}")[0] == 1205
+        code, text = refused(
+            client, "INSERT INTO customer (id) SELECT n + 200 FROM customer UNION SELECT 300"
+        )
+        assert (code, "READ COMMITTED" in text) == (1235, True)
+        run(client, "ROLLBACK")
+        assert ids(client) == ALL_IDS
+        assert run(other, f"DELETE FROM customer WHERE id = {LOW}") == 1
+
+    def test_every_value_arrives_as_it_was(self, cluster: SharedCluster, client: Any) -> None:
+        run(
+            client,
+            "CREATE TABLE purchase (customer_id BIGINT PRIMARY KEY, t TEXT CHARACTER SET utf8mb4,"
+            " b VARBINARY(20), d DECIMAL(20,6), f DOUBLE, day DATE, at DATETIME(3), span TIME(2),"
+            " big BIGINT UNSIGNED)",
+        )
+        values = (
+            "'it''s 🎉 \\\\ \\0 \"', x'00ff275c', -1234.500000, 0.1e0, '2026-02-03',"
+            " '2026-02-03 04:05:06.789', '-12:30:00.25', 18446744073709551615"
+        )
+        empty = ", ".join(["NULL"] * 8)
+        run(client, f"INSERT INTO purchase VALUES ({LOW}, {values}), ({HIGH}, {empty})")
+        columns = "t, b, d, f, day, at, span, big"
+        moved = f"INSERT INTO purchase SELECT customer_id + 100, {columns} FROM purchase"
+        for mode in ("STRICT_TRANS_TABLES", "STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES"):
+            run(client, f"SET sql_mode = '{mode}'")
+            assert run(client, moved) == 2
+            for ident in (LOW, HIGH):
+                both = [
+                    rows(client, f"SELECT {columns} FROM purchase WHERE customer_id = {each}")
+                    for each in (ident, ident + 100)
+                ]
+                assert both[0] == both[1]
+            run(client, "DELETE FROM purchase WHERE customer_id > 100")
+
+    @pytest.mark.parametrize("kind", ["FLOAT", "TIMESTAMP NULL", "ENUM('a')", "YEAR", "BIT(3)"])
+    def test_a_type_without_an_exact_text_is_refused(self, client: Any, kind: str) -> None:
+        run(client, f"ALTER TABLE customer ADD COLUMN c {kind}")
+        code, text = refused(
+            client, "INSERT INTO customer (id, c) SELECT id + 100, c FROM customer"
+        )
+        assert (code, "'c'" in text) == (1235, True)
+        assert ids(client) == ALL_IDS
+
+    def test_more_rows_than_may_be_are_refused_and_none_is_written(self, client: Any) -> None:
+        digits = "(SELECT 0 d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4)"
+        many = " JOIN ".join(f"{digits} x{n}" for n in range(6))
+        code, text = refused(
+            client,
+            "INSERT INTO customer (id) SELECT 1000 + x0.d + 5 * x1.d + 25 * x2.d + 125 * x3.d"
+            f" + 625 * x4.d + 3125 * x5.d FROM {many}",
+        )
+        assert (code, "more than 5000 rows" in text) == (1235, True)
+        assert ids(client) == ALL_IDS
+
+
 class TestInsert:
     def test_rows_of_one_insert_go_where_their_ids_belong(
         self, cluster: SharedCluster, client: Any
@@ -310,7 +407,8 @@ class TestScatter:
             "UPDATE customer SET n = (SELECT 5 FROM customer)",
             "UPDATE customer SET id = id + 1",
             "UPDATE customer SET id = 5 WHERE id = 1",
-            "INSERT INTO customer (id) SELECT id + 100 FROM customer",
+            "INSERT INTO customer (id) SELECT id + 100 FROM customer ON DUPLICATE KEY UPDATE n = 1",
+            "INSERT INTO customer (id, n) SELECT n + 200, AVG(id) / 7 FROM customer GROUP BY n",
             "INSERT INTO customer (id) VALUES (1 + 1)",
             "INSERT INTO customer (id) VALUES (1) ON DUPLICATE KEY UPDATE id = 5",
             "LOAD DATA LOCAL INFILE 'x' INTO TABLE customer",

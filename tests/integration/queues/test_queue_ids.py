@@ -137,11 +137,58 @@ def test_a_batch_of_the_bulk_command(
     assert stored(client) == [first, first + 1]
 
 
-def test_a_query_that_leaves_the_id_out_is_refused(client: Any) -> None:
-    code, sentence = refused(client, "INSERT INTO my_message (user_id) SELECT 1")
-    assert code == 1235
-    assert "vt_auto_id" in sentence
-    assert stored(client) == []
+def test_a_query_that_leaves_the_id_out_gets_one_for_each_row(
+    cluster: SharedCluster, client: Any, keyspace: str, consume: Consume
+) -> None:
+    stream = consume(cluster.proxy, "STREAM id, user_id FROM my_message", database=keyspace)
+    with client.cursor() as cursor:
+        assert cursor.execute("INSERT INTO my_message (user_id) SELECT 1") == 1
+        assert stored(client) == [cursor.lastrowid]
+        copied = "INSERT INTO my_message (user_id, payload) SELECT user_id + {0}, 'it''s' FROM my_message"
+        for more in (1, 2, 4):
+            assert cursor.execute(copied.format(more)) == more
+        first = cursor.lastrowid
+    assert sorted(stored(client)[-4:]) == [first, first + 1, first + 2, first + 3]
+    assert value(client, "SELECT LAST_INSERT_ID()") == first
+    assert sorted(row[1] for row in stream.take(8)) == list(range(1, 9))
+    assert (
+        run(client, "INSERT INTO my_message (user_id) SELECT 1 FROM my_message WHERE id = 0")
+        == 0
+    )
+    run(client, "BEGIN")
+    assert run(client, copied.format(8)) == 8
+    run(client, "ROLLBACK")
+    assert len(stored(client)) == 8
+
+
+def test_a_prepared_query_that_leaves_the_id_out_gets_them(
+    cluster: SharedCluster, client: Any, keyspace: str
+) -> None:
+    connection = mysql.connector.connect(
+        host="127.0.0.1",
+        port=cluster.proxy.port,
+        user="root",
+        database=keyspace,
+        autocommit=True,
+        use_pure=True,
+    )
+    cursor = connection.cursor(prepared=True)
+    insert = (
+        "INSERT INTO my_message (user_id, payload) SELECT ?, payload FROM my_message LIMIT ?"
+    )
+    run(client, "INSERT INTO my_message (user_id, payload) VALUES (1, 'x'), (2, 'x')")
+    cursor.execute(insert, (3, 1))
+    assert cursor.rowcount == 1
+    assert stored(client)[-1] == cursor.lastrowid
+    connection.close()
+
+
+def test_a_moment_that_a_query_gives_is_nanoseconds(client: Any) -> None:
+    before = time.time_ns()
+    insert = "INSERT INTO my_message (user_id, time_next) SELECT 1, NOW() + INTERVAL 1 HOUR"
+    assert run(client, insert) == 1
+    due = value(client, "SELECT time_next FROM my_message")
+    assert before + 3_500 * 10**9 < due < before + 3_700 * 10**9
 
 
 def test_an_ordinary_table_gets_ids_when_it_asks_for_them(

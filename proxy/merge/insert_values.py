@@ -1,0 +1,58 @@
+"""Rows of a SELECT as rows of VALUES: literals that any column takes as it would take the values themselves. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamfrom.proxy.merge.comparison import loses_digits
+from streamfrom.proxy.merge.literals import Sort, literal, sort_of
+from streamfrom.proxy.wire.binary_parameters import Parameter, literal_of
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.sqlparse_ext.errors import Unsupported
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.proxy.wire.resultset import ColumnDefinition
+
+
+def values_row(
+    columns: Sequence[ColumnDefinition],
+    row: Sequence[bytes | None],
+    *,
+    backslash_escapes: bool,
+    is_summed: bool,
+) -> bytes:
+    """Return `(1, 'a')`, in utf8mb4.
+
+    backslash_escapes: False under NO_BACKSLASH_ESCAPES.
+    is_summed: the rows are groups of several shards, so the sum of a DOUBLE depends on their order.
+
+    Raises:
+        Unsupported: a column's texts are not all that its values are.
+    """
+    values = []
+    for column, text in zip(columns, row, strict=True):
+        sort = sort_of(column)
+        if (
+            (sort is None and column.type != FieldType.NULL)
+            or loses_digits(column)
+            # In the hour in which clocks are set back its text is two moments.
+            or column.type == FieldType.TIMESTAMP
+            or (is_summed and sort is Sort.DOUBLE)
+        ):
+            raise Unsupported(
+                f"INSERT … SELECT of the column '{column.name}' over several shards, whose type has"
+                " no exact text; CAST it as CHAR, DECIMAL or DATETIME"
+            )
+        if text is None:
+            values.append(b"NULL")
+        elif sort in (Sort.INTEGER, Sort.UNSIGNED):
+            values.append(text)
+        elif sort is Sort.TEXT:
+            parameter = Parameter(FieldType.VAR_STRING, False, text)  # noqa: FBT003
+            values.append(literal_of(parameter, backslash_escapes=backslash_escapes))
+        else:
+            values.append(literal(column, text))
+    return b"(" + b", ".join(values) + b")"

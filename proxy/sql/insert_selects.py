@@ -1,0 +1,176 @@
+"""INSERT … SELECT whose rows are read first and inserted then, as the INSERT of their values.
+
+So are those that no shard can run alone: a row belongs to another shard than its source, or is made of rows of
+several shards, or takes a value of a sequence. The rows are read as any SELECT is. In a transaction that
+repeats its reads they are locked, as a server locks them; otherwise not, as at READ COMMITTED.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.merge.insert_values import values_row
+from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard
+from streamfrom.proxy.sql.gather import gather
+from streamfrom.proxy.sql.taken_rows import BYTES_MAX, ROWS_MAX, TakenRows
+from streamfrom.proxy.sql.two_stage import TwoStageSelect
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.sql_mode import SqlMode
+from streamfrom.sqlparse_ext.statements import Uses
+from streamfrom.sqlparse_ext.writes.insert_select import (
+    bounded,
+    insert_select,
+    is_insert_select,
+)
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.proxy.routing.routes import Route
+    from streamfrom.proxy.sql.catalog import View
+    from streamfrom.proxy.sql.session_context import SessionContext
+    from streamfrom.proxy.sql.session_target import StatementTarget
+    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
+
+
+_LOCK: Final = b" LOCK IN SHARE MODE"
+# A lock at the end of a query does not reach these of its rows.
+_NOT_LOCKED: Final = Uses.SETOP | Uses.CTE | Uses.SUBQUERY
+_NO_REPEATED_READS: Final = frozenset({"READ-COMMITTED", "READ-UNCOMMITTED"})
+_UTF8: Final = frozenset({"", "utf8mb4"})
+
+
+def reads_first(compiler: StatementCompiler, view: View, statement: Statement) -> bool:
+    """Whether *statement* is an INSERT … SELECT whose rows are read before they are inserted."""
+    shape = statement.shape
+    if not is_insert_select(shape):
+        return False
+    assert shape.insert is not None
+    auto = compiler.sequence_of(view, shape)
+    names = shape.insert.columns or view.columns_of(shape.tables[0].name)
+    if auto is not None and names and auto.column not in names:
+        return True
+    try:
+        view.planner.plan(shape).route(statement)
+    except Unsupported:
+        return True
+    return False
+
+
+class InsertSelects:
+    """Such statements of one session."""
+
+    def __init__(self, context: SessionContext) -> None:
+        self._context = context
+        self._state = context.state
+        self._executor = context.executor
+        self._compiler = context.compiler
+
+    async def with_rows(self, place: StatementTarget) -> StatementTarget | None:
+        """Return *place* with the INSERT of the rows that its statement selects; None where there are none.
+
+        Every statement that does not read first comes back as it is.
+
+        Raises:
+            Unsupported: the rows are too many, or not all that they are shows in their texts.
+            BackendUnavailable, BackendLost, BackendError, PoolTimeout: as for any SELECT.
+        """
+        view = place.view
+        if not reads_first(self._compiler, view, place.statement):
+            return place
+        self._check_charset()
+        # Before the query is taken out: moments for time columns become nanoseconds in it.
+        whole = self._compiler.compile(view, place.statement).statement
+        head, text = insert_select(whole)
+        asked = self._compiler.parse(text)
+        lock = self._lock(asked)
+        locked = self._compiler.parse(text + lock) if lock else asked
+        route = view.planner.plan(locked.shape).route(locked)
+        config = self._context.config
+        taken = TakenRows(min(config.merge_memory_bytes, BYTES_MAX), "INSERT … SELECT")
+        await self._take(place, asked, locked, lock, route, taken)
+        if not taken.rows:
+            return None
+        columns = [parse_column_definition(each) for each in taken.columns]
+        escapes = SqlMode.NO_BACKSLASH_ESCAPES not in whole.mode
+        is_summed = isinstance(route, Merge) and route.in_groups
+        rows = [parse_text_row(row, len(columns)) for row in taken.rows]
+        _check_nulls(view, whole.shape, rows)
+        values = b", ".join(
+            values_row(columns, row, backslash_escapes=escapes, is_summed=is_summed)
+            for row in rows
+        )
+        return place._replace(statement=self._compiler.parse(head + b"VALUES " + values))
+
+    async def _take(
+        self,
+        place: StatementTarget,
+        asked: Statement,
+        locked: Statement,
+        lock: bytes,
+        route: Route,
+        taken: TakenRows,
+    ) -> None:
+        view, database = place.view, place.database
+        match route:
+            case Merge(shards):
+                runtimes = [view.runtime(shard) for shard in shards]
+                await gather(self._context, database, runtimes, locked, route, taken)
+            case Combine():
+                two_stages = TwoStageSelect(self._context, database, view.runtime)
+                await two_stages.run(locked, route, taken)
+            case OneShard() | Concatenate():
+                shards = (route.shard,) if isinstance(route, OneShard) else route.shards
+                # Never more than there may be, and one: that one is too many.
+                sql = bounded(asked, ROWS_MAX + 1, lock)
+                for shard in shards:
+                    answer = await self._executor.ask(
+                        view.runtime(shard), database, query(sql), locked.shape
+                    )
+                    taken.head(answer.columns)
+                    taken.more_rows(answer.rows)
+            case _:
+                raise AssertionError("a SELECT writes nothing")
+
+    def _lock(self, asked: Statement) -> bytes:
+        """Return what the query ends with so that its rows stay what they are until the transaction ends."""
+        state = self._state
+        values = state.settings.values
+        isolation = values.get("transaction_isolation") or values.get("tx_isolation")
+        in_transaction = self._executor.branches.in_transaction or not state.settings.autocommit
+        if not in_transaction or isolation in _NO_REPEATED_READS:
+            return b""
+        if asked.shape.uses & Uses.LOCKING_READ:
+            return b""
+        if asked.shape.uses & _NOT_LOCKED:
+            raise Unsupported(
+                "INSERT … SELECT with UNION, WITH or a subquery over several shards in a transaction"
+                " that repeats its reads; SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
+            )
+        return _LOCK
+
+    def _check_charset(self) -> None:
+        values = self._state.settings.values
+        names = ("character_set_client", "character_set_results")
+        if not _UTF8.issuperset(values.get(name) or "" for name in names):
+            raise Unsupported(
+                "INSERT … SELECT over several shards in another character set than utf8mb4; SET"
+                " NAMES utf8mb4"
+            )
+
+
+def _check_nulls(view: View, shape: Shape, rows: Sequence[Sequence[bytes | None]]) -> None:
+    """Raise Unsupported for a NULL of which IGNORE makes a value, and with it another place for the row."""
+    insert, vschema = shape.insert, view.keyspace.vschema
+    assert insert is not None
+    table = None if vschema is None else vschema.tables.get(shape.tables[0].name)
+    if not insert.ignore or table is None or table.primary is None:
+        return
+    names = insert.columns or view.columns_of(table.name) or ()
+    places = [names.index(column) for column in table.primary.columns if column in names]
+    if any(row[place] is None for row in rows for place in places if place < len(row)):
+        raise Unsupported("INSERT IGNORE … SELECT of a NULL for the vindex column")

@@ -1,0 +1,64 @@
+"""INSERT … SELECT, taken apart for whoever reads the rows first and inserts them then."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from streamfrom.sqlparse_ext.reading.inserts import insert_parts
+from streamfrom.sqlparse_ext.statements import InsertSource, Uses
+from streamfrom.sqlparse_ext.text.lexer import locate
+from streamfrom.sqlparse_ext.text.tokens import Cursor, outside_parens, statement_tokens
+
+
+if TYPE_CHECKING:
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
+
+
+_NAME: Final = b"streamfrom"
+
+
+class InsertSelect(NamedTuple):
+    """What stands before the rows, up to the column list, and the query that gives them, without parentheses around it."""
+
+    head: bytes
+    query: bytes
+
+
+def is_insert_select(shape: Shape) -> bool:
+    """True for an INSERT or REPLACE of a query's rows that does nothing else."""
+    insert = shape.insert
+    return (
+        insert is not None
+        and insert.source is InsertSource.SELECT
+        and not insert.on_duplicate
+        and not shape.uses & (Uses.RETURNING | Uses.UNPARSED)
+    )
+
+
+def insert_select(statement: Statement) -> InsertSelect:
+    """Take a statement that `is_insert_select` apart."""
+    template = statement.shape.template
+    tokens = statement_tokens(template)
+    cursor = Cursor(tokens, template)
+    cursor.at = cursor.find({"INSERT", "REPLACE"}) + 1
+    parts = insert_parts(cursor)
+    assert parts is not None
+    first, last = parts.source_at
+    while tokens[first].key == "(":
+        inside = Cursor(tokens, template, first, last)
+        if not inside.skip_parens() or inside.at != last:
+            break
+        first, last = first + 1, last - 1
+    places = tokens[first].start, tokens[last - 1].end
+    (head, start, end) = locate(
+        statement.sql, statement.mode, (tokens[parts.source_at[0]].start, *places)
+    )
+    return InsertSelect(statement.sql[:head], statement.sql[start:end])
+
+
+def bounded(query: Statement, rows: int, lock: bytes = b"") -> bytes:
+    """Return a query's text that gives *rows* rows at most, with *lock* as its locking clause."""
+    tokens = statement_tokens(query.shape.template)
+    if any(tokens[place].key == "LIMIT" for place in outside_parens(tokens, 0, len(tokens))):
+        return b"SELECT * FROM (%b%b) AS `%b` LIMIT %d" % (query.sql, lock, _NAME, rows)
+    return b"%b LIMIT %d%b" % (query.sql, rows, lock)

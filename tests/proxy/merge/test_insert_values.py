@@ -1,0 +1,75 @@
+import pytest
+
+from streamfrom.proxy.merge.insert_values import values_row
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
+from streamfrom.proxy.wire.resultset import ColumnDefinition
+from streamfrom.sqlparse_ext.errors import Unsupported
+
+
+def column(kind, **options):
+    return ColumnDefinition("c", type=kind, **options)
+
+
+def spelled(kind, text, *, backslash_escapes=True, is_summed=False, **options):
+    row = values_row(
+        [column(kind, **options)],
+        [text],
+        backslash_escapes=backslash_escapes,
+        is_summed=is_summed,
+    )
+    return row.decode()[1:-1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "literal"),
+    [
+        (FieldType.LONGLONG, b"-9223372036854775808", "-9223372036854775808"),
+        (FieldType.VAR_STRING, b"it's \\ 5", "'it''s \\\\ 5'"),
+        (FieldType.NEWDECIMAL, b"12.50", "12.50"),
+        (FieldType.DATE, b"2026-01-02", "DATE'2026-01-02'"),
+        (FieldType.TIME, b"-01:02:03", "TIME'-01:02:03'"),
+        (FieldType.DATETIME, b"2026-01-02 03:04:05", "TIMESTAMP'2026-01-02 03:04:05'"),
+        (FieldType.VAR_STRING, None, "NULL"),
+        (FieldType.NULL, None, "NULL"),
+    ],
+)
+def test_a_value_is_a_literal_that_a_vindex_reads_as_well(kind, text, literal):
+    assert spelled(kind, text) == literal
+
+
+def test_bytes_are_hexadecimal_and_a_double_is_no_decimal():
+    assert spelled(FieldType.BLOB, b"\xff'\0", charset=BINARY_CHARSET) == "x'ff2700'"
+    assert spelled(FieldType.DOUBLE, b"0.1", decimals=31) == "0.1e0"
+
+
+def test_without_backslash_escapes_a_backslash_stays():
+    assert spelled(FieldType.VAR_STRING, b"a\\'", backslash_escapes=False) == "'a\\'''"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kind": FieldType.FLOAT},
+        {"kind": FieldType.DOUBLE, "decimals": 2},
+        {"kind": FieldType.TIMESTAMP},
+        {"kind": FieldType.YEAR},
+        {"kind": FieldType.BIT},
+        {"kind": FieldType.JSON},
+        {"kind": FieldType.GEOMETRY},
+        {"kind": FieldType.STRING, "flags": int(FieldFlag.ENUM)},
+        {"kind": FieldType.LONG, "flags": int(FieldFlag.ZEROFILL)},
+        {"kind": FieldType.DOUBLE, "decimals": 31, "is_summed": True},
+    ],
+)
+@pytest.mark.parametrize("text", [b"1", None])
+def test_what_has_no_exact_text_is_refused_by_its_column(options, text):
+    with pytest.raises(Unsupported, match="column 'c' over several shards, whose type has no"):
+        spelled(text=text, **options)
+
+
+def test_a_row_has_all_its_columns():
+    columns = [column(FieldType.LONG), column(FieldType.VAR_STRING)]
+    assert (
+        values_row(columns, [b"1", b"a"], backslash_escapes=True, is_summed=False)
+        == b"(1, 'a')"
+    )

@@ -1,0 +1,67 @@
+"""INSERT … SELECT whose rows are read first, before fake servers; real ones have it in test_routing.py and test_write_property.py."""
+
+import pytest
+
+from tests.proxy.fake_answers import Error, rows_of
+from tests.proxy.keyspaces import HIGH
+from tests.proxy.rigs import said
+
+
+async def test_rows_are_read_everywhere_and_inserted_where_they_belong(
+    server, other_server, client
+):
+    server.on("SELECT", rows_of(1, HIGH))
+    other_server.on("SELECT", rows_of(2))
+    result = await client.query("INSERT INTO t (id) SELECT a FROM t")
+    assert result.ok is not None
+    assert result.ok.affected_rows == 2  # one for each part, says the fake
+    read = "SELECT a FROM t LIMIT 5001"
+    insert = "INSERT INTO t (id) VALUES "
+    assert said(server) == [read, "START TRANSACTION", f"{insert}('1'),('2')", "COMMIT"]
+    assert said(other_server) == [read, "START TRANSACTION", f"{insert}('{HIGH}')", "COMMIT"]
+
+
+async def test_no_rows_are_no_insert(server, other_server, client):
+    for each in (server, other_server):
+        each.on("SELECT", rows_of())
+    result = await client.query("INSERT INTO t (id) SELECT a FROM t")
+    assert result.ok is not None
+    assert (result.ok.affected_rows, result.ok.info[:10]) == (0, b"Records: 0")
+    assert len(said(server)) == len(said(other_server)) == 1
+
+
+async def test_an_error_of_the_query_is_the_answer_and_nothing_is_inserted(
+    server, other_server, client
+):
+    other_server.on("SELECT", Error(1054, "Unknown column 'a'", "42S22"))
+    assert (await client.query("INSERT INTO t (id) SELECT a FROM t")).code == 1054
+    assert not any("INSERT" in each for each in said(server) + said(other_server))
+
+
+async def test_in_a_transaction_the_rows_are_locked(server, client):
+    assert (await client.query("BEGIN")).error is None
+    server.on("SELECT", rows_of(1))
+    assert (await client.query("INSERT INTO t (id) SELECT a FROM t WHERE id = 5")).error is None
+    assert "SELECT a FROM t WHERE id = 5 LIMIT 5001 LOCK IN SHARE MODE" in said(server)
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("INSERT INTO t (id) SELECT a FROM t ON DUPLICATE KEY UPDATE b = 1", "another shard"),
+        ("INSERT INTO t (id) SELECT a FROM t RETURNING id", "another shard"),
+        ("INSERT INTO ref (id) SELECT a FROM t", "writing reference table"),
+        ("INSERT INTO t (id) SELECT @a := a FROM t", "user variable"),
+    ],
+)
+async def test_what_cannot_be_exact_is_refused(server, other_server, client, sql, words):
+    result = await client.query(sql)
+    assert result.code == 1235
+    assert words in result.message
+    assert not any("INSERT" in each for each in said(server) + said(other_server))
+
+
+async def test_another_character_set_is_refused(server, client):
+    assert (await client.query("SET NAMES latin1")).error is None
+    result = await client.query("INSERT INTO t (id) SELECT a FROM t")
+    assert (result.code, "SET NAMES utf8mb4" in result.message) == (1235, True)

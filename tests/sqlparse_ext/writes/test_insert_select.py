@@ -1,0 +1,67 @@
+import pytest
+
+from streamfrom.sqlparse_ext.writes.insert_select import (
+    bounded,
+    insert_select,
+    is_insert_select,
+)
+from tests.sqlparse_ext.facts import shape, statement
+
+
+@pytest.mark.parametrize(
+    ("sql", "head", "query"),
+    [
+        ("INSERT INTO t (a) SELECT 1", "INSERT INTO t (a) ", "SELECT 1"),
+        ("insert ignore t(a)(select b from u);", "insert ignore t(a)", "select b from u"),
+        (
+            "REPLACE INTO t (a) ((SELECT b FROM u LIMIT 2)) -- x",
+            "REPLACE INTO t (a) ",
+            "SELECT b FROM u LIMIT 2",
+        ),
+        (
+            "INSERT INTO t (a) (SELECT 1) UNION (SELECT 'x)')",
+            "INSERT INTO t (a) ",
+            "(SELECT 1) UNION (SELECT 'x)')",
+        ),
+        (
+            "INSERT INTO t (a) SELECT b FROM u JOIN v ON u.id = v.id",
+            "INSERT INTO t (a) ",
+            "SELECT b FROM u JOIN v ON u.id = v.id",
+        ),
+        (
+            "INSERT INTO t (a) WITH c AS (SELECT 1 x) SELECT x FROM c",
+            "INSERT INTO t (a) ",
+            "WITH c AS (SELECT 1 x) SELECT x FROM c",
+        ),
+    ],
+)
+def test_the_query_stands_alone(sql, head, query):
+    found = statement(sql)
+    assert is_insert_select(found.shape)
+    parts = insert_select(found)
+    assert (parts.head.decode(), parts.query.decode()) == (head, query)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO t (a) VALUES (1)",
+        "INSERT INTO t SET a = 1",
+        "INSERT INTO t (a) SELECT 1 ON DUPLICATE KEY UPDATE a = 2",
+        "INSERT INTO t (a) SELECT 1 RETURNING a",
+        "SELECT 1",
+        "UPDATE t SET a = (SELECT 1)",
+    ],
+)
+def test_other_statements_are_none(sql):
+    assert not is_insert_select(shape(sql))
+
+
+def test_a_query_is_bounded_whatever_its_own_limit():
+    assert bounded(statement("SELECT a FROM t"), 9, b" LOCK") == b"SELECT a FROM t LIMIT 9 LOCK"
+    assert (
+        bounded(statement("SELECT a FROM t LIMIT 90"), 9)
+        == b"SELECT * FROM (SELECT a FROM t LIMIT 90) AS `streamfrom` LIMIT 9"
+    )
+    inner = "SELECT a FROM t WHERE b = (SELECT b FROM u LIMIT 1)"
+    assert bounded(statement(inner), 9) == inner.encode() + b" LIMIT 9"
