@@ -23,11 +23,13 @@ def values_row(
     *,
     backslash_escapes: bool,
     is_summed: bool,
+    is_whole_charset: bool = True,
 ) -> bytes:
-    """Return `(1, 'a')`, in utf8mb4.
+    """Return `(1, 'a')`, in the character set in which the texts came.
 
     backslash_escapes: False under NO_BACKSLASH_ESCAPES.
     is_summed: the rows are groups of several shards, so the sum of a DOUBLE depends on their order.
+    is_whole_charset: that character set has all characters; in others a `?` may be one that is missing.
 
     Raises:
         Unsupported: a column's texts are not all that its values are.
@@ -51,6 +53,12 @@ def values_row(
         elif sort in (Sort.INTEGER, Sort.UNSIGNED):
             values.append(text)
         elif sort is Sort.TEXT:
+            if not is_whole_charset and b"?" in text:
+                raise Unsupported(
+                    f"INSERT … SELECT of a '?' in the column '{column.name}' over several shards,"
+                    " which may be a character that the session's character set lacks; SET NAMES"
+                    " utf8mb4"
+                )
             parameter = Parameter(FieldType.VAR_STRING, False, text)  # noqa: FBT003
             values.append(literal_of(parameter, backslash_escapes=backslash_escapes))
         else:

@@ -41,7 +41,9 @@ _LOCK: Final = b" LOCK IN SHARE MODE"
 # A lock at the end of a query does not reach these of its rows.
 _NOT_LOCKED: Final = Uses.SETOP | Uses.CTE | Uses.SUBQUERY
 _NO_REPEATED_READS: Final = frozenset({"READ-COMMITTED", "READ-UNCOMMITTED"})
-_UTF8: Final = frozenset({"", "utf8mb4"})
+# In which a text comes and goes as the same bytes; but for the first two some characters come as '?'.
+_WHOLE_CHARSETS: Final = frozenset({"", "utf8mb4"})
+_CHARSETS: Final = _WHOLE_CHARSETS | {"utf8", "utf8mb3", "latin1", "ascii"}
 
 
 def reads_first(compiler: StatementCompiler, view: View, statement: Statement) -> bool:
@@ -82,7 +84,7 @@ class InsertSelects:
         view = place.view
         if not reads_first(self._compiler, view, place.statement):
             return place
-        self._check_charset()
+        is_whole_charset = self._is_whole_charset()
         # Before the query is taken out: moments for time columns become nanoseconds in it.
         whole = self._compiler.compile(view, place.statement).statement
         head, text = insert_select(whole)
@@ -101,7 +103,13 @@ class InsertSelects:
         rows = [parse_text_row(row, len(columns)) for row in taken.rows]
         _check_nulls(view, whole.shape, rows)
         values = b", ".join(
-            values_row(columns, row, backslash_escapes=escapes, is_summed=is_summed)
+            values_row(
+                columns,
+                row,
+                backslash_escapes=escapes,
+                is_summed=is_summed,
+                is_whole_charset=is_whole_charset,
+            )
             for row in rows
         )
         return place._replace(statement=self._compiler.parse(head + b"VALUES " + values))
@@ -153,14 +161,17 @@ class InsertSelects:
             )
         return _LOCK
 
-    def _check_charset(self) -> None:
+    def _is_whole_charset(self) -> bool:
+        """Whether every text comes as it is. Raises Unsupported where texts cannot be sent as they come."""
         values = self._state.settings.values
-        names = ("character_set_client", "character_set_results")
-        if not _UTF8.issuperset(values.get(name) or "" for name in names):
+        charset, results = (
+            values.get(f"character_set_{what}") or "" for what in ("client", "results")
+        )
+        if charset != results or charset not in _CHARSETS:
             raise Unsupported(
-                "INSERT … SELECT over several shards in another character set than utf8mb4; SET"
-                " NAMES utf8mb4"
+                "INSERT … SELECT over several shards in such a character set; SET NAMES utf8mb4"
             )
+        return charset in _WHOLE_CHARSETS
 
 
 def _check_nulls(view: View, shape: Shape, rows: Sequence[Sequence[bytes | None]]) -> None:

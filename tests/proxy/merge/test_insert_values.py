@@ -67,6 +67,14 @@ def test_what_has_no_exact_text_is_refused_by_its_column(options, text):
         spelled(text=text, **options)
 
 
+def test_a_question_mark_is_refused_where_it_may_be_another_character():
+    columns = [column(FieldType.VAR_STRING)]
+    options = {"backslash_escapes": True, "is_summed": False, "is_whole_charset": False}
+    assert values_row(columns, [b"\xe4"], **options) == b"('\xe4')"
+    with pytest.raises(Unsupported, match="SET NAMES utf8mb4"):
+        values_row(columns, [b"a?"], **options)
+
+
 def test_a_row_has_all_its_columns():
     columns = [column(FieldType.LONG), column(FieldType.VAR_STRING)]
     assert (
