@@ -177,6 +177,6 @@ def _parse(sql: bytes, mode: SqlMode, template: bytes) -> Shape:
         instead = f" ({error.instead})" if error.instead else ""
         raise SqlError(
             "You have an error in your SQL syntax; STREAM takes * or a list of columns, FROM, "
-            "one message table and, if it shall end, LIMIT n and WAIT seconds, and nothing else"
+            "one message table, WHERE with its key if need be and, if it shall end, LIMIT n and WAIT seconds, and nothing else"
             f"{instead} near '{near}' at line {line}"
         ) from None

@@ -245,12 +245,16 @@ class StreamShape:
 
     columns: the columns it names; None for `*`.
     limit, wait: the operands of LIMIT and WAIT; OPAQUE where they are not there.
+    key: the column that WHERE names; None without WHERE.
+    key_values: what WHERE asks of it.
     """
 
     columns: tuple[str, ...] | None
     table: TableRef
     limit: Operand = OPAQUE
     wait: Operand = OPAQUE
+    key: str | None = None
+    key_values: tuple[Operand, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

@@ -38,6 +38,7 @@ class EndingStream:
     ) -> None:
         self.id = client.id
         self.shards = client.shards
+        self.keys = client.keys
         self.columns = client.columns
         self.prefetch = client.prefetch
         self.connection_id = client.connection_id

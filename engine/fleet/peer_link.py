@@ -35,6 +35,7 @@ class OpenStream:
     prefetch: as of `Receiver`.
     rows_max: how many rows it is given before it ends; None for a stream without end.
     connection_id: the id of the client's connection.
+    keys: the keys whose messages it is given, as literals; None for all.
     """
 
     stream: int
@@ -45,6 +46,7 @@ class OpenStream:
     prefetch: int | None
     rows_max: int | None
     connection_id: int
+    keys: tuple[bytes, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

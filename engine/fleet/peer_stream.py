@@ -34,6 +34,7 @@ class RemoteReceiver:
     def __init__(self, opened: OpenStream, send: Callable[[FromDispatcher], None]) -> None:
         self.id = -next(receiver_numbers)
         self.shards = frozenset(opened.shards)
+        self.keys = None if opened.keys is None else frozenset(opened.keys)
         self.columns = opened.columns
         self.prefetch = opened.prefetch
         self.rows_max = opened.rows_max

@@ -443,6 +443,7 @@ class StreamsElsewhere:
                 receiver.prefetch,
                 receiver.rows_max,
                 receiver.connection_id,
+                None if receiver.keys is None else tuple(sorted(receiver.keys)),
             )
         )
         if record.ending is not None and not record.ending.is_waiting:

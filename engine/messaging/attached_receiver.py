@@ -41,6 +41,7 @@ class AttachedReceiver:
     full_since_ns: when its prefetch was full and nothing has been acked since.
     is_told: its standing still has been told.
     rows_left: how many rows it is still to be given before it ends; None for a stream without end.
+    keys: the keys whose messages it is given; None for all.
     """
 
     id: int
@@ -57,6 +58,7 @@ class AttachedReceiver:
     opened_ns: int = 0
     sent: int = 0
     rows_left: int | None = None
+    keys: frozenset[bytes] | None = None
 
     @property
     def is_for_member(self) -> bool:

@@ -33,6 +33,7 @@ class Attached:
     shards: the shards that it covers; None for all.
     prefetch: how many messages it holds, at most; 0 for no limit, None for the table's.
     rows_max: it ends once it was given so many, or all that was due; None for a stream without end.
+    keys: the keys whose messages it is given; None for all.
     """
 
     receiver: int
@@ -40,6 +41,7 @@ class Attached:
     columns: tuple[str, ...]
     prefetch: int | None = None
     rows_max: int | None = None
+    keys: frozenset[bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True)

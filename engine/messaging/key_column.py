@@ -1,4 +1,4 @@
-"""The column that messages of a kind share, ``vt_key``, and the index that finds them in order. Pure."""
+"""The column that messages of a kind share, ``vt_key``, and the indexes that find them. Pure."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from streamfrom.engine.messaging.table_settings import Properties
 
 
 ORDER_INDEX: Final = "order_idx"
+KEY_INDEX: Final = "key_idx"
+_CONSEQUENCES: Final = {
+    ORDER_INDEX: "each claim reads all messages of a key",
+    KEY_INDEX: "a poll for a key reads all messages that wait",
+}
 # Their values are not found by their text, or by no index that has them whole.
 _NO_KEYS: Final = frozenset(
     {"float", "double", "real", "json", "bit", "geometry", "point", "vector"}
@@ -47,39 +52,49 @@ def fault(
     return None
 
 
-def index_columns(properties: Properties) -> tuple[str, ...]:
-    """Return the columns of the index by which a claim finds what goes next; none where nothing is ordered."""
-    if properties.in_order is None:
-        return ()
-    own = () if properties.key is None else (properties.key.lower(),)
-    return (*own, "time_acked", "epoch", "priority", "time_next")
+def index_columns(properties: Properties) -> dict[str, tuple[str, ...]]:
+    """Return the indexes that the keys of a table need, their columns by their names.
+
+    One finds what goes next where messages wait for others of their key, the other what is due soonest of a key.
+    """
+    key = () if properties.key is None else (properties.key.lower(),)
+    found = {}
+    if properties.in_order is not None:
+        found[ORDER_INDEX] = (*key, "time_acked", "epoch", "priority", "time_next")
+    if key and properties.in_order is None:
+        # The time of the ack goes first, so that keys of which all is acked are passed by.
+        found[KEY_INDEX] = ("time_acked", *key, "priority", "time_next")
+    return found
 
 
-def index_definition(properties: Properties) -> str | None:
-    """Return that index as CREATE TABLE writes it; None where nothing is ordered."""
-    columns = index_columns(properties)
-    if not columns:
-        return None
-    return f"KEY `{ORDER_INDEX}` ({', '.join(map(quote_identifier, columns))})"
+def index_definitions(properties: Properties) -> tuple[str, ...]:
+    """Return those indexes as CREATE TABLE writes them."""
+    return tuple(
+        f"KEY `{name}` ({', '.join(map(quote_identifier, columns))})"
+        for name, columns in index_columns(properties).items()
+    )
 
 
 def index_of(
-    properties: Properties, indexes: Iterable[tuple[str, tuple[str, ...]]]
+    properties: Properties, indexes: Iterable[tuple[str, tuple[str, ...]]], name: str
 ) -> str | None:
-    """Return which of *indexes*, names and columns, begins with those columns; None for none."""
-    wanted = index_columns(properties)
+    """Return which of *indexes*, names and columns, begins as the one that is called *name* here; None for none."""
+    wanted = index_columns(properties).get(name)
     fitting = (
-        name
-        for name, columns in indexes
-        if tuple(column.lower() for column in columns[: len(wanted)]) == wanted
+        one
+        for one, columns in indexes
+        if wanted and tuple(column.lower() for column in columns[: len(wanted)]) == wanted
     )
-    return next(fitting, None) if wanted else None
+    return next(fitting, None)
 
 
-def advice(table: str, properties: Properties) -> str:
-    """Return what to say of a table without that index."""
-    columns = ", ".join(index_columns(properties))
-    return (
-        f"no index on {columns}: each claim reads all messages of a key;"
-        f" ALTER TABLE {quote_identifier(table)} ADD INDEX {ORDER_INDEX} ({columns})"
-    )
+def advice(
+    table: str, properties: Properties, indexes: Sequence[tuple[str, tuple[str, ...]]]
+) -> list[str]:
+    """Return what to say of the indexes that are missing."""
+    return [
+        f"no index on {', '.join(columns)}: {_CONSEQUENCES[name]};"
+        f" ALTER TABLE {quote_identifier(table)} ADD INDEX {name} ({', '.join(columns)})"
+        for name, columns in index_columns(properties).items()
+        if index_of(properties, indexes, name) is None
+    ]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.lanes import rank
@@ -53,6 +54,31 @@ def may_go(found: KeyFound, at_most: int, in_order: int, now_ns: int) -> list[Me
 def in_turn(key: MessageKey) -> tuple[int, tuple[int, int, int | bytes]]:
     """Sort in the order of the queue: by priority, then by time, then by id."""
     return key.priority, rank(key)
+
+
+def with_keys(result: ClaimResult, asked: Mapping[bytes, MessageKey]) -> ClaimResult:
+    """Return *result* with the keys under which the queue knows what was *asked* for, and so what goes with it."""
+    names = {
+        key: asked[ident].key
+        for ident, key in result.asked_keys.items()
+        if key is not None and ident in asked and asked[ident].key
+    }
+    if not names:
+        return result
+    found = {}
+    for key, one in result.found.items():
+        name = names.get(key, b"")
+        found[key] = KeyFound(
+            tuple(each._replace(key=name) for each in one.started),
+            tuple(each._replace(key=name) for each in one.heads),
+        )
+    chosen = {
+        one.id: one
+        for each in found.values()
+        for one in (*each.started, *each.heads)
+        if one.id in result.chosen
+    }
+    return replace(result, found=found, chosen=chosen)
 
 
 class KeyOrder:
@@ -207,6 +233,8 @@ class KeyOrder:
                     queue.not_won(one, one.time_next_ns, now_ns)
             if follower is None:
                 continue
+            if before is not None and not follower.key:
+                follower = follower._replace(key=before.key)
             if len(left.started) >= self.in_order:
                 if before is None or before.id != follower.id:
                     pause_ns = ASK_FIRST_NS

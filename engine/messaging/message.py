@@ -28,11 +28,15 @@ receiver_numbers: Final = count(1)
 # Both are tuples because they are made by the ten thousand: a frozen dataclass costs three
 # times as much to create.
 class MessageKey(NamedTuple):
-    """What a queue holds of a message. A ``time_next`` of NULL is 0: due since ever."""
+    """What a queue holds of a message. A ``time_next`` of NULL is 0: due since ever.
+
+    key: of which key it is, where it was read for that (`engine.messaging.shard_queue`); b"" where that is not known.
+    """
 
     id: bytes
     priority: int
     time_next_ns: int
+    key: bytes = b""
 
 
 class ClaimedRow(NamedTuple):
@@ -117,7 +121,8 @@ class RowOfStream(Protocol):
 class Receiver(Protocol):
     """One open STREAM, as the engine sees it.
 
-    id is unique in the process; shards is None for all of them; columns come from
+    id is unique in the process; shards is None for all of them; keys, as literals, are those whose messages it is given,
+    None for all; columns come from
     ``MessageTable.project``; prefetch is the limit of this stream, 0 for none, None for the
     table's; rows_max is how many rows it is given before it ends, None for a stream without
     end; connection_id is what its client was told. All of them stay as they are while the receiver is attached.
@@ -131,6 +136,11 @@ class Receiver(Protocol):
     @property
     def shards(self) -> frozenset[ShardName] | None:
         """Return the shards the stream is narrowed to, or None."""
+        ...
+
+    @property
+    def keys(self) -> frozenset[bytes] | None:
+        """Return the keys whose messages it is given, or None for all."""
         ...
 
     @property

@@ -102,6 +102,7 @@ class MessageTable:
     key_column: the column that messages of a kind share; None without one.
     key_kind: how the text of a key becomes an SQL literal.
     order_index: the index that finds what goes first of a key, for a hint; None without one.
+    key_index: the index that finds what is due soonest of a key, for a hint; None without one.
     purge_index: the index on time_acked, for a hint; None without one.
     purge_by_schedule: the purge may use time_scheduled, the first layout's key.
     null_lane: an index finds rows with a NULL time_next.
@@ -142,6 +143,7 @@ class MessageTable:
     key_column: str | None = None
     key_kind: IdKind = IdKind.TEXT
     order_index: str | None = None
+    key_index: str | None = None
     facts: TableFacts = field(init=False, repr=False, compare=False)
 
     @property
@@ -247,12 +249,11 @@ def _load(keyspace: str, raw: RawTable, shards: int) -> MessageTable:
         groups, group_index = (group, after), _leading(raw, group.lower())
     by_time = ("time_next",) if first_layout else ("time_acked", "priority", "time_next")
     key = columns[properties.key.lower()] if properties.key is not None else None
-    order_index = key_column.index_of(
-        properties, ((index.name, index.columns) for index in raw.indexes)
-    )
+    indexes = [(index.name, index.columns) for index in raw.indexes]
+    order_index = key_column.index_of(properties, indexes, key_column.ORDER_INDEX)
+    key_index = key_column.index_of(properties, indexes, key_column.KEY_INDEX)
     advice = [*_advice(raw, groups, first_layout=first_layout), *properties.warnings]
-    if properties.in_order is not None and order_index is None:
-        advice.append(key_column.advice(raw.name, properties))
+    advice += key_column.advice(raw.name, properties, indexes)
     return MessageTable(
         keyspace=keyspace,
         name=raw.name,
@@ -278,6 +279,7 @@ def _load(keyspace: str, raw: RawTable, shards: int) -> MessageTable:
         key_column=None if key is None else key.name,
         key_kind=_kind(key) if key is not None else IdKind.TEXT,
         order_index=order_index,
+        key_index=key_index or order_index,
         has_state=(state := columns.get(STATE)) is not None
         and "virtual" in state.extra.lower(),
         is_partitioned=raw.is_partitioned,

@@ -50,14 +50,18 @@ class PollRequest:
     limit: the number of keys for which the queue has room.
     extra: the number of keys in flight or lately not won: a poll may find them, but they need no room.
     newest: the rows are wanted in the order of ``vt_order=newest``.
-    overloaded: the priorities whose lanes were full of due rows after the last poll.
+    overloaded: the keys and priorities whose lanes were full of due rows after the last poll.
+    named: keys, as literals, that are read apart from all others; half of the room is theirs.
+    is_of_named: nothing else is read.
     passed_over: keys, as literals, whose due messages are not wanted.
     """
 
     limit: int
     extra: int = 0
     newest: bool = False
-    overloaded: frozenset[int] = frozenset()
+    overloaded: frozenset[tuple[bytes, int]] = frozenset()
+    named: tuple[bytes, ...] = ()
+    is_of_named: bool = False
     passed_over: tuple[bytes, ...] = ()
 
 
@@ -68,6 +72,7 @@ class TierRead:
     fresh_more, timed_more: rows of the lane were left out.
     floor_ns, horizon_ns: the timed lane has every key in [floor_ns, horizon_ns], but perhaps not each
         of those that are due at the very edge.
+    key: the key that was read apart; b"" for rows of all keys.
     """
 
     priority: int
@@ -77,6 +82,7 @@ class TierRead:
     timed_more: bool
     floor_ns: int
     horizon_ns: int
+    key: bytes = b""
 
     def __len__(self) -> int:
         return len(self.fresh) + len(self.timed)
@@ -84,9 +90,13 @@ class TierRead:
 
 @dataclass(frozen=True, slots=True)
 class PollResult:
-    """All tiers of a shard; a priority that is not among them has no rows."""
+    """All tiers of a shard; a priority that is not among them has no rows.
+
+    is_of_named: they are those of the named keys alone.
+    """
 
     tiers: tuple[TierRead, ...]
+    is_of_named: bool = False
 
 
 class PollPart(Enum):
@@ -105,6 +115,7 @@ class PollSelect:
 
     priority: None stands for NULL.
     passed_over: keys whose due messages are left out.
+    key: the key that is read apart; b"" for all.
     """
 
     part: PollPart
@@ -112,25 +123,39 @@ class PollSelect:
     limit: int
     now_ns: int
     passed_over: tuple[bytes, ...] = ()
+    key: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class NextPriority:
-    """The least priority, above *after* if given, that has unacked rows; NULL without one."""
+    """The least priority, above *after* if given, that has unacked rows, of a key if given; NULL without one."""
 
     after: int | None
+    key: bytes = b""
 
 
 def poll(table: MessageTable, request: PollRequest, now_ns: int) -> Conversation[PollResult]:
     """Read the soonest keys of one shard. Wants autocommit and READ COMMITTED."""
-    reader = _PollReader(table, request, now_ns)
+    named: list[TierRead] = []
+    for key in request.named:
+        room = max(1, request.limit // 2 // len(request.named))
+        named += yield from _read(_PollReader(table, request, now_ns, key), room, now_ns)
+    if request.is_of_named:
+        return PollResult(tuple(named), is_of_named=True)
+    room = max(1, request.limit - sum(len(tier) for tier in named))
+    tiers = yield from _read(_PollReader(table, request, now_ns), room, now_ns)
+    return PollResult((*named, *tiers))
+
+
+def _read(reader: _PollReader, limit: int, now_ns: int) -> Conversation[list[TierRead]]:
+    """Read the soonest keys, *limit* of all priorities together."""
     priorities = yield from reader.priorities()
     if not priorities:
-        return PollResult(())
+        return []
     # Equal shares first, so that no priority, however flooded, hides another one's rows.
-    share = max(1, request.limit // len(priorities))
+    share = max(1, limit // len(priorities))
     tiers = yield from reader.tiers(priorities, share)
-    room = request.limit - sum(len(tier) for tier in tiers)
+    room = limit - sum(len(tier) for tier in tiers)
     for index in sorted(
         range(len(tiers)), key=lambda index: _claim_on_room(tiers[index], now_ns)
     ):
@@ -139,7 +164,7 @@ def poll(table: MessageTable, request: PollRequest, now_ns: int) -> Conversation
             break
         tiers[index] = yield from reader.tier(priorities[index], len(tier) + room)
         room -= len(tiers[index]) - len(tier)
-    return PollResult(tuple(tiers))
+    return tiers
 
 
 def _claim_on_room(tier: TierRead, now_ns: int) -> tuple[bool, bool, int]:
@@ -149,30 +174,39 @@ def _claim_on_room(tier: TierRead, now_ns: int) -> tuple[bool, bool, int]:
 
 
 class _PollReader:
-    """The statements of one poll."""
+    """The statements of one poll for the rows of all keys, or of one."""
 
-    def __init__(self, table: MessageTable, request: PollRequest, now_ns: int) -> None:
+    def __init__(
+        self, table: MessageTable, request: PollRequest, now_ns: int, key: bytes = b""
+    ) -> None:
+        self._key = key
         self._table = table
         self._request = request
         self._now_ns = now_ns
         self._name = quote_identifier(table.name).encode()
         self._id = quote_identifier(table.id_column).encode()
         self._hint = b""
-        if table.poll_index:
-            self._hint = b" FORCE INDEX (" + quote_identifier(table.poll_index).encode() + b")"
+        self._where = b"time_acked IS NULL"
+        index = table.poll_index
+        if key and table.key_column is not None:
+            self._where += b" AND %b = %b" % (quote_identifier(table.key_column).encode(), key)
+            index = table.key_index
+        if index:
+            self._hint = b" FORCE INDEX (" + quote_identifier(index).encode() + b")"
 
     def priorities(self) -> Conversation[list[int | None]]:
         """Return the priorities that have unacked rows, ascending; None stands for NULL."""
         if not self._table.has_priority:
             return [0]
         found: list[int | None] = [None] if self._table.priority_nullable else []
-        sql = b"SELECT MIN(priority) FROM %b WHERE time_acked IS NULL" % self._name
+        hint = self._hint if self._key else b""
+        sql = b"SELECT MIN(priority) FROM %b%b WHERE %b" % (self._name, hint, self._where)
         after: int | None = None
         while len(found) < PRIORITIES_MAX:
             # The first step has no bound: MariaDB would take one below the column's type for
             # the least value of the type, and miss the rows that have it.
             bound = b"" if after is None else b" AND priority > %d" % after
-            answer = yield StoreQuery(sql + bound, 1, NextPriority(after))
+            answer = yield StoreQuery(sql + bound, 1, NextPriority(after, self._key))
             (least,), _ = answer.rows[0]
             if least is None:
                 break
@@ -193,7 +227,7 @@ class _PollReader:
         """Read up to *room* keys of one priority."""
         # Keys in flight are found too, and are thrown away: they must not cost a place.
         limit = room + self._request.extra
-        overloaded = (priority or 0) in self._request.overloaded
+        overloaded = (self._key, priority or 0) in self._request.overloaded
         if not overloaded:
             whole = yield from self._whole(priority, limit)
             if whole is not None:
@@ -229,7 +263,7 @@ class _PollReader:
         horizon_ns = timed[-1].time_next_ns if more else FOREVER_NS
         return TierRead(
             priority or 0, fresh, fresh_more=False, timed=timed, timed_more=more,
-            floor_ns=0, horizon_ns=horizon_ns,
+            floor_ns=0, horizon_ns=horizon_ns, key=self._key,
         )  # fmt: skip
 
     def _lanes(self, priority: int | None, limit: int) -> Conversation[TierRead]:
@@ -257,24 +291,25 @@ class _PollReader:
             timed_more=timed_more,
             floor_ns=edge_ns if newest and timed_more else 0,
             horizon_ns=self._now_ns if newest else edge_ns,
+            key=self._key,
         )
 
     def _keys(
         self, part: PollPart, priority: int | None, limit: int
     ) -> Conversation[list[MessageKey]]:
-        passed_over = self._request.passed_over
-        select = PollSelect(part, priority, limit, self._now_ns, passed_over)
+        passed_over = () if self._key else self._request.passed_over
+        select = PollSelect(part, priority, limit, self._now_ns, passed_over, self._key)
         answer: StoreAnswer = yield StoreQuery(self._sql(select), 2, select)
-        read, key_of = priority or 0, self._table.id_literal
+        read, key_of, key = priority or 0, self._table.id_literal, self._key
         return [
             # An id is never NULL: it is unique and found by value.
             # A moment before 1970 is as good as none, and sorts with those that have none.
-            MessageKey(key_of(raw or b""), read, max(0, int(time_next or 0)))
+            MessageKey(key_of(raw or b""), read, max(0, int(time_next or 0)), key)
             for (raw, time_next), _ in answer.rows
         ]
 
     def _sql(self, select: PollSelect) -> bytes:
-        where = b"time_acked IS NULL"
+        where = self._where
         if select.priority is not None and self._table.has_priority:
             where += b" AND priority = %d" % select.priority
         elif self._table.has_priority:
@@ -299,7 +334,7 @@ class _PollReader:
                 order = self._id if self._table.has_priority else b""
             case PollPart.NULL:
                 where += b" AND time_next IS NULL"
-                hint, order = b"", self._id
+                hint, order = (hint if self._key else b""), self._id
             case PollPart.DUE:
                 where += b" AND time_next > 0 AND time_next <= %d" % select.now_ns
             case PollPart.DUE_NEWEST:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamfrom.engine.messaging.shard_state import ShardState
+    from streamfrom.engine.sharding.keyspace import ShardName
 
 
 # Of the ready receivers these many, who have waited longest, are compared by their room: with
@@ -27,6 +28,7 @@ class Receivers:
     ready: those with room whose socket is free, the one that has waited longest first: that is the round-robin.
     full: those without room.
     finishing: those that end once nothing is due: they have rows, or wait for the first no longer.
+    choices: how many streams take messages of which keys, None for all; those go first that were served longest ago.
     is_freed: one became ready, or may be given more, while an event was handled.
     """
 
@@ -35,6 +37,7 @@ class Receivers:
         self.ready: OrderedDict[int, AttachedReceiver] = OrderedDict()
         self.full: set[int] = set()
         self.finishing: dict[int, AttachedReceiver] = {}
+        self.choices: OrderedDict[frozenset[bytes] | None, int] = OrderedDict()
         self.is_freed = False
 
     # They come and go
@@ -43,13 +46,26 @@ class Receivers:
         """Take in a new stream, which is ready."""
         self.attached[receiver.id] = receiver
         self.ready[receiver.id] = receiver
+        self.choices[receiver.keys] = self.choices.get(receiver.keys, 0) + 1
 
     def remove(self, number: int) -> AttachedReceiver | None:
         """Forget a stream, and return it; None if it is not there."""
         self.ready.pop(number, None)
         self.full.discard(number)
         self.finishing.pop(number, None)
-        return self.attached.pop(number, None)
+        gone = self.attached.pop(number, None)
+        if gone is not None:
+            self.choices[gone.keys] -= 1
+            if not self.choices[gone.keys]:
+                del self.choices[gone.keys]
+        return gone
+
+    def named_keys(self, shard: ShardName) -> frozenset[bytes]:
+        """Return the keys that streams name which cover *shard*."""
+        if not any(self.choices):
+            return frozenset()
+        covering = (one.keys for one in self.attached.values() if one.covers(shard))
+        return frozenset().union(*filter(None, covering))
 
     # Which can be served
 
@@ -62,9 +78,14 @@ class Receivers:
             self.open(found)
 
     def choose(
-        self, shard: ShardState, due: int, batch: int, now_ns: int
+        self,
+        shard: ShardState,
+        due: int,
+        batch: int,
+        now_ns: int,
+        keys: frozenset[bytes] | None = None,
     ) -> list[AttachedReceiver]:
-        """Return ready receivers of the same columns for one claim, who has most room first.
+        """Return ready receivers of the same columns, and of the same *keys*, for one claim, who has most room first.
 
         Among equal ones the one that has waited longest goes first.
         """
@@ -72,7 +93,9 @@ class Receivers:
             return []
         rows = min(due, batch)
         chosen: list[AttachedReceiver] = []
-        covering = (one for one in self.ready.values() if one.covers(shard.name))
+        covering = (
+            one for one in self.ready.values() if one.keys == keys and one.covers(shard.name)
+        )
         for receiver in islice(covering, COMPARED_MAX):
             gathered_ns = receiver.gathered_ns(rows, now_ns)
             if gathered_ns > now_ns:

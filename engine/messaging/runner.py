@@ -154,6 +154,7 @@ class Runner:
                 receiver.columns,
                 receiver.prefetch,
                 receiver.rows_max,
+                receiver.keys,
             )
         )
 

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.events import Claim, Deliver, FindLeases, Release, Released
+from streamfrom.engine.messaging.key_order import with_keys
 from streamfrom.engine.messaging.message import MessageKey
 from streamfrom.engine.messaging.poll import FOREVER_NS
 from streamfrom.engine.messaging.receivers import COMPARED_MAX, by_room, share_out
@@ -58,34 +59,49 @@ class Sending:
                 shard.in_flight.reading = self._parts.number()
                 self._actions.append(FindLeases(shard.in_flight.reading, shard.name))
             return
-        batch = self._parts.table.properties.batch_size
         # Where messages wait for others, each claim has to see what the one before has sent.
         at_once = CLAIMS_IN_FLIGHT_MAX if shard.order is None else 1
-        while len(shard.claims) < at_once:
-            due = shard.queue.due(now_ns, at_most=self._claim_rows_max())
+        while len(shard.claims) < at_once and self._start_claim(shard, now_ns):
+            pass
+
+    def _start_claim(self, shard: ShardState, now_ns: int) -> bool:
+        """Start a claim for those receivers, of the same keys, whose like were served longest ago; return whether there is one."""
+        batch = self._parts.table.properties.batch_size
+        for choice in list(self._receivers.choices):
+            due = shard.queue.due(now_ns, at_most=self._claim_rows_max(), keys=choice)
             if due and not (due := shard.at_most(due, now_ns)):
                 if shard.hold_back(now_ns):
                     self._held.look_after(shard, now_ns)
-                return
-            receivers = self._receivers.choose(shard, due, batch, now_ns)
-            if not receivers:
-                return
-            counts = share_out(due, receivers, batch)
-            receivers = receivers[: len(counts) - counts.count(0)]
-            for receiver in receivers:
-                receiver.is_reserved = True
-                del self._receivers.ready[receiver.id]
-            keys = shard.queue.take(sum(counts), now_ns)
-            columns = receivers[0].columns
-            number = self._parts.number()
-            shard.claims[number] = ClaimRun(
-                keys={key.id: key for key in keys},
-                receivers=[receiver.id for receiver in receivers],
-                columns=columns,
-            )
-            ids = tuple(key.id for key in keys)
-            uncounted = frozenset(filter(shard.unwritten.__contains__, ids))
-            self._actions.append(Claim(number, shard.name, ids, columns, uncounted))
+                return False
+            if receivers := self._receivers.choose(shard, due, batch, now_ns, choice):
+                self._receivers.choices.move_to_end(choice)
+                self._claim_for(shard, receivers, share_out(due, receivers, batch), now_ns)
+                return True
+        return False
+
+    def _claim_for(
+        self,
+        shard: ShardState,
+        receivers: list[AttachedReceiver],
+        counts: list[int],
+        now_ns: int,
+    ) -> None:
+        receivers = receivers[: len(counts) - counts.count(0)]
+        for receiver in receivers:
+            receiver.is_reserved = True
+            del self._receivers.ready[receiver.id]
+        columns, choice = receivers[0].columns, receivers[0].keys
+        keys = shard.queue.take(sum(counts), now_ns, choice)
+        number = self._parts.number()
+        shard.claims[number] = ClaimRun(
+            keys={key.id: key for key in keys},
+            receivers=[receiver.id for receiver in receivers],
+            columns=columns,
+            choice=choice,
+        )
+        ids = tuple(key.id for key in keys)
+        uncounted = frozenset(filter(shard.unwritten.__contains__, ids))
+        self._actions.append(Claim(number, shard.name, ids, columns, uncounted))
 
     def _may_send(self, shard: ShardState) -> bool:
         return shard.is_dispatched and not self._parts.table.properties.paused
@@ -106,14 +122,18 @@ class Sending:
         """Deliver what a claim won, and let the rest wait."""
         shard = self._shards[event.shard]
         run = shard.claims.pop(event.number)
-        rows, passed_over = event.result.rows, event.result.passed_over
+        result = event.result
+        if shard.order is not None:
+            result = with_keys(result, run.keys)
+            shard.named_wanted = True  # who follows may be of a key that streams name
+        rows, passed_over = result.rows, result.passed_over
         self._note_size(rows)
-        shard.groups.held(event.result.held)
-        shard.groups.gone(event.result.parked)  # who waits for them is told
+        shard.groups.held(result.held)
+        shard.groups.gone(result.parked)  # who waits for them is told
         shard.claiming.over()
         shard.health.over()
         shard.polling.since_ns = None  # the shard works; a poll may be slow for other reasons
-        asked_ids, chosen = tuple(run.keys), event.result.chosen
+        asked_ids, chosen = tuple(run.keys), result.chosen
         won: list[ClaimedRow] = []
         unwritten: list[MessageKey] = []
         # The server answers along its index; the keys stand in the order of delivery.
@@ -141,9 +161,7 @@ class Sending:
             won.append(row)
         for ident, key in run.keys.items():
             shard.queue.not_won(key, passed_over.get(ident), now_ns)
-        if shard.order is not None and shard.order.claimed(
-            asked_ids, event.result, run.gone, now_ns
-        ):
+        if shard.order is not None and shard.order.claimed(asked_ids, result, run.gone, now_ns):
             shard.poll_wanted = True
         if unwritten:
             delay_ns = self._parts.table.properties.lease_delay_ns
@@ -165,7 +183,9 @@ class Sending:
             others = (
                 receiver
                 for receiver in self._receivers.ready.values()
-                if receiver.covers(shard.name) and receiver.columns == run.columns
+                if receiver.covers(shard.name)
+                and receiver.columns == run.columns
+                and receiver.keys == run.choice
             )
             chosen = list(islice(others, COMPARED_MAX))
             start += self._share(shard, chosen, won[start:], now_ns)

@@ -2,7 +2,8 @@
 
 Keys only, at most ``limit`` of them, due or not: a key in the future is a timer. They lie in
 the lanes of their priority (`engine.messaging.lanes`), of which everything in ``[floor, horizon]`` is
-here. Beyond that nothing is added: such a key would stand before keys that are not known, so
+here. Messages of keys that are read apart have lanes of their own beside those of all others: keys that a stream names, and
+all keys that are known where keys take turns (`engine.messaging.key_turns`). Beyond that nothing is added: such a key would stand before keys that are not known, so
 it waits to be polled. A sooner key that finds the queue full evicts the latest one, which
 narrows that lane.
 
@@ -17,15 +18,16 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from streamfrom.engine.messaging.key_turns import KeyTurns
 from streamfrom.engine.messaging.lanes import Lane, Tier
 from streamfrom.engine.messaging.message import MessageKey
 from streamfrom.engine.messaging.poll import FOREVER_NS, NOTHING_NS, PollRequest
 
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Container, Iterable, Iterator
 
-    from streamfrom.engine.messaging.poll import PollResult
+    from streamfrom.engine.messaging.poll import PollResult, TierRead
 
 
 # Who locks a row that is due mostly acks another one, for as long as a commit takes: 1,004.6 ms
@@ -59,8 +61,15 @@ class ShardQueue:
         self._newest = newest
         self._is_polled = False  # since the keys were dropped
         self._keys: dict[bytes, MessageKey] = {}
-        self._tiers: dict[int, Tier] = {}
+        # By key, b"" for what is not read by its key, and then by priority.
+        self._tiers: dict[bytes, dict[int, Tier]] = {}
+        self._turns = KeyTurns()
+        # The keys that streams name.
+        self.named: frozenset[bytes] = frozenset()
+        self._named_polled = self.named  # when the running poll began
         self._in_flight: dict[bytes, MessageKey | Removed | None] = {}
+        # The keys of messages in flight that a poll has found.
+        self._flying_keys: dict[bytes, bytes] = {}
         # By id, the one that was tried longest ago first, and never more than the limit.
         self._locked: OrderedDict[bytes, LockedRow] = OrderedDict()
         # Messages that were sent and whose rows do not show it (`engine.messaging.unwritten_leases`).
@@ -91,9 +100,7 @@ class ShardQueue:
     @property
     def is_whole(self) -> bool:
         """Return whether the last poll left nothing out: then every unacked message is known."""
-        return self._is_polled and not any(
-            lane.more for tier in self._tiers.values() for lane in (tier.fresh, tier.timed)
-        )
+        return self._is_polled and not any(lane.more for lane in self._lanes())
 
     def is_in_flight(self, ident: bytes) -> bool:
         """Return whether a claim or a release of a message is under way."""
@@ -115,6 +122,8 @@ class ShardQueue:
 
     def add(self, key: MessageKey, now_ns: int) -> None:
         """Take *key* as the latest truth about its id; one beyond the horizon is not kept."""
+        if not key.key and (known := self._keys.get(key.id)) is not None:
+            key = key._replace(key=known.key)
         if key.id in self.unwritten:
             self.unwritten[key.id] = key
         # A claim or a delivery of this id is under way. What came meanwhile is kept as its
@@ -145,6 +154,12 @@ class ShardQueue:
         self._tiers.clear()
         self._locked.clear()
 
+    def name_keys(self, keys: frozenset[bytes]) -> bool:
+        """Note which keys streams name; return whether there are new ones, which a poll has to read."""
+        is_new = not keys <= self.named
+        self.named = keys
+        return is_new
+
     def configure(self, limit: int, *, newest: bool, now_ns: int) -> None:
         """Follow changed settings; a new order starts from nothing."""
         self._limit = limit
@@ -155,10 +170,10 @@ class ShardQueue:
 
     # What is due
 
-    def due(self, now_ns: int, *, at_most: int) -> int:
-        """Return how many keys are due, counted up to *at_most*."""
+    def due(self, now_ns: int, *, at_most: int, keys: frozenset[bytes] | None = None) -> int:
+        """Return how many messages are due, of *keys* alone if they are given, counted up to *at_most*."""
         count = 0
-        for tier in self._tiers.values():
+        for tier in self._tiers_of(keys):
             count += len(tier.fresh) + tier.timed.due(now_ns)
             if count >= at_most:
                 return at_most
@@ -166,29 +181,42 @@ class ShardQueue:
 
     def first_ns(self) -> int | None:
         """Return the moment the first key is due (0: a fresh one), or None without keys."""
-        moments = [
-            lane.keys[0].time_next_ns
-            for tier in self._tiers.values()
-            for lane in (tier.fresh, tier.timed)
-            if lane.keys
-        ]
-        return min(moments, default=None)
+        first_ns = None
+        for lane in self._lanes():
+            if lane.keys:
+                moment_ns = lane.keys[0].time_next_ns
+                if not moment_ns:
+                    return 0
+                if first_ns is None or moment_ns < first_ns:
+                    first_ns = moment_ns
+        return first_ns
 
     def first_timed_ns(self) -> int | None:
         """Return the first moment for which a key was written, or None without such keys."""
         moments = [
-            tier.timed.keys[0].time_next_ns for tier in self._tiers.values() if tier.timed
+            tier.timed.keys[0].time_next_ns for tier in self._tiers_of(None) if tier.timed
         ]
         return min(moments, default=None)
 
-    def take(self, rows_max: int, now_ns: int) -> list[MessageKey]:
-        """Return up to *rows_max* due keys in the order to send them; they are in flight."""
+    def take(
+        self, rows_max: int, now_ns: int, keys: frozenset[bytes] | None = None
+    ) -> list[MessageKey]:
+        """Return up to *rows_max* due messages, of *keys* alone if they are given, in the order to send them.
+
+        They are in flight.
+        """
+        lines = {
+            key: tiers for key, tiers in self._tiers.items() if keys is None or key in keys
+        }
         taken: list[MessageKey] = []
-        for priority in sorted(self._tiers):
+        for priority in sorted({each for tiers in lines.values() for each in tiers}):
             room = rows_max - len(taken)
             if room == 0:
                 break
-            taken += self._tiers[priority].take(room, now_ns, newest=self._newest)
+            line = {
+                key: (tiers[priority],) for key, tiers in lines.items() if priority in tiers
+            }
+            taken += self._turns.take(line, room, now_ns, newest=self._newest)
         for key in taken:
             del self._keys[key.id]
             self._in_flight[key.id] = None
@@ -216,9 +244,10 @@ class ShardQueue:
         meanwhile = self._in_flight.pop(ident, None)
         self._locked.pop(ident, None)
         self._note(ident, None)
+        found = self._flying_keys.pop(ident, b"")
         queued = meanwhile if meanwhile is not None else key
         if isinstance(queued, MessageKey):
-            self.add(queued, now_ns)
+            self.add(queued._replace(key=found) if found else queued, now_ns)
         return meanwhile
 
     def not_won(self, key: MessageKey, time_next_ns: int | None, now_ns: int) -> None:
@@ -248,13 +277,19 @@ class ShardQueue:
     def poll_started(self, now_ns: int) -> PollRequest:
         """Return what to ask for; one poll at a time."""
         self._changed = {}
+        self._named_polled = self.named
         # Some time longer than its pause, so that the next pause is known to be longer.
         forgotten_ns = now_ns - LOCKED_PAUSE_LAST_NS
         while self._locked and next(iter(self._locked.values())).until_ns <= forgotten_ns:
             self._locked.popitem(last=False)
         # There the poll reads the two lanes apart at once: its usual single statement would be
         # filled by rows that are due already.
-        behind = (priority for priority, tier in self._tiers.items() if tier.is_behind(now_ns))
+        behind = (
+            (key, priority)
+            for key, tiers in self._tiers.items()
+            for priority, tier in tiers.items()
+            if tier.is_behind(now_ns)
+        )
         return PollRequest(
             limit=self._limit,
             extra=len(self._in_flight)
@@ -264,6 +299,7 @@ class ShardQueue:
             + len(self.following),
             newest=self._newest,
             overloaded=frozenset(behind),
+            named=tuple(sorted(self.named)),
         )
 
     def poll_failed(self) -> None:
@@ -277,32 +313,46 @@ class ShardQueue:
         self._is_polled = True
         # Fresh and timed keys take turns. Whose turn it is must not begin anew with each poll,
         # or one lane would starve behind frequent polls.
-        turns = {priority: tier.fresh_first for priority, tier in self._tiers.items()}
-        self._keys.clear()
-        self._tiers.clear()
+        before = self._tiers.copy()
+        if result.is_of_named:
+            for key in self._named_polled:
+                for lane in self._lanes(frozenset((key,))):
+                    for one in lane.keys:
+                        del self._keys[one.id]
+                self._tiers.pop(key, None)
+        else:
+            self._keys.clear()
+            self._tiers.clear()
         for read in result.tiers:
-            tier = self._tier(read.priority)
-            tier.fresh_first = turns.get(read.priority, True)
+            if read.key:
+                self._know_key(read, changed)
+        # What is named goes to its own lanes, whatever was read beside.
+        for read in sorted(result.tiers, key=lambda read: not read.key):
+            tier = self._tier(read.key, read.priority)
+            known = before.get(read.key, {}).get(read.priority)
+            tier.fresh_first = known is None or known.fresh_first
             tier.fresh.narrow(
                 0, NOTHING_NS if read.fresh_more else FOREVER_NS, more=read.fresh_more
             )
             tier.timed.narrow(read.floor_ns, read.horizon_ns, more=read.timed_more)
             self._fill(tier.fresh, self._usable(read.fresh, changed))
             self._fill(tier.timed, self._usable(read.timed, changed))
-        for key in changed.values():
+        for news in changed.values():
             # Also one that had no room: as far as the poll knows, there was no such row.
-            if key is not None:
-                self._admit(key)
+            if news is not None and news.id not in self._keys:
+                self._admit(news)
         due = (
             (ident, one) for ident, one in self.following.items() if one.time_next_ns <= now_ns
         )
         for ident, timer in (*self.unwritten.items(), *due):
-            if ident not in changed and ident not in self._in_flight:
+            is_elsewhere = ident in changed or ident in self._in_flight or ident in self._keys
+            if not is_elsewhere:
                 self._admit(timer)
         self._postpone_locked(now_ns)
         self._shrink(now_ns)
-        for tier in self._tiers.values():
-            tier.fresh.full, tier.timed.full = len(tier.fresh), len(tier.timed)
+        for lane in self._lanes(self._named_polled if result.is_of_named else None):
+            lane.full = len(lane)
+        self._turns.keep(self._tiers)
 
     def _usable(
         self, keys: Iterable[MessageKey], changed: Container[bytes]
@@ -319,6 +369,21 @@ class ShardQueue:
             and key.id not in following
             and key.id not in acked
         ]
+
+    def _know_key(self, read: TierRead, changed: dict[bytes, MessageKey | None]) -> None:
+        """Let messages that were known otherwise belong to the key that they were found under."""
+        for one in (*read.fresh, *read.timed):
+            ident, key = one.id, one.key
+            if (known := self._keys.get(ident)) is not None and known.key != key:
+                # Put where it belongs, unless the poll has brought more of it than was known.
+                self._forget(ident)
+                if ident in changed or ident in self.unwritten or ident in self.following:
+                    self._admit(known._replace(key=key))
+            for others in (changed, self.unwritten, self.following):
+                if (other := others.get(ident)) is not None:
+                    others[ident] = other._replace(key=key)
+            if ident in self._in_flight:
+                self._flying_keys[ident] = key
 
     def _fill(self, lane: Lane, keys: list[MessageKey]) -> None:
         lane.keys.update(keys)
@@ -337,10 +402,22 @@ class ShardQueue:
         wanted_ns = self.next_poll_ns()
         return wanted_ns is not None and wanted_ns <= now_ns
 
-    def next_poll_ns(self) -> int | None:
-        """Return when rows that were left out will be needed (0: at once), if any are."""
+    def next_named_ns(self, now_ns: int) -> int:
+        """Return when more is due of the keys that streams name."""
+        lanes = (tier.timed for tier in self._tiers_of(self.named))
+        moments = (
+            lane.keys[due].time_next_ns
+            for lane in lanes
+            if (due := lane.due(now_ns)) < len(lane)
+        )
+        return min(moments, default=FOREVER_NS)
+
+    def next_poll_ns(self, keys: frozenset[bytes] | None = None) -> int | None:
+        """Return when rows that were left out will be needed (0: at once), if any are, of *keys* or of those that nobody names."""
         moments = []
-        for tier in self._tiers.values():
+        if keys is None and self.named:
+            keys = frozenset(self._tiers) - self.named
+        for tier in self._tiers_of(keys):
             if tier.fresh.is_low():
                 return 0
             if tier.timed.is_low():
@@ -352,10 +429,24 @@ class ShardQueue:
 
     # Inside
 
-    def _tier(self, priority: int) -> Tier:
-        tier = self._tiers.get(priority)
+    def _tiers_of(self, keys: frozenset[bytes] | None) -> Iterator[Tier]:
+        """Return the tiers of *keys*, or all."""
+        for key in self._tiers if keys is None else keys:
+            if (tiers := self._tiers.get(key)) is not None:
+                yield from tiers.values()
+
+    def _lanes(self, keys: frozenset[bytes] | None = None) -> Iterator[Lane]:
+        for tier in self._tiers_of(keys):
+            yield tier.fresh
+            yield tier.timed
+
+    def _tier(self, key: bytes, priority: int) -> Tier:
+        tiers = self._tiers.get(key)
+        if tiers is None:
+            tiers = self._tiers[key] = {}
+        tier = tiers.get(priority)
         if tier is None:
-            tier = self._tiers[priority] = Tier()
+            tier = tiers[priority] = Tier()
         return tier
 
     def _note(self, ident: bytes, key: MessageKey | None) -> None:
@@ -364,7 +455,7 @@ class ShardQueue:
 
     def _admit(self, key: MessageKey) -> None:
         self._note(key.id, key)
-        lane = self._tier(key.priority).lane(key)
+        lane = self._tier(key.key, key.priority).lane(key)
         if lane.admits(key) or key.id in self.following:
             lane.keys.add(key)
             self._keys[key.id] = key
@@ -373,7 +464,7 @@ class ShardQueue:
         self._note(ident, None)
         key = self._keys.pop(ident, None)
         if key is not None:
-            self._tiers[key.priority].lane(key).keys.remove(key)
+            self._tiers[key.key][key.priority].lane(key).keys.remove(key)
 
     def _shrink(self, now_ns: int) -> None:
         while len(self._keys) > self._limit:
@@ -382,16 +473,22 @@ class ShardQueue:
     def _evict(self, now_ns: int) -> None:
         """Give up the key that will be needed last, and what lies beyond it."""
         last: Lane | None = None
-        for tier in self._tiers.values():
+        for tier in self._tiers_of(None):
             if tier.timed.keys and (
                 last is None or tier.timed.keys[-1].time_next_ns > last.keys[-1].time_next_ns
             ):
                 last = tier.timed
         if last is None or last.keys[-1].time_next_ns <= now_ns:
             # All are due: the least urgent tier gives, from its longer lane.
-            tier = self._tiers[
-                max(p for p, t in self._tiers.items() if t.fresh.keys or t.timed.keys)
-            ]
+            _, tier = max(
+                (
+                    each
+                    for tiers in self._tiers.values()
+                    for each in tiers.items()
+                    if each[1].fresh.keys or each[1].timed.keys
+                ),
+                key=lambda each: (each[0], len(each[1].fresh) + len(each[1].timed)),
+            )
             last = max(tier.fresh, tier.timed, key=len)
             if len(tier.fresh) == len(tier.timed) and tier.fresh_first:
                 last = tier.timed

@@ -71,6 +71,7 @@ class Trouble:
 class ClaimRun:
     """A claim under way: what it asked for, and the receivers reserved for it.
 
+    choice: the keys that its receivers named; None for all.
     is_suspect: rows were changed meanwhile, perhaps after the claim and perhaps those it won.
     gone: messages that were acked or deleted meanwhile, and that it may win without having been asked for.
     """
@@ -78,6 +79,7 @@ class ClaimRun:
     keys: dict[bytes, MessageKey]
     receivers: list[int]
     columns: tuple[str, ...]
+    choice: frozenset[bytes] | None = None
     is_suspect: bool = False
     gone: set[bytes] = field(default_factory=set)
 
@@ -119,6 +121,7 @@ class ShardState:
     shortening: what a statement makes due sooner at this moment.
     releases: keys that are being released, by the number of the release.
     poll_wanted: rows have changed in a way that only a poll can find out.
+    named_wanted: there may be more of the keys that streams name than is known.
     next_poll_ns: the end of the interval between two polls.
     gathered_ns: when receivers that let room gather take what they have room for.
     in_flight: how many messages may be in flight; None for no limit.
@@ -143,6 +146,7 @@ class ShardState:
     claims: dict[int, ClaimRun] = field(default_factory=dict)
     releases: dict[int, dict[bytes, MessageKey | None]] = field(default_factory=dict)
     poll_wanted: bool = False
+    named_wanted: bool = False
     next_poll_ns: int = 0
     claiming: Trouble = field(default_factory=Trouble)
     polling: Trouble = field(default_factory=Trouble)
@@ -174,12 +178,17 @@ class ShardState:
 
     def start_poll(self, now_ns: int) -> PollRequest | None:
         """Return what to poll for, if it is time and no poll is running."""
-        if self._is_polling or self._poll_ns() > now_ns:
+        is_whole = self._poll_ns() <= now_ns
+        if self._is_polling or not (is_whole or self._named_ns() <= now_ns):
             return None
         self._is_polling = True
-        self.poll_wanted = False
+        self.named_wanted = False
+        if is_whole:
+            self.poll_wanted = False
         self._poll_started_ns = now_ns
         request = self.queue.poll_started(now_ns)
+        if not is_whole:
+            return replace(request, is_of_named=True)
         if self.order is None:
             return request
         return replace(request, passed_over=self.order.passed_over(now_ns))
@@ -192,7 +201,8 @@ class ShardState:
         # A producer whose ids nobody can read from its statements must not keep a server
         # busy with polls alone.
         self._wakeup_ns = now_ns + (now_ns - self._poll_started_ns)
-        self.next_poll_ns = self._poll_started_ns + interval_ns
+        if not result.is_of_named:
+            self.next_poll_ns = self._poll_started_ns + interval_ns
         if self._poll_discarded:
             self._poll_discarded = False
             self.next_poll_ns = now_ns
@@ -217,8 +227,18 @@ class ShardState:
             moment = min(moment, self._wakeup_ns)
         return max(moment, self.polling.retry_ns)
 
-    def has_nothing(self, now_ns: int) -> bool:
-        """Return whether no message is due, as far as can be known: no poll is needed to tell."""
+    def _named_ns(self) -> int:
+        """Return when the next poll for the keys that streams name is to start."""
+        if not self.queue.named:
+            return FOREVER_NS
+        left_out_ns = self.queue.next_poll_ns(self.queue.named)
+        moment = FOREVER_NS if left_out_ns is None else left_out_ns
+        if self.named_wanted:
+            moment = min(moment, self._wakeup_ns)
+        return max(moment, self.polling.retry_ns)
+
+    def has_nothing(self, now_ns: int, keys: frozenset[bytes] | None = None) -> bool:
+        """Return whether no message is due, of *keys* if given, as far as can be known: no poll is needed to tell."""
         if not self.is_dispatched:
             # Who dispatches it says for itself what is due.
             return self.unserved.since_ns is None
@@ -226,7 +246,8 @@ class ShardState:
             not self._is_polling
             and self._poll_ns() > now_ns
             and not self.poll_wanted
-            and not self.queue.due(now_ns, at_most=1)
+            and not (keys and (self.named_wanted or self._named_ns() <= now_ns))
+            and not self.queue.due(now_ns, at_most=1, keys=keys)
         )
 
     # Limits
@@ -320,7 +341,7 @@ class ShardState:
         self.counters.forget_new()
         self.gathered_ns = self.held_back_ns = FOREVER_NS
         self._poll_discarded = self._is_polling
-        self.poll_wanted = False
+        self.poll_wanted = self.named_wanted = False
         self.claiming.over()
         self.polling.over()
         self.wake_ns = self.wake_ready_ns = FOREVER_NS
@@ -538,11 +559,14 @@ class ShardState:
         if not is_due and not self.claims:
             # Nothing is left that a claim could fail on.
             self.claiming.over()
-        self.wake_ns = lost_ns if self._is_polling else min(lost_ns, self._poll_ns())
+        self.wake_ns = lost_ns
+        if not self._is_polling:
+            self.wake_ns = min(lost_ns, self._poll_ns(), self._named_ns())
         follower_ns = FOREVER_NS if self.order is None else self.order.next_ns()
         self.wake_ns = min(self.wake_ns, self.gathered_ns, self.groups.next_ns(), follower_ns)
         # What is due but not claimed waits for a slot or a receiver, unless a claim failed.
         if first_ns is not None and not (is_due and self.claiming.retry_ns <= now_ns):
             self.wake_ready_ns = max(first_ns, self.claiming.retry_ns)
         else:
-            self.wake_ready_ns = self.held_back_ns
+            # What is due may be of other keys than the ready receivers named.
+            self.wake_ready_ns = min(self.held_back_ns, self.queue.next_named_ns(now_ns))

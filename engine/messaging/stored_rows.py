@@ -82,7 +82,10 @@ def answer(about: object, rows: list[StoredRow]) -> list[Row]:
     """Answer one of the poll's questions about unacked *rows* as the database would."""
     if isinstance(about, NextPriority):
         above = [
-            row.priority for row in rows if about.after is None or row.priority > about.after
+            row.priority
+            for row in rows
+            if (about.after is None or row.priority > about.after)
+            and (not about.key or row.key == about.key)
         ]
         return [((literal(min(above)) if above else None,), b"")]
     assert isinstance(about, PollSelect)
@@ -90,6 +93,7 @@ def answer(about: object, rows: list[StoredRow]) -> list[Row]:
         row
         for row in rows
         if row.priority == about.priority
+        and (not about.key or row.key == about.key)
         and _is_in(row, about)
         and not (row.key in about.passed_over and (row.time_next_ns or 0) <= about.now_ns)
     ]

@@ -345,12 +345,14 @@ class TableState:
             limit=0,
             opened_ns=now_ns,
             rows_left=event.rows_max,
+            keys=event.keys,
         )
         self._limit(receiver)
+        self._receivers.add(receiver)
         for shard in self._shards.values():
             if receiver.covers(shard.name):
                 shard.join(now_ns)
-        self._receivers.add(receiver)
+                self._name_keys(shard, receiver)
 
     def _detached(self, receiver: int, unsent: Sequence[ClaimedRow], now_ns: int) -> None:
         by_shard: dict[ShardName, list[ClaimedRow]] = {}
@@ -364,6 +366,14 @@ class TableState:
         for shard in self._shards.values():
             if gone is not None and gone.covers(shard.name):
                 shard.leave(now_ns)
+                self._name_keys(shard, gone)
+
+    def _name_keys(self, shard: ShardState, receiver: AttachedReceiver) -> None:
+        """Have the queue read apart the keys that streams name, now that *receiver* has come or gone."""
+        if receiver.keys is not None and shard.queue.name_keys(
+            self._receivers.named_keys(shard.name)
+        ):
+            shard.named_wanted = True
 
     def _left(self, receiver: int, now_ns: int) -> None:
         release_after_ns = self._parts.table.properties.release_after_ns
@@ -395,7 +405,7 @@ class TableState:
             if receiver.rows_left == 0 or all(
                 self._parts.table.properties.paused
                 or shard.is_held_back(now_ns)
-                or shard.has_nothing(now_ns)
+                or shard.has_nothing(now_ns, receiver.keys)
                 or (receiver.sent > 0 and shard.is_failing)
                 for shard in self._shards.values()
                 if receiver.covers(shard.name)
@@ -414,6 +424,8 @@ class TableState:
                 # its row does not show that, so a claim would send it a second time.
                 if not shard.queue.is_taken(key.id):
                     shard.queue.add(key, now_ns)
+            # Of which key they are only the rows say.
+            shard.named_wanted = True
         if shard.leases or shard.claims:
             self._held.suspect(shard, tuple(key.id for key in event.keys))
 

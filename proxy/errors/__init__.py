@@ -72,6 +72,7 @@ A module of this room holds the errors of one kind; all are imported from here.
         ├── BadArguments           1210/HY000
         ├── BadMessageId           1210/HY000  of a call of MessageAck
         ├── BadStreamArgument      1210/HY000
+        ├── BadStreamKey           1210/HY000
         ├── SessionVariable        1228/HY000
         ├── WrongVariableValue     1231/42000
         ├── LongDataTooLarge       1105/HY000  as MySQL, at the execution
@@ -134,6 +135,7 @@ from streamfrom.proxy.errors.statement_errors import (
     BadArguments as BadArguments,
     BadMessageId as BadMessageId,
     BadStreamArgument as BadStreamArgument,
+    BadStreamKey as BadStreamKey,
     ConnectionKilled as ConnectionKilled,
     DistinctTooLarge as DistinctTooLarge,
     EmptyQuery as EmptyQuery,

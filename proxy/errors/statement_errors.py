@@ -31,6 +31,12 @@ class BadStreamArgument(ProxyError):
         super().__init__(f"{name} must be {expected}, not '{shown}'")
 
 
+class BadStreamKey(ProxyError):
+    """What a STREAM's WHERE asks for is no key of its table; the sentence says why."""
+
+    mysql_code = 1210  # ER_WRONG_ARGUMENTS
+
+
 class BadMessageId(ProxyError):
     """An id to ack that no message can have."""
 

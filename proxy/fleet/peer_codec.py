@@ -100,6 +100,8 @@ def _to_dispatcher_pb(message: ToDispatcher) -> pb.ToDispatcher:
                     prefetch=message.prefetch,
                     rows_max=message.rows_max,
                     connection_id=message.connection_id,
+                    # No stream asks for no key at all, so none stands for all.
+                    keys=message.keys or (),
                 )
             )
         case RowsTaken():
@@ -164,6 +166,7 @@ def _to_dispatcher_of_pb(whole: pb.ToDispatcher) -> ToDispatcher | None:
                 found.prefetch if found.HasField("prefetch") else None,
                 found.rows_max if found.HasField("rows_max") else None,
                 found.connection_id,
+                tuple(found.keys) or None,
             )
         case "rows_taken":
             return RowsTaken(whole.rows_taken.stream, whole.rows_taken.rows)

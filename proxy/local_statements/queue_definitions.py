@@ -91,9 +91,7 @@ def create_table(queue: QueueStatement, comment: str, now_ns: int) -> bytes:
     if any(part.has_primary_key for part in queue.parts):
         raise BadQueue("the primary key of a queue is its id: leave PRIMARY KEY out")
     own_id = () if "id" in names else (_ID,)
-    order = order_index(comment)
-    own_keys = (*_KEYS_OF_TABLE, *([] if order is None else [order.encode()]))
-    keys = (*own_keys, *group_index(queue, comment))
+    keys = (*_KEYS_OF_TABLE, *key_indexes(comment), *group_index(queue, comment))
     parts = (*own_id, *_COLUMNS, *(part.text for part in queue.parts), _STATE, *keys)
     body = b",\n  ".join(parts)
     created = b"CREATE TABLE IF NOT EXISTS %s (\n  %s\n) ENGINE=InnoDB COMMENT=%s" % (
@@ -208,15 +206,16 @@ def comment_in(definition: str) -> str:
     return re.sub(r"''|\\(.)", lambda match: match[1] or "'", found[1])
 
 
-def order_index(comment: str) -> str | None:
-    """Return the index that the settings in *comment* need, as CREATE TABLE writes it; None for none.
+def key_indexes(comment: str) -> tuple[bytes, ...]:
+    """Return the indexes that the keys of the settings in *comment* need, as CREATE TABLE writes them.
 
     A comment that cannot be used needs none.
     """
     try:
-        return key_column.index_definition(parse_comment(comment))
+        found = key_column.index_definitions(parse_comment(comment))
     except CommentError:
-        return None
+        return ()
+    return tuple(each.encode() for each in found)
 
 
 def column_types(definition: str) -> dict[str, str]:

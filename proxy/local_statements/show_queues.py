@@ -12,7 +12,7 @@ from streamfrom.proxy.local_statements.like_patterns import like_pattern
 from streamfrom.proxy.local_statements.queue_definitions import (
     comment_in,
     is_own_setting,
-    order_index,
+    key_indexes,
     partition_unit,
 )
 from streamfrom.sqlparse_ext.errors import SqlError
@@ -112,7 +112,9 @@ def create_queue(name: str, definition: str) -> str:
     makes_id = _NOISE.sub("", parts[0]) == _OWN_ID
     if makes_id:
         dropped.add(parts[0])
-    dropped.add((order_index(comment_in(definition)) or "").replace(", ", ","))
+    dropped |= {
+        each.decode().replace(", ", ",") for each in key_indexes(comment_in(definition))
+    }
     body = ",\n".join(f"  {part}" for part in parts if part not in dropped)
     settings = settings_of(comment_in(definition))
     shard_by = settings.pop("vt_shard_by", None)

@@ -36,7 +36,7 @@ class MessageStream:
     """`engine.messaging.message.Receiver` over a client's link.
 
     Attributes:
-        id, shards, columns, prefetch, rows_max, connection_id: the receiver's attributes that the engine reads.
+        id, shards, keys, columns, prefetch, rows_max, connection_id: the receiver's attributes that the engine reads.
         sequence: the number of the next packet.
         ended: done with the error that ends the stream, or None once it has its rows.
 
@@ -48,6 +48,7 @@ class MessageStream:
         link: Link,
         *,
         shards: frozenset[ShardName] | None,
+        keys: frozenset[bytes] | None = None,
         columns: tuple[str, ...],
         sequence: int,
         prefetch: int | None = None,
@@ -57,6 +58,7 @@ class MessageStream:
     ) -> None:
         self.id = next(receiver_numbers)
         self.shards = shards
+        self.keys = keys
         self.columns = columns
         self.prefetch = prefetch
         self.rows_max = rows_max

@@ -12,6 +12,7 @@ from streamfrom.engine.messaging.message_store import columns_query
 from streamfrom.engine.messaging.table_settings import COUNT_MAX, read_limit
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable, BadStreamArgument
 from streamfrom.proxy.sql.message_stream import MessageStream
+from streamfrom.proxy.sql.stream_keys import stream_keys
 from streamfrom.proxy.wire.binary_rows import BinaryRows
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.literal_values import Number
@@ -57,6 +58,7 @@ class StreamStatements:
         assert shape is not None
         view, table = self._compiler.stream_source(shape.table)
         columns = table.project(shape.columns)
+        keys = stream_keys(statement, table)
         prefetch = _prefetch(statement.shape)
         rows_max = None if shape.limit is OPAQUE else _limit(statement, shape.limit)
         wait_s = None if shape.wait is OPAQUE else _wait_s(statement, shape.wait)
@@ -65,6 +67,7 @@ class StreamStatements:
         stream = MessageStream(
             self._link,
             shards=frozenset(shard.name for shard in view.shards) if view.is_narrowed else None,
+            keys=keys,
             columns=columns,
             sequence=reply.sequence,
             prefetch=prefetch,

@@ -1,4 +1,7 @@
-"""Reads our own statement: `STREAM [/*vt+ … */] * | column [, …] FROM [ks.]table [LIMIT n [WAIT s]]`."""
+"""Reads our own statement.
+
+STREAM [/*vt+ … */] * | column [, …] FROM [ks.]table [WHERE key = value | key IN (value, …)] [LIMIT n [WAIT s]]
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,19 @@ if TYPE_CHECKING:
 _SORT = "messages come by priority and then as they are due, so sort what has come"
 _JOIN = "SELECT the rest by the ids that have come"
 _ALL = "whoever asks is given what is due, so acknowledge or reschedule what you do not want"
+_KEY = (
+    "WHERE takes the key of the table and nothing else: column = value, or column IN (value, …);"
+    " whoever asks is given what is due, so acknowledge or reschedule what you do not want,"
+    " or narrow it to a shard: `keyspace:-80`.t"
+)
 _READ = "a SELECT reads the table as any other"
 # What people write behind the table, and what they can do instead.
 _INSTEAD: Final = {
     "ORDER": _SORT,
     "OFFSET": _ALL,
-    "WHERE": f"{_ALL}, or narrow it to a shard: `keyspace:-80`.t",
+    "WHERE": _KEY,
+    "AND": _KEY,
+    "OR": _KEY,
     **dict.fromkeys(
         ("JOIN", "INNER", "LEFT", "RIGHT", "CROSS", "NATURAL", "STRAIGHT_JOIN"), _JOIN
     ),
@@ -62,6 +72,7 @@ def read_stream(builder: ShapeBuilder, cursor: Cursor) -> None:
         raise _error(cursor)
     limit: Operand = OPAQUE
     wait: Operand = OPAQUE
+    key, key_values = _where(cursor) if cursor.accept("WHERE") else (None, ())
     if cursor.accept("LIMIT"):
         limit = _operand(cursor)
         if cursor.accept("WAIT"):
@@ -69,8 +80,9 @@ def read_stream(builder: ShapeBuilder, cursor: Cursor) -> None:
     if cursor.key == ",":
         raise _error(cursor, _JOIN if limit is OPAQUE else _ALL)
     if cursor.key:
-        raise _error(cursor, _INSTEAD.get(cursor.key, ""))
-    builder.stream = StreamShape(columns, table, limit, wait)
+        is_in_where = key is not None and limit is OPAQUE
+        raise _error(cursor, _INSTEAD.get(cursor.key, _KEY if is_in_where else ""))
+    builder.stream = StreamShape(columns, table, limit, wait, key, key_values)
     builder.tables = (table,)
 
 
@@ -85,10 +97,26 @@ def _columns(cursor: Cursor) -> tuple[str, ...]:
             return tuple(columns)
 
 
-def _operand(cursor: Cursor) -> Operand:
+def _where(cursor: Cursor) -> tuple[str, tuple[Operand, ...]]:
+    column = cursor.name()
+    if column is None:
+        raise _error(cursor, _KEY)
+    if cursor.accept("="):
+        return column, (_operand(cursor, _KEY),)
+    if not cursor.accept("IN", "("):
+        raise _error(cursor, _KEY)
+    values = [_operand(cursor, _KEY)]
+    while cursor.accept(","):
+        values.append(_operand(cursor, _KEY))
+    if not cursor.accept(")"):
+        raise _error(cursor, _KEY)
+    return column, tuple(values)
+
+
+def _operand(cursor: Cursor, instead: str = "") -> Operand:
     operand = read_operand(cursor.tokens, cursor.at, min(cursor.at + 1, cursor.end))
     if operand is OPAQUE:
-        raise _error(cursor)
+        raise _error(cursor, instead)
     cursor.take()
     return operand
 

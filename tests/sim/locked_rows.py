@@ -52,6 +52,7 @@ class LockedRows:
     prefetch = 0
     connection_id = 1
     rows_max = None
+    keys = None
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)

@@ -18,6 +18,7 @@ from tests.sim.grouped_messages import (
     GroupedMessagesFleet,
     GroupedMessagesInOrder,
 )
+from tests.sim.keyed_streams import KeyedStreams, KeyedStreamsInOrder, KeyedStreamsOfFleet
 from tests.sim.limited_queue import InFlightLimited, InFlightLimitedFleet, RateLimited
 from tests.sim.locked_rows import LockedRows
 from tests.sim.ordered_queue import Ordered, OrderedFleet
@@ -102,6 +103,23 @@ def test_messages_of_a_key_wait_for_one_another(seed, kind, caplog):
     assert not faults, "a fault of our own was caught and logged"
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        KeyedStreams,
+        partial(KeyedStreams, is_told=True),
+        KeyedStreamsInOrder,
+        KeyedStreamsOfFleet,
+    ],
+    ids=["alone", "told", "in order", "fleet"],
+)
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_stream_is_given_messages_of_the_keys_it_names(seed, kind, caplog):
+    run_virtual(kind(seed).run())
+    faults = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert not faults, "a fault of our own was caught and logged"
+
+
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_nothing_is_sent_faster_than_the_rate(seed, caplog):
     run_virtual(RateLimited(seed).run())
@@ -114,6 +132,12 @@ def test_histories_of_limited_queues_reach_their_limits():
     for world in worlds:
         run_virtual(world.run())
     assert any(world.most == world.settings.max_in_flight for world in worlds)
+
+
+def test_histories_of_streams_that_name_keys_give_them_many_messages():
+    world = KeyedStreams(3)
+    run_virtual(world.run())
+    assert world.named > 20
 
 
 def test_histories_of_spent_messages_park_some():

@@ -36,6 +36,7 @@ class Worker:
     columns: tuple[str, ...] = ("id", "message")
     connection_id: int = 1
     rows_max: int | None = None
+    keys: frozenset[bytes] | None = None
     waiting: deque[ClaimedRow] = field(default_factory=deque)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     done: int = 0

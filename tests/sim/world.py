@@ -209,6 +209,7 @@ class World:
             id=next(receiver_numbers),
             shards=shards,
             columns=self.dice.choice([("id", "message"), ("message",)]),
+            keys=self.keys_named(polite=polite),
             prefetch=None if polite else self.dice.choice([None, None, None, 0, 1, 3]),
             polite=polite,
         )
@@ -263,6 +264,10 @@ class World:
 
     def key_of(self, _number):
         """Return the key of a message."""
+
+    def keys_named(self, *, polite):
+        """Return the keys that a stream names that opens; None for all."""
+        return
 
     async def _set_paused(self, is_paused):
         """Somebody pauses the queue, or lets it go on; a proxy whose server fails does not hear it."""
@@ -414,10 +419,11 @@ class World:
             if shard.is_held_back(now_ns) or (shard.in_flight and not shard.in_flight.is_known):
                 continue
             at_once = CLAIMS_IN_FLIGHT_MAX if shard.order is None else 1
-            if len(shard.claims) < at_once and shard.queue.due(now_ns, at_most=1):
+            if len(shard.claims) < at_once:
                 # Nothing due waits while somebody has room, but for what gathers a moment.
                 for receiver in map(state.attached.__getitem__, state.ready):
-                    if receiver.covers(shard.name):
+                    is_due = shard.queue.due(now_ns, at_most=1, keys=receiver.keys)
+                    if receiver.covers(shard.name) and is_due:
                         assert now_ns < shard.gathered_ns <= now_ns + GATHER_NS
                         assert 2 * receiver.held > receiver.limit > 0
                         assert receiver.rows_left is None

@@ -29,6 +29,7 @@ class Receiver:
     prefetch: int | None = 0
     connection_id: int = 1
     rows_max: int | None = None
+    keys: frozenset[bytes] | None = None
     room: int = 1000  # batches
     rows: list[ClaimedRow] = field(default_factory=list)
     times_s: list[float] = field(default_factory=list)

@@ -6,6 +6,7 @@ from tests.engine.messaging.test_table_settings import comment
 
 
 TYPES = {"id": "bigint", "tenant": "varchar", "body": "json", "weight": "double"}
+NAMED = parse_comment(comment("vt_key=Tenant"))
 KEYED = parse_comment(comment("vt_key=Tenant", "vt_key_in_flight=2"))
 STRICT = parse_comment(comment("vt_order=strict"))
 PLAIN = parse_comment(comment())
@@ -35,27 +36,44 @@ def test_the_first_layout_has_no_order():
         )
 
 
-def test_the_index_begins_with_the_key():
-    assert key_column.index_definition(PLAIN) is None
-    assert key_column.index_definition(KEYED) == (
-        "KEY `order_idx` (`tenant`, `time_acked`, `epoch`, `priority`, `time_next`)"
-    )
-    assert key_column.index_definition(STRICT) == (
-        "KEY `order_idx` (`time_acked`, `epoch`, `priority`, `time_next`)"
+ORDERED = "KEY `order_idx` (`tenant`, `time_acked`, `epoch`, `priority`, `time_next`)"
+READ_APART = "KEY `key_idx` (`time_acked`, `tenant`, `priority`, `time_next`)"
+
+
+def test_the_indexes_have_the_key():
+    assert key_column.index_definitions(PLAIN) == ()
+    assert key_column.index_definitions(KEYED) == (ORDERED,)
+    assert key_column.index_definitions(NAMED) == (READ_APART,)
+    assert key_column.index_definitions(STRICT) == (
+        "KEY `order_idx` (`time_acked`, `epoch`, `priority`, `time_next`)",
     )
 
 
 def test_any_index_will_do_that_begins_so():
     columns = ("time_acked", "epoch", "priority", "time_next")
-    indexes = [("PRIMARY", ("id",)), ("mine", ("Tenant", *columns, "id")), ("other", columns)]
-    assert key_column.index_of(KEYED, indexes) == "mine"
-    assert key_column.index_of(STRICT, indexes) == "other"
-    assert key_column.index_of(KEYED, indexes[:1]) is None
-    assert key_column.index_of(PLAIN, indexes) is None
+    indexes = [
+        ("PRIMARY", ("id",)),
+        ("mine", ("Tenant", *columns, "id")),
+        ("other", columns),
+        ("third", ("time_acked", "TENANT", "priority", "time_next")),
+    ]
+    assert key_column.index_of(KEYED, indexes, "order_idx") == "mine"
+    assert key_column.index_of(STRICT, indexes, "order_idx") == "other"
+    assert key_column.index_of(NAMED, indexes, "key_idx") == "third"
+    assert key_column.index_of(KEYED, indexes, "key_idx") is None
+    assert key_column.index_of(KEYED, indexes[:1], "order_idx") is None
+    assert key_column.index_of(PLAIN, indexes, "order_idx") is None
 
 
 def test_what_is_missing_is_told_with_its_cure():
-    assert key_column.advice("my`q", KEYED) == (
+    ordered = (
         "no index on tenant, time_acked, epoch, priority, time_next: each claim reads all messages of a"
         " key; ALTER TABLE `my``q` ADD INDEX order_idx (tenant, time_acked, epoch, priority, time_next)"
     )
+    read_apart = (
+        "no index on time_acked, tenant, priority, time_next: a poll for a key reads all messages that"
+        " wait; ALTER TABLE `my``q` ADD INDEX key_idx (time_acked, tenant, priority, time_next)"
+    )
+    assert key_column.advice("my`q", KEYED, []) == [ordered]
+    assert key_column.advice("my`q", NAMED, []) == [read_apart]
+    assert key_column.advice("my`q", PLAIN, []) == []

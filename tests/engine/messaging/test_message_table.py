@@ -353,8 +353,20 @@ def test_a_table_in_order_has_a_key_and_tells_of_its_missing_index():
         raw, indexes=(*raw.indexes, RawIndex("mine", unique=False, columns=columns))
     )
     assert (loaded(indexed).order_index, loaded(indexed).advice) == ("mine", ())
+    assert loaded(indexed).key_index == "mine"
     assert loaded(with_comment("vt_key=priority")).key_kind is IdKind.NUMBER
     assert loaded(with_comment("vt_order=strict")).key_column is None
+
+
+def test_a_key_alone_is_read_apart_by_an_index_of_its_own():
+    raw = with_comment("vt_key=message")
+    (line,) = loaded(raw).advice
+    assert line.startswith("no index on time_acked, message, priority, time_next: ")
+    columns = ("time_acked", "message", "priority", "time_next")
+    indexed = replace(
+        raw, indexes=(*raw.indexes, RawIndex("mine", unique=False, columns=columns))
+    )
+    assert (loaded(indexed).key_index, loaded(indexed).advice) == ("mine", ())
 
 
 def test_what_cannot_be_ordered():

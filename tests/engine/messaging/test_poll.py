@@ -120,13 +120,13 @@ def test_rows_known_to_be_claimed_do_not_use_up_the_room():
 
 
 def test_a_tier_that_was_overloaded_is_read_by_lanes_at_once():
-    request = PollRequest(10, overloaded=frozenset({50}))
+    request = PollRequest(10, overloaded=frozenset({(b"", 50)}))
     _, asked = run(fresh(*range(1, 100)), request)
     assert parts(asked) == [PollPart.ZERO, PollPart.NULL, PollPart.DUE]
 
 
 def test_when_the_flood_is_over_the_future_is_of_interest_again():
-    request = PollRequest(10, overloaded=frozenset({50}))
+    request = PollRequest(10, overloaded=frozenset({(b"", 50)}))
     ((tier,), asked) = run([*fresh(1), *timed(NOW_NS + 9)], request)
     assert parts(asked)[-1] is PollPart.SOONEST
     assert (ids(tier.timed), tier.horizon_ns) == ([1000 + NOW_NS + 9], FOREVER_NS)

@@ -245,7 +245,7 @@ def test_a_poll_learns_what_is_left_out_of_the_room():
 
 def test_a_poll_is_told_which_priorities_were_flooded():
     made = polled(queue(), tier([1], fresh_more=True, priority=3), tier([2], priority=5))
-    assert made.poll_started(NOW_NS).overloaded == {3}
+    assert made.poll_started(NOW_NS).overloaded == {(b"", 3)}
 
 
 # Races with a running poll

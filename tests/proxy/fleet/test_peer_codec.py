@@ -38,7 +38,11 @@ number = st.integers(0, 2**63)
 text = st.text(st.characters(exclude_categories=["Cs"]))
 ids = st.lists(st.binary()).map(tuple)
 keys = st.builds(
-    MessageKey, st.binary(), st.integers(-(2**31), 2**31), st.integers(0, 2**63 - 1)
+    MessageKey,
+    st.binary(),
+    st.integers(-(2**31), 2**31),
+    st.integers(0, 2**63 - 1),
+    st.just(b""),
 )
 event = st.one_of(
     st.builds(Due, text, st.lists(keys).map(tuple)),
@@ -49,7 +53,7 @@ event = st.one_of(
 to_dispatcher = st.one_of(
     st.builds(
         OpenStream, number, text, text, st.lists(text).map(tuple), st.lists(text).map(tuple),
-        st.none() | number, st.none() | number, number,
+        st.none() | number, st.none() | number, number, st.none() | ids.filter(bool),
     ),
     st.builds(RowsTaken, number, number),
     st.builds(CloseStream, number, number),

@@ -4,7 +4,7 @@ import pytest
 
 from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
-from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Slot, TableRef
+from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Param, Slot, TableRef
 from tests.sqlparse_ext.facts import conditions, shape
 
 
@@ -47,6 +47,26 @@ def test_it_may_have_an_end(sql, limit, wait):
     assert (stream.limit, stream.wait) == (limit, wait)
 
 
+@pytest.mark.parametrize(
+    ("sql", "key", "values"),
+    [
+        ("STREAM * FROM t", None, ()),
+        ("STREAM * FROM t WHERE tenant = 'a' LIMIT 1", "tenant", (Slot(0),)),
+        (
+            "stream id from t where `my key` in (1, 'a', NULL)",
+            "my key",
+            (Slot(0), Slot(1), None),
+        ),
+        ("STREAM * FROM t WHERE tenant IN (7, 8)", "tenant", (Slot(0),)),
+        ("STREAM * FROM t WHERE tenant = ?", "tenant", (Param(0),)),
+    ],
+)
+def test_it_may_name_keys(sql, key, values):
+    stream = shape(sql).stream
+    assert stream is not None
+    assert (stream.key, stream.key_values) == (key, values)
+
+
 def test_directives_are_read():
     sql = "STREAM /*vt+ QUERY_TIMEOUT_MS=5000 Allow_Scatter */ * FROM t"
     assert shape(sql).directives == {"query_timeout_ms": "5000", "allow_scatter": "true"}
@@ -61,7 +81,13 @@ def test_double_quotes_name_things_under_ansi_quotes():
 @pytest.mark.parametrize(
     ("sql", "near"),
     [
-        ("STREAM * FROM t WHERE id = 5", "WHERE id = 5"),
+        ("STREAM * FROM t WHERE id > 5", "> 5"),
+        ("STREAM * FROM t WHERE", ""),
+        ("STREAM * FROM t WHERE 5 = id", "5 = id"),
+        ("STREAM * FROM t WHERE id IN ()", ")"),
+        ("STREAM * FROM t WHERE id IN (5", ""),
+        ("STREAM * FROM t WHERE id = 5 AND x = 6", "AND x = 6"),
+        ("STREAM * FROM t LIMIT 1 WHERE id = 5", "WHERE id = 5"),
         ("STREAM * FROM t LIMIT", ""),
         ("STREAM * FROM t LIMIT 1, 2", ", 2"),
         ("STREAM * FROM t LIMIT 1 OFFSET 2", "OFFSET 2"),
@@ -105,7 +131,10 @@ def test_what_it_refuses_and_where(sql, near):
         ("LIMIT 1 ORDER BY id", "sort what has come"),
         ("LIMIT 1 OFFSET 2", "acknowledge or reschedule what you do not want"),
         ("LIMIT 1, 2", "acknowledge or reschedule what you do not want"),
-        ("WHERE id = 5", "narrow it to a shard: `keyspace:-80`.t"),
+        ("WHERE id > 5", "WHERE takes the key of the table and nothing else: column = value"),
+        ("WHERE id = 5 OR id = 6", "narrow it to a shard: `keyspace:-80`.t"),
+        ("WHERE id = 5 + 1", "acknowledge or reschedule"),
+        ("WHERE id LIKE 'a%'", "column IN (value, …)"),
         ("JOIN u USING (id)", "SELECT the rest by the ids"),
         ("left join u ON 1", "SELECT the rest by the ids"),
         (", u", "SELECT the rest by the ids"),

@@ -1,0 +1,183 @@
+"""STREAM … WHERE key: a stream is given messages of the keys that it names, on both servers, through any member."""
+
+import mysql.connector
+import pytest
+
+from tests.fixtures.database_servers import DatabaseServer
+from tests.fixtures.running_proxy import StartProxy, keyspace_toml
+from tests.fixtures.streams import Consume, refused, rows, run
+from tests.integration.conftest import SharedCluster
+
+
+pytestmark = pytest.mark.db
+
+QUIET_S = 0.3
+MAKE = (
+    "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant VARCHAR(20), n INT)"
+    " WITH (key = tenant, ack_wait = 600, poller_interval = 600, cache_size = 50)"
+)
+
+
+@pytest.fixture
+def producer(cluster: SharedCluster):
+    connection = cluster.proxy.connect(database="plain", autocommit=True)
+    run(connection, "DROP QUEUE IF EXISTS my_message")
+    run(connection, MAKE)
+    yield connection
+    run(connection, "DROP QUEUE IF EXISTS my_message")
+
+
+def insert(connection, *messages):
+    values = ", ".join(f"({ident}, {key!r})" for ident, key in messages)
+    run(connection, f"INSERT INTO my_message (id, tenant) VALUES {values}")
+
+
+def test_it_gets_messages_of_its_keys_and_others_get_theirs(
+    cluster: SharedCluster, producer, consume: Consume
+) -> None:
+    one = consume(
+        cluster.proxy, "STREAM id FROM my_message WHERE tenant = 'a'", database="plain"
+    )
+    two = consume(
+        cluster.proxy,
+        "STREAM /*vt+ PREFETCH=2 */ id, tenant FROM my_message WHERE Tenant IN ('b', 'it''s')",
+        database="plain",
+    )
+    insert(producer, (1, "a"), (2, "b"), (3, "c"), (4, "it's"), (5, "b"), (6, "a"))
+    assert sorted(one.ids(2)) == [1, 6]
+    assert two.ids(2) == [2, 4]
+    assert two.poll(QUIET_S) is None
+    run(producer, "UPDATE my_message SET time_acked = NOW() WHERE id = 2")
+    assert two.next(60) == (5, "b")
+    assert one.poll(QUIET_S) is None
+    # Whoever names no key takes all.
+    rest = consume(cluster.proxy, "STREAM id FROM my_message", database="plain")
+    assert rest.ids(1) == [3]
+
+
+def test_a_flood_of_other_keys_does_not_hide_its_messages(
+    cluster: SharedCluster, producer, consume: Consume
+) -> None:
+    flood = ", ".join(f"({ident}, 'flood')" for ident in range(1, 5001))
+    run(producer, f"INSERT INTO my_message (id, tenant) VALUES {flood}")
+    insert(producer, (9001, "a"), (9002, "a"))
+    other = consume(
+        cluster.proxy, "STREAM /*vt+ PREFETCH=1 */ id FROM my_message", database="plain"
+    )
+    assert other.ids(1) == [1]
+    one = consume(
+        cluster.proxy, "STREAM id FROM my_message WHERE tenant = 'a'", database="plain"
+    )
+    assert one.ids(2) == [9001, 9002]
+    insert(producer, (9003, "a"))
+    assert one.ids(1) == [9003]
+    # And its messages block nobody: it is full, and the flood goes on.
+    full = consume(
+        cluster.proxy,
+        "STREAM /*vt+ PREFETCH=1 */ id FROM my_message WHERE tenant = 'b'",
+        database="plain",
+    )
+    insert(producer, *((9100 + number, "b") for number in range(200)))
+    assert full.ids(1) == [9100]
+    run(producer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1")
+    assert other.poll(60) is not None
+
+
+def test_what_falls_due_later_comes_at_its_moment(
+    cluster: SharedCluster, producer, consume: Consume
+) -> None:
+    insert(producer, *((ident, "flood") for ident in range(1, 101)))
+    one = consume(
+        cluster.proxy, "STREAM id FROM my_message WHERE tenant = 'a'", database="plain"
+    )
+    run(
+        producer,
+        "INSERT INTO my_message (id, tenant, time_next)"
+        " VALUES (500, 'a', NOW() + INTERVAL 1 SECOND)",
+    )
+    assert one.poll(QUIET_S) is None
+    assert one.ids(1) == [500]
+
+
+def test_prepared_and_with_an_end(cluster: SharedCluster, producer) -> None:
+    insert(producer, (1, "a"), (2, "b"), (3, "b"), (4, "c"))
+    client = mysql.connector.connect(
+        host="127.0.0.1", port=cluster.proxy.port, user="root", database="plain",
+        use_pure=True, autocommit=True,
+    )  # fmt: skip
+    cursor = client.cursor(prepared=True)
+    sql = "STREAM id, tenant FROM my_message WHERE tenant IN (%s, %s) LIMIT %s WAIT 0"
+    cursor.execute(sql, ("b", "c", 2))
+    # Its keys take turns.
+    assert sorted(cursor.fetchall()) == [(2, "b"), (4, "c")]
+    cursor.execute(sql, ("b", "c", 10))
+    assert cursor.fetchall() == [(3, "b")]
+    cursor.execute(sql, ("b", "c", 10))
+    assert cursor.fetchall() == []
+    client.close()
+    waited = "STREAM id FROM my_message WHERE tenant = 'a' LIMIT 3 WAIT 30"
+    assert rows(producer, waited) == ((1,),)
+
+
+def test_a_number_is_a_key_however_a_driver_sends_it(cluster: SharedCluster, producer) -> None:
+    run(producer, "DROP QUEUE my_message")
+    run(producer, MAKE.replace("key = tenant", "key = n"))
+    run(producer, "INSERT INTO my_message (id, n) VALUES (1, 7), (2, 8), (3, 9)")
+    assert rows(producer, "STREAM id FROM my_message WHERE n = 7 LIMIT 9 WAIT 0") == ((1,),)
+    assert rows(producer, "STREAM id FROM my_message WHERE n = '8' LIMIT 9 WAIT 0") == ((2,),)
+    code, text = refused(producer, "STREAM id FROM my_message WHERE n = 'x' LIMIT 9 WAIT 0")
+    assert (code, text) == (1210, "n is a number, and 'x' is none")
+
+
+def test_what_is_no_key_is_told_the_way_and_the_connection_lives(producer) -> None:
+    many = ", ".join(f"'{number}'" for number in range(101))
+    for where, code, words in (
+        ("tenant > 'a'", 1064, "WHERE takes the key of the table and nothing else"),
+        ("n = 1", 1210, "takes tenant, the key of my_message (vt_key), and no other column"),
+        ("nosuch = 1", 1210, "and no other column"),
+        ("tenant = NULL", 1210, "those without a key go to streams without WHERE"),
+        ("tenant = 5", 1210, "write its value in quotes, '5'"),
+        (f"tenant IN ({many})", 1210, "takes 100 values at most, not 101"),
+    ):
+        found = refused(producer, f"STREAM id FROM my_message WHERE {where} LIMIT 1 WAIT 0")
+        assert (found[0], words in found[1]) == (code, True), found
+    insert(producer, (1, "a"))
+    run(producer, "ALTER QUEUE my_message SET (key = DEFAULT)")
+    found = refused(producer, "STREAM id FROM my_message WHERE tenant = 'a' LIMIT 1 WAIT 0")
+    assert "my_message has none: ALTER QUEUE my_message SET (`key` = column)" in found[1]
+    assert rows(producer, "STREAM id FROM my_message LIMIT 1 WAIT 0") == ((1,),)
+
+
+def test_a_key_that_goes_one_by_one_goes_so_to_who_names_it(
+    cluster: SharedCluster, producer, consume: Consume
+) -> None:
+    run(producer, "ALTER QUEUE my_message SET (key_in_flight = 1)")
+    insert(producer, (1, "a"), (2, "a"), (3, "b"), (4, "a"))
+    one = consume(
+        cluster.proxy, "STREAM id FROM my_message WHERE tenant = 'a'", database="plain"
+    )
+    for ident in (1, 2, 4):
+        assert one.ids(1) == [ident]
+        assert one.poll(QUIET_S) is None
+        run(producer, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ident}")
+    insert(producer, (5, "a"))
+    assert one.ids(1) == [5]
+
+
+def test_a_member_that_does_not_dispatch_gives_them_as_well(
+    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
+) -> None:
+    config = keyspace_toml(database, [server]) + '[fleet]\nname = "shop"\n'
+    first = start_proxy(config)
+    first.wait_for_log("is dispatched from here")
+    second = start_proxy(config)
+    producer = second.connect(database=database, autocommit=True)
+    run(producer, MAKE)
+    insert(producer, (1, "a"), (2, "b"))
+    one = consume(second, "STREAM id FROM my_message WHERE tenant = 'b'", database=database)
+    assert one.ids(1) == [2]
+    insert(producer, (3, "a"), (4, "b"))
+    assert one.ids(1) == [4]
+    assert one.poll(QUIET_S) is None
+    ended = "STREAM id FROM my_message WHERE tenant IN ('a', 'b') LIMIT 9 WAIT 0"
+    assert sorted(rows(producer, ended)) == [(1,), (3,)]

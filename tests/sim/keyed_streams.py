@@ -1,0 +1,69 @@
+"""Worlds in which streams name the keys whose messages they are given: `STREAM … WHERE key IN (…)`.
+
+Besides the promises of `tests.sim.world`: a stream gets no message of another key, and in the end, when all streams name keys, all is
+delivered nevertheless, however small the cache, and though half of all messages have the same key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tests.sim.fleet_world import FleetWorld
+from tests.sim.ordered_queue import Ordered
+from tests.sim.world import KEYSPACE, TABLE, World
+
+
+KEYS = (b"7", *(b"%d" % (10 + number) for number in range(5)))
+
+
+@dataclass(eq=False)
+class KeyedStreams(World):
+    """One history of one proxy. named: how many messages were given to streams that name keys."""
+
+    named: int = 0
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.settings = replace(self.settings, proxies=1, order=",vt_key=tenant")
+
+    definition = Ordered.definition
+
+    def key_of(self, number):
+        return KEYS[0] if number % 2 else KEYS[1 + number // 2 % 5]
+
+    def keys_named(self, *, polite):
+        if not polite:
+            return None if self.dice.random() < 0.4 else self._some_keys()
+        is_first = not any(one.polite for one in self.consumers)
+        return frozenset(KEYS) if is_first else self._some_keys()
+
+    def _some_keys(self):
+        return frozenset(self.dice.sample(KEYS, self.dice.choice([1, 1, 2, 4])))
+
+    def check_delivery(self, consumer, rows):
+        super().check_delivery(consumer, rows)
+        if consumer.keys is None:
+            return
+        for row in self.claimed(rows):
+            self.named += 1
+            found = self.store.table(KEYSPACE, row.shard, TABLE)[row.id].key
+            assert found in consumer.keys, f"{row.id!r} is of another key"
+
+
+@dataclass(eq=False)
+class KeyedStreamsInOrder(KeyedStreams, Ordered):
+    """One history in which the messages of a key wait for one another as well."""
+
+    def __post_init__(self):
+        Ordered.__post_init__(self)
+        if self.is_strict:
+            self.settings = replace(self.settings, order=",vt_key=tenant,vt_key_in_flight=1")
+
+
+@dataclass(eq=False)
+class KeyedStreamsOfFleet(KeyedStreams, FleetWorld):
+    """One history of a fleet, in which streams are served by whoever dispatches."""
+
+    def __post_init__(self):
+        FleetWorld.__post_init__(self)
+        self.settings = replace(self.settings, order=",vt_key=tenant")
