@@ -1,4 +1,4 @@
-"""The command line: `streamfrom serve | check | queues | demo`.
+"""The command line: `streamfrom serve | check | queues | top | demo`.
 
 Exit codes: 0 when all is well, 1 for a fault that `check` found or a failure while running,
 2 for a wrong command line or configuration.
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvloop
 
@@ -32,18 +32,20 @@ from streamfrom.proxy.demo import ListeningProxy, run_demo
 from streamfrom.proxy.queue_watch import ADDRESS_DEFAULT, CannotTell, parse_address, watch
 from streamfrom.proxy.report import CheckReport
 from streamfrom.proxy.service_manager import ServiceManager
+from streamfrom.proxy.top import top
 from streamfrom.proxy.workers.supervisor import WorkerFailed, Workers, command_of
 from streamfrom.proxy.workers.worker_seat import WorkerSeat
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
 
+    from streamfrom.proxy.config.dsn import Dsn
     from streamfrom.proxy.config.log_settings import LogSettings
 
 
-COMMANDS = ("serve", "check", "queues", "demo")
+COMMANDS = ("serve", "check", "queues", "top", "demo")
 EXIT_FAULT = 1
 EXIT_USAGE = 2
 WATCH_S = 2.0
@@ -53,8 +55,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     arguments = _parser().parse_args(_command_first(sys.argv[1:] if argv is None else argv))
     seat: WorkerSeat | None = getattr(arguments, "worker_seat", None)
-    # What these two print says it all; the log would say it again in between.
-    log.configure(verbose=arguments.verbose, quiet=arguments.command in {"check", "queues"})
+    # What these print says it all; the log would say it again in between.
+    log.configure(
+        verbose=arguments.verbose, quiet=arguments.command in {"check", "queues", "top"}
+    )
     # gRPC writes lines of its own to stderr, into a log that others read as JSON.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
@@ -62,7 +66,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             serve = DemoProxy(worker_count(FleetConfig(), arguments.workers, _cores()))
             return run_demo(arguments.shards, arguments.port, arguments.data, serve)
         if arguments.command == "queues":
-            return _show_queues(arguments.address, arguments.watch)
+            return _ask_proxy(
+                arguments.address, lambda to: watch(to, arguments.watch, sys.stdout)
+            )
+        if arguments.command == "top":
+            return _ask_proxy(arguments.address, lambda to: top(to, arguments.every))
         read = partial(load, arguments.config, os.environ)
         if arguments.command == "check":
             return uvloop.run(check(read(), as_json=arguments.json))
@@ -118,13 +126,6 @@ def _parser() -> argparse.ArgumentParser:
         "queues", parents=[common], help="show what a running proxy tells of its queues"
     )
     queues.add_argument(
-        "address",
-        nargs="?",
-        default=ADDRESS_DEFAULT,
-        metavar="mysql://USER:PASSWORD@HOST:PORT",
-        help=f"the proxy's; ${{NAME}} is taken from the environment. Default: {ADDRESS_DEFAULT}",
-    )
-    queues.add_argument(
         "--watch",
         type=_seconds,
         nargs="?",
@@ -132,6 +133,24 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help=f"show rates, again and again; {WATCH_S:g} seconds apart unless said",
     )
+    topping = commands.add_parser(
+        "top", parents=[common], help="watch queues, streams, shards and members on a terminal"
+    )
+    topping.add_argument(
+        "--every",
+        type=_seconds,
+        default=WATCH_S,
+        metavar="SECONDS",
+        help=f"default: {WATCH_S:g}",
+    )
+    for place in (queues, topping):
+        place.add_argument(
+            "address",
+            nargs="?",
+            default=ADDRESS_DEFAULT,
+            metavar="mysql://USER:PASSWORD@HOST:PORT",
+            help=f"the proxy's; ${{NAME}} is taken from the environment. Default: {ADDRESS_DEFAULT}",
+        )
     showing = commands.add_parser(
         "demo", parents=[common], help="run a proxy with its own database servers"
     )
@@ -160,12 +179,12 @@ def _command_first(argv: Sequence[str]) -> Sequence[str]:
             return argv
 
 
-def _show_queues(address: str, every_s: float | None) -> int:
+def _ask_proxy(address: str, show: Callable[[Dsn], Coroutine[Any, Any, None]]) -> int:
     try:
         where = parse_address(address, os.environ)
     except ConfigError as error:
         return _fail(str(error), EXIT_USAGE)
-    uvloop.run(watch(where, every_s, sys.stdout))
+    uvloop.run(show(where))
     return 0
 
 

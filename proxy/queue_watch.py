@@ -15,7 +15,7 @@ from streamfrom.proxy.config import dsn
 from streamfrom.proxy.config.toml_values import Surroundings
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.proxy.status.queue_table import QueueSample, table_lines
-from streamfrom.proxy.status.status_rows import QUEUES
+from streamfrom.proxy.status.status_rows import TABLES
 
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ ADDRESS_DEFAULT: Final = "mysql://root@127.0.0.1:15306"
 _HOME: Final = "\x1b[H"
 _REST_OF_LINE: Final = "\x1b[K"
 _ALL_BELOW: Final = "\x1b[J"
-_NAMES: Final = tuple(column.name for column in QUEUES)
-_QUESTION: Final = f"SELECT {', '.join(_NAMES)} FROM streamfrom.queues"  # noqa: S608 (constants)
 
 
 class CannotTell(Exception):
@@ -45,17 +43,19 @@ def parse_address(text: str, environ: Mapping[str, str]) -> Dsn:
     return dsn.parse(text, "the proxy's address", database="", around=around)
 
 
-def asks(control: Control) -> Ask:
-    """Return what asks the proxy that *control* connects to, and raises CannotTell."""
+def asks(control: Control, table: str = "queues") -> Ask:
+    """Return what asks the proxy that *control* connects to for one of `TABLES`, and raises CannotTell."""
+    names = [column.name for column in TABLES[table]]
+    question = f"SELECT {', '.join(names)} FROM streamfrom.{table}"  # noqa: S608 (constants)
 
     async def ask() -> list[QueueRow]:
         try:
-            rows = await control.rows(_QUESTION)
+            rows = await control.rows(question)
         except BackendUnavailable as error:
             raise CannotTell(error.reason) from error
         except BackendError as error:
             raise CannotTell(str(error)) from error
-        return [dict(zip(_NAMES, row, strict=True)) for row in rows]
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
     return ask
 

@@ -12,6 +12,7 @@ import pytest
 from tests.fixtures.database_servers import DatabaseServer
 from tests.fixtures.running_proxy import StartProxy, keyspace_toml
 from tests.fixtures.streams import Consume, eventually, message_table, rows, run
+from tests.fixtures.terminal import Terminal
 
 
 pytestmark = pytest.mark.db
@@ -66,9 +67,9 @@ def test_figures_and_health_of_a_running_proxy(
     labels = '{keyspace="ks",queue="my_message"}'
     status, text = ask(address, "/metrics")
     assert status == 200
-    assert f"streamfrom_messages_sent_total{labels} 2.0" in text
-    assert f"streamfrom_messages_acked_total{labels} 1.0" in text
-    assert f"streamfrom_queue_in_flight{labels} 1.0" in text
+    assert f"streamfrom_messages_sent_total{labels} 2\n" in text
+    assert f"streamfrom_messages_acked_total{labels} 1\n" in text
+    assert f"streamfrom_queue_in_flight{labels} 1\n" in text
     (queue,) = json.loads(ask(address, "/api/queues")[1])
     assert (queue["queue"], queue["depth"], queue["streams"]) == ("my_message", 1, 1)
     (held,) = [one["held"] for one in json.loads(ask(address, "/api/streams")[1])]
@@ -81,6 +82,7 @@ def test_figures_and_health_of_a_running_proxy(
     heading, line = subprocess.check_output(words, text=True, timeout=120).splitlines()
     told = dict(zip(heading.split(), line.split(), strict=True))
     assert (told["QUEUE"], told["DEPTH"], told["ACKED"]) == ("ks.my_message", "1", "1")
+    watches_on_a_terminal(door)
     look = "/api/messages?keyspace=ks&queue=my_message&state="
     (message,) = json.loads(ask(address, f"{look}acked")[1])["rows"]
     assert message["values"][0] == "1"
@@ -114,3 +116,26 @@ def test_figures_and_health_of_a_running_proxy(
     assert (page["rows"], [each["shard"] for each in page["missing"]]) == ([], ["-"])
     server.start()
     eventually(lambda: ask(address, "/readyz")[0] == 200)
+
+
+def watches_on_a_terminal(door):
+    terminal = Terminal(
+        [sys.executable, "-m", "streamfrom.proxy", "top", "--every", "0.2", door]
+    )
+    try:
+        terminal.expect(r"\[queues\]  streams .*by queue")
+        terminal.expect(r"DEPTH.*SENT/S")
+        terminal.expect("ks.my_message")
+        terminal.press(">")
+        terminal.expect("by depth")
+        terminal.press("2")
+        terminal.expect(r"\[streams\]")
+        terminal.expect("root +127.0.0.1.*my_message")
+        terminal.press("4")
+        terminal.expect(r"\[members\]")
+        terminal.press("q")
+        # The cursor and the former screen are back.
+        terminal.expect(r"\x1b\[\?25h\x1b\[\?1049l")
+        assert terminal.process.wait(60) == 0
+    finally:
+        terminal.close()

@@ -61,7 +61,7 @@ def test_help_names_every_command(capsys):
         main(["--help"])
     assert ended.value.code == 0
     out = capsys.readouterr().out
-    for command in ("serve", "check", "queues", "demo"):
+    for command in ("serve", "check", "queues", "top", "demo"):
         assert command in out
 
 
@@ -240,6 +240,19 @@ def test_queues_are_shown_of_the_proxy_that_is_named(argv, told, monkeypatch, un
     assert main(argv) == 0
     assert asked == [told]
     assert unconfigured == [{"verbose": False, "quiet": True}]
+
+
+def test_top_asks_the_proxy_that_is_named(monkeypatch, unconfigured):
+    asked = []
+
+    async def top(address, every_s):
+        asked.append((f"{address.user}@{address.server}", every_s))
+
+    monkeypatch.setattr(cli, "top", top)
+    assert main(["top"]) == 0
+    assert main(["top", "--every", "0.5", "mysql://app@proxy:7"]) == 0
+    assert asked == [("root@127.0.0.1:15306", 2.0), ("app@proxy:7", 0.5)]
+    assert unconfigured == [{"verbose": False, "quiet": True}] * 2
 
 
 @pytest.mark.parametrize("pause", ["0", "-1", "nan", "inf", "soon"])

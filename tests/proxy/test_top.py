@@ -1,0 +1,30 @@
+"""Keys as terminals send them; `tests/integration/test_admin.py` has the program on one."""
+
+import io
+
+import pytest
+
+from streamfrom.proxy.queue_watch import CannotTell, parse_address
+from streamfrom.proxy.status.top_screen import DOWN, TOP, UP
+from streamfrom.proxy.top import split_keys, top
+
+
+@pytest.mark.parametrize(
+    ("sent", "keys"),
+    [
+        ("q", ["q"]),
+        ("\x1b[A\x1b[B", [UP, DOWN]),
+        ("\x1bOAr\x1bOB", [UP, "r", DOWN]),
+        ("\x1b[H\x1b[1~", [TOP, TOP]),
+        ("\x1b[", ["\x1b", "["]),
+        ("", []),
+    ],
+)
+def test_an_escape_sequence_is_one_key(sent, keys):
+    assert split_keys(sent) == keys
+
+
+async def test_it_needs_a_terminal(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    with pytest.raises(CannotTell, match="needs a terminal; streamfrom queues prints lines"):
+        await top(parse_address("mysql://root@127.0.0.1:1", {}), 1.0)
