@@ -25,6 +25,7 @@ from bench.workloads.sessions import idle_sessions
 from bench.workloads.snapshot import snapshot
 from bench.workloads.takeover import takeover
 from bench.workloads.two_phase import twopc
+from bench.workloads.watched import queue_status, watched
 from bench.workloads.workers import workers
 
 
@@ -46,6 +47,8 @@ WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
         takeover,
         point_select,
         full_select,
+        watched,
+        queue_status,
         oltp,
         plan_cache,
         bulk_insert,

@@ -32,12 +32,12 @@ def point_select(plan: Plan) -> list[Figure]:
         lab.database(DATABASE),
         lab.proxy(Keyspace(DATABASE, (lab.server,))) as proxy,
     ):
-        _table(plan, POINT_ROWS)
-        queries = _queries(lab.folder / "point_select.sql")
+        make_table(plan, POINT_ROWS)
+        queries = point_queries(lab.folder / "point_select.sql")
 
         def rate(name: str, target: Endpoint) -> float:
             before_s = target.usage().cpu_s
-            value = _slap(plan, target, queries)
+            value = slap(plan, target, queries)
             used_s = target.usage().cpu_s - before_s
             plan.say(f"  {name}: {value:,.0f}/s, its processor time {used_s:.2f} s")
             return value
@@ -83,7 +83,7 @@ def full_select(plan: Plan) -> list[Figure]:
         lab.database(DATABASE),
         lab.proxy(Keyspace(DATABASE, (lab.server,))) as proxy,
     ):
-        _table(plan, rows)
+        make_table(plan, rows)
 
         def rate(name: str, target: Endpoint) -> float:
             before_s = target.usage().cpu_s
@@ -108,7 +108,7 @@ def full_select(plan: Plan) -> list[Figure]:
     ]
 
 
-def _table(plan: Plan, rows: int) -> None:
+def make_table(plan: Plan, rows: int) -> None:
     """Make the table: rows of about 100 bytes."""
     plan.lab.execute(f"CREATE TABLE {TABLE} (id INT PRIMARY KEY, c CHAR(90))", DATABASE)
     plan.lab.execute(f"ALTER TABLE {TABLE} CONVERT TO CHARACTER SET latin1", DATABASE)
@@ -117,7 +117,7 @@ def _table(plan: Plan, rows: int) -> None:
     )
 
 
-def _queries(path: Path) -> Path:
+def point_queries(path: Path) -> Path:
     dice = random.Random(SEED)
     lines = [
         f"SELECT c FROM {TABLE} WHERE id = {dice.randint(1, POINT_ROWS)};"
@@ -127,7 +127,7 @@ def _queries(path: Path) -> Path:
     return path
 
 
-def _slap(plan: Plan, target: Endpoint, queries: Path) -> float:
+def slap(plan: Plan, target: Endpoint, queries: Path) -> float:
     """Return the queries a second of 16 clients, all their connecting included."""
     program = client("mariadb-slap", "mysqlslap")
     count = plan.size(*POINT_QUERIES)
