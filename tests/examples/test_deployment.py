@@ -1,4 +1,4 @@
-"""`examples/systemd`, `kubernetes` and `haproxy`: each tool accepts its file, and names, ports and times fit together."""
+"""`examples/systemd`, `kubernetes`, `haproxy` and `compose-metrics.yaml`: each tool accepts its file, and names, ports and times fit together."""
 
 import ipaddress
 import re
@@ -17,6 +17,8 @@ from streamfrom.proxy.config.file import Config, load
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
+COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
+METRICS = yaml.safe_load((EXAMPLES / "compose-metrics.yaml").read_text())
 # The longest that a stop takes beside shutdown_grace and failover_buffer.
 STOP_SPARE_S = 3
 
@@ -158,3 +160,50 @@ def test_the_pod_is_the_images_user() -> None:
 @needs("haproxy")
 def test_haproxy_accepts_its_configuration() -> None:
     run("haproxy", "-c", "-f", EXAMPLES / "haproxy" / "haproxy.cfg")
+
+
+def test_compose_with_metrics_mounts_what_is_there_and_names_services_that_are():
+    known = COMPOSE["services"] | METRICS["services"]
+    for name in ("prometheus", "grafana"):
+        service = METRICS["services"][name]
+        assert service["read_only"]
+        assert service["cap_drop"] == ["ALL"]
+        assert re.fullmatch(r"[\w/]+:v?\d+\.\d+\.\d+", service["image"])
+        assert set(service["depends_on"]) <= set(known)
+        for mount in service["volumes"]:
+            source = mount.partition(":")[0]
+            # Paths are those of the first file's folder.
+            assert source in METRICS["volumes"] or (ROOT / source).is_file(), mount
+        for each in service.get("configs", []):
+            assert each["source"] in METRICS["configs"]
+
+
+def test_prometheus_of_compose_scrapes_where_the_proxy_listens():
+    assert METRICS["services"]["prometheus"]["network_mode"] == "service:proxy"
+    config = tomllib.loads((EXAMPLES / "streamfrom.toml").read_text())
+    scraped = yaml.safe_load((EXAMPLES / "prometheus" / "prometheus.yml").read_text())
+    (job,) = scraped["scrape_configs"]
+    assert job["static_configs"][0]["targets"] == [config["admin"]["listen"]]
+
+
+def test_grafana_of_compose_asks_prometheus_where_it_is_and_finds_the_dashboard():
+    content = {name: yaml.safe_load(one["content"]) for name, one in METRICS["configs"].items()}
+    (source,) = content["datasource"]["datasources"]
+    # Who shares a network is found under the name of whose network it is.
+    assert source["url"] == "http://proxy:9090"
+    (provider,) = content["dashboards"]["providers"]
+    (mount,) = (
+        one for one in METRICS["services"]["grafana"]["volumes"] if "dashboard.json" in one
+    )
+    assert Path(mount.split(":")[1]).parent == Path(provider["options"]["path"])
+
+
+@needs("docker")
+def test_docker_merges_the_compose_files(tmp_path):
+    has_compose = subprocess.run(
+        ["docker", "compose", "version"], capture_output=True, check=False
+    )
+    if has_compose.returncode:
+        pytest.skip("docker has no compose here")
+    files = ("-f", ROOT / "compose.yaml", "-f", EXAMPLES / "compose-metrics.yaml")
+    run("docker", "compose", *files, "config", "--quiet")
