@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.engine.errors import TableLoadError
@@ -114,7 +114,9 @@ class StatusSource:
                 )
             else:
                 members = [self.member(), *(answer.member for answer in others.answers)]
-                rows[name] = member_rows(members, others.unanswered)
+                rows[name] = member_rows(
+                    (_as_seen(member, viewer.user) for member in members), others.unanswered
+                )
         return rows
 
     async def _queue_rows(self, others: MembersFigures, user: User) -> list[StatusRow]:
@@ -182,6 +184,12 @@ class StatusSource:
     def stream_status(self, processes: Iterable[Process]) -> list[StreamStatus]:
         """Return what this process knows of the streams of *processes* and of other members' clients."""
         return stream_status(self.watch.streams(), processes, self.member().member)
+
+
+def _as_seen(member: MemberStatus, user: User) -> MemberStatus:
+    """Return what *user* may know of a member: no names of other keyspaces."""
+    dispatches = (one for one in member.dispatches if sees(user, one.rpartition("/")[0]))
+    return replace(member, dispatches=tuple(dispatches))
 
 
 def sees(user: User, keyspace: str, table: str | None = None) -> bool:

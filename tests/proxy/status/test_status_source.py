@@ -74,6 +74,21 @@ def test_shards_are_those_of_ones_keyspaces():
     assert seen(user(), "streams") == []
 
 
+def test_what_a_member_dispatches_names_no_keyspace_that_a_user_may_not_see():
+    fleet = source()
+    member = MemberStatus(
+        None, "1", 1.0, 1, 0, 1, is_stopping=False, dispatches=("a/0", "b/-80")
+    )
+    fleet.member = lambda: member
+    fleet.others = Others(dispatches=("a/1", "b/80-"))
+    for who, told in (
+        (user(), ["a/0,b/-80", "a/1,b/80-"]),
+        (user(keyspaces={"a"}), ["a/0", "a/1"]),
+    ):
+        rows = run_virtual(fleet.rows(["members"], Viewer(who, is_admin=True, processes=[])))
+        assert [row[8] for row in rows["members"][:2]] == told
+
+
 def test_a_shard_tells_whether_it_is_dispatched_here():
     told = {shard.keyspace: shard.is_dispatched for shard in source().shard_status()}
     assert told == {"a": False, "b": True}
@@ -87,8 +102,9 @@ def test_a_table_of_another_keyspace_is_not_seen():
 class Others:
     """One member that answers and one that does not."""
 
-    def __init__(self):
+    def __init__(self, dispatches=()):
         self.asked = []
+        self.dispatches = dispatches
 
     async def ask(self, tables, viewer=None):
         self.asked.append((set(tables), viewer))
@@ -96,7 +112,9 @@ class Others:
         return MembersFigures(
             (
                 MemberFigures(
-                    MemberStatus("two", "1", 1.0, 1, 0, 1, is_stopping=False),
+                    MemberStatus(
+                        "two", "1", 1.0, 1, 0, 1, is_stopping=False, dispatches=self.dispatches
+                    ),
                     (QueueAtMember("a", "one", 3, ()),),
                     (StreamStatus(7, "a", "one", client, 4, 2, None, None),),
                     tuple(
