@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 
@@ -354,13 +354,18 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Claim rows; answer Claimed or ClaimFailed. uncounted: ids whose rows may not show that they were sent."""
+    """Claim rows; answer Claimed or ClaimFailed.
+
+    uncounted: ids whose rows may not show that they were sent.
+    known_keys: the keys of those that follow others of their key.
+    """
 
     number: int
     shard: ShardName
     ids: tuple[bytes, ...]
     columns: tuple[str, ...]
     uncounted: frozenset[bytes] = frozenset()
+    known_keys: Mapping[bytes, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,7 @@ class KeyOrder:
         self._queue = queue
         self._keys: dict[bytes, bytes] = {}  # of messages that have started, by id
         self._followers: dict[bytes, MessageKey] = {}  # by key
+        self._following_keys: dict[bytes, bytes] = {}  # of followers, by id
         self._pauses_ns: dict[
             bytes, int
         ] = {}  # by follower, after which its key is asked again
@@ -146,10 +147,16 @@ class KeyOrder:
         """Forget everything: the rows say it again."""
         self._keys.clear()
         self._followers.clear()
+        self._following_keys.clear()
         self._pauses_ns.clear()
         self._timers.clear()
         self._held_back.clear()
         self._queue.following.clear()
+
+    def known_keys(self, idents: Iterable[bytes]) -> dict[bytes, bytes]:
+        """Return the keys of those messages that are followers."""
+        known = self._following_keys
+        return {ident: known[ident] for ident in idents if ident in known}
 
     def freed(self, idents: Iterable[bytes], now_ns: int) -> bool:
         """Let the followers of messages go that are not in flight any more; return whether a poll is needed.
@@ -178,11 +185,13 @@ class KeyOrder:
     def _forget_lost(self) -> None:
         following = self._queue.following
         self._followers = {k: one for k, one in self._followers.items() if one.id in following}
+        self._following_keys = {one.id: key for key, one in self._followers.items()}
         self._pauses_ns = {i: ns for i, ns in self._pauses_ns.items() if i in following}
 
     def _follow(self, key: bytes, follower: MessageKey, due_ns: int, now_ns: int) -> None:
         """Keep one message of a key, which is claimed at *due_ns*; until then it is known if it goes."""
         self._followers[key] = follower
+        self._following_keys[follower.id] = key
         self._closed_ns = due_ns
         self._queue.following[follower.id] = timer = follower._replace(time_next_ns=due_ns)
         if due_ns <= now_ns:
@@ -223,6 +232,7 @@ class KeyOrder:
             before = self._followers.pop(key, None)
             if before is not None:
                 queue.following.pop(before.id, None)
+                self._following_keys.pop(before.id, None)
                 pause_ns = self._pauses_ns.pop(before.id, pause_ns)
             left = _after(found, won, over)
             self._keys.update((one.id, key) for one in left.started)

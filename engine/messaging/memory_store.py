@@ -204,7 +204,7 @@ class MemoryStore:
             first = wait_range(table.properties, 0)
             turns = ClaimResult(())
             if table.properties.in_order is not None:
-                turns = turns_of(table, rows, request.ids, now_ns)
+                turns = turns_of(table, rows, request.ids, now_ns, request.known_keys)
                 free = [ident for ident, key in turns.asked_keys.items() if key is None]
                 request = replace(request, ids=(*free, *turns.chosen))
             passed_over = dict(turns.passed_over)

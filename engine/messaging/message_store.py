@@ -12,7 +12,7 @@ connection) when a statement fails.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.engine.messaging.backoff import spread, wait_range
@@ -54,6 +54,7 @@ class ClaimRequest:
     ids: the ids, as literals, of rows believed due, in the order in which they shall be sent.
     columns: the columns that the receivers get.
     uncounted: those of *ids* that were sent, which their rows may not count.
+    known_keys: the keys of those of *ids* that follow others of their key: their rows need not be asked for them.
     draw: returns `engine.messaging.backoff.DICE_BITS` random bits.
     """
 
@@ -61,6 +62,7 @@ class ClaimRequest:
     columns: tuple[str, ...]
     draw: Callable[[], int]
     uncounted: frozenset[bytes] = frozenset()
+    known_keys: Mapping[bytes, bytes] = field(default_factory=dict)
 
 
 class Store(PartitionStore, Protocol):

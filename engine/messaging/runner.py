@@ -309,7 +309,9 @@ class Runner:
             await asyncio.wait(writing)
 
     async def _claim(self, action: Claim) -> None:
-        request = ClaimRequest(action.ids, action.columns, self._draw, action.uncounted)
+        request = ClaimRequest(
+            action.ids, action.columns, self._draw, action.uncounted, action.known_keys
+        )
         try:
             result = await self._store.claim(self._table, action.shard, request)
         except Exception as error:  # noqa: BLE001  (whatever it was, its receivers must not hang)

@@ -101,7 +101,8 @@ class Sending:
         )
         ids = tuple(key.id for key in keys)
         uncounted = frozenset(filter(shard.unwritten.__contains__, ids))
-        self._actions.append(Claim(number, shard.name, ids, columns, uncounted))
+        known = {} if shard.order is None else shard.order.known_keys(ids)
+        self._actions.append(Claim(number, shard.name, ids, columns, uncounted, known))
 
     def _may_send(self, shard: ShardState) -> bool:
         return shard.is_dispatched and not self._parts.table.properties.paused

@@ -42,7 +42,11 @@ class StoredRow:
 
 
 def turns_of(
-    table: MessageTable, rows: Mapping[bytes, StoredRow], ids: Iterable[bytes], now_ns: int
+    table: MessageTable,
+    rows: Mapping[bytes, StoredRow],
+    ids: Iterable[bytes],
+    now_ns: int,
+    known_keys: Mapping[bytes, bytes],
 ) -> ClaimResult:
     """Return what `engine.messaging.ordered_claim` reads before it claims."""
     in_order = table.properties.in_order or 1
@@ -52,8 +56,12 @@ def turns_of(
         row.id: (b"''" if table.key_column is None else row.key)
         for row in unacked
         if row.id in wanted
-    }
-    due = [ident for ident in asked if (rows[ident].time_next_ns or 0) <= now_ns]
+    } | dict(known_keys)
+    due = [
+        ident
+        for ident in asked
+        if ident in known_keys or (rows[ident].time_next_ns or 0) <= now_ns
+    ]
     counts = Counter(key for ident in due if (key := asked[ident]) is not None)
     found: dict[bytes, KeyFound] = {}
     chosen: dict[bytes, MessageKey] = {}

@@ -266,3 +266,18 @@ def test_in_strict_order_nothing_is_claimed_before_one_that_has_started_is_over(
     assert rig.order.closed_ns() == closed_ns
     rig.order.freed([b"1"], NOW_NS)
     assert rig.order.closed_ns() == 0
+
+
+def test_the_key_of_a_follower_is_known_as_long_as_it_follows():
+    queue = ShardQueue(9)
+    order = KeyOrder(1, queue, "tenant")
+    found = KeyFound((key(1, LATER_NS),), (key(2),))
+    result = ClaimResult((), asked_keys={b"2": b"'a'"}, found={b"'a'": found})
+    order.claimed([b"2"], result, (), NOW_NS)
+    assert order.known_keys([b"1", b"2"]) == {b"2": b"'a'"}
+    then = KeyFound((key(2, LATER_NS),), (key(3),))
+    result = ClaimResult((), asked_keys={b"2": b"'a'"}, found={b"'a'": then})
+    order.claimed([b"2"], result, (), NOW_NS)
+    assert order.known_keys([b"2", b"3"]) == {b"3": b"'a'"}
+    order.freed([b"3"], NOW_NS)
+    assert order.known_keys([b"3"]) == {}

@@ -1,5 +1,7 @@
 """The questions of a claim in order; what real servers answer is in test_ordered_claim_db."""
 
+from dataclasses import replace
+
 import pytest
 
 from streamfrom.engine.messaging.conversation import StoreAnswer
@@ -55,6 +57,18 @@ def test_where_nobody_may_go_nothing_is_locked():
     assert result.asked_keys == {b"1": b"'a'", b"3": None}
     started = (MessageKey(b"8", 50, NOW_NS + 5), MessageKey(b"9", 50, NOW_NS + 6))
     assert result.found == {b"'a'": KeyFound(started, (MessageKey(b"1", 50, 0),))}
+
+
+def test_the_keys_of_followers_are_not_asked_for_again():
+    followers = replace(request(b"1"), known_keys={b"1": b"'a'"})
+    queries, result = run(
+        claim_in_order(KEYED, "0", followers, NOW_NS),
+        StoreAnswer(rows=[told(0, 1, b"8", NOW_NS + 5), told(0, 1, b"9", NOW_NS + 6)]),
+        StoreAnswer(),
+    )
+    assert b"`message` = 'a' AND epoch > 0" in queries[0].sql
+    assert [query.sql for query in queries[1:]] == [b"COMMIT"]
+    assert result.asked_keys == {b"1": b"'a'"}
 
 
 def test_what_may_go_is_claimed_and_what_has_no_key_with_it():

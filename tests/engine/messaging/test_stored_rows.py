@@ -10,7 +10,7 @@ STRICT = loaded(raw_table("msg", DEFAULT_COMMENT + ",vt_order=strict"))
 
 
 def turns(table, asked, *rows):
-    return turns_of(table, {row.id: row for row in rows}, asked, NOW_NS)
+    return turns_of(table, {row.id: row for row in rows}, asked, NOW_NS, {})
 
 
 def row(ident, key=b"7", **more):
