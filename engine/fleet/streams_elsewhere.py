@@ -32,6 +32,7 @@ from streamfrom.engine.fleet.peer_link import (
     WantLeases,
 )
 from streamfrom.engine.fleet.peer_stream import StreamElsewhere
+from streamfrom.engine.messaging.events import Changed
 
 
 if TYPE_CHECKING:
@@ -181,6 +182,8 @@ class StreamsElsewhere:
         self._shards = shards
         self._dispatchers: dict[tuple[str, ShardName], Member] = {}
         self._served: set[tuple[str, ShardName]] = set()
+        # Tables of which news were told; what a dispatcher or a link that is gone did not hear nobody knows.
+        self._told: dict[tuple[str, ShardName], set[str]] = defaultdict(set)
         self._links: dict[str, LinkElsewhere] = {}
         self._receivers: dict[int, ReceiverElsewhere] = {}
         self._numbers = count(1)
@@ -200,6 +203,10 @@ class StreamsElsewhere:
             del self._dispatchers[key]
         else:
             self._dispatchers[key] = member
+            if link := self._links.get(member.id):
+                self._repeat_news(link, key)
+            elif self._told[key]:
+                self._link(member)
         self._reconcile_all()
 
     def tell(self, members: Iterable[Member], message: Dispatching) -> None:
@@ -255,9 +262,17 @@ class StreamsElsewhere:
 
     def happened(self, keyspace: str, table: str, event: TableEvent) -> None:
         """Tell the dispatcher of a shard what a commit did there; nobody if none can be reached."""
-        member = self._dispatchers.get((keyspace, event.shard))
+        key = keyspace, event.shard
+        member = self._dispatchers.get(key)
         if member is not None and (link := self._link(member)):
             link.send(News(keyspace, table, (event,)))
+        self._told[key].add(table)
+
+    def _repeat_news(self, link: LinkElsewhere, key: tuple[str, ShardName]) -> None:
+        """Have a dispatcher look at the rows of which it may not have heard: those of before it, or before its link."""
+        keyspace, shard = key
+        for table in sorted(self._told[key]):
+            link.send(News(keyspace, table, (Changed(shard, None),)))
 
     # The receivers of this member
 
@@ -467,6 +482,9 @@ class StreamsElsewhere:
         if link is None and member.id not in self._resting and self._transport is not None:
             link = self._links[member.id] = LinkElsewhere(self, member)
             link.link = self._transport.connect(member, link)
+            for key, dispatcher in self._dispatchers.items():
+                if dispatcher.id == member.id:
+                    self._repeat_news(link, key)
         return link
 
     def _rest(self, member: Member) -> None:
@@ -480,4 +498,7 @@ class StreamsElsewhere:
 
     def _rested(self, member: str) -> None:
         del self._resting[member]
+        for key, dispatcher in self._dispatchers.items():
+            if dispatcher.id == member and self._told[key]:
+                self._link(dispatcher)
         self._reconcile_all()

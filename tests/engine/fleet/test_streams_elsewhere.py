@@ -25,7 +25,7 @@ from streamfrom.engine.fleet.streams_elsewhere import (
     LEASES_WANTED_S,
     StreamsElsewhere,
 )
-from streamfrom.engine.messaging.events import AckedUnnamed
+from streamfrom.engine.messaging.events import AckedUnnamed, Changed
 from streamfrom.engine.messaging.message import ClientReceiver, PeerRow
 from tests.engine.fleet.members import Client
 from tests.virtual_loop import running
@@ -201,7 +201,7 @@ async def test_missing_rows_begin_all_streams_of_the_link_anew():
 async def test_news_go_to_who_dispatches_and_to_nobody_where_none_can_be_reached():
     rig = Rig()
     event = AckedUnnamed("0")
-    rig.streams.happened("ks", "msg", event)
+    rig.streams.happened("other", "msg", event)
     rig.streams.dispatched_by("ks", "0", member("m1"))
     rig.streams.happened("ks", "msg", event)
     assert rig.links[0][1].sent == [News("ks", "msg", (event,))]
@@ -355,3 +355,44 @@ async def test_an_early_ack_that_is_not_answered_is_not_taken():
     began_s = loop.time()
     assert await rig.streams.ack_early("ks", "0", "msg", (b"1",), 5) is None
     assert loop.time() - began_s == ACK_ANSWERED_S
+
+
+def looks(link):
+    return [
+        (message.table, event.shard)
+        for message in link.sent
+        if isinstance(message, News)
+        for event in message.events
+        if event == Changed(event.shard, None)
+    ]
+
+
+@running
+async def test_a_new_dispatcher_looks_for_what_the_one_before_may_have_been_told():
+    rig = Rig()
+    rig.streams.happened("ks", "msg", AckedUnnamed("0"))
+    rig.streams.dispatched_by("ks", "0", member("m1"))
+    rig.streams.dispatched_by("ks", "1", member("m1"))
+    rig.streams.happened("ks", "other", AckedUnnamed("1"))
+    ((_, one),) = rig.links
+    assert looks(one) == [("msg", "0")], "what was told to nobody"
+    rig.streams.dispatched_by("ks", "0", member("m2"))
+    _, (name, two) = rig.links
+    assert name == "m2"
+    assert looks(two) == [("msg", "0")]
+    rig.streams.dispatched_by("ks", "1", member("m2"))
+    assert looks(two) == [("msg", "0"), ("other", "1")], "by the link that is there"
+
+
+@running
+async def test_a_link_that_was_lost_is_made_again_for_the_news_it_may_have_lost():
+    rig = Rig()
+    rig.streams.dispatched_by("ks", "0", member("m1"))
+    rig.streams.happened("ks", "msg", AckedUnnamed("0"))
+    ((_, lost),) = rig.links
+    assert looks(lost) == []
+    lost.hearer.lost("reset")
+    rig.streams.happened("ks", "msg", AckedUnnamed("0"))
+    await asyncio.sleep(0.11)
+    _, (_, link) = rig.links
+    assert looks(link) == [("msg", "0")]
