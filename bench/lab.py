@@ -230,16 +230,21 @@ class Lab:
 
     @contextlib.contextmanager
     def proxy(
-        self, *keyspaces: Keyspace, settings: str = "", may_be_killed: bool = False
+        self,
+        *keyspaces: Keyspace,
+        settings: str = "",
+        workers: int = 1,
+        may_be_killed: bool = False,
     ) -> Iterator[Endpoint]:
         """Run the proxy before *keyspaces*, in a process of its own.
 
         settings: further lines of its configuration's `[server]`.
+        workers: how many processes serve its port; above 1 they have a parent, which the process is then.
         may_be_killed: the workload kills it.
         """
         self._started += 1
         config = self.folder / f"proxy-{self._started}.toml"
-        config.write_text(self._config(config, keyspaces, settings))
+        config.write_text(self._config(config, keyspaces, settings, workers))
         program = [sys.executable, "-m"]
         if self._sampled:
             self.profiles.append(config.with_suffix(".profile"))
@@ -298,8 +303,11 @@ class Lab:
         )
         return int(rows[0][0]) if rows else 0
 
-    def _config(self, path: Path, keyspaces: tuple[Keyspace, ...], settings: str) -> str:
+    def _config(
+        self, path: Path, keyspaces: tuple[Keyspace, ...], settings: str, workers: int
+    ) -> str:
         lines = ["[server]", f'listen = "{HOST}:0"', settings]
+        lines += ["[fleet]", f"workers = {workers}"]
         for keyspace in keyspaces:
             lines.append(f"[keyspaces.{keyspace.name}]")
             if keyspace.vschema is not None:

@@ -16,7 +16,7 @@ from bench.workloads.latency import latency, members, streams
 from bench.workloads.lateness import lateness
 from bench.workloads.lone import lone
 from bench.workloads.memory import memory
-from bench.workloads.oltp import oltp
+from bench.workloads.oltp import oltp, two_workers
 from bench.workloads.plan_cache import plan_cache
 from bench.workloads.purge import purge
 from bench.workloads.rivals import rivals
@@ -50,6 +50,7 @@ WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
         watched,
         queue_status,
         oltp,
+        two_workers,
         plan_cache,
         bulk_insert,
         twopc,

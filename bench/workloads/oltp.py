@@ -15,7 +15,7 @@ from typing import Final
 from bench.lab import Endpoint, Keyspace, router_program
 from bench.plan import Plan
 from bench.processes import HOST, LabError
-from bench.report import Figure, Series
+from bench.report import Figure, Goal, Series, Target
 
 
 DATABASE = "oltp"
@@ -24,6 +24,7 @@ CLIENTS: Final = (1, 16, 64)
 SCRIPTS: Final = {"SELECT": "oltp_point_select", "INSERT": "oltp_insert"}
 FORMS: Final = {"text": "disable", "prepared": "auto"}
 SECONDS = (5, 2)
+TWO_WORKERS_MIN = 1.2
 TAKEN: Final = re.compile(r"transactions:\s+(?P<count>\d+)\s+\((?P<rate>[\d.]+) per sec")
 
 
@@ -51,6 +52,43 @@ def oltp(plan: Plan) -> list[Figure]:
                 plan, program, ways, f"{verb}, {form}, {clients} clients", script, mode, clients
             )
         ]
+
+
+def two_workers(plan: Plan) -> list[Figure]:
+    """Statements a second of many clients through two worker processes, and through one."""
+    program = shutil.which("sysbench")
+    if program is None:
+        raise LabError("sysbench is not installed")
+    lab = plan.lab
+    with ExitStack() as stack:
+        stack.enter_context(lab.database(DATABASE))
+        keyspace = Keyspace(DATABASE, (lab.server,))
+        one = stack.enter_context(lab.proxy(keyspace))
+        two = stack.enter_context(lab.proxy(keyspace, workers=2))
+        _sysbench(program, lab.direct, "oltp_point_select", "prepare")
+        rates: dict[tuple[str, Endpoint], list[float]] = {
+            (script, proxy): [] for script in SCRIPTS.values() for proxy in (one, two)
+        }
+        options = ("--db-ps-mode=disable", f"--threads={max(CLIENTS)}")
+        for _ in range(plan.pairs):
+            for script, proxy in rates:
+                seconds = f"--time={plan.size(*SECONDS)}"
+                output = _sysbench(program, proxy, script, "run", *options, seconds)
+                found = TAKEN.search(output)
+                if not found:
+                    raise LabError(f"sysbench gave no figure: {output}")
+                rates[script, proxy].append(float(found["rate"]))
+    return [
+        Figure(
+            f"{verb}, {max(CLIENTS)} clients, two workers",
+            "/s",
+            Series.of(rates[script, two]),
+            "one worker",
+            Series.of(rates[script, one]),
+            Target(Goal.AT_LEAST, TWO_WORKERS_MIN) if verb == "SELECT" else None,
+        )
+        for verb, script in SCRIPTS.items()
+    ]
 
 
 def _compared(
