@@ -60,7 +60,7 @@ GRANT SELECT, SHOW VIEW ON {keyspace}.* TO {reader}@'127.0.0.1';
 """
 
 # The table of https://vitess.io/docs/reference/features/messaging, except that a message not
-# acknowledged comes back after 10 s, while the reader is still looking.
+# acknowledged comes back after 10 s, while the reader is still looking, and that ids need not be thought up.
 CREATE_TABLE: Final = f"""
 create table if not exists {KEYSPACE}.my_message(
   # required columns
@@ -77,7 +77,7 @@ create table if not exists {KEYSPACE}.my_message(
   # required indexes
   primary key(id),
   index poller_idx(time_acked, priority, time_next desc)
-) comment 'vitess_message,vt_min_backoff=10,vt_max_backoff=3600,vt_ack_wait=10,vt_purge_after=86400,vt_batch_size=10,vt_cache_size=10000,vt_poller_interval=30'
+) comment 'vitess_message,vt_min_backoff=10,vt_max_backoff=3600,vt_ack_wait=10,vt_purge_after=86400,vt_batch_size=10,vt_cache_size=10000,vt_poller_interval=30,vt_auto_id=on'
 """
 
 SESSION: Final = """
@@ -88,13 +88,13 @@ SESSION: Final = """
 
   {dim}# A third one sends. Two rows appear in the stream at once, one in 5 seconds.{plain}
   {bold}{client} -h127.0.0.1 -P{port} -uroot {keyspace}
-  INSERT INTO my_message (id, message) VALUES (3, '{{"hello": "world"}}'), (4, '{{"hello": "shards"}}');
-  INSERT INTO my_message (id, message, time_next) VALUES (5, '{{"at": "its time"}}', NOW() + INTERVAL 5 SECOND);{plain}
+  INSERT INTO my_message (message) VALUES ('{{"hello": "world"}}'), ('{{"hello": "shards"}}');
+  INSERT INTO my_message (message, time_next) VALUES ('{{"at": "its time"}}', NOW() + INTERVAL 5 SECOND);{plain}
 
   {dim}# Nobody acknowledged, so they come again: after 10 seconds, then 20, 40, ... This ends it:{plain}
-  {bold}UPDATE my_message SET time_acked = NOW() WHERE id IN (3, 4, 5);{plain}
+  {bold}UPDATE my_message SET time_acked = NOW() WHERE time_acked IS NULL;{plain}
 
-  {dim}# Acknowledged rows stay for a day. Each lives on the shard that its id hashes to.{plain}
+  {dim}# Acknowledged rows stay for a day. Each lives on the shard that its id, made by the proxy, hashes to.{plain}
   {bold}SELECT id, epoch, time_acked, message FROM my_message;
   USE `{keyspace}:{shard}`;
   SELECT id FROM my_message;{plain}
