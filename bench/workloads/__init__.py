@@ -12,6 +12,7 @@ from bench.workloads.bulk_insert import bulk_insert
 from bench.workloads.compression import compression
 from bench.workloads.drain import drain_batch, drain_early, drain_single
 from bench.workloads.idle import idle
+from bench.workloads.idle_settings import settings
 from bench.workloads.latency import latency, members, streams
 from bench.workloads.lateness import lateness
 from bench.workloads.lone import lone
@@ -35,6 +36,7 @@ WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
         drain_batch,
         drain_single,
         drain_early,
+        settings,
         workers,
         latency,
         lone,
