@@ -19,6 +19,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import shtab
 import uvloop
 
 from streamfrom import __version__
@@ -109,18 +110,24 @@ def _parser() -> argparse.ArgumentParser:
         prog="streamfrom",
         description="Vitess-style messaging in front of MySQL and MariaDB.",
     )
+    # `streamfrom --print-completion bash` prints what a shell is to source.
+    shtab.add_argument_to(parser)
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("-v", "--verbose", action="store_true", help="log every decision")
     for place in (parser, common):
         place.add_argument("--version", action="version", version=f"streamfrom {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     serve = commands.add_parser("serve", parents=[common], help="run the proxy")
-    serve.add_argument("--config", type=Path, required=True, metavar="FILE")
+    _completed_by_files(
+        serve.add_argument("--config", type=Path, required=True, metavar="FILE")
+    )
     serve.add_argument("--worker-seat", type=WorkerSeat.parse, help=argparse.SUPPRESS)
     checking = commands.add_parser(
         "check", parents=[common], help="check config, backends, privileges and message tables"
     )
-    checking.add_argument("--config", type=Path, required=True, metavar="FILE")
+    _completed_by_files(
+        checking.add_argument("--config", type=Path, required=True, metavar="FILE")
+    )
     checking.add_argument("--json", action="store_true", help="print one JSON document")
     queues = commands.add_parser(
         "queues", parents=[common], help="show what a running proxy tells of its queues"
@@ -165,6 +172,10 @@ def _parser() -> argparse.ArgumentParser:
             help="processes that share the port, or auto: one for each core",
         )
     return parser
+
+
+def _completed_by_files(action: argparse.Action) -> None:
+    action.complete = shtab.FILE  # type: ignore[attr-defined]  # how shtab is told
 
 
 def _command_first(argv: Sequence[str]) -> Sequence[str]:

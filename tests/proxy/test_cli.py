@@ -297,6 +297,16 @@ def test_the_version_is_that_of_the_package(argv, capsys):
     assert capsys.readouterr().out == f"streamfrom {version('streamfrom')}\n"
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_are_told_how_to_complete_commands_and_options(shell, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--print-completion", shell])
+    assert not ended.value.code
+    script = capsys.readouterr().out
+    assert all(word in script for word in ("serve", "queues", "top", "config", "workers"))
+    assert "worker-seat" not in script, "what is not for people"
+
+
 def test_a_hangup_asks_for_the_vschemas_and_ends_nothing(config, monkeypatch, unconfigured):
     async def run(configuration, stop, hangup, hurry, read_again, seat, manager):
         os.kill(os.getpid(), signal.SIGHUP)
