@@ -78,7 +78,7 @@ class DatabaseElection:
     def dispatch(self, term: int) -> None:
         """Dispatch here, and say so to all who are there by now."""
         for keyspace, shard in self.shards:
-            self._fleet.elsewhere.dispatched_by(keyspace, shard, None)
+            self._fleet.elsewhere.dispatched_here(keyspace, shard)
             self._fleet.registry.elected(keyspace, shard)
         # Told once the directory has been read: before that this member may not know whom to
         # tell.
@@ -210,6 +210,16 @@ class Fleet:
     def ready(self, receiver: Receiver) -> None:
         """Note that the socket of a receiver has taken everything."""
         self.registry.ready(receiver)
+
+    def held_by(self, receiver: Receiver) -> Mapping[ShardName, tuple[bytes, ...]]:
+        """Return what a receiver holds that was dispatched here."""
+        return self.registry.held_by(receiver)
+
+    def take_over(
+        self, receiver: Receiver, held: Mapping[ShardName, tuple[bytes, ...]]
+    ) -> None:
+        """Let a receiver hold what former dispatchers sent to it."""
+        self.registry.take_over(receiver, held)
 
     def wait_over(self, receiver: Receiver) -> None:
         """Let a stream with an end wait for its first message no longer."""

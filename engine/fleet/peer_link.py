@@ -2,7 +2,7 @@
 
 The member that has the clients of streams opens them at the dispatcher of their shards, says how many rows
 their sockets have taken, and tells what commits did. The dispatcher sends rows, as the bytes that the client gets.
-Neither ids nor shards of rows travel: the dispatcher keeps what it needs to give rows back.
+Neither ids nor shards travel with rows: the dispatcher keeps what it needs to give rows back.
 
 A *link* is one ordered way from a member to another. The one that needs the other opens it; what the other
 one needs goes by a second link. While a link lives nothing is lost; when it breaks, all its streams are over.
@@ -11,7 +11,7 @@ The transport turns messages, which are plain values, into bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 
@@ -36,6 +36,7 @@ class OpenStream:
     rows_max: how many rows it is given before it ends; None for a stream without end.
     connection_id: the id of the client's connection.
     keys: the keys whose messages it is given, as literals; None for all.
+    held: the ids of messages that former dispatchers sent to it, by shard, as far as is known.
     """
 
     stream: int
@@ -47,6 +48,7 @@ class OpenStream:
     rows_max: int | None
     connection_id: int
     keys: tuple[bytes, ...] | None = None
+    held: Mapping[ShardName, tuple[bytes, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +168,11 @@ class RowsSent:
 
 @dataclass(frozen=True, slots=True)
 class StreamEnded:
-    """The sender does not serve the stream any more."""
+    """The sender does not serve the stream any more. held: the ids of the messages that it holds, by shard."""
 
     stream: int
     reason: str
+    held: Mapping[ShardName, tuple[bytes, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ client its rows go into the client's own receiver, together with those that are 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.fleet.credit import RowsAway, RowsHere
 from streamfrom.engine.fleet.peer_link import (
@@ -20,18 +20,30 @@ from streamfrom.engine.messaging.message import PeerRow, receiver_numbers
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from streamfrom.engine.fleet.peer_link import FromDispatcher, OpenStream
-    from streamfrom.engine.messaging.message import ClaimedRow, RowOfStream
+    from streamfrom.engine.messaging.message import ClaimedRow, Receiver, RowOfStream
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
-class RemoteReceiver:
-    """The dispatcher's end: `engine.messaging.message.Receiver` for a client of another member."""
+# Of a stream without a prefetch the next dispatcher is told so many ids of a shard.
+HELD_TOLD_MAX: Final = 10_000
 
-    def __init__(self, opened: OpenStream, send: Callable[[FromDispatcher], None]) -> None:
+
+class RemoteReceiver:
+    """The dispatcher's end: `engine.messaging.message.Receiver` for a client of another member.
+
+    held_by: tells which messages it holds.
+    """
+
+    def __init__(
+        self,
+        opened: OpenStream,
+        send: Callable[[FromDispatcher], None],
+        held_by: Callable[[Receiver], Mapping[ShardName, tuple[bytes, ...]]],
+    ) -> None:
         self.id = -next(receiver_numbers)
         self.shards = frozenset(opened.shards)
         self.keys = None if opened.keys is None else frozenset(opened.keys)
@@ -41,6 +53,7 @@ class RemoteReceiver:
         self.connection_id = opened.connection_id
         self._stream = opened.stream
         self._send = send
+        self._held_by = held_by
         self._away = RowsAway()
         send(RowsSent(opened.stream, 0, ()))
 
@@ -51,8 +64,9 @@ class RemoteReceiver:
         return self._away.has_credit
 
     def end(self, error: StreamfromError) -> None:
-        """Tell the other member that it must find another dispatcher."""
-        self._send(StreamEnded(self._stream, str(error)))
+        """Tell the other member that it must find another dispatcher, and what that one is to know."""
+        held = {shard: ids[:HELD_TOLD_MAX] for shard, ids in self._held_by(self).items()}
+        self._send(StreamEnded(self._stream, str(error), held))
 
     def finish(self) -> None:
         """Tell that the stream has all it asked for."""
@@ -77,13 +91,14 @@ class StreamElsewhere:
     Attributes:
         number: of the stream, on its link.
         shards: whose messages come by it.
+        is_served: the dispatcher has taken it.
         is_finished: it has an end, and the dispatcher has given what was due.
     """
 
     def __init__(self, number: int, shards: frozenset[ShardName]) -> None:
         self.number = number
         self.shards = shards
-        self.is_finished = False
+        self.is_served = self.is_finished = False
         self._here = RowsHere()
         self._refused = 0
 

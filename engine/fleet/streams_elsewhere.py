@@ -86,6 +86,16 @@ class ShardsElsewhere(Protocol):
         """Note that a receiver's socket has taken everything."""
         ...
 
+    def held_by(self, receiver: Receiver) -> Mapping[ShardName, tuple[bytes, ...]]:
+        """Return which messages of which shards a receiver holds that were dispatched here."""
+        ...
+
+    def take_over(
+        self, receiver: Receiver, held: Mapping[ShardName, tuple[bytes, ...]]
+    ) -> None:
+        """Let a receiver hold what former dispatchers sent to it, now that this process dispatches."""
+        ...
+
     def wait_over(self, receiver: Receiver) -> None:
         """Let a receiver with an end wait for its first message no longer."""
         ...
@@ -97,6 +107,7 @@ class ReceiverElsewhere:
 
     ending: the receiver, if it is a stream with an end.
     closed: streams that are over, whose messages it goes on holding.
+    held: what the last dispatcher of a shard said that it holds, until the next one knows.
     is_over: the receiver itself is over, and holds messages.
     """
 
@@ -105,6 +116,7 @@ class ReceiverElsewhere:
     table: str = ""
     streams: dict[str, StreamElsewhere] = field(default_factory=dict)
     closed: list[tuple[LinkElsewhere, int]] = field(default_factory=list)
+    held: dict[ShardName, tuple[bytes, ...]] = field(default_factory=dict)
     is_over: bool = False
     ending: EndingStream | None = None
 
@@ -159,7 +171,7 @@ class LinkElsewhere:
             case RowsSent():
                 self._owner.rows_came(self, *found, message)
             case StreamEnded():
-                self._owner.stream_ended(self, *found, message.reason)
+                self._owner.stream_ended(self, *found, message)
             case StreamFinished():
                 self._owner.stream_finished(*found)
             case _:
@@ -208,6 +220,13 @@ class StreamsElsewhere:
             elif self._told[key]:
                 self._link(member)
         self._reconcile_all()
+
+    def dispatched_here(self, keyspace: str, shard: ShardName) -> None:
+        """Note that this process dispatches a shard from now on."""
+        self.dispatched_by(keyspace, shard, None)
+        for record in self._receivers.values():
+            if record.keyspace == keyspace and (ids := record.held.pop(shard, ())):
+                self._shards.take_over(record.receiver, {shard: ids})
 
     def tell(self, members: Iterable[Member], message: Dispatching) -> None:
         """Tell *members* what concerns all of them, as far as they can be reached."""
@@ -363,6 +382,10 @@ class StreamsElsewhere:
                 link.link.close()
             link.lost(str(missing))
             return
+        if not stream.is_served:
+            stream.is_served = True
+            for shard in stream.shards:
+                record.held.pop(shard, None)
         for shard in stream.shards:
             if (record.keyspace, shard) not in self._served:
                 self._served.add((record.keyspace, shard))
@@ -388,12 +411,13 @@ class StreamsElsewhere:
         link: LinkElsewhere,
         record: ReceiverElsewhere,
         stream: StreamElsewhere,
-        reason: str,
+        ended: StreamEnded,
     ) -> None:
         """Look for who dispatches now."""
+        record.held |= ended.held
         self._rest(link.member)
         self._close(record, link.member.id, ())
-        self._lose(record.keyspace, stream.shards, reason)
+        self._lose(record.keyspace, stream.shards, ended.reason)
         if record.ending is not None:
             record.ending.check()
 
@@ -448,6 +472,8 @@ class StreamsElsewhere:
         record.streams[link.member.id] = stream
         link.streams[stream.number] = record, stream
         receiver = record.receiver
+        # What a dispatcher elsewhere said is newer than what was sent from here.
+        held = {**self._shards.held_by(receiver), **record.held}
         link.send(
             OpenStream(
                 stream.number,
@@ -459,6 +485,7 @@ class StreamsElsewhere:
                 receiver.rows_max,
                 receiver.connection_id,
                 None if receiver.keys is None else tuple(sorted(receiver.keys)),
+                {shard: held[shard] for shard in sorted(shards) if shard in held},
             )
         )
         if record.ending is not None and not record.ending.is_waiting:

@@ -142,12 +142,12 @@ class Visit:
         if refusal is not None:
             self._link.send(StreamEnded(message.stream, refusal))
             return
-        receiver = RemoteReceiver(message, self._link.send)
+        receiver = RemoteReceiver(message, self._link.send, self._registry.held_by)
         self._open[message.stream] = message.keyspace, receiver
         try:
-            self._registry.serve(receiver, message.keyspace, message.table)
+            self._registry.serve(receiver, message.keyspace, message.table, message.held)
         except StreamfromError as error:
-            receiver.end(error)
+            self._link.send(StreamEnded(message.stream, str(error), message.held))
 
     def _refusal(self, message: OpenStream) -> str | None:
         """Return why a stream cannot be served, None if it can."""

@@ -54,9 +54,19 @@ class Detached:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The connection of a stream that is over has ended."""
+    """The connection of a stream that is over has ended, or will have in *grace_ns*."""
 
     receiver: int
+    grace_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOver:
+    """A receiver, attached or about to be, holds messages of a shard that a former dispatcher sent to it."""
+
+    receiver: int
+    shard: ShardName
+    ids: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +314,7 @@ Event: TypeAlias = (
     Attached
     | Detached
     | Left
+    | TakenOver
     | ReceiverReady
     | WaitOver
     | Due

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         AcksWritten,
         LeasesFound,
         Looked,
+        TakenOver,
     )
     from streamfrom.engine.messaging.shard_state import ShardState
     from streamfrom.engine.messaging.table_parts import TableParts
@@ -138,6 +139,12 @@ class HeldMessages:
         for lease in (*given_back, *prolonged):
             if lease.receiver in self._receivers.attached:
                 self._receivers.attached[lease.receiver].acted()
+
+    def taken_over(self, event: TakenOver, now_ns: int) -> None:
+        """Let a receiver hold what a former dispatcher sent to it."""
+        shard = self._shards[event.shard]
+        count = shard.leases.take_over(event.receiver, event.ids, now_ns)
+        self._receivers.hold(event.receiver, count, now_ns)
 
     def leases_found(self, event: LeasesFound | FindLeasesFailed, now_ns: int) -> None:
         """Take in what a former dispatcher has in flight."""

@@ -59,6 +59,8 @@ class Leases:
         self._to_look_at: dict[bytes, bool] = {}
         self._all_by_heartbeat: bool | None = None  # all that are held are suspect; None if not
         self._looking_at: dict[bytes, tuple[Lease, bool]] | None = None
+        # Messages that a former dispatcher sent, until their rows have said when their leases end.
+        self._taken_over: set[bytes] = set()
 
     def __len__(self) -> int:
         """Return how many messages are held."""
@@ -127,6 +129,23 @@ class Leases:
             self._ends_ns.setdefault(NOBODY, {}).update(ends_ns)
             self._note_end(min(ends_ns.values()), tuple(ends_ns))
             self.suspect(ends_ns, by_heartbeat=True)
+
+    def take_over(self, receiver: int, idents: Iterable[bytes], now_ns: int) -> int:
+        """Note that *receiver* holds messages that a former dispatcher sent to it; return how many.
+
+        Those that somebody else holds were sent again since. Of the others the rows are looked at: who are acked or due are given back,
+        and what the rest show is when their leases end.
+        """
+        known = self._receivers
+        new = [i for i in dict.fromkeys(idents) if i not in known or known[i][0] == NOBODY]
+        if new:
+            self.give_back_all(new)
+            known.update(dict.fromkeys(new, (receiver, now_ns)))
+            self._ends_ns.setdefault(receiver, {}).update(dict.fromkeys(new, now_ns))
+            self._note_end(now_ns, tuple(new))
+            self._taken_over.update(new)
+            self.suspect(new, by_heartbeat=True)
+        return len(new)
 
     def forget_found(self) -> None:
         """Forget what a former dispatcher has in flight."""
@@ -274,6 +293,8 @@ class Leases:
             lease = self.get(ident)
             if lease is not None:
                 looking_at[ident] = lease, by_heartbeat
+            else:
+                self._taken_over.discard(ident)
         if not looking_at:
             return ()
         self._looking_at = looking_at
@@ -295,11 +316,15 @@ class Leases:
             until_ns = time_next_ns.get(ident, 0)
             # What came after the heartbeat may be what the row shows.
             alone = self._all_by_heartbeat is not False and self._to_look_at.get(ident, True)
+            is_longer = by_heartbeat and alone
+            if ident in self._taken_over:
+                self._taken_over.discard(ident)
+                is_longer = True
             # The row says what is known, or the message was sent again since the question.
             if lease.until_ns == until_ns or lease.until_ns != asked.until_ns:
                 # Its time may have come meanwhile, when it was not let end.
                 self._note_end(lease.until_ns, (ident,))
-            elif until_ns > lease.until_ns and by_heartbeat and alone:
+            elif until_ns > lease.until_ns and is_longer:
                 prolonged.append(self._set_end(lease, until_ns))
             else:
                 self._remove(lease)
@@ -313,6 +338,7 @@ class Leases:
         """
         looking_at, self._looking_at = self._looking_at or {}, None
         for ident in looking_at:
+            self._taken_over.discard(ident)
             lease = self.get(ident)
             if lease is not None:
                 self._note_end(lease.until_ns, (ident,))
@@ -329,7 +355,7 @@ class Leases:
         for ident, until_ns in self._ends_ns.get(receiver, {}).items():
             if len(found) == LOOK_IDS_MAX:
                 return found, True
-            if until_ns > due_ns:
+            if until_ns > due_ns or ident in self._taken_over:
                 if self._is_suspect(ident):
                     is_more = True
                 else:

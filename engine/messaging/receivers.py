@@ -121,6 +121,16 @@ class Receivers:
         elif receiver.gathering_since_ns is not None:
             self.is_freed = True
 
+    def hold(self, number: int, count: int, now_ns: int) -> None:
+        """Count *count* messages that a receiver holds, though it was not given them here; it may not be there."""
+        receiver = self.attached.get(number)
+        if receiver is not None and count:
+            receiver.held += count
+            if receiver.room == 0:
+                receiver.full_since_ns = receiver.full_since_ns or now_ns
+                self.ready.pop(number, None)
+                self.full.add(number)
+
     def give_room(self, number: int, count: int = 1) -> AttachedReceiver | None:
         """Count off *count* messages that a receiver holds no more; return it if it is still there."""
         receiver = self.attached.get(number)

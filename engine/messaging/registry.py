@@ -62,6 +62,9 @@ log = logging.getLogger(__name__)
 HIDDEN_S: Final = 1.0
 # What another member has changed is read at once, as its client may go on here, and again after so long at the earliest.
 RELOAD_PACE_S: Final = 0.1
+# Most clients of streams are disconnected at once when these end.
+LEAVING_S: Final = 0.2
+LEAVING_LOOK_S: Final = 0.01
 
 
 @dataclass(slots=True)
@@ -360,9 +363,16 @@ class Registry:
             table = self.serve(self.elsewhere.admit(receiver), keyspace, name)
             self.elsewhere.opened(receiver, keyspace, table)
 
-    def serve(self, receiver: Receiver, keyspace: str, name: str) -> str:
+    def serve(
+        self,
+        receiver: Receiver,
+        keyspace: str,
+        name: str,
+        held: Mapping[ShardName, tuple[bytes, ...]] | None = None,
+    ) -> str:
         """Let *receiver* have what this process dispatches of a table; return the table's own name.
 
+        held: what former dispatchers sent to it, by shard.
         Raises the same as `attach`.
         """
         if self._ending is not None:
@@ -374,6 +384,8 @@ class Registry:
         if table is None or running is None:
             raise TableNotFound(keyspace, name)
         self._attached[receiver.id] = running[0]
+        if held:
+            running[0].take_over(receiver, held)
         running[0].attach(receiver)
         return table.name
 
@@ -387,6 +399,34 @@ class Registry:
         runner = self._attached.get(receiver.id)
         if runner is not None:
             runner.detach(receiver, [row for row in unsent if isinstance(row, ClaimedRow)])
+
+    def held_by(self, receiver: Receiver) -> Mapping[ShardName, tuple[bytes, ...]]:
+        """Return which messages of which shards *receiver* holds, as far as this process has sent them or taken them over."""
+        runner = self._attached.get(receiver.id)
+        return {} if runner is None else runner.held_by(receiver)
+
+    def take_over(
+        self, receiver: Receiver, held: Mapping[ShardName, tuple[bytes, ...]]
+    ) -> None:
+        """Let *receiver* hold what former dispatchers sent to it."""
+        runner = self._attached.get(receiver.id)
+        if runner is not None:
+            runner.take_over(receiver, held)
+
+    async def hand_over(self, grace_s: float) -> None:
+        """Let rows show what was sent from here before other processes dispatch, once `end_streams` has ended the streams.
+
+        Clients whose connections do not end within LEAVING_S are taken to leave after *grace_s*: no process knows then what
+        they hold.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEAVING_S):
+                while any(number > 0 for number in self._attached):  # noqa: ASYNC110  (sessions end them)
+                    await asyncio.sleep(LEAVING_LOOK_S)
+        for number, runner in self._attached.items():
+            if number > 0:
+                runner.left(number, round(grace_s * 10**9))
+        await asyncio.gather(*(runner.released() for runner in self.runners))
 
     def wait_over(self, receiver: Receiver) -> None:
         """Let *receiver*, a stream with an end, wait for its first message no longer."""
@@ -404,7 +444,7 @@ class Registry:
         """
         runner = self._attached.pop(receiver.id, None)
         if runner is not None and has_left:
-            runner.left(receiver)
+            runner.left(receiver.id)
         if self.elsewhere is not None:
             self.elsewhere.forget(receiver, has_left=has_left)
 

@@ -47,6 +47,7 @@ from streamfrom.engine.messaging.events import (
     Shorten,
     Shortened,
     TableEnded,
+    TakenOver,
     TellDeadMembers,
     TellStanding,
     Tick,
@@ -60,7 +61,7 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 
     from streamfrom.engine.messaging.clock import Clock
     from streamfrom.engine.messaging.events import Action, Event
@@ -75,6 +76,8 @@ SLEEP_MAX_S: Final = 5.0
 STOP_GRACE_S: Final = 2.0
 # A reschedule waits so long at most for a server that writes slowly.
 LEASES_WANTED_S: Final = 2.0
+# How often who hands over looks whether the rows show all.
+HAND_OVER_LOOK_S: Final = 0.01
 # A line of the log names so many ids.
 SPENT_TOLD_MAX: Final = 10
 
@@ -163,10 +166,32 @@ class Runner:
         if self._receivers.pop(receiver.id, None) is not None or unsent:
             self.post(Detached(receiver.id, tuple(unsent)))
 
-    def left(self, receiver: Receiver) -> None:
-        """Make what a detached *receiver* holds due again soon: its client's connection has ended."""
+    def left(self, receiver: int, grace_ns: int = 0) -> None:
+        """Make what a detached receiver holds due again soon: its client's connection has ended, or will have in *grace_ns*."""
         if not self._is_stopped:
-            self.post(Left(receiver.id))
+            self.post(Left(receiver, grace_ns))
+
+    def held_by(self, receiver: Receiver) -> Mapping[ShardName, tuple[bytes, ...]]:
+        """Return which messages of which shards *receiver*, attached or not, holds."""
+        self.post(Tick())
+        return self._state.held_by(receiver.id)
+
+    def take_over(
+        self, receiver: Receiver, held: Mapping[ShardName, tuple[bytes, ...]]
+    ) -> None:
+        """Let *receiver*, attached or about to be, hold what former dispatchers sent to it, as far as rows show it."""
+        for shard, ids in held.items():
+            self.post(TakenOver(receiver.id, shard, ids))
+
+    async def released(self) -> None:
+        """Return when rows show what was sent from here, and what is due sooner as clients have left.
+
+        That is waited for no longer than LEASES_WANTED_S.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEASES_WANTED_S):
+                while self._state.is_releasing:  # noqa: ASYNC110  (many events lead there)
+                    await asyncio.sleep(HAND_OVER_LOOK_S)
 
     def wait_over(self, receiver: Receiver) -> None:
         """Let *receiver*, a stream with an end, wait for its first message no longer."""

@@ -86,6 +86,7 @@ from streamfrom.engine.messaging.events import (
     ShardUp,
     Shortened,
     TableEnded,
+    TakenOver,
     TellDeadMembers,
     Tick,
     WaitOver,
@@ -154,7 +155,9 @@ class TableState:
             case Detached():
                 self._detached(event.receiver, event.unsent, now_ns)
             case Left():
-                self._left(event.receiver, now_ns)
+                self._left(event.receiver, now_ns + event.grace_ns)
+            case TakenOver():
+                self._held.taken_over(event, now_ns)
             case ReceiverReady():
                 self._receivers.is_free(event.receiver)
             case WaitOver():
@@ -320,6 +323,18 @@ class TableState:
             return None
         return self._shards[shard].takes_acks(ids, now_ns)
 
+    def held_by(self, receiver: int) -> dict[ShardName, tuple[bytes, ...]]:
+        """Return which messages of which shards a receiver holds."""
+        held = {name: tuple(s.leases.ids_of(receiver)) for name, s in self._shards.items()}
+        return {name: ids for name, ids in held.items() if ids}
+
+    @property
+    def is_releasing(self) -> bool:
+        """Return whether rows are still to show what was sent from here, or what clients that leave held."""
+        return any(
+            shard.is_dispatched and (shard.leaving or shard.unwritten) for shard in self.shards
+        )
+
     def awaits_acks(self, shard: ShardName) -> bool:
         """Return whether there are acks of a shard that its rows do not show."""
         return bool(self._shards[shard].early_acks)
@@ -349,6 +364,8 @@ class TableState:
         )
         self._limit(receiver)
         self._receivers.add(receiver)
+        held = sum(len(shard.leases.ids_of(receiver.id)) for shard in self.shards)
+        self._receivers.hold(receiver.id, held, now_ns)
         for shard in self._shards.values():
             if receiver.covers(shard.name):
                 shard.join(now_ns)
@@ -375,13 +392,13 @@ class TableState:
         ):
             shard.named_wanted = True
 
-    def _left(self, receiver: int, now_ns: int) -> None:
+    def _left(self, receiver: int, left_ns: int) -> None:
         release_after_ns = self._parts.table.properties.release_after_ns
         if release_after_ns is None:
             return
         for shard in self._shards.values():
             if shard.is_dispatched and (held := shard.leases.ids_of(receiver)):
-                shard.leaving[receiver] = Leaving(now_ns + release_after_ns)
+                shard.leaving[receiver] = Leaving(left_ns + release_after_ns)
                 shard.unwritten.hurry(held)
 
     def _limit(self, receiver: AttachedReceiver) -> None:

@@ -306,6 +306,7 @@ class Application:
         if self._fleet.members():
             # Others' clients must not wait until those of this process have finished.
             self._registry.end_streams(ServerShutdown())
+            await self._registry.hand_over(self.services.config.shutdown_grace_s)
             await self._fleet.stop()
         await self._disconnection.drain(self._registry, self.services.config)
         if self._message_service is not None:

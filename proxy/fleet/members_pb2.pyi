@@ -60,7 +60,7 @@ class FromDispatcher(_message.Message):
     def __init__(self, rows_sent: _Optional[_Union[RowsSent, _Mapping]] = ..., stream_ended: _Optional[_Union[StreamEnded, _Mapping]] = ..., stream_finished: _Optional[_Union[StreamFinished, _Mapping]] = ..., request_done: _Optional[_Union[RequestDone, _Mapping]] = ..., more: _Optional[_Iterable[_Union[FromDispatcher, _Mapping]]] = ...) -> None: ...
 
 class OpenStream(_message.Message):
-    __slots__ = ("stream", "keyspace", "table", "shards", "columns", "prefetch", "rows_max", "connection_id", "keys")
+    __slots__ = ("stream", "keyspace", "table", "shards", "columns", "prefetch", "rows_max", "connection_id", "keys", "held")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     KEYSPACE_FIELD_NUMBER: _ClassVar[int]
     TABLE_FIELD_NUMBER: _ClassVar[int]
@@ -70,6 +70,7 @@ class OpenStream(_message.Message):
     ROWS_MAX_FIELD_NUMBER: _ClassVar[int]
     CONNECTION_ID_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
     stream: int
     keyspace: str
     table: str
@@ -79,7 +80,16 @@ class OpenStream(_message.Message):
     rows_max: int
     connection_id: int
     keys: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, stream: _Optional[int] = ..., keyspace: _Optional[str] = ..., table: _Optional[str] = ..., shards: _Optional[_Iterable[str]] = ..., columns: _Optional[_Iterable[str]] = ..., prefetch: _Optional[int] = ..., rows_max: _Optional[int] = ..., connection_id: _Optional[int] = ..., keys: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    held: _containers.RepeatedCompositeFieldContainer[Held]
+    def __init__(self, stream: _Optional[int] = ..., keyspace: _Optional[str] = ..., table: _Optional[str] = ..., shards: _Optional[_Iterable[str]] = ..., columns: _Optional[_Iterable[str]] = ..., prefetch: _Optional[int] = ..., rows_max: _Optional[int] = ..., connection_id: _Optional[int] = ..., keys: _Optional[_Iterable[bytes]] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ...) -> None: ...
+
+class Held(_message.Message):
+    __slots__ = ("shard", "ids")
+    SHARD_FIELD_NUMBER: _ClassVar[int]
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    shard: str
+    ids: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, shard: _Optional[str] = ..., ids: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class RowsTaken(_message.Message):
     __slots__ = ("stream", "rows")
@@ -234,12 +244,14 @@ class RowsSent(_message.Message):
     def __init__(self, stream: _Optional[int] = ..., first: _Optional[int] = ..., payloads: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class StreamEnded(_message.Message):
-    __slots__ = ("stream", "reason")
+    __slots__ = ("stream", "reason", "held")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
     stream: int
     reason: str
-    def __init__(self, stream: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+    held: _containers.RepeatedCompositeFieldContainer[Held]
+    def __init__(self, stream: _Optional[int] = ..., reason: _Optional[str] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ...) -> None: ...
 
 class StreamFinished(_message.Message):
     __slots__ = ("stream",)

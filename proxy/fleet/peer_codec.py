@@ -34,7 +34,9 @@ from streamfrom.proxy.fleet import members_pb2 as pb
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from streamfrom.engine.sharding.keyspace import ShardName
 
 
 WholeT = TypeVar("WholeT", pb.ToDispatcher, pb.FromDispatcher)
@@ -102,6 +104,7 @@ def _to_dispatcher_pb(message: ToDispatcher) -> pb.ToDispatcher:
                     connection_id=message.connection_id,
                     # No stream asks for no key at all, so none stands for all.
                     keys=message.keys or (),
+                    held=_held_to_pb(message.held),
                 )
             )
         case RowsTaken():
@@ -167,6 +170,7 @@ def _to_dispatcher_of_pb(whole: pb.ToDispatcher) -> ToDispatcher | None:
                 found.rows_max if found.HasField("rows_max") else None,
                 found.connection_id,
                 tuple(found.keys) or None,
+                _held_of_pb(found.held),
             )
         case "rows_taken":
             return RowsTaken(whole.rows_taken.stream, whole.rows_taken.rows)
@@ -208,7 +212,9 @@ def _from_dispatcher_pb(message: FromDispatcher) -> pb.FromDispatcher:
             )
             return pb.FromDispatcher(rows_sent=rows)
         case StreamEnded():
-            ended = pb.StreamEnded(stream=message.stream, reason=message.reason)
+            ended = pb.StreamEnded(
+                stream=message.stream, reason=message.reason, held=_held_to_pb(message.held)
+            )
             return pb.FromDispatcher(stream_ended=ended)
         case StreamFinished():
             finished = pb.StreamFinished(stream=message.stream)
@@ -226,7 +232,8 @@ def _from_dispatcher_of_pb(whole: pb.FromDispatcher) -> FromDispatcher | None:
             rows = whole.rows_sent
             return RowsSent(rows.stream, rows.first, tuple(rows.payloads))
         case "stream_ended":
-            return StreamEnded(whole.stream_ended.stream, whole.stream_ended.reason)
+            ended = whole.stream_ended
+            return StreamEnded(ended.stream, ended.reason, _held_of_pb(ended.held))
         case "stream_finished":
             return StreamFinished(whole.stream_finished.stream)
         case "request_done":
@@ -242,6 +249,14 @@ def _parsed(whole: WholeT, data: bytes) -> WholeT:
     except DecodeError as error:
         raise PeerMessageUnreadable from error
     return whole
+
+
+def _held_to_pb(held: Mapping[ShardName, tuple[bytes, ...]]) -> list[pb.Held]:
+    return [pb.Held(shard=shard, ids=ids) for shard, ids in held.items()]
+
+
+def _held_of_pb(held: Iterable[pb.Held]) -> dict[ShardName, tuple[bytes, ...]]:
+    return {each.shard: tuple(each.ids) for each in held}
 
 
 def _event_to_pb(event: TableEvent) -> pb.TableEvent:

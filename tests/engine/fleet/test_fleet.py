@@ -3,7 +3,7 @@
 import asyncio
 
 from streamfrom.engine.messaging.memory_store import raw_table
-from tests.engine.fleet.members import COMMENT, Client, Members
+from tests.engine.fleet.members import COMMENT, STOPPED, Client, Members
 from tests.virtual_loop import running
 
 
@@ -217,3 +217,75 @@ async def test_a_stream_with_an_end_waits_at_another_member_until_it_shall_not()
         fleet.insert(1, via=1)
         await asyncio.sleep(0.1)
         assert (second.payloads, second.is_finished) == ([b"1"], True)
+
+
+async def stop(fleet, number, grace_s=5.0):
+    """Stop a member as the proxy does."""
+    fleet.registries[number].end_streams(STOPPED)
+    await fleet.registries[number].hand_over(grace_s)
+    await fleet.fleets[number].stop()
+    await fleet.registries[number].stop(STOPPED)
+
+
+@running
+async def test_what_a_stream_holds_the_next_dispatcher_knows():
+    async with Members(3, comment=f"{COMMENT},vt_release_after=2") as fleet:
+        clients = [fleet.attach(number, Client(number, prefetch=1)) for number in (1, 2)]
+        await asyncio.sleep(0.1)
+        fleet.insert(1, 2, via=0)
+        await asyncio.sleep(0.1)
+        assert sorted(client.payloads for client in clients) == [[b"1"], [b"2"]]
+        await stop(fleet, 0)
+        await asyncio.sleep(1)
+        fleet.insert(3, via=1)
+        await asyncio.sleep(1)
+        assert not any(b"3" in client.payloads for client in clients), (
+            "they hold their prefetch"
+        )
+        (held,) = clients[0].payloads
+        fleet.leave(1, clients[0])
+        taker = fleet.attach(2, Client(9))
+        await asyncio.sleep(2.5)
+        assert taker.payloads == sorted([held, b"3"])
+        # And once more: now m2 is left, which may have heard of them as a dispatcher or as a member.
+        await stop(fleet, 1)
+        await asyncio.sleep(1)
+        (held,) = clients[1].payloads
+        fleet.leave(2, clients[1])
+        await asyncio.sleep(2.5)
+        assert taker.payloads == [b"1", b"2", b"3"]
+
+
+@running
+async def test_what_clients_of_a_stopping_dispatcher_held_comes_when_they_have_left():
+    for leaves, due_s in ((True, 2.5), (False, 7.5)):
+        async with Members(comment=f"{COMMENT},vt_release_after=2") as fleet:
+            client = fleet.attach(0, Client(1))
+            fleet.insert(1, via=0)
+            await asyncio.sleep(0.1)
+            assert client.payloads == [b"1"]
+            if leaves:
+                client.end = lambda _, gone=client: asyncio.get_running_loop().call_later(
+                    0.05, fleet.leave, 0, gone
+                )
+            await stop(fleet, 0, grace_s=5)
+            taker = fleet.attach(1, Client(2))
+            await asyncio.sleep(due_s - 1)
+            assert taker.payloads == []
+            await asyncio.sleep(1)
+            assert taker.payloads == [b"1"]
+
+
+@running
+async def test_what_a_finished_stream_with_an_end_gave_is_no_clients_when_its_member_stops():
+    async with Members(comment=f"{COMMENT},vt_release_after=2") as fleet:
+        client = fleet.attach(0, Client(1, rows_max=1))
+        fleet.insert(1, via=0)
+        await asyncio.sleep(0.1)
+        assert client.is_finished
+        fleet.registries[0].detach(client)
+        fleet.registries[0].forget(client, has_left=False)
+        await stop(fleet, 0)
+        taker = fleet.attach(1, Client(2))
+        await asyncio.sleep(20)
+        assert taker.payloads == []

@@ -22,9 +22,13 @@ def claimed(ident, payload=b"x"):
     return ClaimedRow(b"%d" % ident, "0", 0, 0, 1, payload)
 
 
+def held_by(_receiver):
+    return {"0": (b"1", b"2")}
+
+
 def test_the_dispatcher_sends_payloads_and_keeps_what_it_needs_to_give_rows_back():
     sent: list[object] = []
-    receiver = RemoteReceiver(OPEN, sent.append)
+    receiver = RemoteReceiver(OPEN, sent.append, held_by)
     assert receiver.deliver([claimed(1, b"a"), claimed(2, b"b")])
     assert sent == [RowsSent(7, 0, ()), RowsSent(7, 0, (b"a", b"b"))]
     assert receiver.unsent(1) == (claimed(2, b"b"),)
@@ -32,7 +36,7 @@ def test_the_dispatcher_sends_payloads_and_keeps_what_it_needs_to_give_rows_back
 
 
 def test_it_is_ready_again_once_the_client_has_taken_enough():
-    receiver = RemoteReceiver(OPEN, lambda _: None)
+    receiver = RemoteReceiver(OPEN, lambda _: None, held_by)
     assert receiver.deliver([claimed(1, HALF)])
     assert not receiver.deliver([claimed(2, HALF)])
     assert receiver.taken(1)
@@ -41,15 +45,18 @@ def test_it_is_ready_again_once_the_client_has_taken_enough():
 
 
 def test_its_number_is_no_clients():
-    assert RemoteReceiver(OPEN, lambda _: None).id < 0
+    assert RemoteReceiver(OPEN, lambda _: None, held_by).id < 0
 
 
-def test_its_end_is_told():
+def test_its_end_is_told_with_what_it_holds():
     sent: list[object] = []
-    receiver = RemoteReceiver(OPEN, sent.append)
+    receiver = RemoteReceiver(OPEN, sent.append, held_by)
     receiver.finish()
     receiver.end(StoreError("the proxy is shutting down"))
-    assert sent[1:] == [StreamFinished(7), StreamEnded(7, "the proxy is shutting down")]
+    assert sent[1:] == [
+        StreamFinished(7),
+        StreamEnded(7, "the proxy is shutting down", {"0": (b"1", b"2")}),
+    ]
 
 
 def test_the_other_end_reports_what_was_taken_and_closes_with_what_was_not():

@@ -17,10 +17,10 @@ from streamfrom.engine.fleet.peer_link import (
     WantLeases,
 )
 from streamfrom.engine.messaging.events import Acked, AckedUnnamed
-from streamfrom.engine.messaging.memory_store import raw_table
-from tests.engine.fleet.members import COMMENT, Client, Members
+from streamfrom.engine.messaging.memory_store import StoredRow, raw_table
+from tests.engine.fleet.members import COMMENT, STOPPED, Client, Members
 from tests.engine.fleet.test_streams_elsewhere import Link, member
-from tests.virtual_loop import running
+from tests.virtual_loop import VirtualClock, running
 
 
 OPEN = OpenStream(1, "ks", "msg", ("0",), ("id", "message"), None, None, 42)
@@ -216,3 +216,27 @@ async def test_an_ack_through_a_member_that_does_not_dispatch_is_early_as_well()
         assert await fleet.registries[0].ack_early_elsewhere("ks", "0", "msg", [1], 5) is None
         await asyncio.sleep(0.1)
         assert fleet.row(1).time_acked_ns == 5
+
+
+@running
+async def test_a_stream_brings_what_it_holds_and_takes_along_what_is_not_acked():
+    async with Members(1) as fleet:
+        until_ns = VirtualClock().time_ns() + 20 * 10**9
+        for ident in (b"1", b"2"):
+            row = StoredRow(ident, epoch=1, time_next_ns=until_ns, payload=ident)
+            fleet.store.insert("ks", "0", "msg", row)
+        fleet.ack(2, via=0)
+        guest, link = visit(fleet)
+        guest.heard(replace(OPEN, held={"0": (b"1", b"2", b"3")}))
+        await asyncio.sleep(0.1)
+        fleet.fleets[0].service.withdraw("ks", "0", "gone")
+        assert link.sent == [RowsSent(1, 0, ()), StreamEnded(1, "gone", {"0": (b"1",)})]
+
+
+@running
+async def test_a_member_that_stops_gives_back_what_it_was_told():
+    async with Members(1) as fleet:
+        fleet.registries[0].end_streams(STOPPED)
+        guest, link = visit(fleet)
+        guest.heard(replace(OPEN, held={"0": (b"1",)}))
+        assert link.sent[-1] == StreamEnded(1, "stopped", {"0": (b"1",)})

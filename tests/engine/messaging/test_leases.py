@@ -198,3 +198,29 @@ def test_all_are_looked_at_but_those_of_who_has_left():
     leases.give(2, [row(3, 30)])
     leases.suspect_all_but({1})
     assert leases.next_look() == (b"3",)
+
+
+def test_what_a_former_dispatcher_sent_to_a_receiver_is_held_until_its_row_says():
+    leases = held((1, 10))
+    leases.found({b"2": 50}, now_ns=5)
+    assert leases.take_over(7, [b"1", b"2", b"3", b"4", b"5", b"2"], now_ns=5) == 4, (
+        "1 is sent again"
+    )
+    assert set(leases.ids_of(7)) == {b"2", b"3", b"4", b"5"}
+    assert not leases.ids_of(NOBODY)
+    assert leases.ended(9) == [], "their ends are not known yet"
+    assert leases.left(7, due_ns=30) == ([], True)
+    leases.suspect(None)  # as news of any commit does
+    assert set(leases.next_look()) == {b"2", b"3", b"4", b"5"}
+    # 3 is acked, and 4 was given back.
+    given_back, prolonged = leases.looked({b"2": 50, b"4": 0, b"5": 40})
+    assert {lease.id for lease in given_back} == {b"3", b"4"}
+    assert prolonged == [Lease(50, b"2", 7), Lease(40, b"5", 7)]
+
+
+def test_what_cannot_be_looked_at_a_receiver_does_not_hold():
+    leases = Leases()
+    leases.take_over(7, [b"1"], now_ns=5)
+    leases.next_look()
+    leases.look_failed()
+    assert leases.ended(6) == [Lease(5, b"1", 7)]

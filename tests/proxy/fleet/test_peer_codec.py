@@ -37,6 +37,7 @@ from streamfrom.proxy.fleet.peer_codec import (
 number = st.integers(0, 2**63)
 text = st.text(st.characters(exclude_categories=["Cs"]))
 ids = st.lists(st.binary()).map(tuple)
+held = st.dictionaries(text, ids)
 keys = st.builds(
     MessageKey,
     st.binary(),
@@ -53,7 +54,7 @@ event = st.one_of(
 to_dispatcher = st.one_of(
     st.builds(
         OpenStream, number, text, text, st.lists(text).map(tuple), st.lists(text).map(tuple),
-        st.none() | number, st.none() | number, number, st.none() | ids.filter(bool),
+        st.none() | number, st.none() | number, number, st.none() | ids.filter(bool), held,
     ),
     st.builds(RowsTaken, number, number),
     st.builds(CloseStream, number, number),
@@ -67,7 +68,7 @@ to_dispatcher = st.one_of(
 )  # fmt: skip
 from_dispatcher = st.one_of(
     st.builds(RowsSent, number, number, ids),
-    st.builds(StreamEnded, number, text),
+    st.builds(StreamEnded, number, text, held),
     st.builds(StreamFinished, number),
     st.builds(RequestDone, number, st.none() | number),
 )
