@@ -1,5 +1,8 @@
 """Groups of a fleet of two, whose dispatcher is killed at any moment."""
 
+import os
+import signal
+
 import pytest
 
 from streamfrom.engine.messaging.groups import HELD_NS
@@ -49,12 +52,13 @@ def test_a_group_fires_once_whoever_acks_and_whichever_dispatcher_dies(
     run(client, "INSERT INTO step (id, finishes) VALUES (5, 'b')")
     assert stream.ids(1) == [4]
     eventually(lambda: rows(client, HELD) == ((5,),))
-    first.kill()
+    os.kill(first.pid, signal.SIGSTOP)  # so that no other dispatches before the ack is there
     execute(
         server,
         "UPDATE step SET time_acked = 1, time_next = NULL WHERE id = 4",
         database=database,
     )
+    first.kill()
     second.wait_for_log(DISPATCHED)
     stream.comes(5)
 

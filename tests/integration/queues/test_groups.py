@@ -36,7 +36,9 @@ def insert(client: Any, *messages: tuple[int, str | None, str | None]) -> None:
     """Insert messages (id, batch, finishes) in one statement."""
     with client.cursor() as cursor:
         cursor.executemany(
-            "INSERT INTO step (tenant, id, batch, finishes) VALUES (1, %s, %s, %s)", messages
+            # All of them parameters, or the driver sends a statement for each message.
+            "INSERT INTO step (tenant, id, batch, finishes) VALUES (%s, %s, %s, %s)",
+            [(1, *message) for message in messages],
         )
 
 
