@@ -11,6 +11,7 @@ from bench.workloads.big_merge import big_merge
 from bench.workloads.bulk_insert import bulk_insert
 from bench.workloads.compression import compression
 from bench.workloads.drain import drain_batch, drain_early, drain_single
+from bench.workloads.fair import fair
 from bench.workloads.idle import idle
 from bench.workloads.idle_settings import settings
 from bench.workloads.latency import latency, members, streams
@@ -38,6 +39,7 @@ WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
         drain_early,
         settings,
         workers,
+        fair,
         latency,
         lone,
         lateness,

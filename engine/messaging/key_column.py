@@ -49,6 +49,8 @@ def fault(
         return f"vt_key must be a column that an index has whole, not {key} {kind.upper()}"
     if properties.in_order is not None and first_layout:
         return "vt_order = strict and vt_key_in_flight need a table with the column priority"
+    if properties.fair and first_layout:
+        return "vt_fair needs a table with the column priority"
     return None
 
 

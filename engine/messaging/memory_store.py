@@ -72,8 +72,9 @@ def raw_table(
     *,
     id_type: str = "bigint",
     texts: Sequence[str] = (),
+    numbers: Sequence[str] = (),
 ) -> RawTable:
-    """Return the definition of a message table of the current layout, as recommended. texts: its further columns."""
+    """Return the definition of a message table of the current layout, as recommended. texts, numbers: its further columns."""
     return RawTable(
         name=name,
         comment=comment,
@@ -84,6 +85,7 @@ def raw_table(
             RawColumn("time_next", "bigint", "0", nullable=True),
             RawColumn("time_acked", "bigint", None, nullable=True),
             *(RawColumn(each, "varchar", None, nullable=True) for each in ("message", *texts)),
+            *(RawColumn(each, "bigint", None, nullable=True) for each in numbers),
         ),
         indexes=(
             RawIndex("PRIMARY", unique=True, columns=("id",)),

@@ -11,6 +11,10 @@ What a poll asks, for each priority that exists:
 * when that answer is filled by rows that are due already, the lanes are read apart and share
   the room, so that neither a flood of new rows nor a flood of retries hides the other.
 
+Where keys take turns, each row is read with its key, and rows lie in the lanes of their keys, as far as not too many are known. If
+rows that are due had to be left out, keys are walked along their index, some in each poll, and
+each of them is read apart, so that no key, however flooded, hides another one's rows.
+
 With several priorities each gets an equal share first; what is left over goes to those that
 had to leave rows out, rows that are due before rows that are not, the most urgent first.
 
@@ -27,6 +31,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.conversation import StoreQuery
+from streamfrom.engine.messaging.key_walk import NO_KEY, literal_of, told_rows, walk
 from streamfrom.engine.messaging.message import MessageKey
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
@@ -41,6 +46,10 @@ if TYPE_CHECKING:
 FOREVER_NS: Final = 2**63
 NOTHING_NS: Final = -1  # a horizon below every time: nothing of the lane may be added
 PRIORITIES_MAX: Final = 1000
+# News waits for the poll that runs, so none takes long.
+KEY_ROOM_MAX: Final = 1000
+# Each claim looks at all keys that are known.
+KEYS_KNOWN_MAX: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,9 @@ class PollRequest:
     named: keys, as literals, that are read apart from all others; half of the room is theirs.
     is_of_named: nothing else is read.
     passed_over: keys, as literals, whose due messages are not wanted.
+    is_fair: keys take turns.
+    walked_to: up to which key, as a literal, the last poll walked; b"" for the end.
+    told: ids of messages of which nothing else is known.
     """
 
     limit: int
@@ -63,6 +75,9 @@ class PollRequest:
     named: tuple[bytes, ...] = ()
     is_of_named: bool = False
     passed_over: tuple[bytes, ...] = ()
+    is_fair: bool = False
+    walked_to: bytes = b""
+    told: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +108,14 @@ class PollResult:
     """All tiers of a shard; a priority that is not among them has no rows.
 
     is_of_named: they are those of the named keys alone.
+    told: the messages of the request that are there and unacked, with their keys.
+    walked_to: see `PollRequest`.
     """
 
     tiers: tuple[TierRead, ...]
     is_of_named: bool = False
+    told: tuple[MessageKey, ...] = ()
+    walked_to: bytes = b""
 
 
 class PollPart(Enum):
@@ -116,6 +135,7 @@ class PollSelect:
     priority: None stands for NULL.
     passed_over: keys whose due messages are left out.
     key: the key that is read apart; b"" for all.
+    with_keys: each row is asked for its key, too.
     """
 
     part: PollPart
@@ -124,6 +144,7 @@ class PollSelect:
     now_ns: int
     passed_over: tuple[bytes, ...] = ()
     key: bytes = b""
+    with_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +161,76 @@ def poll(table: MessageTable, request: PollRequest, now_ns: int) -> Conversation
     for key in request.named:
         room = max(1, request.limit // 2 // len(request.named))
         named += yield from _read(_PollReader(table, request, now_ns, key), room, now_ns)
+    told = yield from told_rows(table, request.told)
     if request.is_of_named:
-        return PollResult(tuple(named), is_of_named=True)
+        return PollResult(tuple(named), is_of_named=True, told=told)
     room = max(1, request.limit - sum(len(tier) for tier in named))
-    tiers = yield from _read(_PollReader(table, request, now_ns), room, now_ns)
-    return PollResult((*named, *tiers))
+    if not request.is_fair:
+        tiers = yield from _read(_PollReader(table, request, now_ns), room, now_ns)
+        return PollResult((*named, *tiers))
+    return (yield from _fair_poll(table, request, now_ns, (room, named, told)))
+
+
+def _fair_poll(
+    table: MessageTable,
+    request: PollRequest,
+    now_ns: int,
+    begun: tuple[int, list[TierRead], tuple[MessageKey, ...]],
+) -> Conversation[PollResult]:
+    """Read the soonest keys, and if due ones are left out, those of some keys."""
+    room, named, told = begun
+    half = max(1, room // 2)
+    tiers: list[TierRead] = []
+    # As long as it is so the walk goes first: mostly it comes by all keys, and nothing else is to be read.
+    is_behind = bool(request.overloaded)
+    if not is_behind:
+        tiers = yield from _read(_PollReader(table, request, now_ns), half, now_ns)
+        if not any(_leaves_out_due(tier, now_ns) for tier in tiers):
+            return PollResult((*named, *_by_key(tiers, set(request.named))), told=told)
+    keys, walked_to, is_all = yield from walk(table, request.walked_to)
+    walked: list[TierRead] = []
+    for key in keys:
+        if key not in request.named:
+            reader = _PollReader(table, request, now_ns, key)
+            each = min(KEY_ROOM_MAX, max(1, half // len(keys)))
+            walked += yield from _read(reader, each, now_ns)
+    if is_all:
+        return PollResult((*named, *walked), told=told, walked_to=walked_to)
+    if is_behind:
+        tiers = yield from _read(_PollReader(table, request, now_ns), half, now_ns)
+    others = _by_key(tiers, {*request.named, *keys})
+    return PollResult((*named, *walked, *others), told=told, walked_to=walked_to)
+
+
+def _leaves_out_due(tier: TierRead, now_ns: int) -> bool:
+    return tier.fresh_more or (tier.timed_more and tier.horizon_ns <= now_ns)
+
+
+def _by_key(tiers: Sequence[TierRead], read: set[bytes]) -> list[TierRead]:
+    """Divide what was read of all keys among them; leave out the keys that were *read* apart.
+
+    What was left out remains a matter of what has no key here: of each key, everything up to the common horizon is known.
+    """
+    parts: list[TierRead] = []
+    known: set[bytes] = set()
+    for tier in tiers:
+        lines: dict[bytes, tuple[list[MessageKey], list[MessageKey]]] = {b"": ([], [])}
+        for one in (*tier.fresh, *tier.timed):
+            key = one.key
+            if key in read:
+                continue
+            if key not in known and len(known) < KEYS_KNOWN_MAX:
+                known.add(key)
+            if key not in known:
+                key = b""
+            line = lines.setdefault(key, ([], []))
+            line[one.time_next_ns > 0].append(one._replace(key=key))
+        for key, (fresh, timed) in lines.items():
+            whole = replace(tier, fresh=fresh, timed=timed, key=key)
+            parts.append(
+                whole if not key else replace(whole, fresh_more=False, timed_more=False)
+            )
+    return parts
 
 
 def _read(reader: _PollReader, limit: int, now_ns: int) -> Conversation[list[TierRead]]:
@@ -169,8 +255,7 @@ def _read(reader: _PollReader, limit: int, now_ns: int) -> Conversation[list[Tie
 
 def _claim_on_room(tier: TierRead, now_ns: int) -> tuple[bool, bool, int]:
     """Order tiers by what they left out: due rows, later rows, nothing."""
-    left_out_due = tier.fresh_more or (tier.timed_more and tier.horizon_ns <= now_ns)
-    return not left_out_due, not tier.timed_more, tier.priority
+    return not _leaves_out_due(tier, now_ns), not tier.timed_more, tier.priority
 
 
 class _PollReader:
@@ -189,7 +274,12 @@ class _PollReader:
         self._where = b"time_acked IS NULL"
         index = table.poll_index
         if key and table.key_column is not None:
-            self._where += b" AND %b = %b" % (quote_identifier(table.key_column).encode(), key)
+            column = quote_identifier(table.key_column).encode()
+            self._where += (
+                b" AND %b IS NULL" % column
+                if key == NO_KEY
+                else b" AND %b = %b" % (column, key)
+            )
             index = table.key_index
         if index:
             self._hint = b" FORCE INDEX (" + quote_identifier(index).encode() + b")"
@@ -298,9 +388,22 @@ class _PollReader:
         self, part: PollPart, priority: int | None, limit: int
     ) -> Conversation[list[MessageKey]]:
         passed_over = () if self._key else self._request.passed_over
-        select = PollSelect(part, priority, limit, self._now_ns, passed_over, self._key)
-        answer: StoreAnswer = yield StoreQuery(self._sql(select), 2, select)
+        with_keys = self._request.is_fair and not self._key
+        select = PollSelect(
+            part, priority, limit, self._now_ns, passed_over, self._key, with_keys
+        )
+        answer: StoreAnswer = yield StoreQuery(self._sql(select), 3 if with_keys else 2, select)
         read, key_of, key = priority or 0, self._table.id_literal, self._key
+        if with_keys:
+            return [
+                MessageKey(
+                    key_of(raw or b""),
+                    read,
+                    max(0, int(time_next or 0)),
+                    literal_of(self._table, own),
+                )
+                for (raw, time_next, own), _ in answer.rows
+            ]
         return [
             # An id is never NULL: it is unique and found by value.
             # A moment before 1970 is as good as none, and sorts with those that have none.
@@ -340,8 +443,11 @@ class _PollReader:
             case PollPart.DUE_NEWEST:
                 where += b" AND time_next > 0 AND time_next <= %d" % select.now_ns
                 order = b"time_next DESC"
-        return b"SELECT %b, time_next FROM %b%b WHERE %b%b LIMIT %d" % (
-            self._id,
+        columns = self._id + b", time_next"
+        if select.with_keys and self._table.key_column is not None:
+            columns += b", " + quote_identifier(self._table.key_column).encode()
+        return b"SELECT %b FROM %b%b WHERE %b%b LIMIT %d" % (
+            columns,
             self._name,
             hint,
             where,

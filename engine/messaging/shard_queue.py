@@ -16,16 +16,17 @@ answer may be older.
 from __future__ import annotations
 
 from collections import OrderedDict
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.messaging.key_turns import KeyTurns
 from streamfrom.engine.messaging.lanes import Lane, Tier
 from streamfrom.engine.messaging.message import MessageKey
-from streamfrom.engine.messaging.poll import FOREVER_NS, NOTHING_NS, PollRequest
+from streamfrom.engine.messaging.poll import FOREVER_NS, KEYS_KNOWN_MAX, NOTHING_NS, PollRequest
 
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from streamfrom.engine.messaging.poll import PollResult, TierRead
 
@@ -37,6 +38,10 @@ LOCKED_PAUSE_LAST_NS: Final = 10**9
 # A lane whose known part ends is polled again this early, so that its next keys are here
 # when they are due, however slow the poll.
 POLL_LEAD_NS: Final = 10**9
+# Of news that wait for their keys to be read, so many at once: a millisecond or two.
+TOLD_AT_ONCE: Final = 500
+# So many messages at once do not wait for their keys if nothing else waits: among more some may be of other keys.
+TOLD_ALONE_MAX: Final = 1
 
 
 class Removed:
@@ -56,9 +61,17 @@ class LockedRow(NamedTuple):
 class ShardQueue:
     """The keys of one shard that are due soonest. Pure: no clock, no I/O; times come in as arguments."""
 
-    def __init__(self, limit: int, *, newest: bool = False) -> None:
+    def __init__(self, limit: int, *, newest: bool = False, fair: bool = False) -> None:
         self._limit = limit
         self._newest = newest
+        self._fair = fair
+        # Where keys take turns: up to which key polls have walked, how many due messages the last one left here and
+        # which of them wait still, and messages that were heard of, whose keys are to be read, in the order in which they came.
+        self._walked_to = b""
+        self._left_full = 0
+        self._left: set[bytes] = set()
+        self.told: dict[bytes, None] = {}
+        self._told_polled: tuple[bytes, ...] = ()
         self._is_polled = False  # since the keys were dropped
         self._keys: dict[bytes, MessageKey] = {}
         # By key, b"" for what is not read by its key, and then by priority.
@@ -135,6 +148,25 @@ class ShardQueue:
         self._admit(key)
         self._shrink(now_ns)
 
+    def hear(self, news: Sequence[MessageKey], now_ns: int) -> bool:
+        """Take news of messages; return whether a poll has to find some of them.
+
+        Where keys take turns and messages wait, their keys have to be read before they can have theirs.
+        """
+        is_apart = self._fair and (
+            len(news) > TOLD_ALONE_MAX or self.due(now_ns, at_most=1) > 0 or bool(self.told)
+        )
+        is_lost = False
+        for key in news:
+            if not is_apart or key.id in self._keys or key.id in self._in_flight:
+                self.add(key, now_ns)
+            elif len(self.told) < self._limit:
+                self._note(key.id, None)
+                self.told[key.id] = None
+            else:
+                is_lost = True
+        return is_lost
+
     def shown(self, timer: MessageKey) -> None:
         """Note that a row shows from now on when its message is due: a running poll may not have seen it."""
         if timer.id not in self._in_flight and self._changed is not None:
@@ -153,6 +185,8 @@ class ShardQueue:
         self._keys.clear()
         self._tiers.clear()
         self._locked.clear()
+        self.told.clear()
+        self._walked_to = b""
 
     def name_keys(self, keys: frozenset[bytes]) -> bool:
         """Note which keys streams name; return whether there are new ones, which a poll has to read."""
@@ -160,11 +194,11 @@ class ShardQueue:
         self.named = keys
         return is_new
 
-    def configure(self, limit: int, *, newest: bool, now_ns: int) -> None:
+    def configure(self, limit: int, *, newest: bool, now_ns: int, fair: bool = False) -> None:
         """Follow changed settings; a new order starts from nothing."""
         self._limit = limit
-        if newest != self._newest:
-            self._newest = newest
+        if (newest, fair) != (self._newest, self._fair):
+            self._newest, self._fair = newest, fair
             self.clear()
         self._shrink(now_ns)
 
@@ -209,6 +243,13 @@ class ShardQueue:
             key: tiers for key, tiers in self._tiers.items() if keys is None or key in keys
         }
         taken: list[MessageKey] = []
+        if self._fair:
+            # A flood of an urgent priority is one tenant's, too.
+            in_order = {
+                key: [tiers[each] for each in sorted(tiers)] for key, tiers in lines.items()
+            }
+            taken = self._turns.take(in_order, rows_max, now_ns, newest=False) if lines else []
+            lines = {}
         for priority in sorted({each for tiers in lines.values() for each in tiers}):
             room = rows_max - len(taken)
             if room == 0:
@@ -219,6 +260,7 @@ class ShardQueue:
             taken += self._turns.take(line, room, now_ns, newest=self._newest)
         for key in taken:
             del self._keys[key.id]
+            self._left.discard(key.id)
             self._in_flight[key.id] = None
             # The poll that runs may still bring this row, as it was before the take.
             if self._changed is not None and key.id in self._changed:
@@ -278,6 +320,9 @@ class ShardQueue:
         """Return what to ask for; one poll at a time."""
         self._changed = {}
         self._named_polled = self.named
+        self._told_polled = tuple(islice(self.told, TOLD_AT_ONCE))
+        for ident in self._told_polled:
+            del self.told[ident]
         # Some time longer than its pause, so that the next pause is known to be longer.
         forgotten_ns = now_ns - LOCKED_PAUSE_LAST_NS
         while self._locked and next(iter(self._locked.values())).until_ns <= forgotten_ns:
@@ -300,11 +345,16 @@ class ShardQueue:
             newest=self._newest,
             overloaded=frozenset(behind),
             named=tuple(sorted(self.named)),
+            is_fair=self._fair,
+            walked_to=self._walked_to,
+            told=self._told_polled,
         )
 
     def poll_failed(self) -> None:
-        """Note that the running poll brings nothing."""
+        """Note that the running poll brings nothing; the poll that follows is a whole one, and reads what was told as well."""
         self._changed = None
+        self.told = {**dict.fromkeys(self._told_polled), **self.told}
+        self._told_polled = ()
 
     def poll_finished(self, result: PollResult, now_ns: int) -> None:
         """Replace what was known before the poll started by what it found."""
@@ -323,6 +373,7 @@ class ShardQueue:
         else:
             self._keys.clear()
             self._tiers.clear()
+            self._walked_to = result.walked_to
         for read in result.tiers:
             if read.key:
                 self._know_key(read, changed)
@@ -337,6 +388,11 @@ class ShardQueue:
             tier.timed.narrow(read.floor_ns, read.horizon_ns, more=read.timed_more)
             self._fill(tier.fresh, self._usable(read.fresh, changed))
             self._fill(tier.timed, self._usable(read.timed, changed))
+        self._told_polled = ()
+        for one in self._usable(result.told, changed):
+            if one.id not in self.told:
+                is_many = one.key not in self._tiers and len(self._tiers) >= KEYS_KNOWN_MAX
+                self._admit(one._replace(key=b"") if is_many else one)
         for news in changed.values():
             # Also one that had no room: as far as the poll knows, there was no such row.
             if news is not None and news.id not in self._keys:
@@ -352,6 +408,9 @@ class ShardQueue:
         self._shrink(now_ns)
         for lane in self._lanes(self._named_polled if result.is_of_named else None):
             lane.full = len(lane)
+        if not result.is_of_named:
+            self._left = self._due_ids(now_ns) if self._fair else set()
+            self._left_full = len(self._left)
         self._turns.keep(self._tiers)
 
     def _usable(
@@ -417,7 +476,19 @@ class ShardQueue:
         moments = []
         if keys is None and self.named:
             keys = frozenset(self._tiers) - self.named
+        shared = self._tiers.get(b"", {}).values() if self._fair else ()
+        if shared and len(self._left) <= self._left_full // 2:
+            # What was left out may be of any key, and what was read is divided among them.
+            if any(tier.fresh.more for tier in shared):
+                return 0
+            moments += [
+                0 if tier.timed.floor_ns else tier.timed.horizon_ns - POLL_LEAD_NS
+                for tier in shared
+                if tier.timed.more
+            ]
         for tier in self._tiers_of(keys):
+            if tier in shared:
+                continue
             if tier.fresh.is_low():
                 return 0
             if tier.timed.is_low():
@@ -434,6 +505,9 @@ class ShardQueue:
         for key in self._tiers if keys is None else keys:
             if (tiers := self._tiers.get(key)) is not None:
                 yield from tiers.values()
+
+    def _due_ids(self, now_ns: int) -> set[bytes]:
+        return {one.id for lane in self._lanes() for one in islice(lane.keys, lane.due(now_ns))}
 
     def _lanes(self, keys: frozenset[bytes] | None = None) -> Iterator[Lane]:
         for tier in self._tiers_of(keys):
@@ -462,6 +536,8 @@ class ShardQueue:
 
     def _forget(self, ident: bytes) -> None:
         self._note(ident, None)
+        self.told.pop(ident, None)
+        self._left.discard(ident)
         key = self._keys.pop(ident, None)
         if key is not None:
             self._tiers[key.key][key.priority].lane(key).keys.remove(key)
@@ -501,4 +577,5 @@ class ShardQueue:
             horizon_ns = victim.time_next_ns if victim.time_next_ns > 0 else NOTHING_NS
             last.narrow(last.floor_ns, horizon_ns, more=True)
         last.full = len(last)
+        self._left.discard(victim.id)
         del self._keys[victim.id]

@@ -169,6 +169,7 @@ class ShardState:
     _wakeup_ns: int = (
         0  # the earliest poll for poll_wanted: such polls take half the time at most
     )
+    _look_ns: int = 0  # the earliest poll for news alone; these take half the time, too
 
     def __post_init__(self) -> None:
         self.unwritten = UnwrittenLeases(self.queue.unwritten)
@@ -201,6 +202,7 @@ class ShardState:
         # A producer whose ids nobody can read from its statements must not keep a server
         # busy with polls alone.
         self._wakeup_ns = now_ns + (now_ns - self._poll_started_ns)
+        self._look_ns = self._wakeup_ns if result.is_of_named else now_ns
         if not result.is_of_named:
             self.next_poll_ns = self._poll_started_ns + interval_ns
         if self._poll_discarded:
@@ -228,13 +230,13 @@ class ShardState:
         return max(moment, self.polling.retry_ns)
 
     def _named_ns(self) -> int:
-        """Return when the next poll for the keys that streams name is to start."""
-        if not self.queue.named:
-            return FOREVER_NS
-        left_out_ns = self.queue.next_poll_ns(self.queue.named)
-        moment = FOREVER_NS if left_out_ns is None else left_out_ns
-        if self.named_wanted:
-            moment = min(moment, self._wakeup_ns)
+        """Return when the next poll for the keys that streams name, or for the keys of news, is to start."""
+        moment = self._look_ns if self.queue.told else FOREVER_NS
+        if self.queue.named:
+            left_out_ns = self.queue.next_poll_ns(self.queue.named)
+            moment = moment if left_out_ns is None else min(moment, left_out_ns)
+            if self.named_wanted:
+                moment = min(moment, self._wakeup_ns)
         return max(moment, self.polling.retry_ns)
 
     def has_nothing(self, now_ns: int, keys: frozenset[bytes] | None = None) -> bool:
@@ -246,6 +248,7 @@ class ShardState:
             not self._is_polling
             and self._poll_ns() > now_ns
             and not self.poll_wanted
+            and not self.queue.told
             and not (keys and (self.named_wanted or self._named_ns() <= now_ns))
             and not self.queue.due(now_ns, at_most=1, keys=keys)
         )

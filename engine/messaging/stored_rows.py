@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from streamfrom.engine.messaging.key_order import in_turn, may_go
+from streamfrom.engine.messaging.key_walk import NO_KEY, NextKey, ToldRows
 from streamfrom.engine.messaging.message import ClaimResult, KeyFound, MessageKey
 from streamfrom.engine.messaging.poll import NextPriority, PollPart, PollSelect
 from streamfrom.engine.messaging.retry_limit import PARKED_NS
@@ -88,12 +89,26 @@ def by_id(row: StoredRow) -> tuple[int, bytes]:
 
 def answer(about: object, rows: list[StoredRow]) -> list[Row]:
     """Answer one of the poll's questions about unacked *rows* as the database would."""
+    if isinstance(about, ToldRows):
+        return [
+            ((row.id, b"%d" % row.priority, _moment(row), row.key), b"")
+            for row in rows
+            if row.id in about.ids
+        ]
+    if isinstance(about, NextKey):
+        keys = [
+            int(row.key)
+            for row in rows
+            if row.key is not None
+            and (not about.after or int(row.key) > int(about.after))
+            and (not about.up_to or int(row.key) <= int(about.up_to))
+        ]
+        return [((literal(min(keys)) if keys else None,), b"")]
     if isinstance(about, NextPriority):
         above = [
             row.priority
             for row in rows
-            if (about.after is None or row.priority > about.after)
-            and (not about.key or row.key == about.key)
+            if (about.after is None or row.priority > about.after) and _is_of(row, about.key)
         ]
         return [((literal(min(above)) if above else None,), b"")]
     assert isinstance(about, PollSelect)
@@ -101,7 +116,7 @@ def answer(about: object, rows: list[StoredRow]) -> list[Row]:
         row
         for row in rows
         if row.priority == about.priority
-        and (not about.key or row.key == about.key)
+        and _is_of(row, about.key)
         and _is_in(row, about)
         and not (row.key in about.passed_over and (row.time_next_ns or 0) <= about.now_ns)
     ]
@@ -111,9 +126,17 @@ def answer(about: object, rows: list[StoredRow]) -> list[Row]:
     if about.part is not PollPart.ZERO:
         found.sort(key=lambda row: row.time_next_ns or 0, reverse=latest_first)
     return [
-        ((row.id, None if row.time_next_ns is None else b"%d" % row.time_next_ns), b"")
+        ((row.id, _moment(row), *((row.key,) if about.with_keys else ())), b"")
         for row in found[: about.limit]
     ]
+
+
+def _moment(row: StoredRow) -> bytes | None:
+    return None if row.time_next_ns is None else b"%d" % row.time_next_ns
+
+
+def _is_of(row: StoredRow, key: bytes) -> bool:
+    return not key or row.key == (None if key == NO_KEY else key)
 
 
 def _is_in(row: StoredRow, select: PollSelect) -> bool:

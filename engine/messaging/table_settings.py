@@ -62,6 +62,7 @@ KEYS = frozenset(
         "vt_dead_letter",
         "vt_key",
         "vt_key_in_flight",
+        "vt_fair",
         "vt_delayed",
         "vt_group",
         "vt_after",
@@ -123,6 +124,7 @@ class Properties:
     shard_by: the vindex and the column by which rows are placed that no vschema places.
     newest: rows go out as in Vitess: latest ``time_next`` first, never-sent rows last.
     key: the column that messages of a kind share.
+    fair: keys take turns (`engine.messaging.key_turns`).
     in_order: how many messages of a key may have started and be unacked (`engine.messaging.key_order`); in strict order, with key None, all messages
         of a shard have the same one. None for no limit.
     warnings: sentences for `streamfrom check`.
@@ -152,6 +154,7 @@ class Properties:
     newest: bool = False
     key: str | None = None
     in_order: int | None = None
+    fair: bool = False
     warnings: tuple[str, ...] = ()
 
 
@@ -234,6 +237,7 @@ def parse_comment(comment: str) -> Properties:
     if order not in _ORDERS:
         faults.append(f"vt_order must be 'oldest', 'newest' or 'strict', not '{order}'")
     key, in_order = _key_and_limit(settings, faults)
+    fair = _fair(settings, faults)
     if faults:
         raise CommentError.of(faults)
     advice: list[str] = []
@@ -280,6 +284,7 @@ def parse_comment(comment: str) -> Properties:
         newest=order == "newest",
         key=key,
         in_order=in_order,
+        fair=fair,
         warnings=(*advice, *unread_keys(comment)),
     )
 
@@ -319,6 +324,20 @@ def _key_and_limit(
             "vt_order = newest cannot be with vt_key_in_flight: a key goes oldest first"
         )
     return (None, 1) if order == "strict" else (key, limit)
+
+
+def _fair(settings: dict[str, str], faults: list[str]) -> bool:
+    if not settings.get("vt_fair") or not _taken(_switch, settings, "vt_fair", faults):
+        return False
+    if not settings.get("vt_key"):
+        faults.append("vt_fair needs vt_key, the column that messages of a kind share")
+    if (order := settings.get("vt_order")) in {"newest", "strict"}:
+        faults.append(f"vt_order = {order} cannot be with vt_fair: keys take turns")
+    if settings.get("vt_key_in_flight"):
+        faults.append(
+            "vt_fair cannot be with vt_key_in_flight: either keys take turns or messages of a key wait for one another"
+        )
+    return True
 
 
 def _lease_delay_ns(settings: dict[str, str], ack_wait_ns: int, faults: list[str]) -> int:

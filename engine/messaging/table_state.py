@@ -123,7 +123,12 @@ class TableState:
     def __init__(self, table: MessageTable, shards: Iterable[ShardName], grace_ns: int) -> None:
         properties = table.properties
         self._shards = {
-            name: ShardState(name, ShardQueue(properties.cache_size, newest=properties.newest))
+            name: ShardState(
+                name,
+                ShardQueue(
+                    properties.cache_size, newest=properties.newest, fair=properties.fair
+                ),
+            )
             for name in shards
         }
         self._parts = TableParts(table, grace_ns, self._shards)
@@ -436,11 +441,11 @@ class TableState:
         shard = self._shards[event.shard]
         if shard.hears_news:
             shard.counters.has_new(event.keys, now_ns)
-            for key in event.keys:
-                # A poll may have seen the row before its producer's OK was here, and the message may have been sent:
-                # its row does not show that, so a claim would send it a second time.
-                if not shard.queue.is_taken(key.id):
-                    shard.queue.add(key, now_ns)
+            # A poll may have seen the row before its producer's OK was here, and the message may have been sent:
+            # its row does not show that, so a claim would send it a second time.
+            news = [key for key in event.keys if not shard.queue.is_taken(key.id)]
+            if shard.queue.hear(news, now_ns):
+                shard.poll_wanted = True
             # Of which key they are only the rows say.
             shard.named_wanted = True
         if shard.leases or shard.claims:
@@ -454,8 +459,7 @@ class TableState:
         if dead := shard.groups.answered(result, now_ns, properties.poller_interval_ns):
             self._actions.append(TellDeadMembers(shard.name, tuple(dead)))
         if result is not None and shard.hears_news:
-            for key in result.fired:
-                shard.queue.add(key, now_ns)
+            shard.poll_wanted |= shard.queue.hear(result.fired, now_ns)
 
     # Settings and health
 
@@ -476,7 +480,10 @@ class TableState:
                 self._receivers.full.add(receiver.id)
         for shard in self._shards.values():
             shard.queue.configure(
-                properties.cache_size, newest=properties.newest, now_ns=now_ns
+                properties.cache_size,
+                newest=properties.newest,
+                fair=properties.fair,
+                now_ns=now_ns,
             )
             shard.poll_wanted = True
         self._parts.limit_shards(now_ns)

@@ -12,6 +12,7 @@ import pytest
 from streamfrom.engine.messaging.groups import FireResult
 from streamfrom.engine.messaging.memory_store import MemoryStore
 from tests.sim.dead_letters import DeadLetters
+from tests.sim.fair_queue import Fair, FairFleet
 from tests.sim.fleet_world import FleetWorld
 from tests.sim.grouped_messages import (
     GroupedMessages,
@@ -115,6 +116,16 @@ def test_messages_of_a_key_wait_for_one_another(seed, kind, caplog):
 )
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_stream_is_given_messages_of_the_keys_it_names(seed, kind, caplog):
+    run_virtual(kind(seed).run())
+    faults = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert not faults, "a fault of our own was caught and logged"
+
+
+@pytest.mark.parametrize(
+    "kind", [Fair, partial(Fair, is_told=True), FairFleet], ids=["alone", "told", "fleet"]
+)
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_where_keys_take_turns_every_promise_is_kept(seed, kind, caplog):
     run_virtual(kind(seed).run())
     faults = [record for record in caplog.records if record.levelname == "ERROR"]
     assert not faults, "a fault of our own was caught and logged"

@@ -34,6 +34,11 @@ def test_the_first_layout_has_no_order():
         assert key_column.fault(properties, TYPES, first_layout=True) == (
             "vt_order = strict and vt_key_in_flight need a table with the column priority"
         )
+    fair = parse_comment(comment("vt_key=Tenant", "vt_fair=on"))
+    assert key_column.fault(fair, TYPES) is None
+    assert key_column.fault(fair, TYPES, first_layout=True) == (
+        "vt_fair needs a table with the column priority"
+    )
 
 
 ORDERED = "KEY `order_idx` (`tenant`, `time_acked`, `epoch`, `priority`, `time_next`)"

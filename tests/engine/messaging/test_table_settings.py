@@ -426,6 +426,8 @@ def test_messages_may_wait_for_others_of_their_key():
     assert (plain.key, plain.in_order, plain.lease_delay_ns) == ("tenant", None, SECOND_NS)
     keyed = parse_comment(comment("vt_key=tenant", "vt_key_in_flight=3"))
     assert (keyed.key, keyed.in_order, keyed.lease_delay_ns) == ("tenant", 3, 0)
+    assert parse_comment(comment("vt_key=tenant", "vt_fair=on")).fair
+    assert not parse_comment(comment("vt_fair=off")).fair
     strict = parse_comment(comment("vt_order=strict"))
     assert (strict.key, strict.in_order, strict.lease_delay_ns) == (None, 1, 0)
     assert not strict.newest
@@ -435,6 +437,10 @@ def test_messages_may_wait_for_others_of_their_key():
     ("settings", "words"),
     [
         ("vt_key_in_flight=1", "vt_key_in_flight needs vt_key"),
+        ("vt_fair=on", "vt_fair needs vt_key"),
+        ("vt_key=a,vt_fair=perhaps", "vt_fair must be 'on' or 'off', not 'perhaps'"),
+        ("vt_key=a,vt_fair=on,vt_order=newest", "vt_order = newest cannot be with vt_fair"),
+        ("vt_key=a,vt_fair=on,vt_key_in_flight=2", "vt_fair cannot be with vt_key_in_flight"),
         (
             "vt_key=a,vt_key_in_flight=0",
             "vt_key_in_flight must be a whole number greater than 0, not '0'",

@@ -1,0 +1,122 @@
+"""Keys take turns (`vt_fair`): a flood of one tenant delays nobody, on both servers, through any member."""
+
+import pytest
+
+from tests.fixtures.database_servers import DatabaseServer
+from tests.fixtures.running_proxy import StartProxy, keyspace_toml
+from tests.fixtures.streams import Consume, refused, run
+from tests.integration.conftest import SharedCluster
+
+
+pytestmark = pytest.mark.db
+
+MAKE = (
+    "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant VARCHAR(20))"
+    " WITH (key = tenant, fair = on, ack_wait = 600, poller_interval = 600, cache_size = 200,"
+    " batch_size = 5)"
+)
+STREAM = "STREAM /*vt+ PREFETCH=10 */ id, tenant FROM my_message"
+
+
+@pytest.fixture
+def producer(cluster: SharedCluster):
+    connection = cluster.proxy.connect(database="plain", autocommit=True)
+    run(connection, "DROP QUEUE IF EXISTS my_message")
+    run(connection, MAKE)
+    yield connection
+    run(connection, "DROP QUEUE IF EXISTS my_message")
+
+
+def insert(connection, key, *ids, priority=50):
+    values = ", ".join(f"({ident}, {key}, {priority})" for ident in ids)
+    run(connection, f"INSERT INTO my_message (id, tenant, priority) VALUES {values}")
+
+
+def sent_until(consumer, producer, key, count):
+    """Take and ack messages until there are *count* of *key*; return how many others came before."""
+    others, left = 0, count
+    while left:
+        ident, found = consumer.next(60)
+        run(producer, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ident}")
+        if found == key:
+            left -= 1
+        else:
+            others += 1
+    return others
+
+
+def test_a_tenant_does_not_wait_for_the_flood_of_another(
+    cluster: SharedCluster, producer, consume: Consume
+) -> None:
+    insert(producer, "'flood'", *range(1, 5001), priority=1)
+    insert(producer, "'small'", *range(10_000, 10_010))
+    insert(producer, "NULL", *range(20_000, 20_010))
+    consumer = consume(cluster.proxy, STREAM, database="plain")
+    # Three of each key in nine messages, beside those that are on their way.
+    assert sent_until(consumer, producer, "small", 10) <= 2 * 10 + 25
+    insert(producer, "'flood'", *range(5001, 6001))
+    insert(producer, "'new'", 30_000, 30_001)
+    assert sent_until(consumer, producer, "new", 2) <= 45
+    insert(producer, "NULL", 40_000, 40_001)
+    assert sent_until(consumer, producer, None, 2) <= 60
+
+
+def test_all_are_sent_once_however_many_keys_there_are(
+    cluster: SharedCluster, producer, consume: Consume
+) -> None:
+    for start in range(0, 1200, 400):
+        values = ", ".join(
+            f"({ident}, 'Tenant{ident // 2}')" for ident in range(start, start + 400)
+        )
+        run(producer, f"INSERT INTO my_message (id, tenant) VALUES {values}")
+    insert(producer, "'flood'", *range(5000, 6000))
+    consumer = consume(
+        cluster.proxy, STREAM.replace("PREFETCH=10", "PREFETCH=0"), database="plain"
+    )
+    found = [consumer.next(60)[0] for _ in range(2200)]
+    assert sorted(found) == [*range(1200), *range(5000, 6000)]
+    assert consumer.poll(0.3) is None
+
+
+def test_it_is_switched_on_and_off_while_messages_are_sent(
+    cluster: SharedCluster, producer, consume: Consume
+) -> None:
+    run(producer, "ALTER QUEUE my_message SET (fair = off)")
+    insert(producer, "'flood'", *range(1, 1001))
+    insert(producer, "'small'", 2000)
+    consumer = consume(cluster.proxy, STREAM, database="plain")
+    for ident in range(1, 31):
+        assert consumer.next(60) == (ident, "flood")
+        run(producer, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ident}")
+    run(producer, "ALTER QUEUE my_message SET (fair = on)")
+    assert sent_until(consumer, producer, "small", 1) <= 30
+    with producer.cursor() as cursor:
+        cursor.execute("SHOW CREATE QUEUE my_message")
+        assert "fair = on" in cursor.fetchall()[0][1]
+
+
+def test_what_it_cannot_be_with_is_refused(producer) -> None:
+    for settings, words in (
+        ("`key` = DEFAULT", "vt_fair needs vt_key"),
+        ("`order` = newest", "vt_order = newest cannot be with vt_fair"),
+        ("key_in_flight = 1", "vt_fair cannot be with vt_key_in_flight"),
+        ("fair = maybe", "vt_fair must be 'on' or 'off', not 'maybe'"),
+    ):
+        assert words in refused(producer, f"ALTER QUEUE my_message SET ({settings})")[1]
+    insert(producer, "'a'", 1)
+
+
+def test_a_member_that_does_not_dispatch_gives_them_in_turn(
+    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
+) -> None:
+    config = keyspace_toml(database, [server]) + '[fleet]\nname = "shop"\n'
+    first = start_proxy(config)
+    first.wait_for_log("is dispatched from here")
+    second = start_proxy(config)
+    producer = second.connect(database=database, autocommit=True)
+    run(producer, MAKE)
+    insert(producer, "'flood'", *range(1, 2001))
+    consumer = consume(second, STREAM, database=database)
+    assert consumer.next(60)[1] == "flood"
+    insert(producer, "'small'", *range(5000, 5005))
+    assert sent_until(consumer, producer, "small", 5) <= 35
