@@ -1,6 +1,7 @@
 """Members that talk over real sockets of this machine."""
 
 import asyncio
+import socket
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -297,6 +298,23 @@ async def test_a_message_that_cannot_be_read_ends_the_link(pair):
         assert await call.read() == grpc.aio.EOF
     _, _, there = await two.visits.get()
     assert await there.reasons.get() == "a message cannot be read"
+
+
+async def test_bytes_that_are_no_tls_end_their_connection_and_nothing_else(pair):
+    one, two = pair
+    link, _, _, there = await connected(one, two)
+    host, port = two.own.address.split(":")
+    for garbage in (
+        b"GET / HTTP/1.1\r\n\r\n",
+        bytes(range(256)) * 300,
+        b"\x16\x03\x01\xff\xff",
+    ):
+        with socket.create_connection((host, int(port))) as stranger:
+            stranger.sendall(garbage)
+            await asyncio.sleep(0.1)
+    link.send(RowsTaken(1, 1))
+    assert await there.said.get() == RowsTaken(1, 1)
+    await connected(one, two)
 
 
 async def test_a_caller_without_a_certificate_is_refused(pair):
