@@ -112,6 +112,10 @@ class StoreError(EngineError):
     """A call of the Store that failed: whatever the backend, or the way to it, did."""
 
 
+class TableGone(StoreError):
+    """The server has no such table: it was dropped, and its streams end once the definitions are read again."""
+
+
 class PartitionsChanging(StoreError):
     """The partitions of a queue cannot be read at this moment: a DDL statement is at work on them."""
 

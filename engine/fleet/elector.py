@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar, assert_never
 
-from streamfrom.engine.errors import StoreError
+from streamfrom.engine.errors import StoreError, TableGone
 from streamfrom.engine.fleet.directory import Directory
 from streamfrom.engine.fleet.election import (
     AcquireLock,
@@ -38,6 +38,7 @@ from streamfrom.engine.fleet.election import (
     WriteTerm,
 )
 from streamfrom.engine.fleet.lock_connection import (
+    NO_SUCH_TABLE,
     READ_ONLY,
     MemberExists,
     NotWritable,
@@ -179,7 +180,7 @@ class Elector:
         """Carry out a transaction as the dispatcher, on the connection that holds the lock.
 
         Raises:
-            StoreError: the member does not dispatch, or the server refused a statement.
+            StoreError: the member does not dispatch, or the server refused a statement; TableGone for a table that it has not.
             StreamfromError: the connection is gone, and the lock with it.
         """
         session, connection = self.session, self._connection
@@ -192,7 +193,8 @@ class Elector:
         except ServerRefused as refused:
             if refused.code in READ_ONLY:
                 self.post(TurnedReadOnly(connection))
-            raise StoreError(refused.message) from refused
+            kind = TableGone if refused.code == NO_SUCH_TABLE else StoreError
+            raise kind(refused.message) from refused
         except StreamfromError as error:
             # Whatever broke it, the lock went with the connection: the election must hear of it
             # first.

@@ -13,7 +13,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, assert_never
 
-from streamfrom.engine.errors import ReceiverGone
+from streamfrom.engine.errors import ReceiverGone, TableGone
 from streamfrom.engine.messaging.events import (
     AckedEarly,
     AcksWritten,
@@ -503,7 +503,10 @@ class Runner:
                 extra={**self._table.named, "shard": shard},
             )
         elif shard not in self._failing:
-            log.warning(
+            # Whoever drops a queue knows that messages were in flight.
+            level = logging.INFO if isinstance(error, TableGone) else logging.WARNING
+            log.log(
+                level,
                 "%s of %s on %s failed: %s",
                 what,
                 self._table.name,

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from streamfrom.engine.errors import PartitionsChanging, StoreError
+from streamfrom.engine.errors import PartitionsChanging, StoreError, TableGone
+from streamfrom.engine.fleet.lock_connection import NO_SUCH_TABLE
 from streamfrom.engine.messaging import (
     depths,
     first_delivery,
@@ -327,7 +328,8 @@ async def by_control(runtime: ShardRuntime, conversation: Conversation[T]) -> T:
         result: T = end.value
         return result
     except ProxyError as error:
-        raise StoreError(str(error)) from error
+        is_gone = isinstance(error, BackendError) and error.code == NO_SUCH_TABLE
+        raise (TableGone if is_gone else StoreError)(str(error)) from error
 
 
 async def _patiently(runtime: ShardRuntime, backend: Backend, query: StoreQuery) -> StoreAnswer:

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from streamfrom.engine.errors import StoreError
+from streamfrom.engine.errors import StoreError, TableGone
 from streamfrom.engine.fleet.directory import FORGET_NS, Member, MemberDifferences
 from streamfrom.engine.fleet.election import LEASE_NS, LOOK_NS, ROUND_S
 from streamfrom.engine.fleet.elector import Elector
@@ -191,12 +191,15 @@ async def test_a_write_refused_for_another_reason_does_not():
     await asyncio.sleep(0.1)
 
     async def fail():
-        raise ServerRefused(1213, "Deadlock found")
+        raise errors.pop()
 
     def refused():
         yield StoreQuery(b"", about=Work(fail))
 
+    errors = [ServerRefused(1146, "No such table"), ServerRefused(1213, "Deadlock found")]
     with pytest.raises(StoreError, match="Deadlock"):
+        await part.elector.write(refused)
+    with pytest.raises(TableGone, match="No such table"):
         await part.elector.write(refused)
     assert part.said == [1]
     assert part.elector.may_send()

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from streamfrom.engine.errors import StoreError
+from streamfrom.engine.errors import StoreError, TableGone
 from streamfrom.engine.messaging.events import Acked, Changed
 from streamfrom.engine.messaging.memory_store import loaded, raw_table
 from streamfrom.engine.messaging.runner import SLEEP_MAX_S
@@ -229,6 +229,25 @@ def test_a_stream_survives_a_restart_of_the_backend(caplog):
         "claim of msg on ks/0 failed: the backend of 0 is gone",
         "msg on ks/0 works again",
     ]
+
+
+def test_that_a_table_is_gone_alarms_nobody(caplog):
+    async def gone(call, _shard):
+        if call == "claim":
+            raise TableGone("Table 'ks.msg' doesn't exist")
+
+    async def main():
+        rig = RunnerRig(pause=gone)
+        rig.runner.attach(Receiver())
+        rig.commit(1)
+        await asyncio.sleep(1)
+        await rig.runner.stop(STOPPED)
+
+    with caplog.at_level(logging.INFO):
+        run_virtual(main())
+    told = {(record.levelno, record.message) for record in caplog.records}
+    assert (logging.INFO, "claim of msg on ks/0 failed: Table 'ks.msg' doesn't exist") in told
+    assert {level for level, _ in told} == {logging.INFO}
 
 
 def test_a_lasting_failure_ends_the_stream():

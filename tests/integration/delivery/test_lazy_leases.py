@@ -93,3 +93,21 @@ def test_a_row_that_its_own_transaction_holds_is_rejected_too(
     other.commit()
     assert stream.ids(1) == [1]
     assert rows(other, SHOWN.format(1))[0][0] == 2, "both sends are counted"
+
+
+def test_a_queue_that_is_dropped_with_messages_in_flight_alarms_nobody(
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace, ack_wait=600, more=LONG)
+    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+    insert_all(other, range(1, 21))
+    stream = consume(cluster.proxy, database=keyspace)
+    stream.take(20)
+    before = len(cluster.proxy.log())
+    run(other, "DROP QUEUE my_message")
+    assert stream.error()[0] == 1146
+    stream.close()
+    eventually(lambda: "failed: Table" in cluster.proxy.log()[before:], "the leases were tried")
+    lines = cluster.proxy.log()[before:].splitlines()
+    alarms = [line for line in lines if '"level": "info"' not in line and "my_message" in line]
+    assert alarms == []
