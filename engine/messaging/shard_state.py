@@ -164,6 +164,7 @@ class ShardState:
     put_back: list[ClaimedRow] = field(default_factory=list)
     looking_at: frozenset[bytes] = frozenset()
     _is_polling: bool = False
+    _is_asked: bool = False  # the poll under way has another reason than what was left out
     _poll_discarded: bool = False  # the running poll began before the last receiver left
     _poll_started_ns: int = 0
     _wakeup_ns: int = (
@@ -183,6 +184,7 @@ class ShardState:
         if self._is_polling or not (is_whole or self._named_ns() <= now_ns):
             return None
         self._is_polling = True
+        self._is_asked = self._is_to_ask(now_ns) or bool(self.queue.told)
         self.named_wanted = False
         if is_whole:
             self.poll_wanted = False
@@ -196,7 +198,7 @@ class ShardState:
 
     def polled(self, result: PollResult, now_ns: int, interval_ns: int) -> None:
         """Take in what a poll found."""
-        self._is_polling = False
+        self._is_polling = self._is_asked = False
         self.polling.over()
         self.health.over()
         # A producer whose ids nobody can read from its statements must not keep a server
@@ -214,7 +216,7 @@ class ShardState:
 
     def poll_failed(self, reason: str, now_ns: int, grace_ns: int) -> None:
         """Note that a poll failed; it is wanted again after a pause."""
-        self._is_polling = self._poll_discarded = False
+        self._is_polling = self._is_asked = self._poll_discarded = False
         self.poll_wanted = True
         self.polling.failed(reason, now_ns, grace_ns)
         self.queue.poll_failed()
@@ -244,14 +246,18 @@ class ShardState:
         if not self.is_dispatched:
             # Who dispatches it says for itself what is due.
             return self.unserved.since_ns is None
-        return (
-            not self._is_polling
-            and self._poll_ns() > now_ns
-            and not self.poll_wanted
-            and not self.queue.told
-            and not (keys and (self.named_wanted or self._named_ns() <= now_ns))
-            and not self.queue.due(now_ns, at_most=1, keys=keys)
-        )
+        if self.queue.told or self.queue.due(now_ns, at_most=1, keys=keys):
+            return False
+        if keys:
+            # Polls for what was left out of other keys may go on without end.
+            left_out_ns = self.queue.next_poll_ns(keys)
+            is_left_out = left_out_ns is not None and left_out_ns <= now_ns
+            return not (is_left_out or self._is_asked or self._is_to_ask(now_ns))
+        return not self._is_polling and self._poll_ns() > now_ns and not self.poll_wanted
+
+    def _is_to_ask(self, now_ns: int) -> bool:
+        """Return whether a poll is due for another reason than what was left out."""
+        return self.poll_wanted or self.named_wanted or self.next_poll_ns <= now_ns
 
     # Limits
 

@@ -108,6 +108,9 @@ class FakeExecutor:
     def started(self, shard, backend):
         pass
 
+    def listed(self, shard, packet):
+        pass
+
     async def pipeline(self, shard, backend, packets):
         return await backend.answers(packets)
 
