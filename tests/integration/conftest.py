@@ -84,7 +84,7 @@ def shared_cluster(
         + keyspace_toml("plain", servers[:1], databases["plain"])
         + keyspace_toml("commerce", servers, databases["commerce"], vschema)
     )
-    proxy = RunningProxy(config, {})
+    proxy = RunningProxy(config)
     yield SharedCluster(proxy, servers, databases)
     proxy.close()
 

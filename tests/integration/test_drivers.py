@@ -105,7 +105,7 @@ def guarded_proxy(
         GUARDED
         + keyspace_toml("plain", shared_cluster.servers[:1], shared_cluster.databases["plain"])
     )
-    proxy = RunningProxy(config, {})
+    proxy = RunningProxy(config)
     yield proxy
     proxy.close()
 

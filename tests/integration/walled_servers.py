@@ -219,7 +219,7 @@ def walls(server: DatabaseServer, folder: Path) -> Iterator[Walls]:
     )
     cluster = Walls(None, server, alpha, beta)  # type: ignore[arg-type]
     cluster.build()
-    cluster.proxy = RunningProxy(config, {})
+    cluster.proxy = RunningProxy(config)
     yield cluster
     cluster.proxy.close()
     for statement in (

@@ -51,7 +51,7 @@ def place(
             keyspaces = (keyspace_toml(database, [server]) for database in databases)
             write_certificate(folder)
             config.write_text(SETTINGS + "".join(keyspaces))
-            proxy = RunningProxy(config, {})
+            proxy = RunningProxy(config)
             try:
                 yield Place(proxy.port, server.version)
             finally:

@@ -35,7 +35,7 @@ def tight_proxy(
         + "pool_timeout = 10\n"
         + keyspaces.replace("primary", "pool_size = 2\nprimary")
     )
-    proxy = RunningProxy(config, {})
+    proxy = RunningProxy(config)
     yield proxy, database
     proxy.close()
     for server in servers:

@@ -39,7 +39,7 @@ def running(
         shards = keyspace_toml(KEYSPACE, troubled_servers, database, vschema)
         shards = shards.replace("\nprimary", f"\npool_size = {POOL}\nprimary")
         config.write_text(SERVER + ADMIN + shards)
-        proxy = RunningProxy(config, {})
+        proxy = RunningProxy(config)
         yield Operated(proxy)
         proxy.close()
 
