@@ -1,13 +1,16 @@
 """The plugins of the suite, and hypothesis without a clock."""
 
 import gc
+import os
 
 import pytest
 from hypothesis import settings
 
 
-# A deadline for each example says how busy the machine is, not what the code does.
-settings.register_profile("unhurried", deadline=None)
+# A deadline for each example says how busy the machine is, not what the code does. A nightly run has a thousand examples.
+settings.register_profile(
+    "unhurried", deadline=None, max_examples=int(os.environ.get("EXAMPLES", "50"))
+)
 settings.load_profile("unhurried")
 
 pytest_plugins = (
@@ -21,6 +24,7 @@ pytest_plugins = (
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Keep what is collected, which stays, out of all walks of the garbage collector."""
+    """Keep what is collected, which stays, out of all walks of the garbage collector, and have few of these."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 50)  # as a proxy does
