@@ -13,6 +13,7 @@ import pymysql
 import pytest
 from pymysql.constants import COMMAND
 
+from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.streams import WAIT_S, eventually, rows, run
 from tests.integration.conftest import CreateTable, SharedCluster
 
@@ -122,6 +123,12 @@ TEXTS: dict[str, Callable[[], bytes]] = {
     "quotes": lambda: filled(b"SELECT '", b"''", 15 * MB, b"'"),
     "an open quote": lambda: filled(b"SELECT 1, '", b"a", 15 * MB),
 }
+
+
+@pytest.fixture
+def keyspace(family: Family) -> str:
+    """One shard or two: what a text costs to read depends on that, and not on the kind of server."""
+    return "plain" if family is Family.MYSQL else "commerce"
 
 
 @pytest.fixture
