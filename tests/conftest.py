@@ -19,6 +19,7 @@ pytest_plugins = (
     "tests.fixtures.streams",
     "tests.fixtures.load",
     "tests.fixtures.terminal",
+    "tests.fixtures.scheduling",
 )
 
 
