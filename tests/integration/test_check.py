@@ -1,8 +1,6 @@
 """`streamfrom check` over real servers, and what a table with a fault says to its statements."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ import pytest
 
 from streamfrom.engine.messaging.partitions import SPANS, partition_by
 from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.fork_server import run_to_end
 from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
 from tests.fixtures.streams import Consume, message_table, refused, run
 from tests.integration.conftest import SharedCluster
@@ -50,21 +49,7 @@ def checked(
         config = tmp_path / "streamfrom.toml"
         vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
         config.write_text(keyspace_toml("commerce", servers, sharded_database, vschema))
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "streamfrom.proxy",
-                "check",
-                "--json",
-                "--config",
-                str(config),
-            ],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = run_to_end(["check", "--json", "--config", str(config)], tmp_path)
         assert done.returncode == code, done.stdout + done.stderr
         document = json.loads(done.stdout)
         counts = [finding["level"] for finding in document["findings"]]

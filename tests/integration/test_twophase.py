@@ -5,8 +5,6 @@ to both shards of `commerce`. Each shard stands behind a `Tripwire`, which stops
 a chosen statement of the commit.
 """
 
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -17,6 +15,7 @@ import pymysql
 import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute, names
+from tests.fixtures.fork_server import run_to_end
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
 from tests.fixtures.streams import WAIT_S, eventually, refused, rows, run
 from tests.fixtures.tripwire import Tripwire
@@ -257,16 +256,11 @@ def test_a_shard_that_cannot_keep_decisions_takes_no_part(stage: Stage) -> None:
     assert stage.ids() == [[], [], []]
 
 
-def test_check_says_what_commits_in_two_phases_need(stage: Stage) -> None:
+def test_check_says_what_commits_in_two_phases_need(stage: Stage, tmp_path: Path) -> None:
     proxy = stage.proxy()
 
     def checked() -> tuple[int, str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "streamfrom.proxy", "check", "--config", proxy.config],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_to_end(["check", "--config", str(proxy.config)], tmp_path)
         return done.returncode, done.stdout
 
     code, lines = checked()

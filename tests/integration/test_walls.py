@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import DatabaseServer, execute, names, root
+from tests.fixtures.fork_server import run_to_end
 from tests.fixtures.running_proxy import HERE, StartProxy
 from tests.fixtures.streams import refused, rows, value
 
@@ -62,13 +62,7 @@ class Places:
         """Return the lines of `streamfrom check` that are about accounts; it finds no fault."""
         path = self.folder / "checked.toml"
         path.write_text(self.config())
-        found = subprocess.run(
-            [sys.executable, "-m", "streamfrom.proxy", "check", "--config", path],
-            cwd=HERE,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        found = run_to_end(["check", "--config", str(path)], self.folder)
         assert found.returncode == 0, found.stdout + found.stderr
         assert PASSWORD not in found.stdout
         return [line for line in found.stdout.splitlines() if "account" in line]
