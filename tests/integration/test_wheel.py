@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fixtures.database_servers import DatabaseServer
+from tests.fixtures.database_servers import DatabaseServer, fresh_database
 from tests.fixtures.running_proxy import keyspace_toml
 
 
@@ -114,9 +114,7 @@ def programs(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.db
 @pytest.mark.slow
-def test_the_wheel_runs_beside_proxy_py(
-    programs, tmp_path, server: DatabaseServer, database: str
-):
+def test_the_wheel_runs_beside_proxy_py(programs, tmp_path, mariadb: DatabaseServer):
     def told(program: str, *arguments: str | Path, code: int = 0) -> str:
         return ran(programs / program, *arguments, cwd=tmp_path, code=code)
 
@@ -125,7 +123,8 @@ def test_the_wheel_runs_beside_proxy_py(
     assert told("python", "-m", "streamfrom.proxy", "--version") == ours
     assert re.fullmatch(r"\d+\.\d+\.\d+\n", told("python", "-m", "proxy", "--version"))
     config = tmp_path / "streamfrom.toml"
-    config.write_text(keyspace_toml("plain", [server], database))
-    assert "\nok       plain/-: " in told("streamfrom", "check", "--config", config)
+    for database in fresh_database(mariadb):
+        config.write_text(keyspace_toml("plain", [mariadb], database))
+        assert "\nok       plain/-: " in told("streamfrom", "check", "--config", config)
     # Spark is for those who ask for it.
     assert "pip install 'streamfrom[spark]'" in told("streamfrom-spark", "archive", code=2)
