@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.db, pytest.mark.slow]
 
-STATEMENTS = int(os.environ.get("SCATTER_QUERIES", "600"))
+STATEMENTS = int(os.environ.get("SCATTER_QUERIES", "360"))
 SEED = int(os.environ.get("SCATTER_SEED", "1"))
 STATEMENTS_PER_HISTORY = 60
 TABLES = ("t", "u", "r")
