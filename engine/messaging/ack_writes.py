@@ -10,7 +10,7 @@ from streamfrom.sqlparse_ext.writes.completion import COUNT_SEND
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from streamfrom.engine.messaging.conversation import Conversation
     from streamfrom.engine.messaging.message_table import MessageTable
@@ -23,35 +23,41 @@ def write_acks(
 
     A row that is acked or gone is left as it is.
     """
-    ident = quoted(table.id_column)
     acked_ns = dict(acks)
-    answer = yield StoreQuery(
-        b"SELECT %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL FOR UPDATE SKIP LOCKED"
-        % (ident, by_id(table), ident, b", ".join(acked_ns)),
-        1,
-    )
+    answer = yield StoreQuery(lock_unacked(table, acked_ns), 1)
     found = {table.id_literal(raw or b"") for (raw,), _ in answer.rows}
-    here = [one for one in acked_ns if one in found]
+    here = {one: at for one, at in acked_ns.items() if one in found}
     locked: tuple[bytes, ...] = ()
     if missing := [one for one in acked_ns if one not in found]:
         locked = tuple((yield from look(table, missing)))
     if not here:
         yield StoreQuery(b"COMMIT")
         return locked
-    times = set(map(acked_ns.__getitem__, here))
+    yield StoreQuery(acknowledge(table, here), commits=True)
+    return locked
+
+
+def lock_unacked(table: MessageTable, ids: Collection[bytes]) -> bytes:
+    """Return the query that locks those of *ids* which are unacked and which nobody holds."""
+    ident = quoted(table.id_column)
+    return (
+        b"SELECT %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL FOR UPDATE SKIP LOCKED"
+        % (ident, by_id(table), ident, b", ".join(ids))
+    )
+
+
+def acknowledge(table: MessageTable, acked_ns: Mapping[bytes, int]) -> bytes:
+    """Return the statement that acknowledges rows which this transaction has locked, each at its own time."""
+    ident = quoted(table.id_column)
+    times = set(acked_ns.values())
     moment = b"%d" % max(times)
     if len(times) > 1:
-        whens = b"".join(b" WHEN %b THEN %d" % (one, acked_ns[one]) for one in here)
+        whens = b"".join(b" WHEN %b THEN %d" % each for each in acked_ns.items())
         moment = b"CASE %b%b ELSE %b END" % (ident, whens, moment)
-    yield StoreQuery(
-        b"UPDATE %b SET time_acked = %b%b, time_next = NULL WHERE %b IN (%b)"
-        % (
-            by_id(table),
-            moment,
-            COUNT_SEND if table.facts.is_lazy else b"",
-            ident,
-            b", ".join(here),
-        ),
-        commits=True,
+    return b"UPDATE %b SET time_acked = %b%b, time_next = NULL WHERE %b IN (%b)" % (
+        by_id(table),
+        moment,
+        COUNT_SEND if table.facts.is_lazy else b"",
+        ident,
+        b", ".join(acked_ns),
     )
-    return locked

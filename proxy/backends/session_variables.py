@@ -60,6 +60,7 @@ TRACKED: Final = frozenset({*_ON_BOTH, *_ON_MARIADB, *_ON_MYSQL})
 
 _CHARACTER_SET = ("character_set_client", "character_set_connection", "character_set_results")
 _NAMED: Final = frozenset({*_CHARACTER_SET, "collation_connection"})
+_PLAIN: Final = _NAMED | {"autocommit"}
 _READING: Final = (
     "sql_mode",
     "character_set_client",
@@ -110,6 +111,7 @@ class Settings:
     __slots__ = (
         "charset_mode",
         "codec",
+        "is_plain",
         "is_utf8",
         "reading",
         "unread",
@@ -129,6 +131,8 @@ class Settings:
     # The bytes of the client's strings are those that the server stores, as far as is known here:
     # columns are UTF-8.
     is_utf8: bool
+    # As every session begins, but for a character set in which strings are as UTF-8.
+    is_plain: bool
     # How long the client may say nothing by its own wish, None where it has none.
     wait_timeout_s: float | None
 
@@ -153,6 +157,9 @@ class Settings:
             found.reading = tuple(map(found.values.get, _READING))
             client_charset = found.values.get("character_set_client", "")
             found.is_utf8 = client_charset in _UTF8
+            found.is_plain = (
+                found.is_utf8 and found.autocommit and found.values.keys() <= _PLAIN
+            )
             found.charset_mode = MULTIBYTE_CHARSETS.get(client_charset, DEFAULT_MODE)
             found.unread = client_charset if found.charset_mode else None
             if not found.is_utf8:

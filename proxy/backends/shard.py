@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.group_commit import GroupCommit
     from streamfrom.proxy.backends.health import Probe
     from streamfrom.proxy.config.file import ShardConfig
 
@@ -56,6 +57,7 @@ class ShardRuntime:
         pool: connections for clients' statements.
         shared_connections: those that quick reads of many sessions share.
         control: connections for the proxy's own.
+        group_commits: the acks of several clients that are written together, by message table.
         sequences: the values of sequences that are reserved on this shard and not given yet.
         version: the server's version, empty until it was first reached.
         way_s: the shortest round trip to the server that was measured, in seconds; 0 while none was.
@@ -99,6 +101,7 @@ class ShardRuntime:
         self.shared_connections = SharedConnections(
             self.pool, lambda: self.way_s, is_allowed=config.share_reads
         )
+        self.group_commits: dict[str, GroupCommit] = {}
         self._on_change = on_change
         self._health = health
         self._check_now = asyncio.Event()

@@ -83,6 +83,11 @@ _ON_MARIADB: Final = _Engine("tx_isolation")
 _ON_MYSQL: Final = _Engine("transaction_isolation")
 
 
+def engine_of(runtime: ShardRuntime) -> ConnectionOwner:
+    """Return the owner of connections to *runtime* that the engine borrows."""
+    return _ON_MARIADB if runtime.is_mariadb else _ON_MYSQL
+
+
 class ShardStore:
     """The message tables of all shards, as `engine.messaging.message_store.Store` wants them.
 
@@ -262,7 +267,7 @@ class ShardStore:
     async def _by_backend(
         self, runtime: ShardRuntime, make: Callable[[], Conversation[T]]
     ) -> T:
-        owner = _ON_MARIADB if "MariaDB" in runtime.version else _ON_MYSQL
+        owner = engine_of(runtime)
         try:
             backend = await runtime.pool.acquire(owner, runtime.database)
         except ProxyError as error:
@@ -283,7 +288,7 @@ class ShardStore:
 
     async def _apart(self, runtime: ShardRuntime, conversation: Conversation[T]) -> T:
         """Run a conversation on a connection that is closed behind it, with all locks that it took."""
-        owner = _ON_MARIADB if runtime.is_mariadb else _ON_MYSQL
+        owner = engine_of(runtime)
         try:
             backend = await runtime.pool.acquire(owner, runtime.database)
         except ProxyError as error:

@@ -48,6 +48,7 @@ A module of this room holds the errors of one kind; all are imported from here.
         │   └── CommitRefused      the same, of one shard for all of them
         ├── BackendUnavailable     1105/HY000  no connection to a shard
         ├── BackendLost            1105/HY000  the connection broke while a statement ran
+        ├── AckUnknown             1105/HY000  the same, while acks were committed together
         ├── PoolTimeout            1105/HY000  all connections of a shard are taken
         ├── SessionLost            2013/HY000  session state died with its server: closes
         │ transactions
@@ -124,6 +125,7 @@ from streamfrom.proxy.errors.queue_errors import (
     QueueExists as QueueExists,
 )
 from streamfrom.proxy.errors.shard_errors import (
+    AckUnknown as AckUnknown,
     BackendError as BackendError,
     BackendLost as BackendLost,
     BackendUnavailable as BackendUnavailable,

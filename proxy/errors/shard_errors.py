@@ -56,6 +56,10 @@ class BackendLost(ProxyError):
         )
 
 
+class AckUnknown(ProxyError):
+    """The connection broke while an ack was committed together with those of others."""
+
+
 class PoolTimeout(ProxyError):
     """Every connection to a shard stayed taken for the whole wait."""
 

@@ -55,7 +55,7 @@ class Attempt:
         shape: what the statement is.
         reply: the answer to the client's command.
         on_over: called with the attempt once its answer is complete or broken off, or with what
-            prevented that it was sent at all.
+            prevented that it was sent at all; None where the client is answered already.
         latency: how quick reads of this shape are; None for what shares no connection.
         step: what else there is to do once the statement has succeeded; None for nothing.
         on_file: called with a packet number when the server asks for the client's file.
@@ -92,7 +92,7 @@ class Attempt:
         packet: bytes | Packet,
         shape: Shape,
         reply: Reply,
-        on_over: Callable[[Attempt | Exception], None] = lambda _: None,
+        on_over: Callable[[Attempt | Exception | None], None] = lambda _: None,
         latency: LatencyClass | None = None,
     ) -> None:
         self.shard = shard

@@ -7,7 +7,7 @@ the moment when the client is gone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from streamfrom.proxy.backends.connection_handover import (
     SHOW_WARNINGS,
@@ -47,6 +47,21 @@ T = TypeVar("T")
 _TOUCH_NO_ROW: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.SET, Kind.LOCK})
 
 
+class Gathered(Protocol):
+    """An ack that is written together with those of other sessions.
+
+    Attributes:
+        is_left: nobody waits for its answer any more.
+        is_stopped: it is not to be sent by itself.
+    """
+
+    is_left: bool
+    is_stopped: bool
+
+    def interrupted(self) -> None:
+        """Tell the client that it was stopped."""
+
+
 class SessionConnections:
     """The connections of one session.
 
@@ -55,6 +70,7 @@ class SessionConnections:
 
     Attributes:
         branches: the connections that must stay with the session.
+        gathered: an ack under way that is written together with those of other sessions.
         sent: where the packets of statements are listed, with their shards; None while nobody asks.
     """
 
@@ -67,6 +83,7 @@ class SessionConnections:
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
     ) -> None:
         self.branches = branches
+        self.gathered: Gathered | None = None
         self.sent: list[tuple[ShardRuntime, bytes]] | None = None
         self._state = state
         self._failover_buffer_s = failover_buffer_s
@@ -289,6 +306,10 @@ class SessionConnections:
         """Note that a statement runs on *backend*, for `interrupt` and `forget`."""
         self._active[backend] = shard
 
+    def ended(self, backend: Backend) -> None:
+        """Note that what `started` told of is over."""
+        self._active.pop(backend, None)
+
     def listed(self, shard: ShardRuntime, packet: bytes) -> None:
         """List what a shard is sent, for whoever asks."""
         if self.sent is not None:
@@ -317,6 +338,12 @@ class SessionConnections:
         Returns the tasks that kill it on its servers, empty if nothing is running.
         """
         told = []
+        if (ack := self.gathered) is not None:
+            # What is killed is the whole transaction: the other acks in it are sent again.
+            ack.is_stopped = True
+            if not self._active:
+                ack.is_left = True
+                told.append(self._spawn(_give_up(ack)))
         for backend, shard in self._active.items():
             backend.awaits_kill = self._state.is_stopped = True
             told.append(self._spawn(shard.control.kill(backend.thread_id, query_only=True)))
@@ -337,6 +364,11 @@ class SessionConnections:
             shard, turn = self._turn
             self._turn = None
             shard.pool.dequeue(turn)
+        if self.gathered is not None:
+            # Others wait for the same transaction.
+            self.gathered.is_left = True
+            self.gathered = None
+            self._active.clear()
         for backend, shard in self._active.items():
             # The server would run the statement to its end for no client.
             self._spawn(shard.control.kill(backend.thread_id))
@@ -347,6 +379,11 @@ class SessionConnections:
         self._active.clear()
         self._homes.clear()
         return ending
+
+
+async def _give_up(ack: Gathered) -> None:
+    # In a task: whoever stops it says first why.
+    ack.interrupted()
 
 
 def named(shard: ShardRuntime, database: str | None) -> str | None:

@@ -21,6 +21,7 @@ from streamfrom.proxy.routing.routes import OneShard
 from streamfrom.proxy.sql.account_protection import may_reach_accounts
 from streamfrom.proxy.sql.catalog import FastRoute
 from streamfrom.proxy.sql.early_ack_answer import answer_early, early_ack
+from streamfrom.proxy.sql.group_ack import joins_group
 from streamfrom.proxy.wire.binary_parameters import with_types
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import StreamfromError
@@ -124,7 +125,7 @@ class FastPath:
             shard, view.database, packet, statement.shape, reply, on_over, direct.latency
         )
         attempt.step = step
-        return self._executor.send_now(attempt)
+        return self._joins_group(step, attempt) or self._executor.send_now(attempt)
 
     def execute(
         self,
@@ -190,7 +191,12 @@ class FastPath:
             shard, database, packet, statement.shape, reply, on_over, direct.latency
         )
         attempt.step = step
-        return self._executor.send_now(attempt)
+        return self._joins_group(step, attempt) or self._executor.send_now(attempt)
+
+    def _joins_group(self, step: CompiledStatement | None, attempt: Attempt) -> bool:
+        return step is not None and joins_group(
+            step, attempt, self._registry, self._executor, self._state
+        )
 
     def _answers_early(
         self,

@@ -141,3 +141,47 @@ async def test_a_transaction_does_not_wait():
     with pytest.raises(BackendUnavailable):
         await shard.asked(in_transaction=True)
     assert shard.waited_until == []
+
+
+class GatheredAck:
+    """An ack that others' connection writes, or is to write."""
+
+    def __init__(self):
+        self.is_left = self.is_stopped = self.is_told = False
+
+    def interrupted(self):
+        self.is_told = True
+
+
+async def test_an_ack_that_waits_for_others_is_stopped_at_once_and_told_why_later(shard):
+    session = SessionRig(shard)
+    ack = session.executor.gathered = GatheredAck()
+    (telling,) = session.executor.interrupt()
+    assert (ack.is_left, ack.is_told) == (True, False)
+    await telling
+    assert ack.is_told
+
+
+async def test_an_ack_that_is_written_with_others_is_killed_and_not_sent_again(server, shard):
+    session = SessionRig(shard)
+    backend = await shard.pool.acquire(session.state, "db")
+    ack = session.executor.gathered = GatheredAck()
+    session.executor.started(shard, backend)
+    await asyncio.gather(*session.executor.interrupt())
+    assert (ack.is_stopped, ack.is_left, ack.is_told) == (True, False, False)
+    assert f"KILL QUERY {backend.thread_id}" in server.controlled
+    session.executor.ended(backend)
+    shard.pool.discard(backend)
+
+
+async def test_a_client_that_leaves_lets_others_acks_be_written(server, shard):
+    session = SessionRig(shard)
+    backend = await shard.pool.acquire(session.state, "db")
+    ack = session.executor.gathered = GatheredAck()
+    session.executor.started(shard, backend)
+    session.executor.forget()
+    await asyncio.gather(*session.spawned)
+    assert ack.is_left
+    assert not backend.is_closed
+    assert not any(sql.startswith("KILL") for sql in server.controlled)
+    shard.pool.release(backend)

@@ -1,0 +1,207 @@
+"""Group commit of acks: those of many clients in one transaction, and to each client an answer of its own.
+
+A server flushes once for all that commit at one moment, but wakes a thread, parses, locks and commits for each of them. So
+acks of one table that come while others are written are gathered, and written by one statement. Who comes alone is
+never kept waiting, and is not seen here again.
+
+`SKIP LOCKED` tells which rows are unacked and nobody's, and keeps them so until the commit. A client whose messages are all
+among them is told that they are acknowledged. Any other ack (a row is acked, gone or held by somebody), and all of them where the
+transaction fails before its commit, are sent by themselves, so that each has the answer that it would have had.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, Protocol
+
+from streamfrom.engine.messaging.ack_writes import acknowledge, lock_unacked
+from streamfrom.proxy.backends.lock_session import store_answer
+from streamfrom.proxy.errors import AckUnknown, BackendLost, PoolTimeout, ProxyError
+from streamfrom.proxy.wire.commands import query
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from streamfrom.engine.messaging.message_table import MessageTable
+    from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
+    from streamfrom.proxy.backends.pool import Pool
+    from streamfrom.sqlparse_ext.statements import Value
+
+
+# Of one ack; a larger one is a batch already.
+IDS_MAX: Final = 8
+# Written at once. For each row the server looks its time up among those of all.
+ACKS_MAX: Final = 100
+# Longer than this waits for a definition that is being changed, or on a server that hangs: then each waits for itself.
+PATIENCE_S: Final = 1.0
+
+_COMMIT: Final = query(b"COMMIT")
+
+
+class Ack(Protocol):
+    """One client's ack, from when it is gathered until one of the last three methods is called.
+
+    Attributes:
+        values: the messages as the statement names them.
+        ids: the same as literals, each once.
+        acked_ns: when it came, by the client or by the proxy's clock.
+        is_left: its client is gone, or was told that it was stopped.
+    """
+
+    values: Sequence[Value]
+    ids: tuple[bytes, ...]
+    acked_ns: int
+    is_left: bool
+
+    def runs_on(self, backend: Backend | None) -> None:
+        """Note which connection writes it, so that KILL finds it; None for none any more."""
+
+    def acknowledged(self) -> None:
+        """Tell the client that all its messages are acknowledged."""
+
+    def send_alone(self) -> None:
+        """Send it by itself."""
+
+    def fail(self, error: Exception) -> None:
+        """Tell the client what went wrong."""
+
+
+def gathered(waiting: Iterable[Ack]) -> tuple[list[Ack], list[Ack]]:
+    """Return which acks are written next, and which come after them.
+
+    Of two that name the same message the first acknowledges it, and the second has to see that.
+    """
+    taken: list[Ack] = []
+    later: list[Ack] = []
+    ids: set[bytes] = set()
+    for ack in waiting:
+        if ack.is_left:
+            continue
+        if len(taken) < ACKS_MAX and ids.isdisjoint(ack.ids):
+            ids.update(ack.ids)
+            taken.append(ack)
+        else:
+            later.append(ack)
+    return taken, later
+
+
+class GroupCommit:
+    """The acks of one table on one shard.
+
+    owner: that of its connections, which have autocommit off, and READ COMMITTED so that no gap is locked.
+    committed: called with acks that are committed, before their clients are answered.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        owner: ConnectionOwner,
+        database: str,
+        committed: Callable[[Sequence[Ack]], None],
+    ) -> None:
+        self._pool = pool
+        self._owner = owner
+        self._database = database
+        self._committed = committed
+        self._table: MessageTable
+        self._waiting: list[Ack] = []
+        self._writing: asyncio.Task[None] | None = None
+        self._one_came = False  # in this turn of the loop
+
+    def has_others(self) -> bool:
+        """Return whether an ack that comes now can go with others; one that comes alone is sent at once."""
+        if self._writing is not None or self._one_came:
+            return True
+        self._one_came = True
+        asyncio.get_running_loop().call_soon(self._turn_over)
+        return False
+
+    def join(self, table: MessageTable, ack: Ack) -> None:
+        """Take an ack of *table*, which has others."""
+        self._table = table
+        self._waiting.append(ack)
+
+    def _turn_over(self) -> None:
+        self._one_came = False
+        if self._waiting and self._writing is None:
+            self._writing = asyncio.create_task(self._write())
+
+    async def _write(self) -> None:
+        backend: Backend | None = None
+        try:
+            while self._waiting:
+                acks, self._waiting = gathered(self._waiting)
+                if len(acks) == 1:
+                    acks[0].send_alone()
+                elif acks:
+                    backend = await self._write_together(backend, acks)
+        finally:
+            self._writing = None
+            if backend is not None:
+                self._pool.release(backend)
+
+    async def _write_together(
+        self, backend: Backend | None, acks: Sequence[Ack]
+    ) -> Backend | None:
+        """Write *acks*, and answer each; return the connection while it is good for more."""
+        won: Sequence[Ack] = ()
+        error: Exception | None = None
+        try:
+            backend = backend or await self._pool.acquire(self._owner, self._database)
+            for ack in acks:
+                ack.runs_on(backend)
+            won = await self._commit(backend, acks)
+            if won:
+                self._committed(won)
+        except (PoolTimeout, AckUnknown) as failure:
+            error = failure
+        except (ProxyError, TimeoutError):
+            pass  # nothing is committed, and each will meet it by itself
+        except Exception as failure:  # noqa: BLE001 - whatever it was, no client must wait for ever
+            error = failure
+        if backend is not None:
+            for ack in acks:
+                ack.runs_on(None)
+            if backend.in_transaction or backend.awaits_kill or backend.is_closed:
+                self._pool.discard(backend)
+                backend = None
+        for ack in acks:
+            if ack.is_left:
+                continue
+            if error is not None:
+                ack.fail(error)
+            elif ack in won:
+                ack.acknowledged()
+            else:
+                ack.send_alone()
+        return backend
+
+    async def _commit(self, backend: Backend, acks: Sequence[Ack]) -> Sequence[Ack]:
+        """Acknowledge in one transaction what nobody else holds; return the acks of which that is every message.
+
+        A transaction that fails leaves `in_transaction` set.
+
+        Raises:
+            AckUnknown: the connection broke during the COMMIT.
+            BackendError, BackendLost, TimeoutError: nothing is acknowledged.
+        """
+        table = self._table
+        backend.in_transaction = True
+        async with asyncio.timeout(PATIENCE_S):
+            answer = await backend.query(
+                lock_unacked(table, [ident for ack in acks for ident in ack.ids])
+            )
+        free = {table.id_literal(raw or b"") for (raw,), _ in store_answer(answer, 1).rows}
+        won = [ack for ack in acks if free.issuperset(ack.ids)]
+        packets = [_COMMIT]
+        if won:
+            moments = {ident: ack.acked_ns for ack in won for ident in ack.ids}
+            # In one write: no lock waits for us. Where the UPDATE is refused, the COMMIT ends what has changed nothing.
+            packets.insert(0, query(acknowledge(table, moments)))
+        try:
+            await backend.pipeline(packets)
+        except BackendLost as error:
+            raise AckUnknown(str(error)) from error
+        backend.in_transaction = False
+        return won

@@ -1,0 +1,142 @@
+"""An ack that may be committed together with those of other clients: which one may be, and what its client is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamfrom.engine.messaging.message_table import MessageTable
+from streamfrom.proxy.backends.group_commit import IDS_MAX, GroupCommit
+from streamfrom.proxy.backends.shard_store import engine_of
+from streamfrom.proxy.errors import QueryInterrupted
+from streamfrom.proxy.sql.early_ack_answer import answer_early, early_ack
+from streamfrom.sqlparse_ext.text.identifiers import literal
+from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.group_commit import Ack
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.attempt import Attempt
+    from streamfrom.proxy.execution.executor import Executor
+    from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.proxy.sql.statement_compiler import CompiledStatement
+    from streamfrom.sqlparse_ext.statements import Value
+
+
+class GroupAck:
+    """One client's `proxy.backends.group_commit.Ack`, and `proxy.execution.session_connections.Gathered`.
+
+    attempt: what is sent where it goes by itself.
+    """
+
+    __slots__ = (
+        "_attempt",
+        "_backend",
+        "_executor",
+        "_state",
+        "acked_ns",
+        "ids",
+        "is_left",
+        "is_stopped",
+        "values",
+    )
+
+    def __init__(
+        self,
+        attempt: Attempt,
+        values: Sequence[Value],
+        acked_ns: int,
+        executor: Executor,
+        state: SessionState,
+    ) -> None:
+        self.values = values
+        self.ids = tuple(dict.fromkeys(map(literal, values)))
+        self.acked_ns = acked_ns
+        self.is_left = self.is_stopped = False
+        self._attempt = attempt
+        self._executor = executor
+        self._state = state
+        self._backend: Backend | None = None
+
+    def runs_on(self, backend: Backend | None) -> None:
+        """Have KILL end what runs on *backend*; None for nothing."""
+        if self._backend is not None:
+            self._executor.ended(self._backend)
+        elif backend is not None and not self.is_left:
+            self._executor.started(self._attempt.shard, backend)
+        self._backend = backend
+
+    def acknowledged(self) -> None:
+        """Tell the client that all its messages are acknowledged."""
+        self._executor.gathered = None
+        answer_early(self._attempt.reply, self._state, len(self.ids))
+        self._attempt.on_over(None)
+
+    def send_alone(self) -> None:
+        """Send it by itself, unless somebody has stopped it."""
+        if self.is_stopped:
+            self.interrupted()
+            return
+        self._executor.gathered = None
+        is_sent = self._executor.send_now(self._attempt)
+        assert is_sent, "a session that runs nothing else has not changed meanwhile"
+
+    def fail(self, error: Exception) -> None:
+        """Tell the client what went wrong."""
+        self._executor.gathered = None
+        self._attempt.on_over(error)
+
+    def interrupted(self) -> None:
+        """Tell the client that its ack was stopped, and has done nothing."""
+        self.fail(self._attempt.reply.stopped or QueryInterrupted())
+
+
+def joins_group(
+    step: CompiledStatement,
+    attempt: Attempt,
+    registry: Registry,
+    executor: Executor,
+    state: SessionState,
+) -> bool:
+    """Have an ack committed together with others that come at this moment; False if it is to be sent by itself.
+
+    So are those of a session whose variables another connection does not have.
+    """
+    shard = attempt.shard
+    if (
+        step.effect is None
+        or step.effect.kind is not EffectKind.ACK
+        or not state.settings.is_plain
+        or state.variables is not None
+        or state.attributes
+    ):
+        return False
+    table = registry.table(shard.keyspace, step.table)
+    if not isinstance(table, MessageTable) or table.id_index is None:
+        return False
+    group = shard.group_commits.get(table.name)
+    if group is None:
+        group = shard.group_commits[table.name] = _group(shard, table.name, registry)
+    if (
+        not group.has_others()
+        or (ack := early_ack(step, shard, executor)) is None
+        or len(ack[0]) > IDS_MAX
+    ):
+        return False
+    gathered = executor.gathered = GroupAck(attempt, *ack, executor, state)
+    group.join(table, gathered)
+    return True
+
+
+def _group(shard: ShardRuntime, table: str, registry: Registry) -> GroupCommit:
+    def committed(acks: Sequence[Ack]) -> None:
+        values = tuple(value for ack in acks for value in ack.values)
+        rows = sum(len(ack.ids) for ack in acks)
+        effect = Effect(EffectKind.ACK, values, rows=rows)
+        registry.committed(shard.keyspace, shard.name, table, [effect])
+
+    return GroupCommit(shard.pool, engine_of(shard), shard.database, committed)

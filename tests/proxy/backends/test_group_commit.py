@@ -1,0 +1,294 @@
+"""Acks of several clients that are committed together: who waits, who is answered, and what becomes of each when it fails."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.proxy.backends import group_commit
+from streamfrom.proxy.backends.group_commit import ACKS_MAX, Ack, GroupCommit, gathered
+from streamfrom.proxy.errors import AckUnknown, BackendError, BackendLost, PoolTimeout
+
+
+TABLE = loaded(raw_table("msg"))
+LOST = BackendLost("ks", "-")
+REFUSED = BackendError(1205, "HY000", "Lock wait timeout exceeded")
+
+
+class FakeAck:
+    """An ack that remembers what it was told."""
+
+    def __init__(self, *ids: int, acked_ns: int = 5) -> None:
+        self.values: Any = ids
+        self.ids = tuple(b"%d" % each for each in ids)
+        self.acked_ns = acked_ns
+        self.is_left = False
+        self.told: list[Any] = []
+        self.ran_on: list[Any] = []
+
+    def runs_on(self, backend):
+        self.ran_on.append(backend)
+
+    def acknowledged(self):
+        self.told.append("acknowledged")
+
+    def send_alone(self):
+        self.told.append("alone")
+
+    def fail(self, error):
+        self.told.append(error)
+
+
+class FakeBackend:
+    """A connection to a server on which *free* rows are unacked and nobody's."""
+
+    def __init__(self, server: "FakeServer") -> None:
+        self.server = server
+        self.in_transaction = self.awaits_kill = self.is_closed = False
+
+    async def query(self, sql):
+        self.server.heard.append(sql)
+        await self.server.go_on.wait()
+        if self.server.at_read is not None:
+            raise self.server.at_read
+        rows = [b"%c%b" % (len(each), each) for each in sorted(self.server.free)]
+        return SimpleNamespace(columns=[b""], rows=rows)
+
+    async def pipeline(self, packets):
+        self.server.heard += [packet[5:] for packet in packets]
+        if self.server.at_commit is not None:
+            raise self.server.at_commit
+
+
+class FakeServer:
+    """The pool and the server behind it."""
+
+    def __init__(self, *free: int) -> None:
+        self.free = {b"%d" % each for each in free}
+        self.heard: list[bytes] = []
+        self.at_take: Exception | None = None
+        self.at_read: Exception | None = None
+        self.at_commit: Exception | None = None
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+        self.taken = self.released = self.discarded = 0
+
+    async def acquire(self, owner, database):
+        if self.at_take is not None:
+            raise self.at_take
+        self.taken += 1
+        return FakeBackend(self)
+
+    def release(self, backend):
+        self.released += 1
+
+    def discard(self, backend):
+        self.discarded += 1
+
+
+async def until_quiet():
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def group_on(server, committed=lambda acks: None):
+    pool: Any = server
+    owner: Any = SimpleNamespace()
+    return GroupCommit(pool, owner, "db", committed)
+
+
+def joins(group, ack):
+    """Have *ack* come; return whether it goes with others."""
+    if not group.has_others():
+        return False
+    group.join(TABLE, ack)
+    return True
+
+
+async def together(server, *acks, committed=lambda acks: None):
+    """Have *acks* come behind another one, which goes by itself."""
+    group = group_on(server, committed)
+    assert not joins(group, FakeAck(1000))
+    assert all(joins(group, ack) for ack in acks)
+    await until_quiet()
+
+
+# --- what goes together -------------------------------------------------------------------
+
+
+def test_of_two_acks_of_one_message_the_second_comes_later():
+    first, second, other = FakeAck(1), FakeAck(1, 2), FakeAck(2)
+    assert gathered([first, second, other]) == ([first, other], [second])
+
+
+def test_who_has_left_is_forgotten():
+    gone, here = FakeAck(1), FakeAck(1)
+    gone.is_left = True
+    assert gathered([gone, here]) == ([here], [])
+
+
+def test_a_transaction_has_so_many_acks_and_the_others_keep_their_order():
+    acks = [FakeAck(each) for each in range(ACKS_MAX + 2)]
+    assert gathered(acks) == (acks[:ACKS_MAX], acks[ACKS_MAX:])
+
+
+# --- who waits ----------------------------------------------------------------------------
+
+
+async def test_an_ack_that_comes_alone_waits_for_nobody():
+    server = FakeServer(1)
+    group = group_on(server)
+    for _ in range(3):
+        assert not joins(group, FakeAck(1))
+        await until_quiet()
+    assert server.heard == []
+
+
+async def test_the_second_of_two_at_one_moment_goes_by_itself_too():
+    server, second = FakeServer(1), FakeAck(1)
+    await together(server, second)
+    assert (second.told, server.heard) == (["alone"], [])
+
+
+async def test_acks_that_come_together_are_one_update_with_the_time_of_each():
+    server = FakeServer(1, 2, 3)
+    committed: list[Ack] = []
+    acks = [FakeAck(1, acked_ns=7), FakeAck(2, 3, acked_ns=8)]
+
+    def note(won):
+        committed.extend(won)
+        assert not any(ack.told for ack in acks), "clients hear of it last"
+
+    await together(server, *acks, committed=note)
+    assert [ack.told for ack in acks] == [["acknowledged"]] * 2
+    assert committed == acks
+    read, update, commit = server.heard
+    assert read.endswith(b"IN (1, 2, 3) AND time_acked IS NULL FOR UPDATE SKIP LOCKED")
+    assert b"CASE `id` WHEN 1 THEN 7 WHEN 2 THEN 8 WHEN 3 THEN 8 ELSE 8 END" in update
+    assert commit == b"COMMIT"
+    assert (server.taken, server.released, server.discarded) == (1, 1, 0)
+
+
+async def test_what_comes_while_acks_are_written_goes_next_on_the_same_connection():
+    server = FakeServer(*range(9))
+    group = group_on(server)
+    server.go_on.clear()
+    joins(group, FakeAck(1000))
+    first, second = [FakeAck(1), FakeAck(2)], [FakeAck(3), FakeAck(4), FakeAck(3)]
+    for ack in first:
+        joins(group, ack)
+    await until_quiet()
+    assert all(joins(group, ack) for ack in second)
+    server.go_on.set()
+    await until_quiet()
+    assert [ack.told for ack in first + second[:2]] == [["acknowledged"]] * 4
+    assert second[2].told == ["alone"], "another one has acknowledged 3"
+    assert (server.taken, server.released) == (1, 1)
+    assert not joins(group, FakeAck(5)), "who comes now is alone again"
+
+
+# --- what each is told --------------------------------------------------------------------
+
+
+async def test_whoever_does_not_have_all_its_messages_free_goes_by_itself():
+    server = FakeServer(1, 2)
+    committed: list[Ack] = []
+    acks = [FakeAck(1), FakeAck(2, 9), FakeAck(8)]
+    await together(server, *acks, committed=committed.extend)
+    assert [ack.told for ack in acks] == [["acknowledged"], ["alone"], ["alone"]]
+    assert committed == acks[:1]
+    assert server.heard[1].endswith(b"IN (1)"), "of the second nothing is written here"
+
+
+async def test_where_nothing_is_free_nothing_is_written():
+    server, acks = FakeServer(), [FakeAck(1), FakeAck(2)]
+    await together(server, *acks)
+    assert [ack.told for ack in acks] == [["alone"]] * 2
+    assert server.heard[1:] == [b"COMMIT"]
+    assert server.released == 1
+
+
+@pytest.mark.parametrize("error", [LOST, REFUSED])
+async def test_what_fails_before_the_commit_is_sent_again_one_by_one(error):
+    server, acks = FakeServer(1, 2), [FakeAck(1), FakeAck(2)]
+    server.at_read = error
+    await together(server, *acks)
+    assert [ack.told for ack in acks] == [["alone"]] * 2
+    assert server.discarded == 1, "its locks go with it"
+
+
+async def test_a_refused_update_has_committed_nothing_so_each_is_sent_again():
+    server, acks = FakeServer(1, 2), [FakeAck(1), FakeAck(2)]
+    server.at_commit = REFUSED
+    await together(server, *acks)
+    assert [ack.told for ack in acks] == [["alone"]] * 2
+    assert server.discarded == 1
+
+
+async def test_a_connection_that_breaks_in_the_commit_leaves_it_unknown_to_all():
+    server, acks = FakeServer(1, 2), [FakeAck(1), FakeAck(9)]
+    server.at_commit = LOST
+    await together(server, *acks)
+    for ack in acks:
+        (error,) = ack.told
+        assert isinstance(error, AckUnknown)
+        assert "whether it took effect is unknown" in str(error)
+
+
+async def test_a_wait_for_a_changed_definition_ends_and_each_waits_for_itself(monkeypatch):
+    monkeypatch.setattr(group_commit, "PATIENCE_S", 0)
+    server, acks = FakeServer(1, 2), [FakeAck(1), FakeAck(2)]
+    server.go_on.clear()
+    await together(server, *acks)
+    assert [ack.told for ack in acks] == [["alone"]] * 2
+    assert server.discarded == 1
+
+
+async def test_without_a_free_connection_each_has_the_pools_error():
+    server, acks = FakeServer(1, 2), [FakeAck(1), FakeAck(2)]
+    server.at_take = PoolTimeout("ks", "-", 20)
+    await together(server, *acks)
+    assert [ack.told for ack in acks] == [[server.at_take]] * 2
+
+
+async def test_without_a_shard_each_waits_for_it_by_itself():
+    server, acks = FakeServer(1, 2), [FakeAck(1), FakeAck(2)]
+    server.at_take = LOST
+    await together(server, *acks)
+    assert [ack.told for ack in acks] == [["alone"]] * 2
+
+
+async def test_a_fault_of_the_proxy_leaves_no_client_waiting():
+    server, acks = FakeServer(1, 2), [FakeAck(1), FakeAck(2)]
+    fault = RuntimeError("who knows")
+
+    def committed(_):
+        raise fault
+
+    await together(server, *acks, committed=committed)
+    assert [ack.told for ack in acks] == [[fault]] * 2
+
+
+async def test_a_client_that_leaves_is_told_nothing_and_its_ack_is_committed():
+    server, acks = FakeServer(1, 2), [FakeAck(1), FakeAck(2)]
+
+    def committed(won):
+        acks[0].is_left = True
+        assert won == acks
+
+    await together(server, *acks, committed=committed)
+    assert [ack.told for ack in acks] == [[], ["acknowledged"]]
+
+
+async def test_a_connection_that_is_being_killed_is_used_no_more():
+    server, acks = FakeServer(1, 2), [FakeAck(1), FakeAck(2)]
+
+    def killed(_):
+        acks[0].ran_on[0].awaits_kill = True
+
+    await together(server, *acks, committed=killed)
+    assert [ack.told for ack in acks] == [["acknowledged"]] * 2
+    assert acks[0].ran_on[1] is None
+    assert (server.discarded, server.released) == (1, 0)

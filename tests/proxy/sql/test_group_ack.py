@@ -1,0 +1,187 @@
+"""Which acks are committed together with others; the transaction itself is in test_group_commit.py."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.proxy.backends.group_commit import IDS_MAX
+from streamfrom.proxy.backends.session_variables import Settings, names
+from streamfrom.proxy.errors import QueryInterrupted, StatementTimedOut
+from streamfrom.proxy.sql.group_ack import joins_group
+from streamfrom.proxy.sql.statement_compiler import CompiledStatement
+from streamfrom.sqlparse_ext.writes.message_effects import effect
+from tests.sqlparse_ext.facts import statement
+from tests.sqlparse_ext.writes.test_completion import CURRENT
+
+
+TABLE = loaded(raw_table("m"))
+ACK = (
+    "UPDATE m SET time_acked = 5, time_next = NULL WHERE id IN (7, 8, 7) AND time_acked IS NULL"
+)
+BACKEND: Any = object()
+
+
+class Group:
+    """A group commit that takes an ack if there is another one."""
+
+    def __init__(self, has_another=True):
+        self.acks = []
+        self._has_another = has_another
+
+    def has_others(self):
+        return self._has_another
+
+    def join(self, table, ack):
+        assert table is TABLE
+        self.acks.append(ack)
+
+
+class Scene:
+    """A session that sends an ack."""
+
+    def __init__(self, *, has_another=True, may_write=True, table: Any = TABLE):
+        self.group = Group(has_another)
+        self.sent: list[Any] = []
+        self.running: list[Any] = []
+        self.over: list[Any] = []
+        self.written: list[Any] = []
+        self.executor: Any = SimpleNamespace(
+            gathered=None,
+            commits_at_once=lambda _: may_write,
+            send_now=self._send,
+            started=lambda _, backend: self.running.append(backend),
+            ended=self.running.remove,
+        )
+        self.state: Any = SimpleNamespace(
+            settings=names("utf8mb4", "utf8mb4_general_ci"), variables=None, attributes=()
+        )
+        self.registry: Any = SimpleNamespace(table=lambda *_: table)
+        self.attempt: Any = SimpleNamespace(
+            shard=SimpleNamespace(keyspace="ks", name="-", group_commits={"m": self.group}),
+            reply=SimpleNamespace(ok=lambda **ok: self.written.append(ok), stopped=None),
+            on_over=self.over.append,
+        )
+
+    def _send(self, attempt):
+        self.sent.append(attempt)
+        return True
+
+    def joins(self, sql=ACK):
+        sent = statement(sql.encode())
+        step = CompiledStatement(sent, "m", effect(sent, CURRENT))
+        return joins_group(step, self.attempt, self.registry, self.executor, self.state)
+
+    def gathered(self):
+        assert self.joins()
+        return self.executor.gathered
+
+
+def test_an_ack_by_ids_joins_with_each_message_once():
+    scene = Scene()
+    ack = scene.gathered()
+    assert (ack.ids, ack.values, ack.acked_ns) == ((b"7", b"8"), (7, 8, 7), 5)
+    assert not scene.sent
+
+
+def test_one_that_comes_alone_is_left_to_be_sent():
+    scene = Scene(has_another=False)
+    assert not scene.joins()
+    assert scene.executor.gathered is None
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM m",
+        "DELETE FROM m WHERE id = 7",
+        "UPDATE m SET time_next = 5 WHERE id = 7 AND time_acked IS NULL",
+        "UPDATE m SET time_acked = 5, priority = 1 WHERE id = 7 AND time_acked IS NULL",
+        "UPDATE m SET time_acked = 5 WHERE id = 7 AND priority = 1 AND time_acked IS NULL",
+        "UPDATE m SET time_acked = 5 WHERE id = 7 AND time_acked IS NULL LIMIT 1",
+        "UPDATE m SET time_acked = 5 WHERE priority = 1 AND time_acked IS NULL",
+        f"UPDATE m SET time_acked = 5 WHERE id IN ({', '.join(map(str, range(IDS_MAX + 1)))})"
+        " AND time_acked IS NULL",
+    ],
+)
+def test_other_statements_do_not(sql):
+    scene = Scene()
+    assert not scene.joins(sql)
+    assert not scene.group.acks
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        ("time_zone", "+02:00"),
+        ("sql_mode", "ANSI"),
+        ("autocommit", "OFF"),
+        ("transaction_isolation", "SERIALIZABLE"),
+        ("innodb_lock_wait_timeout", "1"),
+        ("character_set_client", "latin1"),
+    ],
+)
+def test_a_session_with_variables_of_its_own_sends_its_acks_itself(variable):
+    scene = Scene()
+    scene.state.settings = Settings([variable])
+    assert not scene.joins()
+
+
+def test_so_does_one_with_user_variables_or_query_attributes():
+    scene = Scene()
+    scene.state.variables = object()
+    assert not scene.joins()
+    scene = Scene()
+    scene.state.attributes = (("trace", "1"),)
+    assert not scene.joins()
+
+
+def test_so_does_one_that_does_not_commit_by_itself():
+    assert not Scene(may_write=False).joins()
+
+
+def test_a_table_that_cannot_be_used_has_no_group():
+    assert not Scene(table=None).joins()
+
+
+async def test_the_client_is_told_of_its_own_rows():
+    scene = Scene()
+    ack = scene.gathered()
+    ack.acknowledged()
+    assert scene.written == [
+        {"affected_rows": 2, "info": b"Rows matched: 2  Changed: 2  Warnings: 0"}
+    ]
+    assert scene.over == [None]
+    assert scene.executor.gathered is None
+
+
+def test_what_is_to_be_sent_by_itself_is_sent_at_once():
+    scene = Scene()
+    scene.gathered().send_alone()
+    assert scene.sent == [scene.attempt]
+    assert scene.executor.gathered is None
+    assert not scene.over
+
+
+@pytest.mark.parametrize("reason", [None, StatementTimedOut()])
+def test_what_was_stopped_is_not_sent_again(reason):
+    scene = Scene()
+    ack = scene.gathered()
+    ack.is_stopped, scene.attempt.reply.stopped = True, reason
+    ack.send_alone()
+    assert not scene.sent
+    (error,) = scene.over
+    assert isinstance(error, QueryInterrupted if reason is None else StatementTimedOut)
+
+
+def test_kill_finds_what_runs_it_as_long_as_somebody_waits():
+    scene = Scene()
+    ack = scene.gathered()
+    ack.runs_on(BACKEND)
+    assert scene.running == [BACKEND]
+    ack.runs_on(None)
+    assert scene.running == []
+    ack.is_left = True
+    ack.runs_on(BACKEND)
+    assert scene.running == []
