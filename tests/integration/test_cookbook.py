@@ -37,8 +37,10 @@ def test_every_statement_does_what_the_page_says(cluster: SharedCluster) -> None
     for sql, gives in said:
         with client.cursor() as cursor:
             cursor.execute(sql)
-            values = ", ".join(str(row[0]) for row in cursor.fetchall())
-        assert gives in (None, values), sql
+            values = [str(row[0]) for row in cursor.fetchall()]
+        if sql.startswith("STREAM"):
+            values.sort()  # which of several keys is first nobody promises
+        assert gives in (None, ", ".join(values)), sql
 
 
 def test_the_batch_of_the_examples_ends_with_its_last_step(cluster: SharedCluster) -> None:
