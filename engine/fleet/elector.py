@@ -303,23 +303,20 @@ class Elector:
         return Answered(connection, await self.session.ping())
 
     async def _look(self) -> None:
-        if self.session is None:
-            return
         with suppress(StreamfromError, ServerRefused):
             read = await self._read_directory()
             differences = self.directory.take(read, self._now_ns())
             for text in differences.warnings:
                 self._log.warning("%s: %s", self._where, text)
             self._tables.changed(differences)
-            if differences.forgotten and self.may_send():
+            if differences.forgotten and self.session is not None and self.may_send():
                 await self.session.converse(forget(differences.forgotten))
 
     async def _read_directory(self) -> DirectoryRead:
-        session = self.session
-        assert session is not None
-        if not self._is_waiting:
-            return await self._ask_directory(session)
-        # What has changed must be known now, and the connection has its answer only with the lock.
+        if self.session is not None and not self._is_waiting:
+            return await self._ask_directory(self.session)
+        # What has changed must be known now: the connection has its answer only with the lock, and who has left the
+        # election has none.
         session = await self._open_session(_no_matter)
         try:
             return await self._ask_directory(session)

@@ -134,11 +134,14 @@ class DatabaseElection:
     async def stop(self) -> None:
         """Leave the election: hand over."""
         await self.elector.stop()
-        if self._look is not None:
-            self._look.cancel()
         for keyspace, shard in self.shards:
             reason = f"member {self._fleet.own.id} stops"
             self._fleet.service.withdraw(keyspace, shard, reason)
+
+    def close(self) -> None:
+        """Read the directory no more."""
+        if self._look is not None:
+            self._look.cancel()
 
 
 class Fleet:
@@ -160,6 +163,7 @@ class Fleet:
             shard: election for election in self._elections for shard in election.shards
         }
         self.elsewhere = StreamsElsewhere(transport, self)
+        self._following: asyncio.Task[None] | None = None
 
     def start(self, registry: Registry) -> None:
         """Take part from now on; before it is elected *registry* withholds the shards."""
@@ -173,12 +177,25 @@ class Fleet:
             election.elector.start()
 
     async def stop(self) -> None:
-        """Hand over all that is dispatched here, once what is under way has ended."""
+        """Hand over all that is dispatched here, once what is under way has ended. Twice is fine."""
         await asyncio.gather(*(election.stop() for election in self._elections))
+        if self._following is None:
+            self._following = asyncio.get_running_loop().create_task(self._follow())
+
+    async def _follow(self) -> None:
+        """Keep finding out who dispatches: clients that are still here commit, and the dispatchers must hear of it."""
+        while True:
+            self.look()
+            await asyncio.sleep(LOOK_PAUSE_S)
 
     def close(self) -> None:
-        """Close the ways to other members."""
+        """Close the ways to other members, and theirs to this one."""
+        if self._following is not None:
+            self._following.cancel()
+        for election in self._elections:
+            election.close()
         self.elsewhere.stop()
+        self.service.close()
 
     @property
     def electors(self) -> Mapping[tuple[str, ShardName], Elector]:

@@ -22,6 +22,7 @@ from streamfrom.engine.fleet.peer_link import (
     WantLeases,
 )
 from streamfrom.engine.fleet.peer_stream import RemoteReceiver
+from streamfrom.engine.messaging.events import Changed
 from streamfrom.engine.messaging.message_table import MessageTable
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
@@ -71,6 +72,11 @@ class StreamsForMembers:
         """Note that a link is over."""
         self._visits.discard(visit)
 
+    def close(self) -> None:
+        """End the links of other members."""
+        for visit in self._visits:
+            visit.close()
+
 
 class Visit:
     """What one link of a member has brought: `LinkHearer`."""
@@ -81,6 +87,8 @@ class Visit:
         self._registry = host.registry
         self._open: dict[int, tuple[str, RemoteReceiver]] = {}
         self._closed: dict[int, RemoteReceiver] = {}
+        # Tables of which it told news; what it could not tell any more nobody knows.
+        self._told: set[tuple[str, str, ShardName]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def heard(self, message: ToDispatcher) -> None:
@@ -100,6 +108,7 @@ class Visit:
                     self._registry.wait_over(found[1])
             case News():
                 for event in message.events:
+                    self._told.add((message.keyspace, message.table, event.shard))
                     self._registry.happened(message.keyspace, message.table, event)
             case Dispatching():
                 self._host.shards.look_at(message.keyspace, message.shard)
@@ -121,8 +130,13 @@ class Visit:
                 self._link.send(RequestDone(message.number, rows))
 
     def lost(self, reason: str) -> None:
-        """Take the member's clients for gone: what they hold is due again soon, as if they had left."""
+        """Take the member's clients for gone: what they hold is due again soon, as if they had left.
+
+        A commit that it carried out, and did not tell before it died, is looked for.
+        """
         self._host.gone(self)
+        for keyspace, table, shard in self._told:
+            self._registry.happened(keyspace, table, Changed(shard, None))
         for _, receiver in self._open.values():
             self._registry.detach(receiver)
             self._closed[receiver.id] = receiver
@@ -136,6 +150,10 @@ class Visit:
         for of, receiver in list(self._open.values()):
             if of == keyspace and shard in receiver.shards:
                 receiver.end(StoreError(reason))
+
+    def close(self) -> None:
+        """End the link, which the member hears as lost."""
+        self._link.close()
 
     def _open_stream(self, message: OpenStream) -> None:
         refusal = self._refusal(message)

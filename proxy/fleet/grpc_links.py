@@ -168,7 +168,7 @@ class GrpcLinks:
 
     def __init__(self, own: MemberCertificate) -> None:
         self._own = own
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], Outbox[ToDispatcher]] = {}
 
     def connect(
         self, member: Member, hearer: LinkHearer[FromDispatcher]
@@ -176,8 +176,8 @@ class GrpcLinks:
         """Return a link, as `PeerTransport.connect`."""
         outbox: Outbox[ToDispatcher] = Outbox()
         task = asyncio.get_running_loop().create_task(self._run(member, hearer, outbox))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = outbox
+        task.add_done_callback(self._tasks.pop)
         return outbox
 
     def channel(self, member: Member, answer_bytes_max: int = -1) -> grpc.aio.Channel:
@@ -197,9 +197,9 @@ class GrpcLinks:
         return grpc.aio.secure_channel(member.address, credentials, tuple(options.items()))
 
     async def stop(self) -> None:
-        """Let links that were closed send what they have, for a moment, and end all."""
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=STOP_S)
+        """Let links that were closed send what they have, also those that are about to be there, and end all."""
+        if closed := [task for task, outbox in self._tasks.items() if outbox.is_closed]:
+            await asyncio.wait(closed, timeout=CONNECT_TIMEOUT_S)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

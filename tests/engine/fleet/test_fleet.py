@@ -137,6 +137,17 @@ async def test_a_stream_over_two_dispatchers_gets_messages_of_both():
 
 
 @running
+async def test_a_member_that_closes_ends_the_links_of_others_to_it():
+    async with Members() as fleet:
+        fleet.attach(1, Client())
+        await asyncio.sleep(0.1)
+        assert fleet.ways.pairs
+        fleet.fleets[0].close()
+        await asyncio.sleep(0.1)
+        assert not fleet.ways.pairs
+
+
+@running
 async def test_the_roster_knows_the_other_members_and_their_certificates():
     async with Members() as fleet:
         first, second = fleet.fleets
@@ -254,6 +265,22 @@ async def test_what_a_stream_holds_the_next_dispatcher_knows():
         fleet.leave(2, clients[1])
         await asyncio.sleep(2.5)
         assert taker.payloads == [b"1", b"2", b"3"]
+
+
+@running
+async def test_commits_through_a_member_that_stops_are_told_to_the_next_dispatcher():
+    async with Members() as fleet:
+        client = fleet.attach(1, Client())
+        await asyncio.sleep(0.1)
+        for _ in range(2):  # the second look waits for its pause when the member stops
+            fleet.fleets[0].look()
+            await asyncio.sleep(0.01)
+        await fleet.fleets[0].stop()
+        fleet.insert(1, via=0)
+        await asyncio.sleep(0.5)
+        fleet.insert(2, via=0)
+        await asyncio.sleep(0.1)
+        assert client.payloads == [b"1", b"2"]
 
 
 @running

@@ -240,3 +240,18 @@ async def test_a_member_that_stops_gives_back_what_it_was_told():
         guest, link = visit(fleet)
         guest.heard(replace(OPEN, held={"0": (b"1",)}))
         assert link.sent[-1] == StreamEnded(1, "stopped", {"0": (b"1",)})
+
+
+@running
+async def test_what_a_lost_member_could_not_tell_is_looked_for():
+    async with Members(1) as fleet:
+        client = fleet.attach(0, Client())
+        guest, _ = visit(fleet)
+        guest.heard(News("ks", "msg", (AckedUnnamed("0"),)))
+        await asyncio.sleep(0.1)
+        fleet.insert(1)
+        await asyncio.sleep(5)
+        assert client.payloads == []
+        guest.lost("connection reset")
+        await asyncio.sleep(0.1)
+        assert client.payloads == [b"1"]

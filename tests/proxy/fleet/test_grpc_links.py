@@ -242,6 +242,20 @@ async def test_what_was_sent_before_a_close_still_comes_and_the_other_side_hears
     assert here.reasons.empty()
 
 
+async def test_what_was_sent_before_a_stop_still_comes_where_the_way_was_not_there_yet(pair):
+    one, two = pair
+    two.known = []
+    link = one.links.connect(two.own, Hearer())
+    link.send(RowsTaken(1, 5))
+    link.close()
+    stopping = asyncio.create_task(one.links.stop())
+    await two.knocked.wait()
+    two.known = [one.own]
+    _, _, there = await two.visits.get()
+    assert await there.said.get() == RowsTaken(1, 5)
+    await stopping
+
+
 async def test_a_door_that_closes_ends_its_links_and_the_address_is_told(pair):
     one, two = pair
     _, here, _, there = await connected(one, two)
