@@ -16,3 +16,9 @@ Read it in this order:
 * ``accounts``: what the proxy's own accounts may do on the servers;
 * ``app``, ``cli``: putting it all together; ``config``, ``check``, ``vschema_files``, ``demo``, ``embedded``: around it.
 """
+
+import os
+
+
+# gRPC writes lines of its own to stderr, into a log that others read as JSON. It reads this when it is imported.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")

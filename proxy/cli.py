@@ -60,8 +60,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     log.configure(
         verbose=arguments.verbose, quiet=arguments.command in {"check", "queues", "top"}
     )
-    # gRPC writes lines of its own to stderr, into a log that others read as JSON.
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         if arguments.command == "demo":
             serve = DemoProxy(worker_count(FleetConfig(), arguments.workers, _cores()))

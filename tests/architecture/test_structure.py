@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("proxy", "engine", "sqlparse_ext", "spark")
 
 ENVIRONMENT_READERS = {
+    "proxy",
     "proxy.cli",
     "proxy.demo",
     "proxy.embedded.servers",
@@ -22,7 +23,7 @@ ENVIRONMENT_READERS = {
     "spark.source.options",
     "spark.source.refused_stream",
 }
-"""Who may touch os.environ: the command line, what starts programs of its own, a source that has no command line, and what sets a
+"""Who may touch os.environ: what speaks to gRPC before it is imported, the command line, what starts programs of its own, a source that has no command line, and what sets a
 switch that workers of Spark have nowhere else."""
 
 SAME_FILE_NAME = {

@@ -285,7 +285,7 @@ async def test_a_newcomer_is_let_in_once_the_directory_was_read_again(pair):
     assert hearer.reasons.empty(), "the same link tries again"
 
 
-async def test_somebody_else_with_the_name_of_a_member_is_not_let_in(pair, impatient):
+async def test_somebody_else_with_the_name_of_a_member_is_not_let_in(pair, impatient, capfd):
     _, two = pair
     stranger = GrpcLinks(make_certificate("one"))
     hearer = Hearer()
@@ -293,6 +293,7 @@ async def test_somebody_else_with_the_name_of_a_member_is_not_let_in(pair, impat
     assert await hearer.reasons.get()
     assert two.visits.empty()
     await stranger.stop()
+    assert not capfd.readouterr().err, "the log is JSON, and gRPC writes none"
 
 
 async def test_somebody_else_at_the_address_of_a_member_hears_nothing(pair, impatient):
