@@ -1,0 +1,88 @@
+"""One link, whose owner and whose other end are the test."""
+
+import asyncio
+from functools import partial
+
+from streamfrom.engine.fleet.link_elsewhere import LinkElsewhere
+from streamfrom.engine.fleet.peer_link import (
+    DefinitionsChanged,
+    RequestDone,
+    RowsSent,
+    StreamEnded,
+    StreamFinished,
+)
+from tests.engine.fleet.test_streams_elsewhere import Link, member
+from tests.virtual_loop import running
+
+
+class Owner:
+    """`LinkOwner`, which notes what it hears."""
+
+    def __init__(self):
+        self.said = []
+
+    def rows_came(self, _link, record, stream, message):
+        self.said.append((record, stream, message))
+
+    def stream_finished(self, record, stream):
+        self.said.append((record, stream))
+
+    def stream_ended(self, _link, record, stream, ended):
+        self.said.append((record, stream, ended))
+
+    def link_lost(self, _link, reason):
+        self.said.append(reason)
+
+
+def connected():
+    owner = Owner()
+    link = LinkElsewhere(owner, member("m1"))
+    link.link = Link(link)
+    return owner, link
+
+
+CHANGED = partial(DefinitionsChanged, keyspace="ks")
+
+
+@running
+async def test_each_answer_goes_to_the_request_with_its_number():
+    _, link = connected()
+    asked = [asyncio.create_task(link.request(CHANGED, 3)) for _ in range(2)]
+    await asyncio.sleep(0)
+    assert link.link.sent == [CHANGED(1), CHANGED(2)]
+    link.heard(RequestDone(2, rows=7))
+    link.heard(RequestDone(2, rows=8))
+    link.heard(RequestDone(99))
+    assert await asked[1] == 7
+    link.heard(RequestDone(1))
+    assert await asked[0] is None
+    assert link.wanted == {}
+
+
+@running
+async def test_a_request_without_an_answer_ends_with_the_link_or_its_time():
+    owner, link = connected()
+    assert await link.request(CHANGED, 3) is None
+    asked = asyncio.create_task(link.request(CHANGED, 3))
+    await asyncio.sleep(0)
+    link.lost("connection reset")
+    assert await asked is None
+    assert owner.said == ["connection reset"]
+    link.send(CHANGED(5))  # goes nowhere, and is no fault
+
+
+@running
+async def test_what_concerns_a_stream_goes_to_its_owner_and_of_a_closed_one_to_nobody():
+    owner, link = connected()
+    link.streams[1] = "record", "stream"
+    messages = [RowsSent(1, 0, ()), StreamFinished(1), StreamEnded(1, "stopped")]
+    for message in messages:
+        link.heard(message)
+    assert owner.said == [
+        ("record", "stream", messages[0]),
+        ("record", "stream"),
+        ("record", "stream", messages[2]),
+    ]
+    del link.streams[1]
+    link.heard(messages[0])
+    assert len(owner.said) == 3
