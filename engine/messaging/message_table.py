@@ -89,6 +89,10 @@ class IdKind(Enum):
     TEXT = auto()
 
 
+# To name a member is a call (Python 3.11), and it is asked for each row.
+_NUMBER: Final = IdKind.NUMBER
+
+
 @dataclass(frozen=True, slots=True)
 class MessageTable:
     """A usable message table.
@@ -194,11 +198,11 @@ class MessageTable:
         """Return the key for an id as the text protocol sends it."""
         # Both sides of a comparison go through literal(), so that an id read by a poll and
         # the same id read from a statement are one key.
-        return raw if self.id_kind is IdKind.NUMBER else literal(raw)
+        return raw if self.id_kind is _NUMBER else literal(raw)
 
     def key_literal(self, raw: bytes) -> bytes:
         """Return the literal of a key that is not NULL, as the text protocol sends it."""
-        return raw if self.key_kind is IdKind.NUMBER else literal(raw)
+        return raw if self.key_kind is _NUMBER else literal(raw)
 
 
 def load(keyspace: str, raw: RawTable, shards: int = 1) -> MessageTable | TableLoadError:

@@ -147,7 +147,8 @@ class Sending:
                 shard.poll_wanted = True
                 won.append(row)
                 continue
-            timer = asked._replace(time_next_ns=row.due_next_ns)
+            # `_replace` takes three times as long, for each message.
+            timer = MessageKey(asked.id, asked.priority, row.due_next_ns, asked.key)
             if row.is_written:
                 shard.queue.unwritten.pop(row.id, None)
             meanwhile = shard.queue.requeue(row.id, timer, now_ns)
