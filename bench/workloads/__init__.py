@@ -11,6 +11,7 @@ from bench.workloads.big_merge import big_merge
 from bench.workloads.bulk_insert import bulk_insert
 from bench.workloads.compression import compression
 from bench.workloads.drain import drain_batch, drain_early, drain_single
+from bench.workloads.drain_keyed import drain_keyed
 from bench.workloads.fair import fair
 from bench.workloads.idle import idle
 from bench.workloads.idle_settings import settings
@@ -37,6 +38,7 @@ WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
         drain_batch,
         drain_single,
         drain_early,
+        drain_keyed,
         settings,
         workers,
         fair,

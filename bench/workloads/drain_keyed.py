@@ -1,0 +1,72 @@
+"""A keyed queue beside a plain one: 1,000 keys, one of which has half of the messages."""
+
+from typing import Final
+
+from bench import messages
+from bench.clients import Received, consumers
+from bench.fleet import Fleet, FleetError
+from bench.lab import Keyspace
+from bench.plan import Plan
+from bench.report import Figure, Goal, Series, Target
+
+
+DATABASE: Final = "keyed"
+MESSAGES: Final = (20_000, 4_000)
+KEYS: Final = 1000
+WORKERS: Final = 16
+DRAIN_S: Final = 180.0
+KEYED: Final = "key = tenant, key_in_flight = 1, "
+RATIO_MIN: Final = 0.5
+
+
+def drain_keyed(plan: Plan) -> list[Figure]:
+    """Drain with an ack per message, 16 consumers: each key one by one, and without keys."""
+    lab, count = plan.lab, plan.size(*MESSAGES)
+    with (
+        lab.database(DATABASE),
+        lab.proxy(Keyspace(DATABASE, (lab.server,))) as proxy,
+    ):
+
+        def run(settings: str) -> tuple[float, dict[str, float]]:
+            table, meter = lab.fresh_name(), lab.meter(proxy=proxy, server=lab.direct)
+            proxy.execute(
+                f"CREATE QUEUE {table} (id BIGINT NOT NULL, tenant INT, message VARCHAR(200))"
+                f" WITH ({settings}ack_wait = 600, batch_size = 100)",
+                DATABASE,
+            )
+            # Half of the messages are of key 0, the others take the other keys in turn.
+            tenant = f"IF(n % 2, 0, 1 + n DIV 2 % {KEYS - 1})"
+            columns, values = "id, tenant, message", f"n, {tenant}, REPEAT('x', 100)"
+            messages.fill(lab.server, lab, DATABASE, table, columns, values, count)
+            lab.settle()
+            with Fleet() as fleet:
+                work = consumers(proxy.port, DATABASE, table, count=WORKERS, ack_batch=1)
+                worker = fleet.add(work)
+                meter.start()
+                start_ns = fleet.start()
+                if not fleet.wait_for([worker], count, DRAIN_S):
+                    raise FleetError(f"{count} messages were not drained in {DRAIN_S:.0f} s")
+                facts = meter.stop()
+                received: Received = fleet.stop([worker])[0]
+            messages.audited(lab, DATABASE, table, range(1, count + 1), received.ids)
+            proxy.execute(f"DROP QUEUE {table}", DATABASE)
+            elapsed_s = (received.last_ack_ns - start_ns) / 1e9
+            plan.say(f"  {settings or 'without keys, '}{count / elapsed_s:,.0f}/s {facts}")
+            return count / elapsed_s, facts
+
+        keyed, plain = plan.interleaved(lambda: run(KEYED), lambda: run(""))
+    return [
+        Figure(
+            f"drain, an ack per message, {KEYS:,} keys one by one, one with half of the messages",
+            "msg/s",
+            Series.of(rate for rate, _ in keyed),
+            "the same without keys",
+            Series.of(rate for rate, _ in plain),
+            Target(Goal.AT_LEAST, RATIO_MIN),
+            {
+                "messages": count,
+                "our_runs": [facts for _, facts in keyed],
+                "their_runs": [facts for _, facts in plain],
+            },
+        )
+    ]
