@@ -105,6 +105,7 @@ class MessageTable:
     poll_index: the first layout's index on time_next, for a hint; None without one.
     key_column: the column that messages of a kind share; None without one.
     key_kind: how the text of a key becomes an SQL literal.
+    key_type: the data type of its column, in lower case; "" without one.
     order_index: the index that finds what goes first of a key, for a hint; None without one.
     key_index: the index that finds what is due soonest of a key, for a hint; None without one.
     purge_index: the index on time_acked, for a hint; None without one.
@@ -146,6 +147,7 @@ class MessageTable:
     time_index: str | None = None
     key_column: str | None = None
     key_kind: IdKind = IdKind.TEXT
+    key_type: str = ""
     order_index: str | None = None
     key_index: str | None = None
     facts: TableFacts = field(init=False, repr=False, compare=False)
@@ -282,6 +284,7 @@ def _load(keyspace: str, raw: RawTable, shards: int) -> MessageTable:
         ),
         key_column=None if key is None else key.name,
         key_kind=_kind(key) if key is not None else IdKind.TEXT,
+        key_type="" if key is None else key.data_type.lower(),
         order_index=order_index,
         key_index=key_index or order_index,
         has_state=(state := columns.get(STATE)) is not None

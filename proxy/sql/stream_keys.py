@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # A poll asks for each of them by itself.
 KEYS_MAX: Final = 100
+# What a server reads as such a value, by settings of the session as well, is not the text that it shows.
+_MANY_SPELLINGS: Final = frozenset({"date", "datetime", "timestamp", "time", "enum", "set"})
 _NUMBER: Final = re.compile(rb"-?[0-9]{1,65}(?:\.[0-9]{1,30})?")
 
 
@@ -40,6 +42,11 @@ def stream_keys(statement: Statement, table: MessageTable) -> frozenset[bytes] |
         raise BadStreamKey(
             f"STREAM … WHERE takes {column}, the key of {table.name} (vt_key), and no other column:"
             " acknowledge or reschedule what you do not want"
+        )
+    if table.key_type in _MANY_SPELLINGS:
+        raise BadStreamKey(
+            f"STREAM … WHERE takes no key of the type {table.key_type.upper()}, whose values can be written in more than one way:"
+            f" stream all keys, or let a column beside it that holds {column} as VARCHAR or as a number be the key"
         )
     if not table.has_priority:
         raise BadStreamKey("STREAM … WHERE needs a table with the column priority")

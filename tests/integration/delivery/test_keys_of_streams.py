@@ -181,3 +181,14 @@ def test_a_member_that_does_not_dispatch_gives_them_as_well(
     assert one.poll(QUIET_S) is None
     ended = "STREAM id FROM my_message WHERE tenant IN ('a', 'b') LIMIT 9 WAIT 0"
     assert sorted(rows(producer, ended)) == [(1,), (3,)]
+
+
+@pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP NULL", "TIME", "ENUM ('a')", "SET ('a')"])
+def test_a_key_that_can_be_written_in_many_ways_cannot_be_named(producer, kind) -> None:
+    run(producer, "DROP QUEUE my_message")
+    run(producer, f"CREATE QUEUE my_message (moment {kind}) WITH (key = moment)")
+    code, text = refused(
+        producer, "STREAM id FROM my_message WHERE moment = 'a' LIMIT 1 WAIT 0"
+    )
+    assert (code, "takes no key of the type" in text) == (1210, True)
+    assert rows(producer, "STREAM id FROM my_message LIMIT 1 WAIT 0") == ()

@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
+from streamfrom.engine.messaging.message_table import RawColumn
 from streamfrom.proxy.errors import BadStreamKey
 from streamfrom.proxy.sql.stream_keys import stream_keys
 from tests.sqlparse_ext.facts import statement
@@ -47,3 +50,13 @@ def test_what_is_no_key_is_told_the_way(where, key, words):
     with pytest.raises(BadStreamKey) as caught:
         keys(where, key)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["date", "datetime", "timestamp", "time", "enum", "set"])
+def test_a_key_that_can_be_written_in_many_ways_is_refused(kind):
+    raw = raw_table("t", DEFAULT_COMMENT + ",vt_key=day")
+    day = RawColumn("day", kind, None, nullable=True)
+    table = loaded(replace(raw, columns=(*raw.columns, day)))
+    with pytest.raises(BadStreamKey, match=f"takes no key of the type {kind.upper()}, whose"):
+        stream_keys(statement("STREAM * FROM t WHERE day = '2026-11-26'"), table)
+    assert stream_keys(statement("STREAM * FROM t"), table) is None
