@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from streamfrom.engine.messaging.groups import FireRequest, FireResult
     from streamfrom.engine.messaging.leases import Lease
@@ -369,7 +369,6 @@ class Claim:
 
     uncounted: ids whose rows may not show that they were sent.
     known_keys: the keys of those that follow others of their key.
-    sent, unwritten: messages whose rows may not show that they were sent; see `engine.messaging.message_store.ClaimRequest`.
     """
 
     number: int
@@ -378,8 +377,6 @@ class Claim:
     columns: tuple[str, ...]
     uncounted: frozenset[bytes] = frozenset()
     known_keys: Mapping[bytes, bytes] = field(default_factory=dict)
-    sent: Mapping[bytes, Sequence[MessageKey]] = field(default_factory=dict)
-    unwritten: Mapping[bytes, MessageKey] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ too. No more of a key may have started than the table says; of those that have, 
 the order of the queue, and a retry holds back its successors. Of a table in strict order all messages of the shard have the same key.
 
 What has started the rows say, by ``epoch``, and each claim asks them (`engine.messaging.ordered_claim`), so neither a new dispatcher nor news that come late can
-break the order. A first delivery whose lease is in memory alone is remembered here; a new dispatcher, which cannot know of it, sends it again before its successors, as it goes
-before them in the table. Besides, this module only remembers what to ask next. Of a key that has no room one message is kept, its *follower*: it is
+break the order. This module only remembers what to ask next. Of a key that has no room one message is kept, its *follower*: it is
 a timer for when the first that has started is due again or the rows are to be asked whether it is acked, and due at once when an ack is heard of. All others of the key are forgotten:
 whoever is claimed next, the claim finds the first one. A follower that is acked or deleted itself leaves nobody who would be claimed
 next: then the table is polled. So a key costs memory only while something of it is in flight, and polls pass over keys that
@@ -16,7 +15,6 @@ would fill the queue with messages that must wait.
 from __future__ import annotations
 
 import heapq
-import unicodedata
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -51,14 +49,6 @@ def may_go(found: KeyFound, at_most: int, in_order: int, now_ns: int) -> list[Me
     room = max(0, in_order - (len(found.started) - len(due)))
     new = found.heads[: max(0, in_order - len(found.started))]
     return [*due[:room], *new][:at_most]
-
-
-def alike(key: bytes) -> bytes:
-    """Return the same for all literals that collations find equal: each case, accents, blanks at the end; and for few others."""
-    if not key.endswith(b"'"):
-        return key
-    text = unicodedata.normalize("NFKD", key[:-1].decode(errors="replace").casefold())
-    return "".join(one for one in text if not unicodedata.combining(one)).rstrip().encode()
 
 
 def in_turn(key: MessageKey) -> tuple[int, tuple[int, int, int | bytes]]:
@@ -103,7 +93,6 @@ class KeyOrder:
         self.key = key
         self._queue = queue
         self._keys: dict[bytes, bytes] = {}  # of messages that have started, by id
-        self._started: dict[bytes, dict[bytes, None]] = {}  # the same by what is alike
         self._followers: dict[bytes, MessageKey] = {}  # by key
         self._following_keys: dict[bytes, bytes] = {}  # of followers, by id
         self._pauses_ns: dict[
@@ -156,9 +145,7 @@ class KeyOrder:
 
     def clear(self) -> None:
         """Forget everything: the rows say it again."""
-        # What rows do not show is forgotten by nobody but who knows it (`engine.messaging.unwritten_leases`).
-        for ident in [each for each in self._keys if each not in self._queue.unwritten]:
-            self._over(ident)
+        self._keys.clear()
         self._followers.clear()
         self._following_keys.clear()
         self._pauses_ns.clear()
@@ -171,33 +158,6 @@ class KeyOrder:
         known = self._following_keys
         return {ident: known[ident] for ident in idents if ident in known}
 
-    def sent(self, keys: Iterable[bytes] | None) -> dict[bytes, tuple[MessageKey, ...]]:
-        """Return, for *keys* or all, the messages that were sent and whose rows do not show it, by what is `alike`."""
-        unwritten = self._queue.unwritten
-        found: dict[bytes, tuple[MessageKey, ...]] = {}
-        if not unwritten:
-            return found
-        for key in self._started if keys is None else map(alike, keys):
-            idents = self._started.get(key, ())
-            if timers := tuple(unwritten[one] for one in idents if one in unwritten):
-                found[key] = timers
-        return found
-
-    def _start(self, ident: bytes, key: bytes) -> None:
-        self._over(ident)
-        self._keys[ident] = key
-        self._started.setdefault(alike(key), {})[ident] = None
-
-    def _over(self, ident: bytes) -> bytes | None:
-        """Forget a message that had started, if it had; return its key."""
-        key = self._keys.pop(ident, None)
-        if key is not None:
-            others = self._started[alike(key)]
-            del others[ident]
-            if not others:
-                del self._started[alike(key)]
-        return key
-
     def freed(self, idents: Iterable[bytes], now_ns: int) -> bool:
         """Let the followers of messages go that are not in flight any more; return whether a poll is needed.
 
@@ -205,10 +165,7 @@ class KeyOrder:
         """
         is_lost = False
         for ident in idents:
-            key = self._keys.get(ident)
-            if ident not in self._queue.unwritten:
-                self._over(ident)
-            if key is not None:
+            if (key := self._keys.pop(ident, None)) is not None:
                 self._let_go(key, now_ns)
             is_lost |= self._queue.following.pop(ident, None) is not None
         if is_lost:
@@ -237,8 +194,6 @@ class KeyOrder:
         self._following_keys[follower.id] = key
         self._closed_ns = due_ns
         self._queue.following[follower.id] = timer = follower._replace(time_next_ns=due_ns)
-        if self._queue.is_in_flight(follower.id):
-            return  # a claim is under way, and what it finds is the latest
         if due_ns <= now_ns:
             self._queue.add(timer, now_ns)
         else:
@@ -266,7 +221,7 @@ class KeyOrder:
         here = {*won, *(i for i, due_ns in result.passed_over.items() if due_ns <= now_ns)}
         over = {*gone, *(ident for ident in result.chosen if ident not in here)}
         for ident in (*over, *(ident for ident in asked if ident not in result.asked_keys)):
-            self._over(ident)
+            self._keys.pop(ident, None)
         self._held_back.update(
             key
             for ident, key in result.asked_keys.items()
@@ -280,8 +235,7 @@ class KeyOrder:
                 self._following_keys.pop(before.id, None)
                 pause_ns = self._pauses_ns.pop(before.id, pause_ns)
             left = _after(found, won, over)
-            for one in left.started:
-                self._start(one.id, key)
+            self._keys.update((one.id, key) for one in left.started)
             follower = next(iter(left.heads), None)
             for one in may_go(left, 1, self.in_order, now_ns):
                 if one is not follower and one.id not in queue:

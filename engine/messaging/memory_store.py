@@ -205,19 +205,10 @@ class MemoryStore:
             won = []
             first = wait_range(table.properties, 0)
             turns = ClaimResult(())
-            is_lazy = table.properties.lease_delay_ns > 0
             if table.properties.in_order is not None:
-                is_lazy = is_lazy and not request.uncounted
-                for row in (rows[i] for i in request.uncounted if i in rows):
-                    if row.time_acked_ns is None and not row.is_locked:
-                        row.epoch = row.epoch or 1
-                turns = turns_of(
-                    table, rows, request.ids, now_ns, request.known_keys, request.unwritten
-                )
+                turns = turns_of(table, rows, request.ids, now_ns, request.known_keys)
                 free = [ident for ident, key in turns.asked_keys.items() if key is None]
-                uncounted = request.uncounted | request.unwritten.keys()
-                ids = (*free, *turns.chosen)
-                request = replace(request, ids=ids, uncounted=uncounted)
+                request = replace(request, ids=(*free, *turns.chosen))
             passed_over = dict(turns.passed_over)
             spent, held = [], []
             # As a database would: in the order of the key, whatever order was asked for.
@@ -227,7 +218,12 @@ class MemoryStore:
                     continue
                 is_first = row.epoch == 0 and row.id not in request.uncounted
                 comes_after = table.groups is not None and row.after is not None
-                if is_first and not comes_after and is_lazy and time_next_ns <= now_ns:
+                if (
+                    is_first
+                    and not comes_after
+                    and table.properties.lease_delay_ns
+                    and time_next_ns <= now_ns
+                ):
                     due_ns = now_ns + spread(first, request.draw())
                     won.append(
                         ClaimedRow(

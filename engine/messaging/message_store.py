@@ -55,9 +55,6 @@ class ClaimRequest:
     columns: the columns that the receivers get.
     uncounted: those of *ids* that were sent, which their rows may not count.
     known_keys: the keys of those of *ids* that follow others of their key: their rows need not be asked for them.
-    sent: by what is `engine.messaging.key_order.alike`, messages that were sent and whose rows do not show it: all of the keys that *known_keys* has,
-        or of all keys.
-    unwritten: such messages by id, and until when they are leased; those of this moment, whenever it is read.
     draw: returns `engine.messaging.backoff.DICE_BITS` random bits.
     """
 
@@ -66,8 +63,6 @@ class ClaimRequest:
     draw: Callable[[], int]
     uncounted: frozenset[bytes] = frozenset()
     known_keys: Mapping[bytes, bytes] = field(default_factory=dict)
-    sent: Mapping[bytes, Sequence[MessageKey]] = field(default_factory=dict)
-    unwritten: Mapping[bytes, MessageKey] = field(default_factory=dict)
 
 
 class Store(PartitionStore, Protocol):
@@ -247,7 +242,7 @@ def claim(
     that wait for members of a group are held.
     """
     if request.uncounted:
-        yield from count_sends(table, sorted(request.uncounted))
+        yield from _count_sends(table, sorted(request.uncounted))
     answer = yield StoreQuery(
         b"SELECT IFNULL(epoch, 0), IFNULL(time_next, 0), %b, %b FROM %b WHERE %b IN (%b)"
         b" AND time_acked IS NULL AND (time_next IS NULL OR time_next <= %d)"
@@ -314,7 +309,7 @@ def claim(
     return result
 
 
-def count_sends(table: MessageTable, ids: Sequence[bytes]) -> Conversation[None]:
+def _count_sends(table: MessageTable, ids: Sequence[bytes]) -> Conversation[None]:
     """Count the sends of messages whose leases were never written; a stream that asks for ``epoch`` gets it so."""
     ident = quoted(table.id_column)
     answer = yield StoreQuery(

@@ -4,21 +4,18 @@ What was asked for only tells which keys to look at; those of followers are know
 first; these it claims, whatever the dispatcher believed to be due.
 
 Two reads for each key, many in one statement: measured with 500 keys, one range over all of them would read every message of a hot key.
-
-A first delivery may be unwritten (`engine.messaging.first_delivery`). What the rows do not show the dispatcher remembers: such a message has started, until the
-lease that is in memory ends. So a step of a hot key is two plain reads and the commit of its ack.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.conversation import StoreQuery
-from streamfrom.engine.messaging.key_order import alike, may_go
+from streamfrom.engine.messaging.key_order import may_go
 from streamfrom.engine.messaging.message import ClaimResult, KeyFound, MessageKey
-from streamfrom.engine.messaging.message_store import by_id, claim, count_sends, quoted
+from streamfrom.engine.messaging.message_store import by_id, claim, quoted
 from streamfrom.engine.messaging.retry_limit import PARKED_NS
 
 
@@ -35,33 +32,13 @@ if TYPE_CHECKING:
 KEYS_AT_ONCE: Final = 50
 
 
-class Take(Protocol):
-    """`engine.messaging.message_store.claim` or `engine.messaging.first_delivery.take`."""
-
-    def __call__(
-        self, table: MessageTable, shard: ShardName, request: ClaimRequest, now_ns: int
-    ) -> Conversation[ClaimResult]:
-        """Win the rows of *request*; commit."""
-        ...
-
-
 def claim_in_order(
-    table: MessageTable,
-    shard: ShardName,
-    request: ClaimRequest,
-    now_ns: int,
-    take: Take | None = None,
+    table: MessageTable, shard: ShardName, request: ClaimRequest, now_ns: int
 ) -> Conversation[ClaimResult]:
-    """Win the rows that may be sent of the keys of those asked for, no more of a key than were asked for; commits what it writes.
+    """Win the rows that may be sent of the keys of those asked for, no more of a key than were asked for; commits.
 
     Rows without a key wait for nobody.
-
-    take: wins the rows that may be sent, in a transaction of its own if it needs one; without it all is one transaction.
     """
-    if request.uncounted:
-        # What was sent holds back others, also where somebody has rescheduled it meanwhile.
-        yield from count_sends(table, sorted(request.uncounted))
-        take = None
     in_order = table.properties.in_order or 1
     key = b"''" if table.key_column is None else quoted(table.key_column)
     asked: dict[bytes, bytes | None] = dict(request.known_keys)
@@ -79,7 +56,6 @@ def claim_in_order(
                 b", ".join(unknown),
             ),
             3,
-            is_apart=take is not None,
         )
         rows = answer.rows
     for (raw, time, key_raw), _ in rows:
@@ -89,9 +65,7 @@ def claim_in_order(
         else:
             asked[ident] = None if key_raw is None else table.key_literal(key_raw)
     counts = Counter(key for key in asked.values() if key is not None)
-    found = yield from _found(
-        table, counts, request, in_order, now_ns, is_apart=take is not None
-    )
+    found = yield from _found(table, counts, in_order, now_ns)
     chosen = {
         one.id: one
         for key, count in counts.items()
@@ -100,10 +74,8 @@ def claim_in_order(
     ids = (*(ident for ident, key in asked.items() if key is None), *chosen)
     result = ClaimResult(())
     if ids:
-        uncounted = request.uncounted | request.unwritten.keys() & chosen.keys()
-        wanted = replace(request, ids=ids, uncounted=uncounted)
-        result = yield from (take or claim)(table, shard, wanted, now_ns)
-    elif take is None:
+        result = yield from claim(table, shard, replace(request, ids=ids), now_ns)
+    else:
         yield StoreQuery(b"COMMIT")
     return replace(
         result,
@@ -115,18 +87,11 @@ def claim_in_order(
 
 
 def _found(
-    table: MessageTable,
-    counts: Mapping[bytes, int],
-    request: ClaimRequest,
-    in_order: int,
-    now_ns: int,
-    *,
-    is_apart: bool,
+    table: MessageTable, counts: Mapping[bytes, int], in_order: int, now_ns: int
 ) -> Conversation[dict[bytes, KeyFound]]:
     """Read what has started of each key, and as many of the others as may go, and one more."""
-    started: dict[bytes, dict[bytes, MessageKey]] = {key: {} for key in counts}
+    started: dict[bytes, list[MessageKey]] = {key: [] for key in counts}
     heads: dict[bytes, list[MessageKey]] = {key: [] for key in counts}
-    sent, unwritten = request.sent, request.unwritten
     ident = quoted(table.id_column)
     name = quoted(table.name)
     if table.order_index is not None:
@@ -138,7 +103,6 @@ def _found(
             where = b"time_acked IS NULL"
             if table.key_column is not None:
                 where += b" AND %b = %b" % (quoted(table.key_column), key)
-            own = sent.get(alike(key), ())
             parts.append(
                 b"(SELECT %d, 1, %b AS i, priority, IFNULL(time_next, 0) FROM %b WHERE %b"
                 b" AND epoch > 0 AND (time_next IS NULL OR time_next < %d))"
@@ -148,38 +112,11 @@ def _found(
                 b"(SELECT %d, 0, %b AS i, priority, IFNULL(time_next, 0) FROM %b WHERE %b"
                 b" AND epoch = 0 AND (time_next IS NULL OR time_next <= %d)"
                 b" ORDER BY priority, time_next, %b LIMIT %d)"
-                % (
-                    number,
-                    ident,
-                    name,
-                    where,
-                    now_ns,
-                    ident,
-                    min(in_order, counts[key]) + 1 + len(own),
-                )
+                % (number, ident, name, where, now_ns, ident, min(in_order, counts[key]) + 1)
             )
-            if own:
-                parts.append(
-                    b"(SELECT %d, 1, %b AS i, priority, IFNULL(time_next, 0) FROM %b"
-                    b" WHERE %b AND %b IN (%b) AND epoch = 0)"
-                    % (
-                        number,
-                        ident,
-                        by_id(table),
-                        where,
-                        ident,
-                        b", ".join(one.id for one in own),
-                    )
-                )
-        answer = yield StoreQuery(b" UNION ALL ".join(parts), 5, is_apart=is_apart)
+        answer = yield StoreQuery(b" UNION ALL ".join(parts), 5)
         for (number_text, has_started, raw, priority, time), _ in answer.rows:
             key = keys[int(number_text or 0)]
             one = MessageKey(table.id_literal(raw or b""), int(priority or 0), int(time or 0))
-            if (timer := unwritten.get(one.id)) is not None:
-                due_ns = max(one.time_next_ns, timer.time_next_ns)
-                one = one._replace(time_next_ns=due_ns)
-            elif has_started != b"1":
-                heads[key].append(one)
-                continue
-            started[key][one.id] = one
-    return {key: KeyFound(tuple(started[key].values()), tuple(heads[key])) for key in counts}
+            (started if has_started == b"1" else heads)[key].append(one)
+    return {key: KeyFound(tuple(started[key]), tuple(heads[key])) for key in counts}

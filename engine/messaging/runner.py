@@ -335,13 +335,7 @@ class Runner:
 
     async def _claim(self, action: Claim) -> None:
         request = ClaimRequest(
-            action.ids,
-            action.columns,
-            self._draw,
-            action.uncounted,
-            action.known_keys,
-            action.sent,
-            action.unwritten,
+            action.ids, action.columns, self._draw, action.uncounted, action.known_keys
         )
         try:
             result = await self._store.claim(self._table, action.shard, request)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -102,12 +101,8 @@ class Sending:
         )
         ids = tuple(key.id for key in keys)
         uncounted = frozenset(filter(shard.unwritten.__contains__, ids))
-        claim = Claim(number, shard.name, ids, columns, uncounted)
-        if shard.order is not None:
-            known = shard.order.known_keys(ids)
-            sent = shard.order.sent(known.values() if len(known) == len(ids) else None)
-            claim = replace(claim, known_keys=known, sent=sent, unwritten=shard.queue.unwritten)
-        self._actions.append(claim)
+        known = {} if shard.order is None else shard.order.known_keys(ids)
+        self._actions.append(Claim(number, shard.name, ids, columns, uncounted, known))
 
     def _may_send(self, shard: ShardState) -> bool:
         return shard.is_dispatched and not self._parts.table.properties.paused

@@ -48,12 +48,8 @@ def turns_of(
     ids: Iterable[bytes],
     now_ns: int,
     known_keys: Mapping[bytes, bytes],
-    timers: Mapping[bytes, MessageKey],
 ) -> ClaimResult:
-    """Return what `engine.messaging.ordered_claim` reads before it claims.
-
-    timers: what was sent and whose rows do not show it.
-    """
+    """Return what `engine.messaging.ordered_claim` reads before it claims."""
     in_order = table.properties.in_order or 1
     unacked = [row for row in rows.values() if row.time_acked_ns is None]
     wanted = set(ids)
@@ -76,26 +72,14 @@ def turns_of(
             for row in unacked
             if table.key_column is None or row.key == key
         ]
-        started = [
-            one if (timer := timers.get(one.id)) is None else _later(one, timer)
-            for epoch, one in every
-            if (epoch and one.time_next_ns < PARKED_NS) or one.id in timers
-        ]
-        new = [
-            one
-            for epoch, one in every
-            if not epoch and one.time_next_ns <= now_ns and one.id not in timers
-        ]
+        started = [one for epoch, one in every if epoch and one.time_next_ns < PARKED_NS]
+        new = [one for epoch, one in every if not epoch and one.time_next_ns <= now_ns]
         heads = sorted(new, key=in_turn)[: min(in_order, count) + 1]
         found[key] = KeyFound(tuple(started), tuple(heads))
         chosen.update((one.id, one) for one in may_go(found[key], count, in_order, now_ns))
     later = {i: rows[i].time_next_ns or 0 for i in asked if i not in due}
     keys = {ident: asked[ident] if ident in due else None for ident in asked}
     return ClaimResult((), later, asked_keys=keys, found=found, chosen=chosen)
-
-
-def _later(one: MessageKey, timer: MessageKey) -> MessageKey:
-    return one._replace(time_next_ns=max(one.time_next_ns, timer.time_next_ns))
 
 
 def by_id(row: StoredRow) -> tuple[int, bytes]:

@@ -68,8 +68,6 @@ class TableParts:
             shard.poll_wanted = True
         shard.order = None
         if in_order is not None:
-            # Of which keys they are is not known.
-            shard.unwritten.hurry(None)
             shard.order = KeyOrder(in_order, shard.queue, self.table.key_column)
 
     def number(self) -> int:

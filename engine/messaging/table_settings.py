@@ -343,9 +343,16 @@ def _fair(settings: dict[str, str], faults: list[str]) -> bool:
 def _lease_delay_ns(settings: dict[str, str], ack_wait_ns: int, faults: list[str]) -> int:
     """Return how long leases are in memory alone; 0 for not at all."""
     kind = settings.get("vt_lease")
+    is_ordered = _is_ordered(settings)
     if not kind:
         # A limit is exact for a new dispatcher if the rows show it what is in flight.
-        kind = "written" if settings.get("vt_max_in_flight") else _LEASE_DEFAULT
+        is_written = is_ordered or settings.get("vt_max_in_flight")
+        kind = "written" if is_written else _LEASE_DEFAULT
+    elif kind == "lazy" and is_ordered:
+        faults.append(
+            "vt_lease must be 'written' with vt_order = strict or vt_key_in_flight, not 'lazy':"
+            " a message holds back others once its row shows that it was sent"
+        )
     if kind not in _LEASES:
         faults.append(f"vt_lease must be 'lazy' or 'written', not '{kind}'")
     delay_ns = min(LEASE_DELAY_NS, max(1, ack_wait_ns // 2))

@@ -8,7 +8,6 @@ control connections.
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from streamfrom.engine.errors import PartitionsChanging, StoreError, TableGone
@@ -186,7 +185,7 @@ class ShardStore:
         is_elected = (table.keyspace, shard) in self._electors
         take = first_delivery.take if is_elected else conversations.claim
         if table.properties.in_order is not None:
-            take = partial(claim_in_order, take=take)
+            take = claim_in_order
         return await self._as_dispatcher(
             table.keyspace,
             shard,

@@ -1,14 +1,14 @@
 """Worlds in which messages wait for others of their key: `vt_key_in_flight`, and `vt_order = strict`.
 
-Besides the promises of `tests.sim.world`, and of `tests.sim.fleet_world` for a fleet, by what the rows say whenever a message is sent, and by what the same dispatcher
-has sent without a write: of no key have more messages started than allowed, so that a retry holds back its successors; and one at a time go
+Besides the promises of `tests.sim.world`, and of `tests.sim.fleet_world` for a fleet, by what the rows say whenever a message is sent:
+of no key have more messages started than allowed, so that a retry holds back its successors; and one at a time go
 in the order of the queue.
 """
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from streamfrom.engine.messaging.key_order import in_turn
 from streamfrom.engine.messaging.memory_store import raw_table
@@ -24,15 +24,10 @@ HOT = b"7"
 
 @dataclass(eq=False)
 class Ordered(World):
-    """One history of one proxy.
-
-    waited: how often a message was sent while another of its key had to wait for it.
-    unwritten: until when messages are leased that were sent without a write, and by whom.
-    """
+    """One history of one proxy. waited: how often a message was sent while another of its key had to wait for it."""
 
     in_order: int = 1
     waited: int = 0
-    unwritten: dict[bytes, tuple[int, object]] = field(default_factory=dict)
 
     def __post_init__(self):
         super().__post_init__()
@@ -50,7 +45,7 @@ class Ordered(World):
 
     def _elect(self):
         """Have one proxy: without an election each would send as much."""
-        self.settings = replace(self.settings, proxies=1, lease=self._lease(), ack="committed")
+        self.settings = replace(self.settings, proxies=1, lease="written", ack="committed")
 
     def definition(self, comment):
         return raw_table(TABLE, comment, texts=("tenant",))
@@ -69,27 +64,6 @@ class Ordered(World):
         super().check_delivery(consumer, rows)
         for row in self.claimed(rows):
             self.check_turn(row)
-            if not row.is_written:
-                self.unwritten[row.id] = row.due_next_ns, self.dispatcher_of(row)
-
-    def given_back(self, rows):
-        super().given_back(rows)
-        for row in self.claimed(rows):
-            self.unwritten.pop(row.id, None)
-
-    def dispatcher_of(self, row):
-        """Return who has sent a row: nobody else can know of it until its lease is written."""
-        return "the only one"
-
-    def has_started(self, stored, dispatcher):
-        """Return whether an unacked message was sent, as far as *dispatcher* can know."""
-        if stored.epoch:
-            return stored.time_next_ns != PARKED_NS
-        if stored.id not in self.unwritten:
-            return False
-        until_ns, who = self.unwritten[stored.id]
-        now_ns = self.store.clock.time_ns()
-        return until_ns > now_ns >= (stored.time_next_ns or 0) and who == dispatcher
 
     def due_since(self, shards, before_ns):
         """Leave out what waits for others of its key, or did so a moment ago."""
@@ -108,11 +82,7 @@ class Ordered(World):
             for one in next(table for table in tables if row.id in table).values()
             if one.id != row.id and (self.is_strict or one.key == row.key)
         ]
-        started = [
-            one
-            for one in others
-            if one.time_acked_ns is None and (one.epoch or (one.id, 0) in self.attempts)
-        ]
+        started = [one for one in others if one.epoch and one.time_acked_ns is None]
         return len(started) >= self.in_order or any(
             max(self.touched_ns[one.id], self.acked_via.get(one.id, (0,))[0]) > before_ns
             for one in others
@@ -135,7 +105,7 @@ class Ordered(World):
             and (self.is_strict or one.key == own.key)
             and one.time_acked_ns is None
         ]
-        started = [one for one in others if self.has_started(one, self.dispatcher_of(row))]
+        started = [one for one in others if one.epoch and one.time_next_ns != PARKED_NS]
         assert len(started) < self.in_order, f"{row.id!r} passed one of its key"
         self.waited += len(others) > len(started)
         # The latest that its claim can have been before.
@@ -155,7 +125,4 @@ class OrderedFleet(Ordered, FleetWorld):
     """One history of a fleet, in which dispatchers follow one another."""
 
     def _elect(self):
-        self.settings = replace(self.settings, ack="committed")
-
-    def dispatcher_of(self, row):
-        return row.payload.session
+        self.settings = replace(self.settings, lease="written", ack="committed")

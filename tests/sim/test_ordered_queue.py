@@ -12,24 +12,21 @@ from streamfrom.engine.messaging.retry_limit import PARKED_NS
 from tests.sim.consumer import SECOND_NS
 from tests.sim.ordered_queue import HOT, Ordered
 from tests.sim.world import KEYSPACE, TABLE
-from tests.virtual_loop import START_NS, VirtualClock, run_virtual
+from tests.virtual_loop import VirtualClock, run_virtual
 
 
 NOW_NS = 10**15
 OTHER = b"11"
 
 
-def sent(
-    *rows, in_order=1, order=",vt_key=tenant,vt_key_in_flight=1", touched_ns=0, unwritten=()
-):
-    """Send message 1 of a table that has *rows*, as its claim left them; *unwritten* were sent and do not show it."""
+def sent(*rows, in_order=1, order=",vt_key=tenant,vt_key_in_flight=1", touched_ns=0):
+    """Send message 1 of a table that has *rows*, as its claim left them."""
     world = Ordered(1)
     world.in_order, world.settings = in_order, replace(world.settings, order=order)
     world.store = MemoryStore(VirtualClock())
     own = StoredRow(b"1", epoch=1, time_next_ns=NOW_NS, key=HOT)
     world.store.insert(KEYSPACE, "0", TABLE, own, *rows)
     world.touched_ns.update({b"1": touched_ns})
-    world.unwritten.update(dict.fromkeys(unwritten, (2 * START_NS, "the only one")))
     lease_ns = NOW_NS + round(world.settings.ack_wait_s * SECOND_NS)
     world.check_turn(ClaimedRow(b"1", "0", 0, 5, lease_ns, b""))
 
@@ -58,16 +55,6 @@ def test_a_history_that_keeps_the_order(row):
 def test_one_that_passes_a_retry_of_its_key(time_next_ns):
     with pytest.raises(AssertionError, match="passed one of its key"):
         sent(other(epoch=1, time_next_ns=time_next_ns))
-
-
-def test_one_that_passes_a_message_whose_row_does_not_show_that_it_was_sent():
-    async def history():
-        # Less urgent, so that it need not go first.
-        with pytest.raises(AssertionError, match="passed one of its key"):
-            sent(other(priority=51), unwritten=[b"2"])
-        sent(other(priority=51, time_acked_ns=7), unwritten=[b"2"])
-
-    run_virtual(history())
 
 
 def test_one_more_of_a_key_than_allowed():

@@ -8,7 +8,6 @@ from streamfrom.engine.messaging.key_order import (
     LOCKED_PAUSE_NS,
     PASSED_OVER_MAX,
     KeyOrder,
-    alike,
     in_turn,
     may_go,
 )
@@ -282,16 +281,3 @@ def test_the_key_of_a_follower_is_known_as_long_as_it_follows():
     assert order.known_keys([b"2", b"3"]) == {b"3": b"'a'"}
     order.freed([b"3"], NOW_NS)
     assert order.known_keys([b"3"]) == {}
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [("'a'", "'A '"), ("'Jos\u00e9'", "'JOSE'"), ("'stra\u00dfe'", "'Strasse'"), ("7", "7")],
-)
-def test_keys_that_collations_find_equal_are_alike(one, other):
-    assert alike(one.encode()) == alike(other.encode())
-
-
-@pytest.mark.parametrize(("one", "other"), [("'a'", "'b'"), ("7", "-7")])
-def test_other_keys_are_not(one, other):
-    assert alike(one.encode()) != alike(other.encode())

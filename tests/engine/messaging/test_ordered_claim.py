@@ -4,9 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from streamfrom.engine.messaging import first_delivery
 from streamfrom.engine.messaging.conversation import StoreAnswer
-from streamfrom.engine.messaging.key_order import alike
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, raw_table
 from streamfrom.engine.messaging.message import KeyFound, MessageKey
 from streamfrom.engine.messaging.message_store import ClaimRequest
@@ -84,57 +82,6 @@ def test_what_may_go_is_claimed_and_what_has_no_key_with_it():
     assert b"IN (1, 7)" in queries[2].sql
     assert [row.id for row in result.rows] == [b"1", b"7"]
     assert result.chosen == {b"7": MessageKey(b"7", 50, 0)}
-
-
-def unwritten(*idents, until_ns=NOW_NS + 9):
-    timers = {ident: MessageKey(ident, 50, until_ns) for ident in idents}
-    return {"sent": {alike(b"'a'"): tuple(timers.values())}, "unwritten": timers}
-
-
-def test_what_was_sent_without_a_write_has_started_until_its_lease_ends():
-    follower = replace(request(b"1"), known_keys={b"1": b"'a'"}, **unwritten(b"7", b"8"))
-    queries, result = run(
-        claim_in_order(KEYED, "0", follower, NOW_NS, first_delivery.take),
-        # Also one that goes behind all that the statement reads; its row says that it is unacked.
-        StoreAnswer(rows=[told(0, 0, b"8"), told(0, 0, b"1"), told(0, 1, b"7")]),
-    )
-    assert b"LIMIT 4)" in queries[0].sql
-    assert b"AND `message` = 'a' AND `id` IN (7, 8) AND epoch = 0)" in queries[0].sql
-    assert queries[0].is_apart
-    assert len(queries) == 1
-    started = tuple(MessageKey(ident, 50, NOW_NS + 9) for ident in (b"8", b"7"))
-    assert result.found == {b"'a'": KeyFound(started, (MessageKey(b"1", 50, 0),))}
-    assert result.rows == ()
-
-
-def test_what_was_sent_without_a_write_is_counted_when_it_goes_again():
-    over = unwritten(b"7", until_ns=NOW_NS)
-    again = replace(request(b"7"), uncounted=frozenset([b"7"]), **over)
-    queries, result = run(
-        claim_in_order(KEYED, "0", again, NOW_NS, first_delivery.take),
-        StoreAnswer(rows=[((b"7",), b"")]),
-        StoreAnswer(),
-        StoreAnswer(rows=[asked(b"7", b"a")]),
-        StoreAnswer(rows=[told(0, 1, b"7")]),
-        StoreAnswer(),
-        StoreAnswer(rows=[((b"1", b"0", b"7"), b"x")]),
-        StoreAnswer(),
-    )
-    assert b"SET epoch = 1 WHERE" in queries[1].sql
-    assert not any(query.is_apart for query in queries)
-    assert queries[-1].commits
-    assert [(row.id, row.epoch) for row in result.rows] == [(b"7", 1)]
-
-
-def test_a_first_delivery_of_a_key_writes_nothing():
-    follower = replace(request(b"1"), known_keys={b"1": b"'a'"})
-    queries, result = run(
-        claim_in_order(KEYED, "0", follower, NOW_NS, first_delivery.take),
-        StoreAnswer(rows=[told(0, 0, b"1"), told(0, 0, b"2")]),
-        StoreAnswer(rows=[((b"0", b"1"), b"x")]),
-    )
-    assert [query.is_apart for query in queries] == [True, True]
-    assert [(row.id, row.is_written) for row in result.rows] == [(b"1", False)]
 
 
 def test_in_strict_order_all_have_the_same_key():

@@ -9,8 +9,8 @@ KEYED = loaded(raw_table("msg", DEFAULT_COMMENT + ",vt_key=message,vt_key_in_fli
 STRICT = loaded(raw_table("msg", DEFAULT_COMMENT + ",vt_order=strict"))
 
 
-def turns(table, asked, *rows, timers=None):
-    return turns_of(table, {row.id: row for row in rows}, asked, NOW_NS, {}, timers or {})
+def turns(table, asked, *rows):
+    return turns_of(table, {row.id: row for row in rows}, asked, NOW_NS, {})
 
 
 def row(ident, key=b"7", **more):

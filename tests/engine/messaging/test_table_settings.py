@@ -425,11 +425,11 @@ def test_messages_may_wait_for_others_of_their_key():
     plain = parse_comment(comment("vt_key=tenant"))
     assert (plain.key, plain.in_order, plain.lease_delay_ns) == ("tenant", None, SECOND_NS)
     keyed = parse_comment(comment("vt_key=tenant", "vt_key_in_flight=3"))
-    assert (keyed.key, keyed.in_order, keyed.lease_delay_ns) == ("tenant", 3, SECOND_NS)
+    assert (keyed.key, keyed.in_order, keyed.lease_delay_ns) == ("tenant", 3, 0)
     assert parse_comment(comment("vt_key=tenant", "vt_fair=on")).fair
     assert not parse_comment(comment("vt_fair=off")).fair
     strict = parse_comment(comment("vt_order=strict"))
-    assert (strict.key, strict.in_order, strict.lease_delay_ns) == (None, 1, SECOND_NS)
+    assert (strict.key, strict.in_order, strict.lease_delay_ns) == (None, 1, 0)
     assert not strict.newest
 
 
@@ -449,6 +449,11 @@ def test_messages_may_wait_for_others_of_their_key():
         ("vt_key=a,vt_key_in_flight=many", "must be a whole number greater than 0, not 'many'"),
         ("vt_key=a,vt_order=strict", "vt_order = strict cannot be with vt_key"),
         ("vt_key=a,vt_key_in_flight=1,vt_order=newest", "cannot be with vt_key_in_flight"),
+        (
+            "vt_key=a,vt_key_in_flight=1,vt_lease=lazy",
+            "vt_lease must be 'written' with vt_order",
+        ),
+        ("vt_order=strict,vt_lease=lazy", "vt_lease must be 'written' with vt_order = strict"),
     ],
 )
 def test_what_cannot_be_ordered(settings, words):
