@@ -1,9 +1,11 @@
 """Claims where messages of a key wait for one another: the rows are asked what may be sent. See `engine.messaging.key_order`.
 
-What was asked for only tells which keys to look at; those of followers are known, which spares a hot key a question for each message. Of each the claim reads what has started, and which of the others go
-first; these it claims, whatever the dispatcher believed to be due.
+What was asked for only tells which keys to look at. The keys of followers are known, which spares a hot key a question for each
+message. Of each key the claim reads what has started, and which of the others go first. These it claims, whatever the
+dispatcher believed to be due.
 
-Two reads for each key, many in one statement: measured with 500 keys, one range over all of them would read every message of a hot key.
+Each key has two reads, many in one statement: one range over all keys would read every message of a hot key (measured with 500
+keys).
 """
 
 from __future__ import annotations

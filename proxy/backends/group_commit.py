@@ -1,12 +1,13 @@
 """Group commit of acks: those of many clients in one transaction, and to each client an answer of its own.
 
 A server flushes once for all that commit at one moment, but wakes a thread, parses, locks and commits for each of them. So
-acks of one table that come while others are written are gathered, and written by one statement. Who comes alone is
-never kept waiting, and is not seen here again.
+acks of one table that come while others are written are gathered, and written by one statement. An ack that comes alone is
+sent at once, and is not seen here again.
 
 `SKIP LOCKED` tells which rows are unacked and nobody's, and keeps them so until the commit. A client whose messages are all
-among them is told that they are acknowledged. Any other ack (a row is acked, gone or held by somebody), and all of them where the
-transaction fails before its commit, are sent by themselves, so that each has the answer that it would have had.
+among them is told that they are acknowledged. Any other ack is sent by itself: one of its rows is acked, gone or held by
+somebody. Where the transaction fails before its commit, every ack is sent by itself. So each has the answer that it would
+have had alone.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Value
 
 
-# Of one ack; a larger one is a batch already.
+# Ids of one ack; a larger one is a batch already.
 IDS_MAX: Final = 8
-# Written at once. For each row the server looks its time up among those of all.
+# Acks written by one statement. For each row the server looks its time up among those of all.
 ACKS_MAX: Final = 100
-# Longer than this waits for a definition that is being changed, or on a server that hangs: then each waits for itself.
+# A lock that takes longer waits for a definition that is being changed, or for a server that hangs. Then each ack waits by itself.
 PATIENCE_S: Final = 1.0
 
 _COMMIT: Final = query(b"COMMIT")
@@ -89,7 +90,7 @@ def gathered(waiting: Iterable[Ack]) -> tuple[list[Ack], list[Ack]]:
 class GroupCommit:
     """The acks of one table on one shard.
 
-    owner: that of its connections, which have autocommit off, and READ COMMITTED so that no gap is locked.
+    owner: the owner of its connections, which have autocommit off, and READ COMMITTED so that no gap is locked.
     committed: called with acks that are committed, before their clients are answered.
     """
 

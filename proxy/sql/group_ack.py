@@ -104,7 +104,7 @@ def joins_group(
 ) -> bool:
     """Have an ack committed together with others that come at this moment; False if it is to be sent by itself.
 
-    So are those of a session whose variables another connection does not have.
+    An ack is sent by itself, too, where its session has variables that another connection does not have.
     """
     shard = attempt.shard
     if (
