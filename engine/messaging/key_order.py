@@ -1,15 +1,20 @@
 """Which messages of a shard wait for others of their key: ``vt_key_in_flight`` and ``vt_order = strict``. Pure.
 
-A message has *started* from its first sending until it is acked, deleted, parked or dead; so one whose retry is not due yet has started
-too. No more of a key may have started than the table says; of those that have, each is sent again when it is due. With one at a time that is
-the order of the queue, and a retry holds back its successors. Of a table in strict order all messages of the shard have the same key.
+A message has *started* from its first sending until it is acked, deleted, parked or dead. So a message whose retry is not due
+yet has started, too. No more of a key may have started than the table says; of those that have, each is sent again when it is
+due. With one at a time that is the order of the queue, and a retry holds back its successors. Of a table in strict order all
+messages of the shard have the same key.
 
-What has started the rows say, by ``epoch``, and each claim asks them (`engine.messaging.ordered_claim`), so neither a new dispatcher nor news that come late can
-break the order. This module only remembers what to ask next. Of a key that has no room one message is kept, its *follower*: it is
-a timer for when the first that has started is due again or the rows are to be asked whether it is acked, and due at once when an ack is heard of. All others of the key are forgotten:
-whoever is claimed next, the claim finds the first one. A follower that is acked or deleted itself leaves nobody who would be claimed
-next: then the table is polled. So a key costs memory only while something of it is in flight, and polls pass over keys that
-would fill the queue with messages that must wait.
+The rows say what has started, by ``epoch``, and each claim asks them (`engine.messaging.ordered_claim`). So neither a new
+dispatcher nor news that come late can break the order. This module only remembers what to ask next.
+
+Of a key that has no room one message is kept, its *follower*. It is due at once when an ack is heard of. Otherwise it is a timer
+for when the first that has started is due again, or for when the rows are to be asked whether that one is acked. All others of
+the key are forgotten: whoever is claimed next, the claim finds the first one. A follower that is acked or deleted itself
+leaves nobody who would be claimed next. Then the table is polled.
+
+So a key costs memory only while something of it is in flight, and polls pass over keys that would fill the queue with messages
+that must wait.
 """
 
 from __future__ import annotations

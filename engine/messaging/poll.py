@@ -11,9 +11,10 @@ What a poll asks, for each priority that exists:
 * when that answer is filled by rows that are due already, the lanes are read apart and share
   the room, so that neither a flood of new rows nor a flood of retries hides the other.
 
-Where keys take turns, each row is read with its key, and rows lie in the lanes of their keys, as far as not too many are known. If
-rows that are due had to be left out, keys are walked along their index, some in each poll, and
-each of them is read apart, so that no key, however flooded, hides another one's rows.
+Where keys take turns, each row is read with its key, and rows lie in the lanes of their keys, as
+far as not too many are known. If rows that are due had to be left out, keys are walked along their
+index, some in each poll. Each of them is read apart, so that no key, however flooded, hides
+another one's rows.
 
 With several priorities each gets an equal share first; what is left over goes to those that
 had to leave rows out, rows that are due before rows that are not, the most urgent first.

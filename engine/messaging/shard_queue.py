@@ -2,10 +2,13 @@
 
 Keys only, at most ``limit`` of them, due or not: a key in the future is a timer. They lie in
 the lanes of their priority (`engine.messaging.lanes`), of which everything in ``[floor, horizon]`` is
-here. Messages of keys that are read apart have lanes of their own beside those of all others: keys that a stream names, and
-all keys that are known where keys take turns (`engine.messaging.key_turns`). Beyond that nothing is added: such a key would stand before keys that are not known, so
-it waits to be polled. A sooner key that finds the queue full evicts the latest one, which
-narrows that lane.
+here. Beyond that nothing is added: such a key would stand before keys that are not known, so it
+waits to be polled. A sooner key that finds the queue full evicts the latest one, which narrows
+that lane.
+
+Messages of keys that are read apart have lanes of their own beside those of all others. These are
+the keys that a stream names, and all keys that are known where keys take turns
+(`engine.messaging.key_turns`).
 
 A key that a claim or a release has taken is *in flight* until that has ended. A poll may still
 see it as due, and an ack or a new time that comes meanwhile counts when the flight ends. While a

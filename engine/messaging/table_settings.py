@@ -125,8 +125,8 @@ class Properties:
     newest: rows go out as in Vitess: latest ``time_next`` first, never-sent rows last.
     key: the column that messages of a kind share.
     fair: keys take turns (`engine.messaging.key_turns`).
-    in_order: how many messages of a key may have started and be unacked (`engine.messaging.key_order`); in strict order, with key None, all messages
-        of a shard have the same one. None for no limit.
+    in_order: how many messages of a key may have started and be unacked (`engine.messaging.key_order`). None for no limit.
+        In strict order, with key None, all messages of a shard have the same key.
     warnings: sentences for `streamfrom check`.
     """
 

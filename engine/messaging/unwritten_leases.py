@@ -1,8 +1,8 @@
 """The leases of one shard that are in this process's memory alone, and when they are to be written.
 
-A first delivery writes nothing (`engine.messaging.first_delivery`), so until its lease is written or its ack comes
-the row looks as if it had never been sent. What a poll says of such a message is not believed, and no read
-sends it again: the next time it is claimed, and the claim counts the send that the row does not show. Pure: no clock, no I/O.
+A first delivery writes nothing (`engine.messaging.first_delivery`). So until its lease is written or its ack comes the row
+looks as if it had never been sent. What a poll says of such a message is not believed, and no plain read sends it
+again. It is claimed the next time, and the claim counts the send that the row does not show. Pure: no clock, no I/O.
 """
 
 from __future__ import annotations
