@@ -559,7 +559,13 @@ class ShardState:
             and self.groups.next_ns() > now_ns
             and self.queue.next_poll_ns() is None
             and not self.is_failing
+            and self._wakes_for_first(now_ns)
         )
+
+    def _wakes_for_first(self, now_ns: int) -> bool:
+        """Return whether the first message, if it is not due yet, has its moment: an ack may have taken a due one from before it."""
+        first_ns = self.queue.first_ns()
+        return first_ns is None or first_ns <= now_ns or self.wake_ready_ns <= first_ns
 
     def settled(self, now_ns: int, lost_ns: int) -> None:
         """Note when to look again, now that all has been done that can be done."""

@@ -18,7 +18,14 @@ from streamfrom.engine.messaging.sending import (
     CLAIMS_IN_FLIGHT_MAX,
     ROW_BYTES_ASSUMED,
 )
-from tests.engine.messaging.table_rig import EMPTY, TableRig, claimed, delivered, only
+from tests.engine.messaging.table_rig import (
+    EMPTY,
+    SECOND_NS,
+    TableRig,
+    claimed,
+    delivered,
+    only,
+)
 
 
 def test_m4_a_row_is_claimed_then_delivered_then_waits_for_its_ack():
@@ -39,6 +46,17 @@ def test_m4_an_acked_row_is_never_sent_again():
     bench.post(Acked("0", (b"1",)))
     assert bench.state.waiting == 0
     assert claimed(bench.later(1000)) == []
+
+
+def test_an_ack_of_a_message_that_waits_for_a_stream_leaves_the_next_one_its_moment():
+    bench = TableRig().attach(1)
+    bench.won(only(bench.due(1), Claim))
+    bench.due(2)
+    bench.due(3, time_next_ns=bench.now_ns + 5 * SECOND_NS)
+    bench.post(Acked("0", (b"2",)))
+    bench.post(ReceiverReady(1))
+    assert bench.wake_s() == 5
+    assert claimed(bench.later(5))[0] == [3]
 
 
 def test_m5_two_receivers_and_two_rows_one_each_then_all_to_the_one_that_stays():
