@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom import __version__
 from streamfrom.engine.errors import EngineError, StoreError
+from streamfrom.engine.messaging import dead_letter_table
 from streamfrom.engine.messaging.clock import SystemClock
 from streamfrom.engine.messaging.message_table import MessageTable, load
 from streamfrom.engine.messaging.partition_store import split
@@ -208,19 +209,24 @@ def _check_engine(subject: str, name: str, engine: str, report: CheckReport) -> 
         )
 
 
-def _check_dead_letter(
-    subject: str,
-    loaded: MessageTable | TableLoadError,
-    names: Mapping[str, str],
-    report: CheckReport,
+async def _check_dead_letter(
+    shard: ShardRuntime, loaded: MessageTable | TableLoadError, report: CheckReport
 ) -> None:
-    """Say whether the dead letters of a message table have no table among *names*."""
+    """Say whether the dead letters of a message table have no table, or one that keeps nothing of them."""
     name = loaded.properties.dead_letter if isinstance(loaded, MessageTable) else None
-    if name is not None and name not in names:
+    if name is None or not isinstance(loaded, MessageTable):
+        return
+    subject = f"{shard}.{loaded.name}"
+    try:
+        rows = await shard.control.rows(dead_letter_table.columns_of(shard.database, name))
+    except (BackendError, BackendUnavailable) as error:
+        report.fault(subject, f"vt_dead_letter: {error}")
+        return
+    columns = [str(column) for (column,) in rows]
+    reason = dead_letter_table.fault(name, columns, loaded.columns)
+    if reason is not None:
         report.fault(
-            subject,
-            f"vt_dead_letter: there is no table {name}: messages are parked instead",
-            f"create {name} with those of its columns that are to be kept",
+            subject, reason, f"create {name} with those of its columns that are to be kept"
         )
 
 
@@ -280,7 +286,7 @@ async def _check_shard(
         if isinstance(loaded, MessageTable) and loaded.is_partitioned:
             await _check_partitions(loaded, shard, store, report)
         _check_engine(f"{subject}.{raw.name}", raw.name, engines[raw.name], report)
-        _check_dead_letter(f"{subject}.{raw.name}", load(keyspace.name, raw), engines, report)
+        await _check_dead_letter(shard, loaded, report)
     await _check_foreign_keys(shard, report)
     return _ShardTables(shard, tables, comments)
 

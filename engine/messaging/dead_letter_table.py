@@ -18,7 +18,7 @@ from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from streamfrom.engine.messaging.conversation import Conversation
     from streamfrom.engine.messaging.message_table import MessageTable
@@ -32,6 +32,34 @@ _COLUMNS: Final = (
     b" WHERE d.table_schema = DATABASE() AND d.table_name = %b"
     b" AND COALESCE(d.generation_expression, '') = '' ORDER BY d.ordinal_position"
 )
+
+
+_NAMES: Final = (
+    b"SELECT column_name FROM information_schema.columns WHERE table_schema = %b"
+    b" AND table_name = %b AND COALESCE(generation_expression, '') = ''"
+)
+# They tell of the delivery, and a row that moves takes none of them along.
+_OF_DELIVERY: Final = frozenset({"priority", "epoch", "time_next", "time_acked", "state"})
+
+
+def columns_of(database: str, name: str) -> str:
+    """Return the query for the names of the columns of a table that can be written; no rows where there is no table."""
+    return (_NAMES % (_text(database), _text(name))).decode()
+
+
+def fault(name: str, columns: Collection[str], own: Collection[str]) -> str | None:
+    """Return why dead letters are not kept, or nothing of them is; None if they are.
+
+    columns: those of the table *name*, none where there is no such table. own: those of the messages' table.
+    """
+    if not columns:
+        return f"vt_dead_letter: there is no table {name}: messages are parked instead"
+    shared = {column.lower() for column in columns} & {column.lower() for column in own}
+    if shared <= _OF_DELIVERY:
+        return (
+            f"vt_dead_letter: {name} has no column of a message, so nothing of it would be kept"
+        )
+    return None
 
 
 def bury(table: MessageTable, ids: Sequence[bytes], now_ns: int) -> Conversation[str | None]:

@@ -67,6 +67,21 @@ def diagnostics_of_error(error: StreamfromError) -> LastDiagnostics:
     return diagnostics
 
 
+def warning(level: str, code: int, message: str) -> bytes:
+    """Return a row of SHOW WARNINGS, as a payload. level: Note or Warning."""
+    return text_row([level.encode(), b"%d" % code, message_bytes(message)])
+
+
+async def add_warnings(state: SessionState, warnings: Sequence[bytes]) -> None:
+    """Add rows of SHOW WARNINGS to the diagnostics of the statement that has just run on a server."""
+    if state.answered_at is not None:
+        take_diagnostics(state.answered_at, state)
+    diagnostics = state.diagnostics
+    assert diagnostics is not None
+    await asyncio.wait([diagnostics.known])
+    diagnostics.rows = [*diagnostics.rows, *warnings]
+
+
 class AnswerHere(Exception):
     """SHOW WARNINGS is answered by the proxy, from *diagnostics*; None for an empty answer."""
 

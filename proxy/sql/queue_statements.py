@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import EngineError
-from streamfrom.engine.messaging import in_flight_limit, key_column
+from streamfrom.engine.messaging import dead_letter_table, in_flight_limit, key_column
 from streamfrom.engine.messaging.message_table import MessageTable
 from streamfrom.engine.messaging.table_settings import parse_comment
 from streamfrom.engine.sharding.queue_vschema import vindex_of
@@ -22,6 +22,7 @@ from streamfrom.proxy.errors import (
     NoSuchQueue,
     QueueExists,
 )
+from streamfrom.proxy.execution.diagnostics_queries import warning
 from streamfrom.proxy.local_statements.queue_definitions import (
     alter_table,
     changed_comment,
@@ -54,7 +55,7 @@ from streamfrom.sqlparse_ext.reading.queues import read_queue
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.proxy.backends.shard import ShardRuntime
@@ -65,18 +66,19 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Shape, Statement, TableRef
 
 _NO_SUCH_TABLE: Final = 1146
+_WRONG_ARGUMENTS: Final = 1210
 
 
 class QueueStatements:
     """The queues as one session makes and changes them.
 
-    run_ddl: runs a definition on every shard and answers the client.
+    run_ddl: runs a definition on every shard and answers the client, with warnings of ours.
     """
 
     def __init__(
         self,
         context: SessionContext,
-        run_ddl: Callable[[Statement, Reply], Awaitable[bool]],
+        run_ddl: Callable[[Statement, Reply, Sequence[bytes]], Awaitable[bool]],
     ) -> None:
         self._executor = context.executor
         self._compiler = context.compiler
@@ -117,8 +119,7 @@ class QueueStatements:
         if len(made) == len(found):
             if not queue.if_exists:
                 raise QueueExists(name)
-            reply.ok()
-            return True
+            return await self._run_ddl(made_by, reply, ())
         for shard, text in found:
             if text is not None and comment_in(text) != comment:
                 raise BadQueue(
@@ -130,7 +131,9 @@ class QueueStatements:
                     f"a CREATE QUEUE that was not finished left '{name}' on shard {shard} with other"
                     " partitions: repeat that one, or DROP QUEUE first"
                 )
-        return await self._run_ddl(made_by, reply)
+        columns = column_types(definition.decode("utf-8", "replace"))
+        warnings = await _warnings(comment, view, columns)
+        return await self._run_ddl(made_by, reply, warnings)
 
     async def _alter(self, queue: QueueStatement, reply: Reply) -> bool:
         view, found = await self._definitions(queue.table)
@@ -148,7 +151,8 @@ class QueueStatements:
             _check_settings(comment, view, text or "")
             check_partitions(partition_unit(text or ""), comment)
         definition = alter_table(queue, comment)
-        return await self._run_ddl(self._allowed(definition), reply)
+        warnings = await _warnings(comment, view, column_types(found[0][1] or ""))
+        return await self._run_ddl(self._allowed(definition), reply, warnings)
 
     async def _drop(self, queue: QueueStatement, reply: Reply) -> bool:
         definition = self._allowed(drop_table(queue))
@@ -158,9 +162,7 @@ class QueueStatements:
         except NoSuchQueue:
             if not queue.if_exists:
                 raise
-            reply.ok()
-            return True
-        return await self._run_ddl(definition, reply)
+        return await self._run_ddl(definition, reply, ())
 
     @staticmethod
     def _comments(name: str, found: Sequence[tuple[ShardRuntime, str | None]]) -> list[str]:
@@ -319,3 +321,30 @@ def _check_settings(comment: str, view: View, definition: str) -> None:
     reason = reason or key_column.fault(properties, column_types(definition))
     if reason is not None:
         raise BadQueue(reason)
+
+
+async def _warnings(comment: str, view: View, own: Collection[str]) -> tuple[bytes, ...]:
+    """Return why the dead letters of a queue with *comment* and the columns *own* are not kept, as SHOW WARNINGS has it.
+
+    Raises:
+        BackendUnavailable, BackendError: a shard does not say what columns it has.
+    """
+    name = parse_comment(comment).dead_letter
+    if name is None:
+        return ()
+    reasons: dict[ShardRuntime, tuple[int, str]] = {}
+    for shard in view.runtimes:
+        rows, is_hidden = await shard.control.rows_unlocked(
+            dead_letter_table.columns_of(shard.database, name), on_mariadb=shard.is_mariadb
+        )
+        columns = [str(column) for (column,) in rows]
+        reason = None if is_hidden else dead_letter_table.fault(name, columns, own)
+        if reason is not None:
+            reasons[shard] = _WRONG_ARGUMENTS if columns else _NO_SUCH_TABLE, reason
+    if not reasons:
+        return ()
+    code, reason = next(iter(reasons.values()))
+    where = (
+        "" if len(reasons) == len(view.runtimes) else f" (shard {', '.join(map(str, reasons))})"
+    )
+    return (warning("Warning", code, reason + where),)

@@ -17,6 +17,7 @@ from streamfrom.proxy.execution.diagnostics_queries import (
     ASKS_BACK,
     AnswerHere,
     DiagnosticsQueries,
+    add_warnings,
     warnings_answer,
 )
 from streamfrom.proxy.local_statements.local_answers import answer, is_answered_locally
@@ -256,7 +257,10 @@ class StatementRunner:
         reply.end_of_rows()
         return True
 
-    async def _ddl(self, statement: Statement, reply: Reply) -> bool:
+    async def _ddl(
+        self, statement: Statement, reply: Reply, warnings: Sequence[bytes] = ()
+    ) -> bool:
+        """Run a definition on all shards. warnings: our own, behind the servers', as rows of SHOW WARNINGS."""
         place = await self._large_texts.read(
             len(statement.sql), self._compiler.resolve, statement
         )
@@ -277,10 +281,13 @@ class StatementRunner:
             self._compiler.leave()
         if view.schema is None:
             await self._context.registry.definitions_changed(view.keyspace.name)
+        if warnings:
+            await add_warnings(self._state, warnings)
         reply.ok(
             affected_rows=result.affected_rows,
-            warnings=result.warnings,
-            info=result.info,
+            warnings=min(result.warnings + len(warnings), 0xFFFF),
+            # A server's words count its own warnings.
+            info=b"" if warnings else result.info,
             status=Status.DB_DROPPED if leaves else 0,
             session_state=(schema_state("") if leaves else b"")
             + self._state.shown(result.session_state),

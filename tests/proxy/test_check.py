@@ -346,10 +346,30 @@ async def test_a_message_table_without_row_locks_is_a_fault(server, report, engi
 async def test_dead_letters_without_a_table_are_a_fault(server, report):
     comment = f"{DEFAULT_COMMENT},vt_max_attempts=3,vt_dead_letter=grave"
     add_message_table(server, comment=comment)
+    server.on("table_name = 'grave'", Rows(("column_name",)))
     code, lines = await report(config_of(server))
     assert code == 1
     (line,) = (line for line in lines if line.startswith("fault"))
     assert line.startswith("fault    plain/-.msg: vt_dead_letter: there is no table grave")
+
+
+async def test_dead_letters_that_nothing_is_kept_of_are_a_fault(server, report):
+    comment = f"{DEFAULT_COMMENT},vt_max_attempts=3,vt_dead_letter=grave"
+    add_message_table(server, comment=comment)
+    server.on("table_name = 'grave'", Rows(("column_name",), ((b"dead_time",),)))
+    code, lines = await report(config_of(server))
+    assert code == 1
+    (line,) = (line for line in lines if line.startswith("fault"))
+    assert line.startswith("fault    plain/-.msg: vt_dead_letter: grave has no column of a")
+
+
+async def test_dead_letters_that_may_not_be_looked_at_are_a_fault(server, report):
+    comment = f"{DEFAULT_COMMENT},vt_max_attempts=3,vt_dead_letter=grave"
+    add_message_table(server, comment=comment)
+    server.on("table_name = 'grave'", Error(1142, "command denied to user", "42000"))
+    code, lines = await report(config_of(server))
+    assert code == 1
+    assert "fault    plain/-.msg: vt_dead_letter: command denied to user" in lines
 
 
 async def test_shards_of_different_servers_are_a_warning(server, other_server, report):

@@ -3,7 +3,7 @@
 import pytest
 
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
-from streamfrom.engine.messaging.dead_letter_table import bury
+from streamfrom.engine.messaging.dead_letter_table import bury, columns_of, fault
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
 
@@ -68,3 +68,27 @@ def test_what_the_server_refuses_is_undone_alone():
     result, sent = buried((b"id", b"1"), refusal=ServerRefused(1062, "Duplicate entry '1'"))
     assert result == "Duplicate entry '1'"
     assert sent[3:] == [b"ROLLBACK TO SAVEPOINT dead_letter"]
+
+
+OWN = ("id", "priority", "epoch", "time_next", "time_acked", "state", "message")
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ((), "there is no table grave: messages are parked instead"),
+        (("dead_time", "note"), "nothing of it would be kept"),
+        (("epoch", "Time_Next", "priority", "time_acked", "state"), "nothing of it"),
+        (("ID",), None),
+        (("note", "message"), None),
+    ],
+)
+def test_a_table_that_keeps_nothing_of_a_message_is_told(columns, words):
+    found = fault("grave", columns, OWN)
+    assert (found is None) == (words is None)
+    assert (words or "") in (found or "")
+
+
+def test_names_of_databases_and_tables_are_literals():
+    assert "table_schema = 'it''s' AND table_name = 'a'';'" in columns_of("it's", "a';")
+    assert "table_name = _utf8mb4 x'ff'" in columns_of("db", "\udcff")

@@ -390,6 +390,72 @@ def test_the_polls_index_is_used(cluster: SharedCluster) -> None:
     assert "filesort" not in str(plan)
 
 
+def told(connection: Any, sql: str, *, binary: bool) -> list[Any]:
+    """Return the warnings of a statement; the OK has counted as many."""
+    cursor = connection.cursor(prepared=binary)
+    cursor.execute(sql)
+    shown = connection.cursor()
+    shown.execute("SHOW WARNINGS")
+    found = list(shown.fetchall())
+    assert len(found) == cursor.warning_count
+    cursor.close()
+    return found
+
+
+@pytest.mark.parametrize("binary", [False, True], ids=["text", "prepared"])
+def test_dead_letters_that_nothing_keeps_are_a_warning(
+    cluster: SharedCluster, keyspace: str, binary: bool
+) -> None:
+    with mysql.connector.connect(
+        host="127.0.0.1",
+        port=cluster.proxy.port,
+        user="root",
+        database=keyspace,
+        autocommit=True,
+    ) as connection:
+        create = "CREATE QUEUE my_message (a INT) WITH (max_attempts = 2, dead_letter = grave)"
+        change = "ALTER QUEUE my_message SET (ack_wait = 9)"
+        absent = "vt_dead_letter: there is no table grave: messages are parked instead"
+        for sql in (create, change):
+            assert told(connection, sql, binary=binary) == [("Warning", 1146, absent)]
+        table = "CREATE TABLE grave (dead_time BIGINT, a INT AS (1), epoch BIGINT)"
+        assert told(connection, table, binary=binary) == []
+        ((level, code, text),) = told(connection, change, binary=binary)
+        assert (level, code) == ("Warning", 1210)
+        assert "grave has no column of a message" in text
+        wider = "ALTER TABLE grave ADD COLUMN ID BIGINT"
+        assert told(connection, wider, binary=binary) == []
+        assert told(connection, change, binary=binary) == []
+
+
+def test_a_shard_without_the_table_of_dead_letters_is_named(cluster: SharedCluster) -> None:
+    client = cluster.proxy.connect(database="commerce", autocommit=True)
+    run(client, "CREATE TABLE grave (id BIGINT PRIMARY KEY)")
+    cluster.direct("DROP TABLE grave", keyspace="commerce", shard=1)
+    run(client, "CREATE QUEUE my_message (a INT) WITH (max_attempts = 2, dead_letter = grave)")
+    ((_, code, text),) = rows(client, "SHOW WARNINGS")
+    assert (code, text.endswith("(shard commerce/80-)")) == (1146, True), text
+
+
+def test_what_is_there_already_or_not_there_is_a_note_of_each_shard(
+    cluster: SharedCluster, keyspace: str
+) -> None:
+    client = cluster.proxy.connect(database=keyspace, autocommit=False)
+    run(client, "CREATE QUEUE my_message (a INT)")
+    shards = len(cluster.servers_of(keyspace))
+    for sql, code in (
+        ("CREATE QUEUE IF NOT EXISTS my_message (a INT)", 1050),
+        ("DROP QUEUE IF EXISTS other_message", 1051),
+    ):
+        run(client, "INSERT INTO my_message (a) VALUES (1)")
+        run(client, sql)
+        noted = rows(client, "SHOW WARNINGS")
+        assert [(level, found) for level, found, _ in noted] == [("Note", code)] * shards
+        # Like any definition it has committed what was before it.
+        run(client, "ROLLBACK")
+    assert value(client, "SELECT COUNT(*) FROM my_message") == 2
+
+
 def test_a_queue_is_paused_and_resumed(
     cluster: SharedCluster, keyspace: str, consume: Consume
 ) -> None:
