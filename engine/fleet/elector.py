@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar, assert_never
 
 from streamfrom.engine.errors import StoreError, TableGone
-from streamfrom.engine.fleet.directory import Directory
+from streamfrom.engine.fleet.directory import Directory, Member
 from streamfrom.engine.fleet.election import (
     AcquireLock,
     Answered,
@@ -56,7 +56,7 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from streamfrom.engine.fleet.directory import DirectoryRead, Member, MemberDifferences
+    from streamfrom.engine.fleet.directory import DirectoryRead, MemberDifferences
     from streamfrom.engine.fleet.election import ElectionAction, ElectionEvent
     from streamfrom.engine.messaging.conversation import Conversation
 
@@ -108,6 +108,7 @@ class Elector:
     open_session: opens the connection for the lock; raises a StreamfromError. It is given what to call when
         the server has closed that connection.
     now_ns: a monotonic clock, the same as the sessions'.
+    on_doubt: called when the server may have turned read-only, or be away: whoever watches it should ask now.
     directory: what is known of the members.
     session: the connection for the lock; None without one.
     """
@@ -120,6 +121,7 @@ class Elector:
         tables: Tables,
         open_session: Callable[[Callable[[], None]], Awaitable[ElectionSession]],
         now_ns: Callable[[], int],
+        on_doubt: Callable[[], None],
     ) -> None:
         self._where = where
         self._log = logging.LoggerAdapter(log, {"shards": where})
@@ -127,6 +129,7 @@ class Elector:
         self._member = member
         self._tables = tables
         self._open_session = open_session
+        self._on_doubt = on_doubt
         self._now_ns = now_ns
         self._loop = asyncio.get_running_loop()
         self._election = Election()
@@ -175,6 +178,12 @@ class Elector:
             return True
         self.post(Elapsed())
         return False
+
+    @property
+    def is_another_dispatching(self) -> bool:
+        """Whether another member of the fleet dispatches, and the lock comes here as soon as it no longer does."""
+        who = self.directory.dispatcher
+        return self._is_waiting and isinstance(who, Member) and who.id != self._member.id
 
     async def write(self, make: Callable[[], Conversation[T]]) -> T:
         """Carry out a transaction as the dispatcher, on the connection that holds the lock.
@@ -240,6 +249,7 @@ class Elector:
                 self.look()
             case Disconnect():
                 self._disconnect()
+                self._on_doubt()
             case BeginDispatch():
                 self._log.info("%s is dispatched from here, term %d", self._where, action.term)
                 self._tables.dispatch(action.term)

@@ -47,12 +47,13 @@ class ElectedDatabase:
 
     shards: the keyspaces and names of the shards that it is, mostly one.
     name: of the database, on its server.
-    open_session: as of `Elector`.
+    open_session, on_doubt: as of `Elector`.
     """
 
     shards: tuple[tuple[str, ShardName], ...]
     name: str
     open_session: Callable[[Callable[[], None]], Awaitable[ElectionSession]]
+    on_doubt: Callable[[], None]
 
 
 class DatabaseElection:
@@ -70,6 +71,7 @@ class DatabaseElection:
             self,
             database.open_session,
             now_ns,
+            database.on_doubt,
         )
         self._is_unannounced = False
         self._look: asyncio.TimerHandle | None = None
@@ -213,6 +215,10 @@ class Fleet:
         """Return whether messages of a shard may be sent from here at this moment."""
         election = self._by_shard.get((keyspace, shard))
         return election is not None and election.elector.may_send()
+
+    def is_another_dispatching(self, keyspace: str, shard: ShardName) -> bool:
+        """Return whether another member dispatches a shard; `ElectedDatabase.on_doubt` is called when it ends."""
+        return self._by_shard[keyspace, shard].elector.is_another_dispatching
 
     def served(self, keyspace: str, shard: ShardName) -> None:
         """Note that the dispatcher of a shard serves the streams of this member."""

@@ -22,7 +22,7 @@ from streamfrom.proxy.fleet.member_certificate import make_certificate
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from streamfrom.engine.messaging.registry import Registry
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -69,6 +69,10 @@ class Membership:
             config, name, fleet.name, address, own.certificate.decode(), id_prefix
         )
         self.fleet = Fleet(self.member, databases_of(shards), self.links, time.monotonic_ns)
+        for key, runtime in shards.items():
+            # Of all members the one that dispatches asks whether the primary can be written.
+            for account in runtime.same_server:
+                account.is_vouched_for = partial(self.fleet.is_another_dispatching, *key)
 
     def serve_sessions(self, sessions: LocalSessions) -> FleetSessions:
         """Let other members list and end *sessions*; return theirs."""
@@ -120,9 +124,20 @@ def databases_of(
     for key, runtime in shards.items():
         same[runtime.dsn.server, runtime.database].append(key)
     return [
-        ElectedDatabase(tuple(keys), database, partial(_open, shards[keys[0]]))
+        ElectedDatabase(
+            tuple(keys),
+            database,
+            partial(_open, shards[keys[0]]),
+            partial(_suspect, [shards[key] for key in keys]),
+        )
         for (_, database), keys in same.items()
     ]
+
+
+def _suspect(primaries: Iterable[ShardRuntime]) -> None:
+    for primary in primaries:
+        for account in primary.same_server:
+            account.suspect()
 
 
 async def _open(runtime: ShardRuntime, on_lost: Callable[[], None]) -> LockSession:

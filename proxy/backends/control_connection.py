@@ -115,6 +115,11 @@ class Control:
                 raise
             return rows
 
+    async def ping(self) -> None:
+        """Ask for a sign of life. Raises BackendUnavailable."""
+        async with self._connection() as connection:
+            await connection.ping(reconnect=False)
+
     async def kill(self, thread_id: int, *, query_only: bool = False) -> None:
         """End *thread_id*, or only what it is running; a thread that is gone already is fine."""
         # As text: the command of the protocol is gone from MySQL 9 (error 1047).

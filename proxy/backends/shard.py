@@ -16,7 +16,12 @@ import structlog
 
 from streamfrom.proxy.backends.connect import open_backend
 from streamfrom.proxy.backends.control_connection import Control
-from streamfrom.proxy.backends.health import GuestHealth, ReplicaHealth, primary_health
+from streamfrom.proxy.backends.health import (
+    GuestHealth,
+    Health,
+    ReplicaHealth,
+    primary_health,
+)
 from streamfrom.proxy.backends.multiplexing import SharedConnections
 from streamfrom.proxy.backends.pool import Pool
 from streamfrom.proxy.backends.sequence_blocks import Sequences
@@ -62,6 +67,8 @@ class ShardRuntime:
         version: the server's version, empty until it was first reached.
         way_s: the shortest round trip to the server that was measured, in seconds; 0 while none was.
         trouble: why the shard is not available, None while it is.
+        is_vouched_for: whether another process asks if the server can be written, and `suspect` is called
+            here once that process has found that it cannot. Then only a sign of life is asked for.
     """
 
     def __init__(
@@ -86,6 +93,7 @@ class ShardRuntime:
         self.version = ""
         self.way_s = 0.0
         self.trouble: str | None = _NOT_REACHED
+        self.is_vouched_for: Callable[[], bool] = _nobody_vouches
         self.control = Control(
             keyspace, config.name, config.primary, is_readonly=self.is_readonly
         )
@@ -186,16 +194,27 @@ class ShardRuntime:
                         await self._check_now.wait()
                     else:
                         await asyncio.Event().wait()
+            is_suspect = self._check_now.is_set()
             self._check_now.clear()
-            await self.probe()
+            if healthy and not is_suspect and self.is_vouched_for():
+                await self._check(self._sign_of_life)
+            else:
+                await self.probe()
 
     async def probe(self) -> None:
         """Ask the server now; `trouble` and `version` say what came of it."""
+        await self._check(self._health)
+
+    async def _sign_of_life(self, control: Control) -> Health:
+        await control.ping()
+        return Health(self.version, None)
+
+    async def _check(self, health: Probe) -> None:
         loop = asyncio.get_running_loop()
         began_s = loop.time()
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
-                found = await self._health(self.control)
+                found = await health(self.control)
         except TimeoutError:
             self._set(f"{self.dsn}: no answer within {CHECK_TIMEOUT_S:g} s")
             return
@@ -232,3 +251,7 @@ class ShardRuntime:
             # left to their statements.
             self.pool.close_idle()
         self._on_change(self)
+
+
+def _nobody_vouches() -> bool:
+    return False

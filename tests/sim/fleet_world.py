@@ -21,7 +21,7 @@ from streamfrom.engine.fleet.lock_connection import dispatcher_lock
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
 from streamfrom.engine.messaging.memory_store import MemoryStore
 from streamfrom.engine.messaging.message import ClaimedRow
-from tests.sim.servers import FakeSession, FakeShard, Network, Work, now_ns
+from tests.sim.servers import FakeSession, FakeShard, Network, Work, nobody_watches, now_ns
 from tests.sim.ways import Ways, WaysOf
 from tests.sim.world import KEYSPACE, World
 
@@ -162,7 +162,9 @@ class FleetWorld(World):
         fleet = self.fleets[number] = Fleet(
             own,
             [
-                ElectedDatabase(((KEYSPACE, shard),), shard, self.parts[number, shard].open)
+                ElectedDatabase(
+                    ((KEYSPACE, shard),), shard, self.parts[number, shard].open, nobody_watches
+                )
                 for shard in self.settings.shards
             ],
             WaysOf(self.ways, own),

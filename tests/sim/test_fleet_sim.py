@@ -25,7 +25,7 @@ from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.election import LEASE_NS
 from streamfrom.engine.fleet.elector import Elector
 from streamfrom.engine.fleet.lock_connection import dispatcher_lock
-from tests.sim.servers import FakeSession, FakeShard, Network, now_ns
+from tests.sim.servers import FakeSession, FakeShard, Network, nobody_watches, now_ns
 from tests.virtual_loop import run_virtual
 
 
@@ -49,7 +49,7 @@ class SimMember:
 
     def __post_init__(self):
         own = Member(self.name, "", f"{self.name}:1", f"PEM {self.name}", 1, "1", "c")
-        self.elector = Elector("ks/-", DATABASE, own, self, self._open, now_ns)
+        self.elector = Elector("ks/-", DATABASE, own, self, self._open, now_ns, nobody_watches)
         self.elector.start()
 
     async def _open(self, _on_lost):

@@ -11,7 +11,7 @@ from streamfrom.engine.messaging.registry import Registry
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind, Key
 from tests.engine.messaging.runner_rig import Receiver
-from tests.sim.servers import FakeShard, Network, now_ns
+from tests.sim.servers import FakeShard, Network, nobody_watches, now_ns
 from tests.sim.ways import Ways, WaysOf
 from tests.virtual_loop import VirtualClock
 
@@ -69,7 +69,10 @@ class Members:
 
         fleet = Fleet(
             own,
-            [ElectedDatabase((("ks", name),), name, opener(name)) for name in self.shards],
+            [
+                ElectedDatabase((("ks", name),), name, opener(name), nobody_watches)
+                for name in self.shards
+            ],
             WaysOf(self.ways, own) if has_ways else None,
             now_ns,
         )

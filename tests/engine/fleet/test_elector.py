@@ -6,10 +6,10 @@ import logging
 import pytest
 
 from streamfrom.engine.errors import StoreError, TableGone
-from streamfrom.engine.fleet.directory import FORGET_NS, Member, MemberDifferences
+from streamfrom.engine.fleet.directory import FORGET_NS, Member, MemberDifferences, Stranger
 from streamfrom.engine.fleet.election import LEASE_NS, LOOK_NS, ROUND_S
 from streamfrom.engine.fleet.elector import Elector
-from streamfrom.engine.fleet.lock_connection import dispatcher_lock
+from streamfrom.engine.fleet.lock_connection import acquire, dispatcher_lock
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
 from tests.sim.servers import FakeShard, Network, Work, now_ns
 from tests.virtual_loop import VirtualLoop, run_virtual, running
@@ -26,14 +26,18 @@ class Part:
         self.server, self.network = server, Network()
         self.said: list[int | str] = []
         self.members: list[MemberDifferences] = []
+        self.doubts = 0
         self.is_busy = asyncio.Event()
         self.is_busy.set()
         own = Member(name, "", f"{name}:1", f"PEM {name}", 1, "1", "c")
-        self.elector = Elector("ks/-", DATABASE, own, self, self._open, now_ns)
+        self.elector = Elector("ks/-", DATABASE, own, self, self._open, now_ns, self._doubted)
         self.elector.start()
 
     async def _open(self, _on_lost):
         return await self.server.open(self.network)
+
+    def _doubted(self):
+        self.doubts += 1
 
     def dispatch(self, term):
         self.said.append(term)
@@ -103,6 +107,66 @@ async def test_who_does_not_dispatch_may_not_write():
         await other.elector.write(write())
     assert other.said == []
     assert other.members[-1].dispatcher == sender.elector.directory.own
+
+
+@running
+async def test_who_waits_knows_that_another_dispatches_and_who_dispatches_does_not():
+    server = FakeShard()
+    first, second = Part(server, "a"), Part(server, "b")
+    assert [part.elector.is_another_dispatching for part in (first, second)] == [False, False]
+    await asyncio.sleep(0.1)
+    (dispatcher,) = [part for part in (first, second) if part.elector.may_send()]
+    (other,) = {first, second} - {dispatcher}
+    known = [part.elector.is_another_dispatching for part in (dispatcher, other)]
+    await dispatcher.elector.stop()
+    await asyncio.sleep(0.1)
+    known.append(other.elector.is_another_dispatching)
+    assert known == [False, True, False]
+    await other.elector.stop()
+
+
+@running
+async def test_who_waits_for_a_stranger_knows_nobody_that_asks():
+    server = FakeShard()
+    stranger = await server.open(Network())
+    assert await stranger.converse(acquire(DATABASE, 0))
+    part = Part(server, "a")
+    await asyncio.sleep(0.1)
+    assert part.elector.directory.dispatcher == Stranger(1, None)
+    assert not part.elector.is_another_dispatching
+    await part.elector.stop()
+
+
+@running
+async def test_who_waits_doubts_the_server_as_soon_as_the_dispatcher_finds_it_read_only():
+    server = FakeShard()
+    first, second = Part(server, "a"), Part(server, "b")
+    await asyncio.sleep(0.1)
+    (dispatcher,) = [part for part in (first, second) if part.elector.may_send()]
+    (other,) = {first, second} - {dispatcher}
+    assert other.doubts == 0
+    server.is_read_only = True
+    await asyncio.sleep(0.1)
+    assert other.doubts == 0
+    dispatcher.elector.turned_read_only()
+    await asyncio.sleep(0.1)
+    assert other.doubts == 1
+    for part in (first, second):
+        await part.elector.stop()
+
+
+@running
+async def test_who_waits_doubts_a_server_that_has_closed_the_connection():
+    server = FakeShard()
+    first, second = Part(server, "a"), Part(server, "b")
+    await asyncio.sleep(0.1)
+    (other,) = [part for part in (first, second) if not part.elector.may_send()]
+    for session in list(server.sessions):
+        server.end(session)
+    await asyncio.sleep(0.01)
+    assert other.doubts == 1
+    for part in (first, second):
+        await part.elector.stop()
 
 
 @running

@@ -85,6 +85,25 @@ def test_in_a_transaction_a_read_only_server_is_an_error_at_once(
     run(connection, "ROLLBACK")
 
 
+def test_every_member_of_a_fleet_notices_it_though_one_alone_asks(
+    start: StartFaulty, breakable_servers: Servers
+) -> None:
+    members = [start(), start()]
+    for member in members:
+        member.wait_for_log("shard available")
+    # The second one waits for both locks: it asks for signs of life alone.
+    for server in breakable_servers:
+        execute(server, "SET GLOBAL read_only = 1")
+    changed_s = time.monotonic()
+    for member in members:
+        member.wait_for_log("shard not available")
+    assert time.monotonic() - changed_s < LATE_S
+    for server in breakable_servers:
+        execute(server, "SET GLOBAL read_only = 0")
+    producer = create(members[1])
+    insert(producer, LOW, HIGH)
+
+
 @pytest.mark.parametrize("shift", ["+1h", "-1h"])
 def test_a_server_whose_clock_is_wrong_changes_no_moment(
     start_proxy: StartProxy,

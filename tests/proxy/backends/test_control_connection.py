@@ -31,6 +31,16 @@ async def test_control_work_runs_read_committed(server, control):
     assert server.controlled[0] == "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 
 
+async def test_a_sign_of_life_is_no_statement(server, control):
+    await control.ping()
+    asked = len(server.controlled)
+    await control.ping()
+    assert server.controlled[asked:] == ["PING"]
+    server.stop()
+    with pytest.raises(BackendUnavailable):
+        await control.ping()
+
+
 async def test_affected_rows_are_counted(server, control):
     server.on("DELETE", Ok(affected_rows=500))
     assert await control.execute("DELETE FROM t") == 500

@@ -168,6 +168,27 @@ async def test_a_server_that_hangs_is_in_trouble_and_found_again(server, monkeyp
     await shard.stop()
 
 
+async def test_a_server_that_another_process_asks_for_writes_is_asked_for_a_sign_of_life(
+    server, monkeypatch
+):
+    monkeypatch.setattr(module, "CHECK_INTERVAL_S", 0.01)
+    shard = await started(server)
+    shard.is_vouched_for = lambda: True
+    asked = len(server.controlled)
+    await until(lambda: server.controlled[asked + 1 :].count("PING") > 2)
+    assert not any("read_only" in text for text in server.controlled[asked + 1 :])
+    server.read_only = True
+    await until(lambda: server.controlled.count("PING") > 5)
+    assert shard.trouble is None
+    shard.suspect()  # the other process has found it
+    await until(lambda: shard.trouble == "the server is read-only")
+    server.read_only = False
+    await until(lambda: shard.trouble is None)
+    server.stop()
+    await until(lambda: shard.trouble is not None)
+    await shard.stop()
+
+
 async def test_waiting_has_an_end(server):
     shard = await started(server)
     server.read_only = True
