@@ -58,6 +58,7 @@ class Control:
         self._idle: list[Any] = []
         self._slots = asyncio.Semaphore(CONNECTIONS_MAX)
         self._closed = False
+        self._is_without_tls = False
 
     async def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Return all rows of *sql*."""
@@ -175,23 +176,11 @@ class Control:
     async def _connect(self) -> Any:
         if self._closed:
             raise BackendUnavailable(self._keyspace, self._shard, "the proxy is shutting down")
-        dsn = self._dsn
         try:
-            connection = await asyncmy.connect(
-                host=dsn.host,
-                port=dsn.port,
-                unix_socket=dsn.unix_socket,
-                user=dsn.user,
-                password=dsn.password.reveal(),
-                db=dsn.database,
-                charset="utf8mb4",
-                autocommit=True,
-                init_command=_INIT,
-                connect_timeout=CONNECT_TIMEOUT_S,
-                ssl=tls_context(dsn),
-            )
+            connection = await self._log_in()
         except (DriverError, OSError, TimeoutError, RuntimeError) as error:
             # RuntimeError: asyncmy finds no socket where the connection has broken at once.
+            self._is_without_tls = False
             if _is_cancelled():
                 raise asyncio.CancelledError from error
             failure = self._translate(error)
@@ -202,6 +191,39 @@ class Control:
             connection.close()
             raise asyncio.CancelledError
         return connection
+
+    async def _log_in(self) -> Any:
+        """Return a new connection, without TLS where that is only preferred and the server has none.
+
+        The driver begins TLS without looking whether the greeting offers it.
+        """
+        context = None if self._is_without_tls else tls_context(self._dsn)
+        try:
+            return await self._open(context)
+        except DriverError as error:
+            is_required = self._dsn.ssl_mode is not SslMode.PREFERRED
+            if is_required or not isinstance(error.__cause__, ssl.SSLError):
+                raise
+        connection = await self._open(None)
+        # Known from now on: each attempt costs the server a connection that breaks off.
+        self._is_without_tls = True
+        return connection
+
+    async def _open(self, context: ssl.SSLContext | None) -> Any:
+        dsn = self._dsn
+        return await asyncmy.connect(
+            host=dsn.host,
+            port=dsn.port,
+            unix_socket=dsn.unix_socket,
+            user=dsn.user,
+            password=dsn.password.reveal(),
+            db=dsn.database,
+            charset="utf8mb4",
+            autocommit=True,
+            init_command=_INIT,
+            connect_timeout=CONNECT_TIMEOUT_S,
+            ssl=context,
+        )
 
     def _translate(self, error: BaseException) -> BackendError | BackendUnavailable:
         args = error.args

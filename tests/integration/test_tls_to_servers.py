@@ -1,0 +1,48 @@
+"""TLS to the servers: MariaDB has none here, MySQL makes a certificate of its own."""
+
+import pytest
+
+from streamfrom.proxy.embedded.servers import Family
+from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.streams import Consume, eventually, message_table, run
+
+
+pytestmark = pytest.mark.db
+
+
+def start(
+    start_proxy: StartProxy, server: DatabaseServer, database: str, mode: str
+) -> RunningProxy:
+    address = f"127.0.0.1:{server.port}/{database}"
+    config = keyspace_toml(database, [server])
+    return start_proxy(config.replace(address, f"{address}?ssl_mode={mode}"))
+
+
+def test_a_server_without_tls_is_used_where_tls_is_only_preferred(
+    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
+) -> None:
+    execute(server, message_table(poller_interval=1), database=database)
+    proxy = start(start_proxy, server, database, "preferred")
+    assert "not available" not in proxy.log()
+    stream = consume(proxy, database=database)
+    producer = proxy.connect(database=database, autocommit=True)
+    run(producer, "INSERT INTO my_message (id) VALUES (1)")
+    assert stream.ids(1) == [1]
+    # The proxy's own connections and those of its clients.
+    plain = execute(
+        server,
+        "SELECT COUNT(*) FROM performance_schema.threads"
+        f" WHERE processlist_db = '{database}' AND connection_type <> 'SSL/TLS'",
+    )
+    assert server.family is Family.MARIADB or plain == ((0,),)
+
+
+def test_a_server_without_tls_is_not_used_where_tls_is_required(
+    server: DatabaseServer, database: str, start_proxy: StartProxy
+) -> None:
+    proxy = start(start_proxy, server, database, "required")
+    if server.family is Family.MARIADB:
+        eventually(lambda: "shard not available" in proxy.log())
+    else:
+        assert "not available" not in proxy.log()
