@@ -295,7 +295,7 @@ class StreamsElsewhere:
             stream.is_served = True
             for shard in stream.shards:
                 record.held.pop(shard, None)
-        for shard in stream.shards:
+        for shard in sorted(stream.shards):
             if (record.keyspace, shard) not in self._served:
                 self._served.add((record.keyspace, shard))
                 self._shards.served(record.keyspace, shard)
@@ -348,7 +348,7 @@ class StreamsElsewhere:
                 record.ending.check()
 
     def _lose(self, keyspace: str, shards: Iterable[ShardName], reason: str) -> None:
-        for shard in shards:
+        for shard in sorted(shards):
             self._served.discard((keyspace, shard))
             self._shards.unserved(keyspace, shard, reason)
 

@@ -55,12 +55,12 @@ class StreamsForMembers:
         self.own: Final = own
         self.registry: Final = registry
         self.shards: Final = shards
-        self._visits: set[Visit] = set()
+        self._visits: dict[Visit, None] = {}  # in the order in which they came
 
     def accept(self, member: Member, link: PeerLink[FromDispatcher]) -> Visit:
         """Serve *member*."""
         visit = Visit(self, link)
-        self._visits.add(visit)
+        self._visits[visit] = None
         return visit
 
     def withdraw(self, keyspace: str, shard: ShardName, reason: str) -> None:
@@ -70,7 +70,7 @@ class StreamsForMembers:
 
     def gone(self, visit: Visit) -> None:
         """Note that a link is over."""
-        self._visits.discard(visit)
+        self._visits.pop(visit, None)
 
     def close(self) -> None:
         """End the links of other members."""
@@ -88,7 +88,7 @@ class Visit:
         self._open: dict[int, tuple[str, RemoteReceiver]] = {}
         self._closed: dict[int, RemoteReceiver] = {}
         # Tables of which it told news; what it could not tell any more nobody knows.
-        self._told: set[tuple[str, str, ShardName]] = set()
+        self._told: dict[tuple[str, str, ShardName], None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def heard(self, message: ToDispatcher) -> None:
@@ -108,7 +108,7 @@ class Visit:
                     self._registry.wait_over(found[1])
             case News():
                 for event in message.events:
-                    self._told.add((message.keyspace, message.table, event.shard))
+                    self._told[message.keyspace, message.table, event.shard] = None
                     self._registry.happened(message.keyspace, message.table, event)
             case Dispatching():
                 self._host.shards.look_at(message.keyspace, message.shard)

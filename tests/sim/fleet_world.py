@@ -205,7 +205,7 @@ class FleetWorld(World):
             case 5:
                 server.write_s = self.dice.choice([0.001, 0.05, 1.5, 4])
             case 6:
-                for pair in sorted(self.ways.pairs, key=lambda pair: pair.names):
+                for pair in list(self.ways.pairs):
                     if self.dice.random() < 0.5:
                         pair.cut()
             case 7:

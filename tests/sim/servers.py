@@ -71,7 +71,10 @@ class Network:
 
 @dataclass(eq=False)
 class FakeShard:
-    """One primary. Its locks and its sessions live as long as its process, its rows for ever."""
+    """One primary. Its locks and its sessions live as long as its process, its rows for ever.
+
+    sessions: in the order in which they came, since a set has another order in each process.
+    """
 
     silence_s: float = SILENCE_S
     rows: dict[str, tuple[Member, int]] = field(default_factory=dict)
@@ -79,7 +82,7 @@ class FakeShard:
     waiting: dict[bytes, deque[tuple[FakeSession, asyncio.Future[bool]]]] = field(
         default_factory=dict
     )
-    sessions: set[FakeSession] = field(default_factory=set)
+    sessions: dict[FakeSession, None] = field(default_factory=dict)
     is_read_only: bool = False
     is_up: bool = True
     write_s: float = 0.001
@@ -97,7 +100,7 @@ class FakeShard:
         if not self.is_up:
             raise StoreError("connection refused")
         session = FakeSession(self, network, next(self.ids))
-        self.sessions.add(session)
+        self.sessions[session] = None
         session.silence = asyncio.create_task(session.watch_silence())
         await network.pass_by()
         return session
@@ -112,7 +115,7 @@ class FakeShard:
         """End a session: its locks go to who waits for them."""
         if session not in self.sessions:
             return
-        self.sessions.discard(session)
+        self.sessions.pop(session)
         session.ended_ns = now_ns()
         session.is_ended.set()
         session.silence.cancel()
@@ -220,7 +223,7 @@ class FakeShard:
             rows=dict(self.rows),
             locks={},
             waiting={},
-            sessions=set(),
+            sessions={},
             is_read_only=False,
             is_up=True,
             runs=asyncio.Event(),

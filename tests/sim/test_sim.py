@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -168,6 +170,24 @@ def test_a_seed_is_one_history():
     first, second = World(7), World(7)
     assert run_virtual(first.run()) == run_virtual(second.run())
     assert first.store.calls == second.store.calls
+
+
+def test_a_seed_is_one_history_in_each_process():
+    """A set of texts has another order in each, and a list of what lies at some address too."""
+    program = (
+        "from tests.sim.fleet_world import FleetWorld; from tests.virtual_loop import run_virtual;"
+        "world = FleetWorld(6); print(run_virtual(world.run()), world.store.calls)"
+    )
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {"PYTHONHASHSEED": number},
+            check=True,
+            capture_output=True,
+        ).stdout
+        for number in ("0", "3")
+    )
+    assert first == second
 
 
 class Careless(MemoryStore):

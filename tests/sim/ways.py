@@ -78,7 +78,7 @@ class Pair:
         if self.is_over:
             return
         self.is_over = True
-        self.ways.pairs.discard(self)
+        self.ways.pairs.pop(self, None)
         loop = asyncio.get_running_loop()
         for end in self.ends:
             if end.hearer is not None:
@@ -92,12 +92,13 @@ class Ways:
     services: who can be reached, by id.
     delay: draws how long a message takes.
     check_sent: is given what a member sends, and its id.
+    pairs: the links, in the order in which they were made.
     """
 
     delay: Callable[[], float] = lambda: 0.001
     check_sent: Callable[[str, tuple[bytes, ...]], None] = lambda _name, _payloads: None
     services: dict[str, tuple[Member, PeerService]] = field(default_factory=dict)
-    pairs: set[Pair] = field(default_factory=set)
+    pairs: dict[Pair, None] = field(default_factory=dict)
     cut_off: set[str] = field(default_factory=set)
 
     def cut(self, name):
@@ -132,6 +133,6 @@ class WaysOf:
             loop = asyncio.get_running_loop()
             loop.call_later(CONNECT_S, pair.cut, f"{member.address}: connection timed out")
             return
-        ways.pairs.add(pair)
+        ways.pairs[pair] = None
         _, service = ways.services[member.id]
         pair.ends[1].hearer = service.accept(self.own, pair.ends[1])
