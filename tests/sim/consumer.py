@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 
 SECOND_NS = 10**9
-# A call takes 0.3 s at most: a poll that runs already, another one, a claim.
-KNOWN_S = 3
 # The loop runs a timer that is due within its clock's resolution.
 CLOCK_S = 1e-6
 
@@ -88,7 +86,7 @@ class LimitedConsumer(Consumer):
     wait_s: float | None = None
     taken: int = 0
     taken_s: float = 0.0  # when it took rows last
-    leases_ns: dict[bytes, tuple[int, int]] = field(default_factory=dict)
+    leases: dict[bytes, ClaimedRow] = field(default_factory=dict)
     is_finished: bool = False
 
     def __post_init__(self):
@@ -98,7 +96,7 @@ class LimitedConsumer(Consumer):
         assert not self.is_finished
         self.taken += len(rows)
         assert self.taken <= self.limit, "more than its limit"
-        self.leases_ns.update((row.id, (row.epoch, row.due_next_ns)) for row in rows)
+        self.leases.update((row.id, row) for row in rows)
         self.taken_s = asyncio.get_running_loop().time()
         return super().deliver(rows)
 
@@ -110,7 +108,7 @@ class LimitedConsumer(Consumer):
             assert self.wait_s is not None, "nothing came, and it was to wait"
             assert loop.time() >= self.taken_s + self.wait_s - CLOCK_S
         if self.world.is_told and not self.world.paused and self.taken < self.limit:
-            late_ns = self.world.store.clock.time_ns() - KNOWN_S * SECOND_NS
+            late_ns = self.world.store.clock.time_ns() - self.world.known_s * SECOND_NS
             due = self.world.due_since(self.shards, late_ns)
             own = [row for row in due if self.keys is None or row.key in self.keys]
             assert not own, "it ends, and more is due"
@@ -132,5 +130,6 @@ class LimitedConsumer(Consumer):
         self.world.registries[self.proxy].wait_over(self)
         over_s = loop.time()
         while self.world.is_told and self._is_waiting():
-            assert loop.time() <= max(over_s, self.taken_s + KNOWN_S) + KNOWN_S, "it goes on"
+            known_s = self.world.known_s
+            assert loop.time() <= max(over_s, self.taken_s + known_s) + known_s, "it goes on"
             await asyncio.sleep(0.5)

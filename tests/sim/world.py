@@ -66,6 +66,8 @@ class World:
 
     seed: int
     has_limited = True  # streams with an end
+    # How long a poll that runs already, another one and a claim may take: each of their calls takes 0.3 s at most.
+    known_s = 3
     is_told: bool = False  # every commit goes through the one proxy, and no call fails
     settings: Settings = field(init=False)
     dice: random.Random = field(init=False)
@@ -134,8 +136,10 @@ class World:
         seconds = asyncio.get_running_loop().time() * len(settings.shards) * settings.proxies
         polls = sum(call == "poll" for call, _ in self.store.calls)
         assert polls < 50 * seconds, "polls without a pause"
+        # Newest first, what is never acked goes before all else: past it a limit lets nothing.
+        is_blocked = self.settings.newest and self.settings.max_in_flight is not None
         for consumer in list(self.consumers):
-            if self.dice.random() < 0.5:
+            if self.dice.random() < 0.5 or is_blocked:
                 consumer.leave()
         for proxy in range(settings.proxies):
             if proxy == 0 or self.dice.random() < 0.5:
@@ -515,11 +519,14 @@ class World:
         """See that what an answer gave that came to its end was held for its whole lease."""
         for consumer in self.consumers:
             if isinstance(consumer, LimitedConsumer) and consumer.is_finished:
-                epoch, lease_ns = consumer.leases_ns.get(row.id, (None, 0))
+                sent = consumer.leases.get(row.id)
+                if sent is None or row.epoch - 1 != sent.epoch or self.rescheduled[row.id]:
+                    continue
                 # A row that was locked for all of its lease does not show it.
-                is_shown = row.time_next_ns >= lease_ns or not row.time_next_ns
-                is_whole = row.epoch - 1 != epoch or (is_shown and now_ns >= lease_ns)
-                assert is_whole or self.rescheduled[row.id], "sent before its lease was over"
+                is_shown = row.time_next_ns in (sent.due_next_ns, sent.time_next_ns)
+                is_over = now_ns >= sent.due_next_ns
+                assert is_shown, "sent again by a row that shows no lease"
+                assert is_over, "sent before its lease was over"
         before = self.leased.get(row.id)
         if before is None or self.settings.failing or self.rescheduled[row.id]:
             return
