@@ -5,6 +5,8 @@ A proxy without the table, or without rights on it, works alone; so nothing here
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.fleet.directory import CREATE_TEXT
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.report import CheckReport
 
 
+REACH_TIMEOUT_S: Final = 2.0
 # They touch no row, and need every privilege that a member needs.
 _PROBES: Final = (
     "INSERT INTO streamfrom_members SELECT * FROM streamfrom_members WHERE 1 = 0",
@@ -60,10 +63,19 @@ async def check_members(
         report.warning(subject, f"streamfrom_members: {error}")
         return
     report.ok(subject, f"table streamfrom_members, {len(members)} connected")
-    for name, fleet, address, its_version, its_configuration in members:
+    troubles = await asyncio.gather(*(_trouble(member[2]) for member in members))
+    for trouble, (name, fleet, address, its_version, its_configuration) in zip(
+        troubles, members, strict=True
+    ):
         place = f"{subject}, member {name} at {address or 'no address'}"
         if fleet:
             place += f" of fleet {fleet}"
+        if trouble is not None:
+            report.warning(
+                place,
+                f"not reached from this machine: {trouble}",
+                "let members reach each other's ports, or name in advertise of [fleet] where they reach it",
+            )
         if its_version != version:
             report.warning(place, f"version {its_version}, and this is {version}")
         if its_configuration != configuration:
@@ -72,6 +84,24 @@ async def check_members(
                 "its keyspaces or shards are not those of this file",
                 "have equal keyspaces and shards in the files of all proxies, and start them again",
             )
+
+
+async def _trouble(address: str) -> str | None:
+    """Return why nobody here can reach a member at *address*, None if they can, or if it is reached by nobody."""
+    host, _, port = address.rpartition(":")
+    if not host:
+        return None
+    try:
+        async with asyncio.timeout(REACH_TIMEOUT_S):
+            _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+    except TimeoutError:
+        return f"no connection within {REACH_TIMEOUT_S:g} s"
+    except OSError as error:
+        return error.strerror or str(error)
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
+    return None
 
 
 async def _check_absent(shard: ShardRuntime, report: CheckReport) -> None:

@@ -169,6 +169,8 @@ class GrpcLinks:
     def __init__(self, own: MemberCertificate) -> None:
         self._own = own
         self._tasks: dict[asyncio.Task[None], Outbox[ToDispatcher]] = {}
+        # A link is tried again and again: each outage is told once.
+        self._unreached: set[str] = set()
 
     def connect(
         self, member: Member, hearer: LinkHearer[FromDispatcher]
@@ -216,6 +218,7 @@ class GrpcLinks:
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
                     await channel.channel_ready()
                 outbox.protocol = await _protocol_of(member, channel)
+                self._reached(member)
                 link: grpc.aio.StreamStreamMultiCallable[list[ToDispatcher], bytes] = (
                     channel.stream_stream(
                         f"/{SERVICE}/Link",
@@ -230,6 +233,7 @@ class GrpcLinks:
                     inbox.take(decode_from_dispatcher(data))
             except TimeoutError:
                 reason = f"no connection within {CONNECT_TIMEOUT_S:g} s"
+                self._not_reached(member, reason)
             except grpc.aio.AioRpcError as error:
                 reason = error.details() or error.code().name
             except PeerMessageUnreadable:
@@ -237,6 +241,21 @@ class GrpcLinks:
         if not outbox.is_closed:
             outbox.close()
             hearer.lost(f"member {member.id} at {member.address}: {reason}")
+
+    def _reached(self, member: Member) -> None:
+        if member.id in self._unreached:
+            self._unreached.discard(member.id)
+            log.info("a member is reached again", peer=member.id, address=member.address)
+
+    def _not_reached(self, member: Member, reason: str) -> None:
+        if member.id not in self._unreached:
+            self._unreached.add(member.id)
+            log.warning(
+                "a member cannot be reached",
+                peer=member.id,
+                address=member.address,
+                reason=reason,
+            )
 
 
 class GrpcDoor:

@@ -12,11 +12,16 @@ BLOCK: Final = 1 << 16
 
 
 class PartitionedWay:
-    """One relay. port: where it listens; it leads to *port_of_target*, as soon as something listens there."""
+    """One relay. port: where it listens; it leads to *port_of_target*, as soon as something listens there.
 
-    def __init__(self, port_of_target: int, port: int = 0) -> None:
+    listener: listens already, on another machine maybe; None for one of this machine.
+    """
+
+    def __init__(
+        self, port_of_target: int, port: int = 0, listener: socket.socket | None = None
+    ) -> None:
         self.port_of_target = port_of_target
-        self._listener = socket.create_server(("127.0.0.1", port))
+        self._listener = listener or socket.create_server(("127.0.0.1", port))
         self.port: int = self._listener.getsockname()[1]
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)

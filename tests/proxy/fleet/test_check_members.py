@@ -1,7 +1,10 @@
 """What the check says of a shard as the directory of a fleet."""
 
+import socket
+
 from streamfrom.engine.fleet.directory import CREATE_TEXT
 from streamfrom.proxy.backends.shard import ShardRuntime
+from streamfrom.proxy.fleet import check_members as module
 from streamfrom.proxy.fleet.check_members import check_members
 from streamfrom.proxy.report import CheckReport
 from tests.proxy.fake_answers import Error, Rows
@@ -16,6 +19,10 @@ def members(*rows):
     return Rows(COLUMNS, tuple(tuple(value.encode() for value in row) for row in rows))
 
 
+def is_of_a_way(line):
+    return "not reached from this machine" in line
+
+
 async def lines_of(server):
     lines: list[str] = []
     shard = ShardRuntime("plain", shard_config(server), pool_timeout_s=1)
@@ -25,14 +32,34 @@ async def lines_of(server):
 
 
 async def test_the_table_and_who_is_there_are_told(server):
-    server.once("IS_USED_LOCK", members(("aa", "", "h:1", "0.1.0", "c0ffee")))
+    address = f"127.0.0.1:{server.port}"
+    server.once("IS_USED_LOCK", members(("aa", "", address, "0.1.0", "c0ffee")))
     assert await lines_of(server) == ["ok       plain/-: table streamfrom_members, 1 connected"]
+
+
+async def test_members_that_are_not_reached_from_here_are_warnings(server, monkeypatch):
+    monkeypatch.setattr(module, "REACH_TIMEOUT_S", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with socket.create_server(("::1", 0), family=socket.AF_INET6, backlog=1) as full:
+        ways = [f"127.0.0.1:{port}", f"[::1]:{full.getsockname()[1]}", ""]
+        same = ("0.1.0", "c0ffee")
+        server.once("IS_USED_LOCK", members(*(("aa", "", way, *same) for way in ways)))
+        _, *lines = await lines_of(server)
+    (line,) = lines
+    assert line == (
+        f"warning  plain/-, member aa at {ways[0]}: not reached from this machine: Connect call failed"
+        f" ('127.0.0.1', {port}); let members reach each other's ports, or name in advertise of [fleet]"
+        " where they reach it"
+    )
 
 
 async def test_members_of_another_version_or_configuration_are_warnings(server):
     rows = (("aa", "", "h:1", "0.0.9", "c0ffee"), ("bb", "shop", "", "0.1.0", "tea"))
     server.once("IS_USED_LOCK", members(*rows))
-    _, version, configuration, *_ = await lines_of(server)
+    _, version, configuration, *_ = [
+        line for line in await lines_of(server) if not is_of_a_way(line)
+    ]
     assert version == "warning  plain/-, member aa at h:1: version 0.0.9, and this is 0.1.0"
     assert (
         "member bb at no address of fleet shop: its keyspaces or shards are not"

@@ -273,6 +273,25 @@ async def test_where_nobody_listens_the_address_is_told(pair, impatient):
     assert reason == f"member two at {two.own.address}: no connection within 0.3 s"
 
 
+async def test_an_outage_of_a_member_is_logged_once_and_so_is_its_end(pair, impatient):
+    one, two = pair
+    await two.door.stop()
+    with capture_logs() as logs:
+        for _ in range(2):
+            hearer = Hearer()
+            one.links.connect(two.own, hearer)
+            await hearer.reasons.get()
+        two.door = GrpcDoor(two.certificate, two.own.address)
+        await two.door.start(two)
+        for _ in range(2):
+            await connected(one, two)
+    told = [(each["event"], each["peer"], each["address"]) for each in logs]
+    assert told == [
+        ("a member cannot be reached", "two", two.own.address),
+        ("a member is reached again", "two", two.own.address),
+    ]
+
+
 async def test_a_newcomer_is_let_in_once_the_directory_was_read_again(pair):
     one, two = pair
     two.known = []

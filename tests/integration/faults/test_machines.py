@@ -1,0 +1,162 @@
+"""Members of a fleet on machines of their own: joined, parted while the database is there, and one that nobody reaches."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.fork_server import run_to_end
+from tests.fixtures.machines import Machine, Network, why_no_machines
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.streams import Consume, Consumer, eventually, message_table, rows, run
+from tests.integration.faults.partitioned_way import PartitionedWay
+
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+pytestmark = pytest.mark.db
+
+DISPATCHED = "is dispatched from here"
+NOT_REACHED = "a member cannot be reached"
+# Nobody has it.
+NOWHERE = "10.201.7.250:7000"
+
+Start = Callable[..., RunningProxy]
+
+
+@pytest.fixture(scope="module")
+def network() -> Iterator[Network]:
+    reason = why_no_machines()
+    if reason is not None:
+        pytest.skip(reason)
+    network = Network(2)
+    yield network
+    network.close()
+
+
+@pytest.fixture
+def way(network: Network, server: DatabaseServer) -> Iterator[PartitionedWay]:
+    """Where all machines reach the server."""
+    way = PartitionedWay(server.port, listener=network.listener())
+    yield way
+    way.close()
+
+
+@pytest.fixture
+def start(
+    network: Network, way: PartitionedWay, database: str, start_proxy: StartProxy
+) -> Iterator[Start]:
+    """A function that starts a proxy on a machine."""
+
+    def start(machine: Machine, fleet: str = "", stream_grace: int = 60) -> RunningProxy:
+        keyspace = keyspace_toml(database, [way]).replace("127.0.0.1", network.hub.address)
+        serves = f'[server]\nlisten = "127.0.0.1:0"\nstream_grace = {stream_grace}\n'
+        return start_proxy(f"{serves}{keyspace}[fleet]\n{fleet}\n", machine=machine)
+
+    yield start
+    network.part(on=False)
+
+
+def insert(producer: "Connection[Any]", idents: Sequence[int]) -> None:
+    for ident in idents:
+        run(producer, f"INSERT INTO my_message (id) VALUES ({ident})")
+
+
+def come(streams: Sequence[Consumer], idents: Sequence[int]) -> None:
+    """Return once all *idents* have come, to whichever stream."""
+
+    def have_come() -> bool:
+        for stream in streams:
+            while stream.poll(0.02) is not None:
+                pass
+        return {row[0] for stream in streams for row in stream.rows} >= set(idents)
+
+    eventually(have_come, f"{idents} come")
+
+
+def test_members_on_two_machines_are_one_fleet_also_after_they_were_parted(
+    network: Network,
+    server: DatabaseServer,
+    database: str,
+    start: Start,
+    consume: Consume,
+    tmp_path: Path,
+) -> None:
+    """No poll comes: what a parted member commits is looked for by the dispatcher, which misses its news."""
+    table = message_table(poller_interval=10_000, ack_wait=600, more=",vt_release_after=never")
+    execute(server, table, database=database)
+    first = start(network.machines[0])
+    first.wait_for_log(DISPATCHED)
+    second = start(network.machines[1])
+    here, there = (consume(each, database=database) for each in (first, second))
+    producer = second.connect(database=database, autocommit=True)
+    insert(producer, range(1, 21))
+    come([here, there], range(1, 21))
+    assert here.rows
+    assert there.rows
+    assert network.machines[0].address in str(
+        rows(producer, "SELECT address FROM streamfrom.members")
+    )
+
+    network.part()
+    insert(producer, range(21, 31))
+    come([here], range(21, 31))
+    held = there.rows[0][0]
+    assert run(producer, f"UPDATE my_message SET time_acked = 1 WHERE id = {held}") == 1
+    second.wait_for_log(NOT_REACHED)
+    checked = run_to_end(
+        ["check", "--config", str(second.config)], tmp_path, network.machines[1].name
+    )
+    assert checked.stdout.count("not reached from this machine") == 1
+    assert network.machines[0].address in checked.stdout
+
+    network.part(on=False)
+    second.wait_for_log("a member is reached again")
+    came = len(there.rows)
+
+    def is_served() -> bool:
+        ident = 31 + len(here.rows) + len(there.rows)
+        insert(producer, [ident])
+        come([here, there], [ident])
+        return len(there.rows) > came
+
+    eventually(is_served, "the stream that was kept open is given messages again")
+    assert rows(producer, "SELECT MAX(epoch) FROM my_message") <= ((1,),), "nothing went twice"
+
+
+def test_a_member_that_nobody_reaches_serves_its_clients_and_is_told_of(
+    network: Network,
+    server: DatabaseServer,
+    database: str,
+    start: Start,
+    consume: Consume,
+    tmp_path: Path,
+) -> None:
+    """As behind NAT, without an `advertise` that leads through: it reaches others, and they do not reach it."""
+    execute(server, message_table(poller_interval=1, ack_wait=600), database=database)
+    first = start(network.machines[0])
+    first.wait_for_log(DISPATCHED)
+    hidden = start(network.machines[1], f'advertise = "{NOWHERE}"')
+    at_hidden = consume(hidden, database=database)
+    insert(first.connect(database=database, autocommit=True), [1])
+    come([at_hidden], [1])
+    checked = run_to_end(
+        ["check", "--config", str(first.config)], tmp_path, network.machines[0].name
+    )
+    assert checked.returncode == 0
+    assert f"at {NOWHERE}: not reached from this machine" in checked.stdout
+
+    assert first.stop() == 0
+    hidden.wait_for_log(DISPATCHED)
+    third = start(network.machines[0], stream_grace=3)
+    lost = consume(third, database=database)
+    producer = third.connect(database=database, autocommit=True)
+    insert(producer, [2, 3])
+    come([at_hidden], [2, 3])
+    code, text = lost.error()
+    assert (code, f"at {NOWHERE}: no connection" in text) == (1105, True), text
+    third.wait_for_log(NOT_REACHED)
+    assert NOWHERE in third.log()
