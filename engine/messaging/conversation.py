@@ -11,7 +11,7 @@ result. Whoever holds a connection carries it out::
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 
@@ -38,6 +38,8 @@ class StoreQuery:
     is_apart: the statement belongs to no transaction: what `LockSession.transact` begins, begins behind it.
     skips_locked: the statement reads definitions, and leaves out those that a DDL statement locks.
     patience_s: after so many seconds without an answer the statement is killed (error 1317); None for never.
+    ahead: statements of the same transaction that are sent before this one in the same write, whatever the server answers to
+        them. A refusal of any of them is raised after the last answer.
     """
 
     sql: bytes
@@ -47,6 +49,7 @@ class StoreQuery:
     is_apart: bool = False
     skips_locked: bool = False
     patience_s: float | None = None
+    ahead: tuple[StoreQuery, ...] = ()
 
 
 # The decoded leading columns as the text protocol's bytes, and the raw rest of the row's
@@ -59,11 +62,20 @@ class StoreAnswer:
     """The server's answer: the rows of a query, or the number of affected rows.
 
     has_skipped: a query that `skips_locked` has left something out.
+    ahead: the answers to the statements that were sent before it in the same write.
     """
 
     rows: Sequence[Row] = ()
     affected: int = 0
     has_skipped: bool = False
+    ahead: tuple[StoreAnswer, ...] = ()
+
+
+def together(queries: Sequence[StoreQuery]) -> Conversation[tuple[StoreAnswer, ...]]:
+    """Send statements of one transaction in one write; return their answers."""
+    *ahead, last = queries
+    answer = yield replace(last, ahead=tuple(ahead))
+    return (*answer.ahead, answer)
 
 
 Conversation: TypeAlias = Generator[StoreQuery, StoreAnswer, T]

@@ -12,10 +12,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from streamfrom.engine.messaging.backoff import spread, wait_range
+from streamfrom.engine.messaging.claim_writes import claim
 from streamfrom.engine.messaging.conversation import StoreQuery
 from streamfrom.engine.messaging.group_table import not_after
 from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, LeaseWrites
-from streamfrom.engine.messaging.message_store import by_id, claim, look, quoted
+from streamfrom.engine.messaging.message_store import by_id, look, quoted
 
 
 if TYPE_CHECKING:

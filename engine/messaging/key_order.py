@@ -30,7 +30,7 @@ from streamfrom.engine.messaging.poll import FOREVER_NS
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Container, Iterable, Mapping
 
     from streamfrom.engine.messaging.message import ClaimResult, MessageKey
     from streamfrom.engine.messaging.shard_queue import ShardQueue
@@ -54,6 +54,14 @@ def may_go(found: KeyFound, at_most: int, in_order: int, now_ns: int) -> list[Me
     room = max(0, in_order - (len(found.started) - len(due)))
     new = found.heads[: max(0, in_order - len(found.started))]
     return [*due[:room], *new][:at_most]
+
+
+def without(found: KeyFound, idents: Container[bytes]) -> KeyFound:
+    """Return what is true of a key when some of its messages are gone."""
+    return KeyFound(
+        tuple(one for one in found.started if one.id not in idents),
+        tuple(one for one in found.heads if one.id not in idents),
+    )
 
 
 def in_turn(key: MessageKey) -> tuple[int, tuple[int, int, int | bytes]]:

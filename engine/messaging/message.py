@@ -82,6 +82,7 @@ class ClaimResult:
         those that wait for nobody.
     found: what the rows say of these keys, before the claim.
     chosen: which messages it was to win of these keys, by id.
+    acked: the ids of those that it was to acknowledge, and has.
     """
 
     rows: tuple[ClaimedRow, ...]
@@ -93,6 +94,7 @@ class ClaimResult:
     asked_keys: Mapping[bytes, bytes | None] = field(default_factory=dict)
     found: Mapping[bytes, KeyFound] = field(default_factory=dict)
     chosen: Mapping[bytes, MessageKey] = field(default_factory=dict)
+    acked: tuple[bytes, ...] = ()
 
 
 class LeaseWrites(NamedTuple):

@@ -1,7 +1,7 @@
 """What the engine asks of a database, and the interface to whoever carries it out.
 
 The statements stand here as conversations (`engine.messaging.conversation`), those of a poll in
-`engine.messaging.poll`. A `Store` only finds a connection and executes. Table names are unqualified:
+`engine.messaging.poll`, those of a claim in `engine.messaging.claim_writes`. A `Store` only finds a connection and executes. Table names are unqualified:
 the connection's default database is the shard's. ``now_ns`` is to be read when the connection
 is in hand, so that waiting for one shortens nobody's wait.
 
@@ -12,19 +12,14 @@ connection) when a statement fails.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
-from streamfrom.engine.messaging.backoff import spread, wait_range
 from streamfrom.engine.messaging.conversation import StoreQuery
-from streamfrom.engine.messaging.dead_letter_table import bury
-from streamfrom.engine.messaging.group_table import hold, members
-from streamfrom.engine.messaging.groups import HELD_NS
 from streamfrom.engine.messaging.in_flight_limit import is_lease
-from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
 from streamfrom.engine.messaging.message_table import RawColumn, RawIndex, RawTable
 from streamfrom.engine.messaging.partition_store import PartitionStore
-from streamfrom.engine.messaging.retry_limit import PARKED_NS, is_spent
+from streamfrom.engine.messaging.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.table_settings import MARK, is_message_table
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
@@ -32,19 +27,21 @@ from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from streamfrom.engine.messaging.backoff import WaitRange
     from streamfrom.engine.messaging.conversation import Conversation
     from streamfrom.engine.messaging.groups import FireRequest, FireResult
     from streamfrom.engine.messaging.leases import Lease
-    from streamfrom.engine.messaging.message import LeaseWrites, MessageKey
+    from streamfrom.engine.messaging.message import (
+        ClaimedRow,
+        ClaimResult,
+        LeaseWrites,
+        MessageKey,
+    )
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.messaging.poll import PollRequest, PollResult
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
 PURGE_ROWS_MAX: Final = 500  # one short transaction
-# Counted up to here, which an INT holds. A client may have written more: one such row would fail the claims of all.
-EPOCH_MAX: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +52,8 @@ class ClaimRequest:
     columns: the columns that the receivers get.
     uncounted: those of *ids* that were sent, which their rows may not count.
     known_keys: the keys of those of *ids* that follow others of their key: their rows need not be asked for them.
+    acks: acknowledgements, ids and ``time_acked``, that are written in the same transaction before anything is asked of keys.
+        Each is written if nobody else holds a row of it, and all are unacked. Only where messages wait for others of their key.
     draw: returns `engine.messaging.backoff.DICE_BITS` random bits.
     """
 
@@ -63,6 +62,7 @@ class ClaimRequest:
     draw: Callable[[], int]
     uncounted: frozenset[bytes] = frozenset()
     known_keys: Mapping[bytes, bytes] = field(default_factory=dict)
+    acks: Sequence[tuple[tuple[bytes, ...], int]] = ()
 
 
 class Store(PartitionStore, Protocol):
@@ -227,134 +227,6 @@ def _hidden(schema: bytes, seen: Sequence[RawTable]) -> Conversation[tuple[RawTa
     names = (_text(name) for (name,), _ in answer.rows)
     return tuple(
         RawTable(name, "", (), (), is_hidden=True) for name in names if name not in known
-    )
-
-
-def claim(
-    table: MessageTable, shard: ShardName, request: ClaimRequest, now_ns: int
-) -> Conversation[ClaimResult]:
-    """Win rows: lock what is still due and free, push it into the future, commit.
-
-    SKIP LOCKED passes over rows that another proxy claims or a consumer acks at this moment, and
-    over their neighbours where that ack locks more than its own rows. A plain read tells those
-    from rows that are acked or due later. The index is forced because on a small table 500 ids would make a scan that locks all rows.
-    Rows that were sent often enough are parked, or become dead letters, in the same transaction, and those
-    that wait for members of a group are held.
-    """
-    if request.uncounted:
-        yield from _count_sends(table, sorted(request.uncounted))
-    answer = yield StoreQuery(
-        b"SELECT IFNULL(epoch, 0), IFNULL(time_next, 0), %b, %b FROM %b WHERE %b IN (%b)"
-        b" AND time_acked IS NULL AND (time_next IS NULL OR time_next <= %d)"
-        b" FOR UPDATE SKIP LOCKED"
-        % (
-            quoted(table.id_column),
-            b", ".join(quoted(column) for column in request.columns),
-            by_id(table),
-            quoted(table.id_column),
-            b", ".join(request.ids),
-            now_ns,
-        ),
-        3,
-    )
-    won: list[ClaimedRow] = []
-    spent: list[bytes] = []
-    windows: dict[int, WaitRange | None] = {}
-    for (epoch_text, time_next, raw), payload in answer.rows:
-        ident = table.id_literal(raw or b"")
-        epoch = int(epoch_text or 0)
-        # Rows of one claim share few epochs, so they share a few wait ranges too.
-        if epoch not in windows:
-            is_over = is_spent(table.properties, epoch)
-            windows[epoch] = None if is_over else wait_range(table.properties, epoch)
-        window = windows[epoch]
-        if window is None:
-            spent.append(ident)
-            continue
-        due_next_ns = now_ns + spread(window, request.draw())
-        won.append(ClaimedRow(ident, shard, epoch, int(time_next or 0), due_next_ns, payload))
-    passed_over: Mapping[bytes, int] = {}
-    # What was asked for and is not here was locked by others, acked, deleted or rescheduled.
-    here = {*(row.id for row in won), *spent}
-    missing = [ident for ident in request.ids if ident not in here]
-    if missing:
-        found = yield from look(table, missing)
-        # The database finds an id of another spelling equal: won under that one.
-        passed_over = {ident: due_ns for ident, due_ns in found.items() if ident not in here}
-    held = yield from hold(table, [row.id for row in won if row.epoch == 0])
-    if held:
-        passed_over = {**passed_over, **dict.fromkeys(held, HELD_NS)}
-        won = [row for row in won if row.id not in set(held)]
-    result = ClaimResult(tuple(won), passed_over, held=held)
-    if spent:
-        result = yield from _end(table, spent, now_ns, result)
-    if not won:
-        yield StoreQuery(b"COMMIT")
-        return result
-    yield StoreQuery(
-        b"UPDATE %b SET time_next = CASE %b%b ELSE %d END, epoch = LEAST(IFNULL(epoch, 0), %d) + 1"
-        b" WHERE %b IN (%b)"
-        % (
-            by_id(table),
-            quoted(table.id_column),
-            b"".join(b" WHEN %b THEN %d" % (row.id, row.due_next_ns) for row in won),
-            # For an id whose text does not compare equal to itself, such as a FLOAT.
-            max(row.due_next_ns for row in won),
-            EPOCH_MAX - 1,
-            quoted(table.id_column),
-            b", ".join(row.id for row in won),
-        ),
-        commits=True,
-    )
-    return result
-
-
-def _count_sends(table: MessageTable, ids: Sequence[bytes]) -> Conversation[None]:
-    """Count the sends of messages whose leases were never written; a stream that asks for ``epoch`` gets it so."""
-    ident = quoted(table.id_column)
-    answer = yield StoreQuery(
-        b"SELECT %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL AND IFNULL(epoch, 0) = 0"
-        b" FOR UPDATE SKIP LOCKED" % (ident, by_id(table), ident, b", ".join(ids)),
-        1,
-    )
-    if found := [table.id_literal(raw or b"") for (raw,), _ in answer.rows]:
-        yield StoreQuery(
-            b"UPDATE %b SET epoch = 1 WHERE %b IN (%b)"
-            % (by_id(table), ident, b", ".join(found))
-        )
-
-
-def _end(
-    table: MessageTable, spent: Sequence[bytes], now_ns: int, result: ClaimResult
-) -> Conversation[ClaimResult]:
-    """Make rows dead letters that were sent often enough, or park them; return *result* with them.
-
-    A member of a group is parked: without its row the group would look done.
-    """
-    dead: Sequence[bytes] = ()
-    why = None
-    if table.properties.dead_letter is not None:
-        kept = yield from members(table, spent)
-        dead = [ident for ident in spent if ident not in kept]
-        if dead:
-            why = yield from bury(table, dead, now_ns)
-        if why is not None:
-            dead = ()
-        elif kept:
-            why = "members of groups stay"
-    gone = set(dead)
-    parked = {ident: PARKED_NS for ident in spent if ident not in gone}
-    if parked:
-        yield StoreQuery(
-            b"UPDATE %b SET time_next = %d WHERE %b IN (%b)"
-            % (by_id(table), PARKED_NS, quoted(table.id_column), b", ".join(parked))
-        )
-    return replace(
-        result,
-        passed_over={**result.passed_over, **parked},
-        parked=tuple(parked),
-        dead=tuple(dead),
-        why_parked=why,
     )
 
 

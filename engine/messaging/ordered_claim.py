@@ -4,6 +4,10 @@ What was asked for only tells which keys to look at. The keys of followers are k
 message. Of each key the claim reads what has started, and which of the others go first. These it claims, whatever the
 dispatcher believed to be due.
 
+**Two round trips.** Mostly it is the followers' turn, so their rows are locked in the same write that asks of their keys. What is
+not their turn is left as it is. The acks by which followers become due may come along: then a step of a key is one transaction. It
+acknowledges one message and leases the next, or does neither.
+
 Each key has two reads, many in one statement: one range over all keys would read every message of a hot key (measured with 500
 keys).
 """
@@ -14,17 +18,19 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.conversation import StoreQuery
-from streamfrom.engine.messaging.key_order import may_go
+from streamfrom.engine.messaging.ack_writes import lock_unacked
+from streamfrom.engine.messaging.claim_writes import lease, lock_due
+from streamfrom.engine.messaging.conversation import StoreQuery, together
+from streamfrom.engine.messaging.key_order import may_go, without
 from streamfrom.engine.messaging.message import ClaimResult, KeyFound, MessageKey
-from streamfrom.engine.messaging.message_store import by_id, claim, quoted
+from streamfrom.engine.messaging.message_store import by_id, quoted
 from streamfrom.engine.messaging.retry_limit import PARKED_NS
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from streamfrom.engine.messaging.conversation import Conversation, Row
+    from streamfrom.engine.messaging.conversation import Conversation, StoreAnswer
     from streamfrom.engine.messaging.message_store import ClaimRequest
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -42,83 +48,121 @@ def claim_in_order(
     Rows without a key wait for nobody.
     """
     in_order = table.properties.in_order or 1
-    key = b"''" if table.key_column is None else quoted(table.key_column)
-    asked: dict[bytes, bytes | None] = dict(request.known_keys)
-    passed_over: dict[bytes, int] = {}
-    rows: Sequence[Row] = ()
-    # Mostly all are known, as each follows the one that was acked.
-    if unknown := [ident for ident in request.ids if ident not in asked]:
-        answer = yield StoreQuery(
-            b"SELECT %b, IFNULL(time_next, 0), %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL"
-            % (
-                quoted(table.id_column),
-                key,
-                by_id(table),
-                quoted(table.id_column),
-                b", ".join(unknown),
-            ),
-            3,
-        )
-        rows = answer.rows
-    for (raw, time, key_raw), _ in rows:
-        ident, time_next_ns = table.id_literal(raw or b""), int(time or 0)
-        if time_next_ns > now_ns:
-            passed_over[ident] = time_next_ns
-        else:
-            asked[ident] = None if key_raw is None else table.key_literal(key_raw)
+    asked, later = yield from _keys_of(table, request, now_ns)
     counts = Counter(key for key in asked.values() if key is not None)
-    found = yield from _found(table, counts, in_order, now_ns)
+    # Those without a key go in any case, and those whose keys were known follow what was acked.
+    believed = [i for i, key in asked.items() if key is None or i in request.known_keys]
+    queries = []
+    if request.acks:
+        to_ack = [ident for ids, _ in request.acks for ident in ids]
+        queries.append(StoreQuery(lock_unacked(table, to_ack), 1))
+    queries += (reads := _reads(table, counts, in_order, now_ns))
+    if believed:
+        queries.append(lock_due(table, replace(request, ids=tuple(believed)), now_ns))
+    if not queries:
+        yield StoreQuery(b"COMMIT")
+        return ClaimResult((), later, asked_keys=dict.fromkeys(later))
+    answers = yield from together(queries)
+    acked_ns = _acked(table, request.acks, answers[0])
+    first = 1 if request.acks else 0
+    found = _found(table, counts, answers[first : first + len(reads)])
     chosen = {
         one.id: one
         for key, count in counts.items()
-        for one in may_go(found[key], count, in_order, now_ns)
+        for one in may_go(without(found[key], acked_ns), count, in_order, now_ns)
     }
     ids = (*(ident for ident, key in asked.items() if key is None), *chosen)
-    result = ClaimResult(())
-    if ids:
-        result = yield from claim(table, shard, replace(request, ids=ids), now_ns)
-    else:
-        yield StoreQuery(b"COMMIT")
+    rows = [*answers[-1].rows] if believed else []
+    if others := tuple(ident for ident in chosen if ident not in believed):
+        answer = yield lock_due(table, replace(request, ids=others), now_ns)
+        rows += answer.rows
+    going = {*ids}
+    rows = [row for row in rows if table.id_literal(row[0][2] or b"") in going]
+    result = yield from lease(table, shard, replace(request, ids=ids), rows, now_ns, acked_ns)
     return replace(
         result,
-        passed_over={**passed_over, **result.passed_over},
-        asked_keys={**dict.fromkeys(passed_over), **asked},
+        passed_over={**later, **result.passed_over},
+        asked_keys={**dict.fromkeys(later), **asked},
         found=found,
         chosen=chosen,
+        acked=tuple(acked_ns),
     )
 
 
-def _found(
+def _keys_of(
+    table: MessageTable, request: ClaimRequest, now_ns: int
+) -> Conversation[tuple[dict[bytes, bytes | None], dict[bytes, int]]]:
+    """Return the keys of those asked for that are due, None for none, and when the others are due."""
+    asked: dict[bytes, bytes | None] = dict(request.known_keys)
+    later: dict[bytes, int] = {}
+    # Mostly all are known, as each follows the one that was acked.
+    if unknown := [ident for ident in request.ids if ident not in asked]:
+        key = b"''" if table.key_column is None else quoted(table.key_column)
+        ident = quoted(table.id_column)
+        answer = yield StoreQuery(
+            b"SELECT %b, IFNULL(time_next, 0), %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL"
+            % (ident, key, by_id(table), ident, b", ".join(unknown)),
+            3,
+        )
+        for (raw, time, key_raw), _ in answer.rows:
+            one, time_next_ns = table.id_literal(raw or b""), int(time or 0)
+            if time_next_ns > now_ns:
+                later[one] = time_next_ns
+            else:
+                asked[one] = None if key_raw is None else table.key_literal(key_raw)
+    return asked, later
+
+
+def _reads(
     table: MessageTable, counts: Mapping[bytes, int], in_order: int, now_ns: int
-) -> Conversation[dict[bytes, KeyFound]]:
-    """Read what has started of each key, and as many of the others as may go, and one more."""
-    started: dict[bytes, list[MessageKey]] = {key: [] for key in counts}
-    heads: dict[bytes, list[MessageKey]] = {key: [] for key in counts}
+) -> list[StoreQuery]:
+    """Return what asks what has started of each key, and for as many of the others as may go, and one more."""
     ident = quoted(table.id_column)
     name = quoted(table.name)
     if table.order_index is not None:
         name += b" FORCE INDEX (%b)" % quoted(table.order_index)
-    every = list(counts)
-    for start in range(0, len(every), KEYS_AT_ONCE):
-        keys, parts = every[start : start + KEYS_AT_ONCE], []
-        for number, key in enumerate(keys):
-            where = b"time_acked IS NULL"
-            if table.key_column is not None:
-                where += b" AND %b = %b" % (quoted(table.key_column), key)
-            parts.append(
-                b"(SELECT %d, 1, %b AS i, priority, IFNULL(time_next, 0) FROM %b WHERE %b"
-                b" AND epoch > 0 AND (time_next IS NULL OR time_next < %d))"
-                % (number, ident, name, where, PARKED_NS)
+    parts = []
+    for number, (key, count) in enumerate(counts.items()):
+        where = b"time_acked IS NULL"
+        if table.key_column is not None:
+            where += b" AND %b = %b" % (quoted(table.key_column), key)
+        parts.append(
+            b"(SELECT %d, 1, %b AS i, priority, IFNULL(time_next, 0) FROM %b WHERE %b"
+            b" AND epoch > 0 AND (time_next IS NULL OR time_next < %d))"
+            b" UNION ALL (SELECT %d, 0, %b AS i, priority, IFNULL(time_next, 0) FROM %b WHERE %b"
+            b" AND epoch = 0 AND (time_next IS NULL OR time_next <= %d)"
+            b" ORDER BY priority, time_next, %b LIMIT %d)"
+            % (
+                *(number, ident, name, where, PARKED_NS),
+                *(number, ident, name, where, now_ns, ident, min(in_order, count) + 1),
             )
-            parts.append(
-                b"(SELECT %d, 0, %b AS i, priority, IFNULL(time_next, 0) FROM %b WHERE %b"
-                b" AND epoch = 0 AND (time_next IS NULL OR time_next <= %d)"
-                b" ORDER BY priority, time_next, %b LIMIT %d)"
-                % (number, ident, name, where, now_ns, ident, min(in_order, counts[key]) + 1)
-            )
-        answer = yield StoreQuery(b" UNION ALL ".join(parts), 5)
-        for (number_text, has_started, raw, priority, time), _ in answer.rows:
-            key = keys[int(number_text or 0)]
+        )
+    return [
+        StoreQuery(b" UNION ALL ".join(parts[start : start + KEYS_AT_ONCE]), 5)
+        for start in range(0, len(parts), KEYS_AT_ONCE)
+    ]
+
+
+def _found(
+    table: MessageTable, counts: Iterable[bytes], answers: Iterable[StoreAnswer]
+) -> dict[bytes, KeyFound]:
+    """Return what the answers say of each key."""
+    keys = list(counts)
+    started: list[list[MessageKey]] = [[] for _ in keys]
+    heads: list[list[MessageKey]] = [[] for _ in keys]
+    for answer in answers:
+        for (number, has_started, raw, priority, time), _ in answer.rows:
             one = MessageKey(table.id_literal(raw or b""), int(priority or 0), int(time or 0))
-            (started if has_started == b"1" else heads)[key].append(one)
-    return {key: KeyFound(tuple(started[key]), tuple(heads[key])) for key in counts}
+            (started if has_started == b"1" else heads)[int(number or 0)].append(one)
+    return {
+        key: KeyFound(tuple(started[number]), tuple(heads[number]))
+        for number, key in enumerate(keys)
+    }
+
+
+def _acked(
+    table: MessageTable, acks: Sequence[tuple[tuple[bytes, ...], int]], locked: StoreAnswer
+) -> dict[bytes, int]:
+    """Return what is acknowledged: the messages of those acks of which every row is *locked* now."""
+    free = {table.id_literal(raw or b"") for (raw,), _ in locked.rows} if acks else set()
+    return {ident: ns for ids, ns in acks if free.issuperset(ids) for ident in ids}

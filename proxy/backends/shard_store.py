@@ -21,13 +21,13 @@ from streamfrom.engine.messaging import (
     poll,
 )
 from streamfrom.engine.messaging.ack_writes import write_acks
+from streamfrom.engine.messaging.claim_writes import claim
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
 from streamfrom.engine.messaging.ordered_claim import claim_in_order
 from streamfrom.proxy.backends.backend import ConnectionOwner
-from streamfrom.proxy.backends.lock_session import store_answer
+from streamfrom.proxy.backends.lock_session import answer_of, packets_of, store_answer
 from streamfrom.proxy.backends.session_variables import names
 from streamfrom.proxy.errors import BackendError, ProxyError
-from streamfrom.proxy.wire import commands
 
 
 if TYPE_CHECKING:
@@ -61,8 +61,6 @@ STATEMENT_TIMEOUT_S: Final = 10.0
 PARTITION_TIMEOUT_S: Final = 120.0
 # A dispatcher's change of partitions takes a tenth of a second; who reads them meanwhile tries again.
 CHANGING_PAUSES_S: Final = (0.05, 0.1, 0.2, 0.4, 0.8)
-
-_COMMIT: Final = commands.query(b"COMMIT")
 
 
 class _Engine(ConnectionOwner):
@@ -183,7 +181,7 @@ class ShardStore:
         """Take due rows for delivery, with a write or without. Raises StoreError."""
         # Without an election others may send the same row: only what is written keeps them from it.
         is_elected = (table.keyspace, shard) in self._electors
-        take = first_delivery.take if is_elected else conversations.claim
+        take = first_delivery.take if is_elected else claim
         if table.properties.in_order is not None:
             take = claim_in_order
         return await self._as_dispatcher(
@@ -356,13 +354,8 @@ async def _converse(backend: Backend, conversation: Conversation[T]) -> T:
     try:
         query = next(conversation)
         while True:
-            packets = [commands.query(query.sql)]
-            # In one write with the statement: a claim is one round trip less, and no commit is
-            # left waiting for us while rows are locked.
-            if query.commits:
-                packets.append(_COMMIT)
-            answer, *_ = await backend.pipeline(packets)
-            query = conversation.send(store_answer(answer, query.values))
+            answers = await backend.pipeline(packets_of(query))
+            query = conversation.send(answer_of(query, answers))
     except StopIteration as end:
         result: T = end.value
         return result

@@ -1,6 +1,8 @@
+from dataclasses import replace
+
 import pytest
 
-from streamfrom.engine.messaging.conversation import StoreAnswer
+from streamfrom.engine.messaging.conversation import StoreAnswer, StoreQuery
 from streamfrom.engine.messaging.first_delivery import take, write_leases
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from streamfrom.engine.messaging.message import (
@@ -20,13 +22,15 @@ BY_ID = b"`msg` FORCE INDEX (`PRIMARY`)"
 
 
 def run(conversation, *answers):
-    """Give *answers* in turn; return the questions and the result."""
-    queries = []
+    """Give *answers* in turn, to each statement one; return the questions and the result."""
+    queries: list[StoreQuery] = []
     given = iter(answers)
     try:
-        queries.append(next(conversation))
+        query = next(conversation)
         while True:
-            queries.append(conversation.send(next(given)))
+            queries += (*query.ahead, query)
+            ahead = tuple(next(given) for _ in query.ahead)
+            query = conversation.send(replace(next(given), ahead=ahead))
     except StopIteration as stop:
         return queries, stop.value
 

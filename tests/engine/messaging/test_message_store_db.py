@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from streamfrom.engine.messaging.claim_writes import claim
 from streamfrom.engine.messaging.conversation import StoreAnswer
 from streamfrom.engine.messaging.depths import depths
 from streamfrom.engine.messaging.leases import Lease
@@ -15,7 +16,6 @@ from streamfrom.engine.messaging.memory_store import StoredRow, answer, loaded
 from streamfrom.engine.messaging.message import MessageKey
 from streamfrom.engine.messaging.message_store import (
     ClaimRequest,
-    claim,
     columns_query,
     discover,
     look,
@@ -66,7 +66,8 @@ class Client:
         query = next(conversation)
         try:
             while True:
-                answer = self.execute(query.sql, query.values)
+                ahead = tuple(self.execute(one.sql, one.values) for one in query.ahead)
+                answer = replace(self.execute(query.sql, query.values), ahead=ahead)
                 if query.commits:
                     self.execute(b"COMMIT")
                 query = conversation.send(answer)

@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
+from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery, together
 from streamfrom.proxy.backends.connect import open_backend
 from streamfrom.proxy.backends.lock_session import LockSession
 from streamfrom.proxy.errors import BackendLost
@@ -86,6 +86,39 @@ async def test_what_stands_apart_is_read_before_the_transaction_begins(server, s
         "UPDATE t",
         "COMMIT",
     ]
+
+
+async def test_what_goes_ahead_is_sent_in_the_same_write_and_answered_with_it(server, session):
+    server.on("FROM t", rows_of("a"))
+    server.on("FROM u", rows_of("b"))
+    server.on("UPDATE", Ok(affected_rows=3))
+    before = len(server.heard)
+
+    def talk():
+        first, second = yield from together(
+            [StoreQuery(b"SELECT n FROM t", 1), StoreQuery(b"SELECT n FROM u", 1)]
+        )
+        written = yield StoreQuery(b"UPDATE t", commits=True)
+        return first.rows, second.rows, written.affected
+
+    result, _ = await session.transact(talk)
+    assert result == ([((b"a",), b"")], [((b"b",), b"")], 3)
+    assert server.heard[before:] == [
+        "START TRANSACTION",
+        "SELECT n FROM t",
+        "SELECT n FROM u",
+        "UPDATE t",
+        "COMMIT",
+    ]
+
+
+async def test_a_refusal_of_what_goes_ahead_undoes_the_transaction(server, session):
+    server.on("FROM t", Error(1205, "Lock wait timeout exceeded", "HY000"))
+    before = len(server.heard)
+    queries = [StoreQuery(b"SELECT n FROM t", 1), StoreQuery(b"SELECT n FROM u", 1)]
+    with pytest.raises(ServerRefused):
+        await session.transact(lambda: together(queries))
+    assert server.heard[before + 1 :] == ["SELECT n FROM t", "SELECT n FROM u", "ROLLBACK"]
 
 
 async def test_conversations_take_turns(server, session):

@@ -1,0 +1,219 @@
+"""The transaction that claims messages: it locks what is due and free, and pushes it into the future."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.ack_writes import acknowledge
+from streamfrom.engine.messaging.backoff import spread, wait_range
+from streamfrom.engine.messaging.conversation import StoreQuery
+from streamfrom.engine.messaging.dead_letter_table import bury
+from streamfrom.engine.messaging.group_table import hold, members
+from streamfrom.engine.messaging.groups import HELD_NS
+from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
+from streamfrom.engine.messaging.message_store import by_id, look, quoted
+from streamfrom.engine.messaging.retry_limit import PARKED_NS, is_spent
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streamfrom.engine.messaging.backoff import WaitRange
+    from streamfrom.engine.messaging.conversation import Conversation, Row
+    from streamfrom.engine.messaging.message_store import ClaimRequest
+    from streamfrom.engine.messaging.message_table import MessageTable
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+# Counted up to here, which an INT holds. A client may have written more: one such row would fail the claims of all.
+EPOCH_MAX: Final = 2**31 - 1
+
+
+def claim(
+    table: MessageTable, shard: ShardName, request: ClaimRequest, now_ns: int
+) -> Conversation[ClaimResult]:
+    """Win rows: lock what is still due and free, push it into the future, commit.
+
+    SKIP LOCKED passes over rows that another proxy claims or a consumer acks at this moment, and
+    over their neighbours where that ack locks more than its own rows. A plain read tells those
+    from rows that are acked or due later.
+    """
+    if request.uncounted:
+        yield from _count_sends(table, sorted(request.uncounted))
+    answer = yield lock_due(table, request, now_ns)
+    return (yield from lease(table, shard, request, answer.rows, now_ns))
+
+
+def lock_due(table: MessageTable, request: ClaimRequest, now_ns: int) -> StoreQuery:
+    """Return the query that locks what is due and free of a request, for `lease`.
+
+    The index is forced because on a small table 500 ids would make a scan that locks all rows.
+    """
+    return StoreQuery(
+        b"SELECT IFNULL(epoch, 0), IFNULL(time_next, 0), %b, %b FROM %b WHERE %b IN (%b)"
+        b" AND time_acked IS NULL AND (time_next IS NULL OR time_next <= %d)"
+        b" FOR UPDATE SKIP LOCKED"
+        % (
+            quoted(table.id_column),
+            b", ".join(quoted(column) for column in request.columns),
+            by_id(table),
+            quoted(table.id_column),
+            b", ".join(request.ids),
+            now_ns,
+        ),
+        3,
+    )
+
+
+def lease(
+    table: MessageTable,
+    shard: ShardName,
+    request: ClaimRequest,
+    rows: Sequence[Row],
+    now_ns: int,
+    acked_ns: Mapping[bytes, int] | None = None,
+) -> Conversation[ClaimResult]:
+    """Push rows that this transaction has locked into the future, and commit.
+
+    Rows that were sent often enough are parked, or become dead letters, in the same transaction, and those
+    that wait for members of a group are held.
+
+    rows: the answer to `lock_due`.
+    acked_ns: rows that it has locked, too, and that are acknowledged with the same commit, with their ``time_acked``.
+    """
+    won: list[ClaimedRow] = []
+    spent: list[bytes] = []
+    windows: dict[int, WaitRange | None] = {}
+    for (epoch_text, time_next, raw), payload in rows:
+        ident = table.id_literal(raw or b"")
+        epoch = int(epoch_text or 0)
+        # Rows of one claim share few epochs, so they share a few wait ranges too.
+        if epoch not in windows:
+            is_over = is_spent(table.properties, epoch)
+            windows[epoch] = None if is_over else wait_range(table.properties, epoch)
+        window = windows[epoch]
+        if window is None:
+            spent.append(ident)
+            continue
+        due_next_ns = now_ns + spread(window, request.draw())
+        won.append(ClaimedRow(ident, shard, epoch, int(time_next or 0), due_next_ns, payload))
+    passed_over: Mapping[bytes, int] = {}
+    # What was asked for and is not here was locked by others, acked, deleted or rescheduled.
+    here = {*(row.id for row in won), *spent}
+    missing = [ident for ident in request.ids if ident not in here]
+    if missing:
+        found = yield from look(table, missing)
+        # The database finds an id of another spelling equal: won under that one.
+        passed_over = {ident: due_ns for ident, due_ns in found.items() if ident not in here}
+    held = yield from hold(table, [row.id for row in won if row.epoch == 0])
+    if held:
+        passed_over = {**passed_over, **dict.fromkeys(held, HELD_NS)}
+        won = [row for row in won if row.id not in set(held)]
+    result = ClaimResult(tuple(won), passed_over, held=held)
+    if spent:
+        result = yield from _end(table, spent, now_ns, result)
+    if acked_ns:
+        yield StoreQuery(_lease_and_acknowledge(table, won, acked_ns), commits=True)
+    elif won:
+        yield StoreQuery(_lease(table, won), commits=True)
+    else:
+        yield StoreQuery(b"COMMIT")
+    return result
+
+
+def _lease(table: MessageTable, won: Sequence[ClaimedRow]) -> bytes:
+    ident = quoted(table.id_column)
+    return (
+        b"UPDATE %b SET time_next = CASE %b%b ELSE %d END, epoch = LEAST(IFNULL(epoch, 0), %d) + 1"
+        b" WHERE %b IN (%b)"
+        % (
+            by_id(table),
+            ident,
+            b"".join(b" WHEN %b THEN %d" % (row.id, row.due_next_ns) for row in won),
+            # For an id whose text does not compare equal to itself, such as a FLOAT.
+            max(row.due_next_ns for row in won),
+            EPOCH_MAX - 1,
+            ident,
+            b", ".join(row.id for row in won),
+        )
+    )
+
+
+def _lease_and_acknowledge(
+    table: MessageTable, won: Sequence[ClaimedRow], acked_ns: Mapping[bytes, int]
+) -> bytes:
+    """Return one statement for both, so that where it is refused the COMMIT behind it commits neither.
+
+    What is acknowledged has no ``time_next`` afterwards, and what is leased no ``time_acked``.
+    """
+    if not won:
+        return acknowledge(table, acked_ns)
+    ident = quoted(table.id_column)
+    ids = b", ".join(row.id for row in won)
+    return (
+        b"UPDATE %b SET time_acked = CASE %b%b END, time_next = CASE %b%b END,"
+        b" epoch = IF(%b IN (%b), LEAST(epoch, %d) + 1, epoch) WHERE %b IN (%b, %b)"
+        % (
+            by_id(table),
+            ident,
+            b"".join(b" WHEN %b THEN %d" % each for each in acked_ns.items()),
+            ident,
+            b"".join(b" WHEN %b THEN %d" % (row.id, row.due_next_ns) for row in won),
+            ident,
+            ids,
+            EPOCH_MAX - 1,
+            ident,
+            ids,
+            b", ".join(acked_ns),
+        )
+    )
+
+
+def _count_sends(table: MessageTable, ids: Sequence[bytes]) -> Conversation[None]:
+    """Count the sends of messages whose leases were never written; a stream that asks for ``epoch`` gets it so."""
+    ident = quoted(table.id_column)
+    answer = yield StoreQuery(
+        b"SELECT %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL AND IFNULL(epoch, 0) = 0"
+        b" FOR UPDATE SKIP LOCKED" % (ident, by_id(table), ident, b", ".join(ids)),
+        1,
+    )
+    if found := [table.id_literal(raw or b"") for (raw,), _ in answer.rows]:
+        yield StoreQuery(
+            b"UPDATE %b SET epoch = 1 WHERE %b IN (%b)"
+            % (by_id(table), ident, b", ".join(found))
+        )
+
+
+def _end(
+    table: MessageTable, spent: Sequence[bytes], now_ns: int, result: ClaimResult
+) -> Conversation[ClaimResult]:
+    """Make rows dead letters that were sent often enough, or park them; return *result* with them.
+
+    A member of a group is parked: without its row the group would look done.
+    """
+    dead: Sequence[bytes] = ()
+    why = None
+    if table.properties.dead_letter is not None:
+        kept = yield from members(table, spent)
+        dead = [ident for ident in spent if ident not in kept]
+        if dead:
+            why = yield from bury(table, dead, now_ns)
+        if why is not None:
+            dead = ()
+        elif kept:
+            why = "members of groups stay"
+    gone = set(dead)
+    parked = {ident: PARKED_NS for ident in spent if ident not in gone}
+    if parked:
+        yield StoreQuery(
+            b"UPDATE %b SET time_next = %d WHERE %b IN (%b)"
+            % (by_id(table), PARKED_NS, quoted(table.id_column), b", ".join(parked))
+        )
+    return replace(
+        result,
+        passed_over={**result.passed_over, **parked},
+        parked=tuple(parked),
+        dead=tuple(dead),
+        why_parked=why,
+    )
