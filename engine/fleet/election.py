@@ -42,8 +42,9 @@ LEASE_NS: Final = 2 * SECOND_NS
 SILENCE_S: Final = 3
 # An answer that has not come until now does not come: the lock is long gone.
 ANSWER_NS: Final = 5 * SECOND_NS
-# How long the server lets a candidate wait for the lock before the candidate looks around again.
-ROUND_S: Final = 10
+# How long the server lets a candidate wait for the lock before the candidate looks around again. Whoever comes or
+# takes over says so; this finds who went, and what nobody could say.
+ROUND_S: Final = 30
 
 # How often a dispatcher looks for members that came or went, as often as others, who look once a round.
 LOOK_NS: Final = ROUND_S * SECOND_NS

@@ -212,6 +212,11 @@ class Elector:
         self.post(Answered(connection, asked_ns))
         return result
 
+    def unreachable(self, reason: str) -> None:
+        """Note that the server cannot be reached: a wait for its lock may have lost its connection in silence."""
+        if self._is_waiting:
+            self.post(ConnectionLost(self._connection, reason))
+
     def turned_read_only(self) -> None:
         """Note that the server refuses writes."""
         self.post(TurnedReadOnly(self._connection))

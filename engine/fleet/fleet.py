@@ -99,6 +99,7 @@ class DatabaseElection:
     def changed(self, differences: MemberDifferences) -> None:
         """Follow the dispatcher."""
         fleet, who = self._fleet, differences.dispatcher
+        fleet.greet(differences.joined)
         if self.elector.may_send():
             self._announce()
             return
@@ -165,6 +166,8 @@ class Fleet:
             shard: election for election in self._elections for shard in election.shards
         }
         self.elsewhere = StreamsElsewhere(transport, self)
+        self._transport = transport
+        self._greeted = {own.id}
         self._following: asyncio.Task[None] | None = None
 
     def start(self, registry: Registry) -> None:
@@ -203,6 +206,22 @@ class Fleet:
     def electors(self) -> Mapping[tuple[str, ShardName], Elector]:
         """Return each shard's elector."""
         return {shard: election.elector for shard, election in self._by_shard.items()}
+
+    def greet(self, joined: Iterable[Member]) -> None:
+        """Let members know of this one that were not seen before."""
+        for member in joined:
+            if (
+                member.address
+                and self._transport is not None
+                and member.id not in self._greeted
+            ):
+                self._greeted.add(member.id)
+                self._transport.greet(member)
+
+    def unreachable(self, keyspace: str, shard: ShardName, reason: str) -> None:
+        """Note that the server of a shard cannot be reached, as its health check found."""
+        if election := self._by_shard.get((keyspace, shard)):
+            election.elector.unreachable(reason)
 
     def turned_read_only(self, keyspace: str, shard: ShardName) -> None:
         """Note that the server of a shard refuses writes, as its health check found."""

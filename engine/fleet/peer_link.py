@@ -237,6 +237,10 @@ class PeerTransport(Protocol):
         """Return a link at once; it may still fail, which its hearer hears within 2 s."""
         ...
 
+    def greet(self, member: Member) -> None:
+        """Let *member* know that somebody is there whom it may not know yet: it reads its directories soon."""
+        ...
+
 
 class PeerService(Protocol):
     """What other members may ask of this one."""

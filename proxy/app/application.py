@@ -434,6 +434,8 @@ class Application:
             self._registry.shard_down(shard.keyspace, shard.name, shard.trouble)
             if shard.trouble == READ_ONLY:
                 self._fleet.turned_read_only(shard.keyspace, shard.name)
+            else:
+                self._fleet.unreachable(shard.keyspace, shard.name, shard.trouble)
 
     def _server_version(self) -> str:
         versions = (shard.version for shard in self.shards.values() if shard.version)

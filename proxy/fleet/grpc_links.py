@@ -171,6 +171,7 @@ class GrpcLinks:
         self._tasks: dict[asyncio.Task[None], Outbox[ToDispatcher]] = {}
         # A link is tried again and again: each outage is told once.
         self._unreached: set[str] = set()
+        self._greetings: set[asyncio.Task[None]] = set()
 
     def connect(
         self, member: Member, hearer: LinkHearer[FromDispatcher]
@@ -181,6 +182,12 @@ class GrpcLinks:
         self._tasks[task] = outbox
         task.add_done_callback(self._tasks.pop)
         return outbox
+
+    def greet(self, member: Member) -> None:
+        """Let *member* read its directories soon, as `PeerTransport.greet`: by a handshake (`GrpcDoor`)."""
+        task = asyncio.get_running_loop().create_task(self._greet(member))
+        self._greetings.add(task)
+        task.add_done_callback(self._greetings.discard)
 
     def channel(self, member: Member, answer_bytes_max: int = -1) -> grpc.aio.Channel:
         """Return a channel to *member*, on which each side shows who it is. The caller closes it.
@@ -202,9 +209,17 @@ class GrpcLinks:
         """Let links that were closed send what they have, also those that are about to be there, and end all."""
         if closed := [task for task, outbox in self._tasks.items() if outbox.is_closed]:
             await asyncio.wait(closed, timeout=CONNECT_TIMEOUT_S)
-        for task in self._tasks:
+        tasks = [*self._tasks, *self._greetings]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _greet(self, member: Member) -> None:
+        async with self.channel(member) as channel:
+            # Who cannot be reached finds this member when it reads its directories next.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                    await channel.channel_ready()
 
     async def _run(
         self,

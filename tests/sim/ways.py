@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from streamfrom.engine.fleet.peer_link import RowsSent
+from streamfrom.engine.fleet.peer_link import PeerService, Roster, RowsSent
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streamfrom.engine.fleet.directory import Member
-    from streamfrom.engine.fleet.peer_link import LinkHearer, PeerService
+    from streamfrom.engine.fleet.peer_link import LinkHearer
 
 
 CONNECT_S = 2.0  # the longest that a transport tries
 MESSAGE_S = 1e-6  # timers of the same moment run in any order
+
+
+class Service(PeerService, Roster, Protocol):
+    """A member as others reach it: its `Fleet`."""
 
 
 @dataclass(eq=False)
@@ -97,7 +101,7 @@ class Ways:
 
     delay: Callable[[], float] = lambda: 0.001
     check_sent: Callable[[str, tuple[bytes, ...]], None] = lambda _name, _payloads: None
-    services: dict[str, tuple[Member, PeerService]] = field(default_factory=dict)
+    services: dict[str, tuple[Member, Service]] = field(default_factory=dict)
     pairs: dict[Pair, None] = field(default_factory=dict)
     cut_off: set[str] = field(default_factory=set)
 
@@ -124,6 +128,13 @@ class WaysOf:
         arrives_s = pair.ends[0].free_s = loop.time() + ways.delay()
         loop.call_at(arrives_s, self._arrive, pair, member)
         return pair.ends[0]
+
+    def greet(self, member):
+        asyncio.get_running_loop().call_later(MESSAGE_S, self._knock, member)
+
+    def _knock(self, member):
+        if not self.ways.cut_off & {self.own.id, member.id} and member.id in self.ways.services:
+            self.ways.services[member.id][1].look()
 
     def _arrive(self, pair, member):
         ways = self.ways

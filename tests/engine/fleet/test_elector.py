@@ -170,6 +170,26 @@ async def test_who_waits_doubts_a_server_that_has_closed_the_connection():
 
 
 @running
+async def test_who_waits_for_a_server_that_has_vanished_connects_anew_once_that_is_known():
+    server = FakeShard()
+    first, second = Part(server, "a"), Part(server, "b")
+    await asyncio.sleep(0.1)
+    (dispatcher,) = [part for part in (first, second) if part.elector.may_send()]
+    (other,) = {first, second} - {dispatcher}
+    other.network.is_whole.clear()
+    before = other.elector.session
+    other.elector.unreachable("no answer within 10 s")
+    dispatcher.elector.unreachable("no answer within 10 s")  # its own proof decides that
+    other.network.is_whole.set()
+    await asyncio.sleep(1)
+    assert other.elector.session not in {None, before}
+    assert dispatcher.elector.may_send()
+    assert other.elector.is_another_dispatching
+    for part in (first, second):
+        await part.elector.stop()
+
+
+@running
 async def test_a_row_that_somebody_has_deleted_is_written_again_with_its_term():
     server = FakeShard()
     first, second = Part(server, "a"), Part(server, "b")

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from streamfrom.engine.fleet.fleet import LOOK_PAUSE_S
 from streamfrom.engine.messaging.memory_store import raw_table
 from tests.engine.fleet.members import COMMENT, STOPPED, Client, Members
 from tests.virtual_loop import running
@@ -15,6 +16,16 @@ async def test_a_stream_at_another_member_gets_what_the_dispatcher_has():
         fleet.insert(1, 2, via=0)
         await asyncio.sleep(0.1)
         assert client.payloads == [b"1", b"2"]
+
+
+@running
+async def test_a_newcomer_is_known_to_all_others_at_once():
+    async with Members(3) as fleet:
+        assert [member.id for member in fleet.fleets[1].connected()] == ["m0", "m2"]
+        await fleet.start(3)
+        await asyncio.sleep(LOOK_PAUSE_S)
+        for others in fleet.fleets[:3]:
+            assert "m3" in [member.id for member in others.connected()]
 
 
 @running

@@ -68,6 +68,9 @@ class Rig:
         self.links.append((member.id, link))
         return link
 
+    def greet(self, member):
+        self.said.append(("greet", member.id))
+
     def members(self):
         return {}
 

@@ -304,6 +304,15 @@ async def test_a_newcomer_is_let_in_once_the_directory_was_read_again(pair):
     assert hearer.reasons.empty(), "the same link tries again"
 
 
+async def test_who_greets_has_the_directory_read_and_is_no_visitor(pair):
+    one, two = pair
+    two.known = []
+    one.links.greet(two.own)
+    await two.knocked.wait()
+    await one.links.stop()
+    assert two.visits.empty()
+
+
 async def test_somebody_else_with_the_name_of_a_member_is_not_let_in(pair, impatient, capfd):
     _, two = pair
     stranger = GrpcLinks(make_certificate("one"))
