@@ -133,6 +133,9 @@ class FleetWorld(World):
 
     def __post_init__(self):
         super().__post_init__()
+        # Servers and members talk all the time, so a short life costs half as much.
+        poll_s, ack_wait_s = min(self.settings.poll_s, 5), min(self.settings.ack_wait_s, 3)
+        self.settings = replace(self.settings, poll_s=poll_s, ack_wait_s=ack_wait_s)
         self.settings = replace(
             self.settings,
             proxies=self.dice.randint(2, 5),

@@ -614,7 +614,7 @@ class World:
             if late_ns > calm_ns:
                 forgotten = [row for row in left if (row.time_next_ns or 0) < late_ns]
                 assert not forgotten, f"due, and nobody cares: {forgotten}"
-            await asyncio.sleep(5)
+            await asyncio.sleep(1)
         assert len(self.delivered) == self.ids
 
     def _unacked(self):
@@ -625,8 +625,8 @@ class World:
         """With nobody there, the database is left in peace."""
         for consumer in self.consumers:
             consumer.leave()
-        await asyncio.sleep(10)
+        await asyncio.sleep(5)
         before = len(self.store.calls)
-        await asyncio.sleep(3 * min(self.settings.poll_s, POLL_LAST_S))
+        await asyncio.sleep(1.2 * min(self.settings.poll_s, POLL_LAST_S))
         idle = [call for call, _ in self.store.calls[before:] if call in ("poll", "claim")]
         assert not idle, "work without anybody to work for"
