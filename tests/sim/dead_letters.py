@@ -11,7 +11,8 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from streamfrom.engine.messaging.memory_store import raw_table
-from tests.sim.world import KEYSPACE, TABLE, World
+from tests.sim.settings import KEYSPACE, TABLE
+from tests.sim.world import World
 
 
 GRAVE = "grave"

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from streamfrom.engine.messaging.memory_store import raw_table
 from tests.sim.fleet_world import FleetWorld
-from tests.sim.world import TABLE, World
+from tests.sim.settings import TABLE
+from tests.sim.world import World
 
 
 FLOOD = b"7"

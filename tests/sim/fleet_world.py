@@ -22,8 +22,9 @@ from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
 from streamfrom.engine.messaging.memory_store import MemoryStore
 from streamfrom.engine.messaging.message import ClaimedRow
 from tests.sim.servers import FakeSession, FakeShard, Network, Work, nobody_watches, now_ns
+from tests.sim.settings import KEYSPACE
 from tests.sim.ways import Ways, WaysOf
-from tests.sim.world import KEYSPACE, World
+from tests.sim.world import World
 
 
 GOODBYE_S = 1.0  # longer than the slowest way, so that every server has heard it

@@ -17,7 +17,8 @@ from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 from tests.sim.consumer import SECOND_NS
 from tests.sim.fleet_world import FleetWorld
 from tests.sim.ordered_queue import Ordered
-from tests.sim.world import KEYSPACE, TABLE, World
+from tests.sim.settings import KEYSPACE, TABLE
+from tests.sim.world import World
 
 
 # A firing that fails in the last moment of the trouble is tried again after a second.

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from tests.sim.fleet_world import FleetWorld
 from tests.sim.ordered_queue import Ordered
-from tests.sim.world import KEYSPACE, TABLE, World
+from tests.sim.settings import KEYSPACE, TABLE
+from tests.sim.world import World
 
 
 KEYS = (b"7", *(b"%d" % (10 + number) for number in range(5)))

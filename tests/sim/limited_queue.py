@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from streamfrom.engine.messaging.rate_limit import CLAIM_NS, DEPTH_NS
 from tests.sim.consumer import SECOND_NS
 from tests.sim.fleet_world import FleetWorld
-from tests.sim.world import KEYSPACE, TABLE, World
+from tests.sim.settings import KEYSPACE, TABLE
+from tests.sim.world import World
 
 
 @dataclass(eq=False)

@@ -16,7 +16,8 @@ from streamfrom.engine.messaging.message import MessageKey
 from streamfrom.engine.messaging.retry_limit import PARKED_NS
 from tests.sim.consumer import SECOND_NS
 from tests.sim.fleet_world import FleetWorld
-from tests.sim.world import KEYSPACE, TABLE, World
+from tests.sim.settings import KEYSPACE, TABLE
+from tests.sim.world import World
 
 
 HOT = b"7"

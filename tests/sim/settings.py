@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     import random
 
 
+KEYSPACE, TABLE = "ks", "msg"
+
 # Few seeds have as many messages as overflow every cache. A fault shows in a handful as well, at a tenth of the price.
 LARGE = (2, 3)
 SMALL = (2, 4, 6, 8, 8, 12, 12, 25)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from streamfrom.engine.messaging.retry_limit import PARKED_NS
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
-from tests.sim.world import KEYSPACE, TABLE, World
+from tests.sim.settings import KEYSPACE, TABLE
+from tests.sim.world import World
 
 
 REVIVAL_S = 5

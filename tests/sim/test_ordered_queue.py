@@ -11,7 +11,7 @@ from streamfrom.engine.messaging.message import ClaimedRow
 from streamfrom.engine.messaging.retry_limit import PARKED_NS
 from tests.sim.consumer import SECOND_NS
 from tests.sim.ordered_queue import HOT, Ordered
-from tests.sim.world import KEYSPACE, TABLE
+from tests.sim.settings import KEYSPACE, TABLE
 from tests.virtual_loop import VirtualClock, run_virtual
 
 
