@@ -38,6 +38,7 @@ class World(Promises):
     """One history.
 
     has_limited: there are streams with an end.
+    together: messages whose acks are about to be committed together, by shard.
     """
 
     has_limited = True
@@ -45,6 +46,7 @@ class World(Promises):
     dice: random.Random = field(init=False)
     is_chaos: bool = True
     is_paused: bool = False
+    together: dict[str, list[bytes]] = field(default_factory=dict)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def __post_init__(self):
@@ -326,7 +328,15 @@ class World(Promises):
             self.touched_ns[one.id] = self.store.clock.time_ns()
         if self.dice.random() < 0.1:
             await asyncio.sleep(self.dice.uniform(0, 1))
-        self._ack(row.shard, [row.id])
+        if self.dice.random() < 0.7:
+            self._ack(row.shard, [row.id])
+            return
+        # Acks of several clients that come in one moment are committed together.
+        together = self.together.setdefault(row.shard, [])
+        together.append(row.id)
+        if len(together) == 1:
+            await asyncio.sleep(self.dice.choice([0.001, 0.3, 1]))
+            self._ack(row.shard, self.together.pop(row.shard))
 
     def _ack(self, shard, ids):
         if self.settings.ack == "early":
