@@ -21,6 +21,8 @@ FLOOD = b"7"
 class Fair(World):
     """One history of one proxy."""
 
+    known_s = 12  # a poll reads keys by calls of their own
+
     def __post_init__(self):
         super().__post_init__()
         self.settings = replace(
