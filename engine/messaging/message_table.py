@@ -24,7 +24,7 @@ from streamfrom.sqlparse_ext.writes.state_ack import STATE
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
 
 _CONTROL: Final = frozenset({"priority", "time_next", "epoch", "time_acked"})
@@ -228,8 +228,9 @@ def _load(keyspace: str, raw: RawTable, shards: int) -> MessageTable:
         properties = parse_comment(raw.comment)
     except CommentError as error:
         raise CommentError.of([str(error), *error.others, *wrong]) from None
-    if (properties.dead_letter or "").lower() == raw.name.lower():
-        wrong = [*wrong, "vt_dead_letter must be another table"]
+    misnamed = naming_fault(raw.name, properties, columns)
+    if misnamed is not None and misnamed not in wrong:
+        wrong = [*wrong, misnamed]
     if (too_few := in_flight_limit.fault(properties, shards)) is not None:
         wrong = [*wrong, too_few]
     types = {name: column.data_type.lower() for name, column in columns.items()}
@@ -361,10 +362,20 @@ def _is_read_whole(column: RawColumn) -> bool:
     return kind not in _TEMPORAL and kind not in ("float", "double")
 
 
-def _require(raw: RawTable, columns: dict[str, RawColumn], names: Iterable[str]) -> None:
-    for name in names:
+def naming_fault(table: str, properties: Properties, columns: Collection[str]) -> str | None:
+    """Return why `vt_message_cols` or `vt_dead_letter` cannot be what it names, None if they can.
+
+    columns: those of the table, in lower case.
+    """
+    if (properties.dead_letter or "").lower() == table.lower():
+        return "vt_dead_letter must be another table"
+    streamed = properties.message_cols or ("id",)
+    for name in streamed:
         if name.lower() not in columns:
-            raise CommentError(f"{name} missing from message table: {raw.name}")
+            return f"{name} missing from message table: {table}"
+    if streamed[0].lower() != "id":
+        return f"vt_message_cols must begin with id: {table}"
+    return None
 
 
 def _streamed(
@@ -375,9 +386,6 @@ def _streamed(
     first_layout: bool,
 ) -> tuple[str, ...]:
     if properties.message_cols is not None:
-        _require(raw, columns, properties.message_cols)
-        if properties.message_cols[0].lower() != "id":
-            raise CommentError(f"vt_message_cols must begin with id: {raw.name}")
         return tuple(columns[name.lower()].name for name in properties.message_cols)
     hidden = _FIRST_CONTROL if first_layout else _CONTROL
     shown = [

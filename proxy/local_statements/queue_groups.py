@@ -14,13 +14,12 @@ from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.reading.queues import QueueStatement
 
-# Servers spell types their own way in SHOW CREATE TABLE, clients in every way there is.
+# Clients spell types in every way there is.
 _NUMBER: Final = re.compile(
     r"\S+\s+`?(?:(?:TINY|SMALL|MEDIUM|BIG)?INT|DEC|NUMERIC|FIXED|FLOAT|DOUBLE|REAL|BOOL|YEAR)",
     re.IGNORECASE,
 )
 _INDEX: Final = b"`group_idx`"
-_COLUMN: Final = re.compile(r"^\s+(`((?:[^`]|``)+)` \w+)", re.MULTILINE)
 
 
 def group_index(queue: QueueStatement, comment: str) -> tuple[bytes, ...]:
@@ -29,32 +28,21 @@ def group_index(queue: QueueStatement, comment: str) -> tuple[bytes, ...]:
     Raises:
         BadQueue: a setting names what is no column of the queue.
     """
+    if not settings_of(comment).get("vt_group"):
+        return ()
+    groups = parse_comment(comment).groups
     columns = {
-        part.column: _is_number(part.text.decode("utf-8", "replace"))
+        part.column.lower(): _is_number(part.text.decode("utf-8", "replace"))
         for part in queue.parts
         if part.column is not None
     }
-    groups = _checked(comment, columns)
+    for fault in column_faults(groups, columns):
+        raise BadQueue(fault)
     # SHOW CREATE QUEUE shows it, as an index like any other.
     if groups is None or any(_INDEX in part.text for part in queue.parts):
         return ()
     name = quote_identifier(groups[0]).encode("utf-8", "surrogateescape")
     return (b"KEY %b (%b, `time_acked`)" % (_INDEX, name),)
-
-
-def check_groups(comment: str, definition: str) -> None:
-    """Raise BadQueue where *comment* names what is no column of SHOW CREATE TABLE's *definition*."""
-    columns = _COLUMN.finditer(definition)
-    _checked(comment, {one[2].replace("``", "`"): _is_number(one[1]) for one in columns})
-
-
-def _checked(comment: str, columns: dict[str, bool]) -> tuple[str, str] | None:
-    if not settings_of(comment).get("vt_group"):
-        return None
-    groups = parse_comment(comment).groups
-    for fault in column_faults(groups, {name.lower(): kind for name, kind in columns.items()}):
-        raise BadQueue(fault)
-    return groups
 
 
 def _is_number(text: str) -> bool:

@@ -7,11 +7,12 @@ that fails in the middle leaves half made, the same statement completes when it 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import EngineError
 from streamfrom.engine.messaging import dead_letter_table, in_flight_limit, key_column
-from streamfrom.engine.messaging.message_table import MessageTable
+from streamfrom.engine.messaging.message_table import MessageTable, load, naming_fault
 from streamfrom.engine.messaging.table_settings import parse_comment
 from streamfrom.engine.sharding.queue_vschema import vindex_of
 from streamfrom.proxy.backends.shard_store import ShardStore
@@ -37,7 +38,6 @@ from streamfrom.proxy.local_statements.queue_definitions import (
     sharding,
     show_create_table,
 )
-from streamfrom.proxy.local_statements.queue_groups import check_groups
 from streamfrom.proxy.local_statements.show_partitions import (
     COLUMNS,
     is_show_partitions,
@@ -55,8 +55,9 @@ from streamfrom.sqlparse_ext.reading.queues import read_queue
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
+    from streamfrom.engine.messaging.message_table import RawTable
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.reply import Reply
@@ -110,7 +111,8 @@ class QueueStatements:
         name = queue.table.name
         view, found = await self._definitions(queue.table)
         comment = new_comment(queue, self._sharding(queue, view.keyspace))
-        _check_settings(comment, view, definition.decode("utf-8", "replace"))
+        columns = column_types(definition.decode("utf-8", "replace"))
+        _check_settings(name, comment, view, columns)
         made_by = self._allowed(create_table(queue, comment, now_ns))
         made = [shard for shard, text in found if text is not None]
         for shard, text in found:
@@ -131,7 +133,6 @@ class QueueStatements:
                     f"a CREATE QUEUE that was not finished left '{name}' on shard {shard} with other"
                     " partitions: repeat that one, or DROP QUEUE first"
                 )
-        columns = column_types(definition.decode("utf-8", "replace"))
         warnings = await _warnings(comment, view, columns)
         return await self._run_ddl(made_by, reply, warnings)
 
@@ -146,13 +147,28 @@ class QueueStatements:
                 )
         # Shards are changed in order, so the first has what an ALTER that broke off had changed.
         comment = changed_comment(queue, comments[0])
-        check_groups(comment, found[0][1] or "")
+        await self._check_change(view, name, comment)
         for _, text in found:
-            _check_settings(comment, view, text or "")
             check_partitions(partition_unit(text or ""), comment)
         definition = alter_table(queue, comment)
         warnings = await _warnings(comment, view, column_types(found[0][1] or ""))
         return await self._run_ddl(self._allowed(definition), reply, warnings)
+
+    async def _check_change(self, view: View, name: str, comment: str) -> None:
+        """Raise BadQueue where *comment* would give a table a fault that it has not by now."""
+        keyspace = view.keyspace
+        shards = {(shard.keyspace, shard.name): shard for shard in view.runtimes}
+        store = ShardStore(shards, self._compiler.clock)
+
+        def faults(raw: RawTable) -> set[str]:
+            table = load(keyspace.name, raw, len(keyspace.shards))
+            return set() if isinstance(table, MessageTable) else {table.reason, *table.others}
+
+        for shard in view.runtimes:
+            for raw in await store.discover(keyspace.name, shard.name):
+                if raw.name == name and not raw.is_hidden:
+                    for fault in sorted(faults(replace(raw, comment=comment)) - faults(raw)):
+                        raise BadQueue(fault)
 
     async def _drop(self, queue: QueueStatement, reply: Reply) -> bool:
         definition = self._allowed(drop_table(queue))
@@ -314,11 +330,15 @@ class QueueStatements:
         return view, found
 
 
-def _check_settings(comment: str, view: View, definition: str) -> None:
-    """Raise BadQueue for a limit that the shards of the keyspace cannot share, or a key that is none."""
+def _check_settings(name: str, comment: str, view: View, columns: Mapping[str, str]) -> None:
+    """Raise BadQueue where a new queue with *comment* could not be used.
+
+    columns: its own, with their types, all in lower case.
+    """
     properties = parse_comment(comment)
     reason = in_flight_limit.fault(properties, len(view.keyspace.shards))
-    reason = reason or key_column.fault(properties, column_types(definition))
+    reason = reason or key_column.fault(properties, columns)
+    reason = reason or naming_fault(name, properties, columns)
     if reason is not None:
         raise BadQueue(reason)
 

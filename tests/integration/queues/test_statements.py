@@ -196,6 +196,9 @@ def test_show_queues_lists_the_message_tables_of_a_keyspace(
         ("CREATE QUEUE q (a INT) WITH (shard_by = 'hash(a)')", 1210, "is written SHARD BY"),
         ("ALTER QUEUE q SET (shard_by = 'hash(a)')", 1051, "q"),
         ("CREATE QUEUE information_schema.q (a INT)", None, ""),
+        ("CREATE QUEUE q (a INT) WITH (message_cols = 'id|b')", 1210, "b missing from"),
+        ("CREATE QUEUE q (a INT) WITH (message_cols = 'a|id')", 1210, "must begin with id"),
+        ("CREATE QUEUE q (a INT) WITH (dead_letter = Q)", 1210, "must be another table"),
         ("ALTER QUEUE q PAUSE", 1051, "q"),
         ("CREATE QUEUE q (a INT) WITH (auto_id = yes)", 1210, "vt_auto_id must be"),
         ("ALTER QUEUE q SET (ack_wait = 5)", 1051, "q"),
@@ -212,6 +215,49 @@ def test_what_cannot_be_makes_nothing_and_leaves_the_session_whole(
     assert words in sentence
     assert comments(cluster, keyspace, "q") == []
     assert value(client, "SELECT 1") == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ("message_cols = nosuch", "nosuch missing from message table"),
+        ("dead_letter = my_message", "vt_dead_letter must be another table"),
+        ("`group` = a, after = b", "vt_group and vt_after must be columns of one type"),
+        ("`key` = nosuch", "vt_key must be a column of the table"),
+        ("delayed = off", "time_next must have a number or NULL as default"),
+        ("`key` = a, key_in_flight = 1", "epoch must be NOT NULL"),
+    ],
+)
+def test_a_change_that_a_table_could_not_be_used_with_is_refused(
+    cluster: SharedCluster, keyspace: str, settings: str, words: str
+) -> None:
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    run(client, "CREATE QUEUE my_message (a INT, b VARCHAR(9))")
+    run(client, "ALTER TABLE my_message MODIFY epoch BIGINT NULL DEFAULT 0")
+    if "delayed" in settings:
+        changed = "ALTER TABLE my_message ALTER time_next SET DEFAULT (UNIX_TIMESTAMP())"
+        run(client, changed)
+    before = comments(cluster, keyspace, "my_message")
+    code, sentence = refused(client, f"ALTER QUEUE my_message SET ({settings})")
+    assert (code, words in sentence) == (1210, True), sentence
+    assert comments(cluster, keyspace, "my_message") == before
+
+
+def test_a_fault_that_a_table_has_already_hinders_no_change(
+    cluster: SharedCluster, keyspace: str
+) -> None:
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    run(client, "CREATE QUEUE my_message (a INT)")
+    (comment, *_) = comments(cluster, keyspace, "my_message")
+    for shard in range(len(cluster.servers_of(keyspace))):
+        cluster.direct(
+            f"ALTER TABLE my_message COMMENT '{comment},vt_message_cols=b'",
+            keyspace=keyspace,
+            shard=shard,
+        )
+    run(client, "ALTER QUEUE my_message SET (ack_wait = 9)")
+    run(client, "ALTER QUEUE my_message SET (message_cols = DEFAULT)")
+    assert run(client, "INSERT INTO my_message (a) VALUES (1)") == 1
 
 
 def test_create_twice(cluster: SharedCluster, keyspace: str) -> None:

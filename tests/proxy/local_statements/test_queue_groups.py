@@ -2,29 +2,17 @@ import pytest
 
 from streamfrom.proxy.errors import BadQueue
 from streamfrom.proxy.local_statements.queue_definitions import create_table, new_comment
-from streamfrom.proxy.local_statements.queue_groups import check_groups, group_index
+from streamfrom.proxy.local_statements.queue_groups import group_index
 from streamfrom.sqlparse_ext.reading.queues import read_queue
 from tests.sqlparse_ext.facts import statement
 
 
 NOW_NS = 1_800_000_000 * 10**9
-SHOWN = """CREATE TABLE `q` (
-  `id` bigint NOT NULL,
-  `batch` varchar(20) DEFAULT NULL,
-  `fin``ishes` varchar(20) DEFAULT NULL,
-  `tenant` bigint DEFAULT NULL,
-  PRIMARY KEY (`id`),
-  KEY `finishes` (`batch`)
-) ENGINE=InnoDB"""
 
 
 def created(columns, settings):
     queue = read_queue(statement(f"CREATE QUEUE q ({columns}) WITH ({settings})"))
     return queue, new_comment(queue)
-
-
-def comment(group, after):
-    return created("a INT", "ack_wait = 1")[1] + f",vt_group={group},vt_after={after}"
 
 
 @pytest.mark.parametrize(
@@ -64,11 +52,3 @@ def test_groups_of_other_columns_make_no_queue(settings, fault):
     queue, text = created("a INT, b INT, t VARCHAR(9)", settings)
     with pytest.raises(BadQueue, match=fault):
         create_table(queue, text, NOW_NS)
-
-
-def test_a_definition_has_the_columns_or_the_settings_are_refused():
-    check_groups(comment("BATCH", "fin`ishes"), SHOWN)
-    with pytest.raises(BadQueue, match="vt_after names no column of the table: 'finishes'"):
-        check_groups(comment("batch", "finishes"), SHOWN)
-    with pytest.raises(BadQueue, match="must be columns of one type"):
-        check_groups(comment("batch", "tenant"), SHOWN)
