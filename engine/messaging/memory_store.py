@@ -49,7 +49,7 @@ from streamfrom.engine.messaging.table_settings import parse_comment
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 
     from streamfrom.engine.messaging.clock import Clock
     from streamfrom.engine.messaging.groups import FireRequest
@@ -172,7 +172,9 @@ class MemoryStore:
 
     # The store
 
-    async def discover(self, keyspace: str, shard: ShardName) -> tuple[RawTable, ...]:
+    async def discover(
+        self, keyspace: str, shard: ShardName, known: Collection[str] = ()
+    ) -> tuple[RawTable, ...]:
         """Return the definitions, the same for every shard."""
         async with self._call("discover", shard):
             return tuple(self.definitions.get(keyspace, {}).values())

@@ -12,6 +12,7 @@ connection) when a statement fails.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -25,7 +26,7 @@ from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from streamfrom.engine.messaging.conversation import Conversation
     from streamfrom.engine.messaging.groups import FireRequest, FireResult
@@ -72,8 +73,10 @@ class Store(PartitionStore, Protocol):
     or broke, and limits its own time. A cancelled call leaves no transaction behind.
     """
 
-    async def discover(self, keyspace: str, shard: ShardName) -> tuple[RawTable, ...]:
-        """Return the tables of *shard* that are marked as message tables."""
+    async def discover(
+        self, keyspace: str, shard: ShardName, known: Collection[str] = ()
+    ) -> tuple[RawTable, ...]:
+        """Return the tables of *shard* that are marked as message tables. known: the names of those that were there last."""
         ...
 
     async def poll(
@@ -139,38 +142,29 @@ class Store(PartitionStore, Protocol):
         ...
 
 
-def discover(database: str) -> Conversation[tuple[RawTable, ...]]:
+def discover(database: str, known: Collection[str] = ()) -> Conversation[tuple[RawTable, ...]]:
     """Read the definitions of all tables of *database* that carry the mark.
 
     MariaDB opens a table to tell of it, and would wait until whoever locks its definition is done,
     be it the client that waits for this. Such tables come as hidden ones.
+
+    known: the names of those that were there last: as long as no other one has come, one statement asks for all.
     """
     schema = literal(database.encode())
-    answer = yield StoreQuery(
-        b"SELECT table_name, table_comment, create_options FROM information_schema.tables"
-        b" WHERE table_schema = %b AND table_type = 'BASE TABLE'"
-        b" AND table_comment LIKE '%%%b%%'" % (schema, MARK.encode()),
-        3,
-        skips_locked=True,
-    )
-    has_skipped = answer.has_skipped
-    found = [tuple(map(_text, values)) for values, _ in answer.rows]
-    # LIKE compares by the server's collation, in which case does not count.
-    comments = {name: comment for name, comment, _ in found if is_message_table(comment)}
+    while True:
+        answer = yield StoreQuery(_definitions(schema, known), 9, skips_locked=True)
+        parts: dict[bytes | None, list[tuple[bytes | None, ...]]] = defaultdict(list)
+        for (part, _, *values), _ in answer.rows:
+            parts[part].append(tuple(values))
+        found = [tuple(map(_text, values[:3])) for values in parts[b"table"]]
+        # LIKE compares by the server's collation, in which case does not count.
+        comments = {name: comment for name, comment, _ in found if is_message_table(comment)}
+        if comments.keys() <= set(known):
+            break
+        known = comments.keys()
     partitioned = {name for name, _, options in found if "partitioned" in options.lower()}
-    if not comments:
-        return (yield from _hidden(schema, ())) if has_skipped else ()
-    names = b", ".join(literal(name.encode()) for name in comments)
-    answer = yield StoreQuery(
-        b"SELECT table_name, column_name, data_type, column_default, is_nullable, extra, column_type"
-        b" FROM information_schema.columns WHERE table_schema = %b AND table_name IN (%b)"
-        b" ORDER BY table_name, ordinal_position" % (schema, names),
-        7,
-        skips_locked=True,
-    )
-    has_skipped = has_skipped or answer.has_skipped
-    columns: dict[str, list[RawColumn]] = {name: [] for name in comments}
-    for (table, name, data_type, default, nullable, extra, column_type), _ in answer.rows:
+    columns: dict[str, list[RawColumn]] = defaultdict(list)
+    for table, name, data_type, default, nullable, extra, column_type in parts[b"column"]:
         columns[_text(table)].append(
             RawColumn(
                 name=_text(name),
@@ -181,20 +175,10 @@ def discover(database: str) -> Conversation[tuple[RawTable, ...]]:
                 column_type=_text(column_type),
             )
         )
-    answer = yield StoreQuery(
-        b"SELECT table_name, index_name, non_unique, column_name"
-        b" FROM information_schema.statistics WHERE table_schema = %b AND table_name IN (%b)"
-        b" ORDER BY table_name, index_name, seq_in_index" % (schema, names),
-        4,
-        skips_locked=True,
-    )
-    has_skipped = has_skipped or answer.has_skipped
-    has_skipped_indexes = answer.has_skipped
-    indexes: dict[tuple[str, str, bool], list[str]] = {}
-    for (table, name, non_unique, column), _ in answer.rows:
+    indexes: dict[tuple[str, str, bool], list[str]] = defaultdict(list)
+    for table, name, non_unique, column, *_ in parts[b"index"]:
         # A functional index part has no column; its empty name fits none of ours.
-        key = (_text(table), _text(name), non_unique == b"0")
-        indexes.setdefault(key, []).append(_text(column))
+        indexes[_text(table), _text(name), non_unique == b"0"].append(_text(column))
     tables = tuple(
         RawTable(
             name=table,
@@ -209,13 +193,35 @@ def discover(database: str) -> Conversation[tuple[RawTable, ...]]:
         )
         for table, comment in comments.items()
     )
-    if not has_skipped:
+    if not answer.has_skipped:
         return tables
-    # Locked between the questions: half of a definition is none.
-    whole = tuple(
-        raw for raw in tables if raw.columns and (raw.indexes or not has_skipped_indexes)
-    )
+    # Locked between two parts of the answer: half of a definition is none.
+    whole = tuple(raw for raw in tables if raw.columns and raw.indexes)
     return (*whole, *(yield from _hidden(schema, whole)))
+
+
+def _definitions(schema: bytes, names: Collection[str]) -> bytes:
+    """Return the question for the marked tables of *schema*, and for columns and indexes of *names*.
+
+    A row of its answer: which part it belongs to, its place there, the table's name, and six values.
+    """
+    parts = [
+        b"SELECT 'table' AS part, 0 AS place, table_name AS owner, table_comment AS a, create_options AS b,"
+        b" NULL AS c, NULL AS d, NULL AS e, NULL AS f FROM information_schema.tables"
+        b" WHERE table_schema = %b AND table_type = 'BASE TABLE'"
+        b" AND table_comment LIKE '%%%b%%'" % (schema, MARK.encode())
+    ]
+    if names:
+        known = b", ".join(literal(name.encode()) for name in names)
+        parts += [
+            b"SELECT 'column', ordinal_position, table_name, column_name, data_type, column_default,"
+            b" is_nullable, extra, column_type FROM information_schema.columns"
+            b" WHERE table_schema = %b AND table_name IN (%b)" % (schema, known),
+            b"SELECT 'index', seq_in_index, table_name, index_name, non_unique, column_name, NULL, NULL, NULL"
+            b" FROM information_schema.statistics WHERE table_schema = %b AND table_name IN (%b)"
+            b" ORDER BY part, owner, place, a" % (schema, known),
+        ]
+    return b" UNION ALL ".join(parts)
 
 
 def _hidden(schema: bytes, seen: Sequence[RawTable]) -> Conversation[tuple[RawTable, ...]]:

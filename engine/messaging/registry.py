@@ -224,7 +224,9 @@ class Registry:
         # One speaks for all: where the others differ is told by `streamfrom check`.
         for shard in tables.shards:
             try:
-                found = await self._store.discover(tables.keyspace.name, shard)
+                found = await self._store.discover(
+                    tables.keyspace.name, shard, tables.by_name.keys()
+                )
             except Exception as error:  # noqa: BLE001  (a reload must not end the proxy)
                 failure = error
             else:

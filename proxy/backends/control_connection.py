@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import asyncmy
+from asyncmy.cursors import Cursor
 from asyncmy.errors import Error as DriverError
 
 from streamfrom.proxy.config.dsn import SslMode
@@ -38,6 +39,15 @@ _NO_SUCH_THREAD = 1094
 _FIRST_CLIENT_ERROR, _LAST_CLIENT_ERROR = 2000, 2999
 # ER_SERVER_SHUTDOWN, MariaDB's ER_CONNECTION_KILLED, ER_SESSION_WAS_KILLED, ER_CLIENT_INTERACTION_TIMEOUT.
 _SERVER_GOING_AWAY = frozenset({1053, 1927, 3169, 4031})
+
+
+class _Warned(Cursor):
+    """A cursor that notes whether the server's answer told of warnings, and does not ask for them."""
+
+    was_warned = False
+
+    async def _show_warnings(self, _connection: Any) -> None:
+        self.was_warned = True
 
 
 class Control:
@@ -76,12 +86,9 @@ class Control:
         """
         if not on_mariadb:
             return await self.rows(sql), False
-        async with self._connection() as connection, connection.cursor() as cursor:
+        async with self._connection() as connection, connection.cursor(_Warned) as cursor:
             await cursor.execute(f"SET STATEMENT lock_wait_timeout = 0 FOR {sql}")
-            rows = list(await cursor.fetchall())
-            await cursor.execute("SELECT @@warning_count")
-            ((warnings,),) = await cursor.fetchall()
-            return rows, int(warnings) > 0
+            return list(await cursor.fetchall()), cursor.was_warned
 
     async def records(self, sql: str) -> list[dict[str, Any]]:
         """Return all rows of *sql*, their values by column."""

@@ -31,7 +31,7 @@ from streamfrom.proxy.errors import BackendError, ProxyError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from streamfrom.engine.fleet.elector import Elector
     from streamfrom.engine.messaging.clock import Clock
@@ -103,10 +103,12 @@ class ShardStore:
         self._electors = electors or {}
         self._clock = clock
 
-    async def discover(self, keyspace: str, shard: ShardName) -> tuple[RawTable, ...]:
+    async def discover(
+        self, keyspace: str, shard: ShardName, known: Collection[str] = ()
+    ) -> tuple[RawTable, ...]:
         """Return every table of the shard's database. Raises StoreError."""
         runtime = self._shards[keyspace, shard]
-        return await by_control(runtime, conversations.discover(runtime.database))
+        return await by_control(runtime, conversations.discover(runtime.database, known))
 
     async def poll(
         self, table: MessageTable, shard: ShardName, request: PollRequest

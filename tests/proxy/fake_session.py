@@ -127,8 +127,6 @@ class ServerSession:
         if sql == "SELECT LAST_INSERT_ID() + LAST_INSERT_ID(0)":
             before, self.last_insert_id = self.last_insert_id, 0
             return rows_of(before)
-        if sql == "SELECT @@warning_count":
-            return rows_of(0)
         if "LAST_INSERT_ID()" in sql:
             return rows_of(self.last_insert_id)
         if "information_schema.tables" in sql:

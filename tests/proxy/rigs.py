@@ -6,7 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.proxy.app.application import Application
 from streamfrom.proxy.backends.session_variables import names
@@ -33,7 +33,7 @@ from tests.sqlparse_ext.facts import statement
 
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
+    from collections.abc import AsyncIterator, Coroutine, Sequence
 
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.twophase.coordinator import Coordinator
@@ -309,6 +309,14 @@ def add_tables(server: FakeServer, *tables: tuple[str, str, str]) -> None:
     )
 
 
+INDEXES: Final = (
+    (b"PRIMARY", b"0", b"id"),
+    (b"poller_idx", b"1", b"time_acked"),
+    (b"poller_idx", b"1", b"priority"),
+    (b"poller_idx", b"1", b"time_next"),
+)
+
+
 def add_message_table(
     server: FakeServer,
     name: str = "msg",
@@ -316,18 +324,10 @@ def add_message_table(
     "vt_batch_size=10,vt_cache_size=100,vt_poller_interval=30",
     engine: str = "InnoDB",
     options: str = "",
+    indexes: Sequence[tuple[bytes, bytes, bytes]] = INDEXES,
 ) -> None:
     """Have *server* say that it has a message table, whose create_options are *options*."""
     table = name.encode()
-    text = (FieldType.VAR_STRING,)
-    server.on(
-        "information_schema.tables",
-        Rows(
-            ("table_name", "table_comment", "create_options"),
-            ((table, comment.encode(), options.encode()),),
-            types=text * 3,
-        ),
-    )
     add_tables(server, (name, comment, engine))
     columns = (
         (b"id", b"bigint", None, b"NO", b"", b"bigint(20)"),
@@ -337,19 +337,15 @@ def add_message_table(
         (b"time_acked", b"bigint", None, b"YES", b"", b"bigint(20)"),
         (b"message", b"varchar", None, b"YES", b"", b"varchar(64)"),
     )
-    server.on(
-        "information_schema.columns",
-        Rows(tuple("abcdefg"), tuple((table, *column) for column in columns), types=text * 7),
-    )
-    indexes = (
-        (b"PRIMARY", b"0", b"id"),
-        (b"poller_idx", b"1", b"time_acked"),
-        (b"poller_idx", b"1", b"priority"),
-        (b"poller_idx", b"1", b"time_next"),
+    nothing = (None, None, None)
+    definitions = (
+        (b"table", b"0", table, comment.encode(), options.encode(), None, *nothing),
+        *((b"column", b"%d" % at, table, *column) for at, column in enumerate(columns)),
+        *((b"index", b"%d" % at, table, *index, *nothing) for at, index in enumerate(indexes)),
     )
     server.on(
-        "information_schema.statistics",
-        Rows(tuple("abcd"), tuple((table, *index) for index in indexes), types=text * 4),
+        "information_schema.tables",
+        Rows(tuple("abcdefghi"), definitions, types=(FieldType.VAR_STRING,) * 9),
     )
     server.on("SELECT MIN(priority)", Rows(("least",), ((None,),)))
     server.on("FOR UPDATE SKIP LOCKED", Rows(("epoch", "time_next", "id", "id", "message")))

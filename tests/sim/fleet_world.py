@@ -72,8 +72,8 @@ class DispatchersStore:
     world: FleetWorld
     number: int
 
-    async def discover(self, keyspace, shard):
-        return await self.world.store.discover(keyspace, shard)
+    async def discover(self, keyspace, shard, known=()):
+        return await self.world.store.discover(keyspace, shard, known)
 
     async def poll(self, table, shard, request):
         return await self.world.store.poll(table, shard, request)

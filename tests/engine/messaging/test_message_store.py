@@ -109,26 +109,40 @@ def test_the_columns_of_a_stream_are_asked_for_without_rows():
     assert sql == b"SELECT `id`, `odd``name` FROM `msg` WHERE 1 = 0"
 
 
+def marked(name, comment=b"vitess_message", options=b""):
+    return (b"table", b"0", name, comment, options, None, None, None, None), b""
+
+
+def column(table, name, *, place=b"1", default=None, nullable=b"NO"):
+    about = (b"bigint", default, nullable, b"", b"bigint(20)")
+    return (b"column", place, table, name, *about), b""
+
+
+def index(table, name, non_unique, part, *, place=b"1"):
+    return (b"index", place, table, name, non_unique, part, None, None, None), b""
+
+
 def test_without_marked_tables_discovery_is_one_statement():
-    tables, sent = run(
-        discover("it's"), StoreAnswer([((b"likely", b"vitess-message", None), b"")])
-    )
+    tables, sent = run(discover("it's"), StoreAnswer([marked(b"likely", b"vitess-message")]))
     assert tables == ()
     assert len(sent) == 1
     assert b"table_schema = 'it''s'" in sent[0]
 
 
+DEFINED = (
+    column(b"t", b"id"),
+    column(b"t", b"epoch", place=b"2", default=b"0", nullable=b"YES"),
+    index(b"t", b"PRIMARY", b"0", b"id"),
+    index(b"t", b"two", b"1", b"a"),
+    index(b"t", b"two", b"1", None, place=b"2"),
+)
+
+
 def test_discovery_puts_columns_and_indexes_together():
-    comment = b"vitess_message,vt_ack_wait=1"
-    (raw,), _ = run(
-        discover("db"),
-        StoreAnswer([((b"t", comment, b"partitioned"), b"")]),
-        StoreAnswer([((b"t", b"id", b"bigint", None, b"NO", b"", b"bigint(20)"), b""),
-                ((b"t", b"epoch", b"bigint", b"0", b"YES", b"", b"bigint(20)"), b"")]),
-        StoreAnswer([((b"t", b"PRIMARY", b"0", b"id"), b""), ((b"t", b"two", b"1", b"a"), b""),
-                ((b"t", b"two", b"1", None), b"")]),
-    )  # fmt: skip
-    assert raw.comment == comment.decode()
+    table = marked(b"t", b"vitess_message,vt_ack_wait=1", b"partitioned")
+    (raw,), sent = run(discover("db"), StoreAnswer([table]), StoreAnswer([*DEFINED, table]))
+    assert len(sent) == 2
+    assert raw.comment == "vitess_message,vt_ack_wait=1"
     assert raw.is_partitioned
     assert [(c.name, c.default, c.nullable, c.column_type) for c in raw.columns] == [
         ("id", None, False, "bigint(20)"),
@@ -140,26 +154,40 @@ def test_discovery_puts_columns_and_indexes_together():
     ]
 
 
-MARKED = ((b"t", b"vitess_message", b""), b"")
-ID = ((b"t", b"id", b"bigint", None, b"NO", b"", b"bigint(20)"), b"")
-PRIMARY = ((b"t", b"PRIMARY", b"0", b"id"), b"")
+def test_tables_that_are_known_are_read_again_by_one_statement():
+    answer = StoreAnswer([*DEFINED, column(b"gone", b"id"), marked(b"t")])
+    (raw,), (sent,) = run(discover("db", ("t", "gone")), answer)
+    assert (raw.name, len(raw.columns), len(raw.indexes)) == ("t", 2, 2)
+    assert b"table_name IN ('t', 'gone')" in sent
+
+
+def test_a_table_that_has_come_is_asked_for_with_all_others():
+    first = StoreAnswer([*DEFINED, marked(b"t"), marked(b"new")])
+    more = (column(b"new", b"id"), index(b"new", b"PRIMARY", b"0", b"id"))
+    second = StoreAnswer([*DEFINED, *more, marked(b"t"), marked(b"new")])
+    found, (_, sent) = run(discover("db", ("t",)), first, second)
+    assert [(raw.name, len(raw.columns)) for raw in found] == [("t", 2), ("new", 1)]
+    assert b"table_name IN ('t', 'new')" in sent
+
+
+ID = column(b"t", b"id")
+PRIMARY = index(b"t", b"PRIMARY", b"0", b"id")
 NAMES = StoreAnswer([((b"plain",), b""), ((b"t",), b"")])
 
 
 @pytest.mark.parametrize(
-    ("answers", "seen", "hidden"),
+    ("parts", "seen", "hidden"),
     [
-        ((StoreAnswer([], has_skipped=True), NAMES), [], ["plain", "t"]),
-        ((StoreAnswer([MARKED], has_skipped=True), StoreAnswer([ID]), StoreAnswer([PRIMARY]), NAMES), ["t"], ["plain"]),
-        # Locked between one question and the next.
-        ((StoreAnswer([MARKED]), StoreAnswer([], has_skipped=True), StoreAnswer([PRIMARY]), NAMES), [], ["plain", "t"]),
-        ((StoreAnswer([MARKED]), StoreAnswer([ID]), StoreAnswer([], has_skipped=True), NAMES), [], ["plain", "t"]),
-        # It has no index, which is known.
-        ((StoreAnswer([MARKED], has_skipped=True), StoreAnswer([ID]), StoreAnswer([]), NAMES), ["t"], ["plain"]),
+        ([], [], ["plain", "t"]),
+        ([ID, PRIMARY, marked(b"t")], ["t"], ["plain"]),
+        # Locked between one part of the answer and the next.
+        ([PRIMARY, marked(b"t")], [], ["plain", "t"]),
+        ([ID, marked(b"t")], [], ["plain", "t"]),
     ],
-)  # fmt: skip
-def test_discovery_waits_for_no_lock_and_says_what_one_hides(answers, seen, hidden):
-    found, sent = run(discover("db"), *answers)
+)
+def test_discovery_waits_for_no_lock_and_says_what_one_hides(parts, seen, hidden):
+    answer = StoreAnswer(parts, has_skipped=True)
+    found, sent = run(discover("db", ("t",)), answer, NAMES)
     assert [raw.name for raw in found if not raw.is_hidden] == seen
     assert [raw.name for raw in found if raw.is_hidden] == hidden
     assert sent[-1] == (
