@@ -93,22 +93,26 @@ class Meter:
     lab: "Lab"
     _cpu_s: dict[str, float] = field(default_factory=dict)
     _questions: int = 0
+    _pings: int = 0
     _rows_updated: int = 0
 
     def start(self) -> None:
         """Begin to measure."""
         self._rows_updated = self.lab.status("Handler_update")
+        self._pings = self.lab.status("Com_admin_commands")
         self._questions = self.lab.status("Questions")
         self._cpu_s = {name: one.usage().cpu_s for name, one in self.processes.items()}
 
     def stop(self) -> dict[str, float]:
-        """Return the CPU seconds of each process, and the first server's statements and row updates."""
+        """Return the CPU seconds of each process, and the first server's statements, pings and row updates."""
         used = {
             f"cpu_s_{name}": round(one.usage().cpu_s - self._cpu_s[name], 2)
             for name, one in self.processes.items()
         }
         # The first count is among its own statements.
         used["statements"] = self.lab.status("Questions") - self._questions - 1
+        # A ping is no statement to the server's own count.
+        used["pings"] = self.lab.status("Com_admin_commands") - self._pings
         return used | {"rows_updated": self.lab.status("Handler_update") - self._rows_updated}
 
 

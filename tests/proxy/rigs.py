@@ -328,7 +328,6 @@ def add_message_table(
 ) -> None:
     """Have *server* say that it has a message table, whose create_options are *options*."""
     table = name.encode()
-    add_tables(server, (name, comment, engine))
     columns = (
         (b"id", b"bigint", None, b"NO", b"", b"bigint(20)"),
         (b"priority", b"tinyint", b"50", b"NO", b"", b"tinyint(4)"),
@@ -347,6 +346,7 @@ def add_message_table(
         "information_schema.tables",
         Rows(tuple("abcdefghi"), definitions, types=(FieldType.VAR_STRING,) * 9),
     )
+    add_tables(server, (name, comment, engine))
     server.on("SELECT MIN(priority)", Rows(("least",), ((None,),)))
     server.on("FOR UPDATE SKIP LOCKED", Rows(("epoch", "time_next", "id", "id", "message")))
     server.on("SELECT `id`, IFNULL(time_next, 0)", Rows(("id", "time_next")))

@@ -10,8 +10,8 @@ from tests.proxy.rigs import said
 async def test_rows_are_read_everywhere_and_inserted_where_they_belong(
     server, other_server, client
 ):
-    server.on("SELECT", rows_of(1, HIGH))
-    other_server.on("SELECT", rows_of(2))
+    server.on("SELECT a FROM t", rows_of(1, HIGH))
+    other_server.on("SELECT a FROM t", rows_of(2))
     result = await client.query("INSERT INTO t (id) SELECT a FROM t")
     assert result.ok is not None
     assert result.ok.affected_rows == 2  # one for each part, says the fake
@@ -23,7 +23,7 @@ async def test_rows_are_read_everywhere_and_inserted_where_they_belong(
 
 async def test_no_rows_are_no_insert(server, other_server, client):
     for each in (server, other_server):
-        each.on("SELECT", rows_of())
+        each.on("SELECT a FROM t", rows_of())
     result = await client.query("INSERT INTO t (id) SELECT a FROM t")
     assert result.ok is not None
     assert (result.ok.affected_rows, result.ok.info[:10]) == (0, b"Records: 0")
@@ -33,14 +33,14 @@ async def test_no_rows_are_no_insert(server, other_server, client):
 async def test_an_error_of_the_query_is_the_answer_and_nothing_is_inserted(
     server, other_server, client
 ):
-    other_server.on("SELECT", Error(1054, "Unknown column 'a'", "42S22"))
+    other_server.on("SELECT a FROM t", Error(1054, "Unknown column 'a'", "42S22"))
     assert (await client.query("INSERT INTO t (id) SELECT a FROM t")).code == 1054
     assert not any("INSERT" in each for each in said(server) + said(other_server))
 
 
 async def test_in_a_transaction_the_rows_are_locked(server, client):
     assert (await client.query("BEGIN")).error is None
-    server.on("SELECT", rows_of(1))
+    server.on("SELECT a FROM t", rows_of(1))
     assert (await client.query("INSERT INTO t (id) SELECT a FROM t WHERE id = 5")).error is None
     assert "SELECT a FROM t WHERE id = 5 LIMIT 5001 LOCK IN SHARE MODE" in said(server)
 
@@ -64,11 +64,11 @@ async def test_what_cannot_be_exact_is_refused(server, other_server, client, sql
 async def test_texts_in_other_character_sets_are_taken_where_they_stay_what_they_are(
     server, client
 ):
-    server.on("SELECT", rows_of(1))
+    server.on("SELECT a FROM t", rows_of(1))
     insert = "INSERT INTO t (id) SELECT a FROM t WHERE id = 5"
     assert (await client.query("SET NAMES latin1")).error is None
     assert (await client.query(insert)).error is None
-    server.on("SELECT", rows_of("?"))
+    server.on("SELECT a FROM t", rows_of("?"))
     for names in ("SET NAMES latin1", "SET NAMES gbk", "SET character_set_results = NULL"):
         assert (await client.query(names)).error is None
         result = await client.query(insert)
