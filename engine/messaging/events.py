@@ -109,6 +109,16 @@ class AckedEarly:
 
 
 @dataclass(frozen=True, slots=True)
+class Acking:
+    """An ack is to be written with the next claim, where messages wait for others of their key. acked_ns: its ``time_acked``."""
+
+    number: int
+    shard: ShardName
+    ids: tuple[bytes, ...]
+    acked_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Changed:
     """Committed: changes of messages that the statement's text does not show.
 
@@ -320,6 +330,7 @@ Event: TypeAlias = (
     | Due
     | Acked
     | AckedEarly
+    | Acking
     | Changed
     | AckedUnnamed
     | Looked
@@ -369,6 +380,7 @@ class Claim:
 
     uncounted: ids whose rows may not show that they were sent.
     known_keys: the keys of those that follow others of their key.
+    acks: the numbers of acks that are written first, in the same transaction.
     """
 
     number: int
@@ -377,6 +389,7 @@ class Claim:
     columns: tuple[str, ...]
     uncounted: frozenset[bytes] = frozenset()
     known_keys: Mapping[bytes, bytes] = field(default_factory=dict)
+    acks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

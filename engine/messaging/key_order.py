@@ -185,6 +185,12 @@ class KeyOrder:
             self._forget_lost()
         return is_lost
 
+    def expect(self, idents: Iterable[bytes], now_ns: int) -> None:
+        """Let the followers of messages go that the next claim is to acknowledge before it asks for them."""
+        for ident in idents:
+            if (key := self._keys.get(ident)) is not None:
+                self._let_go(key, now_ns)
+
     def free_all(self, now_ns: int) -> None:
         """Let all followers go: whatever they wait for may have changed."""
         for key in list(self._followers):
@@ -234,7 +240,9 @@ class KeyOrder:
         here = {*won, *(i for i, due_ns in result.passed_over.items() if due_ns <= now_ns)}
         over = {*gone, *(ident for ident in result.chosen if ident not in here)}
         for ident in (*over, *(ident for ident in asked if ident not in result.asked_keys)):
-            self._keys.pop(ident, None)
+            key = self._keys.pop(ident, None)
+            if key is not None and key not in result.found:
+                self._let_go(key, now_ns)
         self._held_back.update(
             key
             for ident, key in result.asked_keys.items()
@@ -250,6 +258,8 @@ class KeyOrder:
             left = _after(found, won, over)
             self._keys.update((one.id, key) for one in left.started)
             follower = next(iter(left.heads), None)
+            # One that was never sent was acked, and nobody knows who comes after it.
+            is_lost |= follower is None and any(one.id in over for one in found.heads)
             for one in may_go(left, 1, self.in_order, now_ns):
                 if one is not follower and one.id not in queue:
                     # It has started, is due, and somebody holds its row at this moment.

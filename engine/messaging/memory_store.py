@@ -107,7 +107,7 @@ async def _no_pause(_call: str, _shard: ShardName) -> None:
     await asyncio.sleep(0)
 
 
-@dataclass(slots=True)
+@dataclass
 class MemoryStore:
     """Databases in memory: one table of rows for each (keyspace, shard, table)."""
 
@@ -201,11 +201,12 @@ class MemoryStore:
         self, table: MessageTable, shard: ShardName, request: ClaimRequest
     ) -> ClaimResult:
         """Read what was never sent, if leases are lazy, and claim what is still due and not locked."""
-        async with self._call("claim", shard):
+        async with self._call("claim" if request.ids else "acknowledge", shard):
             now_ns = self.clock.time_ns()
             rows = self.table(table.keyspace, shard, table.name)
             won = []
             first = wait_range(table.properties, 0)
+            acked = self._acknowledge(table, shard, request.acks)
             turns = ClaimResult(())
             if table.properties.in_order is not None:
                 turns = turns_of(table, rows, request.ids, now_ns, request.known_keys)
@@ -263,10 +264,36 @@ class MemoryStore:
                 )
                 row.epoch += 1
                 row.time_next_ns = due_ns
-            result = replace(turns, rows=tuple(won), passed_over=passed_over, held=tuple(held))
+            result = replace(
+                turns,
+                rows=tuple(won),
+                passed_over=passed_over,
+                held=tuple(held),
+                acked=acked,
+            )
             if table.properties.dead_letter is None:
                 return replace(result, parked=tuple(spent))
             return replace(result, dead=tuple(spent))
+
+    def _acknowledge(
+        self,
+        table: MessageTable,
+        shard: ShardName,
+        acks: Sequence[tuple[tuple[bytes, ...], int]],
+    ) -> tuple[bytes, ...]:
+        """Commit acks of which every row is there, unacked and not locked; return the ids."""
+        rows = self.table(table.keyspace, shard, table.name)
+        acked: list[bytes] = []
+        for ids, acked_ns in acks:
+            found = [rows[ident] for ident in ids if ident in rows]
+            if len(found) < len(ids) or any(
+                row.is_locked or row.time_acked_ns is not None for row in found
+            ):
+                continue
+            acked += self.ack(table.keyspace, shard, table.name, ids)
+            for row in found:
+                row.time_acked_ns = acked_ns
+        return tuple(acked)
 
     async def look(
         self, table: MessageTable, shard: ShardName, ids: Sequence[bytes]

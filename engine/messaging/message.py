@@ -120,6 +120,31 @@ class RowOfStream(Protocol):
         ...
 
 
+class WaitingAck(Protocol):
+    """One client's ack that is written together with others, until one of the last three methods is called.
+
+    Attributes:
+        ids: the messages as literals, each once.
+        acked_ns: when it came, by the client or by the proxy's clock.
+        is_left: its client is gone, or was told that it was stopped.
+        is_sent: the server may be carrying it out, so nobody can stop it.
+    """
+
+    ids: tuple[bytes, ...]
+    acked_ns: int
+    is_left: bool
+    is_sent: bool
+
+    def acknowledged(self) -> None:
+        """Tell the client that all its messages are acknowledged."""
+
+    def send_alone(self) -> None:
+        """Send it by itself."""
+
+    def lost(self, reason: str) -> None:
+        """Tell the client that it may have taken effect."""
+
+
 class Receiver(Protocol):
     """One open STREAM, as the engine sees it.
 

@@ -48,7 +48,12 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.clock import Clock
     from streamfrom.engine.messaging.elsewhere import Elsewhere
     from streamfrom.engine.messaging.events import Event, TableEvent
-    from streamfrom.engine.messaging.message import ClientReceiver, Receiver, RowOfStream
+    from streamfrom.engine.messaging.message import (
+        ClientReceiver,
+        Receiver,
+        RowOfStream,
+        WaitingAck,
+    )
     from streamfrom.engine.messaging.message_store import Store
     from streamfrom.engine.messaging.message_table import MessageTable, RawTable
     from streamfrom.engine.messaging.table_state import TableState
@@ -498,6 +503,17 @@ class Registry:
         if running is None or self._ending is not None:
             return None
         return running[0].ack_early(shard, tuple(map(literal, ids)), acked_ns)
+
+    def acknowledge(self, keyspace: str, shard: ShardName, table: str, ack: WaitingAck) -> bool:
+        """Write an ack in one transaction with the claim that follows; False if it has to be sent as it is.
+
+        So are those of tables in which messages wait for others of their key, where this process dispatches the shard.
+        """
+        tables = self._keyspaces[keyspace]
+        running = tables.runners.get(tables.name(table))
+        if running is None or self._ending is not None:
+            return False
+        return running[0].acknowledge(shard, ack)
 
     async def ack_early_elsewhere(
         self,

@@ -11,11 +11,13 @@ import asyncio
 import logging
 from collections import deque
 from contextlib import suppress
+from itertools import count
 from typing import TYPE_CHECKING, Final, assert_never
 
-from streamfrom.engine.errors import ReceiverGone, TableGone
+from streamfrom.engine.errors import OutcomeUnknown, ReceiverGone, TableGone
 from streamfrom.engine.messaging.events import (
     AckedEarly,
+    Acking,
     AcksWritten,
     Attached,
     Claim,
@@ -65,7 +67,12 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.messaging.clock import Clock
     from streamfrom.engine.messaging.events import Action, Event
-    from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, Receiver
+    from streamfrom.engine.messaging.message import (
+        ClaimedRow,
+        ClaimResult,
+        Receiver,
+        WaitingAck,
+    )
     from streamfrom.engine.messaging.message_store import Store
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -80,6 +87,8 @@ LEASES_WANTED_S: Final = 2.0
 HAND_OVER_LOOK_S: Final = 0.01
 # A line of the log names so many ids.
 SPENT_TOLD_MAX: Final = 10
+
+_ack_numbers: Final = count(1)
 
 log = logging.getLogger(__name__)
 
@@ -116,6 +125,7 @@ class Runner:
         # Each with the shard that it writes to; None where it only reads.
         self._tasks: dict[asyncio.Task[None], ShardName | None] = {}
         self._failing: set[ShardName] = set()
+        self._acks: dict[int, WaitingAck] = {}  # that no claim has taken along yet
         self._is_stopped = False
 
     @property
@@ -233,6 +243,8 @@ class Runner:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        _answer(self._acks.values(), frozenset())
+        self._acks.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -308,6 +320,15 @@ class Runner:
             self.post(AckedEarly(shard, taken, acked_ns))
         return None if taken is None else len(taken)
 
+    def acknowledge(self, shard: ShardName, ack: WaitingAck) -> bool:
+        """Write an ack with the next claim; False if it has to be sent as it is."""
+        if self._is_stopped or not self._state.takes_ack(shard, ack.ids):
+            return False
+        number = next(_ack_numbers)
+        self._acks[number] = ack
+        self.post(Acking(number, shard, ack.ids, ack.acked_ns))
+        return True
+
     async def write_leases(self, shard: ShardName, ids: tuple[bytes, ...] | None) -> None:
         """Let rows show that messages were sent or acked early, of *ids* or all, before somebody changes them.
 
@@ -334,16 +355,31 @@ class Runner:
             await asyncio.wait(writing)
 
     async def _claim(self, action: Claim) -> None:
+        acks = [ack for number in action.acks if not (ack := self._acks.pop(number)).is_left]
+        for ack in acks:
+            ack.is_sent = True
         request = ClaimRequest(
-            action.ids, action.columns, self._draw, action.uncounted, action.known_keys
+            action.ids,
+            action.columns,
+            self._draw,
+            action.uncounted,
+            action.known_keys,
+            [(ack.ids, ack.acked_ns) for ack in acks],
         )
         try:
             result = await self._store.claim(self._table, action.shard, request)
+        except asyncio.CancelledError:
+            _fail(acks, OutcomeUnknown("the proxy stops"))
+            raise
         except Exception as error:  # noqa: BLE001  (whatever it was, its receivers must not hang)
-            self._note_failure("claim", action.shard, error)
+            if action.ids:
+                self._note_failure("claim", action.shard, error)
+            _fail(acks, error)
             self.post(ClaimFailed(action.number, action.shard, str(error)))
         else:
             self._note_success(action.shard)
+            self._state.counters(action.shard).acked += len(result.acked)
+            _answer(acks, frozenset(result.acked))
             if result.parked or result.dead:
                 self._tell_spent(action.shard, result)
             # Where it may not, the state is told so before it learns what it won.
@@ -547,3 +583,26 @@ class Runner:
     def _tick(self) -> None:
         self._timer = None
         self.post(Tick())
+
+
+def _answer(acks: Iterable[WaitingAck], acked: frozenset[bytes]) -> None:
+    """Tell the clients of acks whose messages are acknowledged, and send the other acks by themselves."""
+    for ack in acks:
+        ack.is_sent = False
+        if ack.is_left:
+            continue
+        if acked.issuperset(ack.ids):
+            ack.acknowledged()
+        else:
+            ack.send_alone()
+
+
+def _fail(acks: Iterable[WaitingAck], error: Exception) -> None:
+    """Send acks by themselves whose transaction failed, unless it may have taken effect."""
+    if not isinstance(error, OutcomeUnknown):
+        _answer(acks, frozenset())
+        return
+    for ack in acks:
+        ack.is_sent = False
+        if not ack.is_left:
+            ack.lost(str(error))

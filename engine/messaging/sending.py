@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.events import Claim, Deliver, FindLeases, Release, Released
+from streamfrom.engine.messaging.events import (
+    Acked,
+    Claim,
+    Deliver,
+    FindLeases,
+    Release,
+    Released,
+)
 from streamfrom.engine.messaging.key_order import with_keys
 from streamfrom.engine.messaging.message import MessageKey
 from streamfrom.engine.messaging.poll import FOREVER_NS
@@ -52,6 +59,8 @@ class Sending:
         shard.gathered_ns = shard.held_back_ns = FOREVER_NS
         if shard.order is not None:
             shard.order.wake(now_ns)
+            if not shard.claims:
+                shard.order.expect(chain.from_iterable(shard.acking.values()), now_ns)
         if shard.claiming.retry_ns > now_ns or not self._may_send(shard):
             return
         if shard.in_flight is not None and not shard.in_flight.is_known:
@@ -63,6 +72,14 @@ class Sending:
         at_once = CLAIMS_IN_FLIGHT_MAX if shard.order is None else 1
         while len(shard.claims) < at_once and self._start_claim(shard, now_ns):
             pass
+
+    def acknowledge(self, shard: ShardState) -> None:
+        """Write acks that no claim has taken along, unless one is under way: they go with the next."""
+        if shard.acking and not shard.claims:
+            number = self._parts.number()
+            numbers, acking = shard.take_acks()
+            shard.claims[number] = ClaimRun(keys={}, receivers=[], columns=(), acking=acking)
+            self._actions.append(Claim(number, shard.name, (), (), acks=numbers))
 
     def _start_claim(self, shard: ShardState, now_ns: int) -> bool:
         """Start a claim for those receivers, of the same keys, whose like were served longest ago; return whether there is one."""
@@ -93,16 +110,18 @@ class Sending:
         columns, choice = receivers[0].columns, receivers[0].keys
         keys = shard.queue.take(sum(counts), now_ns, choice)
         number = self._parts.number()
+        numbers, acking = shard.take_acks()
         shard.claims[number] = ClaimRun(
             keys={key.id: key for key in keys},
             receivers=[receiver.id for receiver in receivers],
             columns=columns,
             choice=choice,
+            acking=acking,
         )
         ids = tuple(key.id for key in keys)
         uncounted = frozenset(filter(shard.unwritten.__contains__, ids))
         known = {} if shard.order is None else shard.order.known_keys(ids)
-        self._actions.append(Claim(number, shard.name, ids, columns, uncounted, known))
+        self._actions.append(Claim(number, shard.name, ids, columns, uncounted, known, numbers))
 
     def _may_send(self, shard: ShardState) -> bool:
         return shard.is_dispatched and not self._parts.table.properties.paused
@@ -131,6 +150,7 @@ class Sending:
         self._note_size(rows)
         shard.groups.held(result.held)
         shard.groups.gone(result.parked)  # who waits for them is told
+        run.gone.update(result.acked)
         shard.claiming.over()
         shard.health.over()
         shard.polling.since_ns = None  # the shard works; a poll may be slow for other reasons
@@ -165,6 +185,8 @@ class Sending:
             shard.queue.not_won(key, passed_over.get(ident), now_ns)
         if shard.order is not None and shard.order.claimed(asked_ids, result, run.gone, now_ns):
             shard.poll_wanted = True
+        if result.acked:
+            self._held.acked(Acked(shard.name, result.acked), now_ns)
         if unwritten:
             delay_ns = self._parts.table.properties.lease_delay_ns
             shard.unwritten.sent(unwritten, now_ns + delay_ns)
@@ -240,7 +262,9 @@ class Sending:
         """Let what was to be claimed be due again, after a pause."""
         shard = self._shards[event.shard]
         run = shard.claims.pop(event.number)
-        shard.claiming.failed(event.reason, now_ns, self._parts.grace_ns)
+        # Acks alone show no trouble of claims: their clients hear of it.
+        if run.keys:
+            shard.claiming.failed(event.reason, now_ns, self._parts.grace_ns)
         # It may have been committed before it was lost: then a poll tells when they are due.
         shard.poll_wanted = True
         shard.groups.held(run.keys)

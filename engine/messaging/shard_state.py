@@ -18,7 +18,7 @@ from streamfrom.engine.messaging.unwritten_leases import UnwrittenLeases
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from streamfrom.engine.messaging.in_flight_limit import InFlightLimit
     from streamfrom.engine.messaging.key_order import KeyOrder
@@ -37,6 +37,8 @@ SHORTEN_AGAIN_NS: Final = 10**9
 # Whoever takes messages one by one opens a stream for each; without its keys each began with a poll, which took
 # 0.55 of the 1.3 ms of a STREAM … LIMIT 1.
 LINGER_NS: Final = 10**9
+# Acks that go with one claim.
+ACKS_MAX: Final = 100
 
 
 @dataclass(slots=True)
@@ -74,6 +76,7 @@ class ClaimRun:
     choice: the keys that its receivers named; None for all.
     is_suspect: rows were changed meanwhile, perhaps after the claim and perhaps those it won.
     gone: messages that were acked or deleted meanwhile, and that it may win without having been asked for.
+    acking: the messages that it is to acknowledge.
     """
 
     keys: dict[bytes, MessageKey]
@@ -82,6 +85,7 @@ class ClaimRun:
     choice: frozenset[bytes] | None = None
     is_suspect: bool = False
     gone: set[bytes] = field(default_factory=set)
+    acking: frozenset[bytes] = frozenset()
 
 
 @dataclass(slots=True)
@@ -115,6 +119,7 @@ class ShardState:
     unwritten: those of the leases that are in memory alone.
     early_acks: the acks that are in memory alone.
     groups: the messages that wait for members of a group.
+    acking: acks that the next claim is to write, by their numbers, and the messages of each.
     put_back: rows that nobody was sent, and whose leases are being written at this moment.
     looking_at: the unwritten ones among the messages whose rows are being looked at.
     leaving: receivers whose connection has ended, and what they held is to be due sooner.
@@ -161,6 +166,7 @@ class ShardState:
     wake_ready_ns: int = FOREVER_NS
     unwritten: UnwrittenLeases = field(init=False)
     early_acks: EarlyAcks = field(init=False)
+    acking: dict[int, tuple[bytes, ...]] = field(default_factory=dict)
     put_back: list[ClaimedRow] = field(default_factory=list)
     looking_at: frozenset[bytes] = frozenset()
     _is_polling: bool = False
@@ -440,6 +446,23 @@ class ShardState:
                 return None
             found[ident] = None
         return tuple(found)
+
+    def takes_ack(self, idents: Collection[bytes]) -> bool:
+        """Return whether an ack of *idents* can be written with the next claim.
+
+        Of two acks of one message the second has to see the first.
+        """
+        if self.order is None or not self.is_dispatched or len(self.acking) >= ACKS_MAX:
+            return False
+        others = (*self.acking.values(), *(run.acking for run in self.claims.values()))
+        return all(ident not in each for each in others for ident in idents)
+
+    def take_acks(self) -> tuple[tuple[int, ...], frozenset[bytes]]:
+        """Return the acks that a claim is to write which begins now, and their messages."""
+        numbers = tuple(self.acking)
+        idents = frozenset(ident for each in self.acking.values() for ident in each)
+        self.acking.clear()
+        return numbers, idents
 
     def wrote(self, result: LeaseWrites | None, now_ns: int) -> list[ClaimedRow]:
         """Take in what a writing of leases found; return rows that nobody was sent and it concerned."""

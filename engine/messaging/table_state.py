@@ -54,6 +54,7 @@ from streamfrom.engine.messaging.events import (
     Acked,
     AckedEarly,
     AckedUnnamed,
+    Acking,
     AcksWritten,
     Attached,
     Changed,
@@ -176,6 +177,8 @@ class TableState:
                 self._held.acked(event, now_ns)
             case AckedEarly():
                 self._held.acked_early(event, now_ns)
+            case Acking():
+                self._shards[event.shard].acking[event.number] = event.ids
             case AcksWritten():
                 self._held.acks_written(event, now_ns)
             case Changed():
@@ -319,6 +322,10 @@ class TableState:
         if ids is None:
             return [ident for each in sets for ident in each]
         return [ident for ident in ids if any(ident in each for each in sets)]
+
+    def takes_ack(self, shard: ShardName, ids: Collection[bytes]) -> bool:
+        """Return whether an ack can be written with the next claim, as is done where messages wait for others of their key."""
+        return self._shards[shard].takes_ack(ids)
 
     def takes_acks(
         self, shard: ShardName, ids: Collection[bytes], now_ns: int
@@ -534,6 +541,10 @@ class TableState:
 
     def _settle(self, shard: ShardState, now_ns: int) -> None:
         """Claim what can be claimed, poll what must be polled, and note when to look again."""
+        self._send_and_poll(shard, now_ns)
+        self._sending.acknowledge(shard)
+
+    def _send_and_poll(self, shard: ShardState, now_ns: int) -> None:
         self._held.look_after(shard, now_ns)
         if not shard.receivers:
             if shard.is_dispatched and now_ns < shard.lingers_until_ns:

@@ -16,6 +16,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.engine.messaging.ack_writes import acknowledge, lock_unacked
+from streamfrom.engine.messaging.message import WaitingAck
 from streamfrom.proxy.backends.lock_session import store_answer
 from streamfrom.proxy.errors import AckUnknown, BackendLost, PoolTimeout, ProxyError
 from streamfrom.proxy.wire.commands import query
@@ -40,29 +41,17 @@ PATIENCE_S: Final = 1.0
 _COMMIT: Final = query(b"COMMIT")
 
 
-class Ack(Protocol):
-    """One client's ack, from when it is gathered until one of the last three methods is called.
+class Ack(WaitingAck, Protocol):
+    """One client's ack, from when it is gathered.
 
     Attributes:
         values: the messages as the statement names them.
-        ids: the same as literals, each once.
-        acked_ns: when it came, by the client or by the proxy's clock.
-        is_left: its client is gone, or was told that it was stopped.
     """
 
     values: Sequence[Value]
-    ids: tuple[bytes, ...]
-    acked_ns: int
-    is_left: bool
 
     def runs_on(self, backend: Backend | None) -> None:
         """Note which connection writes it, so that KILL finds it; None for none any more."""
-
-    def acknowledged(self) -> None:
-        """Tell the client that all its messages are acknowledged."""
-
-    def send_alone(self) -> None:
-        """Send it by itself."""
 
     def fail(self, error: Exception) -> None:
         """Tell the client what went wrong."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from streamfrom.engine.errors import PartitionsChanging, StoreError, TableGone
+from streamfrom.engine.errors import OutcomeUnknown, PartitionsChanging, StoreError, TableGone
 from streamfrom.engine.fleet.lock_connection import NO_SUCH_TABLE
 from streamfrom.engine.messaging import (
     depths,
@@ -27,7 +27,7 @@ from streamfrom.engine.messaging.ordered_claim import claim_in_order
 from streamfrom.proxy.backends.backend import ConnectionOwner
 from streamfrom.proxy.backends.lock_session import answer_of, packets_of, store_answer
 from streamfrom.proxy.backends.session_variables import names
-from streamfrom.proxy.errors import BackendError, ProxyError
+from streamfrom.proxy.errors import BackendError, BackendLost, ProxyError
 
 
 if TYPE_CHECKING:
@@ -260,6 +260,9 @@ class ShardStore:
             return await self._by_backend(runtime, make)
         try:
             return await elector.write(make)
+        except BackendLost as error:
+            runtime.suspect()
+            raise OutcomeUnknown(str(error)) from error
         except ProxyError as error:
             runtime.suspect()
             raise StoreError(str(error)) from error
@@ -279,7 +282,9 @@ class ShardStore:
             runtime.suspect()
             # What the transaction had done is undone with its connection.
             runtime.pool.discard(backend)
-            raise StoreError(str(error) or f"no answer in {STATEMENT_TIMEOUT_S:g} s") from error
+            is_known = not isinstance(error, BackendLost | TimeoutError)
+            reason = str(error) or f"no answer in {STATEMENT_TIMEOUT_S:g} s"
+            raise (StoreError if is_known else OutcomeUnknown)(reason) from error
         except BaseException:
             runtime.pool.discard(backend)
             raise

@@ -53,9 +53,11 @@ class Gathered(Protocol):
     Attributes:
         is_left: nobody waits for its answer any more.
         is_stopped: it is not to be sent by itself.
+        is_sent: a server may be carrying it out in a transaction of the dispatcher, which nobody kills.
     """
 
     is_left: bool
+    is_sent: bool
     is_stopped: bool
 
     def interrupted(self) -> None:
@@ -341,7 +343,7 @@ class SessionConnections:
         if (ack := self.gathered) is not None:
             # What is killed is the whole transaction: the other acks in it are sent again.
             ack.is_stopped = True
-            if not self._active:
+            if not (self._active or ack.is_sent):
                 ack.is_left = True
                 told.append(self._spawn(_give_up(ack)))
         for backend, shard in self._active.items():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from streamfrom.engine.messaging.message_table import MessageTable
 from streamfrom.proxy.backends.group_commit import IDS_MAX, GroupCommit
 from streamfrom.proxy.backends.shard_store import engine_of
-from streamfrom.proxy.errors import QueryInterrupted
+from streamfrom.proxy.errors import AckUnknown, QueryInterrupted
 from streamfrom.proxy.sql.early_ack_answer import answer_early, early_ack
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
@@ -41,6 +41,7 @@ class GroupAck:
         "acked_ns",
         "ids",
         "is_left",
+        "is_sent",
         "is_stopped",
         "values",
     )
@@ -56,7 +57,7 @@ class GroupAck:
         self.values = values
         self.ids = tuple(dict.fromkeys(map(literal, values)))
         self.acked_ns = acked_ns
-        self.is_left = self.is_stopped = False
+        self.is_left = self.is_sent = self.is_stopped = False
         self._attempt = attempt
         self._executor = executor
         self._state = state
@@ -90,6 +91,10 @@ class GroupAck:
         self._executor.gathered = None
         self._attempt.on_over(error)
 
+    def lost(self, reason: str) -> None:
+        """Tell the client that it may have taken effect."""
+        self.fail(AckUnknown(reason))
+
     def interrupted(self) -> None:
         """Tell the client that its ack was stopped, and has done nothing."""
         self.fail(self._attempt.reply.stopped or QueryInterrupted())
@@ -103,6 +108,8 @@ def joins_group(
     state: SessionState,
 ) -> bool:
     """Have an ack committed together with others that come at this moment; False if it is to be sent by itself.
+
+    Where messages wait for others of their key, that is with the lease of who comes next.
 
     An ack is sent by itself, too, where its session has variables that another connection does not have.
     """
@@ -118,18 +125,34 @@ def joins_group(
     table = registry.table(shard.keyspace, step.table)
     if not isinstance(table, MessageTable) or table.id_index is None:
         return False
+    if table.properties.in_order is not None:
+        gathered = _gathered(step, attempt, executor, state)
+        if gathered is not None and registry.acknowledge(
+            shard.keyspace, shard.name, table.name, gathered
+        ):
+            executor.gathered = gathered
+            return True
     group = shard.group_commits.get(table.name)
     if group is None:
         group = shard.group_commits[table.name] = _group(shard, table.name, registry)
     if (
         not group.has_others()
-        or (ack := early_ack(step, shard, executor)) is None
-        or len(ack[0]) > IDS_MAX
+        or (gathered := _gathered(step, attempt, executor, state)) is None
     ):
         return False
-    gathered = executor.gathered = GroupAck(attempt, *ack, executor, state)
+    executor.gathered = gathered
     group.join(table, gathered)
     return True
+
+
+def _gathered(
+    step: CompiledStatement, attempt: Attempt, executor: Executor, state: SessionState
+) -> GroupAck | None:
+    """Return an ack that may be written with others; None for one that may not."""
+    ack = early_ack(step, attempt.shard, executor)
+    if ack is None or len(ack[0]) > IDS_MAX:
+        return None
+    return GroupAck(attempt, *ack, executor, state)
 
 
 def _group(shard: ShardRuntime, table: str, registry: Registry) -> GroupCommit:

@@ -329,16 +329,16 @@ class World(Promises):
         if self.dice.random() < 0.1:
             await asyncio.sleep(self.dice.uniform(0, 1))
         if self.dice.random() < 0.7:
-            self._ack(row.shard, [row.id])
+            self.ack(row.shard, [row.id])
             return
         # Acks of several clients that come in one moment are committed together.
         together = self.together.setdefault(row.shard, [])
         together.append(row.id)
         if len(together) == 1:
             await asyncio.sleep(self.dice.choice([0.001, 0.3, 1]))
-            self._ack(row.shard, self.together.pop(row.shard))
+            self.ack(row.shard, self.together.pop(row.shard))
 
-    def _ack(self, shard, ids):
+    def ack(self, shard, ids):
         if self.settings.ack == "early":
             numbers, now_ns = tuple(map(int, ids)), self.store.clock.time_ns()
             taken = self.registries[0].ack_early(KEYSPACE, shard, TABLE, numbers, now_ns)

@@ -41,6 +41,16 @@ def test_the_first_layout_has_no_order():
     )
 
 
+@pytest.mark.parametrize("kind", ["float", "double"])
+def test_an_id_that_is_not_equal_to_its_own_text_has_no_order(kind):
+    types = {**TYPES, "id": kind}
+    assert key_column.fault(PLAIN, types) is None
+    for properties in (KEYED, STRICT):
+        fault = key_column.fault(properties, types)
+        assert fault is not None
+        assert fault.startswith("id must not be FLOAT or DOUBLE with vt_order = strict")
+
+
 ORDERED = "KEY `order_idx` (`tenant`, `time_acked`, `epoch`, `priority`, `time_next`)"
 READ_APART = "KEY `key_idx` (`time_acked`, `tenant`, `priority`, `time_next`)"
 

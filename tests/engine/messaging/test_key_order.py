@@ -129,6 +129,31 @@ def test_who_was_acked_while_it_was_claimed_holds_nobody_back():
     assert rig.times() == {2: 0}
 
 
+def test_one_whose_ack_is_to_be_written_lets_its_follower_be_asked_for_and_stays_known():
+    rig = Rig()
+    rig.claimed([1], KeyFound((), (key(1), key(2))), 1)
+    rig.order.expect([ident(1), ident(99)], NOW_NS)
+    assert rig.due_ns(ident(2)) == 0
+    # The ack was not written: the follower waits again.
+    rig.claimed([2], KeyFound((key(1, LATER_NS),), (key(2),)))
+    assert rig.times() == {2: NOW_NS + 2 * ASK_FIRST_NS}
+    assert not rig.order.freed([ident(1)], NOW_NS)
+    assert rig.due_ns(ident(2)) == 0
+
+
+def test_an_ack_that_a_claim_of_other_keys_has_written_lets_the_follower_go():
+    rig = Rig()
+    rig.claimed([1], KeyFound((), (key(1), key(2))), 1)
+    assert not rig.order.claimed([], ClaimResult(()), [ident(1)], NOW_NS)
+    assert rig.due_ns(ident(2)) == 0
+
+
+def test_one_that_was_acked_before_it_was_sent_leaves_nobody_who_follows():
+    rig = Rig()
+    assert rig.claimed([1], KeyFound((), (key(1), key(2))), 1, gone=[2])
+    assert rig.times() == {}
+
+
 def test_what_is_over_costs_nothing():
     rig = Rig()
     rig.claimed([1], KeyFound((), (key(1), key(2))), 1)

@@ -24,7 +24,7 @@ class FakeAck:
         self.values: Any = ids
         self.ids = tuple(b"%d" % each for each in ids)
         self.acked_ns = acked_ns
-        self.is_left = False
+        self.is_left = self.is_sent = False
         self.told: list[Any] = []
         self.ran_on: list[Any] = []
 
@@ -36,6 +36,9 @@ class FakeAck:
 
     def send_alone(self):
         self.told.append("alone")
+
+    def lost(self, reason):
+        self.told.append(reason)
 
     def fail(self, error):
         self.told.append(error)

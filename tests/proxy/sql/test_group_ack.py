@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from streamfrom.proxy.backends.group_commit import IDS_MAX
 from streamfrom.proxy.backends.session_variables import Settings, names
-from streamfrom.proxy.errors import QueryInterrupted, StatementTimedOut
+from streamfrom.proxy.errors import AckUnknown, QueryInterrupted, StatementTimedOut
 from streamfrom.proxy.sql.group_ack import joins_group
 from streamfrom.proxy.sql.statement_compiler import CompiledStatement
 from streamfrom.sqlparse_ext.writes.message_effects import effect
@@ -17,6 +17,7 @@ from tests.sqlparse_ext.writes.test_completion import CURRENT
 
 
 TABLE = loaded(raw_table("m"))
+STRICT = loaded(raw_table("m", DEFAULT_COMMENT + ",vt_order=strict"))
 ACK = (
     "UPDATE m SET time_acked = 5, time_next = NULL WHERE id IN (7, 8, 7) AND time_acked IS NULL"
 )
@@ -34,7 +35,7 @@ class Group:
         return self._has_another
 
     def join(self, table, ack):
-        assert table is TABLE
+        assert table in (TABLE, STRICT)
         self.acks.append(ack)
 
 
@@ -83,6 +84,34 @@ def test_an_ack_by_ids_joins_with_each_message_once():
     ack = scene.gathered()
     assert (ack.ids, ack.values, ack.acked_ns) == ((b"7", b"8"), (7, 8, 7), 5)
     assert not scene.sent
+
+
+@pytest.mark.parametrize(("is_taken", "joined"), [(True, 0), (False, 1)])
+def test_where_messages_wait_for_others_of_their_key_it_goes_with_a_claim_if_that_takes_it(
+    is_taken, joined
+):
+    scene = Scene(has_another=True, table=STRICT)
+    taken = []
+
+    def acknowledge(*args):
+        taken.append(args)
+        return is_taken
+
+    scene.registry.acknowledge = acknowledge
+    ack = scene.gathered()
+    ((keyspace, shard, table, asked),) = taken
+    assert (keyspace, shard, table, asked.ids) == ("ks", "-", "m", (b"7", b"8"))
+    assert len(scene.group.acks) == joined
+    assert (ack is asked) == is_taken
+
+
+def test_one_that_may_have_taken_effect_is_told_so():
+    scene = Scene()
+    scene.gathered().lost("the connection broke")
+    (error,) = scene.over
+    assert isinstance(error, AckUnknown)
+    assert str(error) == "the connection broke"
+    assert scene.executor.gathered is None
 
 
 def test_one_that_comes_alone_is_left_to_be_sent():
