@@ -6,14 +6,16 @@ Vitess's static authentication sends them, and ends with the call.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from streamfrom.proxy.errors import BackendError, BadMessageId, WireError
+from streamfrom.proxy.fairness import Slices
 from streamfrom.proxy.vtgate import vtgateservice_pb2 as pb
 from streamfrom.proxy.vtgate.inner_client import InnerClient, is_loopback
 from streamfrom.proxy.vtgate.query_results import field_of, literals, rows_of
@@ -21,13 +23,19 @@ from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import Sequence
 
     from streamfrom.proxy.tls import ServerTls
     from streamfrom.proxy.vtgate.inner_client import Accept
 
 
+RequestT = TypeVar("RequestT", pb.MessageStreamRequest, pb.MessageAckRequest)
+
 SERVICE: Final = "vtgateservice.Vitess"
+# gRPC's own limit, some 300,000 ids. A request is read in one piece, which takes 8 ms for each MiB.
+REQUEST_BYTES_MAX: Final = 4 << 20
+# A third of a millisecond of work.
+IDS_AT_ONCE: Final = 256
 # After the drain nobody has a session any more; what is left are answers on their way.
 STOP_S: Final = 0.5
 
@@ -57,7 +65,7 @@ class MessageService:
 
     accept: makes a session of a link.
     tls: what `[server.tls]` holds; None speaks in the clear, to clients on this machine alone.
-    message_bytes_max: a longer request is refused.
+    message_bytes_max: a longer request is refused, as is one longer than REQUEST_BYTES_MAX.
     shares_port: other processes of this proxy listen there as well.
     """
 
@@ -73,7 +81,10 @@ class MessageService:
         self._tls = tls
         self._server = grpc.aio.server(
             options=(
-                ("grpc.max_receive_message_length", message_bytes_max),
+                (
+                    "grpc.max_receive_message_length",
+                    min(message_bytes_max, REQUEST_BYTES_MAX),
+                ),
                 # A row may be as long as a packet of the database.
                 ("grpc.max_send_message_length", -1),
                 ("grpc.so_reuseport", int(shares_port)),
@@ -84,15 +95,14 @@ class MessageService:
         )
         self._health = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        # Requests are read behind the login, where what cannot be read is the caller's fault.
         handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
             "MessageStream": grpc.unary_stream_rpc_method_handler(
                 self._message_stream,
-                request_deserializer=pb.MessageStreamRequest.FromString,
                 response_serializer=pb.MessageStreamResponse.SerializeToString,
             ),
             "MessageAck": grpc.unary_unary_rpc_method_handler(
                 self._message_ack,
-                request_deserializer=pb.MessageAckRequest.FromString,
                 response_serializer=pb.MessageAckResponse.SerializeToString,
             ),
         }
@@ -126,11 +136,10 @@ class MessageService:
         await self._server.stop(STOP_S)
 
     async def _message_stream(
-        self,
-        request: pb.MessageStreamRequest,
-        context: grpc.aio.ServicerContext[Any, Any],
-    ) -> AsyncIterator[pb.MessageStreamResponse]:
+        self, data: bytes, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> None:
         try:
+            request = await _read(pb.MessageStreamRequest, data, context)
             client = await self._log_in(context, _target(request))
             try:
                 # A client of Vitess knows nothing of ends: without a deadline it waits for ever, as a stream does.
@@ -142,22 +151,24 @@ class MessageService:
                         if rows
                         else pb.QueryResult(fields=list(map(field_of, columns)))
                     )
-                    yield pb.MessageStreamResponse(result=result)
+                    await context.write(pb.MessageStreamResponse(result=result))
             finally:
                 client.close()
         except (BackendError, WireError) as error:
             await _abort(context, error)
+        except grpc.aio.InternalError:
+            # A client that leaves while an answer is on its way to it: its call is over.
+            return
 
     async def _message_ack(
-        self,
-        request: pb.MessageAckRequest,
-        context: grpc.aio.ServicerContext[Any, Any],
+        self, data: bytes, context: grpc.aio.ServicerContext[Any, Any]
     ) -> pb.MessageAckResponse:
         acked = 0
         try:
-            ids = literals(request.ids)
+            request = await _read(pb.MessageAckRequest, data, context)
             client = await self._log_in(context, request.keyspace)
             try:
+                ids = await _literals(request.ids)
                 if ids:
                     table = quote_identifier(request.name).encode()
                     acks = b"UPDATE %b SET time_acked = NOW() WHERE id IN (%b)" % (table, ids)
@@ -182,6 +193,28 @@ class MessageService:
         metadata = dict(context.invocation_metadata() or ())
         user, password = (str(metadata.get(key, "")) for key in ("username", "password"))
         return await InnerClient.open(self._accept, host, user or "root", password, database)
+
+
+async def _read(
+    kind: type[RequestT], data: bytes, context: grpc.aio.ServicerContext[Any, Any]
+) -> RequestT:
+    """Return the request; one that cannot be read ends the call."""
+    try:
+        return kind.FromString(data)
+    except DecodeError:
+        await context.abort(
+            grpc.StatusCode.INVALID_ARGUMENT, f"the request is no {kind.DESCRIPTOR.full_name}"
+        )
+
+
+async def _literals(ids: Sequence[pb.Value]) -> bytes:
+    """Return ids as `literals`, in slices: there may be hundreds of thousands."""
+    slices = Slices()
+    parts = []
+    for at in range(0, len(ids), IDS_AT_ONCE):
+        parts.append(literals(ids[at : at + IDS_AT_ONCE]))
+        await slices.breathe()
+    return b",".join(parts)
 
 
 def _credentials(tls: ServerTls) -> grpc.ServerCredentials:
