@@ -1,0 +1,95 @@
+"""LAST_INSERT_ID() of a client whose connection has gone to others is what one server says on one connection.
+
+The OK cannot tell it: it has an insert id for rows that name their ids themselves as well, or that a trigger names,
+and LAST_INSERT_ID() stays as it was then. So the server is asked when a connection changes hands.
+"""
+
+from typing import TYPE_CHECKING
+
+import pymysql
+import pytest
+
+from tests.fixtures.database_servers import Connect, DatabaseServer
+from tests.fixtures.running_proxy import RunningProxy
+from tests.fixtures.streams import run, value
+from tests.integration.sessions.crowd import crowd
+
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+pytestmark = pytest.mark.db
+
+BEFORE = 4242  # what the client's LAST_INSERT_ID() is before the statement
+
+
+def told(client: "Connection[bytes]", sql: str) -> int:
+    """Return the insert id in the answer to *sql*, 0 also for an error."""
+    with client.cursor() as cursor:
+        try:
+            cursor.execute(sql)
+        except pymysql.Error:
+            return 0
+        return int(cursor.lastrowid or 0)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        pytest.param("INSERT INTO {t} (v) VALUES (1)", id="one row"),
+        pytest.param("INSERT INTO {t} (v) VALUES (1), (2), (3)", id="the first of several"),
+        pytest.param("INSERT INTO {t} VALUES (100, 1)", id="a row that names its id"),
+        pytest.param("INSERT INTO {t} VALUES (NULL, 1), (200, 2)", id="made, then named"),
+        pytest.param("INSERT INTO {t} VALUES (300, 1), (NULL, 2)", id="named, then made"),
+        pytest.param("INSERT INTO {t} VALUES (0, 1)", id="zero"),
+        pytest.param("INSERT INTO {t} (v) SELECT v FROM {t}", id="rows of a query"),
+        pytest.param("INSERT INTO {t}_named (v) VALUES (5)", id="a trigger names it"),
+        pytest.param("INSERT INTO {t}_logged (v) VALUES (5)", id="a trigger makes another one"),
+        pytest.param("INSERT INTO {t}_plain VALUES (7)", id="a table without"),
+        pytest.param("INSERT INTO {t}_plain VALUES (LAST_INSERT_ID(55))", id="by the function"),
+        pytest.param("UPDATE {t} SET v = LAST_INSERT_ID(77) WHERE id = 1", id="an UPDATE"),
+        pytest.param("UPDATE {t} SET v = LAST_INSERT_ID(77) WHERE id = 9", id="no row of it"),
+        pytest.param("INSERT IGNORE INTO {t} VALUES (1, 3)", id="ignored"),
+        pytest.param(
+            "INSERT INTO {t} VALUES (1, 3) ON DUPLICATE KEY UPDATE v = 4", id="upserted"
+        ),
+        pytest.param(
+            "INSERT INTO {t} VALUES (1, 3) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), v = 5",
+            id="upserted by the function",
+        ),
+        pytest.param("REPLACE INTO {t} (v) VALUES (9)", id="replaced"),
+        pytest.param("INSERT INTO {t} VALUES (NULL, 1), (1, 2)", id="failed at its second row"),
+        pytest.param("CALL {t}_fill()", id="a procedure"),
+    ],
+)
+def test_it_is_what_one_server_says_also_when_others_had_the_connection(
+    tight: RunningProxy,
+    sharded_database: str,
+    servers: tuple[DatabaseServer, DatabaseServer],
+    connect: Connect,
+    sql: str,
+) -> None:
+    client, *others = crowd(tight, 4)
+    direct = connect(servers[1], database=f"{sharded_database}_plain", autocommit=True)
+    found = []
+    for table, one in (("through", client), ("straight", direct)):
+        for made in (
+            "CREATE TABLE {t} (id BIGINT AUTO_INCREMENT PRIMARY KEY, v INT)",
+            "CREATE TABLE {t}_plain (id BIGINT PRIMARY KEY)",
+            "CREATE TABLE {t}_named LIKE {t}",
+            "CREATE TABLE {t}_logged LIKE {t}",
+            "INSERT INTO {t} (v) VALUES (1)",
+            "CREATE TRIGGER {t}_a BEFORE INSERT ON {t}_named FOR EACH ROW SET NEW.id = NEW.v + 900",
+            "CREATE TRIGGER {t}_b AFTER INSERT ON {t}_logged FOR EACH ROW INSERT INTO {t} (v) VALUES (8)",
+            "CREATE PROCEDURE {t}_fill() INSERT INTO {t} (v) VALUES (6)",
+        ):
+            run(one, made.format(t=table))
+        run(one, f"SET last_insert_id = {BEFORE}")
+        answer = told(one, sql.format(t=table))
+        if one is client:
+            for other in others:
+                # Each of them has one of the two connections, and makes an id of its own there.
+                run(other, "INSERT INTO through (v) VALUES (2), (3)")
+        found.append((answer, value(one, "SELECT LAST_INSERT_ID()")))
+        run(one, f"DROP PROCEDURE {table}_fill")
+    assert found[0] == found[1]
