@@ -95,7 +95,7 @@ class MessageService:
         )
         self._health = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        # Requests are read behind the login, where what cannot be read is the caller's fault.
+        # Requests are read by the methods, where what cannot be read is the caller's fault and not ours.
         handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
             "MessageStream": grpc.unary_stream_rpc_method_handler(
                 self._message_stream,
@@ -168,7 +168,7 @@ class MessageService:
             request = await _read(pb.MessageAckRequest, data, context)
             client = await self._log_in(context, request.keyspace)
             try:
-                ids = await _literals(request.ids)
+                ids = await literal_list(request.ids)
                 if ids:
                     table = quote_identifier(request.name).encode()
                     acks = b"UPDATE %b SET time_acked = NOW() WHERE id IN (%b)" % (table, ids)
@@ -207,7 +207,7 @@ async def _read(
         )
 
 
-async def _literals(ids: Sequence[pb.Value]) -> bytes:
+async def literal_list(ids: Sequence[pb.Value]) -> bytes:
     """Return ids as `literals`, in slices: there may be hundreds of thousands."""
     slices = Slices()
     parts = []
