@@ -126,7 +126,15 @@ class KeyOrder:
 
     def next_ns(self) -> int:
         """Return when the next follower is due."""
-        return self._timers[0][0] if self._timers else FOREVER_NS
+        # Each step of a hot key leaves a timer behind, which would wake everybody for nothing a little later.
+        while self._timers:
+            due_ns, key = self._timers[0]
+            follower = self._followers.get(key)
+            timer = None if follower is None else self._queue.following.get(follower.id)
+            if timer is not None and timer.time_next_ns == due_ns:
+                return due_ns
+            heapq.heappop(self._timers)
+        return FOREVER_NS
 
     def wake(self, now_ns: int) -> None:
         """Put followers into the queue whose time has come."""

@@ -246,6 +246,17 @@ def test_a_timer_that_is_out_of_date_does_nothing():
     assert len(rig.queue) == 0
 
 
+def test_a_timer_that_is_out_of_date_wakes_nobody():
+    rig = Rig()
+    rig.claimed([1], KeyFound((), (key(1), key(2))), 1)
+    rig.order.freed([b"1"], NOW_NS)
+    assert rig.order.next_ns() == FOREVER_NS
+    rig.claimed([2], KeyFound((), (key(2), key(3))), 2)
+    assert rig.order.next_ns() == ASKED_NS
+    rig.order.freed([b"3"], NOW_NS)
+    assert rig.order.next_ns() == FOREVER_NS
+
+
 def test_a_key_whose_follower_had_no_room_is_read_again():
     rig = Rig()
     rig.queue.configure(1, newest=False, now_ns=NOW_NS)
