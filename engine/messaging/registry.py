@@ -70,6 +70,8 @@ RELOAD_PACE_S: Final = 0.1
 # Most clients of streams are disconnected at once when these end.
 LEAVING_S: Final = 0.2
 LEAVING_LOOK_S: Final = 0.01
+# More messages are not named to the scheduler, which takes a microsecond for each and lets nobody in between.
+NAMED_MAX: Final = 10_000
 
 
 @dataclass(slots=True)
@@ -637,21 +639,24 @@ class Registry:
 
 def _event(shard: ShardName, effect: Effect) -> TableEvent | None:
     """Return the scheduler's event for *effect*; None where the scheduler need not know."""
+    ids = effect.ids
+    if ids is not None and len(ids) > NAMED_MAX:
+        ids = None
     if effect.kind in (EffectKind.ACK, EffectKind.REMOVE):
-        if effect.ids is None:
+        if ids is None:
             # Which ones is not known; a claim finds them gone, and so does a look at those in flight.
             return AckedUnnamed(shard)
-        return Acked(shard, tuple(literal(ident) for ident in effect.ids))
+        return Acked(shard, tuple(map(literal, ids)))
     if effect.keys and effect.ids is not None and len(effect.keys) == len(effect.ids):
         keys = (
             MessageKey(literal(ident), priority, max(0, ns))
             for ident, priority, ns in effect.keys
         )
         return Due(shard, tuple(keys))
-    if effect.ids is None and effect.kind is not EffectKind.NEW:
+    if ids is None and effect.kind is not EffectKind.NEW:
         return Changed(shard, None, by_heartbeat=effect.kind is EffectKind.HEARTBEAT)
-    ids = tuple(map(literal, effect.ids or ()))
-    return Changed(shard, ids, by_heartbeat=effect.kind is EffectKind.HEARTBEAT)
+    changed = tuple(map(literal, ids or ()))
+    return Changed(shard, changed, by_heartbeat=effect.kind is EffectKind.HEARTBEAT)
 
 
 def _always(_keyspace: str, _shard: ShardName) -> bool:

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from streamfrom.engine.errors import StoreError, TableDropped, TableLoadError, TableNotFound
+from streamfrom.engine.messaging.events import Acked, AckedUnnamed, Changed
 from streamfrom.engine.messaging.memory_store import (
     DEFAULT_COMMENT,
     MemoryStore,
@@ -12,7 +13,7 @@ from streamfrom.engine.messaging.memory_store import (
     raw_table,
 )
 from streamfrom.engine.messaging.message_table import MessageTable, RawTable
-from streamfrom.engine.messaging.registry import Registry
+from streamfrom.engine.messaging.registry import NAMED_MAX, Registry
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind, Key
 from tests.engine.messaging.runner_rig import Receiver
@@ -49,6 +50,37 @@ def insert(rig, *ids, shard="-80", table="t1", time_next_ns=0):
 
 def new(*ids, time_next_ns=0):
     return Effect(EffectKind.NEW, ids, tuple(Key(one, 50, time_next_ns) for one in ids))
+
+
+class Told:
+    """What a process that does not dispatch would tell: `engine.messaging.elsewhere.Elsewhere`, as far as commits ask."""
+
+    def __init__(self):
+        self.events = []
+
+    def happened(self, _keyspace, _table, event):
+        self.events.append(event)
+
+
+@pytest.mark.parametrize(
+    ("kind", "few", "many"),
+    [
+        (EffectKind.ACK, Acked("-80", (b"0", b"1")), AckedUnnamed("-80")),
+        (EffectKind.REMOVE, Acked("-80", (b"0", b"1")), AckedUnnamed("-80")),
+        (EffectKind.RESCHEDULE, Changed("-80", (b"0", b"1")), Changed("-80", None)),
+    ],
+)
+def test_so_many_messages_that_they_would_hold_up_everybody_are_not_named(kind, few, many):
+    async def main():
+        async with RegistryRig("t1") as rig:
+            told = rig.registry.elsewhere = Told()
+            rig.registry.deposed("ks", "-80", "another one dispatches it")
+            for count in (2, NAMED_MAX + 1):
+                rig.commit(Effect(kind, tuple(range(count))))
+            assert told.events == [few, many]
+            rig.registry.elsewhere = None
+
+    run_virtual(main())
 
 
 def test_e1_tables_come_change_and_go_with_the_schema():
