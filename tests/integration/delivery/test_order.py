@@ -1,5 +1,7 @@
 """Messages of a key wait for one another, on both servers, over retries, changes and the death of a dispatcher."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute
@@ -57,6 +59,37 @@ def test_a_key_goes_one_by_one_and_a_retry_holds_back_its_successors(
     run(producer, "INSERT INTO my_message (id, tenant) VALUES (9, 'a')")
     ack(producer, 2)
     assert stream.ids(1) == [9]
+
+
+def test_an_ack_that_waits_for_somebody_holds_back_its_key_alone(
+    cluster: SharedCluster, producer, consume: Consume
+) -> None:
+    run(
+        producer,
+        "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT)"
+        " WITH (key = tenant, key_in_flight = 1, ack_wait = 600, poller_interval = 600)",
+    )
+    stream = consume(cluster.proxy, "STREAM id FROM my_message", database="plain")
+    run(producer, "INSERT INTO my_message (id, tenant) VALUES (1, 7), (2, 7), (3, 8), (4, 8)")
+    assert sorted(stream.ids(2)) == [1, 3]
+    holder = cluster.proxy.connect(database="plain", autocommit=False)
+    run(holder, "SELECT id FROM my_message WHERE id = 1 FOR UPDATE")
+    waiting = cluster.proxy.connect(database="plain", autocommit=True)
+    with ThreadPoolExecutor(1) as others:
+        acking = others.submit(ack, waiting, 1)
+        ack(producer, 3)
+        assert stream.ids(1) == [4]
+        assert stream.poll(QUIET_S) is None
+        assert not acking.done()
+        holder.rollback()
+        acking.result(10)
+    assert stream.ids(1) == [2]
+    # An ack of what is acked already changes nothing, and says so.
+    acked = "UPDATE my_message SET time_acked = NOW() WHERE id IN ({})"
+    with producer.cursor() as cursor:
+        assert cursor.execute(acked.format("1, 2")) == 1
+        assert cursor.execute(acked.format("2")) == 0
+    assert rows(producer, "SELECT id FROM my_message WHERE time_acked IS NULL") == ((4,),)
 
 
 def test_an_ack_past_the_proxy_lets_the_next_go(
