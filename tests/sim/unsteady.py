@@ -54,6 +54,10 @@ class Unsteady(World):
         if not self.was_set_back:
             super().check_leases(row, now_ns)
 
+    async def check_released(self, consumer):
+        if not self.was_set_back:
+            await super().check_released(consumer)
+
     def tell(self, shard, effect, drawn=None):
         way, proxy = drawn or self._way()
         if self.dice.random() < 0.2:
