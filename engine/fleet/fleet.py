@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         PeerTransport,
         ToDispatcher,
     )
-    from streamfrom.engine.messaging.message import Receiver
+    from streamfrom.engine.messaging.message import Receiver, Share
     from streamfrom.engine.messaging.registry import Registry
     from streamfrom.engine.sharding.keyspace import ShardName
 
@@ -266,6 +266,10 @@ class Fleet:
     def wait_over(self, receiver: Receiver) -> None:
         """Let a stream with an end wait for its first message no longer."""
         self.registry.wait_over(receiver)
+
+    def give_share(self, receiver: Receiver, share: Share) -> None:
+        """Let a receiver hold so many messages that are dispatched here."""
+        self.registry.give_share(receiver, share)
 
     def look_at(self, keyspace: str, shard: ShardName) -> None:
         """Read the directory of a shard soon."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Protocol, assert_never
 from streamfrom.engine.fleet.peer_link import (
     RequestDone,
     RowsSent,
+    ShareKept,
+    ShareWanted,
     StreamEnded,
     StreamFinished,
 )
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
         ToDispatcher,
     )
     from streamfrom.engine.fleet.peer_stream import StreamElsewhere
+    from streamfrom.engine.fleet.prefetch_shares import PrefetchShares
     from streamfrom.engine.messaging.message import ClientReceiver
     from streamfrom.engine.sharding.keyspace import ShardName
 
@@ -42,6 +45,14 @@ class LinkOwner(Protocol):
         message: RowsSent,
     ) -> None:
         """Give rows to their client."""
+        ...
+
+    def share_kept(self, record: ReceiverElsewhere, dispatcher: str, most: int) -> None:
+        """Note that a stream holds *most* messages of a dispatcher at most."""
+        ...
+
+    def share_wanted(self, record: ReceiverElsewhere, dispatcher: str) -> None:
+        """Note that a dispatcher could send more than its share."""
         ...
 
     def stream_finished(self, record: ReceiverElsewhere, stream: StreamElsewhere) -> None:
@@ -71,6 +82,7 @@ class ReceiverElsewhere:
     closed: streams that are over, whose messages it goes on holding.
     held: what the last dispatcher of a shard said that it holds, until the next one knows.
     is_over: the receiver itself is over, and holds messages.
+    shares: how its prefetch is divided; None for a stream without one, or with an end.
     """
 
     receiver: ClientReceiver
@@ -81,6 +93,7 @@ class ReceiverElsewhere:
     held: dict[ShardName, tuple[bytes, ...]] = field(default_factory=dict)
     is_over: bool = False
     ending: EndingStream | None = None
+    shares: PrefetchShares | None = None
 
     @property
     def is_done(self) -> bool:
@@ -132,6 +145,10 @@ class LinkElsewhere:
         match message:
             case RowsSent():
                 self._owner.rows_came(self, *found, message)
+            case ShareKept():
+                self._owner.share_kept(found[0], self.member.id, message.most)
+            case ShareWanted():
+                self._owner.share_wanted(found[0], self.member.id)
             case StreamEnded():
                 self._owner.stream_ended(self, *found, message)
             case StreamFinished():

@@ -37,6 +37,7 @@ class OpenStream:
     connection_id: the id of the client's connection.
     keys: the keys whose messages it is given, as literals; None for all.
     held: the ids of messages that former dispatchers sent to it, by shard, as far as is known.
+    share: as of GiveShare; None for its whole prefetch.
     """
 
     stream: int
@@ -49,6 +50,15 @@ class OpenStream:
     connection_id: int
     keys: tuple[bytes, ...] | None = None
     held: Mapping[ShardName, tuple[bytes, ...]] = field(default_factory=dict)
+    share: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GiveShare:
+    """The stream may hold so many messages of this dispatcher, since others dispatch to it as well; ShareKept answers."""
+
+    stream: int
+    share: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +186,21 @@ class StreamEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class ShareKept:
+    """The stream holds *most* messages of this dispatcher at most: the share that it was given last, or more until enough are acked."""
+
+    stream: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShareWanted:
+    """Messages are due for the stream, and its share is full."""
+
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
 class StreamFinished:
     """A stream with an end has all that it asked for, or all there is."""
 
@@ -184,6 +209,7 @@ class StreamFinished:
 
 ToDispatcher: TypeAlias = (
     OpenStream
+    | GiveShare
     | RowsTaken
     | CloseStream
     | ForgetStream
@@ -195,7 +221,9 @@ ToDispatcher: TypeAlias = (
     | AckEarly
 )
 Request: TypeAlias = DefinitionsChanged | WantLeases | AckEarly
-FromDispatcher: TypeAlias = RowsSent | StreamEnded | StreamFinished | RequestDone
+FromDispatcher: TypeAlias = (
+    RowsSent | ShareKept | ShareWanted | StreamEnded | StreamFinished | RequestDone
+)
 
 
 # The ways

@@ -13,6 +13,8 @@ from streamfrom.engine.fleet.peer_link import (
     CloseStream,
     RowsSent,
     RowsTaken,
+    ShareKept,
+    ShareWanted,
     StreamEnded,
     StreamFinished,
 )
@@ -33,7 +35,7 @@ HELD_TOLD_MAX: Final = 10_000
 
 
 class RemoteReceiver:
-    """The dispatcher's end: `engine.messaging.message.Receiver` for a client of another member.
+    """The dispatcher's end: `engine.messaging.message.Receiver` for a client of another member, and its `ShareHearer`.
 
     held_by: tells which messages it holds.
     """
@@ -71,6 +73,14 @@ class RemoteReceiver:
     def finish(self) -> None:
         """Tell that the stream has all it asked for."""
         self._send(StreamFinished(self._stream))
+
+    def share_kept(self, most: int) -> None:
+        """Tell how many messages it holds at most."""
+        self._send(ShareKept(self._stream, most))
+
+    def share_wanted(self) -> None:
+        """Tell that it could be sent more."""
+        self._send(ShareWanted(self._stream))
 
     def taken(self, rows: int) -> bool:
         """Take in how many rows the client has; return whether it can be sent more again.

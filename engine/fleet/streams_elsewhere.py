@@ -1,8 +1,8 @@
 """The streams and news of this member that concern shards which other members dispatch.
 
 Each of its receivers has one stream at each member that dispatches shards it covers, over one link for each member.
-What comes goes into the receiver beside what is dispatched here, so a stream holds at most its prefetch *from each
-dispatcher*. When a dispatcher changes, or a link breaks, the streams begin anew at whoever dispatches then; in
+What comes goes into the receiver beside what is dispatched here, and the dispatchers share the stream's prefetch
+(`engine.fleet.prefetch_shares`). When a dispatcher changes, or a link breaks, the streams begin anew at whoever dispatches then; in
 between the tables' own schedulers count their grace, with the reason that the link gave.
 """
 
@@ -22,6 +22,7 @@ from streamfrom.engine.fleet.peer_link import (
     AckEarly,
     DefinitionsChanged,
     ForgetStream,
+    GiveShare,
     News,
     OpenStream,
     RowsSent,
@@ -30,7 +31,9 @@ from streamfrom.engine.fleet.peer_link import (
     WantLeases,
 )
 from streamfrom.engine.fleet.peer_stream import StreamElsewhere
+from streamfrom.engine.fleet.prefetch_shares import PrefetchShares
 from streamfrom.engine.messaging.events import Changed
+from streamfrom.engine.messaging.message import Share
 
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
         Dispatching,
         PeerTransport,
     )
+    from streamfrom.engine.fleet.prefetch_shares import ShareChange
     from streamfrom.engine.messaging.events import TableEvent
     from streamfrom.engine.messaging.message import ClientReceiver, Receiver, RowOfStream
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -55,6 +59,8 @@ LEASES_WANTED_S: Final = 3.0
 ACK_ANSWERED_S: Final = 3.0
 # And a statement that changes tables for members that do not; they read them again within `schema_reload`.
 DEFINITIONS_READ_S: Final = 1.0
+# This process among the dispatchers of a stream; no member has this id.
+HERE: Final = ""
 
 
 class ShardsElsewhere(Protocol):
@@ -92,6 +98,10 @@ class ShardsElsewhere(Protocol):
 
     def wait_over(self, receiver: Receiver) -> None:
         """Let a receiver with an end wait for its first message no longer."""
+        ...
+
+    def give_share(self, receiver: Receiver, share: Share) -> None:
+        """Let a receiver hold so many messages that are dispatched here."""
         ...
 
 
@@ -218,11 +228,23 @@ class StreamsElsewhere:
         self._receivers[receiver.id] = record
         return record.receiver
 
-    def opened(self, receiver: ClientReceiver, keyspace: str, table: str) -> None:
-        """Have an admitted receiver served by whoever dispatches shards that it covers."""
+    def opened(
+        self, receiver: ClientReceiver, keyspace: str, table: str, prefetch: int
+    ) -> None:
+        """Have an admitted receiver served by whoever dispatches shards that it covers, as `Elsewhere.opened`."""
         record = self._receivers[receiver.id]
         record.keyspace, record.table = keyspace, table
+        if prefetch and receiver.rows_max is None:
+            record.shares = PrefetchShares(prefetch, HERE)
         self._reconcile(record)
+
+    def altered(self, keyspace: str, table: str, prefetch: int) -> None:
+        """Have open streams that have no prefetch of their own divide that of the table."""
+        for record in self._receivers.values():
+            is_of_it = (record.keyspace, record.table) == (keyspace, table)
+            is_own = record.receiver.prefetch is not None
+            if is_of_it and not is_own and record.shares is not None and prefetch:
+                self._tell_shares(record, record.shares.altered(prefetch))
 
     def wait_over(self, receiver: Receiver) -> None:
         """Let a stream with an end wait for its first message no longer, wherever it is served."""
@@ -309,6 +331,16 @@ class StreamsElsewhere:
             if can_take_more:
                 self._shards.ready(record.receiver)
 
+    def share_kept(self, record: ReceiverElsewhere, dispatcher: str, most: int) -> None:
+        """Note that a stream holds *most* messages of a dispatcher at most."""
+        if record.shares is not None:
+            self._tell_shares(record, record.shares.kept(dispatcher, most))
+
+    def share_wanted(self, record: ReceiverElsewhere, dispatcher: str) -> None:
+        """Note that a dispatcher could send more than its share."""
+        if record.shares is not None:
+            self._tell_shares(record, record.shares.wanted(dispatcher))
+
     def stream_finished(self, record: ReceiverElsewhere, stream: StreamElsewhere) -> None:
         """Note that a stream with an end got from a member what was due there."""
         stream.is_finished = True
@@ -338,6 +370,7 @@ class StreamsElsewhere:
         lost: dict[str, set[ShardName]] = defaultdict(set)
         for record, stream in link.streams.values():
             record.streams.pop(link.member.id, None)
+            self._share_left(record, link.member.id)
             lost[record.keyspace] |= stream.shards
         records = [record for record, _ in link.streams.values()]
         link.streams.clear()
@@ -395,6 +428,7 @@ class StreamsElsewhere:
                 receiver.connection_id,
                 None if receiver.keys is None else tuple(sorted(receiver.keys)),
                 {shard: held[shard] for shard in sorted(shards) if shard in held},
+                None if record.shares is None else record.shares.joined(link.member.id),
             )
         )
         if record.ending is not None and not record.ending.is_waiting:
@@ -409,6 +443,21 @@ class StreamsElsewhere:
         del link.streams[stream.number]
         link.send(stream.closed(unsent))
         record.closed.append((link, stream.number))
+        self._share_left(record, member)
+
+    # Its prefetch
+
+    def _share_left(self, record: ReceiverElsewhere, dispatcher: str) -> None:
+        if record.shares is not None:
+            self._tell_shares(record, record.shares.left(dispatcher))
+
+    def _tell_shares(self, record: ReceiverElsewhere, changes: Iterable[ShareChange]) -> None:
+        for dispatcher, share in changes:
+            if dispatcher == HERE:
+                self._shards.give_share(record.receiver, Share(share, OwnShare(self, record)))
+            else:
+                stream = record.streams[dispatcher]
+                self._links[dispatcher].send(GiveShare(stream.number, share))
 
     # Links
 
@@ -438,3 +487,19 @@ class StreamsElsewhere:
             if dispatcher.id == member and self._told[key]:
                 self._link(dispatcher)
         self._reconcile_all()
+
+
+class OwnShare:
+    """What is dispatched here to a receiver that others dispatch to as well: `ShareHearer`."""
+
+    def __init__(self, owner: StreamsElsewhere, record: ReceiverElsewhere) -> None:
+        self._owner = owner
+        self._record = record
+
+    def share_kept(self, most: int) -> None:
+        """See `StreamsElsewhere.share_kept`."""
+        self._owner.share_kept(self._record, HERE, most)
+
+    def share_wanted(self) -> None:
+        """See `StreamsElsewhere.share_wanted`."""
+        self._owner.share_wanted(self._record, HERE)

@@ -13,6 +13,7 @@ from streamfrom.engine.fleet.peer_link import (
     DefinitionsChanged,
     Dispatching,
     ForgetStream,
+    GiveShare,
     News,
     OpenStream,
     RequestDone,
@@ -23,6 +24,7 @@ from streamfrom.engine.fleet.peer_link import (
 )
 from streamfrom.engine.fleet.peer_stream import RemoteReceiver
 from streamfrom.engine.messaging.events import Changed
+from streamfrom.engine.messaging.message import Share
 from streamfrom.engine.messaging.message_table import MessageTable
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
@@ -96,6 +98,9 @@ class Visit:
         match message:
             case OpenStream():
                 self._open_stream(message)
+            case GiveShare():
+                if found := self._open.get(message.stream):
+                    self._registry.give_share(found[1], Share(message.share, found[1]))
             case RowsTaken():
                 self._taken(message)
             case CloseStream():
@@ -163,7 +168,8 @@ class Visit:
         receiver = RemoteReceiver(message, self._link.send, self._registry.held_by)
         self._open[message.stream] = message.keyspace, receiver
         try:
-            self._registry.serve(receiver, message.keyspace, message.table, message.held)
+            share = None if message.share is None else Share(message.share, receiver)
+            self._registry.serve(receiver, message.keyspace, message.table, message.held, share)
         except StreamfromError as error:
             self._link.send(StreamEnded(message.stream, str(error), message.held))
 

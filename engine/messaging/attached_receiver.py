@@ -42,6 +42,10 @@ class AttachedReceiver:
     is_told: its standing still has been told.
     rows_left: how many rows it is still to be given before it ends; None for a stream without end.
     keys: the keys whose messages it is given; None for all.
+    share: how many of these this process may have sent; None for all.
+    next_share: the share once the claim has ended that is under way for it; None for no other one.
+    owes_answer: who gave the share is to be told how many it holds, until that is no more than the share.
+    has_wanted: it was told that messages are due and the share is full.
     """
 
     id: int
@@ -59,6 +63,10 @@ class AttachedReceiver:
     sent: int = 0
     rows_left: int | None = None
     keys: frozenset[bytes] | None = None
+    share: int | None = None
+    next_share: int | None = None
+    owes_answer: bool = False
+    has_wanted: bool = False
 
     @property
     def is_for_member(self) -> bool:
@@ -77,7 +85,14 @@ class AttachedReceiver:
         """
         if self.rows_left is not None:
             return UNLIMITED if self.rows_left else 0
-        return max(0, self.limit - self.held) if self.limit else UNLIMITED
+        most = self.most
+        return UNLIMITED if most == UNLIMITED else max(0, most - self.held)
+
+    @property
+    def most(self) -> int:
+        """Return how many messages it may hold that this process sent."""
+        limit = self.limit or UNLIMITED
+        return limit if self.share is None else min(self.share, limit)
 
     def at_most(self, batch: int) -> int:
         """Return how many rows it can be given at once, of a table with batches of *batch*.
@@ -88,7 +103,7 @@ class AttachedReceiver:
 
     def gathered_ns(self, rows: int, now_ns: int) -> int:
         """Return when it takes what it has room for, while *rows* would fill it a batch: 0 for at once."""
-        if self.room >= rows or 2 * self.held <= self.limit or self.rows_left is not None:
+        if self.room >= rows or 2 * self.held <= self.most or self.rows_left is not None:
             return 0
         if self.gathering_since_ns is None:
             self.gathering_since_ns = now_ns

@@ -20,8 +20,14 @@ class Elsewhere(Protocol):
         """Return what is to be attached here for *receiver*."""
         ...
 
-    def opened(self, receiver: ClientReceiver, keyspace: str, table: str) -> None:
-        """Have it served elsewhere as well."""
+    def opened(
+        self, receiver: ClientReceiver, keyspace: str, table: str, prefetch: int
+    ) -> None:
+        """Have it served elsewhere as well. prefetch: how many messages it holds at most, wherever they are dispatched; 0 for no limit."""
+        ...
+
+    def altered(self, keyspace: str, table: str, prefetch: int) -> None:
+        """Note that the prefetch of a table is another one now."""
         ...
 
     def wait_over(self, receiver: Receiver) -> None:

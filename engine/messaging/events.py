@@ -34,6 +34,7 @@ class Attached:
     prefetch: how many messages it holds, at most; 0 for no limit, None for the table's.
     rows_max: it ends once it was given so many, or all that was due; None for a stream without end.
     keys: the keys whose messages it is given; None for all.
+    share: as of ShareGiven; None for the whole prefetch.
     """
 
     receiver: int
@@ -42,6 +43,15 @@ class Attached:
     prefetch: int | None = None
     rows_max: int | None = None
     keys: frozenset[bytes] | None = None
+    share: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShareGiven:
+    """A receiver may hold so many of its prefetch that this process sent; KeepsShare answers."""
+
+    receiver: int
+    share: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,6 +337,7 @@ Event: TypeAlias = (
     | TakenOver
     | ReceiverReady
     | WaitOver
+    | ShareGiven
     | Due
     | Acked
     | AckedEarly
@@ -491,6 +502,21 @@ class TellStanding:
     since_ns: int
 
 
+@dataclass(frozen=True, slots=True)
+class KeepsShare:
+    """Tell how many messages a receiver holds at most: its share, or more until enough of them are acked; no answer."""
+
+    receiver: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class WantShare:
+    """Tell that messages are due for a receiver whose share is full; no answer."""
+
+    receiver: int
+
+
 Action: TypeAlias = (
     Poll
     | Claim
@@ -506,4 +532,6 @@ Action: TypeAlias = (
     | Fire
     | TellDeadMembers
     | TellStanding
+    | KeepsShare
+    | WantShare
 )

@@ -207,6 +207,25 @@ class Receiver(Protocol):
         ...
 
 
+class ShareHearer(Protocol):
+    """Who divides a stream's prefetch among the processes that dispatch to it."""
+
+    def share_kept(self, most: int) -> None:
+        """Note that the stream holds *most* of this process's messages at most: the share, or more until enough are acked."""
+        ...
+
+    def share_wanted(self) -> None:
+        """Note that messages are due for the stream here, and its share is full."""
+        ...
+
+
+class Share(NamedTuple):
+    """How many messages a stream may hold of those that this process sent, and who hears of it."""
+
+    most: int
+    hearer: ShareHearer
+
+
 class ClientReceiver(Receiver, Protocol):
     """A receiver of a client of this process, for which other processes may have claimed rows as well."""
 

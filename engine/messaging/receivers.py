@@ -27,6 +27,8 @@ class Receivers:
     attached: all of them, by their numbers.
     ready: those with room whose socket is free, the one that has waited longest first: that is the round-robin.
     full: those without room.
+    short: those of them whose share of their prefetch is full, and who has not been told that they could be sent more.
+    kept: how many messages those hold at most, their share or more, of whom that is to be told.
     finishing: those that end once nothing is due: they have rows, or wait for the first no longer.
     choices: how many streams take messages of which keys, None for all; those go first that were served longest ago.
     is_freed: one became ready, or may be given more, while an event was handled.
@@ -36,6 +38,8 @@ class Receivers:
         self.attached: dict[int, AttachedReceiver] = {}
         self.ready: OrderedDict[int, AttachedReceiver] = OrderedDict()
         self.full: set[int] = set()
+        self.short: set[int] = set()
+        self.kept: dict[int, int] = {}
         self.finishing: dict[int, AttachedReceiver] = {}
         self.choices: OrderedDict[frozenset[bytes] | None, int] = OrderedDict()
         self.is_freed = False
@@ -43,15 +47,19 @@ class Receivers:
     # They come and go
 
     def add(self, receiver: AttachedReceiver) -> None:
-        """Take in a new stream, which is ready."""
+        """Take in a new stream, which is ready if it has room."""
         self.attached[receiver.id] = receiver
-        self.ready[receiver.id] = receiver
+        if receiver.room:
+            self.ready[receiver.id] = receiver
+        else:
+            self.is_full(receiver)
         self.choices[receiver.keys] = self.choices.get(receiver.keys, 0) + 1
 
     def remove(self, number: int) -> AttachedReceiver | None:
         """Forget a stream, and return it; None if it is not there."""
         self.ready.pop(number, None)
         self.full.discard(number)
+        self.short.discard(number)
         self.finishing.pop(number, None)
         gone = self.attached.pop(number, None)
         if gone is not None:
@@ -111,6 +119,7 @@ class Receivers:
         if receiver.room == 0:
             return
         self.full.discard(receiver.id)
+        self.short.discard(receiver.id)
         if receiver.has_batch or receiver.is_reserved:
             return
         if receiver.id not in self.ready:
@@ -128,8 +137,47 @@ class Receivers:
             receiver.held += count
             if receiver.room == 0:
                 receiver.full_since_ns = receiver.full_since_ns or now_ns
-                self.ready.pop(number, None)
-                self.full.add(number)
+                self.is_full(receiver)
+
+    def is_full(self, receiver: AttachedReceiver) -> None:
+        """Note that a receiver has no room."""
+        self.ready.pop(receiver.id, None)
+        self.full.add(receiver.id)
+        if receiver.share is not None and not receiver.has_wanted:
+            self.short.add(receiver.id)
+
+    def give_share(self, number: int, share: int) -> None:
+        """Let a receiver hold no more than *share* messages of this process."""
+        receiver = self.attached.get(number)
+        if receiver is None:
+            return
+        receiver.next_share, receiver.owes_answer, receiver.has_wanted = share, True, False
+        if not receiver.is_reserved:
+            self._take_share(receiver)
+
+    def not_reserved(self, receiver: AttachedReceiver) -> None:
+        """Note that the claim for a receiver has ended; it is the first again if it has room."""
+        if receiver.next_share is not None:
+            self._take_share(receiver)
+        self.open(receiver, is_first=True)
+
+    def _take_share(self, receiver: AttachedReceiver) -> None:
+        # Not during a claim: what that has won would have to be given back.
+        receiver.share, receiver.next_share = receiver.next_share, None
+        self.limited(receiver)
+
+    def limited(self, receiver: AttachedReceiver) -> None:
+        """Follow a limit or a share that is another one now."""
+        if receiver.room:
+            self.open(receiver)
+        else:
+            self.is_full(receiver)
+        self._keeps(receiver)
+
+    def _keeps(self, receiver: AttachedReceiver) -> None:
+        if receiver.owes_answer and receiver.next_share is None:
+            receiver.owes_answer = receiver.held > receiver.most
+            self.kept[receiver.id] = max(receiver.held, receiver.most)
 
     def give_room(self, number: int, count: int = 1) -> AttachedReceiver | None:
         """Count off *count* messages that a receiver holds no more; return it if it is still there."""
@@ -137,6 +185,7 @@ class Receivers:
         if receiver is not None:
             receiver.held -= count
             self.open(receiver)
+            self._keeps(receiver)
         return receiver
 
 

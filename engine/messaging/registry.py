@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         ClientReceiver,
         Receiver,
         RowOfStream,
+        Share,
         WaitingAck,
     )
     from streamfrom.engine.messaging.message_store import Store
@@ -284,6 +285,8 @@ class Registry:
             elif table != known:
                 runner, purger = tables.runners[name]
                 runner.reconfigure(table)
+                if self.elsewhere is not None:
+                    self.elsewhere.altered(table.keyspace, name, table.properties.prefetch)
                 purger.reconfigure(table)
         # All at once, as each may wait for its claims (`runner.STOP_GRACE_S`).
         await asyncio.gather(*(_stop(*pair) for pair in stopped))
@@ -370,7 +373,9 @@ class Registry:
             self.serve(receiver, keyspace, name)
         else:
             table = self.serve(self.elsewhere.admit(receiver), keyspace, name)
-            self.elsewhere.opened(receiver, keyspace, table)
+            own = receiver.prefetch
+            prefetch = table.properties.prefetch if own is None else own
+            self.elsewhere.opened(receiver, keyspace, table.name, prefetch)
 
     def serve(
         self,
@@ -378,10 +383,12 @@ class Registry:
         keyspace: str,
         name: str,
         held: Mapping[ShardName, tuple[bytes, ...]] | None = None,
-    ) -> str:
-        """Let *receiver* have what this process dispatches of a table; return the table's own name.
+        share: Share | None = None,
+    ) -> MessageTable:
+        """Let *receiver* have what this process dispatches of a table, which is returned.
 
         held: what former dispatchers sent to it, by shard.
+        share: as of `give_share`; None for its whole prefetch.
         Raises the same as `attach`.
         """
         if self._ending is not None:
@@ -395,8 +402,14 @@ class Registry:
         self._attached[receiver.id] = running[0]
         if held:
             running[0].take_over(receiver, held)
-        running[0].attach(receiver)
-        return table.name
+        running[0].attach(receiver, share)
+        return table
+
+    def give_share(self, receiver: Receiver, share: Share) -> None:
+        """Let *receiver* hold no more of what this process sends it than *share*: others dispatch to it as well."""
+        runner = self._attached.get(receiver.id)
+        if runner is not None:
+            runner.give_share(receiver, share)
 
     def detach(self, receiver: Receiver, unsent: Sequence[RowOfStream] = ()) -> None:
         """Send *receiver* nothing more; *unsent* rows, which its socket never took, are released at once.

@@ -31,6 +31,7 @@ from streamfrom.engine.messaging.events import (
     Finish,
     Fire,
     Fired,
+    KeepsShare,
     LeasesFound,
     LeasesWanted,
     LeasesWritten,
@@ -46,6 +47,7 @@ from streamfrom.engine.messaging.events import (
     Release,
     Released,
     ReleaseFailed,
+    ShareGiven,
     Shorten,
     Shortened,
     TableEnded,
@@ -54,6 +56,7 @@ from streamfrom.engine.messaging.events import (
     TellStanding,
     Tick,
     WaitOver,
+    WantShare,
     WriteAcks,
     WriteLeases,
 )
@@ -71,6 +74,8 @@ if TYPE_CHECKING:
         ClaimedRow,
         ClaimResult,
         Receiver,
+        Share,
+        ShareHearer,
         WaitingAck,
     )
     from streamfrom.engine.messaging.message_store import Store
@@ -118,6 +123,7 @@ class Runner:
         self._loop = asyncio.get_running_loop()
         self._state = TableState(table, shards, grace_ns)
         self._receivers: dict[int, Receiver] = {}
+        self._share_hearers: dict[int, ShareHearer] = {}
         self._events: deque[Event] = deque()
         self._is_handling = False
         self._timer: asyncio.TimerHandle | None = None
@@ -157,9 +163,11 @@ class Runner:
         """Return how many messages wait in memory, on all shards."""
         return self._state.waiting
 
-    def attach(self, receiver: Receiver) -> None:
-        """Let *receiver* have messages from now on."""
+    def attach(self, receiver: Receiver, share: Share | None = None) -> None:
+        """Let *receiver* have messages from now on; no more than *share*, if others dispatch to it as well."""
         self._receivers[receiver.id] = receiver
+        if share is not None:
+            self._share_hearers[receiver.id] = share.hearer
         self.post(
             Attached(
                 receiver.id,
@@ -168,13 +176,24 @@ class Runner:
                 receiver.prefetch,
                 receiver.rows_max,
                 receiver.keys,
+                None if share is None else share.most,
             )
         )
 
+    def give_share(self, receiver: Receiver, share: Share) -> None:
+        """Let *receiver* hold so many messages that this process sent from now on; its hearer is told when it does."""
+        if receiver.id in self._receivers:
+            self._share_hearers[receiver.id] = share.hearer
+            self.post(ShareGiven(receiver.id, share.most))
+
     def detach(self, receiver: Receiver, unsent: Sequence[ClaimedRow] = ()) -> None:
         """Forget *receiver* and release the rows it could not send; twice is fine."""
-        if self._receivers.pop(receiver.id, None) is not None or unsent:
+        if self._pop(receiver.id) is not None or unsent:
             self.post(Detached(receiver.id, tuple(unsent)))
+
+    def _pop(self, receiver: int) -> Receiver | None:
+        self._share_hearers.pop(receiver, None)
+        return self._receivers.pop(receiver, None)
 
     def left(self, receiver: int, grace_ns: int = 0) -> None:
         """Make what a detached receiver holds due again soon: its client's connection has ended, or will have in *grace_ns*."""
@@ -260,11 +279,11 @@ class Runner:
             case Release():
                 self._start(self._release(action), action.shard)
             case End():
-                receiver = self._receivers.pop(action.receiver, None)
+                receiver = self._pop(action.receiver)
                 if receiver is not None:
                     receiver.end(action.error)
             case Finish():
-                receiver = self._receivers.pop(action.receiver, None)
+                receiver = self._pop(action.receiver)
                 if receiver is not None:
                     receiver.finish()
             case Look():
@@ -283,6 +302,12 @@ class Runner:
                 self._tell_dead_members(action)
             case TellStanding():
                 self._tell_standing(action)
+            case KeepsShare():
+                if hearer := self._share_hearers.get(action.receiver):
+                    hearer.share_kept(action.most)
+            case WantShare():
+                if hearer := self._share_hearers.get(action.receiver):
+                    hearer.share_wanted()
             case _:
                 assert_never(action)
 
@@ -292,7 +317,7 @@ class Runner:
         try:
             can_take_more = receiver is not None and receiver.deliver(action.rows)
         except ReceiverGone:
-            self._receivers.pop(action.receiver, None)
+            self._pop(action.receiver)
             receiver = None
         else:
             if can_take_more:

@@ -215,7 +215,7 @@ class Sending:
             start += self._share(shard, chosen, won[start:], now_ns)
         # Who was reserved and got nothing has waited longest, and is the first again.
         for receiver in reversed(present):
-            self._receivers.open(receiver, is_first=True)
+            self._receivers.not_reserved(receiver)
         if run.is_suspect:
             shard.leases.suspect([row.id for row in won[:start]])
         self.release(shard, won[start:], now_ns)
@@ -255,7 +255,7 @@ class Sending:
         if receiver.rows_left is not None:
             self._receivers.finishing[receiver.id] = receiver
         if receiver.room == 0:
-            self._receivers.full.add(receiver.id)
+            self._receivers.is_full(receiver)
         self._actions.append(Deliver(receiver.id, tuple(rows)))
 
     def claim_failed(self, event: ClaimFailed, now_ns: int) -> None:

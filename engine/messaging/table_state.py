@@ -69,6 +69,7 @@ from streamfrom.engine.messaging.events import (
     Finish,
     Fire,
     Fired,
+    KeepsShare,
     LeasesFound,
     LeasesWanted,
     LeasesWritten,
@@ -85,12 +86,14 @@ from streamfrom.engine.messaging.events import (
     ServedElsewhere,
     ShardDown,
     ShardUp,
+    ShareGiven,
     Shortened,
     TableEnded,
     TakenOver,
     TellDeadMembers,
     Tick,
     WaitOver,
+    WantShare,
 )
 from streamfrom.engine.messaging.held_messages import HeldMessages
 from streamfrom.engine.messaging.poll import FOREVER_NS
@@ -171,6 +174,8 @@ class TableState:
                     self._receivers.finishing[event.receiver] = self._receivers.attached[
                         event.receiver
                     ]
+            case ShareGiven():
+                self._receivers.give_share(event.receiver, event.share)
             case Due():
                 self._due(event, now_ns)
             case Acked():
@@ -250,6 +255,8 @@ class TableState:
         self._settle_after(event, now_ns)
         if self._receivers.finishing:
             self._finish(now_ns)
+        if self._receivers.kept or self._receivers.short:
+            self._tell_shares(now_ns)
         actions = self._actions.copy()
         self._actions.clear()
         return actions
@@ -260,6 +267,13 @@ class TableState:
         if self._receivers.ready:
             # Without a ready receiver a due key waits for one, not for the clock.
             wake_ns = min(wake_ns, *(shard.wake_ready_ns for shard in self._shards.values()))
+        if self._receivers.short:
+            moments = (shard.queue.first_ns() for shard in self._shards.values())
+            # What is due by now is of keys that none of them named, or they have been told.
+            later = [
+                moment for moment in moments if moment is not None and moment > self._now_ns
+            ]
+            wake_ns = min(wake_ns, *later, FOREVER_NS)
         if self._receivers.full:
             for shard in self._shards.values():
                 end_ns, first_ns = shard.leases.first_end_ns(), shard.queue.first_ns()
@@ -373,11 +387,14 @@ class TableState:
             opened_ns=now_ns,
             rows_left=event.rows_max,
             keys=event.keys,
+            share=event.share,
+            owes_answer=event.share is not None,
         )
         self._limit(receiver)
         self._receivers.add(receiver)
         held = sum(len(shard.leases.ids_of(receiver.id)) for shard in self.shards)
         self._receivers.hold(receiver.id, held, now_ns)
+        self._receivers.limited(receiver)
         for shard in self._shards.values():
             if receiver.covers(shard.name):
                 shard.join(now_ns)
@@ -417,6 +434,28 @@ class TableState:
         """Set how many messages a receiver may hold."""
         own = receiver.prefetch
         receiver.limit = self._parts.table.properties.prefetch if own is None else own
+
+    def _tell_shares(self, now_ns: int) -> None:
+        """Tell how many messages receivers hold at most that have another share now, and for which more is due."""
+        kept, self._receivers.kept = self._receivers.kept, {}
+        self._actions.extend(KeepsShare(*each) for each in kept.items())
+        due = [
+            shard
+            for shard in self._shards.values()
+            if shard.is_dispatched and shard.queue.due(now_ns, at_most=1)
+        ]
+        if not due or self._parts.table.properties.paused:
+            return
+        for number in list(self._receivers.short):
+            receiver = self._receivers.attached[number]
+            if any(
+                receiver.covers(shard.name)
+                and shard.queue.due(now_ns, at_most=1, keys=receiver.keys)
+                for shard in due
+            ):
+                receiver.has_wanted = True
+                self._receivers.short.discard(number)
+                self._actions.append(WantShare(number))
 
     def _end(self, receivers: Iterable[AttachedReceiver], error: StreamfromError) -> None:
         for receiver in receivers:
@@ -480,11 +519,7 @@ class TableState:
                 self._end([receiver], UnknownColumn(missing[0]))
                 continue
             self._limit(receiver)
-            if receiver.room:
-                self._receivers.open(receiver)
-            else:
-                self._receivers.ready.pop(receiver.id, None)
-                self._receivers.full.add(receiver.id)
+            self._receivers.limited(receiver)
         for shard in self._shards.values():
             shard.queue.configure(
                 properties.cache_size,
@@ -505,7 +540,7 @@ class TableState:
     def _settle_after(self, event: Event, now_ns: int) -> None:
         """Bring to rest the shards that *event* can have concerned."""
         match event:
-            case ReceiverReady() | WaitOver():
+            case ReceiverReady() | WaitOver() | ShareGiven():
                 self._serve(now_ns)
             case Tick():
                 for shard in self._shards.values():

@@ -20,7 +20,7 @@ class HelloReply(_message.Message):
     def __init__(self, protocol: _Optional[int] = ...) -> None: ...
 
 class ToDispatcher(_message.Message):
-    __slots__ = ("open_stream", "rows_taken", "close_stream", "forget_stream", "stop_waiting", "news", "dispatching", "definitions_changed", "want_leases", "ack_early", "more")
+    __slots__ = ("open_stream", "rows_taken", "close_stream", "forget_stream", "stop_waiting", "news", "dispatching", "definitions_changed", "want_leases", "ack_early", "give_share", "more")
     OPEN_STREAM_FIELD_NUMBER: _ClassVar[int]
     ROWS_TAKEN_FIELD_NUMBER: _ClassVar[int]
     CLOSE_STREAM_FIELD_NUMBER: _ClassVar[int]
@@ -31,6 +31,7 @@ class ToDispatcher(_message.Message):
     DEFINITIONS_CHANGED_FIELD_NUMBER: _ClassVar[int]
     WANT_LEASES_FIELD_NUMBER: _ClassVar[int]
     ACK_EARLY_FIELD_NUMBER: _ClassVar[int]
+    GIVE_SHARE_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
     open_stream: OpenStream
     rows_taken: RowsTaken
@@ -42,25 +43,30 @@ class ToDispatcher(_message.Message):
     definitions_changed: DefinitionsChanged
     want_leases: WantLeases
     ack_early: AckEarly
+    give_share: GiveShare
     more: _containers.RepeatedCompositeFieldContainer[ToDispatcher]
-    def __init__(self, open_stream: _Optional[_Union[OpenStream, _Mapping]] = ..., rows_taken: _Optional[_Union[RowsTaken, _Mapping]] = ..., close_stream: _Optional[_Union[CloseStream, _Mapping]] = ..., forget_stream: _Optional[_Union[ForgetStream, _Mapping]] = ..., stop_waiting: _Optional[_Union[StopWaiting, _Mapping]] = ..., news: _Optional[_Union[News, _Mapping]] = ..., dispatching: _Optional[_Union[Dispatching, _Mapping]] = ..., definitions_changed: _Optional[_Union[DefinitionsChanged, _Mapping]] = ..., want_leases: _Optional[_Union[WantLeases, _Mapping]] = ..., ack_early: _Optional[_Union[AckEarly, _Mapping]] = ..., more: _Optional[_Iterable[_Union[ToDispatcher, _Mapping]]] = ...) -> None: ...
+    def __init__(self, open_stream: _Optional[_Union[OpenStream, _Mapping]] = ..., rows_taken: _Optional[_Union[RowsTaken, _Mapping]] = ..., close_stream: _Optional[_Union[CloseStream, _Mapping]] = ..., forget_stream: _Optional[_Union[ForgetStream, _Mapping]] = ..., stop_waiting: _Optional[_Union[StopWaiting, _Mapping]] = ..., news: _Optional[_Union[News, _Mapping]] = ..., dispatching: _Optional[_Union[Dispatching, _Mapping]] = ..., definitions_changed: _Optional[_Union[DefinitionsChanged, _Mapping]] = ..., want_leases: _Optional[_Union[WantLeases, _Mapping]] = ..., ack_early: _Optional[_Union[AckEarly, _Mapping]] = ..., give_share: _Optional[_Union[GiveShare, _Mapping]] = ..., more: _Optional[_Iterable[_Union[ToDispatcher, _Mapping]]] = ...) -> None: ...
 
 class FromDispatcher(_message.Message):
-    __slots__ = ("rows_sent", "stream_ended", "stream_finished", "request_done", "more")
+    __slots__ = ("rows_sent", "stream_ended", "stream_finished", "request_done", "share_kept", "share_wanted", "more")
     ROWS_SENT_FIELD_NUMBER: _ClassVar[int]
     STREAM_ENDED_FIELD_NUMBER: _ClassVar[int]
     STREAM_FINISHED_FIELD_NUMBER: _ClassVar[int]
     REQUEST_DONE_FIELD_NUMBER: _ClassVar[int]
+    SHARE_KEPT_FIELD_NUMBER: _ClassVar[int]
+    SHARE_WANTED_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
     rows_sent: RowsSent
     stream_ended: StreamEnded
     stream_finished: StreamFinished
     request_done: RequestDone
+    share_kept: ShareKept
+    share_wanted: ShareWanted
     more: _containers.RepeatedCompositeFieldContainer[FromDispatcher]
-    def __init__(self, rows_sent: _Optional[_Union[RowsSent, _Mapping]] = ..., stream_ended: _Optional[_Union[StreamEnded, _Mapping]] = ..., stream_finished: _Optional[_Union[StreamFinished, _Mapping]] = ..., request_done: _Optional[_Union[RequestDone, _Mapping]] = ..., more: _Optional[_Iterable[_Union[FromDispatcher, _Mapping]]] = ...) -> None: ...
+    def __init__(self, rows_sent: _Optional[_Union[RowsSent, _Mapping]] = ..., stream_ended: _Optional[_Union[StreamEnded, _Mapping]] = ..., stream_finished: _Optional[_Union[StreamFinished, _Mapping]] = ..., request_done: _Optional[_Union[RequestDone, _Mapping]] = ..., share_kept: _Optional[_Union[ShareKept, _Mapping]] = ..., share_wanted: _Optional[_Union[ShareWanted, _Mapping]] = ..., more: _Optional[_Iterable[_Union[FromDispatcher, _Mapping]]] = ...) -> None: ...
 
 class OpenStream(_message.Message):
-    __slots__ = ("stream", "keyspace", "table", "shards", "columns", "prefetch", "rows_max", "connection_id", "keys", "held")
+    __slots__ = ("stream", "keyspace", "table", "shards", "columns", "prefetch", "rows_max", "connection_id", "keys", "held", "share")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     KEYSPACE_FIELD_NUMBER: _ClassVar[int]
     TABLE_FIELD_NUMBER: _ClassVar[int]
@@ -71,6 +77,7 @@ class OpenStream(_message.Message):
     CONNECTION_ID_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
     stream: int
     keyspace: str
     table: str
@@ -81,7 +88,16 @@ class OpenStream(_message.Message):
     connection_id: int
     keys: _containers.RepeatedScalarFieldContainer[bytes]
     held: _containers.RepeatedCompositeFieldContainer[Held]
-    def __init__(self, stream: _Optional[int] = ..., keyspace: _Optional[str] = ..., table: _Optional[str] = ..., shards: _Optional[_Iterable[str]] = ..., columns: _Optional[_Iterable[str]] = ..., prefetch: _Optional[int] = ..., rows_max: _Optional[int] = ..., connection_id: _Optional[int] = ..., keys: _Optional[_Iterable[bytes]] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ...) -> None: ...
+    share: int
+    def __init__(self, stream: _Optional[int] = ..., keyspace: _Optional[str] = ..., table: _Optional[str] = ..., shards: _Optional[_Iterable[str]] = ..., columns: _Optional[_Iterable[str]] = ..., prefetch: _Optional[int] = ..., rows_max: _Optional[int] = ..., connection_id: _Optional[int] = ..., keys: _Optional[_Iterable[bytes]] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., share: _Optional[int] = ...) -> None: ...
+
+class GiveShare(_message.Message):
+    __slots__ = ("stream", "share")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    stream: int
+    share: int
+    def __init__(self, stream: _Optional[int] = ..., share: _Optional[int] = ...) -> None: ...
 
 class Held(_message.Message):
     __slots__ = ("shard", "ids")
@@ -252,6 +268,20 @@ class StreamEnded(_message.Message):
     reason: str
     held: _containers.RepeatedCompositeFieldContainer[Held]
     def __init__(self, stream: _Optional[int] = ..., reason: _Optional[str] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ...) -> None: ...
+
+class ShareKept(_message.Message):
+    __slots__ = ("stream", "most")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    MOST_FIELD_NUMBER: _ClassVar[int]
+    stream: int
+    most: int
+    def __init__(self, stream: _Optional[int] = ..., most: _Optional[int] = ...) -> None: ...
+
+class ShareWanted(_message.Message):
+    __slots__ = ("stream",)
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    stream: int
+    def __init__(self, stream: _Optional[int] = ...) -> None: ...
 
 class StreamFinished(_message.Message):
     __slots__ = ("stream",)

@@ -17,11 +17,14 @@ from streamfrom.engine.fleet.peer_link import (
     Dispatching,
     ForgetStream,
     FromDispatcher,
+    GiveShare,
     News,
     OpenStream,
     RequestDone,
     RowsSent,
     RowsTaken,
+    ShareKept,
+    ShareWanted,
     StopWaiting,
     StreamEnded,
     StreamFinished,
@@ -41,13 +44,21 @@ if TYPE_CHECKING:
 
 WholeT = TypeVar("WholeT", pb.ToDispatcher, pb.FromDispatcher)
 
-PROTOCOL: Final = 2
+PROTOCOL: Final = 3
 # Of members whose version had no hello.
 FIRST_PROTOCOL: Final = 1
 # Since then several messages go as one.
 BATCHES_SINCE: Final = 2
 # What came later than FIRST_PROTOCOL.
-_SINCE: Final[dict[type, int]] = {AckEarly: 2, DefinitionsChanged: 2, WantLeases: 2}
+_SINCE: Final[dict[type, int]] = {
+    AckEarly: 2,
+    DefinitionsChanged: 2,
+    WantLeases: 2,
+    # One that does not know shares sends a whole prefetch, and never answers.
+    GiveShare: 3,
+    ShareKept: 3,
+    ShareWanted: 3,
+}
 
 
 class PeerMessageUnreadable(ValueError):
@@ -105,8 +116,12 @@ def _to_dispatcher_pb(message: ToDispatcher) -> pb.ToDispatcher:
                     # No stream asks for no key at all, so none stands for all.
                     keys=message.keys or (),
                     held=_held_to_pb(message.held),
+                    share=message.share,
                 )
             )
+        case GiveShare():
+            share = pb.GiveShare(stream=message.stream, share=message.share)
+            return pb.ToDispatcher(give_share=share)
         case RowsTaken():
             taken = pb.RowsTaken(stream=message.stream, rows=message.rows)
             return pb.ToDispatcher(rows_taken=taken)
@@ -171,7 +186,10 @@ def _to_dispatcher_of_pb(whole: pb.ToDispatcher) -> ToDispatcher | None:
                 found.connection_id,
                 tuple(found.keys) or None,
                 _held_of_pb(found.held),
+                found.share if found.HasField("share") else None,
             )
+        case "give_share":
+            return GiveShare(whole.give_share.stream, whole.give_share.share)
         case "rows_taken":
             return RowsTaken(whole.rows_taken.stream, whole.rows_taken.rows)
         case "close_stream":
@@ -219,6 +237,12 @@ def _from_dispatcher_pb(message: FromDispatcher) -> pb.FromDispatcher:
         case StreamFinished():
             finished = pb.StreamFinished(stream=message.stream)
             return pb.FromDispatcher(stream_finished=finished)
+        case ShareKept():
+            return pb.FromDispatcher(
+                share_kept=pb.ShareKept(stream=message.stream, most=message.most)
+            )
+        case ShareWanted():
+            return pb.FromDispatcher(share_wanted=pb.ShareWanted(stream=message.stream))
         case RequestDone():
             done = pb.RequestDone(number=message.number, rows=message.rows)
             return pb.FromDispatcher(request_done=done)
@@ -236,6 +260,10 @@ def _from_dispatcher_of_pb(whole: pb.FromDispatcher) -> FromDispatcher | None:
             return StreamEnded(ended.stream, ended.reason, _held_of_pb(ended.held))
         case "stream_finished":
             return StreamFinished(whole.stream_finished.stream)
+        case "share_kept":
+            return ShareKept(whole.share_kept.stream, whole.share_kept.most)
+        case "share_wanted":
+            return ShareWanted(whole.share_wanted.stream)
         case "request_done":
             done = whole.request_done
             return RequestDone(done.number, done.rows if done.HasField("rows") else None)

@@ -6,6 +6,7 @@ the world, and these, checked at every delivery:
 
 * only the dispatcher sends, to its own clients and to other members: it holds the shard's lock, as the server sees it, or its connection was killed less
   than 2 s ago, and never did the server free its lock because it was silent;
+* no receiver holds more than its prefetch of all dispatchers together, once who dispatches has not changed for the longest lease;
 * nothing is written to messages but on a connection that holds the lock (`tests.sim.servers.Work`).
 """
 
@@ -19,6 +20,7 @@ from streamfrom.engine.fleet.election import LEASE_NS
 from streamfrom.engine.fleet.fleet import ElectedDatabase, Fleet
 from streamfrom.engine.fleet.lock_connection import dispatcher_lock
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
+from streamfrom.engine.messaging.events import Deposed, Elected, ServedElsewhere
 from streamfrom.engine.messaging.memory_store import MemoryStore
 from streamfrom.engine.messaging.message import ClaimedRow
 from tests.sim.servers import FakeSession, FakeShard, Network, Work, nobody_watches, now_ns
@@ -131,6 +133,9 @@ class FleetWorld(World):
     ways: Ways = field(init=False)
     core: MemoryStore = field(init=False)
     senders: dict[tuple[bytes, int], set[FakeSession]] = field(default_factory=dict)
+    changed_s: float = (
+        0.0  # when somebody served the streams of a shard last who had not before
+    )
 
     def __post_init__(self):
         super().__post_init__()
@@ -259,6 +264,16 @@ class FleetWorld(World):
 
     # What is promised
 
+    def heard(self, event):
+        super().heard(event)
+        if isinstance(event, Elected | Deposed | ServedElsewhere):
+            self.changed_s = asyncio.get_running_loop().time()
+
+    def is_settled(self):
+        # What a stream holds of a former dispatcher, or of a link that broke, counts until its lease ends.
+        longest_s = 1.1 * 4 * self.settings.ack_wait_s
+        return asyncio.get_running_loop().time() > self.changed_s + longest_s
+
     def check_delivery(self, consumer, rows):
         if isinstance(rows[0], ClaimedRow):
             self._check_lock(consumer.proxy, rows[0].shard)
@@ -291,6 +306,3 @@ class FleetWorld(World):
         if session.server.locks.get(dispatcher_lock(shard)) is not session:
             assert not session.fell_silent, "sent after the server had freed its lock"
             assert now_ns() - session.ended_ns <= LEASE_NS, "killed, and goes on for long"
-
-    def _check_prefetch(self, consumer, rows, now_ns):
-        """The schedulers are looked at instead: each dispatcher gives a stream its whole prefetch."""

@@ -25,6 +25,7 @@ from tests.sim.keyed_streams import KeyedStreams, KeyedStreamsInOrder, KeyedStre
 from tests.sim.limited_queue import InFlightLimited, InFlightLimitedFleet, RateLimited
 from tests.sim.locked_rows import LockedRows
 from tests.sim.ordered_queue import Ordered, OrderedFleet
+from tests.sim.shared_prefetch import SharedPrefetch
 from tests.sim.spent_messages import SpentMessages
 from tests.sim.unsteady import Unsteady, UnsteadyFleet
 from tests.sim.world import World
@@ -45,6 +46,13 @@ def test_every_promise_is_kept_whatever_happens(seed, is_told, caplog):
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_fleet_keeps_every_promise_whatever_happens(seed, caplog):
     run_virtual(FleetWorld(seed).run())
+    faults = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert not faults, "a fault of our own was caught and logged"
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_dispatchers_share_the_prefetch_of_a_stream(seed, caplog):
+    run_virtual(SharedPrefetch(seed).run())
     faults = [record for record in caplog.records if record.levelname == "ERROR"]
     assert not faults, "a fault of our own was caught and logged"
 
@@ -138,6 +146,13 @@ def test_nothing_is_sent_faster_than_the_rate(seed, caplog):
     run_virtual(RateLimited(seed).run())
     faults = [record for record in caplog.records if record.levelname == "ERROR"]
     assert not faults, "a fault of our own was caught and logged"
+
+
+def test_histories_of_shared_prefetches_fill_them():
+    worlds = [SharedPrefetch(seed) for seed in range(4)]
+    for world in worlds:
+        run_virtual(world.run())
+    assert sum(world.full for world in worlds) > 10
 
 
 def test_histories_of_limited_queues_reach_their_limits():

@@ -24,6 +24,12 @@ class Owner:
     def rows_came(self, _link, record, stream, message):
         self.said.append((record, stream, message))
 
+    def share_kept(self, record, dispatcher, most):
+        self.said.append((record, "kept", dispatcher, most))
+
+    def share_wanted(self, record, dispatcher):
+        self.said.append((record, "wanted", dispatcher))
+
     def stream_finished(self, record, stream):
         self.said.append((record, stream))
 

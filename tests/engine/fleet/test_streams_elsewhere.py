@@ -11,10 +11,13 @@ from streamfrom.engine.fleet.peer_link import (
     DefinitionsChanged,
     Dispatching,
     ForgetStream,
+    GiveShare,
     News,
     OpenStream,
     RequestDone,
     RowsSent,
+    ShareKept,
+    ShareWanted,
     StopWaiting,
     StreamEnded,
     StreamFinished,
@@ -96,10 +99,14 @@ class Rig:
         self.said.append(("wait_over",))
         self.streams.wait_over(receiver)
 
-    def open(self, client=None, keyspace="ks"):
+    def give_share(self, receiver, share):
+        self.said.append(("give_share", share.most))
+        self.share_hearer = share.hearer
+
+    def open(self, client=None, keyspace="ks", prefetch=0):
         client = client or Client()
         self.attached[client.id] = self.streams.admit(client)
-        self.streams.opened(client, keyspace, "msg")
+        self.streams.opened(client, keyspace, "msg", prefetch)
         return client
 
 
@@ -112,6 +119,60 @@ async def test_one_stream_for_each_member_with_the_shards_it_dispatches():
     rig.open(Client(shards=frozenset({"a", "c"})))
     opened = {name: link.sent[0].shards for name, link in rig.links}
     assert opened == {"m1": ("a",), "m2": ("c",)}
+
+
+@running
+async def test_the_dispatchers_of_a_stream_share_its_prefetch():
+    rig = Rig()
+    rig.open(prefetch=10)
+    rig.streams.dispatched_by("ks", "0", member("m1"))
+    ((_, link),) = rig.links
+    assert link.sent[0].share == 0
+    link.hearer.heard(ShareKept(1, 0))
+    assert rig.said == [("give_share", 5)]
+    rig.share_hearer.share_kept(5)
+    assert link.sent[1:] == [GiveShare(1, 5)]
+    link.hearer.heard(ShareKept(1, 5))
+    link.hearer.heard(ShareWanted(1))
+    assert rig.said[1:] == [("give_share", 2)]
+    rig.share_hearer.share_kept(2)
+    assert link.sent[2:] == [GiveShare(1, 8)]
+
+
+@running
+async def test_a_share_goes_back_to_the_others_when_its_link_breaks():
+    rig = Rig()
+    rig.open(prefetch=10)
+    rig.streams.dispatched_by("ks", "0", member("m1"))
+    ((_, link),) = rig.links
+    link.hearer.heard(ShareKept(1, 0))
+    rig.share_hearer.share_kept(5)
+    link.hearer.lost("connection reset")
+    rig.share_hearer.share_wanted()
+    assert rig.said[-1] == ("give_share", 10)
+
+
+@running
+async def test_a_prefetch_that_is_altered_concerns_streams_without_one_of_their_own():
+    rig = Rig()
+    rig.open(Client(prefetch=None), prefetch=10)
+    rig.open(Client(id=2, prefetch=10), prefetch=10)
+    rig.streams.altered("ks", "other", 3)
+    assert rig.said == []
+    rig.streams.altered("ks", "msg", 3)
+    assert rig.said == [("give_share", 3)]
+
+
+@running
+async def test_a_stream_without_a_prefetch_or_with_an_end_has_no_shares():
+    rig = Rig()
+    rig.streams.dispatched_by("ks", "0", member("m1"))
+    rig.open(Client(rows_max=5), prefetch=10)
+    rig.open(prefetch=0)
+    ((_, link),) = rig.links
+    assert [message.share for message in link.sent if isinstance(message, OpenStream)] == [
+        None
+    ] * 2
 
 
 @running

@@ -8,11 +8,14 @@ from streamfrom.engine.fleet.peer_link import (
     CloseStream,
     DefinitionsChanged,
     ForgetStream,
+    GiveShare,
     News,
     OpenStream,
     RequestDone,
     RowsSent,
     RowsTaken,
+    ShareKept,
+    ShareWanted,
     StreamEnded,
     WantLeases,
 )
@@ -43,6 +46,20 @@ async def test_a_stream_is_served_its_messages_and_reports_give_credit():
         guest.heard(CloseStream(1, 2))
         guest.heard(ForgetStream(1, has_left=False))
         assert fleet.registries[0].receivers == 0
+
+
+@running
+async def test_a_stream_is_sent_no_more_than_the_share_of_its_prefetch():
+    async with Members(1) as fleet:
+        guest, link = visit(fleet)
+        guest.heard(replace(OPEN, share=0))
+        fleet.insert(1, 2, via=0)
+        await asyncio.sleep(0.1)
+        assert link.sent == [RowsSent(1, 0, ()), ShareKept(1, 0), ShareWanted(1)]
+        guest.heard(GiveShare(1, 1))
+        guest.heard(GiveShare(2, 1))  # of no stream
+        await asyncio.sleep(0.1)
+        assert link.sent[3:] == [ShareKept(1, 1), RowsSent(1, 0, (b"1",)), ShareWanted(1)]
 
 
 @running

@@ -1,7 +1,7 @@
 """What a registry tells the streams elsewhere; those themselves are in tests/engine/fleet."""
 
 from streamfrom.engine.errors import StoreError
-from streamfrom.engine.messaging.memory_store import MemoryStore, raw_table
+from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, MemoryStore, raw_table
 from streamfrom.engine.messaging.message import PeerRow
 from streamfrom.engine.messaging.registry import Registry
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
@@ -19,8 +19,11 @@ class Told:
         self.calls.append(("admit", receiver))
         return receiver
 
-    def opened(self, receiver, keyspace, table):
-        self.calls.append(("opened", receiver, keyspace, table))
+    def opened(self, receiver, keyspace, table, prefetch):
+        self.calls.append(("opened", receiver, keyspace, table, prefetch))
+
+    def altered(self, keyspace, table, prefetch):
+        self.calls.append(("altered", keyspace, table, prefetch))
 
     def wait_over(self, receiver):
         self.calls.append(("wait_over", receiver))
@@ -67,13 +70,26 @@ async def test_a_receiver_is_told_of_from_its_start_to_its_end():
     await registry.definitions_changed("ks")
     assert told.calls == [
         ("admit", receiver),
-        ("opened", receiver, "ks", "msg"),
+        ("opened", receiver, "ks", "msg", 0),
         ("taken", receiver),
         ("wait_over", receiver),
         ("closed", receiver, unsent),
         ("forget", receiver, True),
         ("definitions_changed", "ks"),
     ]
+    await registry.stop(StoreError("stopped"))
+
+
+@running
+async def test_a_prefetch_that_is_altered_is_told():
+    store = MemoryStore(VirtualClock())
+    store.create("ks", raw_table("msg"))
+    registry = Registry([Keyspace("ks", (Shard.named("0"),))], store, clock=VirtualClock())
+    told = registry.elsewhere = Told()
+    await registry.start()
+    store.create("ks", raw_table("msg", DEFAULT_COMMENT + ",vt_prefetch=3"))
+    await registry.reload()
+    assert told.calls == [("altered", "ks", "msg", 3)]
     await registry.stop(StoreError("stopped"))
 
 

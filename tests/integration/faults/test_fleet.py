@@ -4,12 +4,18 @@ import os
 import signal
 import time
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from streamfrom.engine.fleet.lock_connection import dispatcher_lock
 from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import StartProxy, keyspace_toml
+from tests.fixtures.running_proxy import (
+    MESSAGE_VSCHEMA,
+    StartProxy,
+    keyspace_toml,
+    write_vschema,
+)
 from tests.fixtures.streams import LATE_S, Consume, eventually, message_table, rows, run
 
 
@@ -131,6 +137,53 @@ def test_streams_and_commits_at_any_member_are_those_of_one_queue(
             f"UPDATE my_message SET time_acked = 1 WHERE id = {ident}",
         )
     assert sorted(came) == [1, 2, 3, 4, 5, 6]
+
+
+def test_dispatchers_send_a_stream_no_more_than_its_prefetch_together(
+    servers: list[DatabaseServer],
+    sharded_database: str,
+    start_proxy: StartProxy,
+    consume: Consume,
+    tmp_path: Path,
+) -> None:
+    """Each of two members dispatches a shard."""
+    for server in servers:
+        execute(server, message_table(ack_wait=600), database=sharded_database)
+    vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
+    toml = keyspace_toml("commerce", servers, sharded_database, vschema)
+    first = start_proxy(toml)
+    eventually(lambda: first.log().count(DISPATCHED) == 2, "both shards")
+    second = start_proxy(toml)
+    lock = dispatcher_lock(sharded_database).decode()
+    waiting = (
+        "SELECT COUNT(*) FROM information_schema.processlist"
+        f" WHERE info LIKE '%GET_LOCK%{lock}%' AND id <> CONNECTION_ID()"
+    )
+    eventually(lambda: execute(servers[1], waiting) == ((1,),), "the second waits for the lock")
+    ((holder,),) = execute(servers[1], f"SELECT IS_USED_LOCK('{lock}')")
+    execute(servers[1], f"KILL {holder}")
+    second.wait_for_log(DISPATCHED)
+    producer = first.connect(database="commerce", autocommit=True)
+    sql = "STREAM /*vt+ PREFETCH=3 */ * FROM my_message"
+    streams = [consume(proxy, sql, database="commerce") for proxy in (first, second)]
+    values = ", ".join(f"({ident})" for ident in range(1, 31))
+    run(producer, f"INSERT INTO my_message (id) VALUES {values}")
+    came = []
+    for stream in streams * 4:
+        idents = stream.ids(3)
+        assert stream.poll(0.2) is None, "its prefetch is full"
+        came += idents
+        run(producer, f"UPDATE my_message SET time_acked = NOW() WHERE id IN {tuple(idents)}")
+    assert len(set(came)) == 24
+    by_shard = [
+        execute(
+            server,
+            "SELECT SUM(time_acked IS NOT NULL) FROM my_message",
+            database=sharded_database,
+        )
+        for server in servers
+    ]
+    assert all(acked > 0 for ((acked,),) in by_shard)
 
 
 def test_no_more_are_in_flight_when_another_member_dispatches(

@@ -9,11 +9,14 @@ from streamfrom.engine.fleet.peer_link import (
     DefinitionsChanged,
     Dispatching,
     ForgetStream,
+    GiveShare,
     News,
     OpenStream,
     RequestDone,
     RowsSent,
     RowsTaken,
+    ShareKept,
+    ShareWanted,
     StopWaiting,
     StreamEnded,
     StreamFinished,
@@ -55,7 +58,9 @@ to_dispatcher = st.one_of(
     st.builds(
         OpenStream, number, text, text, st.lists(text).map(tuple), st.lists(text).map(tuple),
         st.none() | number, st.none() | number, number, st.none() | ids.filter(bool), held,
+        st.none() | number,
     ),
+    st.builds(GiveShare, number, number),
     st.builds(RowsTaken, number, number),
     st.builds(CloseStream, number, number),
     st.builds(ForgetStream, number, st.booleans()),
@@ -70,6 +75,8 @@ from_dispatcher = st.one_of(
     st.builds(RowsSent, number, number, ids),
     st.builds(StreamEnded, number, text, held),
     st.builds(StreamFinished, number),
+    st.builds(ShareKept, number, number),
+    st.builds(ShareWanted, number),
     st.builds(RequestDone, number, st.none() | number),
 )
 
@@ -93,6 +100,7 @@ def test_what_came_later_is_known_to_no_older_member():
     want = WantLeases(1, "ks", "t", "0", None)
     assert is_known(want, PROTOCOL)
     assert not is_known(want, FIRST_PROTOCOL)
+    assert not is_known(GiveShare(1, 2), PROTOCOL - 1)
     assert is_known(StopWaiting(1), FIRST_PROTOCOL)
 
 

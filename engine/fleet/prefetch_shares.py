@@ -1,0 +1,133 @@
+"""How one stream's prefetch is divided among the members that dispatch to it, so that it holds no more than that of all together. Pure.
+
+Each dispatcher has a *share*: how many messages the stream may hold that it sent. All shares together are never more than the
+prefetch. A dispatcher *wants* more where messages are due and its share is full. It gets what nobody has, and else somebody
+gives up a part: half of its share, or half of the difference where that one wants more as well. Room that was given up is given to
+another one only as its dispatcher has said that the stream holds so much less.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class ShareChange(NamedTuple):
+    """A dispatcher is to be told its new share."""
+
+    dispatcher: str
+    share: int
+
+
+class PrefetchShares:
+    """The shares of one stream. Every method returns what is to be told now.
+
+    prefetch: how many messages it holds, at most; at least one.
+    """
+
+    def __init__(self, prefetch: int, dispatcher: str) -> None:
+        """Give all to the only *dispatcher*."""
+        self._prefetch = prefetch
+        self._shares = {dispatcher: prefetch}
+        # How many messages the stream may hold of dispatchers whose share was changed, and of which it may hold more yet.
+        self._before: dict[str, int] = {}
+        # In the order in which they came to want more.
+        self._wanting: dict[str, None] = {}
+        # Who gives up a part of its share at this moment: one at a time.
+        self._giver: str | None = None
+
+    def joined(self, dispatcher: str) -> int:
+        """Return the share of one more dispatcher: what nobody has. With its first answer it wants more."""
+        share = self._free
+        self._shares[dispatcher] = self._before[dispatcher] = share
+        self._wanting[dispatcher] = None
+        return share
+
+    def left(self, dispatcher: str) -> list[ShareChange]:
+        """Let others have the share of one that dispatches no more."""
+        for each in (self._shares, self._before, self._wanting):
+            each.pop(dispatcher, None)
+        return self._over(dispatcher)
+
+    def wanted(self, dispatcher: str) -> list[ShareChange]:
+        """Note that messages are due and its share is full."""
+        if dispatcher in self._shares:
+            self._wanting[dispatcher] = None
+        return self._changes()
+
+    def kept(self, dispatcher: str, most: int) -> list[ShareChange]:
+        """Note that the stream holds *most* of its messages at most: its share, or more until enough are acked."""
+        if most > self._shares.get(dispatcher, most):
+            self._before[dispatcher] = most
+        else:
+            self._before.pop(dispatcher, None)
+        return self._over(dispatcher)
+
+    def _over(self, dispatcher: str) -> list[ShareChange]:
+        if self._giver == dispatcher:
+            self._giver = None
+        return self._changes()
+
+    def altered(self, prefetch: int) -> list[ShareChange]:
+        """Divide another prefetch."""
+        self._prefetch = prefetch
+        return self._changes()
+
+    @property
+    def _free(self) -> int:
+        most = (max(share, self._before.get(one, 0)) for one, share in self._shares.items())
+        return max(0, self._prefetch - sum(most))
+
+    def _changes(self) -> list[ShareChange]:
+        """Return what is to be told; of each dispatcher one change at a time is on its way."""
+        changes: list[ShareChange] = []
+        excess = sum(self._shares.values()) - self._prefetch
+        for one in sorted(self._shares, key=self._shares.__getitem__, reverse=True):
+            if excess > 0 and one not in self._before:
+                left = max(0, self._shares[one] - excess)
+                excess -= self._shares[one] - left
+                changes.append(self._change(one, left))
+        free = self._free
+        wanting = [one for one in self._wanting if one not in self._before]
+        wanting.sort(key=self._shares.__getitem__)
+        if free and wanting:
+            # As with water: who has least gets what there is until the others have as much.
+            level = -(-(free + sum(map(self._shares.__getitem__, wanting))) // len(wanting))
+            for one in list(wanting):
+                if more := min(free, max(0, level - self._shares[one])):
+                    free -= more
+                    wanting.remove(one)
+                    changes.append(self._change(one, self._shares[one] + more))
+        if wanting and self._giver is None:
+            giver, left = self._giving(wanting[0])
+            if giver is not None:
+                self._giver = giver
+                changes.append(self._change(giver, left))
+        return changes
+
+    def _change(self, one: str, share: int) -> ShareChange:
+        # It says again what it wants with another share.
+        self._wanting.pop(one, None)
+        self._before[one], self._shares[one] = self._shares[one], share
+        return ShareChange(one, share)
+
+    def _giving(self, wanting: str) -> tuple[str | None, int]:
+        """Return who gives up a part of its share for *wanting*, and what it keeps; None where nobody has more."""
+        lefts = {
+            one: self._left(one, wanting)
+            for one in self._shares
+            if one != wanting and one not in self._before
+        }
+        givers = [one for one, left in lefts.items() if left < self._shares[one]]
+        if not givers:
+            return None, 0
+        # One that does not want more gives before one that does.
+        giver = max(givers, key=lambda one: (one not in self._wanting, self._shares[one]))
+        return giver, lefts[giver]
+
+    def _left(self, one: str, wanting: str) -> int:
+        """Return what *one* keeps of its share where it gives up a part for *wanting*."""
+        share, least = self._shares[one], self._shares[wanting]
+        if one not in self._wanting:
+            return share // 2
+        # The last one goes from hand to hand, or a prefetch that is smaller than they are many would serve some alone.
+        return (share + least) // 2 if share - least > 1 or not least else share
