@@ -210,7 +210,8 @@ class Promises:
                 if sent is None or row.epoch - 1 != sent.epoch or self.rescheduled[row.id]:
                     continue
                 # A row that was locked for all of its lease does not show it.
-                is_shown = row.time_next_ns in (sent.due_next_ns, sent.time_next_ns)
+                is_unshown = row.time_next_ns == sent.time_next_ns
+                is_shown = row.time_next_ns >= sent.due_next_ns or is_unshown
                 is_over = now_ns >= sent.due_next_ns
                 assert is_shown, "sent again by a row that shows no lease"
                 assert is_over, "sent before its lease was over"
