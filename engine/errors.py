@@ -13,6 +13,7 @@
         ├── VschemaError       1105/HY000
         ├── SequenceError      1105/HY000  a sequence whose table cannot be used
         └── StoreError         1105/HY000  what the in-memory store raises
+            ├── OutcomeUnknown 1105/HY000  the connection broke while the server committed
             ├── TableGone      1105/HY000  the server has no such table any more
             └── PartitionsChanging 1105/HY000  a DDL statement is at work on the partitions of a queue
 
