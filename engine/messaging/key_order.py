@@ -220,9 +220,10 @@ class KeyOrder:
         self._followers[key] = follower
         self._following_keys[follower.id] = key
         self._closed_ns = due_ns
-        self._queue.following[follower.id] = timer = follower._replace(time_next_ns=due_ns)
+        timer = follower._replace(time_next_ns=due_ns, key=key)
+        self._queue.following[follower.id] = timer
         if due_ns <= now_ns:
-            self._queue.add(timer, now_ns)
+            self._queue.add(self._queue.by_its_key(timer), now_ns)
         else:
             self._queue.remove(follower.id)
             heapq.heappush(self._timers, (due_ns, key))

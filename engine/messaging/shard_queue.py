@@ -170,6 +170,10 @@ class ShardQueue:
                 is_lost = True
         return is_lost
 
+    def by_its_key(self, follower: MessageKey) -> MessageKey:
+        """Return a message that goes next of its key, under that key if streams name it."""
+        return follower if follower.key in self.named else follower._replace(key=b"")
+
     def shown(self, timer: MessageKey) -> None:
         """Note that a row shows from now on when its message is due: a running poll may not have seen it."""
         if timer.id not in self._in_flight and self._changed is not None:
@@ -403,7 +407,8 @@ class ShardQueue:
         due = (
             (ident, one) for ident, one in self.following.items() if one.time_next_ns <= now_ns
         )
-        for ident, timer in (*self.unwritten.items(), *due):
+        followers = ((ident, self.by_its_key(one)) for ident, one in due)
+        for ident, timer in (*self.unwritten.items(), *followers):
             is_elsewhere = ident in changed or ident in self._in_flight or ident in self._keys
             if not is_elsewhere:
                 self._admit(timer)

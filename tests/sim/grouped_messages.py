@@ -83,6 +83,7 @@ class GroupedMessages(World):
         ]
 
     def heard(self, event):
+        super().heard(event)
         if isinstance(event, Fired) and event.result is not None:
             self.held.update(event.result.waiting)
             self.fired.update(key.id for key in event.result.fired)
