@@ -90,3 +90,12 @@ def test_a_follower_is_known_by_its_key_once_a_poll_has_found_it():
     queue.following[b"3"] = message(3)
     polled(queue, read(message(3), key=b"'a'"))
     assert ids(queue.take(9, NOW_NS, A)) == [3]
+
+
+def test_a_follower_has_its_key_where_streams_name_it_though_no_poll_has_found_it():
+    queue = named()
+    queue.following[b"7"] = message(7, key=b"'a'")
+    queue.following[b"8"] = message(8, key=b"'b'")
+    polled(queue)
+    assert ids(queue.take(9, NOW_NS, A)) == [7]
+    assert ids(queue.take(9, NOW_NS)) == [8]
