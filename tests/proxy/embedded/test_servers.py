@@ -68,7 +68,8 @@ def is_alive(pid):
     """A zombie counts as gone: it only waits for the machine's init to take notice."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
+        # The second, where it goes between the opening of the file and its reading.
         return False
 
 
