@@ -244,7 +244,7 @@ class FakeSession:
     heard_ns: int = 0
     silence: asyncio.Task[None] = field(init=False)
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    is_closed: bool = False
+    is_closed: asyncio.Event = field(default_factory=asyncio.Event)
     ended_ns: int = 0
     fell_silent: bool = False
 
@@ -289,8 +289,8 @@ class FakeSession:
             return asked_ns
 
     def close(self):
-        if not self.is_closed:
-            self.is_closed = True
+        if not self.is_closed.is_set():
+            self.is_closed.set()
             asyncio.get_running_loop().create_task(self._say_goodbye())
 
     async def _say_goodbye(self):
@@ -299,17 +299,18 @@ class FakeSession:
         self.server.end(self)
 
     async def _asked(self, about):
-        """Send a question and return its answer, unless the session ends and that is noticed."""
+        """Send a question and return its answer, unless the session ends and that is noticed, or is closed on this side."""
         asking = asyncio.ensure_future(self._ask(about))
         ending = asyncio.ensure_future(self._noticed())
+        closing = asyncio.ensure_future(self.is_closed.wait())
         try:
-            await asyncio.wait([asking, ending], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([asking, ending, closing], return_when=asyncio.FIRST_COMPLETED)
             if asking.done():
                 return asking.result()
             raise StoreError("server has gone away")
         finally:
-            asking.cancel()
-            ending.cancel()
+            for task in (asking, ending, closing):
+                task.cancel()
 
     async def _noticed(self):
         await self.is_ended.wait()
