@@ -42,10 +42,10 @@ class AttachedReceiver:
     is_told: its standing still has been told.
     rows_left: how many rows it is still to be given before it ends; None for a stream without end.
     keys: the keys whose messages it is given; None for all.
-    share: how many of these this process may have sent; None for all.
-    next_share: the share once the claim has ended that is under way for it; None for no other one.
-    owes_answer: who gave the share is to be told how many it holds, until that is no more than the share.
-    has_wanted: it was told that messages are due and the share is full.
+    share: how many of the messages that it holds may be from this process; None for all.
+    next_share: its share from the end of the claim that is under way for it; None if the share stays.
+    owes_answer: whoever gave the share is to be told how many messages it holds, until these are no more than the share.
+    has_wanted: whoever gave the share was told that it is full while messages are due.
     """
 
     id: int

@@ -27,8 +27,8 @@ class Receivers:
     attached: all of them, by their numbers.
     ready: those with room whose socket is free, the one that has waited longest first: that is the round-robin.
     full: those without room.
-    short: those of them whose share of their prefetch is full, and who has not been told that they could be sent more.
-    kept: how many messages those hold at most, their share or more, of whom that is to be told.
+    short: those without room that have a share of their prefetch, and for which nobody has been told that more is due.
+    kept: how many messages a receiver with a share holds at most, by its number, where that is to be told.
     finishing: those that end once nothing is due: they have rows, or wait for the first no longer.
     choices: how many streams take messages of which keys, None for all; those go first that were served longest ago.
     is_freed: one became ready, or may be given more, while an event was handled.
