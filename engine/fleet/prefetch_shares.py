@@ -3,7 +3,7 @@
 Each dispatcher has a *share*: how many messages the stream may hold that it sent. All shares together are never more than the
 prefetch. A dispatcher *wants* more where messages are due and its share is full. It gets what nobody has, and else somebody
 gives up a part: half of its share, or half of the difference where that one wants more as well. Room that was given up is given to
-another one only as its dispatcher has said that the stream holds so much less.
+another one only once the dispatcher that gave it up has said how many messages the stream holds.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ class ShareChange(NamedTuple):
 
 
 class PrefetchShares:
-    """The shares of one stream. Every method returns what is to be told now.
+    """The shares of one stream. What changes them returns what dispatchers are to be told now.
 
-    prefetch: how many messages it holds, at most; at least one.
+    prefetch: how many messages the stream holds at most; at least one.
     """
 
     def __init__(self, prefetch: int, dispatcher: str) -> None:
         """Give all to the only *dispatcher*."""
         self._prefetch = prefetch
         self._shares = {dispatcher: prefetch}
-        # How many messages the stream may hold of dispatchers whose share was changed, and of which it may hold more yet.
-        self._before: dict[str, int] = {}
+        # How many messages the stream may hold yet of a dispatcher that has not answered the last change of its share.
+        self._bounds: dict[str, int] = {}
         # In the order in which they came to want more.
         self._wanting: dict[str, None] = {}
         # Who gives up a part of its share at this moment: one at a time.
         self._giver: str | None = None
 
     def joined(self, dispatcher: str) -> int:
-        """Return the share of one more dispatcher: what nobody has. With its first answer it wants more."""
+        """Return the share of one more dispatcher: what nobody has. It wants more as soon as it has answered."""
         share = self._free
-        self._shares[dispatcher] = self._before[dispatcher] = share
+        self._shares[dispatcher] = self._bounds[dispatcher] = share
         self._wanting[dispatcher] = None
         return share
 
     def left(self, dispatcher: str) -> list[ShareChange]:
         """Let others have the share of one that dispatches no more."""
-        for each in (self._shares, self._before, self._wanting):
+        for each in (self._shares, self._bounds, self._wanting):
             each.pop(dispatcher, None)
-        return self._over(dispatcher)
+        return self._has_answered(dispatcher)
 
     def wanted(self, dispatcher: str) -> list[ShareChange]:
         """Note that messages are due and its share is full."""
@@ -57,12 +57,12 @@ class PrefetchShares:
     def kept(self, dispatcher: str, most: int) -> list[ShareChange]:
         """Note that the stream holds *most* of its messages at most: its share, or more until enough are acked."""
         if most > self._shares.get(dispatcher, most):
-            self._before[dispatcher] = most
+            self._bounds[dispatcher] = most
         else:
-            self._before.pop(dispatcher, None)
-        return self._over(dispatcher)
+            self._bounds.pop(dispatcher, None)
+        return self._has_answered(dispatcher)
 
-    def _over(self, dispatcher: str) -> list[ShareChange]:
+    def _has_answered(self, dispatcher: str) -> list[ShareChange]:
         if self._giver == dispatcher:
             self._giver = None
         return self._changes()
@@ -74,7 +74,7 @@ class PrefetchShares:
 
     @property
     def _free(self) -> int:
-        most = (max(share, self._before.get(one, 0)) for one, share in self._shares.items())
+        most = (max(share, self._bounds.get(one, 0)) for one, share in self._shares.items())
         return max(0, self._prefetch - sum(most))
 
     def _changes(self) -> list[ShareChange]:
@@ -82,12 +82,12 @@ class PrefetchShares:
         changes: list[ShareChange] = []
         excess = sum(self._shares.values()) - self._prefetch
         for one in sorted(self._shares, key=self._shares.__getitem__, reverse=True):
-            if excess > 0 and one not in self._before:
+            if excess > 0 and one not in self._bounds:
                 left = max(0, self._shares[one] - excess)
                 excess -= self._shares[one] - left
                 changes.append(self._change(one, left))
         free = self._free
-        wanting = [one for one in self._wanting if one not in self._before]
+        wanting = [one for one in self._wanting if one not in self._bounds]
         wanting.sort(key=self._shares.__getitem__)
         if free and wanting:
             # As with water: who has least gets what there is until the others have as much.
@@ -107,7 +107,7 @@ class PrefetchShares:
     def _change(self, one: str, share: int) -> ShareChange:
         # It says again what it wants with another share.
         self._wanting.pop(one, None)
-        self._before[one], self._shares[one] = self._shares[one], share
+        self._bounds[one], self._shares[one] = self._shares[one], share
         return ShareChange(one, share)
 
     def _giving(self, wanting: str) -> tuple[str | None, int]:
@@ -115,7 +115,7 @@ class PrefetchShares:
         lefts = {
             one: self._left(one, wanting)
             for one in self._shares
-            if one != wanting and one not in self._before
+            if one != wanting and one not in self._bounds
         }
         givers = [one for one, left in lefts.items() if left < self._shares[one]]
         if not givers:

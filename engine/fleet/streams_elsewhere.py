@@ -32,6 +32,7 @@ from streamfrom.engine.fleet.peer_link import (
 )
 from streamfrom.engine.fleet.peer_stream import StreamElsewhere
 from streamfrom.engine.fleet.prefetch_shares import PrefetchShares
+from streamfrom.engine.messaging.attached_receiver import UNLIMITED
 from streamfrom.engine.messaging.events import Changed
 from streamfrom.engine.messaging.message import Share
 
@@ -234,17 +235,17 @@ class StreamsElsewhere:
         """Have an admitted receiver served by whoever dispatches shards that it covers, as `Elsewhere.opened`."""
         record = self._receivers[receiver.id]
         record.keyspace, record.table = keyspace, table
-        if prefetch and receiver.rows_max is None:
-            record.shares = PrefetchShares(prefetch, HERE)
+        # A table without a limit may be given one while the stream is open.
+        if receiver.rows_max is None and receiver.prefetch != 0:
+            record.shares = PrefetchShares(prefetch or UNLIMITED, HERE)
         self._reconcile(record)
 
-    def altered(self, keyspace: str, table: str, prefetch: int) -> None:
+    def prefetch_altered(self, keyspace: str, table: str, prefetch: int) -> None:
         """Have open streams that have no prefetch of their own divide that of the table."""
         for record in self._receivers.values():
             is_of_it = (record.keyspace, record.table) == (keyspace, table)
-            is_own = record.receiver.prefetch is not None
-            if is_of_it and not is_own and record.shares is not None and prefetch:
-                self._tell_shares(record, record.shares.altered(prefetch))
+            if is_of_it and record.receiver.prefetch is None and record.shares is not None:
+                self._tell_shares(record, record.shares.altered(prefetch or UNLIMITED))
 
     def wait_over(self, receiver: Receiver) -> None:
         """Let a stream with an end wait for its first message no longer, wherever it is served."""

@@ -26,8 +26,8 @@ class Elsewhere(Protocol):
         """Have it served elsewhere as well. prefetch: how many messages it holds at most, wherever they are dispatched; 0 for no limit."""
         ...
 
-    def altered(self, keyspace: str, table: str, prefetch: int) -> None:
-        """Note that the prefetch of a table is another one now."""
+    def prefetch_altered(self, keyspace: str, table: str, prefetch: int) -> None:
+        """Note that the prefetch of a table is another one now; 0 for no limit."""
         ...
 
     def wait_over(self, receiver: Receiver) -> None:

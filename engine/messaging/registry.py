@@ -286,7 +286,8 @@ class Registry:
                 runner, purger = tables.runners[name]
                 runner.reconfigure(table)
                 if self.elsewhere is not None:
-                    self.elsewhere.altered(table.keyspace, name, table.properties.prefetch)
+                    prefetch = table.properties.prefetch
+                    self.elsewhere.prefetch_altered(table.keyspace, name, prefetch)
                 purger.reconfigure(table)
         # All at once, as each may wait for its claims (`runner.STOP_GRACE_S`).
         await asyncio.gather(*(_stop(*pair) for pair in stopped))

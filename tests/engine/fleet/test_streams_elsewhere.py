@@ -28,6 +28,7 @@ from streamfrom.engine.fleet.streams_elsewhere import (
     LEASES_WANTED_S,
     StreamsElsewhere,
 )
+from streamfrom.engine.messaging.attached_receiver import UNLIMITED
 from streamfrom.engine.messaging.events import AckedUnnamed, Changed
 from streamfrom.engine.messaging.message import ClientReceiver, PeerRow
 from tests.engine.fleet.members import Client
@@ -121,14 +122,20 @@ async def test_one_stream_for_each_member_with_the_shards_it_dispatches():
     assert opened == {"m1": ("a",), "m2": ("c",)}
 
 
-@running
-async def test_the_dispatchers_of_a_stream_share_its_prefetch():
+def shared(prefetch):
+    """Return a rig with one stream that has the table's *prefetch* of this process and m1, and the link to m1, which has answered."""
     rig = Rig()
-    rig.open(prefetch=10)
+    rig.open(Client(prefetch=None), prefetch=prefetch)
     rig.streams.dispatched_by("ks", "0", member("m1"))
     ((_, link),) = rig.links
     assert link.sent[0].share == 0
     link.hearer.heard(ShareKept(1, 0))
+    return rig, link
+
+
+@running
+async def test_the_dispatchers_of_a_stream_share_its_prefetch():
+    rig, link = shared(10)
     assert rig.said == [("give_share", 5)]
     rig.share_hearer.share_kept(5)
     assert link.sent[1:] == [GiveShare(1, 5)]
@@ -141,11 +148,7 @@ async def test_the_dispatchers_of_a_stream_share_its_prefetch():
 
 @running
 async def test_a_share_goes_back_to_the_others_when_its_link_breaks():
-    rig = Rig()
-    rig.open(prefetch=10)
-    rig.streams.dispatched_by("ks", "0", member("m1"))
-    ((_, link),) = rig.links
-    link.hearer.heard(ShareKept(1, 0))
+    rig, link = shared(10)
     rig.share_hearer.share_kept(5)
     link.hearer.lost("connection reset")
     rig.share_hearer.share_wanted()
@@ -157,22 +160,36 @@ async def test_a_prefetch_that_is_altered_concerns_streams_without_one_of_their_
     rig = Rig()
     rig.open(Client(prefetch=None), prefetch=10)
     rig.open(Client(id=2, prefetch=10), prefetch=10)
-    rig.streams.altered("ks", "other", 3)
+    rig.streams.prefetch_altered("ks", "other", 3)
     assert rig.said == []
-    rig.streams.altered("ks", "msg", 3)
+    rig.streams.prefetch_altered("ks", "msg", 3)
     assert rig.said == [("give_share", 3)]
 
 
 @running
-async def test_a_stream_without_a_prefetch_or_with_an_end_has_no_shares():
+async def test_a_limit_of_the_table_comes_and_goes_while_a_stream_is_open():
+    rig, link = shared(0)
+    rig.share_hearer.share_kept(UNLIMITED // 2)
+    link.hearer.heard(ShareKept(1, UNLIMITED // 2))
+    rig.streams.prefetch_altered("ks", "msg", 4)
+    shares = [rig.said[-1][1], link.sent[-1].share]
+    assert sum(shares) == 4
+    rig.share_hearer.share_kept(shares[0])
+    link.hearer.heard(ShareKept(1, shares[1]))
+    rig.streams.prefetch_altered("ks", "msg", 0)
+    rig.share_hearer.share_wanted()
+    assert rig.said[-1][1] > UNLIMITED // 2
+
+
+@running
+async def test_a_stream_that_wants_no_prefetch_or_has_an_end_has_no_shares():
     rig = Rig()
     rig.streams.dispatched_by("ks", "0", member("m1"))
     rig.open(Client(rows_max=5), prefetch=10)
-    rig.open(prefetch=0)
+    rig.open(Client(prefetch=0), prefetch=0)
     ((_, link),) = rig.links
-    assert [message.share for message in link.sent if isinstance(message, OpenStream)] == [
-        None
-    ] * 2
+    shares = [message.share for message in link.sent if isinstance(message, OpenStream)]
+    assert shares == [None, None]
 
 
 @running

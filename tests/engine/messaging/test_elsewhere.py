@@ -22,8 +22,8 @@ class Told:
     def opened(self, receiver, keyspace, table, prefetch):
         self.calls.append(("opened", receiver, keyspace, table, prefetch))
 
-    def altered(self, keyspace, table, prefetch):
-        self.calls.append(("altered", keyspace, table, prefetch))
+    def prefetch_altered(self, keyspace, table, prefetch):
+        self.calls.append(("prefetch_altered", keyspace, table, prefetch))
 
     def wait_over(self, receiver):
         self.calls.append(("wait_over", receiver))
@@ -89,7 +89,7 @@ async def test_a_prefetch_that_is_altered_is_told():
     await registry.start()
     store.create("ks", raw_table("msg", DEFAULT_COMMENT + ",vt_prefetch=3"))
     await registry.reload()
-    assert told.calls == [("altered", "ks", "msg", 3)]
+    assert told.calls == [("prefetch_altered", "ks", "msg", 3)]
     await registry.stop(StoreError("stopped"))
 
 
