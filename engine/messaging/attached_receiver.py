@@ -46,6 +46,7 @@ class AttachedReceiver:
     next_share: its share from the end of the claim that is under way for it; None if the share stays.
     owes_answer: whoever gave the share is to be told how many messages it holds, until these are no more than the share.
     has_wanted: whoever gave the share was told that it is full while messages are due.
+    acking: how many of those that it holds the claim acknowledges that is about to start.
     """
 
     id: int
@@ -67,6 +68,7 @@ class AttachedReceiver:
     next_share: int | None = None
     owes_answer: bool = False
     has_wanted: bool = False
+    acking: int = 0
 
     @property
     def is_for_member(self) -> bool:
@@ -86,7 +88,7 @@ class AttachedReceiver:
         if self.rows_left is not None:
             return UNLIMITED if self.rows_left else 0
         most = self.most
-        return UNLIMITED if most == UNLIMITED else max(0, most - self.held)
+        return UNLIMITED if most == UNLIMITED else max(0, most - self.held + self.acking)
 
     @property
     def most(self) -> int:
@@ -103,7 +105,8 @@ class AttachedReceiver:
 
     def gathered_ns(self, rows: int, now_ns: int) -> int:
         """Return when it takes what it has room for, while *rows* would fill it a batch: 0 for at once."""
-        if self.room >= rows or 2 * self.held <= self.most or self.rows_left is not None:
+        is_half = 2 * (self.held - self.acking) <= self.most
+        if self.room >= rows or is_half or self.rows_left is not None:
             return 0
         if self.gathering_since_ns is None:
             self.gathering_since_ns = now_ns

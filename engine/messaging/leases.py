@@ -85,6 +85,11 @@ class Leases:
         """Return which messages *receiver* holds."""
         return self._ends_ns.get(receiver, {}).keys()
 
+    def holders(self, idents: Iterable[bytes]) -> list[int]:
+        """Return who holds each of those messages that somebody holds."""
+        known = self._receivers
+        return [known[ident][0] for ident in idents if ident in known]
+
     def get(self, ident: bytes) -> Lease | None:
         """Return the lease of a message; None for one that nobody holds."""
         sending = self._receivers.get(ident)

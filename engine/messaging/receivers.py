@@ -10,7 +10,7 @@ from streamfrom.engine.messaging.attached_receiver import AttachedReceiver, shar
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from streamfrom.engine.messaging.shard_state import ShardState
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -43,6 +43,7 @@ class Receivers:
         self.finishing: dict[int, AttachedReceiver] = {}
         self.choices: OrderedDict[frozenset[bytes] | None, int] = OrderedDict()
         self.is_freed = False
+        self._expecting: list[AttachedReceiver] = []
 
     # They come and go
 
@@ -130,6 +131,31 @@ class Receivers:
         elif receiver.gathering_since_ns is not None:
             self.is_freed = True
 
+    def expect_room(self, numbers: Iterable[int]) -> None:
+        """Let the claim that is about to start fill the room which its own acks give.
+
+        numbers: who holds each of the messages that it acknowledges.
+        """
+        for number in numbers:
+            if (receiver := self.attached.get(number)) is not None:
+                receiver.acking += 1
+                self.open(receiver)
+                self._expecting.append(receiver)
+
+    def expect_no_room(self) -> None:
+        """Note that the claim has started: until it has ended, what it acknowledges is held."""
+        for receiver in self._expecting:
+            receiver.acking = 0
+            if not receiver.is_reserved:
+                self._settle(receiver)
+        self._expecting.clear()
+
+    def _settle(self, receiver: AttachedReceiver, *, is_first: bool = False) -> None:
+        if receiver.room:
+            self.open(receiver, is_first=is_first)
+        else:
+            self.is_full(receiver)
+
     def hold(self, number: int, count: int, now_ns: int) -> None:
         """Count *count* messages that a receiver holds, though it was not given them here; it may not be there."""
         receiver = self.attached.get(number)
@@ -159,7 +185,7 @@ class Receivers:
         """Note that the claim for a receiver has ended; it is the first again if it has room."""
         if receiver.next_share is not None:
             self._take_share(receiver)
-        self.open(receiver, is_first=True)
+        self._settle(receiver, is_first=True)
 
     def _take_share(self, receiver: AttachedReceiver) -> None:
         # Not during a claim: what that has won would have to be given back.
@@ -168,10 +194,7 @@ class Receivers:
 
     def limited(self, receiver: AttachedReceiver) -> None:
         """Follow a limit or a share that is another one now."""
-        if receiver.room:
-            self.open(receiver)
-        else:
-            self.is_full(receiver)
+        self._settle(receiver)
         self._keeps(receiver)
 
     def _keeps(self, receiver: AttachedReceiver) -> None:

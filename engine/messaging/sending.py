@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.attached_receiver import AttachedReceiver
     from streamfrom.engine.messaging.events import Claimed, ClaimFailed, ReleaseFailed
     from streamfrom.engine.messaging.held_messages import HeldMessages
+    from streamfrom.engine.messaging.key_order import KeyOrder
     from streamfrom.engine.messaging.message import ClaimedRow
     from streamfrom.engine.messaging.shard_state import ShardState
     from streamfrom.engine.messaging.table_parts import TableParts
@@ -59,8 +60,6 @@ class Sending:
         shard.gathered_ns = shard.held_back_ns = FOREVER_NS
         if shard.order is not None:
             shard.order.wake(now_ns)
-            if not shard.claims:
-                shard.order.expect(chain.from_iterable(shard.acking.values()), now_ns)
         if shard.claiming.retry_ns > now_ns or not self._may_send(shard):
             return
         if shard.in_flight is not None and not shard.in_flight.is_known:
@@ -68,10 +67,24 @@ class Sending:
                 shard.in_flight.reading = self._parts.number()
                 self._actions.append(FindLeases(shard.in_flight.reading, shard.name))
             return
-        # Where messages wait for others, each claim has to see what the one before has sent.
-        at_once = CLAIMS_IN_FLIGHT_MAX if shard.order is None else 1
-        while len(shard.claims) < at_once and self._start_claim(shard, now_ns):
+        if shard.order is not None:
+            self._claim_in_order(shard, shard.order, now_ns)
+            return
+        while len(shard.claims) < CLAIMS_IN_FLIGHT_MAX and self._start_claim(shard, now_ns):
             pass
+
+    def _claim_in_order(self, shard: ShardState, order: KeyOrder, now_ns: int) -> None:
+        """Start a claim unless one runs: each has to see what the one before has sent.
+
+        It acknowledges what waits for that, so it is for whoever will have room then, and for those who come next.
+        """
+        if shard.claims:
+            return
+        acking = list(chain.from_iterable(shard.acking.values()))
+        order.expect(acking, now_ns)
+        self._receivers.expect_room(shard.leases.holders(acking))
+        self._start_claim(shard, now_ns)
+        self._receivers.expect_no_room()
 
     def acknowledge(self, shard: ShardState) -> None:
         """Write acks that no claim has taken along, unless one is under way: they go with the next."""

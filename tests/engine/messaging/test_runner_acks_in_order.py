@@ -12,6 +12,7 @@ from tests.virtual_loop import run_virtual
 
 
 STRICT = COMMENT + ",vt_order=strict"
+KEYS = COMMENT + ",vt_key=message,vt_key_in_flight=1"
 
 
 class FakeAck:
@@ -50,9 +51,9 @@ class Calls:
 class Scene:
     """A queue in strict order, of which the first message was sent."""
 
-    def __init__(self, comment=STRICT):
+    def __init__(self, comment=STRICT, prefetch=0):
         self.calls = Calls()
-        self.rig, self.receiver = RunnerRig(comment, pause=self.calls), Receiver()
+        self.rig, self.receiver = RunnerRig(comment, pause=self.calls), Receiver(prefetch=prefetch)
         self.runner = self.rig.runner
 
     async def sent(self, *ids):
@@ -65,19 +66,57 @@ class Scene:
         return self.runner.acknowledge("0", ack)
 
 
-def test_an_ack_and_the_claim_of_who_comes_next_are_one_call():
+@pytest.mark.parametrize("prefetch", [0, 1, 2, 100])
+def test_an_ack_and_the_claim_of_who_comes_next_are_one_call(prefetch):
     async def main():
-        scene = await Scene().sent(1, 2, 3)
+        scene = await Scene(prefetch=prefetch).sent(1, 2, 3)
         assert scene.receiver.ids == [1]
         ack = FakeAck(1)
         assert scene.takes(ack)
         await asyncio.sleep(0.001)
         assert (ack.told, ack.is_sent) == (["acknowledged"], False)
         assert scene.receiver.ids == [1, 2]
-        assert scene.rig.calls("claim") == 2
+        assert (scene.rig.calls("claim"), scene.rig.calls("acknowledge")) == (2, 0)
         assert scene.rig.row(1).time_acked_ns == 77
         assert scene.runner.state.counters("0").acked == 1
         assert scene.runner.held() == 1
+        await scene.runner.stop(STOPPED)
+
+    run_virtual(main())
+
+
+def test_a_full_stream_whose_ack_is_refused_is_given_nothing_and_goes_on_after_the_next_ack():
+    async def main():
+        scene = await Scene(KEYS, prefetch=1).sent(1, 2)
+        assert scene.receiver.ids == [1]
+        scene.rig.row(1).is_locked = True
+        ack = FakeAck(1)
+        assert scene.takes(ack)
+        await asyncio.sleep(0.001)
+        assert ack.told == ["alone"]
+        assert scene.receiver.ids == [1]
+        assert (scene.rig.row(2).epoch, scene.runner.held()) == (0, 1)
+        scene.rig.row(1).is_locked = False
+        again = FakeAck(1)
+        assert scene.takes(again)
+        await asyncio.sleep(0.001)
+        assert again.told == ["acknowledged"]
+        assert scene.receiver.ids == [1, 2]
+        await scene.runner.stop(STOPPED)
+
+    run_virtual(main())
+
+
+def test_an_ack_of_one_stream_makes_no_room_in_another():
+    async def main():
+        scene = await Scene(KEYS, prefetch=1).sent(1, 2, 3)
+        other = Receiver(2, prefetch=1)
+        scene.runner.attach(other)
+        await asyncio.sleep(0.001)
+        assert (scene.receiver.ids, other.ids) == ([1], [2])
+        assert scene.takes(FakeAck(2))
+        await asyncio.sleep(0.001)
+        assert (scene.receiver.ids, other.ids) == ([1], [2, 3])
         await scene.runner.stop(STOPPED)
 
     run_virtual(main())
@@ -141,7 +180,7 @@ def test_an_ack_whose_transaction_fails_is_sent_by_itself_unless_it_may_have_tak
 
 def test_acks_that_come_while_a_claim_runs_go_with_the_next_one():
     async def main():
-        scene = await Scene(COMMENT + ",vt_key=message,vt_key_in_flight=1").sent(1, 2, 3)
+        scene = await Scene(KEYS).sent(1, 2, 3)
         assert scene.receiver.ids == [1, 2, 3]  # of no key
         scene.calls.pause_s = 0.01
         acks = [FakeAck(1), FakeAck(2), FakeAck(3)]
