@@ -7,9 +7,9 @@ import pytest
 from hypothesis import settings
 
 
-# A deadline for each example says how busy the machine is, not what the code does. A nightly run has a thousand examples.
+# A deadline for each example says how busy the machine is, not what the code does. CI has a hundred examples, a nightly run a thousand.
 settings.register_profile(
-    "unhurried", deadline=None, max_examples=int(os.environ.get("EXAMPLES", "50"))
+    "unhurried", deadline=None, max_examples=int(os.environ.get("EXAMPLES", "25"))
 )
 settings.load_profile("unhurried")
 

@@ -22,7 +22,7 @@ ATTEMPTS = 8
 # The caches of the processor hold the small text only, which costs the large one up to 3 times.
 SLACK = 4
 # Less than this is not worth a doubt: nobody waits for it.
-QUICK_S = 0.05
+QUICK_S = 0.025
 
 
 def thread_seconds(work: Work) -> float:

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 
@@ -28,9 +29,14 @@ def mentions(pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
             yield str(document.relative_to(ROOT)), match[1]
 
 
+@cache
+def body_of(path: Path) -> list[ast.stmt]:
+    return ast.parse(path.read_text()).body
+
+
 def defines(path: Path, names: list[str]) -> bool:
     """Say whether the module at *path* has the name, or the class the member, *names* leads to."""
-    body: list[ast.stmt] = ast.parse(path.read_text()).body
+    body = body_of(path)
     for name in names:
         found = [node for node in body if name in bound(node)]
         if not found:
@@ -119,12 +125,16 @@ def test_the_check_knows_a_name_that_is_not_there():
 
 TRACE = re.compile(r"^ ?\d+ ([a-z_]+(?:\.[A-Za-z_]+)+) ", re.MULTILINE)
 
+MODULES = [
+    ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for package in PACKAGES
+    for path in (ROOT / package).rglob("*.py")
+]
+
 
 def named_modules(tail: str) -> list[str]:
     """Return the modules whose last names are *tail*, `command_loop` for `proxy.sessions.command_loop`."""
-    paths = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-    names = (".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths)
-    return [name for name in names if f".{name}".endswith(f".{tail}")]
+    return [name for name in MODULES if f".{name}".endswith(f".{tail}")]
 
 
 def test_every_step_of_the_trace_exists():

@@ -184,22 +184,20 @@ def test_only_few_modules_read_the_environment():
     assert not reads
 
 
-def sleeps(tree: ast.AST, module: str) -> list[tuple[ast.Call, bool]]:
-    """Return the calls of *module*.sleep in *tree*, each with whether it stands in a loop."""
-    loops = {
-        id(inner)
-        for loop in ast.walk(tree)
-        if isinstance(loop, ast.While | ast.For | ast.AsyncFor)
-        for inner in ast.walk(loop)
-    }
-    return [
-        (node, id(node) in loops)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "sleep"
-        and ast.unparse(node.func.value) == module
-    ]
+def sleeps(
+    node: ast.AST, module: str, *, in_loop: bool = False
+) -> Iterator[tuple[ast.Call, bool]]:
+    """Yield the calls of *module*.sleep in *node*, each with whether it stands in a loop."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="sleep")):
+            if name == module:
+                yield node, in_loop
+        case ast.While() | ast.For() | ast.AsyncFor():
+            in_loop = True
+        case _:
+            pass
+    for inner in ast.iter_child_nodes(node):
+        yield from sleeps(inner, module, in_loop=in_loop)
 
 
 def literal_s(call: ast.Call) -> float | None:

@@ -119,6 +119,10 @@ class ServerSession:
                 ((read_only, version),),
                 types=(FieldType.LONGLONG, FieldType.VAR_STRING),
             )
+        if sql.startswith("SELECT CURRENT_USER(), VERSION()"):
+            place = (b"here", b"%d" % self._server.port, b"/data/")
+            who = (b"root@%", self._server.version.encode(), *place)
+            return Rows(("user", "version", "host", "port", "folder"), (who,))
         if "information_schema.COLLATIONS" in sql:
             return collations_of(self._server.version, self._server.collation)
         if sql == "SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0)":

@@ -29,7 +29,7 @@ from tests.sim.servers import FakeSession, FakeShard, Network, nobody_watches, n
 from tests.virtual_loop import run_virtual
 
 
-SEEDS = int(os.environ.get("SIM_SEEDS", "10"))
+SEEDS = int(os.environ.get("SIM_SEEDS", "4"))
 SECOND_NS = 10**9
 DATABASE = "commerce"
 CLOSED_S, VANISHED_S = 1.0, 5.0

@@ -32,118 +32,47 @@ from tests.sim.world import World
 from tests.virtual_loop import run_virtual
 
 
-SEEDS = int(os.environ.get("SIM_SEEDS", "10"))
+SEEDS = int(os.environ.get("SIM_SEEDS", "4"))
 
 
-@pytest.mark.parametrize("is_told", [False, True], ids=["troubled", "told"])
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_every_promise_is_kept_whatever_happens(seed, is_told, caplog):
-    run_virtual(World(seed, is_told).run())
-    faults = [record for record in caplog.records if record.levelname == "ERROR"]
-    assert not faults, "a fault of our own was caught and logged"
-
-
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_a_fleet_keeps_every_promise_whatever_happens(seed, caplog):
-    run_virtual(FleetWorld(seed).run())
-    faults = [record for record in caplog.records if record.levelname == "ERROR"]
-    assert not faults, "a fault of our own was caught and logged"
-
-
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_dispatchers_share_the_prefetch_of_a_stream(seed, caplog):
-    run_virtual(SharedPrefetch(seed).run())
-    faults = [record for record in caplog.records if record.levelname == "ERROR"]
-    assert not faults, "a fault of our own was caught and logged"
-
-
-@pytest.mark.parametrize("kind", [Unsteady, UnsteadyFleet])
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_a_clock_that_is_set_and_news_that_comes_twice_break_no_promise(seed, kind, caplog):
-    run_virtual(kind(seed).run())
-    faults = [record for record in caplog.records if record.levelname == "ERROR"]
-    assert not faults, "a fault of our own was caught and logged"
-
-
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_a_row_that_was_locked_is_sent_soon_after_it_is_free(seed):
-    run_virtual(LockedRows(seed).run())
-
-
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_no_message_is_sent_too_often_and_none_is_lost(seed, caplog):
-    run_virtual(SpentMessages(seed).run())
-    faults = [record for record in caplog.records if record.levelname == "ERROR"]
-    assert not faults, "a fault of our own was caught and logged"
-
-
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_a_dead_letter_was_sent_exactly_as_often_as_it_may(seed, caplog):
-    run_virtual(DeadLetters(seed).run())
-    faults = [record for record in caplog.records if record.levelname == "ERROR"]
-    assert not faults, "a fault of our own was caught and logged"
-
-
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_what_comes_after_a_group_fires_once_when_the_group_is_done(seed, caplog):
+def grouped_messages(seed: int) -> World:
     """Of every four histories one is told everything, one goes over kills of the dispatcher, and one goes by keys as well."""
-    kinds = [GroupedMessages, GroupedMessages, GroupedMessagesFleet, GroupedMessagesInOrder]
-    world = kinds[seed % 4](seed, is_told=seed % 4 == 0)
-    run_virtual(world.run())
-    faults = [record for record in caplog.records if record.levelname == "ERROR"]
-    assert not faults, "a fault of our own was caught and logged"
+    kinds = (GroupedMessages, GroupedMessages, GroupedMessagesFleet, GroupedMessagesInOrder)
+    kind: type[World] = kinds[seed % 4]
+    return kind(seed, seed % 4 == 0)
 
 
-@pytest.mark.parametrize("kind", [InFlightLimited, InFlightLimitedFleet])
+HISTORIES = {
+    "every promise is kept whatever happens": World,
+    "every promise is kept where all is told": partial(World, is_told=True),
+    "a fleet keeps every promise whatever happens": FleetWorld,
+    "dispatchers share the prefetch of a stream": SharedPrefetch,
+    "a clock that is set and news that comes twice break no promise": Unsteady,
+    "a clock that is set and news that comes twice break no promise of a fleet": UnsteadyFleet,
+    "a row that was locked is sent soon after it is free": LockedRows,
+    "no message is sent too often and none is lost": SpentMessages,
+    "a dead letter was sent exactly as often as it may": DeadLetters,
+    "what comes after a group fires once when the group is done": grouped_messages,
+    "never are more in flight than allowed": InFlightLimited,
+    "never are more of a fleet in flight than allowed": InFlightLimitedFleet,
+    "messages of a key wait for one another": Ordered,
+    "messages of a key wait for one another where all is told": partial(Ordered, is_told=True),
+    "messages of a key wait for one another in a fleet": OrderedFleet,
+    "a stream is given messages of the keys it names": KeyedStreams,
+    "a stream is given them where all is told": partial(KeyedStreams, is_told=True),
+    "a stream is given them in order": KeyedStreamsInOrder,
+    "a stream is given them by a fleet": KeyedStreamsOfFleet,
+    "where keys take turns every promise is kept": Fair,
+    "where keys take turns every promise is kept and all is told": partial(Fair, is_told=True),
+    "where keys take turns a fleet keeps every promise": FairFleet,
+    "nothing is sent faster than the rate": RateLimited,
+}
+
+
+@pytest.mark.parametrize("kind", HISTORIES.values(), ids=HISTORIES)
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_never_are_more_in_flight_than_allowed(seed, kind, caplog):
+def test_a_history_keeps_its_promise(seed, kind, caplog):
     run_virtual(kind(seed).run())
-    faults = [record for record in caplog.records if record.levelname == "ERROR"]
-    assert not faults, "a fault of our own was caught and logged"
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [Ordered, partial(Ordered, is_told=True), OrderedFleet],
-    ids=["alone", "told", "fleet"],
-)
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_messages_of_a_key_wait_for_one_another(seed, kind, caplog):
-    run_virtual(kind(seed).run())
-    faults = [record for record in caplog.records if record.levelname == "ERROR"]
-    assert not faults, "a fault of our own was caught and logged"
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        KeyedStreams,
-        partial(KeyedStreams, is_told=True),
-        KeyedStreamsInOrder,
-        KeyedStreamsOfFleet,
-    ],
-    ids=["alone", "told", "in order", "fleet"],
-)
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_a_stream_is_given_messages_of_the_keys_it_names(seed, kind, caplog):
-    run_virtual(kind(seed).run())
-    faults = [record for record in caplog.records if record.levelname == "ERROR"]
-    assert not faults, "a fault of our own was caught and logged"
-
-
-@pytest.mark.parametrize(
-    "kind", [Fair, partial(Fair, is_told=True), FairFleet], ids=["alone", "told", "fleet"]
-)
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_where_keys_take_turns_every_promise_is_kept(seed, kind, caplog):
-    run_virtual(kind(seed).run())
-    faults = [record for record in caplog.records if record.levelname == "ERROR"]
-    assert not faults, "a fault of our own was caught and logged"
-
-
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_nothing_is_sent_faster_than_the_rate(seed, caplog):
-    run_virtual(RateLimited(seed).run())
     faults = [record for record in caplog.records if record.levelname == "ERROR"]
     assert not faults, "a fault of our own was caught and logged"
 

@@ -19,7 +19,7 @@ from tests.growth import is_linear
 
 
 # Characters. A nightly run sets GROWTH_CHARACTERS to a million.
-LARGE = int(os.environ.get("GROWTH_CHARACTERS", "20000"))
+LARGE = int(os.environ.get("GROWTH_CHARACTERS", "10000"))
 SMALL = LARGE // 10
 HEADS = [
     b"", b"SELECT ", b"SELECT * FROM t WHERE ", b"SELECT * FROM information_schema.tables WHERE ",

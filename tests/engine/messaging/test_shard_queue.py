@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from streamfrom.engine.messaging.message import MessageKey
 from streamfrom.engine.messaging.poll import FOREVER_NS, PollResult, TierRead
@@ -437,7 +437,6 @@ def test_the_queue_behaves_like_the_naive_model(steps, newest):
         assert made.first_ns() == min(moments, default=None)
 
 
-@settings(max_examples=200)
 @given(
     rows=st.lists(keys, unique_by=lambda one: one.id, max_size=13),
     late=st.lists(keys, max_size=10),

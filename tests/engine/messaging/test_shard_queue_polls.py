@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from streamfrom.engine.messaging.conversation import StoreAnswer
 from streamfrom.engine.messaging.memory_store import StoredRow, answer, loaded, raw_table
@@ -97,7 +97,6 @@ steps = st.one_of(
 )
 
 
-@settings(max_examples=500)
 @given(steps=st.lists(steps, max_size=40), limit=st.integers(1, 6), newest=st.booleans())
 def test_what_is_not_in_the_cache_will_be_polled_for(steps, limit, newest):
     shard = Shard(limit, newest)

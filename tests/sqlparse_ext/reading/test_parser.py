@@ -1,7 +1,7 @@
 """Whole statements: what clients really send, and what is easily taken for something else."""
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.errors import SqlError
@@ -152,7 +152,6 @@ def test_bodies_of_statements_are_one_statement():
 
 
 @given(sql=st.one_of(texts, st.binary(max_size=80)), mode=MODES)
-@settings(max_examples=300)
 def test_any_text_has_a_shape_or_is_a_wrong_stream(sql, mode):
     try:
         found = StatementCache().get(sql, mode)

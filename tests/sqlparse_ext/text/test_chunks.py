@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from hypothesis import settings
 
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.text import chunks, folding, lexer
@@ -85,7 +86,7 @@ def author(dice: random.Random) -> bytes:
     return form % values(pool, 60)
 
 
-@pytest.mark.parametrize("seed", range(400))
+@pytest.mark.parametrize("seed", range(4 * settings().max_examples))
 def test_a_text_read_in_chunks_is_the_one_read_in_one_go(seed, tiny_chunks):
     dice = random.Random(seed)
     sql = author(dice)

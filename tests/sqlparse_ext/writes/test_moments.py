@@ -5,7 +5,7 @@ import sys
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.errors import Unsupported
@@ -257,7 +257,6 @@ PIECES = ["time_next", "NOW()", "(", ")", ",", "<", "=", "AND", "BETWEEN", "CASE
           "5", "'x'", "+", "*", "INTERVAL 1 DAY", "UNIX_TIMESTAMP(", "SELECT", "FROM", "IN", "m", "IF("]  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=25))
 def test_no_text_breaks_it_and_completing_again_changes_nothing(pieces):
     sql = ("SELECT * FROM m WHERE " + " ".join(pieces)).encode()
