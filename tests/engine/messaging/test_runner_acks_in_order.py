@@ -53,7 +53,10 @@ class Scene:
 
     def __init__(self, comment=STRICT, prefetch=0):
         self.calls = Calls()
-        self.rig, self.receiver = RunnerRig(comment, pause=self.calls), Receiver(prefetch=prefetch)
+        self.rig, self.receiver = (
+            RunnerRig(comment, pause=self.calls),
+            Receiver(prefetch=prefetch),
+        )
         self.runner = self.rig.runner
 
     async def sent(self, *ids):
