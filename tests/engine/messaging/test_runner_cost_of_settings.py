@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,8 @@ def calls(settings):
         nonlocal counted
         counted += event == "call" and frame.f_code.co_filename.startswith(ENGINE)
 
+    rig: Any = None
+
     class Acknowledging(Receiver):
         def deliver(self, rows):
             ids = tuple(row.id for row in rows)
@@ -44,13 +47,12 @@ def calls(settings):
         sys.setprofile(count)
         try:
             rig.commit(*range(2, MESSAGES + 1))
-            while len(receiver.rows) < MESSAGES:
+            while len(receiver.rows) < MESSAGES:  # noqa: ASYNC110  (on a virtual clock)
                 await asyncio.sleep(0.01)
         finally:
             sys.setprofile(None)
         await rig.runner.stop(STOPPED)
 
-    rig = None
     run_virtual(main())
     return counted
 
