@@ -4,6 +4,7 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.util.Map;
+import java.util.Properties;
 import java.util.Set;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -22,6 +23,7 @@ import java.util.concurrent.TimeoutException;
 public final class Consumer implements Runnable {
   private static final int WORKERS = 4;
   private static final int HEARTBEAT_S = 10; // well below the lease, vt_ack_wait
+  private static final int SILENCE_S = 30; // after which a connection is given up; well above WAIT
   private static final String TAKE = "STREAM id, message FROM my_message LIMIT 1 WAIT 5";
   private static final String MINE = " WHERE id = ? AND time_acked IS NULL";
   private static final String HEARTBEAT =
@@ -50,9 +52,13 @@ public final class Consumer implements Runnable {
       try {
         if (connection == null) {
           Map<String, String> given = System.getenv();
+          Properties options = new Properties();
+          options.setProperty("user", given.getOrDefault("USER_NAME", "app"));
+          options.setProperty("password", given.getOrDefault("PASSWORD", "app-password"));
+          options.setProperty("connectTimeout", "10000");
+          options.setProperty("socketTimeout", String.valueOf(SILENCE_S * 1000));
           connection = DriverManager.getConnection(
-              given.getOrDefault("JDBC_URL", "jdbc:mysql://127.0.0.1:15306/commerce"),
-              given.getOrDefault("USER_NAME", "app"), given.getOrDefault("PASSWORD", "app-password"));
+              given.getOrDefault("JDBC_URL", "jdbc:mysql://127.0.0.1:15306/commerce"), options);
         }
         return action.run();
       } catch (SQLException error) {

@@ -25,6 +25,7 @@ import (
 const (
 	workers   = 4
 	beat      = 10 * time.Second // well below the lease, vt_ack_wait
+	silence   = 30 * time.Second // after which a connection is given up; well above WAIT
 	take      = "STREAM id, message FROM my_message LIMIT 1 WAIT 5"
 	mine      = " WHERE id = ? AND time_acked IS NULL"
 	heartbeat = "UPDATE my_message SET time_next = time_next + INTERVAL ? SECOND" + mine
@@ -107,7 +108,7 @@ func consume(running context.Context) {
 
 func main() {
 	config := mysql.NewConfig()
-	config.Net, config.DBName = "tcp", "commerce"
+	config.Net, config.DBName, config.ReadTimeout = "tcp", "commerce", silence
 	config.Addr = net.JoinHostPort(cmp.Or(os.Getenv("HOST"), "127.0.0.1"), cmp.Or(os.Getenv("PORT"), "15306"))
 	config.User, config.Passwd = cmp.Or(os.Getenv("USER_NAME"), "app"), "app-password"
 	if password, found := os.LookupEnv("PASSWORD"); found {

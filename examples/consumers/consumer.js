@@ -9,6 +9,7 @@ const { setTimeout: sleep } = require("node:timers/promises");
 
 const WORKERS = 4;
 const HEARTBEAT_S = 10; // well below the lease, vt_ack_wait
+const SILENCE_S = 30; // after which a connection is given up; well above WAIT
 const TAKE = "STREAM id, message FROM my_message LIMIT 1 WAIT 5";
 const MINE = "WHERE id = ? AND time_acked IS NULL";
 const HEARTBEAT = `UPDATE my_message SET time_next = time_next + INTERVAL ${HEARTBEAT_S} SECOND ${MINE}`;
@@ -43,7 +44,7 @@ async function consume() {
     for (let pause = 100; ; pause = Math.min(pause * 2, 10_000)) {
       const mine = (connection ??= connect());
       try {
-        const [found] = await (await mine).query(sql, values);
+        const [found] = await (await mine).query({ sql, values, timeout: SILENCE_S * 1000 });
         return found.affectedRows ?? found;
       } catch (error) {
         if (connection === mine) connection = undefined;

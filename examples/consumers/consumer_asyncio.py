@@ -17,6 +17,7 @@ from asyncmy.errors import MySQLError
 
 WORKERS = 4
 HEARTBEAT_S = 10  # well below the lease, vt_ack_wait
+SILENCE_S = 30  # after which a connection is given up; well above WAIT
 TAKE = "STREAM id, message FROM my_message LIMIT 1 WAIT 5"
 MINE = "WHERE id = %s AND time_acked IS NULL"
 HEARTBEAT = (
@@ -50,6 +51,7 @@ class Session:
                     password=os.environ.get("PASSWORD", "app-password"),
                     db="commerce",
                     autocommit=True,
+                    read_timeout=SILENCE_S,
                 )
                 async with self.connection.cursor() as cursor:
                     changed = await cursor.execute(sql, values or None)

@@ -10,7 +10,7 @@ import random
 import signal
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any
 
 import pymysql
@@ -18,6 +18,7 @@ import pymysql
 
 WORKERS = 4
 HEARTBEAT_S = 10  # well below the lease, vt_ack_wait
+SILENCE_S = 30  # after which a connection is given up; well above WAIT
 TAKE = "STREAM id, message FROM my_message LIMIT 1 WAIT 5"
 MINE = "WHERE id = %s AND time_acked IS NULL"
 HEARTBEAT = (
@@ -51,6 +52,7 @@ class Session:
                     password=os.environ.get("PASSWORD", "app-password"),
                     database="commerce",
                     autocommit=True,
+                    read_timeout=SILENCE_S,
                 )
                 with self.connection.cursor() as cursor:
                     changed = cursor.execute(sql, values)
@@ -83,6 +85,9 @@ def consume() -> None:
 if __name__ == "__main__":
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    with ThreadPoolExecutor(WORKERS) as workers:
-        for worker in [workers.submit(consume) for _ in range(WORKERS)]:
-            worker.result()
+    with ThreadPoolExecutor(WORKERS) as pool:
+        workers = [pool.submit(consume) for _ in range(WORKERS)]
+        wait(workers, return_when=FIRST_EXCEPTION)
+        stopping.set()  # one that failed ends all, with its error
+    for worker in workers:
+        worker.result()
