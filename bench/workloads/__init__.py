@@ -10,6 +10,7 @@ from bench.workloads.attacks import attacks
 from bench.workloads.big_merge import big_merge
 from bench.workloads.bulk_insert import bulk_insert
 from bench.workloads.compression import compression
+from bench.workloads.dequeue import dequeue
 from bench.workloads.drain import drain_batch, drain_early, drain_single
 from bench.workloads.drain_keyed import drain_keyed
 from bench.workloads.fair import fair
@@ -44,6 +45,7 @@ WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
         fair,
         latency,
         lone,
+        dequeue,
         lateness,
         snapshot,
         purge,

@@ -1,0 +1,76 @@
+"""A consumer that asks for one message at a time, beside a SELECT on the same connection."""
+
+import time
+from typing import Final
+
+from bench import messages
+from bench.clients import open_many
+from bench.fleet import Fleet, Signals, Work
+from bench.lab import Keyspace
+from bench.plan import Plan
+from bench.report import Figure, Goal, Series, Target, percentile
+
+
+DATABASE = "dequeue"
+MESSAGES: Final = (5_000, 1_500)
+WARM_UP: Final = 100
+END_S: Final = 120.0
+RATIO_MAX: Final = 1.5
+
+Asked = tuple[list[int], list[float], list[float]]
+
+
+def dequeue(plan: Plan) -> list[Figure]:
+    """``STREAM … LIMIT 1`` of a backlog, a ``SELECT`` by the key of that message, and its ack, in turn."""
+    lab, count = plan.lab, plan.size(*MESSAGES)
+    runs: list[tuple[list[float], list[float]]] = []
+    with (
+        lab.database(DATABASE),
+        lab.proxy(Keyspace(DATABASE, (lab.server,))) as proxy,
+    ):
+        for _ in range(plan.pairs):
+            with messages.fresh_table(lab, proxy, DATABASE) as table:
+                messages.load(lab, DATABASE, table, count)
+                with Fleet() as fleet:
+                    worker = fleet.add(_one_by_one(proxy.port, table, count))
+                    fleet.start()
+                    received, streams_ms, selects_ms = worker.result(END_S)
+                messages.audited(lab, DATABASE, table, range(1, count + 1), received)
+            runs.append((sorted(streams_ms[WARM_UP:]), sorted(selects_ms[WARM_UP:])))
+    return [
+        Figure(
+            f"STREAM … LIMIT 1, p{percent}",
+            "ms",
+            Series.of(percentile(streams_ms, percent) for streams_ms, _ in runs),
+            "SELECT by primary key, same connection",
+            Series.of(percentile(selects_ms, percent) for _, selects_ms in runs),
+            target,
+            {"messages": count},
+        )
+        for percent, target in ((50, None), (99, Target(Goal.AT_MOST, RATIO_MAX)))
+    ]
+
+
+def _one_by_one(port: int, table: str, count: int) -> Work:
+    """Return who drains *count* messages: their ids, and how long each STREAM and each SELECT took, in milliseconds."""
+
+    async def work(signals: Signals) -> Asked:
+        (connection,) = await open_many(port, DATABASE, 1)
+        received: list[int] = []
+        streams_ms: list[float] = []
+        selects_ms: list[float] = []
+        await signals.start()
+        while len(received) < count:
+            begun = time.perf_counter()
+            answer = await connection.query(f"STREAM id, message FROM {table} LIMIT 1 WAIT 1")
+            streams_ms.append((time.perf_counter() - begun) * 1000)
+            ident = int(answer.rows[0][0] or 0)
+            begun = time.perf_counter()
+            await connection.query(f"SELECT id, message FROM {table} WHERE id = {ident}")
+            selects_ms.append((time.perf_counter() - begun) * 1000)
+            await connection.query(messages.ack(table, [ident], time.time_ns()))
+            received.append(ident)
+        connection.close()
+        return received, streams_ms, selects_ms
+
+    return work
