@@ -43,6 +43,27 @@ def test_every_statement_does_what_the_page_says(cluster: SharedCluster) -> None
         assert gives in (None, ", ".join(values)), sql
 
 
+def test_the_servers_own_scheduler_sends_the_job_of_every_day(cluster: SharedCluster) -> None:
+    (create_queue, create_event, drop_event) = (
+        sql
+        for sql, _ in statements()
+        if re.match(r"\n?CREATE QUEUE report|(CREATE|DROP) EVENT", sql)
+    )
+    ((before, today),) = cluster.direct("SELECT @@event_scheduler, CURRENT_DATE")
+    cluster.direct("SET GLOBAL event_scheduler = ON")
+    client = cluster.proxy.connect(database="plain", autocommit=True)
+    try:
+        with client.cursor() as cursor:
+            for sql in (create_queue, create_event):  # whose first turn is at once
+                cursor.execute(sql)
+            cursor.execute("STREAM day FROM report LIMIT 2 WAIT 60")
+            ((day,),) = cursor.fetchall()
+            assert day >= today
+            cursor.execute(drop_event)
+    finally:
+        cluster.direct(f"SET GLOBAL event_scheduler = {before}")
+
+
 def test_the_batch_of_the_examples_ends_with_its_last_step(cluster: SharedCluster) -> None:
     program = [sys.executable, str(ROOT / "examples/batch.py"), "20"]
     place = {"PORT": str(cluster.proxy.port), "USER_NAME": "root", "PASSWORD": ""}
