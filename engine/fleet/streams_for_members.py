@@ -125,7 +125,7 @@ class Visit:
                 )
                 self._do(message.number, leases)
             case AckEarly():
-                rows = self._registry.ack_early_for(
+                rows = self._registry.ack_early(
                     message.keyspace,
                     message.shard,
                     message.table,

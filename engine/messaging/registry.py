@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.message_table import MessageTable, RawTable
     from streamfrom.engine.messaging.table_state import TableState
     from streamfrom.engine.sharding.keyspace import Keyspace, ShardName
-    from streamfrom.sqlparse_ext.statements import Value
 
 
 log = logging.getLogger(__name__)
@@ -84,10 +83,10 @@ class _KeyspaceTables:
     runners: dict[str, tuple[Runner, Purger]] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     is_failing: bool = False
+    shards: tuple[ShardName, ...] = field(init=False)
 
-    @property
-    def shards(self) -> tuple[ShardName, ...]:
-        return tuple(shard.name for shard in self.keyspace.shards)
+    def __post_init__(self) -> None:
+        self.shards = tuple(shard.name for shard in self.keyspace.shards)
 
     def name(self, name: str) -> str:
         """Return *name* as the database spells it, if it is known in another case."""
@@ -339,6 +338,19 @@ class Registry:
         running = self._keyspaces[keyspace].runners.get(name)
         return running[0].waiting if running else 0
 
+    def _runner(self, keyspace: str, shard: ShardName, table: str) -> Runner | None:
+        """Return what runs a table of a shard; None where there is no such table, or it cannot be used.
+
+        What another process asks of a shard or table that is unknown here is no fault.
+        """
+        tables = self._keyspaces.get(keyspace)
+        running = tables.runners.get(tables.name(table)) if tables else None
+        return running[0] if tables and running and shard in tables.shards else None
+
+    def _elsewhere_of(self, keyspace: str, shard: ShardName) -> Elsewhere | None:
+        """Return the way to the process that dispatches a shard; None where this one does, or is alone."""
+        return self.elsewhere if (keyspace, shard) in self._withheld else None
+
     @property
     def runners(self) -> list[Runner]:
         """What runs every table that can be used, to be looked at."""
@@ -485,75 +497,22 @@ class Registry:
         self, keyspace: str, shard: ShardName, table: str, effects: Iterable[Effect]
     ) -> None:
         """Tell what a commit on *shard* did to a table's messages. Call only after COMMIT."""
-        tables = self._keyspaces[keyspace]
-        running = tables.runners.get(tables.name(table))
-        if running is not None:
-            counters = running[0].state.counters(shard)
-            for effect in effects:
-                if effect.rows is not None:
-                    if effect.kind is EffectKind.ACK:
-                        counters.acked += effect.rows
-                    else:
-                        counters.deleted += effect.rows
-                event = _event(shard, effect)
-                if event is not None:
-                    running[0].post(event)
-                    if (keyspace, shard) in self._withheld and self.elsewhere is not None:
-                        self.elsewhere.happened(keyspace, running[0].table.name, event)
+        runner = self._runner(keyspace, shard, table)
+        if runner is None:
+            return
+        counters = runner.state.counters(shard)
+        for effect in effects:
+            if effect.rows is not None:
+                if effect.kind is EffectKind.ACK:
+                    counters.acked += effect.rows
+                else:
+                    counters.deleted += effect.rows
+            event = _event(shard, effect)
+            runner.post(event)
+            if (elsewhere := self._elsewhere_of(keyspace, shard)) is not None:
+                elsewhere.happened(keyspace, runner.table.name, event)
 
     def ack_early(
-        self,
-        keyspace: str,
-        shard: ShardName,
-        table: str,
-        ids: Sequence[Value],
-        acked_ns: int,
-    ) -> int | None:
-        """Take an ack that is written within some milliseconds; return how many messages it acknowledges.
-
-        None if it has to be sent as it is: of one of *ids* this process does not know that it is in flight, or it writes
-        no ack early.
-        """
-        tables = self._keyspaces[keyspace]
-        running = tables.runners.get(tables.name(table))
-        if running is None or self._ending is not None:
-            return None
-        return running[0].ack_early(shard, tuple(map(literal, ids)), acked_ns)
-
-    def acknowledge(self, keyspace: str, shard: ShardName, table: str, ack: WaitingAck) -> bool:
-        """Write an ack in one transaction with the claim that follows; False if it has to be sent as it is.
-
-        So are those of tables in which messages wait for others of their key, where this process dispatches the shard.
-        """
-        tables = self._keyspaces[keyspace]
-        running = tables.runners.get(tables.name(table))
-        if running is None or self._ending is not None:
-            return False
-        return running[0].acknowledge(shard, ack)
-
-    async def ack_early_elsewhere(
-        self,
-        keyspace: str,
-        shard: ShardName,
-        table: str,
-        ids: Sequence[Value],
-        acked_ns: int,
-    ) -> int | None:
-        """Have another process take an ack, as `ack_early`; None as well where this one dispatches the shard, or nobody answers."""
-        tables = self._keyspaces[keyspace]
-        running = tables.runners.get(tables.name(table))
-        if (
-            running is None
-            or self.elsewhere is None
-            or (keyspace, shard) not in self._withheld
-            or not running[0].table.properties.acks_early
-        ):
-            return None
-        return await self.elsewhere.ack_early(
-            keyspace, shard, running[0].table.name, tuple(map(literal, ids)), acked_ns
-        )
-
-    def ack_early_for(
         self,
         keyspace: str,
         shard: ShardName,
@@ -561,59 +520,83 @@ class Registry:
         ids: tuple[bytes, ...],
         acked_ns: int,
     ) -> int | None:
-        """Take an ack for another process, as `ack_early`. A table or shard that is unknown is no fault."""
-        tables = self._keyspaces.get(keyspace)
-        running = tables.runners.get(table) if tables else None
-        if tables is None or running is None or shard not in tables.shards or self._ending:
+        """Take an ack that is written within some milliseconds; return how many messages it acknowledges.
+
+        ids: their literals.
+        None if it has to be sent as it is: of one of *ids* this process does not know that it is in flight, it writes
+        no ack early, or it knows no such table or shard.
+        """
+        runner = self._runner(keyspace, shard, table)
+        if runner is None or self._ending is not None:
             return None
-        return running[0].ack_early(shard, ids, acked_ns)
+        return runner.ack_early(shard, ids, acked_ns)
+
+    def acknowledge(self, keyspace: str, shard: ShardName, table: str, ack: WaitingAck) -> bool:
+        """Write an ack in one transaction with the claim that follows; False if it has to be sent as it is.
+
+        So are those of tables in which messages wait for others of their key, where this process dispatches the shard.
+        """
+        runner = self._runner(keyspace, shard, table)
+        if runner is None or self._ending is not None:
+            return False
+        return runner.acknowledge(shard, ack)
+
+    async def ack_early_elsewhere(
+        self,
+        keyspace: str,
+        shard: ShardName,
+        table: str,
+        ids: tuple[bytes, ...],
+        acked_ns: int,
+    ) -> int | None:
+        """Have another process take an ack, as `ack_early`; None as well where this one dispatches the shard, or nobody answers."""
+        runner = self._runner(keyspace, shard, table)
+        elsewhere = self._elsewhere_of(keyspace, shard)
+        if runner is None or elsewhere is None or not runner.table.properties.acks_early:
+            return None
+        return await elsewhere.ack_early(keyspace, shard, runner.table.name, ids, acked_ns)
 
     def awaits_acks(self, keyspace: str, shard: ShardName, table: str) -> bool:
         """Return whether early acks may have been taken, by whichever process, that the rows of a table do not show."""
-        tables = self._keyspaces[keyspace]
-        running = tables.runners.get(tables.name(table))
-        if running is None:
+        runner = self._runner(keyspace, shard, table)
+        if runner is None:
             return False
-        is_elsewhere = self.elsewhere is not None and (keyspace, shard) in self._withheld
-        if is_elsewhere and running[0].table.properties.acks_early:
+        is_elsewhere = self._elsewhere_of(keyspace, shard) is not None
+        if is_elsewhere and runner.table.properties.acks_early:
             return True
-        return running[0].state.awaits_acks(shard)
+        return runner.state.awaits_acks(shard)
 
     async def write_leases(
-        self, keyspace: str, shard: ShardName, table: str, ids: Sequence[Value] | None
+        self, keyspace: str, shard: ShardName, table: str, ids: tuple[bytes, ...] | None
     ) -> None:
         """Let rows show that messages were sent or acked early, of *ids* or all, before a statement changes them.
 
         Whichever process dispatches the shard does it.
         """
-        tables = self._keyspaces[keyspace]
-        running = tables.runners.get(tables.name(table))
-        if running is None:
+        runner = self._runner(keyspace, shard, table)
+        if runner is None:
             return
-        properties = running[0].table.properties
+        properties = runner.table.properties
         if not (properties.lease_delay_ns or properties.acks_early):
             return
-        literals = None if ids is None else tuple(map(literal, ids))
         if (keyspace, shard) not in self._withheld:
-            await running[0].write_leases(shard, literals)
+            await runner.write_leases(shard, ids)
         elif self.elsewhere is not None:
-            await self.elsewhere.write_leases(keyspace, shard, running[0].table.name, literals)
+            await self.elsewhere.write_leases(keyspace, shard, runner.table.name, ids)
 
     async def write_leases_for(
         self, keyspace: str, shard: ShardName, table: str, ids: tuple[bytes, ...] | None
     ) -> None:
-        """Do so for another process. A table or shard that is unknown is no fault."""
-        tables = self._keyspaces.get(keyspace)
-        running = tables.runners.get(table) if tables else None
-        if tables is not None and running is not None and shard in tables.shards:
-            await running[0].write_leases(shard, ids)
+        """Do so for another process, which takes this one for the shard's dispatcher."""
+        runner = self._runner(keyspace, shard, table)
+        if runner is not None:
+            await runner.write_leases(shard, ids)
 
     def happened(self, keyspace: str, table: str, event: TableEvent) -> None:
-        """Take in what a commit did that went through another process. A table or shard that is unknown is no fault."""
-        tables = self._keyspaces.get(keyspace)
-        running = tables.runners.get(table) if tables else None
-        if tables is not None and running is not None and event.shard in tables.shards:
-            running[0].post(event)
+        """Take in what a commit did that went through another process."""
+        runner = self._runner(keyspace, event.shard, table)
+        if runner is not None:
+            runner.post(event)
 
     def shard_down(self, keyspace: str, shard: ShardName, reason: str) -> None:
         """Note that a shard cannot be reached: from now on its streams live on their grace."""
@@ -651,8 +634,8 @@ class Registry:
             runner.post(event)
 
 
-def _event(shard: ShardName, effect: Effect) -> TableEvent | None:
-    """Return the scheduler's event for *effect*; None where the scheduler need not know."""
+def _event(shard: ShardName, effect: Effect) -> TableEvent:
+    """Return the scheduler's event for *effect*."""
     ids = effect.ids
     if ids is not None and len(ids) > NAMED_MAX:
         ids = None

@@ -27,6 +27,7 @@ from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.selects.plain_reads import is_plain_read
 from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
 from streamfrom.sqlparse_ext.writes.message_effects import CHANGES_HELD, EffectKind
 
@@ -209,7 +210,9 @@ class FastPath:
         ack = early_ack(step, shard, self._executor)
         if ack is None:
             return False
-        rows = self._registry.ack_early(shard.keyspace, shard.name, step.table, *ack)
+        values, acked_ns = ack
+        ids = tuple(map(literal, values))
+        rows = self._registry.ack_early(shard.keyspace, shard.name, step.table, ids, acked_ns)
         if rows is None:
             return False
         answer_early(reply, self._state, rows)

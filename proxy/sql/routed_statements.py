@@ -28,6 +28,7 @@ from streamfrom.proxy.sql.two_stage import TwoStageSelect
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.writes.message_effects import CHANGES_HELD, EffectKind
 from streamfrom.sqlparse_ext.writes.row_limit import with_limit
 
@@ -152,7 +153,8 @@ class RoutedStatements:
             return
         registry, name = self._context.registry, shard.name
         if effect.kind in CHANGES_HELD or registry.awaits_acks(shard.keyspace, name, table):
-            await registry.write_leases(shard.keyspace, name, table, effect.ids)
+            ids = None if effect.ids is None else tuple(map(literal, effect.ids))
+            await registry.write_leases(shard.keyspace, name, table, ids)
 
     async def on_shard(
         self,
@@ -187,8 +189,9 @@ class RoutedStatements:
         ack = early_ack(step, shard, self._executor)
         if ack is None:
             return False
+        values, acked_ns = ack
         rows = await self._context.registry.ack_early_elsewhere(
-            shard.keyspace, shard.name, step.table, *ack
+            shard.keyspace, shard.name, step.table, tuple(map(literal, values)), acked_ns
         )
         if rows is None:
             return False

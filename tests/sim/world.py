@@ -250,7 +250,7 @@ class World(Promises):
         """Draw the way of a statement that changes a row, and let its lease be written if it passes a proxy."""
         way, proxy = self._way()
         if way < 0.8:
-            ids = (int(ident),) if way < 0.6 else None
+            ids = (ident,) if way < 0.6 else None
             await self.registries[proxy].write_leases(KEYSPACE, shard, TABLE, ids)
         return way, proxy
 
@@ -340,8 +340,8 @@ class World(Promises):
 
     def ack(self, shard, ids):
         if self.settings.ack == "early":
-            numbers, now_ns = tuple(map(int, ids)), self.store.clock.time_ns()
-            taken = self.registries[0].ack_early(KEYSPACE, shard, TABLE, numbers, now_ns)
+            now_ns = self.store.clock.time_ns()
+            taken = self.registries[0].ack_early(KEYSPACE, shard, TABLE, tuple(ids), now_ns)
             if taken is not None:
                 assert taken == len(set(ids) - self.acked_early), "acked twice"
                 self.acked_early.update(ids)

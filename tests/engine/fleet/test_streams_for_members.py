@@ -225,12 +225,14 @@ async def test_an_ack_through_a_member_that_does_not_dispatch_is_early_as_well()
         await asyncio.sleep(0.1)
         assert client.payloads == [b"1"]
         registry = fleet.registries[1]
-        assert registry.ack_early("ks", "0", "msg", [1], 5) is None
+        assert registry.ack_early("ks", "0", "msg", (b"1",), 5) is None
         assert registry.awaits_acks("ks", "0", "msg"), "another process may have taken some"
-        assert await registry.ack_early_elsewhere("ks", "0", "MSG", [1], 5) == 1
-        assert await registry.ack_early_elsewhere("ks", "0", "msg", [1], 5) == 0
-        assert await registry.ack_early_elsewhere("ks", "0", "none", [1], 5) is None
-        assert await fleet.registries[0].ack_early_elsewhere("ks", "0", "msg", [1], 5) is None
+        assert await registry.ack_early_elsewhere("ks", "0", "MSG", (b"1",), 5) == 1
+        assert await registry.ack_early_elsewhere("ks", "0", "msg", (b"1",), 5) == 0
+        assert await registry.ack_early_elsewhere("ks", "0", "none", (b"1",), 5) is None
+        assert (
+            await fleet.registries[0].ack_early_elsewhere("ks", "0", "msg", (b"1",), 5) is None
+        )
         await asyncio.sleep(0.1)
         assert fleet.row(1).time_acked_ns == 5
 

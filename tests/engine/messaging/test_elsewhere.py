@@ -100,11 +100,11 @@ async def test_leases_are_written_by_whoever_dispatches():
     registry = Registry([Keyspace("ks", (Shard.named("0"),))], store, clock=VirtualClock())
     told = registry.elsewhere = Told()
     await registry.start()
-    await registry.write_leases("ks", "0", "MSG", [1])
+    await registry.write_leases("ks", "0", "MSG", (b"1",))
     await registry.write_leases("ks", "0", "none", None)
     assert told.calls == []
     registry.served_elsewhere("ks", "0")
-    await registry.write_leases("ks", "0", "MSG", [1, b"a"])
+    await registry.write_leases("ks", "0", "MSG", (b"1", b"'a'"))
     await registry.write_leases("ks", "0", "msg", None)
     assert told.calls == [
         ("write_leases", "ks", "0", "msg", (b"1", b"'a'")),
@@ -121,7 +121,7 @@ async def test_nobody_else_is_asked_to_take_acks_that_are_to_be_committed():
     told = registry.elsewhere = Told()
     await registry.start()
     registry.served_elsewhere("ks", "0")
-    assert await registry.ack_early_elsewhere("ks", "0", "msg", [1], 5) is None
+    assert await registry.ack_early_elsewhere("ks", "0", "msg", (b"1",), 5) is None
     assert not registry.awaits_acks("ks", "0", "msg")
     assert told.calls == []
     await registry.stop(StoreError("stopped"))

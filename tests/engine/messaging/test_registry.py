@@ -501,14 +501,14 @@ def test_early_acks_are_taken_where_the_message_is_in_flight_here():
             rig.commit(new(1, 2))
             await asyncio.sleep(0.1)
             assert not registry.awaits_acks("ks", "-80", "T1")
-            assert registry.ack_early("ks", "-80", "T1", (1,), 77) == 1
+            assert registry.ack_early("ks", "-80", "T1", (b"1",), 77) == 1
             assert registry.awaits_acks("ks", "-80", "t1")
             # Whoever is about to change it waits for the row, whatever its leases are.
-            await registry.write_leases("ks", "-80", "t1", (1,))
+            await registry.write_leases("ks", "-80", "t1", (b"1",))
             assert not registry.awaits_acks("ks", "-80", "t1")
-            assert registry.ack_early("ks", "-80", "none", (1,), 77) is None
+            assert registry.ack_early("ks", "-80", "none", (b"1",), 77) is None
             assert not registry.awaits_acks("ks", "-80", "none")
             registry.deposed("ks", "-80", "another one")
-            assert registry.ack_early("ks", "-80", "t1", (2,), 77) is None
+            assert registry.ack_early("ks", "-80", "t1", (b"2",), 77) is None
 
     run_virtual(main())

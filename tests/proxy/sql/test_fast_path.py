@@ -179,7 +179,7 @@ async def test_an_ack_of_what_is_in_flight_is_answered_before_any_server_is_aske
         2,
         b"Rows matched: 2  Changed: 2  Warnings: 0",
     )
-    assert scene.registry.asked == [("plain", "-", "msg", (1, 2), 5)]
+    assert scene.registry.asked == [("plain", "-", "msg", (b"1", b"2"), 5)]
     assert server.heard[heard:] == []
     assert scene.session.state.diagnostics.row_count == 2
     assert scene.session.published == []
