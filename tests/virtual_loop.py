@@ -7,6 +7,7 @@ loop with nothing left to wait for raises `Deadlock` instead of hanging.
 from __future__ import annotations
 
 import asyncio
+import functools
 import selectors
 from typing import TYPE_CHECKING, TypeVar
 
@@ -71,8 +72,8 @@ def run_virtual(main: Coroutine[None, None, T]) -> T:
 def running(test):
     """Run a test that is a coroutine on a virtual loop of its own."""
 
-    def run():
-        run_virtual(test())
+    @functools.wraps(test)
+    def run(**fixtures):
+        run_virtual(test(**fixtures))
 
-    run.__name__ = test.__name__
     return run

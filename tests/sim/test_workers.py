@@ -15,7 +15,7 @@ from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, raw
 from streamfrom.engine.messaging.registry import Registry
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
-from tests.virtual_loop import VirtualClock, run_virtual
+from tests.virtual_loop import VirtualClock, running
 
 
 if TYPE_CHECKING:
@@ -124,22 +124,18 @@ class Office:
         (10, ("-40", "40-80", "80-"), 400),
     ],
 )
-def test_four_equal_workers_finish_a_backlog_together(prefetch, shards, messages):
-    async def main():
-        office = Office(messages, [0.05] * 4, prefetch, shards)
-        assert await office.run() <= 1.15 * messages * 0.05 / 4
-        assert set(office.sent.values()) == {1}, "none is sent twice"
-
-    run_virtual(main())
+@running
+async def test_four_equal_workers_finish_a_backlog_together(prefetch, shards, messages):
+    office = Office(messages, [0.05] * 4, prefetch, shards)
+    assert await office.run() <= 1.15 * messages * 0.05 / 4
+    assert set(office.sent.values()) == {1}, "none is sent twice"
 
 
-def test_a_slow_worker_takes_what_it_can_work_on_and_leaves_the_rest():
-    async def main():
-        office = Office(1000, [1.0, 0.05, 0.05], prefetch=5)
-        ideal_s = 1000 / (1 / 1.0 + 2 / 0.05)
-        # The slow one may have taken its last five just before the end.
-        assert await office.run() <= ideal_s + 5 * 1.0
-        assert set(office.sent.values()) == {1}
-        assert all(worker.done >= 5 for worker in office.workers), "nobody starves"
-
-    run_virtual(main())
+@running
+async def test_a_slow_worker_takes_what_it_can_work_on_and_leaves_the_rest():
+    office = Office(1000, [1.0, 0.05, 0.05], prefetch=5)
+    ideal_s = 1000 / (1 / 1.0 + 2 / 0.05)
+    # The slow one may have taken its last five just before the end.
+    assert await office.run() <= ideal_s + 5 * 1.0
+    assert set(office.sent.values()) == {1}
+    assert all(worker.done >= 5 for worker in office.workers), "nobody starves"

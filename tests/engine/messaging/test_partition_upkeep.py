@@ -8,7 +8,7 @@ from streamfrom.engine.messaging.figures import Counters
 from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, loaded, raw_table
 from streamfrom.engine.messaging.partitions import SPANS, Partitions
 from streamfrom.engine.messaging.purger import Purger
-from tests.virtual_loop import START_NS, VirtualClock, run_virtual
+from tests.virtual_loop import START_NS, VirtualClock, run_virtual, running
 
 
 SECOND_NS = 10**9
@@ -208,13 +208,11 @@ async def test_a_row_that_is_revived_before_the_drop_stays(rig, caplog):
     assert rig.store.table(*AT) == {row.id: row}
 
 
-def test_a_table_that_is_partitioned_otherwise_is_purged_by_rows():
-    async def main():
-        rig = Rig()
-        del rig.store.partitioned[AT]
-        rig.insert(-1000, acked_s=-601)
-        await asyncio.sleep(61)
-        assert not rig.store.table(*AT)
-        await rig.purger.stop()
-
-    run_virtual(main())
+@running
+async def test_a_table_that_is_partitioned_otherwise_is_purged_by_rows():
+    rig = Rig()
+    del rig.store.partitioned[AT]
+    rig.insert(-1000, acked_s=-601)
+    await asyncio.sleep(61)
+    assert not rig.store.table(*AT)
+    await rig.purger.stop()

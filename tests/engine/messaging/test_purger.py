@@ -5,7 +5,7 @@ from streamfrom.engine.messaging.figures import Counters
 from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, loaded, raw_table
 from streamfrom.engine.messaging.message_store import PURGE_ROWS_MAX
 from streamfrom.engine.messaging.purger import Purger
-from tests.virtual_loop import START_NS, VirtualClock, run_virtual
+from tests.virtual_loop import START_NS, VirtualClock, run_virtual, running
 
 
 SECOND_NS = 10**9
@@ -33,33 +33,29 @@ def left(store):
     return len(store.table("ks", "0", "msg"))
 
 
-def test_m15_rows_go_when_they_were_acked_long_enough_ago():
-    async def main():
-        store = filled(3, acked_s=-95)
-        store.insert("ks", "0", "msg", StoredRow(b"99"))
-        purger = Purger(table(), ["0"], store, VirtualClock())
-        await asyncio.sleep(9)
-        assert store.calls == []
-        await asyncio.sleep(10)
-        assert left(store) == 1
-        await purger.stop()
-        await purger.stop()
-
-    run_virtual(main())
+@running
+async def test_m15_rows_go_when_they_were_acked_long_enough_ago():
+    store = filled(3, acked_s=-95)
+    store.insert("ks", "0", "msg", StoredRow(b"99"))
+    purger = Purger(table(), ["0"], store, VirtualClock())
+    await asyncio.sleep(9)
+    assert store.calls == []
+    await asyncio.sleep(10)
+    assert left(store) == 1
+    await purger.stop()
+    await purger.stop()
 
 
-def test_m16_rows_go_in_batches_until_one_is_short_and_are_counted():
-    async def main():
-        store = filled(2 * PURGE_ROWS_MAX + 1, acked_s=-1000)
-        counters = Counters()
-        purger = Purger(table(), ["0"], store, VirtualClock(), counters_of=lambda _: counters)
-        await asyncio.sleep(11)
-        assert left(store) == 0
-        assert counters.purged == 2 * PURGE_ROWS_MAX + 1
-        assert len(store.calls) == 3
-        await purger.stop()
-
-    run_virtual(main())
+@running
+async def test_m16_rows_go_in_batches_until_one_is_short_and_are_counted():
+    store = filled(2 * PURGE_ROWS_MAX + 1, acked_s=-1000)
+    counters = Counters()
+    purger = Purger(table(), ["0"], store, VirtualClock(), counters_of=lambda _: counters)
+    await asyncio.sleep(11)
+    assert left(store) == 0
+    assert counters.purged == 2 * PURGE_ROWS_MAX + 1
+    assert len(store.calls) == 3
+    await purger.stop()
 
 
 def test_a_failure_is_logged_once_and_tried_again_and_other_shards_go_on(caplog):
@@ -109,16 +105,14 @@ def test_a_fault_of_our_own_does_not_end_the_purge(caplog):
     assert caplog.records[0].exc_info
 
 
-def test_a_changed_interval_counts_from_the_change():
-    async def main():
-        store = filled(3, acked_s=-1000)
-        purger = Purger(
-            table(COMMENT.replace("interval=10", "interval=1000")), ["0"], store, VirtualClock()
-        )
-        await asyncio.sleep(500)
-        purger.reconfigure(table())
-        await asyncio.sleep(11)
-        assert left(store) == 0
-        await purger.stop()
-
-    run_virtual(main())
+@running
+async def test_a_changed_interval_counts_from_the_change():
+    store = filled(3, acked_s=-1000)
+    purger = Purger(
+        table(COMMENT.replace("interval=10", "interval=1000")), ["0"], store, VirtualClock()
+    )
+    await asyncio.sleep(500)
+    purger.reconfigure(table())
+    await asyncio.sleep(11)
+    assert left(store) == 0
+    await purger.stop()

@@ -17,7 +17,7 @@ from streamfrom.engine.messaging.registry import NAMED_MAX, Registry
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind, Key
 from tests.engine.messaging.runner_rig import Receiver
-from tests.virtual_loop import START_NS, VirtualClock, run_virtual
+from tests.virtual_loop import START_NS, VirtualClock, run_virtual, running
 
 
 SECOND_NS = 10**9
@@ -70,62 +70,56 @@ class Told:
         (EffectKind.RESCHEDULE, Changed("-80", (b"0", b"1")), Changed("-80", None)),
     ],
 )
-def test_so_many_messages_that_they_would_hold_up_everybody_are_not_named(kind, few, many):
-    async def main():
-        async with RegistryRig("t1") as rig:
-            told = rig.registry.elsewhere = Told()
-            rig.registry.deposed("ks", "-80", "another one dispatches it")
-            for count in (2, NAMED_MAX + 1):
-                rig.commit(Effect(kind, tuple(range(count))))
-            assert told.events == [few, many]
-            rig.registry.elsewhere = None
-
-    run_virtual(main())
-
-
-def test_e1_tables_come_change_and_go_with_the_schema():
-    async def main():
-        async with RegistryRig("t1") as rig:
-            registry, store = rig.registry, rig.store
-            assert set(registry.tables("ks")) == {"t1"}
-            store.create("ks", raw_table("t3"))
-            await registry.reload("ks")
-            assert set(registry.tables("ks")) == {"t1", "t3"}
-            store.drop("ks", "t3")
-            store.create("ks", raw_table("t4"))
-            await registry.reload()
-            assert set(registry.tables("ks")) == {"t1", "t4"}
-
-    run_virtual(main())
+@running
+async def test_so_many_messages_that_they_would_hold_up_everybody_are_not_named(
+    kind, few, many
+):
+    async with RegistryRig("t1") as rig:
+        told = rig.registry.elsewhere = Told()
+        rig.registry.deposed("ks", "-80", "another one dispatches it")
+        for count in (2, NAMED_MAX + 1):
+            rig.commit(Effect(kind, tuple(range(count))))
+        assert told.events == [few, many]
+        rig.registry.elsewhere = None
 
 
-def test_e2_every_receiver_gets_rows_of_its_own_table():
-    async def main():
-        async with RegistryRig("t1", "t2") as rig:
-            one, two = Receiver(1), Receiver(2)
-            rig.registry.attach(one, "ks", "t1")
-            rig.registry.attach(two, "ks", "T2")
-            insert(rig, 1, table="t1")
-            insert(rig, 2, table="t2", shard="80-")
-            rig.commit(new(1))
-            rig.commit(new(2), shard="80-", table="t2")
-            await asyncio.sleep(1)
-            assert (one.ids, two.ids) == ([1], [2])
-
-    run_virtual(main())
+@running
+async def test_e1_tables_come_change_and_go_with_the_schema():
+    async with RegistryRig("t1") as rig:
+        registry, store = rig.registry, rig.store
+        assert set(registry.tables("ks")) == {"t1"}
+        store.create("ks", raw_table("t3"))
+        await registry.reload("ks")
+        assert set(registry.tables("ks")) == {"t1", "t3"}
+        store.drop("ks", "t3")
+        store.create("ks", raw_table("t4"))
+        await registry.reload()
+        assert set(registry.tables("ks")) == {"t1", "t4"}
 
 
-def test_an_unknown_table_is_not_found():
-    async def main():
-        async with RegistryRig("t1") as rig:
-            with pytest.raises(
-                TableNotFound, match="message table 't3' not found in keyspace 'ks'"
-            ):
-                rig.registry.attach(Receiver(), "ks", "t3")
-            assert rig.registry.table("ks", "t3") is None
-            assert rig.registry.table("nowhere", "t1") is None
+@running
+async def test_e2_every_receiver_gets_rows_of_its_own_table():
+    async with RegistryRig("t1", "t2") as rig:
+        one, two = Receiver(1), Receiver(2)
+        rig.registry.attach(one, "ks", "t1")
+        rig.registry.attach(two, "ks", "T2")
+        insert(rig, 1, table="t1")
+        insert(rig, 2, table="t2", shard="80-")
+        rig.commit(new(1))
+        rig.commit(new(2), shard="80-", table="t2")
+        await asyncio.sleep(1)
+        assert (one.ids, two.ids) == ([1], [2])
 
-    run_virtual(main())
+
+@running
+async def test_an_unknown_table_is_not_found():
+    async with RegistryRig("t1") as rig:
+        with pytest.raises(
+            TableNotFound, match="message table 't3' not found in keyspace 'ks'"
+        ):
+            rig.registry.attach(Receiver(), "ks", "t3")
+        assert rig.registry.table("ks", "t3") is None
+        assert rig.registry.table("nowhere", "t1") is None
 
 
 def test_a_bad_table_hurts_only_itself(caplog):
@@ -154,52 +148,46 @@ def test_a_bad_table_hurts_only_itself(caplog):
     assert sum("failed to load" in record.message for record in caplog.records) == 1
 
 
-def test_r6_a_stream_survives_a_changed_comment_and_follows_it():
-    async def main():
-        async with RegistryRig("t1") as rig:
-            receiver = Receiver()
-            rig.registry.attach(receiver, "ks", "t1")
-            comment = DEFAULT_COMMENT.replace("vt_ack_wait=30", "vt_ack_wait=1")
-            rig.store.create("ks", raw_table("t1", comment))
-            await asyncio.sleep(31)
-            insert(rig, 1)
-            rig.commit(new(1))
-            await asyncio.sleep(2)
-            assert [row.epoch for row in receiver.rows] == [0, 1]
-            assert receiver.ended == []
-
-    run_virtual(main())
+@running
+async def test_r6_a_stream_survives_a_changed_comment_and_follows_it():
+    async with RegistryRig("t1") as rig:
+        receiver = Receiver()
+        rig.registry.attach(receiver, "ks", "t1")
+        comment = DEFAULT_COMMENT.replace("vt_ack_wait=30", "vt_ack_wait=1")
+        rig.store.create("ks", raw_table("t1", comment))
+        await asyncio.sleep(31)
+        insert(rig, 1)
+        rig.commit(new(1))
+        await asyncio.sleep(2)
+        assert [row.epoch for row in receiver.rows] == [0, 1]
+        assert receiver.ended == []
 
 
-def test_a_dropped_table_ends_its_streams():
-    async def main():
-        async with RegistryRig("t1", "t2") as rig:
-            gone, stays = Receiver(1), Receiver(2)
-            rig.registry.attach(gone, "ks", "t1")
-            rig.registry.attach(stays, "ks", "t2")
-            rig.store.drop("ks", "t1")
-            await rig.registry.reload()
-            assert [str(error) for error in gone.ended] == [str(TableDropped("t1"))]
-            assert stays.ended == []
-            rig.registry.detach(gone)
-            rig.registry.ready(gone)
-
-    run_virtual(main())
+@running
+async def test_a_dropped_table_ends_its_streams():
+    async with RegistryRig("t1", "t2") as rig:
+        gone, stays = Receiver(1), Receiver(2)
+        rig.registry.attach(gone, "ks", "t1")
+        rig.registry.attach(stays, "ks", "t2")
+        rig.store.drop("ks", "t1")
+        await rig.registry.reload()
+        assert [str(error) for error in gone.ended] == [str(TableDropped("t1"))]
+        assert stays.ended == []
+        rig.registry.detach(gone)
+        rig.registry.ready(gone)
 
 
-def test_a_table_that_went_bad_ends_its_streams_with_the_reason():
-    async def main():
-        async with RegistryRig("t1") as rig:
-            receiver = Receiver()
-            rig.registry.attach(receiver, "ks", "t1")
-            rig.store.create("ks", raw_table("t1", "vitess_message,vt_ack_wait=0"))
-            await rig.registry.reload()
-            assert "vt_ack_wait must be a number of seconds" in str(receiver.ended[0])
-            rig.store.create("ks", raw_table("t1"))
-            await rig.registry.reload()
-            assert isinstance(rig.registry.table("ks", "t1"), MessageTable)
-
-    run_virtual(main())
+@running
+async def test_a_table_that_went_bad_ends_its_streams_with_the_reason():
+    async with RegistryRig("t1") as rig:
+        receiver = Receiver()
+        rig.registry.attach(receiver, "ks", "t1")
+        rig.store.create("ks", raw_table("t1", "vitess_message,vt_ack_wait=0"))
+        await rig.registry.reload()
+        assert "vt_ack_wait must be a number of seconds" in str(receiver.ended[0])
+        rig.store.create("ks", raw_table("t1"))
+        await rig.registry.reload()
+        assert isinstance(rig.registry.table("ks", "t1"), MessageTable)
 
 
 def test_a_shard_that_does_not_answer_leaves_the_definitions_to_another(caplog):
@@ -235,167 +223,149 @@ def hidden(name):
     return RawTable(name, "", (), (), is_hidden=True)
 
 
-def test_what_a_lock_hides_stays_in_force_and_is_looked_at_again_soon():
-    async def main():
-        async with RegistryRig("t1", "t2") as rig:
-            rig.store.create("ks", hidden("t1"), hidden("new"), raw_table("t2"))
-            await rig.registry.reload()
-            assert set(rig.registry.tables("ks")) == {"t1", "t2"}
-            receiver = Receiver()
-            rig.registry.attach(receiver, "ks", "t1")
-            await asyncio.sleep(5)
-            assert not receiver.ended
-            rig.store.create("ks", raw_table("new"))
-            await asyncio.sleep(1.5)
-            assert set(rig.registry.tables("ks")) == {"t1", "t2", "new"}
-
-    run_virtual(main())
+@running
+async def test_what_a_lock_hides_stays_in_force_and_is_looked_at_again_soon():
+    async with RegistryRig("t1", "t2") as rig:
+        rig.store.create("ks", hidden("t1"), hidden("new"), raw_table("t2"))
+        await rig.registry.reload()
+        assert set(rig.registry.tables("ks")) == {"t1", "t2"}
+        receiver = Receiver()
+        rig.registry.attach(receiver, "ks", "t1")
+        await asyncio.sleep(5)
+        assert not receiver.ended
+        rig.store.create("ks", raw_table("new"))
+        await asyncio.sleep(1.5)
+        assert set(rig.registry.tables("ks")) == {"t1", "t2", "new"}
 
 
-def test_what_others_changed_is_read_at_once_and_together_if_it_is_much():
-    async def main():
-        async with RegistryRig("t1") as rig:
-            await asyncio.sleep(1)
-            rig.store.create("ks", raw_table("t2"))
+@running
+async def test_what_others_changed_is_read_at_once_and_together_if_it_is_much():
+    async with RegistryRig("t1") as rig:
+        await asyncio.sleep(1)
+        rig.store.create("ks", raw_table("t2"))
+        rig.registry.reload_soon()
+        await asyncio.sleep(0.01)
+        assert "t2" in rig.registry.tables("ks")
+        before = len(rig.store.calls)
+        for _ in range(50):
             rig.registry.reload_soon()
             await asyncio.sleep(0.01)
-            assert "t2" in rig.registry.tables("ks")
-            before = len(rig.store.calls)
+        assert len(rig.store.calls) - before <= 6
+
+
+@running
+async def test_what_is_gone_while_a_lock_hides_others_is_dropped():
+    async with RegistryRig("t1", "t2") as rig:
+        rig.store.drop("ks", "t1")
+        rig.store.create("ks", hidden("t2"))
+        await rig.registry.reload()
+        assert set(rig.registry.tables("ks")) == {"t2"}
+
+
+@running
+async def test_a_keyspace_that_is_down_at_the_start_is_found_later():
+    async def pause(_call, _shard):
+        if asyncio.get_running_loop().time() < 10:
+            raise StoreError("gone")
+
+    async with RegistryRig("t1", pause=pause) as rig:
+        assert rig.registry.tables("ks") == {}
+        await asyncio.sleep(31)
+        assert set(rig.registry.tables("ks")) == {"t1"}
+
+
+@running
+async def test_e4_many_reloads_at_once_are_fine():
+    async with RegistryRig("t1", keyspaces=(KS, OTHER)) as rig:
+        receiver = Receiver()
+        rig.registry.attach(receiver, "ks", "t1")
+        async with asyncio.TaskGroup() as tasks:
             for _ in range(50):
-                rig.registry.reload_soon()
-                await asyncio.sleep(0.01)
-            assert len(rig.store.calls) - before <= 6
-
-    run_virtual(main())
-
-
-def test_what_is_gone_while_a_lock_hides_others_is_dropped():
-    async def main():
-        async with RegistryRig("t1", "t2") as rig:
-            rig.store.drop("ks", "t1")
-            rig.store.create("ks", hidden("t2"))
-            await rig.registry.reload()
-            assert set(rig.registry.tables("ks")) == {"t2"}
-
-    run_virtual(main())
+                tasks.create_task(rig.registry.reload())
+        insert(rig, 1)
+        rig.commit(new(1))
+        await asyncio.sleep(1)
+        assert receiver.ids == [1]
 
 
-def test_a_keyspace_that_is_down_at_the_start_is_found_later():
-    async def main():
-        async def pause(_call, _shard):
-            if asyncio.get_running_loop().time() < 10:
-                raise StoreError("gone")
-
-        async with RegistryRig("t1", pause=pause) as rig:
-            assert rig.registry.tables("ks") == {}
-            await asyncio.sleep(31)
-            assert set(rig.registry.tables("ks")) == {"t1"}
-
-    run_virtual(main())
-
-
-def test_e4_many_reloads_at_once_are_fine():
-    async def main():
-        async with RegistryRig("t1", keyspaces=(KS, OTHER)) as rig:
-            receiver = Receiver()
-            rig.registry.attach(receiver, "ks", "t1")
-            async with asyncio.TaskGroup() as tasks:
-                for _ in range(50):
-                    tasks.create_task(rig.registry.reload())
-            insert(rig, 1)
-            rig.commit(new(1))
-            await asyncio.sleep(1)
-            assert receiver.ids == [1]
-
-    run_virtual(main())
+@running
+async def test_stopping_ends_every_stream_and_twice_is_fine():
+    async with RegistryRig("t1") as rig:
+        receiver = Receiver()
+        rig.registry.attach(receiver, "ks", "t1")
+        await rig.registry.stop(STOPPED)
+        assert receiver.ended == [STOPPED]
+        with pytest.raises(type(STOPPED), match=str(STOPPED)):
+            rig.registry.attach(Receiver(), "ks", "t1")
+        await rig.registry.stop(STOPPED)
+        await rig.registry.reload()
+        calls = len(rig.store.calls)
+        await asyncio.sleep(3600)
+        assert len(rig.store.calls) == calls, "a purge would have come"
 
 
-def test_stopping_ends_every_stream_and_twice_is_fine():
-    async def main():
-        async with RegistryRig("t1") as rig:
-            receiver = Receiver()
-            rig.registry.attach(receiver, "ks", "t1")
-            await rig.registry.stop(STOPPED)
-            assert receiver.ended == [STOPPED]
-            with pytest.raises(type(STOPPED), match=str(STOPPED)):
-                rig.registry.attach(Receiver(), "ks", "t1")
-            await rig.registry.stop(STOPPED)
-            await rig.registry.reload()
-            calls = len(rig.store.calls)
-            await asyncio.sleep(3600)
-            assert len(rig.store.calls) == calls, "a purge would have come"
-
-    run_virtual(main())
-
-
-def test_what_was_sent_is_held_until_it_is_acked_or_its_wait_ends_streams_or_not():
-    async def main():
-        async with RegistryRig("t1", "t2") as rig:
-            receiver = Receiver()
-            rig.registry.attach(receiver, "ks", "t1")
-            await asyncio.sleep(1)
-            assert rig.registry.held() == 0
-            insert(rig, 1, 2, 3)
-            rig.commit(new(1, 2, 3))
-            await asyncio.sleep(1)
-            assert rig.registry.held() == 3
-            rig.registry.end_streams(STOPPED)
-            assert receiver.ended == [STOPPED]
-            rig.registry.detach(receiver)
-            rig.commit(Effect(EffectKind.ACK, (1,)))
-            assert rig.registry.held() == 2
-            rig.store.ack("ks", "-80", "t1", [b"2"])
-            rig.commit(Effect(EffectKind.ACK, None))  # which one is looked up
-            await asyncio.sleep(1)
-            assert rig.registry.held() == 1
-            await asyncio.sleep(60)
-            assert rig.registry.held() == 0
-
-    run_virtual(main())
+@running
+async def test_what_was_sent_is_held_until_it_is_acked_or_its_wait_ends_streams_or_not():
+    async with RegistryRig("t1", "t2") as rig:
+        receiver = Receiver()
+        rig.registry.attach(receiver, "ks", "t1")
+        await asyncio.sleep(1)
+        assert rig.registry.held() == 0
+        insert(rig, 1, 2, 3)
+        rig.commit(new(1, 2, 3))
+        await asyncio.sleep(1)
+        assert rig.registry.held() == 3
+        rig.registry.end_streams(STOPPED)
+        assert receiver.ended == [STOPPED]
+        rig.registry.detach(receiver)
+        rig.commit(Effect(EffectKind.ACK, (1,)))
+        assert rig.registry.held() == 2
+        rig.store.ack("ks", "-80", "t1", [b"2"])
+        rig.commit(Effect(EffectKind.ACK, None))  # which one is looked up
+        await asyncio.sleep(1)
+        assert rig.registry.held() == 1
+        await asyncio.sleep(60)
+        assert rig.registry.held() == 0
 
 
 @pytest.mark.parametrize("has_left", [True, False])
-def test_what_a_stream_held_is_due_soon_once_its_connection_has_ended(has_left):
-    async def main():
-        async with RegistryRig("t1") as rig:
-            receiver = Receiver()
-            rig.registry.attach(receiver, "ks", "t1")
-            insert(rig, 1, 2)
-            await asyncio.sleep(1)
-            assert receiver.ids == [1, 2]
-            rig.registry.detach(receiver)
-            rig.registry.forget(receiver, has_left=has_left)
-            rig.registry.forget(receiver, has_left=True)  # twice is fine
-            rows = rig.store.table("ks", "-80", "t1")
-            rig.store.ack("ks", "-80", "t1", [b"1"])
-            await asyncio.sleep(1)
-            wait_s = (rows[b"2"].time_next_ns - START_NS) / SECOND_NS
-            assert (5.9 < wait_s < 6.1) == has_left
-            assert rows[b"1"].time_next_ns is None
-            again = Receiver(id=2)
-            rig.registry.attach(again, "ks", "t1")
-            await asyncio.sleep(10)
-            assert again.ids == ([2] if has_left else [])
-
-    run_virtual(main())
+@running
+async def test_what_a_stream_held_is_due_soon_once_its_connection_has_ended(has_left):
+    async with RegistryRig("t1") as rig:
+        receiver = Receiver()
+        rig.registry.attach(receiver, "ks", "t1")
+        insert(rig, 1, 2)
+        await asyncio.sleep(1)
+        assert receiver.ids == [1, 2]
+        rig.registry.detach(receiver)
+        rig.registry.forget(receiver, has_left=has_left)
+        rig.registry.forget(receiver, has_left=True)  # twice is fine
+        rows = rig.store.table("ks", "-80", "t1")
+        rig.store.ack("ks", "-80", "t1", [b"1"])
+        await asyncio.sleep(1)
+        wait_s = (rows[b"2"].time_next_ns - START_NS) / SECOND_NS
+        assert (5.9 < wait_s < 6.1) == has_left
+        assert rows[b"1"].time_next_ns is None
+        again = Receiver(id=2)
+        rig.registry.attach(again, "ks", "t1")
+        await asyncio.sleep(10)
+        assert again.ids == ([2] if has_left else [])
 
 
-def test_acks_reach_the_cache_by_their_ids():
-    async def main():
-        async with RegistryRig("t1") as rig:
-            receiver = Receiver()
-            rig.registry.attach(receiver, "ks", "t1")
-            await asyncio.sleep(1)
-            moment_ns = START_NS + 10 * SECOND_NS
-            insert(rig, 1, 2, 3, time_next_ns=moment_ns)
-            rig.commit(new(1, 2, 3, time_next_ns=moment_ns))
-            rig.commit(Effect(EffectKind.ACK, (1,)))
-            rig.commit(Effect(EffectKind.REMOVE, (2,)))
-            rig.commit(Effect(EffectKind.ACK, None))
-            await asyncio.sleep(10)
-            assert receiver.ids == [3]
-
-    run_virtual(main())
+@running
+async def test_acks_reach_the_cache_by_their_ids():
+    async with RegistryRig("t1") as rig:
+        receiver = Receiver()
+        rig.registry.attach(receiver, "ks", "t1")
+        await asyncio.sleep(1)
+        moment_ns = START_NS + 10 * SECOND_NS
+        insert(rig, 1, 2, 3, time_next_ns=moment_ns)
+        rig.commit(new(1, 2, 3, time_next_ns=moment_ns))
+        rig.commit(Effect(EffectKind.ACK, (1,)))
+        rig.commit(Effect(EffectKind.REMOVE, (2,)))
+        rig.commit(Effect(EffectKind.ACK, None))
+        await asyncio.sleep(10)
+        assert receiver.ids == [3]
 
 
 @pytest.mark.parametrize(
@@ -409,70 +379,62 @@ def test_acks_reach_the_cache_by_their_ids():
         Effect(EffectKind.NEW, (1,), ()),
     ],
 )
-def test_what_cannot_be_read_from_the_statement_is_polled_for(effect):
-    async def main():
-        async with RegistryRig("t1") as rig:
-            receiver = Receiver()
-            rig.registry.attach(receiver, "ks", "t1")
+@running
+async def test_what_cannot_be_read_from_the_statement_is_polled_for(effect):
+    async with RegistryRig("t1") as rig:
+        receiver = Receiver()
+        rig.registry.attach(receiver, "ks", "t1")
+        await asyncio.sleep(1)
+        insert(rig, 1)
+        rig.commit(effect)
+        await asyncio.sleep(1)
+        assert receiver.ids == [1]
+
+
+@running
+async def test_rows_a_receiver_could_not_send_are_released():
+    async with RegistryRig("t1") as rig:
+        receiver = Receiver(room=1)
+        rig.registry.attach(receiver, "ks", "t1")
+        insert(rig, 1)
+        rig.commit(new(1))
+        await asyncio.sleep(1)
+        rig.registry.detach(receiver, receiver.rows)
+        rig.registry.detach(receiver)
+        await asyncio.sleep(1)
+        row = rig.store.table("ks", "-80", "t1")[b"1"]
+        assert (row.epoch, row.time_next_ns) == (0, 0)
+
+
+@running
+async def test_a_receiver_that_is_ready_again_gets_more():
+    async with RegistryRig("t1") as rig:
+        receiver = Receiver(room=1)
+        rig.registry.attach(receiver, "ks", "t1")
+        await asyncio.sleep(1)
+        for ident in (1, 2):
+            insert(rig, ident)
+            rig.commit(new(ident))
             await asyncio.sleep(1)
-            insert(rig, 1)
-            rig.commit(effect)
-            await asyncio.sleep(1)
-            assert receiver.ids == [1]
-
-    run_virtual(main())
-
-
-def test_rows_a_receiver_could_not_send_are_released():
-    async def main():
-        async with RegistryRig("t1") as rig:
-            receiver = Receiver(room=1)
-            rig.registry.attach(receiver, "ks", "t1")
-            insert(rig, 1)
-            rig.commit(new(1))
-            await asyncio.sleep(1)
-            rig.registry.detach(receiver, receiver.rows)
-            rig.registry.detach(receiver)
-            await asyncio.sleep(1)
-            row = rig.store.table("ks", "-80", "t1")[b"1"]
-            assert (row.epoch, row.time_next_ns) == (0, 0)
-
-    run_virtual(main())
+        assert receiver.ids == [1]
+        receiver.room = 9
+        rig.registry.ready(receiver)
+        await asyncio.sleep(1)
+        assert receiver.ids == [1, 2]
 
 
-def test_a_receiver_that_is_ready_again_gets_more():
-    async def main():
-        async with RegistryRig("t1") as rig:
-            receiver = Receiver(room=1)
-            rig.registry.attach(receiver, "ks", "t1")
-            await asyncio.sleep(1)
-            for ident in (1, 2):
-                insert(rig, ident)
-                rig.commit(new(ident))
-                await asyncio.sleep(1)
-            assert receiver.ids == [1]
-            receiver.room = 9
-            rig.registry.ready(receiver)
-            await asyncio.sleep(1)
-            assert receiver.ids == [1, 2]
-
-    run_virtual(main())
-
-
-def test_health_signals_reach_every_table_of_the_keyspace():
-    async def main():
-        async with RegistryRig("t1", "t2", keyspaces=(KS, OTHER)) as rig:
-            lost, saved = Receiver(1), Receiver(2)
-            rig.registry.attach(lost, "ks", "t1")
-            await asyncio.sleep(1)
-            rig.registry.shard_down("ks", "80-", "refused")
-            rig.registry.shard_up("ks", "80-")
-            rig.registry.attach(saved, "ks", "t2")
-            rig.registry.shard_down("other", "0", "refused")
-            await asyncio.sleep(100)
-            assert lost.ended == saved.ended == []
-
-    run_virtual(main())
+@running
+async def test_health_signals_reach_every_table_of_the_keyspace():
+    async with RegistryRig("t1", "t2", keyspaces=(KS, OTHER)) as rig:
+        lost, saved = Receiver(1), Receiver(2)
+        rig.registry.attach(lost, "ks", "t1")
+        await asyncio.sleep(1)
+        rig.registry.shard_down("ks", "80-", "refused")
+        rig.registry.shard_up("ks", "80-")
+        rig.registry.attach(saved, "ks", "t2")
+        rig.registry.shard_down("other", "0", "refused")
+        await asyncio.sleep(100)
+        assert lost.ended == saved.ended == []
 
 
 def test_index_advice_is_logged_when_the_table_is_found(caplog):
@@ -489,26 +451,24 @@ def test_index_advice_is_logged_when_the_table_is_found(caplog):
     assert "ALTER TABLE" in caplog.records[0].message
 
 
-def test_early_acks_are_taken_where_the_message_is_in_flight_here():
-    async def main():
-        async with RegistryRig() as rig:
-            registry = rig.registry
-            rig.store.create("ks", raw_table("t1", DEFAULT_COMMENT + ",vt_ack=early"))
-            await registry.reload("ks")
-            registry.attach(Receiver(), "ks", "t1")
-            await asyncio.sleep(0.1)
-            insert(rig, 1, 2)
-            rig.commit(new(1, 2))
-            await asyncio.sleep(0.1)
-            assert not registry.awaits_acks("ks", "-80", "T1")
-            assert registry.ack_early("ks", "-80", "T1", (b"1",), 77) == 1
-            assert registry.awaits_acks("ks", "-80", "t1")
-            # Whoever is about to change it waits for the row, whatever its leases are.
-            await registry.write_leases("ks", "-80", "t1", (b"1",))
-            assert not registry.awaits_acks("ks", "-80", "t1")
-            assert registry.ack_early("ks", "-80", "none", (b"1",), 77) is None
-            assert not registry.awaits_acks("ks", "-80", "none")
-            registry.deposed("ks", "-80", "another one")
-            assert registry.ack_early("ks", "-80", "t1", (b"2",), 77) is None
-
-    run_virtual(main())
+@running
+async def test_early_acks_are_taken_where_the_message_is_in_flight_here():
+    async with RegistryRig() as rig:
+        registry = rig.registry
+        rig.store.create("ks", raw_table("t1", DEFAULT_COMMENT + ",vt_ack=early"))
+        await registry.reload("ks")
+        registry.attach(Receiver(), "ks", "t1")
+        await asyncio.sleep(0.1)
+        insert(rig, 1, 2)
+        rig.commit(new(1, 2))
+        await asyncio.sleep(0.1)
+        assert not registry.awaits_acks("ks", "-80", "T1")
+        assert registry.ack_early("ks", "-80", "T1", (b"1",), 77) == 1
+        assert registry.awaits_acks("ks", "-80", "t1")
+        # Whoever is about to change it waits for the row, whatever its leases are.
+        await registry.write_leases("ks", "-80", "t1", (b"1",))
+        assert not registry.awaits_acks("ks", "-80", "t1")
+        assert registry.ack_early("ks", "-80", "none", (b"1",), 77) is None
+        assert not registry.awaits_acks("ks", "-80", "none")
+        registry.deposed("ks", "-80", "another one")
+        assert registry.ack_early("ks", "-80", "t1", (b"2",), 77) is None

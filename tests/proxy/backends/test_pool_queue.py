@@ -11,7 +11,7 @@ from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.errors import BackendUnavailable, PoolTimeout
 from tests.proxy.backends.pools import Sender, Tenant, busy, pool_on
 from tests.proxy.fake_answers import until
-from tests.virtual_loop import run_virtual
+from tests.virtual_loop import running
 
 
 async def test_who_waits_in_vain_is_told_so(server):
@@ -201,26 +201,24 @@ async def test_any_number_may_give_back_at_once_what_they_are_served_with(server
         assert pool.lent == 0
 
 
-def test_the_wait_of_each_has_its_own_end():
+@running
+async def test_the_wait_of_each_has_its_own_end():
     async def opens(database, variant):
         return Connection()
 
-    async def main():
-        pool = Pool("ks", "-", size=1, timeout_s=5, open_backend=opens, on_lost=lambda: None)
-        backend = await pool.acquire(Tenant(), "db")
-        first = Sender(pool)
-        await asyncio.sleep(2)
-        second = Sender(pool)
-        await asyncio.sleep(4)
-        assert isinstance(first.served[0], PoolTimeout)
-        assert second.served == []
-        await asyncio.sleep(2)
-        assert isinstance(second.served[0], PoolTimeout)
-        third = Sender(pool)
-        pool.release(backend)
-        assert third.served == [backend]
-
-    run_virtual(main())
+    pool = Pool("ks", "-", size=1, timeout_s=5, open_backend=opens, on_lost=lambda: None)
+    backend = await pool.acquire(Tenant(), "db")
+    first = Sender(pool)
+    await asyncio.sleep(2)
+    second = Sender(pool)
+    await asyncio.sleep(4)
+    assert isinstance(first.served[0], PoolTimeout)
+    assert second.served == []
+    await asyncio.sleep(2)
+    assert isinstance(second.served[0], PoolTimeout)
+    third = Sender(pool)
+    pool.release(backend)
+    assert third.served == [backend]
 
 
 async def test_closing_ends_the_wait_of_senders_too(server):

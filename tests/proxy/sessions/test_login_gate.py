@@ -18,7 +18,7 @@ from streamfrom.proxy.sessions.login_backoff import LoginBackoff
 from streamfrom.proxy.sessions.login_gate import LoginGate
 from streamfrom.proxy.sessions.login_work import LoginWork
 from tests.proxy.rigs import RecordingLink
-from tests.virtual_loop import run_virtual
+from tests.virtual_loop import running
 
 
 LOG = structlog.get_logger()
@@ -84,221 +84,199 @@ def user(limit):
     return User("eve", Secret(""), None, Role.READWRITE, None, limit)
 
 
-def test_an_answer_waits_without_the_client_being_read():
-    async def main():
-        gate, link, services = made()
-        for _ in range(4):
-            services.backoff.failed(link.peer, "eve", 0)
-        gate.refused(DENIED, b"no")
-        assert (bytes(link.written), link.is_reading, link.closed) == (b"", False, False)
-        await asyncio.sleep(0.19)
-        assert not link.written
-        await asyncio.sleep(0.02)
-        assert (bytes(link.written), link.is_reading, link.closed) == (b"no", True, True)
-
-    run_virtual(main())
+@running
+async def test_an_answer_waits_without_the_client_being_read():
+    gate, link, services = made()
+    for _ in range(4):
+        services.backoff.failed(link.peer, "eve", 0)
+    gate.refused(DENIED, b"no")
+    assert (bytes(link.written), link.is_reading, link.closed) == (b"", False, False)
+    await asyncio.sleep(0.19)
+    assert not link.written
+    await asyncio.sleep(0.02)
+    assert (bytes(link.written), link.is_reading, link.closed) == (b"no", True, True)
 
 
-def test_what_is_no_wrong_password_is_answered_at_once_and_not_counted():
-    async def main():
-        gate, link, services = made()
-        for _ in range(9):
-            gate.refused(ServerShutdown(), b"x")
-            assert link.closed
-            link.closed = False
-        assert bytes(link.written) == b"x" * 9
-        assert len(services.backoff) == 0
-
-    run_virtual(main())
+@running
+async def test_what_is_no_wrong_password_is_answered_at_once_and_not_counted():
+    gate, link, services = made()
+    for _ in range(9):
+        gate.refused(ServerShutdown(), b"x")
+        assert link.closed
+        link.closed = False
+    assert bytes(link.written) == b"x" * 9
+    assert len(services.backoff) == 0
 
 
-def test_one_who_leaves_is_not_judged_any_more():
-    async def main():
-        gate, link, services = made()
-        for _ in range(9):
-            services.backoff.failed(link.peer, "eve", 0)
-        works: list[float] = []
-        assert gate.defers("eve", is_costly=False)
-        gate.judge("eve", proof(works), lambda _: None, is_costly=False)
-        await asyncio.sleep(0.1)
-        gate.disconnected()
-        await asyncio.sleep(5)
-        assert not works
-        assert not link.written
-
-    run_virtual(main())
+@running
+async def test_one_who_leaves_is_not_judged_any_more():
+    gate, link, services = made()
+    for _ in range(9):
+        services.backoff.failed(link.peer, "eve", 0)
+    works: list[float] = []
+    assert gate.defers("eve", is_costly=False)
+    gate.judge("eve", proof(works), lambda _: None, is_costly=False)
+    await asyncio.sleep(0.1)
+    gate.disconnected()
+    await asyncio.sleep(5)
+    assert not works
+    assert not link.written
 
 
-def test_a_turn_that_waits_ends_the_time_to_log_in_unless_the_queue_is_long():
-    async def main():
-        gate, link, services = made(backoff_s=60)
-        for _ in range(20):
-            services.backoff.failed(link.peer, "eve", 0)
+@running
+async def test_a_turn_that_waits_ends_the_time_to_log_in_unless_the_queue_is_long():
+    gate, link, services = made(backoff_s=60)
+    for _ in range(20):
+        services.backoff.failed(link.peer, "eve", 0)
+    gate.open()
+    works: list[float] = []
+    await login(gate, works)
+    assert works[0] >= 60
+    assert not link.is_gone
+    other = LoginGate(services, link.link, LOG)
+    assert other.refusal() is None
+    other.open()
+    for _ in range(3):
+        services.backoff.turn(link.peer, "eve", asyncio.get_running_loop().time())
+    assert other.defers("eve", is_costly=False)
+    other.judge("eve", proof(), lambda _: None, is_costly=False)
+    await asyncio.sleep(11)
+    assert link.closed
+    other.disconnected()
+
+
+@running
+async def test_guesses_of_an_address_are_judged_one_after_another_and_others_at_once():
+    services = made()[2]
+    works: list[float] = []
+    others: list[float] = []
+
+    def gate(address):
+        link = RecordingLink()
+        link.peer = address
+        one = LoginGate(services, link.link, LOG)
+        assert one.refusal() is None
+        return one
+
+    async def guess():
+        one = gate("10.0.0.1")
+        await login(one, works, is_costly=True, pieces=10, is_wrong=True)
+
+    guesses = [asyncio.ensure_future(guess()) for _ in range(100)]
+    await asyncio.sleep(0.05)
+    assert len(works) == 4, "the free ones, and the one whose answer waits"
+    await login(gate("10.0.0.2"), others, is_costly=True, pieces=10)
+    assert len(others) == 1
+    await asyncio.sleep(10)
+    assert len(works) == 12
+    for each in guesses:
+        each.cancel()
+
+
+@running
+async def test_a_proof_that_nobody_waits_for_was_a_guess():
+    gate, _, services = made()
+    assert not gate.defers("eve", is_costly=False)
+    gate.disconnected()
+    assert len(services.backoff) == 2
+    gate, _, services = made()
+    assert not gate.defers("eve", is_costly=False)
+    gate.proven("eve", b"welcome", lambda: None)
+    gate.disconnected()
+    assert len(services.backoff) == 0
+
+
+@running
+async def test_an_address_has_so_many_connections_and_so_many_without_a_login():
+    _, link, services = made(per_address=3, logins=2)
+
+    def come(address="10.0.0.1"):
+        link.peer = address
+        one = LoginGate(services, link.link, LOG)
+        found = one.refusal()
+        if found is None:
+            one.open()
+        return one, found
+
+    first, second = come()[0], come()[0]
+    refusal = come()[1]
+    assert refusal is not None
+    assert refusal.wire_code() == (1040, "08004")
+    assert "max_logins_per_address = 2" in str(refusal)
+    assert come("10.0.0.2")[1] is None
+    first.logged_in()
+    second.logged_in()
+    third, refusal = come()
+    assert refusal is None
+    refusal = come()[1]
+    assert refusal is not None
+    assert "max_connections_per_address = 3" in str(refusal)
+    for one in (first, third):
+        one.disconnected()
+    assert come()[1] is None
+    # One host may have all addresses of such a network.
+    for number in (1, 2):
+        assert come(f"2001:db8::{number}")[1] is None
+    assert come("2001:db8::3")[1] is not None
+    assert come("2001:db8:0:1::3")[1] is None
+
+
+@running
+async def test_a_place_is_kept_for_an_admin():
+    admin = replace(user(None), role=Role.ADMIN)
+    gate, _, services = made(users=(None, None), max_connections=2, has_admin=True)
+    assert gate.refusal() is None
+    newcomer = SimpleNamespace(user=None)
+    services.sessions[9] = newcomer
+    gate.check(admin, newcomer)
+    with pytest.raises(TooManyConnections):
+        gate.check(user(None), newcomer)
+    assert isinstance(gate.refusal(), TooManyConnections)
+
+
+@running
+async def test_the_time_to_log_in_is_limited_unless_the_client_is_in():
+    (slow, slow_link, _), (quick, quick_link, _) = made(), made()
+    for gate in (slow, quick):
         gate.open()
-        works: list[float] = []
-        await login(gate, works)
-        assert works[0] >= 60
-        assert not link.is_gone
-        other = LoginGate(services, link.link, LOG)
-        assert other.refusal() is None
-        other.open()
-        for _ in range(3):
-            services.backoff.turn(link.peer, "eve", asyncio.get_running_loop().time())
-        assert other.defers("eve", is_costly=False)
-        other.judge("eve", proof(), lambda _: None, is_costly=False)
-        await asyncio.sleep(11)
-        assert link.closed
-        other.disconnected()
-
-    run_virtual(main())
+    quick.leave()
+    await asyncio.sleep(11)
+    assert (slow_link.closed, quick_link.closed) == (True, False)
 
 
-def test_guesses_of_an_address_are_judged_one_after_another_and_others_at_once():
-    async def main():
-        services = made()[2]
-        works: list[float] = []
-        others: list[float] = []
-
-        def gate(address):
-            link = RecordingLink()
-            link.peer = address
-            one = LoginGate(services, link.link, LOG)
-            assert one.refusal() is None
-            return one
-
-        async def guess():
-            one = gate("10.0.0.1")
-            await login(one, works, is_costly=True, pieces=10, is_wrong=True)
-
-        guesses = [asyncio.ensure_future(guess()) for _ in range(100)]
-        await asyncio.sleep(0.05)
-        assert len(works) == 4, "the free ones, and the one whose answer waits"
-        await login(gate("10.0.0.2"), others, is_costly=True, pieces=10)
-        assert len(others) == 1
-        await asyncio.sleep(10)
-        assert len(works) == 12
-        for each in guesses:
-            each.cancel()
-
-    run_virtual(main())
-
-
-def test_a_proof_that_nobody_waits_for_was_a_guess():
-    async def main():
-        gate, _, services = made()
-        assert not gate.defers("eve", is_costly=False)
-        gate.disconnected()
-        assert len(services.backoff) == 2
-        gate, _, services = made()
-        assert not gate.defers("eve", is_costly=False)
-        gate.proven("eve", b"welcome", lambda: None)
-        gate.disconnected()
-        assert len(services.backoff) == 0
-
-    run_virtual(main())
-
-
-def test_an_address_has_so_many_connections_and_so_many_without_a_login():
-    async def main():
-        _, link, services = made(per_address=3, logins=2)
-
-        def come(address="10.0.0.1"):
-            link.peer = address
-            one = LoginGate(services, link.link, LOG)
-            found = one.refusal()
-            if found is None:
-                one.open()
-            return one, found
-
-        first, second = come()[0], come()[0]
-        refusal = come()[1]
-        assert refusal is not None
-        assert refusal.wire_code() == (1040, "08004")
-        assert "max_logins_per_address = 2" in str(refusal)
-        assert come("10.0.0.2")[1] is None
-        first.logged_in()
-        second.logged_in()
-        third, refusal = come()
-        assert refusal is None
-        refusal = come()[1]
-        assert refusal is not None
-        assert "max_connections_per_address = 3" in str(refusal)
-        for one in (first, third):
-            one.disconnected()
-        assert come()[1] is None
-        # One host may have all addresses of such a network.
-        for number in (1, 2):
-            assert come(f"2001:db8::{number}")[1] is None
-        assert come("2001:db8::3")[1] is not None
-        assert come("2001:db8:0:1::3")[1] is None
-
-    run_virtual(main())
-
-
-def test_a_place_is_kept_for_an_admin():
-    async def main():
-        admin = replace(user(None), role=Role.ADMIN)
-        gate, _, services = made(users=(None, None), max_connections=2, has_admin=True)
-        assert gate.refusal() is None
-        newcomer = SimpleNamespace(user=None)
-        services.sessions[9] = newcomer
-        gate.check(admin, newcomer)
-        with pytest.raises(TooManyConnections):
-            gate.check(user(None), newcomer)
-        assert isinstance(gate.refusal(), TooManyConnections)
-
-    run_virtual(main())
-
-
-def test_the_time_to_log_in_is_limited_unless_the_client_is_in():
-    async def main():
-        (slow, slow_link, _), (quick, quick_link, _) = made(), made()
-        for gate in (slow, quick):
-            gate.open()
-        quick.leave()
-        await asyncio.sleep(11)
-        assert (slow_link.closed, quick_link.closed) == (True, False)
-
-    run_virtual(main())
-
-
-def test_a_user_has_so_many_connections_and_no_more():
-    async def main():
-        eve, other = user(2), replace(user(None), name="other")
-        gate, _, services = made(users=(eve, other, other))
-        newcomer = SimpleNamespace(user=None)
-        services.sessions[9] = newcomer
+@running
+async def test_a_user_has_so_many_connections_and_no_more():
+    eve, other = user(2), replace(user(None), name="other")
+    gate, _, services = made(users=(eve, other, other))
+    newcomer = SimpleNamespace(user=None)
+    services.sessions[9] = newcomer
+    gate.check(eve, newcomer)
+    gate.check(other, newcomer)
+    # COM_CHANGE_USER to oneself takes no second place.
+    services.sessions[8] = SimpleNamespace(user=eve)
+    gate.check(eve, services.sessions[8])
+    # As it was before it was read again.
+    services.sessions[0] = SimpleNamespace(user=replace(eve, role=Role.READONLY))
+    with pytest.raises(UserLimitReached) as refused:
         gate.check(eve, newcomer)
-        gate.check(other, newcomer)
-        # COM_CHANGE_USER to oneself takes no second place.
-        services.sessions[8] = SimpleNamespace(user=eve)
-        gate.check(eve, services.sessions[8])
-        # As it was before it was read again.
-        services.sessions[0] = SimpleNamespace(user=replace(eve, role=Role.READONLY))
-        with pytest.raises(UserLimitReached) as refused:
-            gate.check(eve, newcomer)
-        assert refused.value.wire_code() == (1226, "42000")
-        assert str(refused.value) == (
-            "User 'eve' has exceeded the 'max_connections' resource (current value: 2)"
-        )
-
-    run_virtual(main())
+    assert refused.value.wire_code() == (1226, "42000")
+    assert str(refused.value) == (
+        "User 'eve' has exceeded the 'max_connections' resource (current value: 2)"
+    )
 
 
-def test_who_may_not_even_try():
-    async def main():
-        gate, _, _ = made(users=(None, None), max_connections=2)
-        refusal = gate.refusal()
-        assert refusal is not None
-        assert refusal.mysql_code == 1040
-        gate, link, _ = made(loopback_only=True)
-        link.is_loopback = False
-        refusal = gate.refusal()
-        assert refusal is not None
-        assert refusal.mysql_code == 1130
-        assert not gate.admits()
-        assert b"is not allowed to connect" in link.written
-        assert link.closed
-        assert made()[0].refusal() is None
-
-    run_virtual(main())
+@running
+async def test_who_may_not_even_try():
+    gate, _, _ = made(users=(None, None), max_connections=2)
+    refusal = gate.refusal()
+    assert refusal is not None
+    assert refusal.mysql_code == 1040
+    gate, link, _ = made(loopback_only=True)
+    link.is_loopback = False
+    refusal = gate.refusal()
+    assert refusal is not None
+    assert refusal.mysql_code == 1130
+    assert not gate.admits()
+    assert b"is not allowed to connect" in link.written
+    assert link.closed
+    assert made()[0].refusal() is None

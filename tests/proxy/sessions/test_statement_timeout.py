@@ -7,7 +7,7 @@ from streamfrom.proxy.sessions.statement_timeout import (
     SWEEP_S_MIN,
     StatementTimeout,
 )
-from tests.virtual_loop import run_virtual
+from tests.virtual_loop import running
 
 
 class Session:
@@ -49,13 +49,11 @@ def test_a_statement_is_stopped_once_its_time_is_up():
     assert idle.told == []
 
 
-def test_all_sessions_are_looked_at_again_and_again():
-    async def main():
-        first, second = Session(busy_at=0), Session(busy_at=5)
-        task = asyncio.ensure_future(made(first, second, limit_s=10).run())
-        await asyncio.sleep(15.5)
-        assert first.told[0] == pytest.approx(10)
-        assert second.told == [pytest.approx(15)]
-        task.cancel()
-
-    run_virtual(main())
+@running
+async def test_all_sessions_are_looked_at_again_and_again():
+    first, second = Session(busy_at=0), Session(busy_at=5)
+    task = asyncio.ensure_future(made(first, second, limit_s=10).run())
+    await asyncio.sleep(15.5)
+    assert first.told[0] == pytest.approx(10)
+    assert second.told == [pytest.approx(15)]
+    task.cancel()
