@@ -29,24 +29,24 @@ UNLIMITED: Final = 1 << 31
 class AttachedReceiver:
     """One open stream.
 
-    shards: the shards that it covers; None for all.
-    prefetch: its own limit; 0 for none, None for the table's.
-    limit: how many messages it may hold; 0 for no limit.
-    opened_ns: when it began.
-    held: how many it holds, sent and neither acked nor due again.
-    sent: how many it was given since it began.
-    is_reserved: a claim for it is under way.
-    has_batch: delivered, and its socket has not taken it yet.
-    gathering_since_ns: when due messages first waited for more room.
-    full_since_ns: when its prefetch was full and nothing has been acked since.
-    is_told: its standing still has been told.
-    rows_left: how many rows it is still to be given before it ends; None for a stream without end.
-    keys: the keys whose messages it is given; None for all.
-    share: how many of the messages that it holds may be from this process; None for all.
-    next_share: its share from the end of the claim that is under way for it; None if the share stays.
-    owes_answer: whoever gave the share is to be told how many messages it holds, until these are no more than the share.
-    has_wanted: whoever gave the share was told that it is full while messages are due.
-    acking: how many of those that it holds the claim acknowledges that is about to start.
+    shards: the shards that the stream covers; None for all.
+    prefetch: the limit that the stream asked for; 0 for no limit, None for that of the table.
+    limit: how many messages the stream may hold; 0 for no limit.
+    opened_ns: when the stream began.
+    held: how many messages the stream holds: sent, and neither acked nor due again.
+    sent: how many messages the stream was given since it began.
+    is_reserved: a claim for the stream is under way.
+    has_batch: a batch was delivered, and the stream's socket has not taken it yet.
+    gathering_since_ns: when due messages began to wait for the stream to have more room.
+    full_since_ns: since when the prefetch is full while nothing is acked.
+    is_told: the log was told that the stream is full and acks nothing.
+    rows_left: how many rows the stream is given before it ends; None for a stream without end.
+    keys: the keys whose messages the stream is given; None for all.
+    share: how many messages of this process the stream may hold; None for no limit of its own.
+    next_share: the share that counts when the claim for the stream ends; None if the share stays.
+    owes_answer: the member with the client is to be told how many messages the stream holds, until they fit the share.
+    has_wanted: the member with the client was told that the share is full while messages are due.
+    acking: how many of the held messages the next claim acknowledges.
     """
 
     id: int
@@ -131,8 +131,8 @@ class AttachedReceiver:
 def shares(rows: int, rooms: Sequence[int], most: Sequence[int]) -> list[int]:
     """Return how many of *rows* goes to each of *rooms*, which fall; none gets more than its *most*.
 
-    As with water: who has most room gets rows until the others have as much. Equal ones get
-    equal shares, the last ones perhaps fewer.
+    The receiver with most room gets rows until the next one has as much room, then these two in turn, and so on.
+    Receivers with equal room get equal shares; the last ones may get one row fewer.
     """
     if not rooms:
         return []

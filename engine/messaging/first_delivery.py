@@ -1,9 +1,9 @@
 """First deliveries without a write: the plain read before one, and the lease that is written later.
 
-A message that was never sent is read, not claimed: nothing says in its row that it was sent, and its lease
-is in the dispatcher's memory (`engine.messaging.unwritten_leases`). Nine in ten are acknowledged before that
-lease is written, so their ack is the only write. ``epoch`` of an unwritten lease is 0: the completed
-ack counts the send, and so does the lease.
+A message that was never sent is read, not claimed. Its row does not show that it was sent: the lease is in the
+dispatcher's memory (`engine.messaging.unwritten_leases`). Most messages are acknowledged before their lease is
+written, so the ack is their only write. ``epoch`` of the row is 0 until then, and both the completed ack and the
+written lease count the send.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def take(
 ) -> Conversation[ClaimResult]:
     """Read what was never sent, and claim the rest, also what comes after a group; commits.
 
-    The read needs no transaction: START TRANSACTION and COMMIT were two in five of the statements that a server was sent for a
-    message that comes alone. A server that is read-only gives no row to the read, and refuses the claim.
+    The read needs no transaction, which would add two statements to the three of a message that comes alone. A server
+    that is read-only gives no row to the read, and refuses the claim.
     """
     ids = [ident for ident in request.ids if ident not in request.uncounted]
     if not (table.properties.lease_delay_ns and ids):
@@ -85,8 +85,8 @@ def write_leases(
 ) -> Conversation[LeaseWrites]:
     """Write leases that are in memory alone: ``epoch`` + 1, and ``time_next`` as *leases* say; commit.
 
-    Rows that somebody holds are passed over: mostly they are being acked. Where a row is not due any
-    more somebody has rescheduled it: then the send is counted, and nothing else.
+    Rows that another transaction has locked are passed over: most of them are being acked. A row that is not due any
+    more was rescheduled, so the send is counted in ``epoch``, and its ``time_next`` stays.
     """
     ident = quoted(table.id_column)
     answer = yield StoreQuery(

@@ -138,8 +138,8 @@ class Leases:
     def take_over(self, receiver: int, idents: Iterable[bytes], now_ns: int) -> int:
         """Note that *receiver* holds messages that a former dispatcher sent to it; return how many.
 
-        Those that somebody else holds were sent again since. Of the others the rows are looked at: who are acked or due are given back,
-        and what the rest show is when their leases end.
+        Messages that another receiver holds were sent again since, and are left out. The rows of all others are read:
+        acked and due ones are given back, and the leases of the rest end when their rows say.
         """
         known = self._receivers
         new = [i for i in dict.fromkeys(idents) if i not in known or known[i][0] == NOBODY]

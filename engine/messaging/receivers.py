@@ -24,14 +24,14 @@ COMPARED_MAX: Final = 64
 class Receivers:
     """The open streams of one table.
 
-    attached: all of them, by their numbers.
-    ready: those with room whose socket is free, the one that has waited longest first: that is the round-robin.
-    full: those without room.
-    short: those without room that have a share of their prefetch, and for which nobody has been told that more is due.
-    kept: how many messages a receiver with a share holds at most, by its number, where that is to be told.
-    finishing: those that end once nothing is due: they have rows, or wait for the first no longer.
-    choices: how many streams take messages of which keys, None for all; those go first that were served longest ago.
-    is_freed: one became ready, or may be given more, while an event was handled.
+    attached: all receivers, by their numbers.
+    ready: the receivers with room whose socket is free. The one that has waited longest is the first (round-robin).
+    full: the receivers without room.
+    short: the receivers without room that have a share of their prefetch, while nobody has been told that more is due.
+    kept: how many messages a receiver with a share holds at most, by its number, where that is still to be told.
+    finishing: the receivers that end once nothing is due. They have been given rows, or their wait for the first row is over.
+    choices: how many streams take messages of which keys; the keys None are all keys. The entry served longest ago is the first.
+    is_freed: a receiver became ready, or may be given more, while an event was handled.
     """
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class Receivers:
         now_ns: int,
         keys: frozenset[bytes] | None = None,
     ) -> list[AttachedReceiver]:
-        """Return ready receivers of the same columns, and of the same *keys*, for one claim, who has most room first.
+        """Return ready receivers for one claim, the one with most room first. All have the same columns and the same *keys*.
 
         Among equal ones the one that has waited longest goes first.
         """

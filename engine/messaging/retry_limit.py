@@ -2,8 +2,8 @@
 
 ``epoch`` counts the claims of a row, so it says how often the message was sent, whichever process
 sent it. A row whose ``epoch`` has reached ``vt_max_attempts`` is not claimed once more when its wait
-is over: the claim *parks* it, which makes it due at `PARKED_NS`. To every poll that is a timer that
-never fires, the last one of its priority in ``poller_idx``.
+is over: the claim *parks* it, which makes it due at `PARKED_NS`. No poll ever finds it due, and in ``poller_idx`` it
+is the last of its priority.
 """
 
 from __future__ import annotations

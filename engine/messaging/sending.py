@@ -76,7 +76,8 @@ class Sending:
     def _claim_in_order(self, shard: ShardState, order: KeyOrder, now_ns: int) -> None:
         """Start a claim unless one runs: each has to see what the one before has sent.
 
-        It acknowledges what waits for that, so it is for whoever will have room then, and for those who come next.
+        The claim also writes the acks that wait. So it is for the receivers that will have room after these acks,
+        and for the messages that come next in their keys.
         """
         if shard.claims:
             return
@@ -95,7 +96,7 @@ class Sending:
             self._actions.append(Claim(number, shard.name, (), (), acks=numbers))
 
     def _start_claim(self, shard: ShardState, now_ns: int) -> bool:
-        """Start a claim for those receivers, of the same keys, whose like were served longest ago; return whether there is one."""
+        """Start a claim for receivers of the same keys, those served longest ago; return whether there is one."""
         batch = self._parts.table.properties.batch_size
         for choice in list(self._receivers.choices):
             due = shard.queue.due(now_ns, at_most=self._claim_rows_max(), keys=choice)

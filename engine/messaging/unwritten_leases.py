@@ -28,7 +28,7 @@ AGAIN_NS: Final = 250 * 10**6
 class UnwrittenLeases:
     """Which messages were sent and do not show it, in the order in which their leases are to be written.
 
-    timers: their keys by id, due when their leases end. The shard's queue has them too, and keeps them true.
+    timers: the keys of these messages by id, due when their leases end. The shard's queue holds the same keys and updates them.
     """
 
     def __init__(self, timers: dict[bytes, MessageKey]) -> None:

@@ -1,7 +1,7 @@
 """The composition root: builds every part of a proxy, starts it, stops it.
 
-Start: shards are asked once (one that is down is only logged), message tables are discovered,
-then the listeners open. Stop is the same backwards, and lets people finish (`Disconnection.drain`).
+Start: each shard is asked once, and one that is down is only logged. Message tables are discovered. Then the
+listeners open. A stop closes these in reverse order, and lets clients finish (`Disconnection.drain`).
 """
 
 from __future__ import annotations
@@ -86,12 +86,12 @@ FALLBACK_VERSION = "8.0.36"
 class Application:
     """One running proxy. Use it as an async context manager.
 
-    hangup: when it is set, the configuration and the vschema files are read again.
-    hurry: when it is set, a stop waits for nobody any more.
-    read_again: reads the configuration; without it a hangup concerns the vschema files alone.
-    seat: its place among the workers that share its port; None for one that serves it alone.
-    taken: the numbers of other members of its fleet.
-    manager: who is told when files are read again.
+    hangup: setting this event has the configuration and the vschema files read again.
+    hurry: setting this event makes a stop wait for no client.
+    read_again: reads the configuration; without it a hangup has the vschema files alone read again.
+    seat: the place of this process among the workers that share the port; None for a process that serves the port alone.
+    taken: the numbers of the other members of the fleet.
+    manager: the service manager, which is told when files are read again.
 
     Attributes:
         shards: the live sides of the shards' primaries, by the names of keyspace and shard.
@@ -459,11 +459,11 @@ async def run(
     seat: WorkerSeat | None = None,
     manager: ServiceManager = NOBODY,
 ) -> None:
-    """Run a proxy until *stop* is set; *hangup* has it read its files again, by *read_again*.
+    """Run a proxy until *stop* is set; *hangup* has its files read again, by *read_again*.
 
-    hurry: has a stop wait for nobody.
-    seat: as of `Application`; stop and hurry are then its parent's to set as well.
-    manager: who is told that clients are served.
+    hurry: setting this event makes a stop wait for no client.
+    seat: as of `Application`. With a seat the parent process sets *stop* and *hurry* as well.
+    manager: the service manager, which is told when clients are served.
     """
     parent = None if seat is None else Parent(seat, stop, hurry)
     try:

@@ -33,7 +33,7 @@ class Disconnection:
     """The end of sessions.
 
     sessions: all sessions of the proxy, by connection id.
-    hurry: no session is waited for once this is set.
+    hurry: once this event is set, no session is waited for.
     """
 
     _sessions: Mapping[int, Peer]

@@ -38,7 +38,7 @@ PROGRAM: Final = "streamfrom-election"
 
 
 class Membership:
-    """All of it, from the start to the stop of a proxy.
+    """The parts by which a process is a member of its fleet, from its start to its stop.
 
     Raises:
         ConfigError: nothing can listen where others are to reach this process.
@@ -104,7 +104,7 @@ class Membership:
 def member_of_config(
     config: Config, name: str, fleet: str, address: str, certificate: str, id_prefix: int
 ) -> Member:
-    """Return this process as the directories shall know it. *name*: its id, 16 hexadecimal digits."""
+    """Return what the directories tell of this process. *name*: the id of the member, 16 hexadecimal digits."""
     return Member(
         id=name,
         fleet=fleet,

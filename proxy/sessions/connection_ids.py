@@ -1,10 +1,10 @@
 """The ids of client connections, which `KILL` takes. Pure: the dice are the caller's.
 
-An id has the 32 bits of the protocol. The upper ones are the proxy's own number, drawn at random when it starts from those
-that no other member of its fleet has published, by which the fleet finds who has a connection; the lower ones count
-from a random place. So an id names one client, whichever member it is given to. Proxies of no fleet, or two members that
-start within the same second, may draw the same number; that an id of one names a client of the other, with a thousand clients each, has the
-chance of one in four million.
+An id has the 32 bits of the protocol. The upper bits are the number of the member, by which the fleet finds who has a
+connection. A member draws its number at random when it starts, from those that no other member has published. The
+lower bits count connections, from a random number on. So an id names one client, whichever member it is given to.
+Two proxies may draw the same number if they are of no fleet, or start within the same second. With a thousand clients
+each, an id of one proxy then names a client of the other with a chance of one in four million.
 """
 
 from __future__ import annotations

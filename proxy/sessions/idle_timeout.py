@@ -1,4 +1,4 @@
-"""When an idle client is sent away, and what it is told: the only place.
+"""When an idle client is disconnected, and what it is told.
 
 Two limits count, the sooner one of them: `idle_timeout` of the configuration, and what the client
 has said itself with SET wait_timeout. Neither runs while a statement or a STREAM does.
@@ -55,7 +55,7 @@ class IdleTimeout:
         self.look()
 
     def look(self) -> None:
-        """Send the client away if it is time, else look again when it may be; limits may be new."""
+        """Disconnect the client if its time is over, else look again when it may be. Limits may have changed."""
         self.stop()
         limit_s = self._idle_timeout_s() or None
         own_s = self.wait_timeout_s

@@ -1,4 +1,4 @@
-"""One client's way in: how a login is refused, how long it may take, when its proof is judged.
+"""The login of one client: how it is refused, how long it may take, when the client's proof is checked.
 
 Every refusal of a login is told here, and the connection closed behind it:
 

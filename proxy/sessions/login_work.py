@@ -1,7 +1,7 @@
 """The costly work of logins: the hashes of `$A$` accounts, the decryption of what comes without TLS.
 
-It is done in pieces, between which the loop serves everybody else; one login at a time for each
-address, so that a guesser delays its own address alone; and for ADDRESSES_AT_ONCE addresses at a time.
+The work is done in pieces, between which the loop serves all other clients. One login of an address has its turn at a
+time, so a guesser delays the logins of its own address alone. ADDRESSES_AT_ONCE addresses have their turn at a time.
 """
 
 from __future__ import annotations

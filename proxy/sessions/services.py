@@ -114,9 +114,13 @@ class Services:
         loopback_only: refuse every client that is not on this machine.
         authenticator: decides logins.
         tls: the TLS context for clients, None when TLS is not offered.
-        server_version, collation_id: return the values of the greeting.
-        extends_metadata: every server can tell more of a column than its type, as MariaDB does.
-        catalogs, registry, cache, clock: keyspaces, message tables, parsed statements, time.
+        server_version: returns the version of the greeting.
+        collation_id: returns the collation of the greeting.
+        extends_metadata: returns True if every server can tell more of a column than its type, as MariaDB does.
+        catalogs: the keyspaces that each user sees.
+        registry: the message tables.
+        cache: the parsed statements.
+        clock: tells the time.
         charset_settings: from the collation id of a login to the session's first variables.
         sessions: all sessions, by connection id.
         is_stopping: returns True once no client may log in any more.
@@ -131,7 +135,7 @@ class Services:
         coordinator: commits in two phases; None without `transaction_mode = "twopc"`.
         readers: the threads that read large texts.
         spawn: runs a coroutine in the background and logs its failure.
-    members: the sessions of the other members of the fleet; None without a fleet.
+        members: the sessions of the other members of the fleet; None without a fleet.
     """
 
     config: Server
