@@ -6,7 +6,7 @@ import asyncio
 import re
 from contextlib import suppress
 from math import isfinite
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.messaging.message_store import columns_query
 from streamfrom.engine.messaging.table_settings import COUNT_MAX, read_limit
@@ -21,6 +21,7 @@ from streamfrom.sqlparse_ext.statements import OPAQUE
 
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.message_table import MessageTable
+    from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.catalog import View
@@ -32,6 +33,29 @@ _NUMBER: Final = re.compile(rb"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-
 
 # A year: what is longer is for ever to a client.
 WAIT_MAX_S: Final = 365 * 86_400.0
+# Who asks for one message after the other has the server asked for its columns once in so long.
+COLUMNS_KNOWN_S: Final = 1.0
+
+
+class _Columns(NamedTuple):
+    """The column definitions of a stream, and for whom they hold until when, by the loop's clock."""
+
+    view: View
+    table: MessageTable
+    names: tuple[str, ...]
+    settings: Settings
+    until_s: float
+    definitions: list[bytes]
+
+    def hold(
+        self, view: View, table: MessageTable, names: tuple[str, ...], settings: Settings
+    ) -> bool:
+        """Return whether they are those of such a stream.
+
+        A table whose definition was read again, as an ALTER through any proxy causes, is another object.
+        """
+        is_same = view is self.view and table is self.table and settings is self.settings
+        return is_same and names == self.names
 
 
 class StreamStatements:
@@ -51,6 +75,7 @@ class StreamStatements:
         self._executor = context.executor
         self._compiler = context.compiler
         self._registry = context.registry
+        self._known: _Columns | None = None
 
     async def run(self, statement: Statement, reply: Reply) -> bool:
         """Stream until the client leaves or something ends it, which is raised."""
@@ -117,10 +142,20 @@ class StreamStatements:
     async def _definitions(
         self, view: View, table: MessageTable, columns: tuple[str, ...], shape: Shape
     ) -> list[bytes]:
-        """Return the column definitions of a stream, from any shard that answers.
+        """Return the column definitions of a stream: those of a moment ago, or from any shard that answers.
 
         Where none does it waits, as any statement outside a transaction.
         """
+        asked = view, table, columns, self._executor.settings
+        now_s, known = asyncio.get_running_loop().time(), self._known
+        if known is None or now_s >= known.until_s or not known.hold(*asked):
+            definitions = await self._ask(view, table, columns, shape)
+            known = self._known = _Columns(*asked, now_s + COLUMNS_KNOWN_S, definitions)
+        return known.definitions
+
+    async def _ask(
+        self, view: View, table: MessageTable, columns: tuple[str, ...], shape: Shape
+    ) -> list[bytes]:
         *others, last = view.runtimes
 
         async def ask_all() -> list[bytes]:

@@ -1,5 +1,6 @@
 import pytest
 
+from streamfrom.proxy.sql import stream_statements
 from tests.proxy.fake_answers import Error, HangUp, Rows, until
 from tests.proxy.fake_client import Refused
 from tests.proxy.rigs import add_message_table, claimed, running_proxy
@@ -38,6 +39,29 @@ async def test_the_columns_of_a_stream_come_from_any_shard_that_answers(
     client.send("STREAM * FROM msg")
     assert await client.head() == 2
     assert any("WHERE 1 = 0" in text for text in other_server.heard)
+
+
+async def test_streams_in_turn_ask_for_their_columns_once_until_these_may_be_others(
+    server, messages, monkeypatch
+):
+    client = await messages.client()
+
+    async def asked(sql):
+        before = len(server.heard)
+        assert (await client.query(sql)).error is None
+        return sum("WHERE 1 = 0" in text for text in server.heard[before:])
+
+    empty = "STREAM id FROM msg LIMIT 1 WAIT 0"
+    assert [await asked(empty) for _ in range(3)] == [1, 0, 0]
+    assert await asked("STREAM message FROM msg LIMIT 1 WAIT 0") == 1
+    assert await asked(empty) == 1
+    await client.query("SET NAMES latin1")
+    assert await asked(empty) == 1
+    await client.query("ALTER TABLE msg ADD COLUMN more INT")
+    assert [await asked(empty) for _ in range(2)] == [1, 0]
+    monkeypatch.setattr(stream_statements, "COLUMNS_KNOWN_S", 0)
+    await client.query("USE plain")
+    assert [await asked("STREAM priority FROM msg LIMIT 1 WAIT 0") for _ in range(2)] == [1, 1]
 
 
 async def test_a_stream_waits_for_a_shard_that_restarts(server, messages):
