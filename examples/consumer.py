@@ -1,14 +1,14 @@
-"""Receives messages and acknowledges them: python examples/consumer.py, ended by Ctrl-C.
+"""Receives messages and acknowledges them: python examples/consumer.py, ended by SIGTERM or Ctrl-C.
 
 Any MySQL driver will do if it can read rows one by one: STREAM is a result set that does not end.
 That connection is busy for as long as it streams, so acknowledgements go over a second one. Run
-several of these: each message goes to one of them, and what a crashed one held comes again.
+several of these: each message goes to one of them, and what a crashed one held comes again. It ends
+when the proxy does; examples/consumers has programs that connect again.
 """
 
 import json
 import os
 import signal
-import time
 from typing import Any
 
 import pymysql
@@ -39,20 +39,20 @@ def main() -> None:
     rows, done = stream.cursor(), acks.cursor()
 
     def stop(*_: object) -> None:
-        # From a third connection: Ctrl-C may come while either of the others is in use.
+        # From a third connection: a signal may come while either of the others is in use.
         with connect() as connection, connection.cursor() as cursor:
             cursor.execute(f"KILL QUERY {stream.thread_id()}")
 
-    signal.signal(signal.SIGINT, stop)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
     rows.execute("STREAM id, message FROM my_message")
     try:
         for message_id, message in rows:
             work(json.loads(message))
             # The same message may come twice (a lost connection, a slow worker): an ack counts once.
             newly = done.execute(
-                "UPDATE my_message SET time_acked = %s, time_next = NULL"
-                " WHERE id IN (%s) AND time_acked IS NULL",
-                (time.time_ns(), message_id),
+                "UPDATE my_message SET time_acked = NOW() WHERE id = %s AND time_acked IS NULL",
+                (message_id,),
             )
             if not newly:
                 print(message_id, "was acknowledged before")

@@ -1,0 +1,53 @@
+"""The producer and the consumer of examples/, as they are printed, on the table of examples/schema.sql."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.streams import eventually
+from tests.integration.conftest import SharedCluster
+
+
+pytestmark = pytest.mark.db
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+END_S = 60.0
+
+
+def test_what_the_producer_sends_the_consumer_acknowledges_until_it_is_told_to_end(
+    cluster: SharedCluster, tmp_path: Path
+) -> None:
+    client = cluster.proxy.connect(database="commerce", autocommit=True).cursor()
+    client.execute((EXAMPLES / "schema.sql").read_text())
+    place = {"PORT": str(cluster.proxy.port), "USER_NAME": "root", "PASSWORD": ""}
+    environ = os.environ | place | {"PYTHONUNBUFFERED": "1"}
+    for _ in range(2):  # no message of the second time has an id of the first
+        command = [sys.executable, str(EXAMPLES / "producer.py"), "20"]
+        done = subprocess.run(
+            command, env=environ, capture_output=True, text=True, timeout=END_S, check=False
+        )
+        assert done.stdout == "sent 20 messages\n", done.stderr
+
+    def acked() -> int:
+        client.execute("SELECT COUNT(*) FROM my_message WHERE time_acked IS NOT NULL")
+        ((count,),) = client.fetchall()
+        return int(count)
+
+    log = tmp_path / "said"
+    with log.open("wb") as out:
+        command = [sys.executable, str(EXAMPLES / "consumer.py")]
+        consumer = subprocess.Popen(command, env=environ, stdout=out, stderr=subprocess.STDOUT)
+    try:
+        eventually(lambda: acked() == 40, log.read_text(), END_S)
+        consumer.send_signal(signal.SIGTERM)
+        assert consumer.wait(END_S) == 0, log.read_text()
+    finally:
+        consumer.kill()
+        consumer.wait()
+    *works, bye = log.read_text().splitlines()
+    assert len(works) == len(set(works)) * 2 == 40  # each number was sent twice
+    assert bye == "bye"
