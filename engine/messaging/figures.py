@@ -177,17 +177,17 @@ class Counters:
 class ShardFigures:
     """One message table on one shard, as this process sees it at a moment.
 
-    counters: what has happened; they go on counting.
+    counters: what has happened; these go on counting.
     streams: how many streams cover the shard.
-    waiting: keys in memory, due ones among them.
-    due: of these, messages that could be sent now.
-    is_whole: every unacked message is in memory or held, so the figures from there are exact.
-    in_flight: messages that were sent, and are neither acked nor due again.
-    depth: unacked rows; None while nobody has asked for it.
-    oldest_due_ns: when the first message that waits was due, where that is known.
-    is_dispatched: this process sends its messages; where it does not, it knows little of them.
-    held: messages that wait for their group, of which `GroupWatch` knows so many at most.
-    partitions_held_back: partitions that should have been dropped or made, as of the last purge.
+    waiting: how many keys are in memory, due ones among them.
+    due: how many messages in memory could be sent now.
+    is_whole: every unacked message is in memory or held, so waiting, due and in_flight are exact.
+    in_flight: how many messages were sent, and are neither acked nor due again.
+    depth: how many rows are unacked; None while nobody has asked for it.
+    oldest_due_ns: when the message that has waited longest was due, where that is known.
+    is_dispatched: this process sends the shard's messages; otherwise it knows little of them.
+    held: how many messages wait for their group; `GroupWatch` knows a bounded number of them.
+    partitions_held_back: how many partitions should have been dropped or made, as of the last purge.
     """
 
     shard: ShardName
@@ -208,9 +208,9 @@ class ShardFigures:
 class QueueFigures:
     """One message table, shard by shard.
 
-    streams: those of clients of this process.
-    unknown: shards of which only what has happened is known: their dispatcher has not said more.
-    unanswered: what keeps figures of other members out, a sentence for each of them.
+    streams: how many streams clients of this process have.
+    unknown: the shards of which the counters alone are known, as their dispatcher has told no more.
+    unanswered: why figures of other members are missing, a sentence for each member.
     """
 
     table: MessageTable
@@ -232,11 +232,12 @@ class QueueFigures:
 class StreamFigures:
     """One open stream.
 
-    shards: those that it is narrowed to; None for all.
-    opened_ns, held_since_ns: when it began; when the first of the messages was sent that it holds.
-    prefetch: how many it may hold; 0 for no limit.
-    full_since_ns: when its prefetch was full, if nothing was acked since.
-    is_for_member: its client is another member's; what it was sent and holds is what this process dispatches.
+    shards: the shards that the stream is narrowed to; None for all.
+    opened_ns: when the stream began.
+    held_since_ns: when the first of the messages that the stream holds was sent.
+    prefetch: how many messages the stream may hold; 0 for no limit.
+    full_since_ns: since when the prefetch is full, if nothing was acked since then.
+    is_for_member: the client is connected to another member, so the figures are of this process's messages alone.
     """
 
     table: MessageTable

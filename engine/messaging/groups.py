@@ -6,9 +6,9 @@ own group says. NULL and the empty string are no group.
 
 A continuation is due like any message. The claim that would send it for the first time looks for members that
 are not acknowledged. While there is one, it writes no lease but makes the row *held*: due at `HELD_NS`, and
-otherwise as it was. Once the last one is acknowledged, deleted or purged, the row is due again: it *fires*
-(`engine.messaging.group_table`). When that is asked says `engine.messaging.group_watch`. Whoever wrote the row, and however
-it acknowledges: no message is sent before the claim has seen its group done.
+otherwise as it was. Once the last member is acknowledged, deleted or purged, the row is due again: it *fires*
+(`engine.messaging.group_table`). `engine.messaging.group_watch` says when to look for that. No message is sent before a
+claim has seen that its group is done, whoever wrote or acknowledged the members.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class FireResult:
     """What asking found.
 
     fired: the keys of messages that are due from now on.
-    waiting: for each message that goes on waiting a member that is not done, by id.
-    dead: those of *waiting* whose member is parked, and the name of their group.
-    locked: the ids of messages that are ready, and that somebody holds.
+    waiting: for each message that goes on waiting, by its id, a member of its group that is not done.
+    dead: the ids in *waiting* whose member is parked, each with the name of the group.
+    locked: the ids of messages that are ready, and whose rows another transaction has locked.
     place: where the walk goes on; None at its end.
     """
 

@@ -28,9 +28,9 @@ class InFlightLimit:
     """The limit of one shard.
 
     at_most: the shard's share.
-    is_known: what a former dispatcher has sent is known.
-    reading: the number of the reading of that, while it is under way.
-    look_ns: when to look at what is in flight, if the shard is held back until then; None while it is not.
+    is_known: the messages that a former dispatcher has in flight are known.
+    reading: the number of the reading that asks for them, while it is under way.
+    look_ns: when to look at what is in flight, if the limit holds the shard back until then; None if it does not.
     """
 
     at_most: int

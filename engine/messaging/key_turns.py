@@ -1,7 +1,7 @@
-"""KeyTurns among the keys of a queue: each gives one message in its turn, as long as it has one that is due. Pure.
+"""Turns among the keys of a queue: each key gives one message in its turn, as long as it has one that is due. Pure.
 
-Whoever had a turn longest ago goes first, also from one taking to the next, so that a room of one message at a time serves
-all keys as well.
+The key whose last turn is longest ago goes first. The turns are remembered from one call to the next, so all keys are
+served also where there is room for one message at a time.
 """
 
 from __future__ import annotations

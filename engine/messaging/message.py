@@ -28,9 +28,9 @@ receiver_numbers: Final = count(1)
 # Both are tuples because they are made by the ten thousand: a frozen dataclass costs three
 # times as much to create.
 class MessageKey(NamedTuple):
-    """What a queue holds of a message. A ``time_next`` of NULL is 0: due since ever.
+    """What a queue holds of a message. A ``time_next`` of NULL is 0, which is always due.
 
-    key: of which key it is, where it was read for that (`engine.messaging.shard_queue`); b"" where that is not known.
+    key: the value of `vt_key`, where the message was read by it (`engine.messaging.shard_queue`); b"" where that is not known.
     """
 
     id: bytes
@@ -42,9 +42,11 @@ class MessageKey(NamedTuple):
 class ClaimedRow(NamedTuple):
     """A row this proxy has claimed, as it goes to a receiver.
 
-    epoch and time_next_ns are the values from before the claim, due_next_ns the one it wrote;
-    payload is the text-protocol row of the receiver's columns, without a packet header. Where
-    is_written is False nothing was written: it is a first delivery, whose lease is in memory.
+    epoch: the value from before the claim.
+    time_next_ns: the value from before the claim.
+    due_next_ns: when the lease ends, as the claim wrote it.
+    payload: the text-protocol row of the receiver's columns, without a packet header.
+    is_written: False for a first delivery, whose lease is in memory alone.
     """
 
     id: bytes
@@ -148,11 +150,15 @@ class WaitingAck(Protocol):
 class Receiver(Protocol):
     """One open STREAM, as the engine sees it.
 
-    id is unique in the process; shards is None for all of them; keys, as literals, are those whose messages it is given,
-    None for all; columns come from
-    ``MessageTable.project``; prefetch is the limit of this stream, 0 for none, None for the
-    table's; rows_max is how many rows it is given before it ends, None for a stream without
-    end; connection_id is what its client was told. All of them stay as they are while the receiver is attached.
+    id: a number that is unique in the process.
+    shards: the shards that the stream covers; None for all.
+    keys: the keys, as literals, whose messages the stream is given; None for all.
+    columns: what ``MessageTable.project`` returned.
+    prefetch: the limit of this stream; 0 for no limit, None for that of the table.
+    rows_max: how many rows the stream is given before it ends; None for a stream without end.
+    connection_id: the connection id that the client was told.
+
+    All of these stay as they are while the receiver is attached.
     """
 
     @property

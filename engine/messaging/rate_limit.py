@@ -1,12 +1,13 @@
 """How many messages a second one shard may send, where ``vt_max_rate`` says so: a token bucket. Pure.
 
-Each shard has an equal share of the rate, as it is dispatched by itself. The bucket holds what is earned in
-DEPTH_NS, or one message. While claims are under way it may hold what is earned in CLAIM_NS more: a claim takes a moment, and
-what is earned in it is not lost. So in no second are more sent than 1.1 times the rate, or one more than the rate below ten a second,
-and in the long run never more than the rate. It begins empty: a dispatcher does not know what the one before it has just sent.
+Each shard has an equal share of the rate, as it is dispatched by itself. The bucket holds what the share allows in
+DEPTH_NS, or one message. While claims are under way it may hold what the share allows in CLAIM_NS more, so that the
+time of a claim is not lost. So in no second are more messages sent than 1.1 times the rate (below ten a second: one more
+than the rate), and in the long run never more than the rate. The bucket begins empty, as a dispatcher does not know what
+the one before it has just sent.
 
-Counted is in integers, so that nothing is lost by rounding: a shard earns the rate, in millionths of a message a second, every
-nanosecond, and a message costs as many units as its share needs.
+The bucket counts in integers, so that nothing is lost by rounding. It gains the rate, in millionths of a message a
+second, every nanosecond, and a message costs as many units as its share needs.
 """
 
 from __future__ import annotations

@@ -106,23 +106,23 @@ class Properties:
     poller_interval_ns: the time between two polls, and between two purges.
     min_backoff_ns, max_backoff_ns: the bounds of the backoff; a max of 0 stands for no maximum.
     max_attempts: how often a message is sent, at most; 0 for no limit.
-    max_in_flight: how many messages are sent and neither acked nor due again, on all shards; None for no limit.
-    max_rate: how many millionths of a message are sent a second, on all shards; None for no limit.
-    dead_letter: the table where a message goes that was sent so often; None where it is parked instead.
+    max_in_flight: how many messages may be sent and neither acked nor due again, on all shards; None for no limit.
+    max_rate: how many millionths of a message may be sent a second, on all shards; None for no limit.
+    dead_letter: the table to which a message moves that was sent *max_attempts* times; None where it is parked instead.
     message_cols: the streamed columns; None for all columns that are not hidden.
     prefetch: how many sent and unacked messages a stream holds, at most; 0 for no limit.
-    release_after_ns: when what a stream held is due again once its client's connection has ended; None
-        for never sooner than its wait.
+    release_after_ns: how long after the end of a client's connection the messages of its streams are due again;
+        None for not before their waits end.
     lease_delay_ns: how long after its first delivery a message that nobody acked has its lease written;
         0 where every lease is written before the message is sent.
     acks_early: an ack of messages in flight is answered before it is written.
-    paused: nothing is sent; all else goes on.
+    paused: no message is sent; everything else goes on.
     delayed: messages may be scheduled for later.
     groups: the column that says to which group a message belongs, and the one that says after which it
         comes (`engine.messaging.groups`); None without groups.
     auto_id: an INSERT without an id is given one.
     shard_by: the vindex and the column by which rows are placed that no vschema places.
-    newest: rows go out as in Vitess: latest ``time_next`` first, never-sent rows last.
+    newest: rows are sent as in Vitess: the latest ``time_next`` first, never-sent rows last.
     key: the column that messages of a kind share.
     fair: keys take turns (`engine.messaging.key_turns`).
     in_order: how many messages of a key may have started and be unacked (`engine.messaging.key_order`). None for no limit.
