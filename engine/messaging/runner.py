@@ -8,13 +8,12 @@ wakes the state when something is due by itself.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from contextlib import suppress
 from itertools import count
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, Final, TypeVar, assert_never
 
-from streamfrom.engine.errors import OutcomeUnknown, ReceiverGone, TableGone
+from streamfrom.engine.errors import OutcomeUnknown, ReceiverGone
 from streamfrom.engine.messaging.events import (
     AckedEarly,
     Acking,
@@ -61,18 +60,17 @@ from streamfrom.engine.messaging.events import (
     WriteLeases,
 )
 from streamfrom.engine.messaging.message_store import ClaimRequest
+from streamfrom.engine.messaging.table_log import TableLog
 from streamfrom.engine.messaging.table_state import TableState
-from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 
     from streamfrom.engine.messaging.clock import Clock
     from streamfrom.engine.messaging.events import Action, Event
     from streamfrom.engine.messaging.message import (
         ClaimedRow,
-        ClaimResult,
         Receiver,
         Share,
         ShareHearer,
@@ -81,7 +79,10 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.message_store import Store
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
+    from streamfrom.sqlparse_ext.errors import StreamfromError
 
+
+T = TypeVar("T")
 
 # The wall clock may be set forward, which the loop's clock does not notice: look again.
 SLEEP_MAX_S: Final = 5.0
@@ -90,12 +91,7 @@ STOP_GRACE_S: Final = 2.0
 LEASES_WANTED_S: Final = 2.0
 # How often who hands over looks whether the rows show all.
 HAND_OVER_LOOK_S: Final = 0.01
-# A line of the log names so many ids.
-SPENT_TOLD_MAX: Final = 10
-
 _ack_numbers: Final = count(1)
-
-log = logging.getLogger(__name__)
 
 
 class Runner:
@@ -117,6 +113,7 @@ class Runner:
     ) -> None:
         self._may_send = may_send
         self._table = table
+        self._log = TableLog(table)
         self._store = store
         self._clock = clock
         self._draw = draw
@@ -130,7 +127,6 @@ class Runner:
         self._timer_ns = 0
         # Each with the shard that it writes to; None where it only reads.
         self._tasks: dict[asyncio.Task[None], ShardName | None] = {}
-        self._failing: set[ShardName] = set()
         self._acks: dict[int, WaitingAck] = {}  # that no claim has taken along yet
         self._is_stopped = False
 
@@ -233,7 +229,7 @@ class Runner:
 
     def reconfigure(self, table: MessageTable) -> None:
         """Follow a changed definition; streams go on."""
-        self._table = table
+        self._table = self._log.table = table
         self.post(Reconfigured(table))
 
     def post(self, event: Event) -> None:
@@ -299,9 +295,11 @@ class Runner:
             case Fire():
                 self._start(self._fire(action), action.shard)
             case TellDeadMembers():
-                self._tell_dead_members(action)
+                self._log.dead_members(action.shard, action.found)
             case TellStanding():
-                self._tell_standing(action)
+                if (receiver := self._receivers.get(action.receiver)) is not None:
+                    since_s = (self._clock.time_ns() - action.since_ns) / 10**9
+                    self._log.standing(receiver, action.held, since_s)
             case KeepsShare():
                 if hearer := self._share_hearers.get(action.receiver):
                     hearer.share_kept(action.most)
@@ -398,195 +396,85 @@ class Runner:
             raise
         except Exception as error:  # noqa: BLE001  (whatever it was, its receivers must not hang)
             if action.ids:
-                self._note_failure("claim", action.shard, error)
+                self._log.failed("claim", action.shard, error)
             _fail(acks, error)
             self.post(ClaimFailed(action.number, action.shard, str(error)))
         else:
-            self._note_success(action.shard)
-            self._state.counters(action.shard).acked += len(result.acked)
+            self._log.works(action.shard)
+            counters = self._state.counters(action.shard)
+            counters.acked += len(result.acked)
             _answer(acks, frozenset(result.acked))
             if result.parked or result.dead:
-                self._tell_spent(action.shard, result)
+                counters.parked += len(result.parked)
+                counters.dead += len(result.dead)
+                self._log.spent(action.shard, result)
             # Where it may not, the state is told so before it learns what it won.
             self._may_send(action.shard)
             self.post(Claimed(action.number, action.shard, result))
 
-    async def _poll(self, action: Poll) -> None:
+    async def _ask(self, what: str, shard: ShardName, answer: Awaitable[T]) -> T | Exception:
+        """Return the store's answer, or why there is none: whatever it was, nobody must wait for it for ever."""
         try:
-            result = await self._store.poll(self._table, action.shard, action.request)
-        except Exception as error:  # noqa: BLE001  (see _claim)
-            self._note_failure("poll", action.shard, error)
-            self.post(PollFailed(action.shard, str(error)))
+            result = await answer
+        except Exception as error:  # noqa: BLE001  (see above)
+            self._log.failed(what, shard, error)
+            return error
+        self._log.works(shard)
+        return result
+
+    async def _poll(self, action: Poll) -> None:
+        answer = self._store.poll(self._table, action.shard, action.request)
+        result = await self._ask("poll", action.shard, answer)
+        if isinstance(result, Exception):
+            self.post(PollFailed(action.shard, str(result)))
         else:
-            self._note_success(action.shard)
             self.post(Polled(action.shard, result))
 
     async def _release(self, action: Release) -> None:
-        try:
-            await self._store.release(self._table, action.shard, action.rows)
-        except Exception as error:  # noqa: BLE001  (see _claim)
-            self._note_failure("release", action.shard, error)
-            self.post(ReleaseFailed(action.number, action.shard, action.rows))
-        else:
-            self.post(Released(action.number, action.shard, action.rows))
+        answer = self._store.release(self._table, action.shard, action.rows)
+        result = await self._ask("release", action.shard, answer)
+        over = Released if result is None else ReleaseFailed
+        self.post(over(action.number, action.shard, action.rows))
 
     async def _look(self, action: Look) -> None:
-        try:
-            found = await self._store.look(self._table, action.shard, action.ids)
-        except Exception as error:  # noqa: BLE001  (see _claim)
-            self._note_failure("look", action.shard, error)
+        answer = self._store.look(self._table, action.shard, action.ids)
+        found = await self._ask("look", action.shard, answer)
+        if isinstance(found, Exception):
             self.post(LookFailed(action.shard))
         else:
-            self._note_success(action.shard)
             self.post(Looked(action.shard, found))
 
     async def _find_leases(self, action: FindLeases) -> None:
-        try:
-            found = await self._store.leases_left(self._table, action.shard)
-        except Exception as error:  # noqa: BLE001  (see _claim)
-            self._note_failure("reading what is in flight", action.shard, error)
-            self.post(FindLeasesFailed(action.number, action.shard, str(error)))
+        answer = self._store.leases_left(self._table, action.shard)
+        found = await self._ask("reading what is in flight", action.shard, answer)
+        if isinstance(found, Exception):
+            self.post(FindLeasesFailed(action.number, action.shard, str(found)))
         else:
-            self._note_success(action.shard)
             self.post(LeasesFound(action.number, action.shard, found))
 
     async def _shorten(self, action: Shorten) -> None:
-        ids: tuple[bytes, ...] = ()
-        try:
-            ids = await self._store.shorten(
-                self._table, action.shard, action.leases, action.due_ns
-            )
-        except Exception as error:  # noqa: BLE001  (see _claim)
-            self._note_failure("shortening", action.shard, error)
-        else:
-            self._note_success(action.shard)
-        self.post(Shortened(action.shard, action.receiver, ids))
+        answer = self._store.shorten(self._table, action.shard, action.leases, action.due_ns)
+        ids = await self._ask("shortening", action.shard, answer)
+        self.post(
+            Shortened(action.shard, action.receiver, () if isinstance(ids, Exception) else ids)
+        )
 
     async def _write_leases(self, action: WriteLeases) -> None:
-        result = None
-        try:
-            result = await self._store.write_leases(self._table, action.shard, action.leases)
-        except Exception as error:  # noqa: BLE001  (see _claim)
-            self._note_failure("writing of leases", action.shard, error)
-        else:
-            self._note_success(action.shard)
-        self.post(LeasesWritten(action.shard, result))
+        answer = self._store.write_leases(self._table, action.shard, action.leases)
+        result = await self._ask("writing of leases", action.shard, answer)
+        self.post(
+            LeasesWritten(action.shard, None if isinstance(result, Exception) else result)
+        )
 
     async def _write_acks(self, action: WriteAcks) -> None:
-        locked = None
-        try:
-            locked = await self._store.write_acks(self._table, action.shard, action.acks)
-        except Exception as error:  # noqa: BLE001  (see _claim)
-            self._note_failure("writing of acks", action.shard, error)
-        else:
-            self._note_success(action.shard)
-        self.post(AcksWritten(action.shard, locked))
+        answer = self._store.write_acks(self._table, action.shard, action.acks)
+        locked = await self._ask("writing of acks", action.shard, answer)
+        self.post(AcksWritten(action.shard, None if isinstance(locked, Exception) else locked))
 
     async def _fire(self, action: Fire) -> None:
-        result = None
-        try:
-            result = await self._store.fire(self._table, action.shard, action.request)
-        except Exception as error:  # noqa: BLE001  (see _claim)
-            self._note_failure("firing", action.shard, error)
-        else:
-            self._note_success(action.shard)
-        self.post(Fired(action.shard, result))
-
-    def _tell_dead_members(self, action: TellDeadMembers) -> None:
-        for ident, member, group in action.found[:SPENT_TOLD_MAX]:
-            log.warning(
-                "message %s of %s.%s on %s waits for group %s, whose message %s is parked: it fires once that is"
-                " acknowledged or deleted",
-                ident.decode(errors="replace"),
-                self._table.keyspace,
-                self._table.name,
-                action.shard,
-                group.decode(errors="replace"),
-                member.decode(errors="replace"),
-                extra={**self._table.named, "shard": action.shard},
-            )
-
-    def _tell_standing(self, action: TellStanding) -> None:
-        receiver = self._receivers.get(action.receiver)
-        if receiver is None:
-            return
-        shards = "all shards" if receiver.shards is None else ", ".join(sorted(receiver.shards))
-        since_s = (self._clock.time_ns() - action.since_ns) / 10**9
-        log.warning(
-            "stream of %s.%s (%s) on connection %d stands still: it holds %d messages, which is"
-            " its prefetch, and has acknowledged none for %.0f s",
-            self._table.keyspace,
-            self._table.name,
-            shards,
-            receiver.connection_id,
-            action.held,
-            since_s,
-            extra={**self._table.named, "connection": receiver.connection_id},
-        )
-
-    def _tell_spent(self, shard: ShardName, result: ClaimResult) -> None:
-        counters = self._state.counters(shard)
-        counters.parked += len(result.parked)
-        counters.dead += len(result.dead)
-        if result.parked:
-            where = "are parked"
-            if result.why_parked is not None:
-                where += f", as {self._table.properties.dead_letter} did not take them ({result.why_parked})"
-            self._tell_spent_ids(shard, result.parked, where)
-        if result.dead:
-            where = f"are in {self._table.properties.dead_letter}"
-            self._tell_spent_ids(shard, result.dead, where)
-
-    def _tell_spent_ids(self, shard: ShardName, ids: Sequence[bytes], where: str) -> None:
-        log.warning(
-            "%d messages of %s.%s on %s were sent vt_max_attempts (%d) times, and %s: %s%s",
-            len(ids),
-            self._table.keyspace,
-            self._table.name,
-            shard,
-            self._table.properties.max_attempts,
-            where,
-            b", ".join(ids[:SPENT_TOLD_MAX]).decode(errors="replace"),
-            " and more" if len(ids) > SPENT_TOLD_MAX else "",
-            extra={**self._table.named, "shard": shard},
-        )
-
-    def _note_failure(self, what: str, shard: ShardName, error: Exception) -> None:
-        """Log the first failure of a shard, and everything that is a fault of our own."""
-        where = f"{self._table.keyspace}/{shard}"
-        if not isinstance(error, StreamfromError):
-            log.error(
-                "%s of %s on %s failed",
-                what,
-                self._table.name,
-                where,
-                exc_info=error,
-                extra={**self._table.named, "shard": shard},
-            )
-        elif shard not in self._failing:
-            # Whoever drops a queue knows that messages were in flight.
-            level = logging.INFO if isinstance(error, TableGone) else logging.WARNING
-            log.log(
-                level,
-                "%s of %s on %s failed: %s",
-                what,
-                self._table.name,
-                where,
-                error,
-                extra={**self._table.named, "shard": shard},
-            )
-        self._failing.add(shard)
-
-    def _note_success(self, shard: ShardName) -> None:
-        if shard in self._failing:
-            self._failing.discard(shard)
-            log.info(
-                "%s on %s/%s works again",
-                self._table.name,
-                self._table.keyspace,
-                shard,
-                extra={**self._table.named, "shard": shard},
-            )
+        answer = self._store.fire(self._table, action.shard, action.request)
+        result = await self._ask("firing", action.shard, answer)
+        self.post(Fired(action.shard, None if isinstance(result, Exception) else result))
 
     def _set_timer(self) -> None:
         wake_ns = self._state.wake_ns()

@@ -86,3 +86,14 @@ class RunnerRig:
 
 def now_s():
     return asyncio.get_running_loop().time()
+
+
+def failing_between(start_s, end_s):
+    """Return what lets every call of the store fail in that time, for its *pause*."""
+
+    async def pause(_call, shard):
+        await asyncio.sleep(0.01)
+        if start_s <= now_s() < end_s:
+            raise StoreError(f"the backend of {shard} is gone")
+
+    return pause
