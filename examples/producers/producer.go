@@ -1,0 +1,84 @@
+// A producer for Go with go-sql-driver: go run producer.go < messages, one message in each line.
+//
+// Each message is sent once, whatever happens to the connection. The program makes the id, so it may send an INSERT again
+// whose outcome it does not know: where the first one took effect, the second one is a duplicate.
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+const (
+	silence   = 30 * time.Second // after which a connection is given up
+	patience  = 60 * time.Second // after which a message is given up, with the error
+	duplicate = 1062
+	insert    = "INSERT INTO my_message (id, message) VALUES (?, ?)"
+)
+
+// Another try may end these: a full or stopping proxy, a shard that is away, a lock, a deadlock, a connection that is gone.
+var passing = []uint16{1040, 1053, 1105, 1205, 1213, 2013, 4031}
+
+// send returns the id of the message, which is committed then.
+func send(db *sql.DB, message string) (int64, error) {
+	id := 1 + rand.Int64N(math.MaxInt64)
+	end := time.Now().Add(patience)
+	for pause := 100 * time.Millisecond; ; pause = min(pause*2, 10*time.Second) {
+		_, err := db.Exec(insert, id, message)
+		if err == nil {
+			return id, nil
+		}
+		var refused *mysql.MySQLError
+		if errors.As(err, &refused) {
+			if refused.Number == duplicate && pause > 100*time.Millisecond {
+				return id, nil
+			}
+			if !slices.Contains(passing, refused.Number) {
+				return 0, err
+			}
+		}
+		if time.Now().After(end) {
+			return 0, err
+		}
+		fmt.Fprintln(os.Stderr, "again in a moment:", err)
+		time.Sleep(pause/2 + rand.N(pause/2))
+	}
+}
+
+func main() {
+	config := mysql.NewConfig()
+	config.Net, config.DBName, config.ReadTimeout = "tcp", "commerce", silence
+	config.Addr = net.JoinHostPort(cmp.Or(os.Getenv("HOST"), "127.0.0.1"), cmp.Or(os.Getenv("PORT"), "15306"))
+	config.User, config.Passwd = cmp.Or(os.Getenv("USER_NAME"), "app"), "app-password"
+	if password, found := os.LookupEnv("PASSWORD"); found {
+		config.Passwd = password
+	}
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		panic(err)
+	}
+	db := sql.OpenDB(connector)
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		id, err := send(db, lines.Text())
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println("sent", id)
+	}
+	if lines.Err() != nil {
+		panic(lines.Err())
+	}
+}

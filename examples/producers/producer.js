@@ -1,0 +1,61 @@
+// A producer for Node with mysql2: npm install && node producer.js < messages, one message in each line.
+//
+// Each message is sent once, whatever happens to the connection. The program makes the id, so it may send an INSERT again
+// whose outcome it does not know: where the first one took effect, the second one is a duplicate.
+"use strict";
+const mysql = require("mysql2/promise");
+const { randomBytes } = require("node:crypto");
+const readline = require("node:readline");
+const { setTimeout: sleep } = require("node:timers/promises");
+
+const SILENCE_S = 30; // after which a connection is given up
+const PATIENCE_S = 60; // after which a message is given up, with the error
+const DUPLICATE = 1062;
+// Another try may end these: a full or stopping proxy, a shard that is away, a lock, a deadlock, a connection that is gone.
+const PASSING = new Set([1040, 1053, 1105, 1205, 1213, 2013, 4031]);
+const server = {
+  host: process.env.HOST ?? "127.0.0.1",
+  port: Number(process.env.PORT ?? 15306),
+  user: process.env.USER_NAME ?? "app",
+  password: process.env.PASSWORD ?? "app-password",
+  database: "commerce",
+};
+let connection;
+
+async function connect() {
+  const opened = await mysql.createConnection(server);
+  return opened.on("error", () => {}); // the next statement fails, and says it
+}
+
+// Returns the id of the message, which is committed then.
+async function send(message) {
+  const id = randomBytes(8).readBigUInt64BE() >> 1n || 1n;
+  const sql = `INSERT INTO my_message (id, message) VALUES (${id}, ?)`;
+  const end = Date.now() + PATIENCE_S * 1000;
+  let isRepeated = false;
+  for (let pause = 100; ; pause = Math.min(pause * 2, 10_000)) {
+    try {
+      connection ??= await connect();
+      await connection.query({ sql, values: [message], timeout: SILENCE_S * 1000 });
+      return id;
+    } catch (error) {
+      if (error.errno === DUPLICATE && isRepeated) return id;
+      const isRefused = error.errno > 0 && !PASSING.has(error.errno); // without a number the connection broke
+      if (isRefused || Date.now() > end) throw error;
+      console.error("again in a moment:", error.message);
+      connection?.destroy();
+      connection = undefined;
+      isRepeated = true;
+    }
+    await sleep(pause * (0.5 + Math.random() / 2));
+  }
+}
+
+async function main() {
+  for await (const line of readline.createInterface({ input: process.stdin })) {
+    console.log("sent", String(await send(line)));
+  }
+  connection?.destroy();
+}
+
+main();

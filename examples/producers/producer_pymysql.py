@@ -1,0 +1,65 @@
+"""A producer with PyMySQL: python examples/producers/producer_pymysql.py < messages, one message in each line.
+
+Each message is sent once, whatever happens to the connection. The program makes the id, so it may send an INSERT again
+whose outcome it does not know: where the first one took effect, the second one is a duplicate.
+"""
+
+import os
+import random
+import secrets
+import sys
+import time
+from typing import Any
+
+import pymysql
+
+
+SILENCE_S = 30  # after which a connection is given up
+PATIENCE_S = 60  # after which a message is given up, with the error
+DUPLICATE = 1062
+# Another try may end these: a full or stopping proxy, a shard that is away, a lock, a deadlock, a connection that is gone.
+PASSING = {1040, 1053, 1105, 1205, 1213, 4031, *range(2000, 3000)}
+
+
+class Producer:
+    """One connection, opened again as often as it breaks."""
+
+    connection: Any = None
+
+    def send(self, message: str) -> int:
+        """Return the id of the message, which is committed then."""
+        ident = 1 + secrets.randbelow(2**63 - 1)
+        pause, end_s = 0.1, time.monotonic() + PATIENCE_S
+        is_repeated = False
+        while True:
+            try:
+                self.connection = self.connection or pymysql.connect(
+                    host=os.environ.get("HOST", "127.0.0.1"),
+                    port=int(os.environ.get("PORT", "15306")),
+                    user=os.environ.get("USER_NAME", "app"),
+                    password=os.environ.get("PASSWORD", "app-password"),
+                    database="commerce",
+                    autocommit=True,
+                    read_timeout=SILENCE_S,
+                )
+                with self.connection.cursor() as cursor:
+                    sql = "INSERT INTO my_message (id, message) VALUES (%s, %s)"
+                    cursor.execute(sql, (ident, message))
+                return ident
+            except (pymysql.MySQLError, OSError) as error:
+                number = error.args[0] if isinstance(error, pymysql.MySQLError) else 2013
+                if number == DUPLICATE and is_repeated:
+                    return ident
+                if number not in PASSING or time.monotonic() > end_s:
+                    raise
+                print("again in a moment:", error, file=sys.stderr)
+                self.connection = None
+                is_repeated = True
+            time.sleep(pause * random.uniform(0.5, 1))
+            pause = min(pause * 2, 10)
+
+
+if __name__ == "__main__":
+    producer = Producer()
+    for line in sys.stdin:
+        print("sent", producer.send(line.rstrip("\n")), flush=True)

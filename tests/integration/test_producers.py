@@ -1,0 +1,115 @@
+"""The producers of examples/producers, which people copy: each message is sent once, whatever happens to the connection.
+
+Each one runs as it is printed. The driver and the proxy decide what a producer meets, so one family will do.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.database_servers import DatabaseServer, execute, free_port, names
+from tests.fixtures.running_proxy import StartProxy, keyspace_toml
+from tests.fixtures.streams import eventually, message_table, rows, run
+from tests.fixtures.tripwire import Tripwire
+from tests.integration import toolchains
+
+
+pytestmark = pytest.mark.db
+
+PRODUCERS = Path(__file__).parents[2] / "examples" / "producers"
+END_S = 120.0
+
+
+def command_of(name: str, folder: Path) -> list[str]:
+    """Return the command of a producer, built in *folder*."""
+    source = folder / "source"
+    shutil.copytree(PRODUCERS, source)
+    match name.split("."):
+        case [_, "js"]:
+            return toolchains.node(folder / "node", source, name)
+        case [_, "go"]:
+            return toolchains.go(folder, source)
+        case [main, "java"]:
+            return toolchains.java(folder, "mariadb2", source, main)
+        case _:
+            return [sys.executable, str(source / name)]
+
+
+@pytest.mark.parametrize(
+    "name", ["producer_pymysql.py", "producer.js", "producer.go", "Producer.java"]
+)
+def test_a_producer_sends_each_message_once_whatever_breaks(
+    name: str, mariadb: DatabaseServer, start_proxy: StartProxy, tmp_path: Path
+) -> None:
+    command = command_of(name, tmp_path)
+    database = next(names)
+    execute(mariadb, f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
+    config = f'[server]\nlisten = "127.0.0.1:{free_port()}"\n'
+    config += keyspace_toml("commerce", [mariadb], database)
+    proxy = start_proxy(config)
+    client = proxy.connect(database="commerce", autocommit=True)
+    run(client, message_table())
+    way = Tripwire(proxy)
+    environ = {
+        "PORT": str(way.port),
+        "USER_NAME": "root",
+        "PASSWORD": "",
+        "JDBC_URL": f"jdbc:mariadb://127.0.0.1:{way.port}/commerce",
+    }
+    said, errors = tmp_path / "said", tmp_path / "errors"
+    with said.open("wb") as out, errors.open("wb") as told:
+        producer = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=out, stderr=told, env=os.environ | environ
+        )
+    assert producer.stdin is not None
+
+    def send(text: str) -> None:
+        assert producer.stdin is not None
+        producer.stdin.write(f'{{"number": "{text}"}}\n'.encode())
+        producer.stdin.flush()
+
+    def wait_for(count: int) -> None:
+        def is_there() -> bool:
+            return len(said.read_text().splitlines()) == count
+
+        eventually(is_there, errors.read_text(), END_S)
+
+    try:
+        send("first")
+        wait_for(1)
+
+        # An INSERT that took effect, and whose answer is lost, is sent again and counts once.
+        way.arm(b"second", after=True)
+        send("second")
+        way.wait()
+        way.release()
+        wait_for(2)
+        assert "again in" in errors.read_text()
+
+        # What is sent while the proxy is away is sent when it is back.
+        proxy.kill()
+        tried = errors.read_text().count("again in")
+        send("third")
+        eventually(lambda: errors.read_text().count("again in") > tried, "a try", END_S)
+        proxy = start_proxy(config)
+        wait_for(3)
+
+        # What no second try mends ends it with its error.
+        producer.stdin.write(b"no JSON\n")
+        producer.stdin.flush()
+        assert producer.wait(END_S) > 0
+    finally:
+        producer.kill()
+        producer.wait()
+        producer.stdin.close()
+        way.close()
+    client = proxy.connect(database="commerce", autocommit=True)
+    found = rows(client, "SELECT id, message FROM my_message")
+    assert sorted(text for _, text in found) == [
+        f'{{"number": "{text}"}}' for text in ("first", "second", "third")
+    ]
+    assert {f"sent {ident}" for ident, _ in found} == set(said.read_text().splitlines())
