@@ -165,6 +165,8 @@ class InsertShape:
     columns: the column list in lower case; None where the statement has none.
     set: the assignments of the SET form; those of ON DUPLICATE KEY UPDATE are in
         `Shape.assignments`.
+    read_beside: the tables of subqueries elsewhere than in the SELECT that gives the rows: among the values,
+        in ON DUPLICATE KEY UPDATE or RETURNING.
     """
 
     columns: tuple[str, ...] | None
@@ -173,6 +175,7 @@ class InsertShape:
     on_duplicate: bool = False
     ignore: bool = False
     row_alias: str | None = None
+    read_beside: tuple[TableRef, ...] = ()
 
 
 class SetKind(StrEnum):

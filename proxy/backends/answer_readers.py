@@ -7,6 +7,7 @@ nothing (`DiscardedAnswer`).
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from streamfrom.proxy.wire.prepare_response import PrepareReader
@@ -57,16 +58,18 @@ class BufferedAnswer:
 
     Attributes:
         columns: column definitions, as payloads.
-        rows: text-protocol rows, as payloads.
+        rows: the rows in the protocol of the command, as payloads.
+        bytes: what the rows took on the wire; with more than was allowed, `rows` is empty.
         ok: the final OK, None after an error.
         error: the server's refusal, None after success.
     """
 
-    __slots__ = ("columns", "error", "ok", "rows")
+    __slots__ = ("bytes", "columns", "error", "ok", "rows")
 
-    def __init__(self, collector: RowCollector, rows: list[bytes]) -> None:
+    def __init__(self, collector: RowCollector, rows: list[bytes], size: int = 0) -> None:
         self.columns = collector.columns
         self.rows = rows
+        self.bytes = size
         self.ok = collector.ok
         self.error = collector.error
 
@@ -99,23 +102,35 @@ class AwaitedReader(AnswerReader, Generic[T]):
 
 
 class AnswerCollector(AwaitedReader[BufferedAnswer]):
-    """Collects a whole answer."""
+    """Collects a whole answer.
 
-    __slots__ = ("_collector", "_rows")
+    bytes_max: the bytes of rows that are kept; of more, none is.
+    """
 
-    def __init__(self, finished: asyncio.Future[BufferedAnswer]) -> None:
+    __slots__ = ("_bytes", "_bytes_max", "_collector", "_rows")
+
+    def __init__(
+        self, finished: asyncio.Future[BufferedAnswer], bytes_max: int = sys.maxsize
+    ) -> None:
         super().__init__(finished)
         self._collector = RowCollector()
         self._rows: list[bytes] = []
+        self._bytes = 0
+        self._bytes_max = bytes_max
 
     def data_received(self, data: bytes) -> bytes | None:
         """Take bytes, as `AnswerReader.data_received`."""
-        self._rows += self._collector.feed(data)
+        rows = self._collector.feed(data)
+        if rows:
+            self._bytes += len(data)
+            self._rows += rows
+            if self._bytes > self._bytes_max:
+                self._rows.clear()
         return self._collector.rest if self._collector.done else None
 
     def answer_completed(self) -> None:
         """Give the answer, be it a refusal."""
-        self.succeed(BufferedAnswer(self._collector, self._rows))
+        self.succeed(BufferedAnswer(self._collector, self._rows, self._bytes))
 
 
 class AnswerCallback:

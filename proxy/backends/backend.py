@@ -12,6 +12,7 @@ whose session used it last and whether that session left anything behind. Of tha
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
@@ -214,25 +215,31 @@ class Backend:
         (answer,) = await self.pipeline([packet])
         return answer
 
-    async def pipeline(self, packets: list[bytes]) -> list[BufferedAnswer]:
+    async def pipeline(
+        self, packets: list[bytes], bytes_max: int = sys.maxsize
+    ) -> list[BufferedAnswer]:
         """Send several commands in one write and return all answers. Raises as `query`.
 
         The first refusal is raised after the last answer is in; later commands have run.
+
+        bytes_max: the bytes of rows that are kept of each answer; of more, none is.
         """
-        answers = await self.answers(packets)
+        answers = await self.answers(packets, bytes_max)
         for answer in answers:
             if answer.error is not None:
                 raise answer.error.exception()
         return answers
 
-    async def answers(self, packets: list[bytes]) -> list[BufferedAnswer]:
+    async def answers(
+        self, packets: list[bytes], bytes_max: int = sys.maxsize
+    ) -> list[BufferedAnswer]:
         """Send several commands in one write and return all answers, refusals too.
 
         Raises BackendLost.
         """
         self.check_open()
         loop = asyncio.get_running_loop()
-        readers = [AnswerCollector(loop.create_future()) for _ in packets]
+        readers = [AnswerCollector(loop.create_future(), bytes_max) for _ in packets]
         self._readers.extend(readers)
         if self.takes_attributes:
             packets = list(map(self._attributed, packets))

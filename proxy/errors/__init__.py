@@ -66,7 +66,8 @@ A module of this room holds the errors of one kind; all are imported from here.
         ├── ConnectionKilled       1317/70100, or MariaDB's 1927: closes
         ├── StatementTimedOut      3024/HY000
         ├── MergeTooLarge          1038/HY001  more groups to sort than there may be
-        │   └── DistinctTooLarge   1038/HY001  more values of DISTINCT to remember
+        │   ├── DistinctTooLarge   1038/HY001  more values of DISTINCT to remember
+        │   └── ReturningTooLarge  1038/HY001  more rows of RETURNING to keep
         ├── NotPreparable          1295/HY000
         ├── UnknownStatement       1243/HY000
         ├── NoOpenCursor           1421/HY000
@@ -146,6 +147,7 @@ from streamfrom.proxy.errors.statement_errors import (
     NoOpenCursor as NoOpenCursor,
     NotPreparable as NotPreparable,
     QueryInterrupted as QueryInterrupted,
+    ReturningTooLarge as ReturningTooLarge,
     SessionVariable as SessionVariable,
     StatementTimedOut as StatementTimedOut,
     TooManyStatements as TooManyStatements,

@@ -122,6 +122,17 @@ class DistinctTooLarge(MergeTooLarge):
         )
 
 
+class ReturningTooLarge(MergeTooLarge):
+    """The rows that RETURNING gives on several shards are more than may be kept until all have written."""
+
+    def __init__(self, bytes_max: int) -> None:
+        super().__init__(bytes_max)
+        self.args = (
+            f"Out of sort memory: the rows of RETURNING of all shards take more than {bytes_max}"
+            " bytes, so nothing was written; write fewer rows at once, or raise merge_memory",
+        )
+
+
 class NotPreparable(ProxyError):
     """A statement was to be prepared that can only be sent as text."""
 

@@ -53,9 +53,11 @@ class Execution:
     key: the text of the statement, with the variables under which it is prepared.
     body: the *count* parameters with their types, as they go on the wire.
     long_data: what COM_STMT_SEND_LONG_DATA sends before, by parameter.
+    is_kept: the statement stays prepared for other executions; False for a text that holds values, or the moment
+        at which it was made.
     """
 
-    __slots__ = ("_body", "_count", "_long_data", "key")
+    __slots__ = ("_body", "_count", "_is_kept", "_long_data", "key")
 
     def __init__(
         self,
@@ -63,19 +65,28 @@ class Execution:
         body: bytes,
         count: int,
         long_data: Mapping[int, bytearray] | None = None,
+        *,
+        is_kept: bool = True,
     ) -> None:
         self.key = key
+        self._is_kept = is_kept
         self._body = body
         self._count = count
         self._long_data = long_data
 
     def packet_for(self, backend: Backend) -> bytes | None:
         """Return the bytes for *backend*, None when the statement is not prepared there."""
-        statement_id = backend.statements.get(self.key)
+        statement_id = self._statement_id(backend)
         if statement_id is None:
             return None
         packet = _execute(backend, statement_id, 0, self._body, self._count)
         return _long(statement_id, self._long_data) + packet if self._long_data else packet
+
+    def _statement_id(self, backend: Backend) -> int | None:
+        statement_id = backend.statements.get(self.key)
+        if statement_id is not None and not self._is_kept:
+            backend.statements.drop(self.key)
+        return statement_id
 
     async def prepare_on(self, backend: Backend) -> None:
         """Prepare the statement on *backend*."""
@@ -90,17 +101,15 @@ class BulkExecution(Execution):
     """COM_STMT_BULK_EXECUTE, which only MariaDB knows.
 
     body: types and rows, as they go on the wire; *flags* are the client's.
-    is_kept: the statement stays prepared for other executions.
     """
 
-    __slots__ = ("_flags", "_is_kept")
+    __slots__ = ("_flags",)
 
     def __init__(
         self, key: StatementKey, flags: int, body: bytes, *, is_kept: bool = True
     ) -> None:
-        super().__init__(key, body, 0)
+        super().__init__(key, body, 0, is_kept=is_kept)
         self._flags = flags
-        self._is_kept = is_kept
 
     def packet_for(self, backend: Backend) -> bytes | None:
         """Return the bytes for *backend*, None when the statement is not prepared there.
@@ -109,12 +118,9 @@ class BulkExecution(Execution):
         """
         if not backend.takes_bulk:
             raise Unsupported("bulk execution (COM_STMT_BULK_EXECUTE) by this server")
-        statement_id = backend.statements.get(self.key)
+        statement_id = self._statement_id(backend)
         if statement_id is None:
             return None
-        # The text holds the moment at which it was made, so it can serve no other batch.
-        if not self._is_kept:
-            backend.statements.drop(self.key)
         return stmt_bulk_execute(statement_id, self._flags, self._body)
 
 

@@ -162,6 +162,19 @@ class Reply:
         self._binary_rows = BinaryRows(columns) if self.binary else None
         self.link.write(framed)
 
+    async def returned(
+        self, columns: Sequence[bytes], rows: Sequence[bytes], *, warnings: int = 0
+    ) -> None:
+        """Answer with rows that servers gave in the protocol of this command, as payloads."""
+        framed, self.sequence = self._head(columns)
+        self.link.write(framed)
+        slices = Slices()
+        for at in range(0, len(rows), _FRAMED_AT_ONCE):
+            await slices.breathe()
+            framed, self.sequence = frames(rows[at : at + _FRAMED_AT_ONCE], self.sequence)
+            self.link.write(framed)
+        self.end_of_rows(warnings=warnings)
+
     def _head(self, columns: Sequence[bytes]) -> tuple[bytes, int]:
         return resultset_head(
             columns,

@@ -7,6 +7,7 @@ the moment when the client is gone.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from streamfrom.proxy.backends.connection_handover import (
@@ -189,16 +190,22 @@ class SessionConnections:
                     raise
 
     async def pipeline(
-        self, shard: ShardRuntime, backend: Backend, packets: list[bytes]
+        self,
+        shard: ShardRuntime,
+        backend: Backend,
+        packets: list[bytes],
+        bytes_max: int = sys.maxsize,
     ) -> list[BufferedAnswer]:
         """Run commands whose answers are not relayed; KILL and a vanishing client stop them too.
+
+        bytes_max: the bytes of rows that are kept of each answer; of more, none is.
 
         Raises:
             BackendError, BackendLost: as `Backend.pipeline`.
         """
         self._active[backend] = shard
         try:
-            return await backend.pipeline(packets)
+            return await backend.pipeline(packets, bytes_max)
         finally:
             self._active.pop(backend, None)
 

@@ -182,6 +182,22 @@ def note_insert_id(state: SessionState, backend: Backend, told: int) -> None:
     backend.has_insert_id = True
 
 
+async def note_insert_ids(
+    state: SessionState, told: Sequence[tuple[Backend, int]], shape: Shape
+) -> None:
+    """Follow a write of several shards, whose connections and insert ids *told* has: the first id is the statement's."""
+    is_untold = footprint_of(shape).sets_insert_id
+    made = [(backend, insert_id) for backend, insert_id in told if insert_id or is_untold]
+    # What a part has made is no copy any more.
+    state.insert_id_copies.difference_update(backend for backend, _ in made)
+    for backend, insert_id in reversed(made):
+        note_insert_id(state, backend, insert_id)
+        before = state.id_before_at
+        if is_untold and before is not None and before.leaving is not None:
+            # Each may be the one before the next, and it knows whether there is any.
+            await asyncio.wait([before.leaving.known])
+
+
 def generated(state: SessionState, insert_id: int) -> None:
     """Follow an INSERT whose first id, *insert_id*, is of a sequence."""
     _forget_copies(state)

@@ -37,6 +37,7 @@ def plan_insert(
         raise Unsupported(f"{shape.verb} … SELECT from sharded tables into '{table}'")
     rows = tables.rows(table)
     rows.refuse_changes(shape)
+    _refuse_subqueries(tables, shape)
     if insert.source is InsertSource.SET:
         _require(rows, table, insert.set)
         operands = [insert.set[column] for column in rows.columns]
@@ -51,6 +52,17 @@ def plan_insert(
     if insert.source is InsertSource.SELECT:
         return JoinPlanner(tables, shape, positions[0]).plan()
     return Plan(find=lambda statement: _split(statement, rows, positions, shards))
+
+
+def _refuse_subqueries(tables: VschemaTables, shape: Shape) -> None:
+    """Raise Unsupported for a subquery that would see the rows of one shard alone."""
+    assert shape.insert is not None
+    for table in shape.insert.read_beside:
+        if not tables.is_reference(table.name):
+            raise Unsupported(
+                f"a subquery of table '{table.name}' beside the rows of {shape.verb} in a sharded"
+                " keyspace"
+            )
 
 
 def _require(rows: RowRouting, table: str, given: Collection[str]) -> None:
@@ -74,10 +86,10 @@ def _split(
         by_shard.setdefault(routing.owner(values), []).append(index)
     if len(by_shard) == 1:
         return OneShard(next(iter(by_shard)))
-    if statement.shape.uses & Uses.RETURNING:
-        raise Unsupported(f"{statement.shape.verb} … RETURNING over several shards")
+    written = [shard for shard in shards if shard in by_shard]
     return WriteParts(
-        tuple(
-            (shard, rows.select_rows(by_shard[shard])) for shard in shards if shard in by_shard
-        )
+        tuple((shard, rows.select_rows(by_shard[shard])) for shard in written),
+        places=tuple(by_shard[shard] for shard in written)
+        if statement.shape.uses & Uses.RETURNING
+        else (),
     )

@@ -46,7 +46,6 @@ _NOT_ROW_BY_ROW: Final = (
     (Uses.LIMIT, "INSERT … SELECT with LIMIT over several shards"),
     (Uses.WINDOW, "INSERT … SELECT with a window function over several shards"),
     (Uses.SETOP, "INSERT … SELECT with UNION over several shards"),
-    (Uses.RETURNING, "INSERT … RETURNING over several shards"),
 )
 
 

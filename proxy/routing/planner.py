@@ -253,8 +253,6 @@ class Planner:
             return scattered_select(self._tables, shape, shards, shape.tables, shape.tables)
         if shape.uses & (Uses.LIMIT | Uses.ORDER) and limit_of(shape) is None:
             raise Unsupported(f"{shape.verb} with LIMIT or ORDER BY over several shards")
-        if shape.uses & Uses.RETURNING:
-            raise Unsupported(f"{shape.verb} … RETURNING over several shards")
         return WriteParts(tuple((shard, None) for shard in shards))
 
 

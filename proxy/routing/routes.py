@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.sqlparse_ext.selects.derived import Counted, Union
@@ -68,10 +68,13 @@ class WriteParts:
 
     rows_max: the rows that all parts together may delete, as the LIMIT at the end of each text says; None
         for no limit.
+    places: of an INSERT … VALUES with RETURNING, for each part the numbers that its rows have among all
+        rows of the statement; empty for every other write.
     """
 
     parts: tuple[tuple[Shard, bytes | None], ...]
     rows_max: int | None = None
+    places: tuple[Sequence[int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

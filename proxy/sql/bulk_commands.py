@@ -24,7 +24,7 @@ from streamfrom.proxy.wire.binary_parameters import known_value, literal_of
 from streamfrom.proxy.wire.bulk_rows import TYPES_FOLLOW, bulk_rows, bulk_types
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
-from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Uses
+from streamfrom.sqlparse_ext.statements import OPAQUE, Kind
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
 from streamfrom.sqlparse_ext.writes.message_effects import together
@@ -60,16 +60,19 @@ class ShardBatch:
 
     Attributes:
         rows: the rows as the client sent them.
+        places: the numbers that they have in the batch.
         table, effects: a message table and what the rows do to it; "" and empty for another table.
     """
 
     rows: bytearray = field(default_factory=bytearray)
+    places: list[int] = field(default_factory=list)
     table: str = ""
     effects: list[Effect] = field(default_factory=list)
 
-    def add(self, row: bytes, step: CompiledStatement) -> None:
+    def add(self, row: bytes, place: int, step: CompiledStatement) -> None:
         """Take a row that does what *step* says."""
         self.rows += row
+        self.places.append(place)
         if step.effect is not None and len(self.effects) <= _EFFECTS_MAX:
             self.table = step.table
             self.effects.append(step.effect)
@@ -94,6 +97,7 @@ class BulkCommands:
         self._executor = context.executor
         self._compiler = context.compiler
         self._registry = context.registry
+        self._merge_memory_bytes = context.config.merge_memory_bytes
         self._statements = statements
         self._routed = statements.routed
         self._table = table
@@ -152,30 +156,26 @@ class BulkCommands:
             step = CompiledStatement(statement, share.table, share.effect)
             await self._routed.run(view, database, step, OneShard(shard), reply, packets[shard])
             return
-        if statement.shape.uses & Uses.RETURNING:
-            raise Unsupported(f"{statement.shape.verb} … RETURNING over several shards")
         parts = [
             (view.runtime(shard), packets[shard]) for shard in view.shards if shard in shares
         ]
         for runtime, share in zip(map(view.runtime, shares), shares.values(), strict=True):
             await self._routed.show_leases(runtime, share.table, share.effect)
         result = await write_parts(
-            self._executor, self._state, database, parts, statement.shape
+            self._executor,
+            self._state,
+            database,
+            parts,
+            statement.shape,
+            self._merge_memory_bytes,
         )
         written = [shard for shard in view.shards if shard in shares]
-        for shard, ok in zip(written, result.answers, strict=True):
+        for shard, rows in zip(written, result.affected, strict=True):
             share = shares[shard]
             if (effect := share.effect) is not None:
                 runtime = view.runtime(shard)
-                self._executor.branches.happened(
-                    runtime, share.table, effect, rows=ok.affected_rows
-                )
-        reply.ok(
-            affected_rows=result.affected_rows,
-            last_insert_id=result.last_insert_id,
-            warnings=result.warnings,
-            info=result.info,
-        )
+                self._executor.branches.happened(runtime, share.table, effect, rows=rows)
+        await result.tell(reply, [shares[shard].places for shard in written])
 
     def _completed(self, prepared: PreparedStatement) -> Statement:
         """Return what is executed: on a message table completed, if need be with this moment."""
@@ -201,7 +201,7 @@ class BulkCommands:
         shares: dict[Shard, ShardBatch] = {}
         is_utf8 = self._state.settings.is_utf8
         slices = Slices()
-        for row in bulk_rows(body, at, prepared.types):
+        for place, row in enumerate(bulk_rows(body, at, prepared.types)):
             # A row takes 10 to 120 µs.
             await slices.breathe()
             bound = statement.bind(
@@ -214,7 +214,7 @@ class BulkCommands:
                 raise Unsupported("NULL for time_acked in a batch that acknowledges")
             step = self._compiler.compile_bound(view, bound)
             for shard in _shards_of(plan, bound):
-                shares.setdefault(shard, ShardBatch()).add(row.data, step)
+                shares.setdefault(shard, ShardBatch()).add(row.data, place, step)
         return shares
 
     async def _as_text(self, prepared: PreparedStatement, rows: Iterator[Row]) -> bytes:
@@ -240,8 +240,6 @@ class BulkCommands:
         if len(heads) > 1 or len(tails) > 1:
             # ON DUPLICATE KEY UPDATE v = ?: each row has its own.
             raise Unsupported("parameters behind the rows of an INSERT in a batch")
-        if statement.shape.uses & Uses.RETURNING:
-            raise Unsupported("RETURNING in a batch that takes values of a sequence")
         return b"".join((heads.pop(), b",".join(values), tails.pop()))
 
 

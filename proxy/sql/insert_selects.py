@@ -29,12 +29,14 @@ from streamfrom.sqlparse_ext.writes.insert_select import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.routing.routes import Route
     from streamfrom.proxy.sql.catalog import View
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.sql.session_target import StatementTarget
     from streamfrom.proxy.sql.statement_compiler import StatementCompiler
     from streamfrom.sqlparse_ext.statements import Shape, Statement
+    from streamfrom.sqlparse_ext.writes.insert_select import InsertSelect
 
 
 _LOCK: Final = b" LOCK IN SHARE MODE"
@@ -72,8 +74,10 @@ class InsertSelects:
         self._executor = context.executor
         self._compiler = context.compiler
 
-    async def with_rows(self, place: StatementTarget) -> StatementTarget | None:
-        """Return *place* with the INSERT of the rows that its statement selects; None where there are none.
+    async def with_rows(self, place: StatementTarget, reply: Reply) -> StatementTarget | None:
+        """Return *place* with the INSERT of the rows that its statement selects.
+
+        None where there are none, which is answered.
 
         Every statement that does not read first comes back as it is.
 
@@ -87,7 +91,8 @@ class InsertSelects:
         is_whole_charset = self._is_whole_charset()
         # Before the query is taken out: moments for time columns become nanoseconds in it.
         whole = self._compiler.compile(view, place.statement).statement
-        head, text = insert_select(whole)
+        parts = insert_select(whole)
+        text = parts.query
         asked = self._compiler.parse(text)
         lock = self._lock(asked)
         locked = self._compiler.parse(text + lock) if lock else asked
@@ -96,6 +101,7 @@ class InsertSelects:
         taken = TakenRows(min(config.merge_memory_bytes, BYTES_MAX), "INSERT … SELECT")
         await self._take(place, asked, locked, lock, route, taken)
         if not taken.rows:
+            await self._answer_none(place, parts, taken, reply)
             return None
         columns = [parse_column_definition(each) for each in taken.columns]
         escapes = SqlMode.NO_BACKSLASH_ESCAPES not in whole.mode
@@ -112,7 +118,22 @@ class InsertSelects:
             )
             for row in rows
         )
-        return place._replace(statement=self._compiler.parse(head + b"VALUES " + values))
+        return place._replace(statement=self._compiler.parse(parts.giving(b"VALUES " + values)))
+
+    async def _answer_none(
+        self, place: StatementTarget, parts: InsertSelect, taken: TakenRows, reply: Reply
+    ) -> None:
+        """Answer a statement that has selected no rows."""
+        if not place.statement.shape.uses & Uses.RETURNING:
+            reply.ok(info=b"Records: 0  Duplicates: 0  Warnings: 0")
+            return
+        # A server knows the columns that the rows would have: it inserts none as well.
+        nulls = b", ".join([b"NULL"] * len(taken.columns))
+        none = self._compiler.parse(parts.giving(b"SELECT %b FROM DUAL WHERE FALSE" % nulls))
+        answer = await self._executor.ask(
+            place.view.runtimes[0], place.database, query(none.sql), none.shape
+        )
+        await reply.returned(answer.columns, ())
 
     async def _take(
         self,

@@ -23,7 +23,6 @@ from streamfrom.proxy.errors import (
     EmptyQuery,
     MalformedPacket,
     NoOpenCursor,
-    NotPreparable,
     WireError,
 )
 from streamfrom.proxy.execution.attempt import Attempt
@@ -272,8 +271,6 @@ class PreparedCommands:
         )
         if prepared.count and bound.arguments is None:
             raise Unsupported("parameters inside a comment in this prepared statement")
-        if bound.shape.uses & Uses.RETURNING:
-            raise NotPreparable("RETURNING of a statement that holds the time")
         if bound.shape.kind is Kind.STREAM:
             # A text would tell a LIMIT of less than 0 as bad syntax, at a place that the client never wrote.
             await self._statements.run_one(bound, reply)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.proxy.execution.prepared_execution import Execution
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.scatter import AfterOthers
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.sql.statement_compiler import CompiledStatement
+    from streamfrom.sqlparse_ext.statements import Shape
     from streamfrom.sqlparse_ext.writes.message_effects import Effect
 
 
@@ -102,35 +104,44 @@ class RoutedStatements:
                 limit = route.rows_max
                 for runtime, _ in pieces:
                     await self.show_leases(runtime, step.table, step.effect)
+                shape = step.statement.shape
                 result = await write_parts(
                     self._executor,
                     self._state,
                     database,
                     [
-                        (runtime, query(sql) if limit is None else self._within(limit, sql))
+                        (
+                            runtime,
+                            self._sent(database, sql, shape, reply)
+                            if limit is None
+                            else self._within(limit, sql),
+                        )
                         for runtime, sql in pieces
                     ],
-                    step.statement.shape,
+                    shape,
+                    self._context.config.merge_memory_bytes,
                 )
                 if step.insert_id:
                     generated(self._state, step.insert_id)
                 if step.effect is not None:
-                    for (runtime, sql), ok in zip(pieces, result.answers, strict=True):
+                    for (runtime, sql), rows in zip(pieces, result.affected, strict=True):
                         effect = await self._compiler.large_texts.read(
                             len(sql), self._effect_of_part, view, step.effect, sql
                         )
-                        self._branches.happened(
-                            runtime, step.table, effect, rows=ok.affected_rows
-                        )
-                reply.ok(
-                    affected_rows=result.affected_rows,
-                    last_insert_id=step.insert_id or result.last_insert_id,
-                    warnings=result.warnings,
-                    info=result.info,
-                )
+                        self._branches.happened(runtime, step.table, effect, rows=rows)
+                await result.tell(reply, route.places, step.insert_id)
                 return True
             case Everywhere():
                 raise Unsupported(f"{step.statement.shape.verb} in a sharded keyspace")
+
+    def _sent(
+        self, database: str | None, sql: bytes, shape: Shape, reply: Reply
+    ) -> bytes | Packet:
+        """Return what runs *sql*; rows of RETURNING come in the protocol of the client's command."""
+        if not (reply.binary and shape.uses & Uses.RETURNING):
+            return query(sql)
+        key = StatementKey(sql, database, self._state.settings.reading)
+        return Execution(key, b"", 0, is_kept=False)
 
     def _within(self, limit: int, sql: bytes) -> AfterOthers:
         """Return what makes the part *sql* of a DELETE, whose parts delete *limit* rows at most together."""
@@ -168,8 +179,8 @@ class RoutedStatements:
         if step.acks_early and await self._acked_early_elsewhere(shard, step, reply):
             return True
         await self.show_leases(shard, step.table, step.effect)
-        sent = packet or query(step.statement.sql)
         shape = step.statement.shape
+        sent = packet or self._sent(database, step.statement.sql, shape, reply)
         if reply.binary and shape.kind in _HAS_ROWS and not isinstance(packet, Execution):
             # The statement is sent as text, so its rows are text rows.
             answer = await self._executor.ask(shard, database, sent, shape)

@@ -12,13 +12,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable, ProxyError
+from streamfrom.proxy.errors import (
+    BackendError,
+    BackendLost,
+    BackendUnavailable,
+    ProxyError,
+    ReturningTooLarge,
+)
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.proxy.execution.retry_rules import Ending, ending_of
 from streamfrom.proxy.execution.session_state import leaves_residue
-from streamfrom.proxy.execution.session_tracking import note_insert_id, spread_insert_id
+from streamfrom.proxy.execution.session_tracking import note_insert_ids, spread_insert_id
 from streamfrom.proxy.execution.transaction import ROLLS_BACK
 from streamfrom.proxy.wire.commands import query
+from streamfrom.sqlparse_ext.statements import Uses
 
 
 if TYPE_CHECKING:
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.execution.prepared_execution import Packet
+    from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.wire.resultset import Ok
     from streamfrom.sqlparse_ext.statements import Shape, Statement
@@ -48,15 +56,24 @@ class MergedOk:
     """The OKs of several shards as the one OK of a server.
 
     is_insert: the statement is an INSERT or REPLACE.
+    returned: what each shard has answered to a write with RETURNING; empty for every other statement.
     """
 
     answers: tuple[Ok, ...]
     is_insert: bool = False
+    returned: tuple[BufferedAnswer, ...] = ()
+
+    @property
+    def affected(self) -> tuple[int, ...]:
+        """The rows that each part has changed: RETURNING gives them, and its OK counts none."""
+        if self.returned:
+            return tuple(len(answer.rows) for answer in self.returned)
+        return tuple(ok.affected_rows for ok in self.answers)
 
     @property
     def affected_rows(self) -> int:
         """The sum."""
-        return sum(ok.affected_rows for ok in self.answers)
+        return sum(self.affected)
 
     @property
     def last_insert_id(self) -> int:
@@ -81,6 +98,24 @@ class MergedOk:
         numbers = iter(sums)
         return _NUMBER.sub(lambda _: b"%d" % next(numbers), infos[0])
 
+    async def tell(
+        self, reply: Reply, places: Sequence[Sequence[int]] = (), insert_id: int = 0
+    ) -> None:
+        """Answer the client.
+
+        places: as in `WriteParts`; insert_id: the first one that the proxy has given, 0 for none.
+        """
+        if self.returned:
+            rows = _in_order([answer.rows for answer in self.returned], places)
+            await reply.returned(self.returned[0].columns, rows, warnings=self.warnings)
+            return
+        reply.ok(
+            affected_rows=self.affected_rows,
+            last_insert_id=insert_id or self.last_insert_id,
+            warnings=self.warnings,
+            info=self.info,
+        )
+
     @property
     def session_state(self) -> bytes:
         """The session state of the last OK."""
@@ -96,12 +131,24 @@ class MergedOk:
         )
 
 
+def _in_order(parts: Sequence[Sequence[bytes]], places: Sequence[Sequence[int]]) -> list[bytes]:
+    """Return the rows that the parts gave: in the statement's order where each row of it gave one, else part by part."""
+    if list(map(len, parts)) != list(map(len, places)):
+        return [row for part in parts for row in part]
+    rows = [b""] * sum(map(len, places))
+    for part, numbers in zip(parts, places, strict=True):
+        for row, number in zip(part, numbers, strict=True):
+            rows[number] = row
+    return rows
+
+
 async def write_parts(
     executor: Executor,
     state: SessionState,
     database: str | None,
     parts: Sequence[tuple[ShardRuntime, Part]],
     shape: Shape,
+    returned_bytes_max: int,
 ) -> MergedOk:
     """Run a write's parts; all of them take effect, or none.
 
@@ -111,7 +158,10 @@ async def write_parts(
     A part is what is sent: a framed command, what makes one for a connection, or what makes one when it is
     called with the number of rows that the parts before have affected.
 
+    returned_bytes_max: what the rows of RETURNING may take, which are kept until all parts have run.
+
     Raises:
+        ReturningTooLarge: they take more; nothing has taken effect.
         BackendError: a part was refused; the other parts are undone.
         BackendUnavailable, BackendLost, PoolTimeout: as for any statement.
         PartialCommit: outside a transaction only, and then as it says.
@@ -120,7 +170,9 @@ async def write_parts(
     retries = executor.retries(shape)
     while True:
         try:
-            return await _write_parts(executor, state, database, parts, shape, own=own)
+            return await _write_parts(
+                executor, state, database, parts, shape, returned_bytes_max, own=own
+            )
         except (BackendUnavailable, BackendError) as error:
             # It has taken effect nowhere: no COMMIT was sent, or the first one was refused.
             ending = (
@@ -136,6 +188,7 @@ async def _write_parts(
     database: str | None,
     parts: Sequence[tuple[ShardRuntime, Part]],
     shape: Shape,
+    returned_bytes_max: int,
     *,
     own: bool,
 ) -> MergedOk:
@@ -151,42 +204,41 @@ async def _write_parts(
             data = part if callable(part) else await executor.bytes_for(shard, backend, part)
             taken.append((shard, backend, data))
         await spread_insert_id(state, [backend for _, backend, _ in taken], shape)
-        oks = await _run_parts(executor, state, taken, undo=not own)
+        answers = await _run_parts(executor, state, taken, returned_bytes_max, undo=not own)
     except BaseException as error:
         if own or _undid_everything(error):
             await branches.rollback()
         raise
+    oks = tuple(answer.ok for answer in answers if answer.ok is not None)
+    assert len(oks) == len(answers), "a write that was not refused ends with OK"
     for (shard, backend, _), ok in zip(taken, oks, strict=True):
         backend.in_transaction = True
         backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
         branches.held[shard] = backend
-    # What a part has made is no copy any more.
-    made = [
-        backend for (_, backend, _), ok in zip(taken, oks, strict=True) if ok.last_insert_id
+    told = [
+        (backend, ok.last_insert_id) for (_, backend, _), ok in zip(taken, oks, strict=True)
     ]
-    state.insert_id_copies.difference_update(made)
-    # The first shard's is the statement's.
-    for (_, backend, _), ok in zip(reversed(taken), reversed(oks), strict=True):
-        if ok.last_insert_id:
-            note_insert_id(state, backend, ok.last_insert_id)
+    await note_insert_ids(state, told, shape)
     if own:
         await branches.commit()
-    return MergedOk(oks, is_insert=shape.insert is not None)
+    returned = answers if shape.uses & Uses.RETURNING else ()
+    return MergedOk(oks, is_insert=shape.insert is not None, returned=tuple(returned))
 
 
 async def _run_parts(
     executor: Executor,
     state: SessionState,
     parts: Sequence[tuple[ShardRuntime, Backend, bytes | AfterOthers]],
+    returned_bytes_max: int,
     *,
     undo: bool,
-) -> tuple[Ok, ...]:
+) -> list[BufferedAnswer]:
     # One after another, always in the order of the shards: side by side, two writes of the same
     # rows could each hold one that the other waits for, and no server sees such a deadlock.
     answers: list[BufferedAnswer] = []
     diagnostics = diagnostics_of_several()
     state.answered_at, state.diagnostics = None, diagnostics
-    affected = 0
+    affected, bytes_left = 0, returned_bytes_max
     try:
         for shard, backend, part in parts:
             data = part(affected) if callable(part) else part
@@ -194,13 +246,16 @@ async def _run_parts(
             # savepoint is needed.
             packets = [_SAVEPOINT, data] if undo else [data]
             executor.listed(shard, data)
-            answers.append((await executor.pipeline(shard, backend, packets))[-1])
-            ok = answers[-1].ok
+            *_, answer = await executor.pipeline(shard, backend, packets, bytes_left)
+            bytes_left -= answer.bytes
+            _check_returned(bytes_left, returned_bytes_max)
+            answers.append(answer)
+            ok = answer.ok
             if ok is not None:
                 affected += ok.affected_rows
                 if ok.warnings:
                     await executor.take_warnings(shard, backend, diagnostics)
-    except (BackendError, BackendLost) as error:
+    except (BackendError, BackendLost, ReturningTooLarge) as error:
         if isinstance(error, BackendError):
             shard, backend, _ = parts[len(answers)]
             with suppress(BackendLost):
@@ -211,9 +266,12 @@ async def _run_parts(
                 with suppress(BackendLost):
                     await backend.command(_ROLLBACK_TO)
         raise
-    oks = tuple(answer.ok for answer in answers if answer.ok is not None)
-    assert len(oks) == len(answers), "a write that was not refused ends with OK"
-    return oks
+    return answers
+
+
+def _check_returned(bytes_left: int, bytes_max: int) -> None:
+    if bytes_left < 0:
+        raise ReturningTooLarge(bytes_max)
 
 
 def _undid_everything(error: BaseException) -> bool:

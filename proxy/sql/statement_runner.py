@@ -228,9 +228,8 @@ class StatementRunner:
         place = await self.insert_columns.named(
             await read(size, self._compiler.resolve, statement)
         )
-        with_rows = await self._insert_selects.with_rows(place)
+        with_rows = await self._insert_selects.with_rows(place, reply)
         if with_rows is None:
-            reply.ok(info=b"Records: 0  Duplicates: 0  Warnings: 0")
             return True
         place, view = with_rows, place.view
         filled, insert_id = await self._sequences.filled(view, place.statement)

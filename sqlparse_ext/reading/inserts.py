@@ -154,14 +154,26 @@ def read_insert(builder: ShapeBuilder, cursor: Cursor, verb: str) -> None:
         }
     if not parts.complete:
         builder.uses |= Uses.UNPARSED
-    query = cursor.tokens[slice(*parts.source_at)]
+    source = cursor.tokens[slice(*parts.source_at)]
+    expressions = []
+    read_beside: tuple[TableRef, ...] = ()
     if parts.source is InsertSource.SELECT:
-        add_subqueries(builder, query)
-    elif builder.uses & Uses.SUBQUERY:
-        # Rows and assignments read as a SELECT's list; so do those of ON DUPLICATE KEY UPDATE.
+        add_subqueries(builder, source)
+    else:
+        expressions.append(source)
+    if builder.uses & Uses.SUBQUERY:
         if parts.duplicate_at is not None:
-            query = [*query, stand_in(","), *cursor.tokens[slice(*parts.duplicate_at)]]
-        add_subqueries(builder, [stand_in("SELECT"), *query])
+            expressions.append(cursor.tokens[slice(*parts.duplicate_at)])
+        if cursor.accept("RETURNING"):
+            expressions.append(cursor.tokens[cursor.at :])
+        # Rows, assignments and what RETURNING gives read as a SELECT's list.
+        query = [stand_in("SELECT"), stand_in("1")]
+        for each in expressions:
+            query += [stand_in(","), *each]
+        tables, builder.tables = builder.tables, ()
+        add_subqueries(builder, query)
+        read_beside = builder.tables
+        builder.tables = tuple(dict.fromkeys(tables + read_beside))
     builder.insert = InsertShape(
         parts.columns,
         parts.source,
@@ -169,6 +181,7 @@ def read_insert(builder: ShapeBuilder, cursor: Cursor, verb: str) -> None:
         parts.duplicate_at is not None,
         parts.ignore,
         parts.row_alias,
+        read_beside,
     )
 
 

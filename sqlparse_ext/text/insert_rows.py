@@ -221,6 +221,9 @@ def _scan(sql: bytes, start: int, lex: Lexis) -> list[tuple[int, int]]:
                 spans.append((opened, place + 1))
                 after_comma, done = False, place + 1
         elif not depth:
+            # RETURNING a, (b)
+            if not BETWEEN_ROWS.fullmatch(sql, done, place):
+                return spans
             after_comma, done = True, place + 1
     return spans
 

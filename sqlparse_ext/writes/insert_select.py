@@ -18,20 +18,25 @@ _NAME: Final = b"streamfrom"
 
 
 class InsertSelect(NamedTuple):
-    """What stands before the rows, up to the column list, and the query that gives them, without parentheses around it."""
+    """What stands before the rows, up to the column list, the query that gives them, without parentheses around it, and what follows: RETURNING."""
 
     head: bytes
     query: bytes
+    tail: bytes
+
+    def giving(self, rows: bytes) -> bytes:
+        """Return the text of the INSERT with *rows* in the place of the query."""
+        return b"%b%b %b" % (self.head, rows, self.tail) if self.tail else self.head + rows
 
 
 def is_insert_select(shape: Shape) -> bool:
-    """True for an INSERT or REPLACE of a query's rows that does nothing else."""
+    """True for an INSERT or REPLACE of a query's rows that does nothing else, but perhaps returns them."""
     insert = shape.insert
     return (
         insert is not None
         and insert.source is InsertSource.SELECT
-        and not insert.on_duplicate
-        and not shape.uses & (Uses.RETURNING | Uses.UNPARSED)
+        and not (insert.on_duplicate or insert.read_beside)
+        and not shape.uses & Uses.UNPARSED
     )
 
 
@@ -43,17 +48,19 @@ def insert_select(statement: Statement) -> InsertSelect:
     cursor.at = cursor.find({"INSERT", "REPLACE"}) + 1
     parts = insert_parts(cursor)
     assert parts is not None
-    first, last = parts.source_at
+    first, last = source_at = parts.source_at
     while tokens[first].key == "(":
         inside = Cursor(tokens, template, first, last)
         if not inside.skip_parens() or inside.at != last:
             break
         first, last = first + 1, last - 1
     places = tokens[first].start, tokens[last - 1].end
-    (head, start, end) = locate(
-        statement.sql, statement.mode, (tokens[parts.source_at[0]].start, *places)
-    )
-    return InsertSelect(statement.sql[:head], statement.sql[start:end])
+    sql = statement.sql
+    (head, start, end) = locate(sql, statement.mode, (tokens[source_at[0]].start, *places))
+    tail = len(sql)
+    if source_at[1] < len(tokens):
+        (tail,) = locate(sql, statement.mode, (tokens[source_at[1]].start,))
+    return InsertSelect(sql[:head], sql[start:end], sql[tail:])
 
 
 def bounded(query: Statement, rows: int, lock: bytes = b"") -> bytes:

@@ -181,6 +181,25 @@ def test_rows_of_several_shards_are_merged_in_groups_only_where_a_group_may_span
     assert found.in_groups is in_groups
 
 
+def test_with_returning_the_parts_tell_the_places_of_their_rows():
+    found = route(f"INSERT INTO t (id) VALUES ({HIGH}), (1), (2) RETURNING id")
+    assert found == WriteParts(
+        (
+            (LOW_SHARD, b"INSERT INTO t (id) VALUES (1),(2) RETURNING id"),
+            (HIGH_SHARD, b"INSERT INTO t (id) VALUES (%d) RETURNING id" % HIGH),
+        ),
+        places=([1, 2], [0]),
+    )
+    assert route("DELETE FROM t RETURNING id") == WriteParts(
+        ((LOW_SHARD, None), (HIGH_SHARD, None))
+    )
+
+
+def test_a_subquery_of_a_reference_table_is_the_same_on_every_shard():
+    sql = "INSERT INTO t (id, a) VALUES (1, (SELECT MAX(a) FROM ref)) RETURNING (SELECT 1)"
+    assert route(sql) == OneShard(LOW_SHARD)
+
+
 # --- refusals --------------------------------------------------------------------------
 
 
@@ -224,10 +243,25 @@ def test_a_delete_with_a_limit_is_shared_by_its_shards():
         ("UPDATE t SET id = 5 WHERE id = 4", "changing the vindex column 'id'"),
         ("UPDATE t SET a = 1 LIMIT 5", "UPDATE with LIMIT or ORDER BY over several shards"),
         ("DELETE FROM t ORDER BY a", "DELETE with LIMIT or ORDER BY over several shards"),
-        ("DELETE FROM t RETURNING id", "DELETE … RETURNING over several shards"),
         (
-            f"INSERT INTO t (id) VALUES (1), ({HIGH}) RETURNING id",
-            "INSERT … RETURNING over several shards",
+            "DELETE FROM t LIMIT 1 RETURNING id",
+            "DELETE with LIMIT or ORDER BY over several shards",
+        ),
+        (
+            "INSERT INTO t (id, a) VALUES (1, (SELECT MAX(a) FROM t))",
+            "a subquery of table 't' beside the rows of INSERT in a sharded keyspace",
+        ),
+        (
+            "INSERT INTO t SET id = 1, a = (SELECT MAX(a) FROM pin)",
+            "a subquery of table 'pin' beside the rows of INSERT in a sharded keyspace",
+        ),
+        (
+            "REPLACE INTO t (id) VALUES (1) RETURNING (SELECT COUNT(*) FROM t x)",
+            "a subquery of table 't' beside the rows of REPLACE in a sharded keyspace",
+        ),
+        (
+            "INSERT INTO t (id) VALUES (1) ON DUPLICATE KEY UPDATE a = (SELECT 1 FROM t)",
+            "a subquery of table 't' beside the rows of INSERT in a sharded keyspace",
         ),
         (
             "SELECT * FROM nowhere",

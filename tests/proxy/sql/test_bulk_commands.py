@@ -1,7 +1,7 @@
 import pytest
 
 from streamfrom.proxy.wire.resultset import Ok as Told
-from tests.proxy.fake_answers import Error, Ok, until
+from tests.proxy.fake_answers import Error, Ok, rows_of, until
 from tests.proxy.fake_client import MARIADB
 from tests.proxy.fake_server import MARIADB as VERSION, FakeServer
 from tests.proxy.keyspaces import HIGH
@@ -73,6 +73,16 @@ async def test_a_row_that_concerns_all_shards_goes_to_all(servers):
         assert batches(server) == [f"BULK {update} [[1, 2], [3, 4]]", "COMMIT"]
 
 
+async def test_rows_that_are_returned_come_in_the_order_of_the_batch(servers):
+    async with running_proxy(*servers) as proxy:
+        client = await proxy.client("commerce", capabilities=MARIADB)
+        statement, _, _ = await client.prepare("INSERT INTO t (id) VALUES (?) RETURNING id")
+        servers[0].on("RETURNING", rows_of("a", "c"))
+        servers[1].on("RETURNING", rows_of("b"))
+        result = await client.bulk(statement, (1,), (HIGH,), (2,))
+        assert [payload[-1:] for payload in result.values if payload] == [b"a", b"b", b"c"]
+
+
 async def test_a_shard_that_refuses_undoes_the_batch(servers):
     async with running_proxy(*servers) as proxy:
         client = await proxy.client("commerce", capabilities=MARIADB)
@@ -92,7 +102,6 @@ async def test_a_shard_that_refuses_undoes_the_batch(servers):
         ("INSERT INTO t (id) VALUES (?)", [("DEFAULT",)], 1235),
         ("INSERT INTO t (id) VALUES (?)", [(None,)], 1048),
         ("INSERT INTO t (id) VALUES (?), (?)", [(1, HIGH)], 1235),
-        ("INSERT INTO t (id) VALUES (?) RETURNING id", [(1,), (HIGH,)], 1235),
     ],
 )
 async def test_what_cannot_be_a_batch_is_refused_and_the_session_goes_on(

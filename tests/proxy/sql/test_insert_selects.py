@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.proxy.fake_answers import Error, rows_of
+from tests.proxy.fake_answers import Error, Rows, rows_of
 from tests.proxy.keyspaces import HIGH
 from tests.proxy.rigs import said
 
@@ -30,6 +30,34 @@ async def test_no_rows_are_no_insert(server, other_server, client):
     assert len(said(server)) == len(said(other_server)) == 1
 
 
+async def test_rows_are_returned_in_the_order_in_which_they_were_selected(
+    server, other_server, client
+):
+    server.on("SELECT a FROM t", rows_of(1, HIGH))
+    other_server.on("SELECT a FROM t", rows_of(2))
+    server.on("RETURNING", rows_of("first", "third"))
+    other_server.on("RETURNING", rows_of("second"))
+    result = await client.query("INSERT INTO t (id) SELECT a FROM t RETURNING b")
+    assert result.values == [b"first", b"second", b"third"]
+    assert f"INSERT INTO t (id) VALUES ('{HIGH}') RETURNING b" in said(other_server)
+
+
+async def test_no_rows_are_returned_with_the_columns_that_they_would_have(
+    server, other_server, client
+):
+    for each in (server, other_server):
+        each.on("SELECT a, b FROM t", Rows(("a", "b")))
+    server.on("RETURNING", Rows(("told", "twice")))
+    result = await client.query(
+        "INSERT INTO t (id, c) SELECT a, b FROM t RETURNING told, twice"
+    )
+    assert (result.columns, result.rows, result.error) == (2, [], None)
+    assert said(server)[-1] == (
+        "INSERT INTO t (id, c) SELECT NULL, NULL FROM DUAL WHERE FALSE RETURNING told, twice"
+    )
+    assert len(said(other_server)) == 1
+
+
 async def test_an_error_of_the_query_is_the_answer_and_nothing_is_inserted(
     server, other_server, client
 ):
@@ -49,7 +77,7 @@ async def test_in_a_transaction_the_rows_are_locked(server, client):
     ("sql", "words"),
     [
         ("INSERT INTO t (id) SELECT a FROM t ON DUPLICATE KEY UPDATE b = 1", "another shard"),
-        ("INSERT INTO t (id) SELECT a FROM t RETURNING id", "another shard"),
+        ("INSERT INTO t (id) SELECT a FROM t RETURNING (SELECT 1 FROM t)", "a subquery"),
         ("INSERT INTO ref (id) SELECT a FROM t", "writing reference table"),
         ("INSERT INTO t (id) SELECT @a := a FROM t", "user variable"),
     ],

@@ -7,18 +7,20 @@ from streamfrom.proxy.errors import (
     BackendLost,
     BackendUnavailable,
     PartialCommit,
+    ReturningTooLarge,
     TransactionBroken,
 )
 from streamfrom.proxy.sql.scatter import MergedOk, run_everywhere, write_parts
 from streamfrom.proxy.wire.commands import query
-from streamfrom.proxy.wire.resultset import Ok as OkPacket
-from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, until
+from streamfrom.proxy.wire.resultset import Ok as OkPacket, parse_text_row
+from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, rows_of, until
 from tests.proxy.rigs import SessionRig, said
 from tests.sqlparse_ext.facts import shape, statement
 
 
 LOW, HIGH = "INSERT INTO t (id) VALUES (1)", "INSERT INTO t (id) VALUES (9)"
 SHAPE = shape(LOW)
+KEPT_BYTES = 1000
 READ_ONLY = Error(1290, "running with the --read-only option")
 
 
@@ -32,7 +34,7 @@ async def session(low, high):
 async def write(session):
     """Run a write that has a part on each shard."""
     parts = list(zip(session.shards, (query(LOW.encode()), query(HIGH.encode())), strict=True))
-    return await write_parts(session.executor, session.state, "db", parts, SHAPE)
+    return await write_parts(session.executor, session.state, "db", parts, SHAPE, KEPT_BYTES)
 
 
 # --- several answers are one -----------------------------------------------------------
@@ -71,11 +73,47 @@ async def test_a_part_may_wait_for_what_the_parts_before_have_affected(
         for shard in session.shards
     ]
     done = await write_parts(
-        session.executor, session.state, "db", parts, shape("DELETE FROM t")
+        session.executor, session.state, "db", parts, shape("DELETE FROM t"), KEPT_BYTES
     )
     assert done.affected_rows == 2
     assert said(server) == ["START TRANSACTION", "DELETE FROM t LIMIT 5", "COMMIT"]
     assert said(other_server) == ["START TRANSACTION", "DELETE FROM t LIMIT 4", "COMMIT"]
+
+
+async def returned(session, kept_bytes=KEPT_BYTES):
+    """Run a write with RETURNING that has a part on each shard."""
+    sql = "DELETE FROM t RETURNING id"
+    parts = [(shard, query(sql.encode())) for shard in session.shards]
+    return await write_parts(
+        session.executor, session.state, "db", parts, shape(sql), kept_bytes
+    )
+
+
+async def test_rows_that_a_write_returns_are_kept_until_all_have_written(
+    server, other_server, session
+):
+    server.on("RETURNING", rows_of(1, 2))
+    other_server.on("RETURNING", rows_of(9))
+    done = await returned(session)
+    assert [list(map(parse_text_row, answer.rows)) for answer in done.returned] == [
+        [[b"1"], [b"2"]],
+        [[b"9"]],
+    ]
+    assert (done.affected, done.affected_rows) == ((2, 1), 3)
+
+
+async def test_more_rows_than_may_be_kept_undo_the_write(server, other_server, session, low):
+    server.on("RETURNING", rows_of("x" * 600))
+    other_server.on("RETURNING", rows_of("x" * 600))
+    with pytest.raises(ReturningTooLarge, match="more than 1000 bytes, so nothing was written"):
+        await returned(session)
+    assert said(server)[-1] == said(other_server)[-1] == "ROLLBACK"
+    assert low.pool.lent == 0
+    await session.begin()
+    with pytest.raises(ReturningTooLarge):
+        await returned(session)
+    assert said(other_server)[-1] == "ROLLBACK TO SAVEPOINT streamfrom_part"
+    assert (await returned(session, 5000)).affected_rows == 2
 
 
 # --- parts, outside of a transaction ---------------------------------------------------

@@ -36,6 +36,7 @@ TAILS = [
     b";",
     b" ON DUPLICATE KEY UPDATE b = VALUES(b), c = f(1, 2)",
     b" AS n(p, q) RETURNING (id)",
+    b" RETURNING id, (b), c",
 ]
 
 

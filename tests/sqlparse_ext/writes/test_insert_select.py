@@ -42,13 +42,22 @@ def test_the_query_stands_alone(sql, head, query):
     assert (parts.head.decode(), parts.query.decode()) == (head, query)
 
 
+def test_what_is_returned_stands_behind_the_query():
+    sql = "INSERT INTO t (a) (SELECT b FROM u) RETURNING a, 'x'"
+    assert insert_select(statement(sql)) == (
+        b"INSERT INTO t (a) ",
+        b"SELECT b FROM u",
+        b"RETURNING a, 'x'",
+    )
+
+
 @pytest.mark.parametrize(
     "sql",
     [
         "INSERT INTO t (a) VALUES (1)",
         "INSERT INTO t SET a = 1",
         "INSERT INTO t (a) SELECT 1 ON DUPLICATE KEY UPDATE a = 2",
-        "INSERT INTO t (a) SELECT 1 RETURNING a",
+        "INSERT INTO t (a) SELECT 1 RETURNING (SELECT b FROM u)",
         "SELECT 1",
         "UPDATE t SET a = (SELECT 1)",
     ],
