@@ -159,7 +159,7 @@ class Sending:
         result = event.result
         if shard.order is not None:
             result = with_keys(result, run.keys)
-            shard.named_wanted = True  # who follows may be of a key that streams name
+            shard.polls.named_wanted = True  # who follows may be of a key that streams name
         rows, passed_over = result.rows, result.passed_over
         self._note_size(rows)
         shard.groups.held(result.held)
@@ -167,7 +167,9 @@ class Sending:
         run.gone.update(result.acked)
         shard.claiming.over()
         shard.health.over()
-        shard.polling.since_ns = None  # the shard works; a poll may be slow for other reasons
+        shard.polls.trouble.since_ns = (
+            None  # the shard works; a poll may be slow for other reasons
+        )
         asked_ids, chosen = tuple(run.keys), result.chosen
         won: list[ClaimedRow] = []
         unwritten: list[MessageKey] = []
@@ -178,7 +180,7 @@ class Sending:
             if asked is None:
                 # The database finds this id equal to one that was asked for (another case,
                 # another spelling); only a poll can tell its priority.
-                shard.poll_wanted = True
+                shard.polls.wanted = True
                 won.append(row)
                 continue
             # `_replace` takes three times as long, for each message.
@@ -193,12 +195,12 @@ class Sending:
             if meanwhile is not None:
                 # Rescheduled while the claim ran. Which of the two came first only the
                 # database knows.
-                shard.poll_wanted = True
+                shard.polls.wanted = True
             won.append(row)
         for ident, key in run.keys.items():
             shard.queue.not_won(key, passed_over.get(ident), now_ns)
         if shard.order is not None and shard.order.claimed(asked_ids, result, run.gone, now_ns):
-            shard.poll_wanted = True
+            shard.polls.wanted = True
         if result.acked:
             self._held.acked(Acked(shard.name, result.acked), now_ns)
         if unwritten:
@@ -280,7 +282,7 @@ class Sending:
         if run.keys:
             shard.claiming.failed(event.reason, now_ns, self._parts.grace_ns)
         # It may have been committed before it was lost: then a poll tells when they are due.
-        shard.poll_wanted = True
+        shard.polls.wanted = True
         shard.groups.held(run.keys)
         for key in run.keys.values():
             shard.queue.requeue(key.id, key, now_ns)
@@ -311,5 +313,5 @@ class Sending:
                 key = key._replace(time_next_ns=row.time_next_ns)
             if key is None:
                 # It had left the queue: acked, or due too late to be kept.
-                shard.poll_wanted = True
+                shard.polls.wanted = True
             shard.queue.requeue(row.id, key, now_ns)

@@ -1,19 +1,21 @@
 """One shard of one message table: its queue, what is under way on it, and how it fares.
 
-A part of `engine.messaging.table_state`, which decides what the receivers get; this module decides when
-the shard is polled, how soon something that failed is tried again, and when to look next.
+A part of `engine.messaging.table_state`, which decides what the receivers get; this module decides when to look next.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.early_acks import EarlyAcks
 from streamfrom.engine.messaging.figures import Counters
 from streamfrom.engine.messaging.group_watch import GroupWatch
-from streamfrom.engine.messaging.leases import Lease, Leases
+from streamfrom.engine.messaging.leases import Leases
+from streamfrom.engine.messaging.leaving_receivers import LeavingReceivers
 from streamfrom.engine.messaging.poll import FOREVER_NS
+from streamfrom.engine.messaging.poll_times import PollTimes
+from streamfrom.engine.messaging.trouble import Trouble
 from streamfrom.engine.messaging.unwritten_leases import UnwrittenLeases
 
 
@@ -23,50 +25,17 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.in_flight_limit import InFlightLimit
     from streamfrom.engine.messaging.key_order import KeyOrder
     from streamfrom.engine.messaging.message import ClaimedRow, LeaseWrites, MessageKey
-    from streamfrom.engine.messaging.poll import PollRequest, PollResult
+    from streamfrom.engine.messaging.poll import PollResult
     from streamfrom.engine.messaging.rate_limit import RateLimit
     from streamfrom.engine.messaging.shard_queue import ShardQueue
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
-RETRY_FIRST_NS: Final = 50 * 10**6
-RETRY_LAST_NS: Final = 2 * 10**9
-LAST_CHANCE_NS: Final = 500 * 10**6
-# A row that cannot be made due sooner is being acked, most likely: then it is over soon.
-SHORTEN_AGAIN_NS: Final = 10**9
 # Whoever takes messages one by one opens a stream for each; without its keys each began with a poll, which took
 # 0.55 of the 1.3 ms of a STREAM … LIMIT 1.
 LINGER_NS: Final = 10**9
 # Acks that go with one claim.
 ACKS_MAX: Final = 100
-
-
-@dataclass(slots=True)
-class Trouble:
-    """How long something has been failing without a break, and when to try again."""
-
-    since_ns: int | None = None
-    failures: int = 0
-    retry_ns: int = 0
-    cause: str = ""
-
-    def failed(self, cause: str, now_ns: int, grace_ns: int) -> None:
-        """Note a failure; the pause before the next try doubles, up to RETRY_LAST_NS."""
-        if self.since_ns is None:
-            self.since_ns = now_ns
-        # The shift is bounded, as failures are not: 31 doublings are far beyond the maximum.
-        doubled_ns = RETRY_FIRST_NS << min(self.failures, RETRY_LAST_NS.bit_length())
-        self.retry_ns = now_ns + min(doubled_ns, RETRY_LAST_NS)
-        # A shard that comes back shortly before the grace ends must not be missed.
-        last_chance_ns = self.since_ns + grace_ns - LAST_CHANCE_NS
-        if now_ns < last_chance_ns < self.retry_ns:
-            self.retry_ns = last_chance_ns
-        self.failures += 1
-        self.cause = cause
-
-    def over(self) -> None:
-        """Note that it works."""
-        self.since_ns, self.failures, self.retry_ns = None, 0, 0
 
 
 @dataclass(slots=True)
@@ -89,24 +58,6 @@ class ClaimRun:
 
 
 @dataclass(slots=True)
-class Leaving:
-    """A receiver whose connection has ended, and which held messages.
-
-    due_ns: when its messages are to be due again.
-    retry_ns: when those that are not yet due so soon are tried again.
-    """
-
-    due_ns: int
-    retry_ns: int = 0
-    pause_ns: int = SHORTEN_AGAIN_NS
-
-    def postpone(self, now_ns: int) -> None:
-        """Try again after a pause that doubles."""
-        self.retry_ns = now_ns + self.pause_ns
-        self.pause_ns *= 2
-
-
-@dataclass(slots=True)
 class ShardState:
     """Everything a table's scheduler keeps of one shard.
 
@@ -123,11 +74,8 @@ class ShardState:
     put_back: rows that nobody was sent, and whose leases are being written at this moment.
     looking_at: the unwritten ones among the messages whose rows are being looked at.
     leaving: receivers whose connection has ended, and what they held is to be due sooner.
-    shortening: what a statement makes due sooner at this moment.
+    polls: when it is polled.
     releases: keys that are being released, by the number of the release.
-    poll_wanted: rows have changed in a way that only a poll can find out.
-    named_wanted: there may be more of the keys that streams name than is known.
-    next_poll_ns: the end of the interval between two polls.
     gathered_ns: when receivers that let room gather take what they have room for.
     in_flight: how many messages may be in flight; None for no limit.
     rate: how many messages a second may be sent; None for no limit.
@@ -142,19 +90,13 @@ class ShardState:
     counters: Counters = field(default_factory=Counters)
     leases: Leases = field(default_factory=Leases)
     groups: GroupWatch = field(default_factory=GroupWatch)
-    leaving: dict[int, Leaving] = field(default_factory=dict)
-    shortening: tuple[Lease, ...] = ()
     is_dispatched: bool = True
     partitions_held_back: int = 0
     receivers: int = 0
     lingers_until_ns: int = 0
     claims: dict[int, ClaimRun] = field(default_factory=dict)
     releases: dict[int, dict[bytes, MessageKey | None]] = field(default_factory=dict)
-    poll_wanted: bool = False
-    named_wanted: bool = False
-    next_poll_ns: int = 0
     claiming: Trouble = field(default_factory=Trouble)
-    polling: Trouble = field(default_factory=Trouble)
     health: Trouble = field(default_factory=Trouble)
     unserved: Trouble = field(default_factory=Trouble)
     in_flight: InFlightLimit | None = None
@@ -164,88 +106,24 @@ class ShardState:
     held_back_ns: int = FOREVER_NS
     wake_ns: int = FOREVER_NS
     wake_ready_ns: int = FOREVER_NS
+    polls: PollTimes = field(init=False)
+    leaving: LeavingReceivers = field(init=False)
     unwritten: UnwrittenLeases = field(init=False)
     early_acks: EarlyAcks = field(init=False)
     acking: dict[int, tuple[bytes, ...]] = field(default_factory=dict)
     put_back: list[ClaimedRow] = field(default_factory=list)
     looking_at: frozenset[bytes] = frozenset()
-    _is_polling: bool = False
-    _is_asked: bool = False  # the poll under way has another reason than what was left out
-    _poll_discarded: bool = False  # the running poll began before the last receiver left
-    _poll_started_ns: int = 0
-    _wakeup_ns: int = (
-        0  # the earliest poll for poll_wanted: such polls take half the time at most
-    )
-    _look_ns: int = 0  # the earliest poll for news alone; these take half the time, too
 
     def __post_init__(self) -> None:
         self.unwritten = UnwrittenLeases(self.queue.unwritten)
         self.early_acks = EarlyAcks(self.queue.acked)
-
-    # Polls
-
-    def start_poll(self, now_ns: int) -> PollRequest | None:
-        """Return what to poll for, if it is time and no poll is running."""
-        is_whole = self._poll_ns() <= now_ns
-        if self._is_polling or not (is_whole or self._named_ns() <= now_ns):
-            return None
-        self._is_polling = True
-        self._is_asked = self._is_to_ask(now_ns) or bool(self.queue.told)
-        self.named_wanted = False
-        if is_whole:
-            self.poll_wanted = False
-        self._poll_started_ns = now_ns
-        request = self.queue.poll_started(now_ns)
-        if not is_whole:
-            return replace(request, is_of_named=True)
-        if self.order is None:
-            return request
-        return replace(request, passed_over=self.order.passed_over(now_ns))
+        self.leaving = LeavingReceivers(self.leases, self.unwritten, self.queue)
+        self.polls = PollTimes(self.queue)
 
     def polled(self, result: PollResult, now_ns: int, interval_ns: int) -> None:
         """Take in what a poll found."""
-        self._is_polling = self._is_asked = False
-        self.polling.over()
         self.health.over()
-        # A producer whose ids nobody can read from its statements must not keep a server
-        # busy with polls alone.
-        self._wakeup_ns = now_ns + (now_ns - self._poll_started_ns)
-        self._look_ns = self._wakeup_ns if result.is_of_named else now_ns
-        if not result.is_of_named:
-            self.next_poll_ns = self._poll_started_ns + interval_ns
-        if self._poll_discarded:
-            self._poll_discarded = False
-            self.next_poll_ns = now_ns
-            self.queue.poll_failed()
-        else:
-            self.queue.poll_finished(result, now_ns)
-
-    def poll_failed(self, reason: str, now_ns: int, grace_ns: int) -> None:
-        """Note that a poll failed; it is wanted again after a pause."""
-        self._is_polling = self._is_asked = self._poll_discarded = False
-        self.poll_wanted = True
-        self.polling.failed(reason, now_ns, grace_ns)
-        self.queue.poll_failed()
-
-    def _poll_ns(self) -> int:
-        """Return when the next poll is to start."""
-        moment = self.next_poll_ns
-        left_out_ns = self.queue.next_poll_ns()
-        if left_out_ns is not None:
-            moment = min(moment, left_out_ns)
-        if self.poll_wanted:
-            moment = min(moment, self._wakeup_ns)
-        return max(moment, self.polling.retry_ns)
-
-    def _named_ns(self) -> int:
-        """Return when the next poll for the keys that streams name, or for the keys of news, is to start."""
-        moment = self._look_ns if self.queue.told else FOREVER_NS
-        if self.queue.named:
-            left_out_ns = self.queue.next_poll_ns(self.queue.named)
-            moment = moment if left_out_ns is None else min(moment, left_out_ns)
-            if self.named_wanted:
-                moment = min(moment, self._wakeup_ns)
-        return max(moment, self.polling.retry_ns)
+        self.polls.finished(result, now_ns, interval_ns)
 
     def has_nothing(self, now_ns: int, keys: frozenset[bytes] | None = None) -> bool:
         """Return whether no message is due, of *keys* if given, as far as can be known: no poll is needed to tell."""
@@ -258,12 +136,8 @@ class ShardState:
             # Polls for what was left out of other keys may go on without end.
             left_out_ns = self.queue.next_poll_ns(keys)
             is_left_out = left_out_ns is not None and left_out_ns <= now_ns
-            return not (is_left_out or self._is_asked or self._is_to_ask(now_ns))
-        return not self._is_polling and self._poll_ns() > now_ns and not self.poll_wanted
-
-    def _is_to_ask(self, now_ns: int) -> bool:
-        """Return whether a poll is due for another reason than what was left out."""
-        return self.poll_wanted or self.named_wanted or self.next_poll_ns <= now_ns
+            return not (is_left_out or self.polls.is_asking(now_ns))
+        return self.polls.is_resting(now_ns)
 
     # Limits
 
@@ -307,7 +181,7 @@ class ShardState:
     def freed(self, idents: Iterable[bytes], now_ns: int) -> None:
         """Let messages go that waited for others of their key."""
         if self.order is not None and self.order.freed(idents, now_ns):
-            self.poll_wanted = True
+            self.polls.wanted = True
 
     @property
     def hears_news(self) -> bool:
@@ -323,9 +197,7 @@ class ShardState:
             self.rate.begin(now_ns)
         if self.receivers == 1:
             if not self.queue.due(now_ns, at_most=1):
-                self.next_poll_ns = now_ns
-                # A poll under way may have read before the stream was asked for.
-                self.poll_wanted = self.poll_wanted or self._is_polling
+                self.polls.begin(now_ns)
             self.lingers_until_ns = 0
             # A stream that opens while the shard is down has its whole grace before it.
             for trouble in (self.health, self.unserved):
@@ -355,68 +227,24 @@ class ShardState:
         self.groups.clear()
         self.counters.forget_new()
         self.gathered_ns = self.held_back_ns = FOREVER_NS
-        self._poll_discarded = self._is_polling
-        self.poll_wanted = self.named_wanted = False
+        self.polls.rest()
         self.claiming.over()
-        self.polling.over()
         self.wake_ns = self.wake_ready_ns = FOREVER_NS
 
     def clock_set_back(self, now_ns: int) -> None:
         """Begin anew, as after an election: what was to happen at a moment of the clock before would come late."""
         self.rest()
-        self._wakeup_ns = self.next_poll_ns = self.wake_ns = now_ns
+        self.polls.clock_set_back(now_ns)
+        self.wake_ns = now_ns
         if self.rate is not None:
             self.rate.begin(now_ns)
         if self.in_flight is not None and self.in_flight.look_ns is not None:
             self.in_flight.look_ns = now_ns
-        for leaving in self.leaving.values():
-            leaving.retry_ns = now_ns
+        self.leaving.retry(now_ns)
         self.unwritten.hurry(None)
         self.early_acks.hurry()
 
-    # What receivers held whose connection has ended
-
-    def next_left(self, now_ns: int) -> tuple[int, tuple[Lease, ...], int] | None:
-        """Return a receiver that has left, leases of it that end too late, and when they are to end."""
-        if self.shortening:
-            return None
-        for receiver, leaving in list(self.leaving.items()):
-            if leaving.retry_ns > now_ns:
-                continue
-            leases, is_more = self.leases.left(receiver, leaving.due_ns)
-            if unwritten := [lease.id for lease in leases if lease.id in self.unwritten]:
-                # A row must show its lease before it can be made shorter.
-                self.unwritten.hurry(unwritten)
-                leases = [lease for lease in leases if lease.id not in self.unwritten]
-                is_more = True
-            if leases:
-                self.shortening = tuple(leases)
-                return receiver, self.shortening, leaving.due_ns
-            if is_more:
-                leaving.postpone(now_ns)
-            else:
-                del self.leaving[receiver]
-        return None
-
-    def shortened(self, receiver: int, ids: tuple[bytes, ...], now_ns: int) -> None:
-        """Take in which rows of the leases of *receiver* are due sooner now."""
-        leaving, written = self.leaving.get(receiver), set(ids)
-        if leaving is None:
-            # The shard is not dispatched from here any more.
-            self.shortening = ()
-            return
-        for lease in self.shortening:
-            key = self.queue.get(lease.id)
-            if lease.id in written:
-                if key is not None and key.time_next_ns == lease.until_ns:
-                    self.queue.add(key._replace(time_next_ns=leaving.due_ns), now_ns)
-                else:
-                    # The queue did not have it, or something else has happened to it.
-                    self.poll_wanted = True
-        if len(written) < len(self.shortening):
-            leaving.postpone(now_ns)
-        self.leases.shorten(ids, leaving.due_ns)
-        self.shortening = ()
+    # Leases and acks that are in memory alone
 
     @property
     def writes_ns(self) -> int:
@@ -425,11 +253,7 @@ class ShardState:
         write_ns = self.early_acks.next_ns()
         if self.is_dispatched:
             write_ns = min(write_ns, self.unwritten.next_ns())
-        if self.shortening or not self.leaving:
-            return write_ns
-        return min(write_ns, *(leaving.retry_ns for leaving in self.leaving.values()))
-
-    # Leases and acks that are in memory alone
+        return min(write_ns, self.leaving.next_ns())
 
     def takes_acks(self, idents: Iterable[bytes], now_ns: int) -> tuple[bytes, ...] | None:
         """Return those of *idents* that an early ack acknowledges, None if it cannot be answered early.
@@ -469,9 +293,8 @@ class ShardState:
         for timer in self.unwritten.written(result, now_ns):
             self.queue.shown(timer)
         if result is not None and result.rescheduled:
-            self.poll_wanted = True
-        for leaving in self.leaving.values():
-            leaving.retry_ns = min(leaving.retry_ns, now_ns)
+            self.polls.wanted = True
+        self.leaving.retry(now_ns)
         put_back, self.put_back = self.put_back, []
         return put_back
 
@@ -541,7 +364,7 @@ class ShardState:
         if self.rate is not None:
             self.rate.begin(now_ns)
         self.unserved.over()
-        self.next_poll_ns = now_ns
+        self.polls.next_ns = now_ns
 
     def deposed(self, reason: str, now_ns: int, grace_ns: int) -> None:
         """Leave the shard to another process, which is not known to serve it yet."""
@@ -557,7 +380,7 @@ class ShardState:
 
     def troubles(self) -> tuple[Trouble, ...]:
         """Return everything that may be failing."""
-        return self.claiming, self.polling, self.health, self.unserved
+        return self.claiming, self.polls.trouble, self.health, self.unserved
 
     @property
     def is_failing(self) -> bool:
@@ -597,9 +420,7 @@ class ShardState:
         if not is_due and not self.claims:
             # Nothing is left that a claim could fail on.
             self.claiming.over()
-        self.wake_ns = lost_ns
-        if not self._is_polling:
-            self.wake_ns = min(lost_ns, self._poll_ns(), self._named_ns())
+        self.wake_ns = min(lost_ns, self.polls.start_ns())
         follower_ns = FOREVER_NS if self.order is None else self.order.next_ns()
         self.wake_ns = min(self.wake_ns, self.gathered_ns, self.groups.next_ns(), follower_ns)
         # What is due but not claimed waits for a slot or a receiver, unless a claim failed.

@@ -65,7 +65,7 @@ class TableParts:
             return
         if shard.order is not None:
             shard.order.clear()
-            shard.poll_wanted = True
+            shard.polls.wanted = True
         shard.order = None
         if in_order is not None:
             shard.order = KeyOrder(in_order, shard.queue, self.table.key_column)

@@ -99,7 +99,7 @@ from streamfrom.engine.messaging.held_messages import HeldMessages
 from streamfrom.engine.messaging.poll import FOREVER_NS
 from streamfrom.engine.messaging.sending import Sending
 from streamfrom.engine.messaging.shard_queue import ShardQueue
-from streamfrom.engine.messaging.shard_state import Leaving, ShardState
+from streamfrom.engine.messaging.shard_state import ShardState
 from streamfrom.engine.messaging.table_parts import TableParts
 
 
@@ -188,7 +188,7 @@ class TableState:
                 self._held.acks_written(event, now_ns)
             case Changed():
                 shard = self._shards[event.shard]
-                shard.poll_wanted = True
+                shard.polls.wanted = True
                 shard.groups.changed(event.ids)
                 self._held.suspect(shard, event.ids, by_heartbeat=event.by_heartbeat)
                 if event.ids is not None and not event.by_heartbeat:
@@ -224,11 +224,12 @@ class TableState:
                 self._shards[event.shard].polled(event.result, now_ns, interval_ns)
             case PollFailed():
                 shard = self._shards[event.shard]
-                shard.poll_failed(event.reason, now_ns, self._parts.grace_ns)
+                shard.polls.failed(event.reason, now_ns, self._parts.grace_ns)
             case Released() | ReleaseFailed():
                 self._sending.released(event, now_ns)
             case Shortened():
-                self._shards[event.shard].shortened(event.receiver, event.ids, now_ns)
+                shard = self._shards[event.shard]
+                shard.polls.wanted |= shard.leaving.shortened(event.receiver, event.ids, now_ns)
             case Fired():
                 self._fired(event, now_ns)
             case Reconfigured():
@@ -419,7 +420,7 @@ class TableState:
         if receiver.keys is not None and shard.queue.name_keys(
             self._receivers.named_keys(shard.name)
         ):
-            shard.named_wanted = True
+            shard.polls.named_wanted = True
 
     def _left(self, receiver: int, left_ns: int) -> None:
         release_after_ns = self._parts.table.properties.release_after_ns
@@ -427,7 +428,7 @@ class TableState:
             return
         for shard in self._shards.values():
             if shard.is_dispatched and (held := shard.leases.ids_of(receiver)):
-                shard.leaving[receiver] = Leaving(left_ns + release_after_ns)
+                shard.leaving.add(receiver, left_ns + release_after_ns)
                 shard.unwritten.hurry(held)
 
     def _limit(self, receiver: AttachedReceiver) -> None:
@@ -491,9 +492,9 @@ class TableState:
             # its row does not show that, so a claim would send it a second time.
             news = [key for key in event.keys if not shard.queue.is_taken(key.id)]
             if shard.queue.hear(news, now_ns):
-                shard.poll_wanted = True
+                shard.polls.wanted = True
             # Of which key they are only the rows say.
-            shard.named_wanted = True
+            shard.polls.named_wanted = True
         if shard.leases or shard.claims:
             self._held.suspect(shard, tuple(key.id for key in event.keys))
 
@@ -505,7 +506,7 @@ class TableState:
         if dead := shard.groups.answered(result, now_ns, properties.poller_interval_ns):
             self._actions.append(TellDeadMembers(shard.name, tuple(dead)))
         if result is not None and shard.hears_news:
-            shard.poll_wanted |= shard.queue.hear(result.fired, now_ns)
+            shard.polls.wanted |= shard.queue.hear(result.fired, now_ns)
 
     # Settings and health
 
@@ -527,13 +528,13 @@ class TableState:
                 fair=properties.fair,
                 now_ns=now_ns,
             )
-            shard.poll_wanted = True
+            shard.polls.wanted = True
         self._parts.limit_shards(now_ns)
 
     def _shard_up(self, shard: ShardState) -> None:
-        for trouble in (shard.claiming, shard.polling, shard.health):
+        for trouble in (shard.claiming, shard.polls.trouble, shard.health):
             trouble.over()
-        shard.poll_wanted = True
+        shard.polls.wanted = True
 
     # After every event
 
@@ -596,7 +597,7 @@ class TableState:
             shard.wake_ns = lost_ns
             return
         self._sending.claim(shard, now_ns)
-        request = shard.start_poll(now_ns)
+        request = shard.polls.start(now_ns, shard.order)
         if request is not None:
             self._actions.append(Poll(shard.name, self._bounded(shard, request)))
         if (wanted := shard.groups.next(now_ns)) is not None:

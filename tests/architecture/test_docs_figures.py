@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bench.workloads import drain
-from streamfrom.engine.messaging import message_store, shard_state, table_settings
+from streamfrom.engine.messaging import message_store, table_settings, trouble
 from streamfrom.proxy import cli
 from streamfrom.proxy.backends import control_connection, shard
 from streamfrom.proxy.config.file import ConfigError, load
@@ -159,7 +159,7 @@ NUMBERS = {"three": 3, "two": 2, "four": 4, "a minute": 60, "once a second": 1}
         (
             "docs/design/messages.md",
             r"Tries again after (\d+) ms, doubling to (\d+) s",
-            (shard_state.RETRY_FIRST_NS / 10**6, shard_state.RETRY_LAST_NS / 10**9),
+            (trouble.RETRY_FIRST_NS / 10**6, trouble.RETRY_LAST_NS / 10**9),
         ),
         (
             "docs/design/statements.md",

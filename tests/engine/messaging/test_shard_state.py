@@ -1,14 +1,8 @@
 from streamfrom.engine.messaging.message import MessageKey
 from streamfrom.engine.messaging.poll import FOREVER_NS, PollResult
 from streamfrom.engine.messaging.shard_queue import ShardQueue
-from streamfrom.engine.messaging.shard_state import (
-    LAST_CHANCE_NS,
-    LINGER_NS,
-    RETRY_FIRST_NS,
-    RETRY_LAST_NS,
-    ShardState,
-    Trouble,
-)
+from streamfrom.engine.messaging.shard_state import LINGER_NS, ShardState
+from streamfrom.engine.messaging.trouble import RETRY_FIRST_NS
 
 
 SECOND_NS = 10**9
@@ -26,68 +20,9 @@ def shard(*keys):
 
 
 def polled(made, now_ns=NOW_NS):
-    assert made.start_poll(now_ns)
+    assert made.polls.start(now_ns)
     made.polled(PollResult(()), now_ns, INTERVAL_NS)
     return made
-
-
-def test_pauses_double_up_to_a_bound():
-    trouble, pauses, now_ns = Trouble(), [], NOW_NS
-    for _ in range(100):
-        trouble.failed("gone", now_ns, 10**15)
-        pauses.append(trouble.retry_ns - now_ns)
-        now_ns = trouble.retry_ns
-    assert pauses[:3] == [RETRY_FIRST_NS, 2 * RETRY_FIRST_NS, 4 * RETRY_FIRST_NS]
-    assert max(pauses) == pauses[-1] == RETRY_LAST_NS
-    assert trouble.since_ns == NOW_NS
-
-
-def test_there_is_a_last_try_shortly_before_the_grace_ends():
-    trouble, now_ns, tries = Trouble(), NOW_NS, []
-    while now_ns < NOW_NS + GRACE_NS:
-        trouble.failed("gone", now_ns, GRACE_NS)
-        now_ns = trouble.retry_ns
-        tries.append(now_ns)
-    assert NOW_NS + GRACE_NS - LAST_CHANCE_NS in tries
-
-
-def test_success_forgets_everything():
-    trouble = Trouble()
-    trouble.failed("gone", NOW_NS, GRACE_NS)
-    trouble.over()
-    assert (trouble.since_ns, trouble.failures, trouble.retry_ns) == (None, 0, 0)
-
-
-def test_the_first_receiver_makes_a_poll_due_and_one_runs_at_a_time():
-    made = shard()
-    assert made.start_poll(NOW_NS) is not None
-    assert made.start_poll(NOW_NS + 10 * INTERVAL_NS) is None
-
-
-def test_the_interval_counts_from_the_start_of_a_poll():
-    made = shard()
-    made.start_poll(NOW_NS)
-    made.polled(PollResult(()), NOW_NS + SECOND_NS, INTERVAL_NS)
-    assert made.start_poll(NOW_NS + INTERVAL_NS - 1) is None
-    assert made.start_poll(NOW_NS + INTERVAL_NS) is not None
-
-
-def test_polls_that_changes_want_rest_as_long_as_the_last_one_took():
-    made = shard()
-    made.start_poll(NOW_NS)
-    made.polled(PollResult(()), NOW_NS + SECOND_NS, INTERVAL_NS)
-    made.poll_wanted = True
-    assert made.start_poll(NOW_NS + 2 * SECOND_NS - 1) is None
-    assert made.start_poll(NOW_NS + 2 * SECOND_NS) is not None
-
-
-def test_a_poll_from_before_the_last_receiver_left_is_repeated():
-    made = shard()
-    made.start_poll(NOW_NS)
-    made.leave(NOW_NS)
-    made.join(NOW_NS)
-    made.polled(PollResult(()), NOW_NS, INTERVAL_NS)
-    assert made.start_poll(NOW_NS) is not None
 
 
 def test_streams_are_lost_a_grace_after_the_first_failure_of_any_kind():
@@ -108,7 +43,7 @@ def test_a_shard_whose_last_receiver_has_left_keeps_its_keys_for_a_while():
     assert len(made.queue) == 1
     made.join(NOW_NS + 5)
     assert made.lingers_until_ns == 0
-    assert made.start_poll(NOW_NS + 5) is None, "something is due"
+    assert made.polls.start(NOW_NS + 5) is None, "something is due"
 
 
 def test_what_fails_is_not_kept():

@@ -52,7 +52,7 @@ def test_an_order_begins_changes_and_ends_with_its_settings():
     parts.table = table(more=",vt_key=message,vt_key_in_flight=2")
     parts.limit_shards(0)
     assert shard.order.in_order == 2
-    assert shard.poll_wanted
+    assert shard.polls.wanted
     parts.table = table(order="strict")
     parts.limit_shards(0)
     assert shard.order.is_strict
