@@ -27,6 +27,11 @@ class Scene:
         self.leases.give(GONE, [ClaimedRow(i, "0", 0, 0, END_NS, b"") for i in (b"1", b"2")])
         self.leaving.add(GONE, DUE_NS)
 
+    def due_ns(self, ident):
+        key = self.queue.get(ident)
+        assert key is not None
+        return key.time_next_ns
+
     def next_ids(self, now_ns=NOW_NS):
         found = self.leaving.next(now_ns)
         return None if found is None else sorted(lease.id for lease in found[1])
@@ -38,7 +43,7 @@ def test_what_a_receiver_held_is_due_sooner_and_then_it_is_forgotten():
     assert scene.next_ids() == [b"1", b"2"]
     assert (scene.leaving.next_ns(), scene.next_ids()) == (FOREVER_NS, None), "one at a time"
     assert not scene.leaving.shortened(GONE, (b"1", b"2"), NOW_NS)
-    assert [scene.queue.get(ident).time_next_ns for ident in (b"1", b"2")] == [DUE_NS] * 2
+    assert [scene.due_ns(ident) for ident in (b"1", b"2")] == [DUE_NS] * 2
     assert scene.next_ids() is None
     assert GONE not in scene.leaving
 
@@ -80,5 +85,5 @@ def test_an_answer_that_comes_when_the_receivers_are_forgotten_changes_nothing()
     scene.next_ids()
     scene.leaving.clear()
     assert not scene.leaving.shortened(GONE, (b"1",), NOW_NS)
-    assert scene.queue.get(b"1").time_next_ns == END_NS
+    assert scene.due_ns(b"1") == END_NS
     assert scene.leaving.next_ns() == FOREVER_NS
