@@ -140,7 +140,7 @@ class CommandLoop:
     def close(self) -> list[asyncio.Task[None]]:
         """End: the client is gone, or has become another user.
 
-        Return what has servers end what the session had there.
+        Return the tasks that have servers end what this session has left there.
         """
         self._is_over = True
         self._idle_timeout.stop()
@@ -230,7 +230,10 @@ class CommandLoop:
         self._task = asyncio.create_task(self._run(work, *arguments))
 
     def _sent_over(self, outcome: Attempt | Exception | None) -> None:
-        """End of a statement on the hot path, None for one that is answered; called from the backend's link."""
+        """Go on after a statement of the hot path; called from the backend's link.
+
+        outcome: the attempt, or the error that kept it from being sent; None where the client is answered already.
+        """
         if self._is_over:
             return
         try:
@@ -353,7 +356,7 @@ class CommandLoop:
         self.shut_down(error)
 
     def cut_off(self, error: StreamfromError) -> None:
-        """Disconnect; a statement that has had no word of its answer is answered with *error*."""
+        """Disconnect; *error* is the answer of a statement that runs, unless a part of its own answer has been sent."""
         current = self._executor.current
         is_begun = self.is_busy and (
             self._reply.sequence != self._current.sequence

@@ -3,8 +3,8 @@
 Two limits count, the sooner one of them: `idle_timeout` of the configuration, and what the client
 has said itself with SET wait_timeout. Neither runs while a statement or a STREAM does.
 
-Each session has one timer, which is not set anew for each command: that would cost every point
-SELECT. One that finds that the client has spoken meanwhile is set for the rest.
+Each session has one timer. A command does not set it anew, as that would cost every point SELECT: a timer that fires
+and finds that the client has sent something meanwhile is set for the rest of the time.
 """
 
 from __future__ import annotations

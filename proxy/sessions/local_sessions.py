@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LocalSessions:
-    """What may be asked about the sessions of this process.
+    """The sessions of this process, as far as whoever asks may see them.
 
     sessions: all of them, by connection id.
     """
@@ -54,7 +54,7 @@ class LocalSessions:
 
 
 async def end(found: Iterable[Peer], *, query_only: bool) -> None:
-    """End sessions, or what they run; then no statement that comes later is meant."""
+    """End sessions, or the statements that they run now; a statement that comes later is left alone."""
     told: list[asyncio.Task[None]] = []
     for each in found:
         if query_only:

@@ -3,8 +3,8 @@
 The first few failures cost nothing, as people mistype. Then every refusal to an address waits twice
 as long as the one before, up to a bound. A login that succeeds waits only if the same user has
 failed from this address before: otherwise one client with a wrong password would slow down all
-clients of its machine. Such a login must wait like a refusal: a guesser could otherwise hang up
-as soon as an answer is late, and try the next password.
+clients of its machine. Such a login must wait like a refusal: otherwise a guesser could tell a refusal by its
+delay, hang up, and try the next password.
 
 After the free failures, the proofs of one user from one address are judged one after another, each
 when its wait is over (`turn`): a hundred guesses over a hundred connections take as long as a

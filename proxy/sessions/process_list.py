@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ProcessList:
-    """What one session may ask of all."""
+    """The sessions of the fleet that one session may list and end."""
 
     __slots__ = ("_local", "_own", "_services")
 
@@ -37,7 +37,7 @@ class ProcessList:
         return Asker.of(self._own.user)
 
     async def kill(self, connection_id: int, *, query_only: bool) -> None:
-        """End a connection, or what it runs; then no statement that comes later is meant.
+        """End a connection, or the statement that it runs now; a statement that comes later is left alone.
 
         Raises:
             NoSuchThread, NotOwner: there is none of this id, or it is another user's.

@@ -261,7 +261,7 @@ class Session:
             self._begin(name)
 
     async def _begin_behind(self, ending: list[asyncio.Task[None]], name: str) -> None:
-        """Begin when nothing of the session before is left, its locks least of all."""
+        """Begin when the servers have ended what the session before had there, its locks above all."""
         await asyncio.wait(ending)
         if not self._is_over:
             self._begin(name)
