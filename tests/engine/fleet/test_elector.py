@@ -59,6 +59,15 @@ def stand_still(seconds):
     loop.skip(seconds)
 
 
+async def elected(server):
+    """Return which of two members dispatches, and which waits."""
+    parts = [Part(server, "a"), Part(server, "b")]
+    await asyncio.sleep(0.1)
+    parts.sort(key=lambda part: not part.elector.may_send())
+    assert [part.elector.may_send() for part in parts] == [True, False]
+    return parts
+
+
 def write(text="done"):
     async def work():
         return text
@@ -99,10 +108,7 @@ def test_the_lines_of_an_election_name_its_shards(caplog):
 @running
 async def test_who_does_not_dispatch_may_not_write():
     server = FakeShard()
-    first, second = Part(server, "a"), Part(server, "b")
-    await asyncio.sleep(0.1)
-    (sender,) = [part for part in (first, second) if part.elector.may_send()]
-    (other,) = {first, second} - {sender}
+    sender, other = await elected(server)
     with pytest.raises(StoreError, match="is not dispatched from here"):
         await other.elector.write(write())
     assert other.said == []
@@ -122,7 +128,6 @@ async def test_who_waits_knows_that_another_dispatches_and_who_dispatches_does_n
     await asyncio.sleep(0.1)
     known.append(other.elector.is_another_dispatching)
     assert known == [False, True, False]
-    await other.elector.stop()
 
 
 @running
@@ -134,16 +139,12 @@ async def test_who_waits_for_a_stranger_knows_nobody_that_asks():
     await asyncio.sleep(0.1)
     assert part.elector.directory.dispatcher == Stranger(1, None)
     assert not part.elector.is_another_dispatching
-    await part.elector.stop()
 
 
 @running
 async def test_who_waits_doubts_the_server_as_soon_as_the_dispatcher_finds_it_read_only():
     server = FakeShard()
-    first, second = Part(server, "a"), Part(server, "b")
-    await asyncio.sleep(0.1)
-    (dispatcher,) = [part for part in (first, second) if part.elector.may_send()]
-    (other,) = {first, second} - {dispatcher}
+    dispatcher, other = await elected(server)
     assert other.doubts == 0
     server.is_read_only = True
     await asyncio.sleep(0.1)
@@ -151,31 +152,22 @@ async def test_who_waits_doubts_the_server_as_soon_as_the_dispatcher_finds_it_re
     dispatcher.elector.turned_read_only()
     await asyncio.sleep(0.1)
     assert other.doubts == 1
-    for part in (first, second):
-        await part.elector.stop()
 
 
 @running
 async def test_who_waits_doubts_a_server_that_has_closed_the_connection():
     server = FakeShard()
-    first, second = Part(server, "a"), Part(server, "b")
-    await asyncio.sleep(0.1)
-    (other,) = [part for part in (first, second) if not part.elector.may_send()]
+    _, other = await elected(server)
     for session in list(server.sessions):
         server.end(session)
     await asyncio.sleep(0.01)
     assert other.doubts == 1
-    for part in (first, second):
-        await part.elector.stop()
 
 
 @running
 async def test_who_waits_for_a_server_that_has_vanished_connects_anew_once_that_is_known():
     server = FakeShard()
-    first, second = Part(server, "a"), Part(server, "b")
-    await asyncio.sleep(0.1)
-    (dispatcher,) = [part for part in (first, second) if part.elector.may_send()]
-    (other,) = {first, second} - {dispatcher}
+    dispatcher, other = await elected(server)
     other.network.is_whole.clear()
     before = other.elector.session
     other.elector.unreachable("no answer within 10 s")
@@ -185,24 +177,18 @@ async def test_who_waits_for_a_server_that_has_vanished_connects_anew_once_that_
     assert other.elector.session not in {None, before}
     assert dispatcher.elector.may_send()
     assert other.elector.is_another_dispatching
-    for part in (first, second):
-        await part.elector.stop()
 
 
 @running
 async def test_a_row_that_somebody_has_deleted_is_written_again_with_its_term():
     server = FakeShard()
-    first, second = Part(server, "a"), Part(server, "b")
-    await asyncio.sleep(0.1)
+    dispatcher, other = await elected(server)
     before = dict(server.rows)
     server.rows.clear()
     await asyncio.sleep(2 * ROUND_S + 1)
     assert server.rows == before
-    dispatcher = next(each.elector for each in (first, second) if each.elector.may_send())
-    for each in (first, second):
-        assert each.elector.directory.dispatcher == dispatcher.directory.own
-    for each in (first, second):
-        await each.elector.stop()
+    for each in (dispatcher, other):
+        assert each.elector.directory.dispatcher == dispatcher.elector.directory.own
 
 
 @running
@@ -216,7 +202,6 @@ async def test_a_row_that_cannot_be_written_again_ends_nothing():
     assert part.said == [1]
     assert server.rows == {}
     server.is_read_only = False
-    await part.elector.stop()
 
 
 @running

@@ -28,7 +28,6 @@ async def test_rows_that_waited_before_the_stream_opened_come_at_once():
     rig.runner.attach(receiver)
     await asyncio.sleep(0.1)
     assert receiver.ids == [1, 2, 3]
-    await rig.runner.stop(STOPPED)
 
 
 @running
@@ -41,7 +40,6 @@ async def test_a_commit_reaches_its_claim_in_the_same_turn_of_the_loop():
     assert rig.calls("claim") == 1
     await asyncio.sleep(0.001)
     assert receiver.ids == [1]
-    await rig.runner.stop(STOPPED)
 
 
 @running
@@ -65,7 +63,6 @@ async def test_an_acked_row_does_not_come_back():
     await asyncio.sleep(500)
     assert receiver.ids == [1]
     assert rig.calls("claim") == 1
-    await rig.runner.stop(STOPPED)
 
 
 @running
@@ -79,7 +76,6 @@ async def test_future_rows_fire_at_their_moment_and_never_early():
     assert receiver.ids[:5] == [1, 2, 3, 4, 5]
     for ident, at_s in zip(receiver.ids[:5], receiver.times_s, strict=False):
         assert 0 <= at_s - ident * 7 < 0.001
-    await rig.runner.stop(STOPPED)
 
 
 @running
@@ -90,7 +86,6 @@ async def test_rows_written_past_the_proxy_are_found_within_the_interval():
     rig.insert(1)
     await asyncio.sleep(5)
     assert receiver.ids == [1]
-    await rig.runner.stop(STOPPED)
 
 
 @running
@@ -102,7 +97,6 @@ async def test_a_busy_table_does_not_starve_the_poll():
         rig.commit(ident)
         await asyncio.sleep(0.1)
     assert 1000 in receiver.ids
-    await rig.runner.stop(STOPPED)
 
 
 @running
@@ -116,7 +110,6 @@ async def test_an_idle_table_costs_one_poll_an_interval_and_without_streams_none
     rig.runner.detach(receiver)
     await asyncio.sleep(600)
     assert rig.calls("poll") == 11
-    await rig.runner.stop(STOPPED)
 
 
 @running
@@ -129,7 +122,6 @@ async def test_a_receiver_that_is_full_gets_nothing_until_it_is_ready():
         rig.commit(ident)
         await asyncio.sleep(1)
     assert (slow.ids, quick.ids) == ([1], [2, 3, 4, 5, 6])
-    await rig.runner.stop(STOPPED)
 
 
 @running
@@ -145,7 +137,6 @@ async def test_rows_that_a_leaving_receiver_did_not_send_come_to_another_at_once
     await asyncio.sleep(1)
     assert quick.ids == [2]
     assert quick.rows[0].epoch == 0
-    await rig.runner.stop(STOPPED)
 
 
 @running
@@ -158,7 +149,6 @@ async def test_a_receiver_that_turns_out_to_be_gone_loses_its_rows_to_another():
     await asyncio.sleep(1)
     assert other.ids == [1]
     assert rig.runner.receivers == 1
-    await rig.runner.stop(STOPPED)
 
 
 @running
@@ -176,7 +166,6 @@ async def test_a_receiver_may_leave_while_it_is_handed_rows():
     await asyncio.sleep(1)
     assert rig.runner.receivers == 0
     assert (rig.row(1).epoch, rig.row(1).time_next_ns) == (0, 0)
-    await rig.runner.stop(STOPPED)
 
 
 @running
@@ -190,7 +179,6 @@ async def test_a_lasting_failure_ends_the_stream():
         "message stream from ks/0 has repeatedly failed for longer than 30s:"
         " the backend of 0 is gone"
     ]
-    await rig.runner.stop(STOPPED)
 
 
 @running
@@ -203,7 +191,6 @@ async def test_settings_change_under_an_open_stream():
     await asyncio.sleep(3)
     assert [row.epoch for row in receiver.rows] == [0, 1]
     assert rig.runner.table.properties == parse_comment(COMMENT.replace("_wait=30", "_wait=2"))
-    await rig.runner.stop(STOPPED)
 
 
 @running
@@ -222,7 +209,6 @@ async def test_a_wall_clock_that_jumps_is_noticed():
     clock.ahead_ns = 500 * SECOND_NS
     await asyncio.sleep(SLEEP_MAX_S + 1)
     assert receiver.ids == [1]
-    await rig.runner.stop(STOPPED)
 
 
 @running
@@ -284,7 +270,6 @@ async def test_who_changes_rows_and_who_stops_has_early_acks_written_first(how):
         await rig.runner.stop(STOPPED)
     assert all(rig.row(one).time_acked_ns == 77 for one in range(1, 1202))
     assert rig.calls("write_acks") == 3
-    await rig.runner.stop(STOPPED)
 
 
 def test_early_acks_that_cannot_be_written_are_written_in_the_end(caplog):
@@ -329,7 +314,6 @@ async def test_who_reschedules_a_row_that_somebody_holds_waits_for_nobody():
     await asyncio.sleep(0.1)
     assert [row.epoch for row in receiver.rows] == [0, 1]
     assert rig.row(1).epoch == 2
-    await rig.runner.stop(STOPPED)
 
 
 @running
@@ -387,7 +371,6 @@ async def test_unreadable_changes_are_polled_for():
     await asyncio.sleep(1)
     assert receiver.ids == [1, 2, 3, 4, 5]
     assert rig.calls("poll") <= 4
-    await rig.runner.stop(STOPPED)
 
 
 @running
@@ -407,4 +390,3 @@ async def test_neither_new_rows_nor_retries_starve_under_overload():
     retries = [row for row in receiver.rows if row.epoch > 0]
     share = len(retries) / len(receiver.rows)
     assert 0.3 < share < 0.7
-    await rig.runner.stop(STOPPED)

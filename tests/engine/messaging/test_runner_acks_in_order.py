@@ -83,7 +83,6 @@ async def test_an_ack_and_the_claim_of_who_comes_next_are_one_call(prefetch):
     assert scene.rig.row(1).time_acked_ns == 77
     assert scene.runner.state.counters("0").acked == 1
     assert scene.runner.held() == 1
-    await scene.runner.stop(STOPPED)
 
 
 @running
@@ -103,7 +102,6 @@ async def test_a_full_stream_whose_ack_is_refused_is_given_nothing_and_goes_on_a
     await asyncio.sleep(0.001)
     assert again.told == ["acknowledged"]
     assert scene.receiver.ids == [1, 2]
-    await scene.runner.stop(STOPPED)
 
 
 @running
@@ -116,7 +114,6 @@ async def test_an_ack_of_one_stream_makes_no_room_in_another():
     assert scene.takes(FakeAck(2))
     await asyncio.sleep(0.001)
     assert (scene.receiver.ids, other.ids) == ([1], [2, 3])
-    await scene.runner.stop(STOPPED)
 
 
 @running
@@ -132,7 +129,6 @@ async def test_an_ack_is_written_where_nobody_can_be_given_the_next():
     scene.runner.attach(Receiver(2))
     await asyncio.sleep(0.001)
     assert scene.rig.row(2).epoch == 1
-    await scene.runner.stop(STOPPED)
 
 
 @running
@@ -144,7 +140,6 @@ async def test_an_ack_of_a_row_that_somebody_holds_is_sent_by_itself_and_lets_no
     await asyncio.sleep(0.001)
     assert ack.told == ["alone"]
     assert scene.receiver.ids == [1]
-    await scene.runner.stop(STOPPED)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +161,6 @@ async def test_an_ack_whose_transaction_fails_is_sent_by_itself_unless_it_may_ha
     await asyncio.sleep(1)
     assert again.told == ["acknowledged"]
     assert scene.receiver.ids == [1, 2]
-    await scene.runner.stop(STOPPED)
 
 
 @running
@@ -182,7 +176,6 @@ async def test_acks_that_come_while_a_claim_runs_go_with_the_next_one():
     await asyncio.sleep(1)
     assert [ack.told for ack in acks] == [["acknowledged"]] * 3
     assert (scene.rig.calls("claim"), scene.rig.calls("acknowledge")) == (1, 2)
-    await scene.runner.stop(STOPPED)
 
 
 @running
@@ -193,7 +186,6 @@ async def test_of_two_acks_of_a_message_the_second_is_left_to_be_sent_after_the_
     assert not scene.takes(FakeAck(2, 1))
     assert scene.takes(FakeAck(5))
     assert not scene.takes(FakeAck(5))
-    await scene.runner.stop(STOPPED)
 
 
 @running
@@ -202,7 +194,6 @@ async def test_so_many_acks_wait_and_no_more():
     scene.calls.pause_s = 0.01
     assert all(scene.takes(FakeAck(ident)) for ident in range(1, ACKS_MAX + 2))
     assert not scene.takes(FakeAck(ACKS_MAX + 2))
-    await scene.runner.stop(STOPPED)
 
 
 @running
@@ -226,7 +217,6 @@ async def test_an_ack_whose_client_has_left_before_it_was_written_is_not_written
     await asyncio.sleep(0.1)
     assert ack.told == []
     assert scene.rig.row(1).time_acked_ns is None
-    await scene.runner.stop(STOPPED)
 
 
 @running
@@ -242,7 +232,6 @@ async def test_acks_of_a_dispatcher_that_is_deposed_meanwhile_are_written_or_sen
     await asyncio.sleep(1)
     assert [first.told, second.told] == [["alone"], ["alone"]]
     assert scene.receiver.ids == [1]
-    await scene.runner.stop(STOPPED)
 
 
 @running
