@@ -6,7 +6,7 @@ is found out. A test's tables are dropped behind it, and a test during which the
 internal error fails, whatever else it says.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import pytest
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import DatabaseServer, ServerPool, execute, names
 from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, proxies_of, write_vschema
-from tests.fixtures.streams import message_table, run
+from tests.fixtures.streams import Consume, Consumer, message_table, run
 from tests.integration.scatter import ComparedCluster, compared_cluster
 
 
@@ -43,8 +43,6 @@ LOW_IDS = (1, 2, 3, 5)  # shard -80
 HIGH_IDS = (4, 6, 7, 8)  # shard 80-
 FAULTS = ("internal error", "Traceback", "Exception in callback", "was never ")
 
-CreateTable = Callable[..., str]
-
 
 @dataclass(frozen=True)
 class SharedCluster:
@@ -64,6 +62,33 @@ class SharedCluster:
         """Run a statement on a shard's server itself, past the proxy."""
         server = self.servers_of(keyspace)[shard]
         return execute(server, sql, database=self.databases[keyspace])
+
+
+@dataclass(frozen=True)
+class Queue:
+    """What a test does with `my_message` in one keyspace."""
+
+    cluster: SharedCluster
+    keyspace: str
+    consume: Consume
+
+    @property
+    def proxy(self) -> RunningProxy:
+        return self.cluster.proxy
+
+    def create(self, name: str = "my_message", **options: Any) -> Any:
+        """Create it with the given options; return an autocommitting connection to write with."""
+        connection = self.connect()
+        run(connection, message_table(name, **options))
+        return connection
+
+    def connect(self, **options: Any) -> Any:
+        """Return a new connection, which commits by itself unless *options* say otherwise."""
+        return self.proxy.connect(**{"database": self.keyspace, "autocommit": True} | options)
+
+    def stream(self, sql: str = "STREAM * FROM my_message") -> Consumer:
+        """Open a stream, of all columns if nothing else is said."""
+        return self.consume(self.proxy, sql, database=self.keyspace)
 
 
 @pytest.fixture(scope="session")
@@ -132,12 +157,18 @@ def keyspace(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def create(cluster: SharedCluster) -> CreateTable:
-    """A function that creates a message table through the proxy and returns its name."""
+def queue(cluster: SharedCluster, keyspace: str, consume: Consume) -> Queue:
+    """The queue in each keyspace in turn."""
+    return Queue(cluster, keyspace, consume)
 
-    def create(keyspace: str, name: str = "my_message", **options: Any) -> str:
-        connection = cluster.proxy.connect(database=keyspace, autocommit=True)
-        run(connection, message_table(name, **options))
-        return name
 
-    return create
+@pytest.fixture
+def plain(cluster: SharedCluster, consume: Consume) -> Queue:
+    """The queue in the unsharded keyspace."""
+    return Queue(cluster, "plain", consume)
+
+
+@pytest.fixture
+def sharded(cluster: SharedCluster, consume: Consume) -> Queue:
+    """The queue in the sharded keyspace."""
+    return Queue(cluster, "commerce", consume)

@@ -18,7 +18,7 @@ from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
 from tests.fixtures.streams import Consume, eventually, message_table, rows, run, value
 from tests.fixtures.terminal import OpenTerminal, Terminal
-from tests.integration.conftest import SETTINGS, CreateTable, SharedCluster
+from tests.integration.conftest import SETTINGS, Queue, SharedCluster
 from tests.proxy.certificates import write_certificate
 
 
@@ -105,11 +105,10 @@ class TestCommandLines:
         shell.expect(str(ROWS * (ROWS - 1) // 2))
 
     def test_a_stream_shows_rows_at_once_and_ctrl_c_ends_it(
-        self, cluster: SharedCluster, create: CreateTable, client: OpenClient, keyspace: str
+        self, queue: Queue, client: OpenClient
     ) -> None:
-        create(keyspace)
-        producer = cluster.proxy.connect(database=keyspace, autocommit=True)
-        shell = client(cluster.proxy.port, "--quick", database=keyspace)
+        producer = queue.create()
+        shell = client(queue.proxy.port, "--quick", database=queue.keyspace)
         for turn in range(2):
             shell.type("STREAM id, tenant_id FROM my_message;")
             run(
@@ -207,14 +206,10 @@ class TestPyMysql:
             cursor.execute("SELECT 1")
             assert cursor.fetchall() == [(1,)]
 
-    def test_a_stream_by_ss_cursor_ends_by_kill(
-        self, cluster: SharedCluster, create: CreateTable, keyspace: str
-    ) -> None:
-        create(keyspace)
-        connection = cluster.proxy.connect(
-            database=keyspace, autocommit=True, cursorclass=pymysql.cursors.SSCursor
-        )
-        other = cluster.proxy.connect(database=keyspace, autocommit=True)
+    def test_a_stream_by_ss_cursor_ends_by_kill(self, queue: Queue) -> None:
+        queue.create()
+        connection = queue.connect(cursorclass=pymysql.cursors.SSCursor)
+        other = queue.connect()
         with connection.cursor() as cursor:
             cursor.execute("STREAM id FROM my_message")
             run(other, "INSERT INTO my_message (id) VALUES (1), (4)")
@@ -229,15 +224,13 @@ class TestPyMysql:
 
 
 class TestAsyncmy:
-    async def test_everyday_work_and_a_stream(
-        self, cluster: SharedCluster, create: CreateTable, keyspace: str
-    ) -> None:
-        create(keyspace)
+    async def test_everyday_work_and_a_stream(self, queue: Queue) -> None:
+        queue.create()
         options = {
             "host": "127.0.0.1",
-            "port": cluster.proxy.port,
+            "port": queue.proxy.port,
             "user": "root",
-            "db": keyspace,
+            "db": queue.keyspace,
             "autocommit": True,
         }
         connection = await asyncmy.connect(**options)

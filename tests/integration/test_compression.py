@@ -18,7 +18,7 @@ from streamfrom.proxy.wire.handshake import LoginRequest, decode_greeting, encod
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
 from tests.fixtures.streams import run, value
 from tests.fixtures.terminal import OpenTerminal
-from tests.integration.conftest import SETTINGS, CreateTable, SharedCluster
+from tests.integration.conftest import SETTINGS, Queue, SharedCluster
 from tests.proxy.certificates import write_certificate
 
 
@@ -135,12 +135,11 @@ class TestCommandLines:
 
 
 def test_a_stream_shows_rows_at_once(
-    cluster: SharedCluster, create: CreateTable, command: list[str], terminal: OpenTerminal
+    plain: Queue, command: list[str], terminal: OpenTerminal
 ) -> None:
-    create("plain")
-    producer = cluster.proxy.connect(database="plain", autocommit=True)
+    producer = plain.create()
     program, *_, option = command
-    shell = terminal(cluster.proxy.port, option, "--quick", program=program, database="plain")
+    shell = terminal(plain.proxy.port, option, "--quick", program=program, database="plain")
     shell.expect(r"> $")
     shell.type("STREAM id, tenant_id FROM my_message;")
     for turn in range(2):

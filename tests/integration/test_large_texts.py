@@ -15,7 +15,7 @@ from pymysql.constants import COMMAND
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.streams import WAIT_S, eventually, rows, run
-from tests.integration.conftest import CreateTable, SharedCluster
+from tests.integration.conftest import Queue, SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -193,10 +193,10 @@ def test_who_is_killed_while_its_text_is_read_goes_on_at_once(healthy, attacker,
 
 
 def test_a_client_that_leaves_while_its_text_is_read_is_forgotten(
-    healthy, attacker, create: CreateTable, cluster
+    plain: Queue, healthy, attacker
 ):
     text = TEXTS["IN list"]()
     attacker._execute_command(COMMAND.COM_QUERY, text)
     attacker._force_close()
     eventually(lambda: healthy.longest_s() < WAIT_S_MAX, "others go on")
-    assert rows(cluster.proxy.connect(database="plain"), "SELECT 1") == ((1,),)
+    assert rows(plain.connect(autocommit=False), "SELECT 1") == ((1,),)

@@ -7,8 +7,8 @@ import pytest
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import ServerPool
-from tests.fixtures.streams import Consume, eventually, refused, rows, value
-from tests.integration.conftest import HIGH_IDS, LOW_IDS, CreateTable, SharedCluster
+from tests.fixtures.streams import eventually, refused, rows, value
+from tests.integration.conftest import HIGH_IDS, LOW_IDS, Queue, SharedCluster
 from tests.integration.walled_servers import HIDDEN, Walls, walls
 
 
@@ -31,8 +31,8 @@ def status(client: Any, columns: str) -> tuple[Any, ...]:
     ]
 
 
-def test_a_queue_nobody_streams_tells_its_depth(client: Any, create: CreateTable) -> None:
-    create("commerce")
+def test_a_queue_nobody_streams_tells_its_depth(sharded: Queue, client: Any) -> None:
+    sharded.create()
     insert(client, *LOW_IDS, *HIGH_IDS)
     # A table of this name may have been asked about within the last second.
     eventually(lambda: status(client, "depth") == (8,))
@@ -40,13 +40,9 @@ def test_a_queue_nobody_streams_tells_its_depth(client: Any, create: CreateTable
     assert found == ("commerce", 0, None, 0, 0, None)
 
 
-def test_what_streams_hold_is_told_and_what_was_acked(
-    cluster: SharedCluster, client: Any, create: CreateTable, consume: Consume
-) -> None:
-    create("commerce")
-    stream = consume(
-        cluster.proxy, "STREAM /*vt+ PREFETCH=2 */ * FROM my_message", database="commerce"
-    )
+def test_what_streams_hold_is_told_and_what_was_acked(sharded: Queue, client: Any) -> None:
+    sharded.create()
+    stream = sharded.stream("STREAM /*vt+ PREFETCH=2 */ * FROM my_message")
     insert(client, LOW_IDS[0], HIGH_IDS[0], LOW_IDS[1])
     sent_ids = stream.ids(2)
     (left,) = {LOW_IDS[0], HIGH_IDS[0], LOW_IDS[1]} - set(sent_ids)
@@ -69,9 +65,9 @@ def test_what_streams_hold_is_told_and_what_was_acked(
     assert status(client, "sent, retried, acked, deleted") == (3, 0, 2, 1)
 
 
-def test_any_select_reads_them(client: Any, create: CreateTable) -> None:
-    create("commerce")
-    create("commerce", name="other_message")
+def test_any_select_reads_them(sharded: Queue, client: Any) -> None:
+    sharded.create()
+    sharded.create(name="other_message")
     insert(client, LOW_IDS[0])
     names = rows(
         client,
@@ -99,9 +95,9 @@ def test_any_select_reads_them(client: Any, create: CreateTable) -> None:
     assert rows(client, "SELECT * FROM streamfrom.streams WHERE 1 = 0") == ()
 
 
-def test_it_is_a_schema_that_one_can_use(cluster: SharedCluster, create: CreateTable) -> None:
-    create("plain")
-    client = cluster.proxy.connect(database="streamfrom", autocommit=True)
+def test_it_is_a_schema_that_one_can_use(plain: Queue) -> None:
+    plain.create()
+    client = plain.proxy.connect(database="streamfrom", autocommit=True)
     assert rows(client, "SHOW TABLES") == (("members",), ("queues",), ("shards",), ("streams",))
     assert rows(client, "SHOW TABLES LIKE 'q%'") == (("queues",),)
     assert rows(client, "SHOW FULL TABLES")[0] == ("members", "SYSTEM VIEW")
@@ -116,10 +112,10 @@ def test_it_is_a_schema_that_one_can_use(cluster: SharedCluster, create: CreateT
 
 
 def test_show_queue_status_tells_of_the_keyspace_one_is_in(
-    cluster: SharedCluster, client: Any, create: CreateTable
+    plain: Queue, sharded: Queue, cluster: SharedCluster, client: Any
 ) -> None:
-    create("commerce")
-    create("plain", name="plain_message")
+    sharded.create()
+    plain.create(name="plain_message")
     names = [(row[0], row[1]) for row in rows(client, "SHOW QUEUE STATUS")]
     assert names == [("commerce", "my_message")]
     other = rows(client, "show queue status from plain like 'plain\\_%'")
@@ -145,20 +141,18 @@ def test_bad_input_leaves_the_session_as_it_was(client: Any) -> None:
     assert value(client, "SELECT DATABASE()") is not None
 
 
-def test_a_table_that_cannot_be_used_says_why(
-    cluster: SharedCluster, client: Any, create: CreateTable
-) -> None:
-    create("commerce", ack_wait=-1)
+def test_a_table_that_cannot_be_used_says_why(sharded: Queue, client: Any) -> None:
+    sharded.create(ack_wait=-1)
     (error, depth) = status(client, "error, depth")
     assert "vt_ack_wait" in error
     assert depth is None
 
 
-def test_they_can_be_prepared(cluster: SharedCluster, create: CreateTable) -> None:
+def test_they_can_be_prepared(sharded: Queue) -> None:
     mysql = pytest.importorskip("mysql.connector")
-    create("commerce")
+    sharded.create()
     connection = mysql.connect(
-        host="127.0.0.1", port=cluster.proxy.port, user="root", database="commerce"
+        host="127.0.0.1", port=sharded.proxy.port, user="root", database="commerce"
     )
     cursor = connection.cursor(prepared=True)
     for _ in range(2):

@@ -10,7 +10,7 @@ from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import DatabaseServer
 from tests.fixtures.running_proxy import StartProxy, keyspace_toml
 from tests.fixtures.streams import refused, rows, run, value
-from tests.integration.conftest import SharedCluster
+from tests.integration.conftest import Queue, SharedCluster
 from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_client import Client, Refused
 
@@ -37,9 +37,9 @@ def test_a_system_schema_may_be_the_database(cluster: SharedCluster, keyspace: s
     assert value(connection, "SELECT DATABASE()") == "performance_schema"
 
 
-def test_a_table_of_a_system_schema_is_no_message_table(cluster: SharedCluster, create: Any):
-    create("plain", "engines")
-    connection = cluster.proxy.connect(database="information_schema", autocommit=True)
+def test_a_table_of_a_system_schema_is_no_message_table(plain: Queue):
+    plain.create("engines")
+    connection = plain.proxy.connect(database="information_schema", autocommit=True)
     assert value(connection, "SELECT COUNT(*) FROM engines WHERE engine = 'InnoDB'") == 1
     code, _ = refused(connection, "UPDATE engines SET time_acked = NOW() WHERE id = 1")
     assert code in {1044, 1054, 1142, 1146}
@@ -185,11 +185,8 @@ def test_a_transaction_may_begin_with_the_end_of_none(cluster: SharedCluster):
         assert refused(connection, sql)[0] == 1064
 
 
-def test_a_message_behind_set_statement_is_one_like_any_other(
-    cluster: SharedCluster, keyspace: str, family: Family, create: Any
-):
-    create(keyspace)
-    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_message_behind_set_statement_is_one_like_any_other(queue: Queue, family: Family):
+    connection = queue.create()
     run(connection, "INSERT INTO my_message (id, time_next) VALUES (1, 1)")
     ack = (
         "SET STATEMENT max_statement_time = 5 FOR"

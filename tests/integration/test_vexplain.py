@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.fixtures.streams import refused, rows, run, value
-from tests.integration.conftest import HIGH_IDS, LOW_IDS, CreateTable, SharedCluster
+from tests.integration.conftest import HIGH_IDS, LOW_IDS, Queue, SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -21,21 +21,19 @@ def plan(client: Any, statement: str) -> Any:
     return json.loads(value(client, f"VEXPLAIN PLAN {statement}"))
 
 
-def test_a_plan_names_the_shards_and_runs_nothing(
-    cluster: SharedCluster, client: Any, create: CreateTable
-) -> None:
-    create("commerce")
+def test_a_plan_names_the_shards_and_runs_nothing(sharded: Queue, client: Any) -> None:
+    sharded.create()
     found = plan(client, f"INSERT INTO my_message (id, message) VALUES ({LOW_IDS[0]}, 'x')")
     assert (found["OperatorType"], found["Shards"]) == ("Insert", ["-80"])
-    assert not cluster.direct("SELECT id FROM my_message", keyspace="commerce")
+    assert not sharded.cluster.direct("SELECT id FROM my_message", keyspace="commerce")
     found = plan(client, f"SELECT * FROM my_message WHERE id IN ({LOW_IDS[0]}, {HIGH_IDS[0]})")
     assert (found["Variant"], found["Shards"]) == ("IN", ["-80", "80-"])
     both = "EXPLAIN FORMAT=VTEXPLAIN SELECT * FROM my_message", "SELECT * FROM my_message"
     assert json.loads(value(client, both[0])) == plan(client, both[1])
 
 
-def test_a_stream_has_a_plan_too(client: Any, create: CreateTable) -> None:
-    create("commerce")
+def test_a_stream_has_a_plan_too(sharded: Queue, client: Any) -> None:
+    sharded.create()
     whole = plan(client, "STREAM * FROM my_message")
     assert whole["OperatorType"] == "MStream"
     assert whole["TargetDestination"] == "ExactKeyRange(-)"
@@ -91,10 +89,10 @@ def test_the_answers_about_servers_and_targets_are_those_of_vitess(
 
 
 def test_a_part_of_a_keyspace_is_the_database_by_its_own_name(
-    cluster: SharedCluster, client: Any, create: CreateTable
+    sharded: Queue, client: Any
 ) -> None:
-    create("commerce")
-    real = cluster.databases["commerce"]
+    sharded.create()
+    real = sharded.cluster.databases["commerce"]
     assert value(client, "SELECT DATABASE()") == real
     for _ in range(2):
         run(client, "USE `commerce:-80`")

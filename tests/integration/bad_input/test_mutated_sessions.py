@@ -20,7 +20,7 @@ import pytest
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import Consume, Consumer, eventually, rows, run, value
 from tests.integration.bad_input.raw_client import frame, login
-from tests.integration.conftest import CreateTable, SharedCluster
+from tests.integration.conftest import Queue
 
 
 SESSIONS = int(os.environ.get("MUTATED_SESSIONS", "1500"))
@@ -212,11 +212,11 @@ def descriptors(proxy: RunningProxy) -> int:
 
 
 def test_mutated_sessions_disturb_nobody_and_leave_nothing_behind(
-    cluster: SharedCluster, create: CreateTable, consume: Consume
+    sharded: Queue, consume: Consume
 ) -> None:
-    proxy = cluster.proxy
-    create("commerce", columns="message VARCHAR(40)", batch_size=1000, ack_wait=3600)
-    create("commerce", "other_message", ack_wait=3600)
+    proxy = sharded.proxy
+    sharded.create(columns="message VARCHAR(40)", batch_size=1000, ack_wait=3600)
+    sharded.create("other_message", ack_wait=3600)
     stream = consume(proxy, "STREAM id FROM my_message", database="commerce")
     run(
         proxy.connect(database="commerce", autocommit=True),

@@ -5,8 +5,8 @@ import contextlib
 import pymysql
 import pytest
 
-from tests.fixtures.streams import LATE_S, Consume, refused, rows, run, value
-from tests.integration.conftest import CreateTable, SharedCluster
+from tests.fixtures.streams import LATE_S, refused, rows, run, value
+from tests.integration.conftest import Queue
 
 
 pytestmark = pytest.mark.db
@@ -34,27 +34,17 @@ class TestStatements:
         ],
     )
     def test_a_stream_of_what_cannot_be_streamed(
-        self,
-        cluster: SharedCluster,
-        create: CreateTable,
-        keyspace: str,
-        sql: str,
-        code: int,
-        words: str,
+        self, queue: Queue, sql: str, code: int, words: str
     ) -> None:
-        create(keyspace)
-        connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+        connection = queue.create()
         run(connection, "CREATE TABLE ordinary (id BIGINT PRIMARY KEY)")
         found, text = refused(connection, sql)
         assert (found, words in text) == (code, True), text
         assert value(connection, "SELECT 1") == 1
 
-    def test_an_ack_with_a_string_for_a_number(
-        self, cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-    ) -> None:
-        create(keyspace, ack_wait=0.4, more=",vt_max_backoff=0.4")
-        connection = cluster.proxy.connect(database=keyspace, autocommit=True)
-        stream = consume(cluster.proxy, database=keyspace)
+    def test_an_ack_with_a_string_for_a_number(self, queue: Queue) -> None:
+        connection = queue.create(ack_wait=0.4, more=",vt_max_backoff=0.4")
+        stream = queue.stream()
         run(connection, "INSERT INTO my_message (id) VALUES (1), (4)")
         stream.comes(1, 4, seconds=LATE_S)
         ack = "UPDATE my_message SET time_acked = NOW() WHERE id IN"
@@ -67,22 +57,17 @@ class TestStatements:
             with contextlib.suppress(pymysql.err.DataError, pymysql.err.OperationalError):
                 assert run(connection, f"{ack} {nonsense}") == 0
 
-    def test_an_ack_of_nothing_known_is_no_error(
-        self, cluster: SharedCluster, create: CreateTable, keyspace: str
-    ) -> None:
-        create(keyspace)
-        connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+    def test_an_ack_of_nothing_known_is_no_error(self, queue: Queue) -> None:
+        connection = queue.create()
         ack = "UPDATE my_message SET time_acked = NOW() WHERE id"
         assert run(connection, f"{ack} = 12345") == 0
         assert run(connection, f"{ack} IN (12345, 54321)") == 0
         assert run(connection, f"{ack} IS NULL") == 0
 
-    def test_an_insert_without_a_usable_id(
-        self, cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-    ) -> None:
-        create(keyspace)
-        stream = consume(cluster.proxy, database=keyspace)
-        connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+    def test_an_insert_without_a_usable_id(self, queue: Queue) -> None:
+        queue.create()
+        stream = queue.stream()
+        connection = queue.connect()
         insert = "INSERT INTO my_message"
         assert refused(connection, f"{insert} (tenant_id) VALUES (1)")[0] == 1364
         assert refused(connection, f"{insert} (id) VALUES (NULL)")[0] == 1048
@@ -99,12 +84,10 @@ class TestStatements:
         assert stream.ids(1, LATE_S) == [1]
         stream.nothing(0.3)
 
-    def test_a_string_that_is_a_number_is_the_same_id(
-        self, cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-    ) -> None:
-        create(keyspace)
-        stream = consume(cluster.proxy, database=keyspace)
-        connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+    def test_a_string_that_is_a_number_is_the_same_id(self, queue: Queue) -> None:
+        queue.create()
+        stream = queue.stream()
+        connection = queue.connect()
         run(connection, "INSERT INTO my_message (id) VALUES ('4')")
         assert stream.next(LATE_S)[0] == 4
         assert rows(connection, "SELECT id FROM my_message WHERE id = 4") == ((4,),)

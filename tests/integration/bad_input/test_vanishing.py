@@ -10,9 +10,9 @@ from pymysql.constants import COMMAND
 
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy
-from tests.fixtures.streams import LATE_S, Consume, Consumer, eventually, rows, run, value
+from tests.fixtures.streams import LATE_S, Consumer, eventually, rows, run, value
 from tests.integration.bad_input.raw_client import frame
-from tests.integration.conftest import CreateTable, SharedCluster
+from tests.integration.conftest import Queue, SharedCluster
 
 
 READS_NOTHING_S = 0.3
@@ -21,13 +21,14 @@ pytestmark = pytest.mark.db
 
 class TestVanishing:
     def test_a_client_that_never_reads_its_stream_costs_nobody_anything(
-        self, cluster: SharedCluster, create: CreateTable, consume: Consume
+        self, plain: Queue
     ) -> None:
         # What was sent is counted by what the rows show.
-        create("plain", columns="message LONGTEXT", batch_size=5, more=",vt_lease=written")
-        producer = cluster.proxy.connect(database="plain", autocommit=True)
-        consume(cluster.proxy, database="plain")
-        before = memory_bytes(cluster.proxy)
+        producer = plain.create(
+            columns="message LONGTEXT", batch_size=5, more=",vt_lease=written"
+        )
+        plain.stream()
+        before = memory_bytes(plain.proxy)
         for ident in range(1, 101):
             run(
                 producer,
@@ -35,19 +36,18 @@ class TestVanishing:
             )
         claimed = "SELECT COUNT(*) FROM my_message WHERE epoch > 0"
         first = eventually(lambda: value(producer, claimed), "some were claimed")
-        reader = consume(cluster.proxy, "STREAM id FROM my_message", database="plain")
+        reader = plain.stream("STREAM id FROM my_message")
         taken = reader.ids(100 - value(producer, claimed) if first else 0)
         # What its socket took, and no more than one batch beyond that, was claimed for it.
         held = {ident for (ident,) in rows(producer, "SELECT id FROM my_message")} - set(taken)
         assert len(held) < 30
-        assert memory_bytes(cluster.proxy) - before < 60 << 20
+        assert memory_bytes(plain.proxy) - before < 60 << 20
 
     def test_rows_that_never_left_for_a_vanished_consumer_are_due_at_once(
-        self, cluster: SharedCluster, create: CreateTable, consume: Consume
+        self, plain: Queue
     ) -> None:
-        create("plain", columns="message LONGTEXT", batch_size=40)
-        producer = cluster.proxy.connect(database="plain", autocommit=True)
-        connection = cluster.proxy.connect(database="plain", autocommit=None)
+        producer = plain.create(columns="message LONGTEXT", batch_size=40)
+        connection = plain.connect(autocommit=None)
         connection._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         stuck = Consumer(connection, "STREAM * FROM my_message")
         run(producer, "BEGIN")
@@ -62,47 +62,38 @@ class TestVanishing:
         eventually(lambda: value(producer, claimed) >= 35, "most are claimed")
         stuck.close()
         eventually(lambda: value(producer, claimed) <= 25, "unsent rows are released")
-        other = consume(cluster.proxy, "STREAM id FROM my_message", database="plain")
+        other = plain.stream("STREAM id FROM my_message")
         assert len(other.ids(15, LATE_S)) == 15
 
-    def test_a_vanished_consumer_is_noticed_while_idle(
-        self, cluster: SharedCluster, create: CreateTable, consume: Consume
-    ) -> None:
-        create("plain")
-        consume(cluster.proxy, database="plain").close()
-        producer = cluster.proxy.connect(database="plain", autocommit=True)
-        stream = consume(cluster.proxy, database="plain")
+    def test_a_vanished_consumer_is_noticed_while_idle(self, plain: Queue) -> None:
+        plain.create()
+        plain.stream().close()
+        producer = plain.connect()
+        stream = plain.stream()
         for ident in range(10):
             run(producer, f"INSERT INTO my_message (id) VALUES ({ident})")
         assert stream.ids(10, LATE_S) == list(range(10))
 
-    def test_com_quit_in_a_stream_ends_it(
-        self, cluster: SharedCluster, create: CreateTable, consume: Consume
-    ) -> None:
-        create("plain")
-        stream = consume(cluster.proxy, database="plain")
+    def test_com_quit_in_a_stream_ends_it(self, plain: Queue) -> None:
+        plain.create()
+        stream = plain.stream()
         stream.connection._sock.sendall(frame(b"\x01", 0))
         assert stream.is_closed()
 
-    def test_statements_sent_behind_a_stream_wait_for_its_end(
-        self, cluster: SharedCluster, create: CreateTable, consume: Consume
-    ) -> None:
-        create("plain")
-        stream = consume(cluster.proxy, database="plain")
+    def test_statements_sent_behind_a_stream_wait_for_its_end(self, plain: Queue) -> None:
+        plain.create()
+        stream = plain.stream()
         stream.connection._sock.sendall(frame(b"\x03SELECT 5", 0))
         stream.nothing(0.3)
-        run(cluster.proxy.connect(database="plain"), f"KILL QUERY {stream.id}")
+        run(plain.connect(autocommit=False), f"KILL QUERY {stream.id}")
         assert stream.error()[0] == 1317
         # How many columns, which, EOF; the row.
         assert stream.answer(packets=4)[3:] == [b"\x015"]
 
-    def test_a_client_that_vanishes_in_a_transaction_leaves_no_lock(
-        self, cluster: SharedCluster, create: CreateTable, keyspace: str
-    ) -> None:
-        create(keyspace)
-        producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+    def test_a_client_that_vanishes_in_a_transaction_leaves_no_lock(self, queue: Queue) -> None:
+        producer = queue.create()
         run(producer, "INSERT INTO my_message (id) VALUES (1), (4)")
-        vanishing = cluster.proxy.connect(database=keyspace)
+        vanishing = queue.connect(autocommit=False)
         run(vanishing, "UPDATE my_message SET tenant_id = 1 WHERE id IN (1, 4)")
         vanishing._force_close()
         run(producer, "SET innodb_lock_wait_timeout = 2")
@@ -117,32 +108,25 @@ class TestVanishing:
             "INSERT INTO my_message (id) SELECT SLEEP(60) + 5",
         ],
     )
-    def test_what_a_vanished_client_was_running_is_killed(
-        self, cluster: SharedCluster, create: CreateTable, keyspace: str, sql: str
-    ) -> None:
-        if keyspace == "commerce" and "INSERT" in sql:
+    def test_what_a_vanished_client_was_running_is_killed(self, queue: Queue, sql: str) -> None:
+        if queue.keyspace == "commerce" and "INSERT" in sql:
             pytest.skip("refused in a sharded keyspace")
-        create(keyspace)
-        producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+        producer = queue.create()
         run(producer, "INSERT INTO my_message (id) VALUES (1), (4)")
-        vanishing = cluster.proxy.connect(database=keyspace, autocommit=True)
+        vanishing = queue.connect()
         vanishing._execute_command(COMMAND.COM_QUERY, sql)
-        eventually(lambda: sleeping(cluster), "it runs")
+        eventually(lambda: sleeping(queue.cluster), "it runs")
         vanishing._force_close()
-        eventually(lambda: not sleeping(cluster), "it is killed", 5)
+        eventually(lambda: not sleeping(queue.cluster), "it is killed", 5)
         assert run(producer, "UPDATE my_message SET tenant_id = 2") >= 2
 
-    def test_a_client_that_vanishes_in_a_result_stops_the_server(
-        self, cluster: SharedCluster, create: CreateTable
-    ) -> None:
-        create("plain")
+    def test_a_client_that_vanishes_in_a_result_stops_the_server(self, plain: Queue) -> None:
+        plain.create()
         run(
-            cluster.proxy.connect(database="plain", autocommit=True),
+            plain.connect(),
             "INSERT INTO my_message (id) VALUES (1)",
         )
-        vanishing = cluster.proxy.connect(
-            database="plain", autocommit=True, cursorclass=pymysql.cursors.SSCursor
-        )
+        vanishing = plain.connect(cursorclass=pymysql.cursors.SSCursor)
         ten = "(SELECT 1 n UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5)"
         sql = f"SELECT 'sleeper', REPEAT('x', 1000) FROM {ten} a" + "".join(
             f", {ten} {name}" for name in "bcdefghij"
@@ -150,15 +134,15 @@ class TestVanishing:
         cursor = vanishing.cursor()
         cursor.execute(sql)
         cursor.fetchone()
-        eventually(lambda: sleeping(cluster, "sleeper"), "it runs")
-        before = memory_bytes(cluster.proxy)
+        eventually(lambda: sleeping(plain.cluster, "sleeper"), "it runs")
+        before = memory_bytes(plain.proxy)
         time.sleep(READS_NOTHING_S)  # the server waits meanwhile, the proxy does not hoard
-        assert memory_bytes(cluster.proxy) - before < 20 << 20
+        assert memory_bytes(plain.proxy) - before < 20 << 20
         vanishing._force_close()
         # The driver would read the rest of the rows from its lost connection.
         cursor._result.unbuffered_active = False
         cursor._result = cursor.connection = None
-        eventually(lambda: not sleeping(cluster, "sleeper"), "it is stopped", 5)
+        eventually(lambda: not sleeping(plain.cluster, "sleeper"), "it is stopped", 5)
 
 
 def memory_bytes(proxy: RunningProxy) -> int:

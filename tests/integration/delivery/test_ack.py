@@ -6,14 +6,12 @@ import pytest
 
 from tests.fixtures.streams import (
     LATE_S,
-    Consume,
     eventually,
     rows,
     run,
     value,
 )
-from tests.integration.conftest import CreateTable, SharedCluster
-from tests.integration.delivery.conftest import OpenQueue
+from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert, insert_all
 
 
@@ -34,10 +32,8 @@ GONE_S = 1.5
         " WHERE id IN (1, 4) AND time_acked IS NULL",
     ],
 )
-def test_it_counts_each_row_once_and_leaves_the_row_complete(
-    queue: OpenQueue, keyspace: str, ack: str
-) -> None:
-    producer, stream = queue(keyspace, ack_wait=0.4)
+def test_it_counts_each_row_once_and_leaves_the_row_complete(queue: Queue, ack: str) -> None:
+    producer, stream = queue.create(ack_wait=0.4), queue.stream()
     insert_all(producer, (1, 4))
     stream.take(2, LATE_S)
     assert run(producer, ack) == 2
@@ -52,9 +48,9 @@ def test_it_counts_each_row_once_and_leaves_the_row_complete(
     stream.nothing_new(producer)
 
 
-def test_it_counts_on_commit(cluster: SharedCluster, queue: OpenQueue, keyspace: str) -> None:
-    producer, stream = queue(keyspace, ack_wait=0.4, more=",vt_max_backoff=0.4")
-    consumer = cluster.proxy.connect(database=keyspace)
+def test_it_counts_on_commit(queue: Queue) -> None:
+    producer, stream = queue.create(ack_wait=0.4, more=",vt_max_backoff=0.4"), queue.stream()
+    consumer = queue.connect(autocommit=False)
     insert_all(producer, (1, 4))
     stream.take(2, LATE_S)
     ack = "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 4)"
@@ -67,11 +63,9 @@ def test_it_counts_on_commit(cluster: SharedCluster, queue: OpenQueue, keyspace:
     stream.nothing_new(producer)
 
 
-def test_one_that_a_savepoint_took_back_delays_nothing(
-    cluster: SharedCluster, queue: OpenQueue, keyspace: str
-) -> None:
-    producer, stream = queue(keyspace, ack_wait=0.5, more=",vt_max_backoff=0.5")
-    consumer = cluster.proxy.connect(database=keyspace)
+def test_one_that_a_savepoint_took_back_delays_nothing(queue: Queue) -> None:
+    producer, stream = queue.create(ack_wait=0.5, more=",vt_max_backoff=0.5"), queue.stream()
+    consumer = queue.connect(autocommit=False)
     insert(producer, 1)
     stream.next(LATE_S)
     run(consumer, "SAVEPOINT a")
@@ -81,11 +75,9 @@ def test_one_that_a_savepoint_took_back_delays_nothing(
     assert stream.next(0.7 + LATE_S)[0] == 1
 
 
-def test_an_open_ack_transaction_blocks_no_other_message(
-    cluster: SharedCluster, queue: OpenQueue, keyspace: str
-) -> None:
-    producer, stream = queue(keyspace, ack_wait=0.3, more=",vt_max_backoff=0.3")
-    consumer = cluster.proxy.connect(database=keyspace)
+def test_an_open_ack_transaction_blocks_no_other_message(queue: Queue) -> None:
+    producer, stream = queue.create(ack_wait=0.3, more=",vt_max_backoff=0.3"), queue.stream()
+    consumer = queue.connect(autocommit=False)
     insert_all(producer, (1, 2, 4))
     stream.comes(1, 2, 4, seconds=LATE_S)
     assert run(consumer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1") == 1
@@ -96,11 +88,9 @@ def test_an_open_ack_transaction_blocks_no_other_message(
     consumer.commit()
 
 
-def test_a_row_that_was_locked_when_it_was_due_is_sent_soon_after(
-    cluster: SharedCluster, queue: OpenQueue, keyspace: str
-) -> None:
-    producer, stream = queue(keyspace, ack_wait=0.3, more=",vt_max_backoff=0.3")
-    consumer = cluster.proxy.connect(database=keyspace)
+def test_a_row_that_was_locked_when_it_was_due_is_sent_soon_after(queue: Queue) -> None:
+    producer, stream = queue.create(ack_wait=0.3, more=",vt_max_backoff=0.3"), queue.stream()
+    consumer = queue.connect(autocommit=False)
     insert(producer, 1)
     stream.next(LATE_S)
     run(consumer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1")
@@ -110,10 +100,8 @@ def test_a_row_that_was_locked_when_it_was_due_is_sent_soon_after(
     assert stream.next(2 + LATE_S)[0] == 1
 
 
-def test_a_condition_beside_the_ids_leaves_the_others_alone(
-    queue: OpenQueue, keyspace: str
-) -> None:
-    producer, stream = queue(keyspace, ack_wait=0.4, more=",vt_max_backoff=0.4")
+def test_a_condition_beside_the_ids_leaves_the_others_alone(queue: Queue) -> None:
+    producer, stream = queue.create(ack_wait=0.4, more=",vt_max_backoff=0.4"), queue.stream()
     insert(producer, 1, tenant_id=1)
     insert(producer, 4, tenant_id=2)
     stream.take(2, LATE_S)
@@ -124,8 +112,8 @@ def test_a_condition_beside_the_ids_leaves_the_others_alone(
     assert value(producer, "SELECT epoch FROM my_message WHERE id = 1") == acked
 
 
-def test_a_deleted_row_is_not_sent_again(queue: OpenQueue, keyspace: str) -> None:
-    producer, stream = queue(keyspace, ack_wait=GONE_S)
+def test_a_deleted_row_is_not_sent_again(queue: Queue) -> None:
+    producer, stream = queue.create(ack_wait=GONE_S), queue.stream()
     insert_all(producer, (1, 4))
     stream.take(2, LATE_S)
     assert run(producer, "DELETE FROM my_message WHERE id = 1") == 1
@@ -133,20 +121,17 @@ def test_a_deleted_row_is_not_sent_again(queue: OpenQueue, keyspace: str) -> Non
     stream.nothing(1.5 * GONE_S)
 
 
-def test_an_ack_past_the_proxy_is_respected(cluster: SharedCluster, queue: OpenQueue) -> None:
-    producer, stream = queue("plain", ack_wait=0.4)
+def test_an_ack_past_the_proxy_is_respected(plain: Queue) -> None:
+    producer, stream = plain.create(ack_wait=0.4), plain.stream()
     insert(producer, 1)
     stream.next(LATE_S)
-    cluster.direct("UPDATE my_message SET time_acked = 1, time_next = NULL WHERE id = 1")
+    plain.cluster.direct("UPDATE my_message SET time_acked = 1, time_next = NULL WHERE id = 1")
     stream.nothing_new(producer)
 
 
-def test_acked_rows_are_purged_once_they_are_old_enough_and_others_never(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace, purge_after=1, poller_interval=0.3)
-    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
-    consume(cluster.proxy, database=keyspace)
+def test_acked_rows_are_purged_once_they_are_old_enough_and_others_never(queue: Queue) -> None:
+    producer = queue.create(purge_after=1, poller_interval=0.3)
+    queue.stream()
     insert_all(producer, range(1, 11))
     run(producer, "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 4)")
     acked_at = time.monotonic()

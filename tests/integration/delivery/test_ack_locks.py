@@ -9,8 +9,8 @@ import pymysql
 import pytest
 
 from tests.fixtures.database_servers import root
-from tests.fixtures.streams import Consume, eventually, rows, run
-from tests.integration.conftest import CreateTable, SharedCluster
+from tests.fixtures.streams import eventually, rows, run
+from tests.integration.conftest import Queue, SharedCluster
 from tests.integration.delivery.producing import insert, insert_all
 
 
@@ -31,13 +31,10 @@ ACKS = [
 
 
 @pytest.mark.parametrize("ack", ACKS)
-def test_an_open_ack_locks_no_other_message(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, ack: str
-) -> None:
-    create("plain", ack_wait=0.3, more=",vt_max_backoff=0.3")
-    producer = cluster.proxy.connect(database="plain", autocommit=True)
-    consumer = cluster.proxy.connect(database="plain")
-    stream = consume(cluster.proxy, database="plain")
+def test_an_open_ack_locks_no_other_message(plain: Queue, ack: str) -> None:
+    producer = plain.create(ack_wait=0.3, more=",vt_max_backoff=0.3")
+    consumer = plain.connect(autocommit=False)
+    stream = plain.stream()
     insert_all(producer, (1, 2, 3))
     stream.take(3, LATE_S)
     assert run(consumer, ack) == 2
@@ -46,15 +43,11 @@ def test_an_open_ack_locks_no_other_message(
 
 
 @pytest.mark.parametrize("prepared", [False, True])
-def test_an_open_ack_lets_others_insert(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, *, prepared: bool
-) -> None:
-    create("plain")
-    producer = cluster.proxy.connect(
-        database="plain", autocommit=True, init_command="SET innodb_lock_wait_timeout = 1"
-    )
-    consumer = cluster.proxy.connect(database="plain")
-    stream = consume(cluster.proxy, database="plain")
+def test_an_open_ack_lets_others_insert(plain: Queue, *, prepared: bool) -> None:
+    plain.create()
+    producer = plain.connect(init_command="SET innodb_lock_wait_timeout = 1")
+    consumer = plain.connect(autocommit=False)
+    stream = plain.stream()
     insert(producer, 1)
     stream.next(LATE_S)
     ack = "UPDATE my_message SET time_acked = {} WHERE id = {}"
@@ -88,26 +81,23 @@ def waits_for_a_lock(cluster: SharedCluster) -> bool:
     return int(waits) > 0
 
 
-def test_an_ack_alone_that_a_deadlock_undid_is_sent_again(
-    cluster: SharedCluster, create: CreateTable
-) -> None:
-    create("plain")
-    producer = cluster.proxy.connect(database="plain", autocommit=True)
+def test_an_ack_alone_that_a_deadlock_undid_is_sent_again(plain: Queue) -> None:
+    producer = plain.create()
     insert_all(producer, (1, 2, *range(51, 100)))
     for ack in (
         "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 2)",
         "UPDATE my_message SET time_acked = 5 WHERE id IN (1, 2) AND epoch < 100",
     ):
         run(producer, "UPDATE my_message SET time_acked = NULL, time_next = 0")
-        consumer = cluster.proxy.connect(database="plain", autocommit=True)
-        before = deadlocks(cluster)
-        with rival(cluster) as other, ThreadPoolExecutor(1) as pool:
+        consumer = plain.connect()
+        before = deadlocks(plain.cluster)
+        with rival(plain.cluster) as other, ThreadPoolExecutor(1) as pool:
             acked = pool.submit(run, consumer, ack)
-            eventually(lambda: waits_for_a_lock(cluster))
+            eventually(lambda: waits_for_a_lock(plain.cluster))
             run(other, "UPDATE my_message SET epoch = epoch + 1 WHERE id = 1")
             other.commit()
             assert acked.result() == 2
-        assert deadlocks(cluster) == before + 1
+        assert deadlocks(plain.cluster) == before + 1
         found = rows(producer, "SELECT COUNT(*) FROM my_message WHERE time_acked IS NOT NULL")
         assert found == ((2,),)
 
@@ -121,18 +111,17 @@ def deadlocks(cluster: SharedCluster) -> int:
 
 @pytest.mark.parametrize("opening", ["BEGIN", "SET autocommit = 0"])
 def test_an_ack_in_a_transaction_that_a_deadlock_undid_is_an_error(
-    cluster: SharedCluster, create: CreateTable, opening: str
+    plain: Queue, opening: str
 ) -> None:
-    create("plain")
-    producer = cluster.proxy.connect(database="plain", autocommit=True)
+    producer = plain.create()
     insert_all(producer, (1, 2, *range(51, 100)))
-    consumer = cluster.proxy.connect(database="plain", autocommit=True)
-    with rival(cluster) as other, ThreadPoolExecutor(1) as pool:
+    consumer = plain.connect()
+    with rival(plain.cluster) as other, ThreadPoolExecutor(1) as pool:
         run(consumer, opening)
         acked = pool.submit(
             run, consumer, "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 2)"
         )
-        eventually(lambda: waits_for_a_lock(cluster))
+        eventually(lambda: waits_for_a_lock(plain.cluster))
         run(other, "UPDATE my_message SET epoch = epoch + 1 WHERE id = 1")
         other.commit()
         with pytest.raises(pymysql.err.OperationalError) as caught:

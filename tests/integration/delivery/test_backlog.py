@@ -10,7 +10,7 @@ from tests.fixtures.streams import (
     rows,
     run,
 )
-from tests.integration.conftest import CreateTable, SharedCluster
+from tests.integration.conftest import Queue, SharedCluster
 from tests.integration.delivery.producing import insert_all
 
 
@@ -46,15 +46,12 @@ class Worker(threading.Thread):
                 batch.clear()
 
 
-def test_a_backlog_is_shared_out_and_each_message_acknowledged_once(
-    cluster: SharedCluster, create: CreateTable, keyspace: str
-) -> None:
+def test_a_backlog_is_shared_out_and_each_message_acknowledged_once(queue: Queue) -> None:
     count = 10_000
-    create(keyspace, batch_size=100, cache_size=2000)
-    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+    producer = queue.create(batch_size=100, cache_size=2000)
     for start in range(1, count + 1, 1000):
         insert_all(producer, range(start, start + 1000))
-    workers = [Worker(cluster, keyspace) for _ in range(2)]
+    workers = [Worker(queue.cluster, queue.keyspace) for _ in range(2)]
     for worker in workers:
         worker.start()
     try:

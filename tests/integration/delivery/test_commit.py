@@ -4,11 +4,9 @@ import pytest
 
 from tests.fixtures.streams import (
     LATE_S,
-    Consume,
     run,
 )
-from tests.integration.conftest import CreateTable, SharedCluster
-from tests.integration.delivery.conftest import OpenQueue
+from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert, insert_all
 
 
@@ -17,53 +15,41 @@ pytestmark = pytest.mark.db
 QUIET_S = 0.4
 
 
-def test_columns_come_before_any_row_and_a_committed_row_at_once(
-    queue: OpenQueue, keyspace: str
-) -> None:
-    producer, stream = queue(keyspace)
+def test_columns_come_before_any_row_and_a_committed_row_at_once(queue: Queue) -> None:
+    producer, stream = queue.create(), queue.stream()
     assert stream.columns == ("id", "tenant_id", "message")
     insert(producer, 1, tenant_id=7, message='{"a": 1}')
     ident, tenant, message = stream.next(LATE_S)
     assert (ident, tenant, message.replace(" ", "")) == (1, 7, '{"a":1}')
 
 
-def test_a_row_written_before_the_stream_opened_is_sent_when_it_opens(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace)
-    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_row_written_before_the_stream_opened_is_sent_when_it_opens(queue: Queue) -> None:
+    producer = queue.create()
     insert_all(producer, (4, 1))
-    assert sorted(consume(cluster.proxy, database=keyspace).ids(2, LATE_S)) == [1, 4]
+    assert sorted(queue.stream().ids(2, LATE_S)) == [1, 4]
 
 
-def test_a_second_first_receiver_sees_the_backlog_at_once(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace)
-    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
-    consume(cluster.proxy, database=keyspace).close()
+def test_a_second_first_receiver_sees_the_backlog_at_once(queue: Queue) -> None:
+    producer = queue.create()
+    queue.stream().close()
     insert_all(producer, (1, 4))
-    assert sorted(consume(cluster.proxy, database=keyspace).ids(2, LATE_S)) == [1, 4]
+    assert sorted(queue.stream().ids(2, LATE_S)) == [1, 4]
 
 
-def test_rows_of_a_transaction_come_when_it_commits_and_not_before(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace)
-    producer = cluster.proxy.connect(database=keyspace)
-    stream = consume(cluster.proxy, database=keyspace)
+def test_rows_of_a_transaction_come_when_it_commits_and_not_before(queue: Queue) -> None:
+    queue.create()
+    producer = queue.connect(autocommit=False)
+    stream = queue.stream()
     insert_all(producer, (1, 4))
     stream.nothing(QUIET_S)
     producer.commit()
     assert sorted(stream.ids(2, LATE_S)) == [1, 4]
 
 
-def test_a_rollback_reaches_nobody(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace)
-    producer = cluster.proxy.connect(database=keyspace)
-    stream = consume(cluster.proxy, database=keyspace)
+def test_a_rollback_reaches_nobody(queue: Queue) -> None:
+    queue.create()
+    producer = queue.connect(autocommit=False)
+    stream = queue.stream()
     insert_all(producer, (1, 4))
     producer.rollback()
     insert_all(producer, (2, 6))
@@ -72,12 +58,10 @@ def test_a_rollback_reaches_nobody(
     stream.nothing(QUIET_S)
 
 
-def test_what_a_savepoint_took_back_is_not_sent(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace)
-    producer = cluster.proxy.connect(database=keyspace)
-    stream = consume(cluster.proxy, database=keyspace)
+def test_what_a_savepoint_took_back_is_not_sent(queue: Queue) -> None:
+    queue.create()
+    producer = queue.connect(autocommit=False)
+    stream = queue.stream()
     insert(producer, 1)
     run(producer, "SAVEPOINT a")
     insert(producer, 2)
@@ -101,12 +85,10 @@ def test_what_a_savepoint_took_back_is_not_sent(
         "/* a comment */ insert into my_message(id,message) value (1, '{\"a;b\": \"c''d\"}');",
     ],
 )
-def test_every_form_of_insert_wakes_the_stream(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str, sql: str
-) -> None:
-    create(keyspace)
-    stream = consume(cluster.proxy, database=keyspace)
-    run(cluster.proxy.connect(database=keyspace, autocommit=True), sql)
+def test_every_form_of_insert_wakes_the_stream(queue: Queue, sql: str) -> None:
+    queue.create()
+    stream = queue.stream()
+    run(queue.connect(), sql)
     assert stream.next(LATE_S)[0] == 1
 
 
@@ -118,8 +100,8 @@ def test_every_form_of_insert_wakes_the_stream(
         "INSERT INTO my_message (id) VALUES (1); INSERT INTO my_message (id) VALUES (2)",
     ],
 )
-def test_rows_whose_ids_the_text_does_not_show_wake_it_too(sql: str, queue: OpenQueue) -> None:
-    producer, stream = queue("plain")
+def test_rows_whose_ids_the_text_does_not_show_wake_it_too(plain: Queue, sql: str) -> None:
+    producer, stream = plain.create(), plain.stream()
     with producer.cursor() as cursor:
         if ";" in sql:
             for part in sql.split("; "):
@@ -129,30 +111,24 @@ def test_rows_whose_ids_the_text_does_not_show_wake_it_too(sql: str, queue: Open
     assert sorted(stream.ids(2, LATE_S)) == [1, 2]
 
 
-def test_a_row_that_is_inserted_as_acknowledged_is_not_sent(
-    queue: OpenQueue, keyspace: str
-) -> None:
-    producer, stream = queue(keyspace)
+def test_a_row_that_is_inserted_as_acknowledged_is_not_sent(queue: Queue) -> None:
+    producer, stream = queue.create(), queue.stream()
     run(producer, "INSERT INTO my_message (id, time_acked) VALUES (1, 5), (4, 5)")
     stream.nothing(QUIET_S)
 
 
-def test_a_row_written_past_the_proxy_is_found_by_the_poller(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace, poller_interval=0.3)
-    stream = consume(cluster.proxy, database=keyspace)
-    cluster.direct("INSERT INTO my_message (id) VALUES (1)", keyspace=keyspace)
+def test_a_row_written_past_the_proxy_is_found_by_the_poller(queue: Queue) -> None:
+    queue.create(poller_interval=0.3)
+    stream = queue.stream()
+    queue.cluster.direct("INSERT INTO my_message (id) VALUES (1)", keyspace=queue.keyspace)
     assert stream.next(0.3 + LATE_S)[0] == 1
 
 
-def test_an_open_transaction_of_somebody_else_delays_only_its_own_rows(
-    cluster: SharedCluster, create: CreateTable, consume: Consume
-) -> None:
-    create("plain")
-    slow = cluster.proxy.connect(database="plain")
-    quick = cluster.proxy.connect(database="plain", autocommit=True)
-    stream = consume(cluster.proxy, database="plain")
+def test_an_open_transaction_of_somebody_else_delays_only_its_own_rows(plain: Queue) -> None:
+    plain.create()
+    slow = plain.connect(autocommit=False)
+    quick = plain.connect()
+    stream = plain.stream()
     insert(slow, 1)
     insert(quick, 2)
     assert stream.next(LATE_S)[0] == 2

@@ -3,8 +3,8 @@
 import mysql.connector
 import pytest
 
-from tests.fixtures.streams import Consume, refused, rows, run, value
-from tests.integration.conftest import CreateTable, SharedCluster
+from tests.fixtures.streams import refused, rows, run, value
+from tests.integration.conftest import Queue, SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -12,11 +12,8 @@ pytestmark = pytest.mark.db
 LATER = 9 * 10**18
 
 
-def test_nothing_is_scheduled_for_later_by_text_or_prepared(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace)
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_nothing_is_scheduled_for_later_by_text_or_prepared(queue: Queue) -> None:
+    client = queue.create()
     run(client, "ALTER QUEUE my_message SET (delayed = off)")
     (_, definition) = rows(client, "SHOW CREATE TABLE my_message")[0]
     assert "vt_delayed=off" in definition
@@ -32,9 +29,9 @@ def test_nothing_is_scheduled_for_later_by_text_or_prepared(
     assert value(client, "SELECT COUNT(*) FROM my_message") == 0
     with mysql.connector.connect(
         host="127.0.0.1",
-        port=cluster.proxy.port,
+        port=queue.proxy.port,
         user="root",
-        database=keyspace,
+        database=queue.keyspace,
         autocommit=True,
     ) as connection:
         cursor = connection.cursor(prepared=True)
@@ -47,7 +44,7 @@ def test_nothing_is_scheduled_for_later_by_text_or_prepared(
             cursor.execute("UPDATE my_message SET time_next = ? WHERE id = ?", (LATER, 1))
         cursor.execute("UPDATE my_message SET time_next = ? WHERE id = ?", (0, 1))
 
-    stream = consume(cluster.proxy, "STREAM id FROM my_message", database=keyspace)
+    stream = queue.stream("STREAM id FROM my_message")
     assert stream.take(1) == [(1,)]
     run(client, "UPDATE my_message SET time_next = time_next + INTERVAL 1 MINUTE WHERE id = 1")
     run(client, "UPDATE my_message SET time_next = 0 WHERE id = 1")
@@ -58,11 +55,8 @@ def test_nothing_is_scheduled_for_later_by_text_or_prepared(
     run(client, f"INSERT INTO my_message (id, time_next) VALUES (2, {LATER})")
 
 
-def test_a_text_that_sql_prepares_is_no_way_around(
-    cluster: SharedCluster, create: CreateTable
-) -> None:
-    create("plain")
-    client = cluster.proxy.connect(database="plain", autocommit=True)
+def test_a_text_that_sql_prepares_is_no_way_around(plain: Queue) -> None:
+    client = plain.create()
     assert refused(client, "ALTER QUEUE my_message SET (delayed = never)")[0] == 1210
     run(client, "ALTER QUEUE my_message SET (delayed = off)")
     run(client, f"SET @later = {LATER}")

@@ -12,7 +12,7 @@ import pytest
 from tests.fixtures.database_servers import DatabaseServer, execute, root
 from tests.fixtures.running_proxy import StartProxy, keyspace_toml
 from tests.fixtures.streams import Consume, eventually, message_table, refused, rows, run
-from tests.integration.conftest import CreateTable, SharedCluster
+from tests.integration.conftest import Queue, SharedCluster
 from tests.integration.delivery.producing import insert_all
 
 
@@ -65,18 +65,14 @@ def prepared_ack(port: int, database: str) -> Callable[[int], int]:
 
 @pytest.mark.parametrize("way", [by_text, by_parameters])
 def test_an_ack_is_answered_though_somebody_holds_the_row(
-    cluster: SharedCluster,
-    create: CreateTable,
-    consume: Consume,
-    way: Callable[[SharedCluster], Callable[[int], int]],
+    plain: Queue, way: Callable[[SharedCluster], Callable[[int], int]]
 ) -> None:
-    create("plain", ack_wait=600, more=EARLY)
-    client = cluster.proxy.connect(database="plain", autocommit=True)
-    ack = way(cluster)
+    client = plain.create(ack_wait=600, more=EARLY)
+    ack = way(plain.cluster)
     insert_all(client, [1, 2])
-    stream = consume(cluster.proxy, database="plain")
+    stream = plain.stream()
     assert sorted(stream.ids(2)) == [1, 2]
-    with row_held(cluster.servers[0], cluster.databases["plain"], 1):
+    with row_held(plain.cluster.servers[0], plain.cluster.databases["plain"], 1):
         assert ack(1) == 1
         assert ack(1) == 0, "it is acked"
         assert ack(2) == 1
@@ -88,15 +84,12 @@ def test_an_ack_is_answered_though_somebody_holds_the_row(
     assert rows(client, in_flight) == ((2, 0),)
 
 
-def test_the_rest_of_the_session_sees_a_statement_like_any_other(
-    cluster: SharedCluster, create: CreateTable, consume: Consume
-) -> None:
-    create("plain", ack_wait=600, more=EARLY)
-    client = cluster.proxy.connect(database="plain", autocommit=True)
+def test_the_rest_of_the_session_sees_a_statement_like_any_other(plain: Queue) -> None:
+    client = plain.create(ack_wait=600, more=EARLY)
     insert_all(client, [1, 2, 3])
-    assert sorted(consume(cluster.proxy, database="plain").ids(3)) == [1, 2, 3]
+    assert sorted(plain.stream().ids(3)) == [1, 2, 3]
     cursor = client.cursor()
-    with row_held(cluster.servers[0], cluster.databases["plain"], 1):
+    with row_held(plain.cluster.servers[0], plain.cluster.databases["plain"], 1):
         assert cursor.execute(ACK.replace("= {}", "IN (1, 2)")) == 2
     assert rows(client, "SELECT ROW_COUNT()") == ((2,),)
     cursor.execute(ACK.format(1))
@@ -107,18 +100,17 @@ def test_the_rest_of_the_session_sees_a_statement_like_any_other(
     assert rows(client, "SELECT COUNT(*) FROM my_message") == ((2,),)
 
 
-def test_a_transactions_ack_is_never_early(
-    cluster: SharedCluster, create: CreateTable, consume: Consume
-) -> None:
-    create("plain", ack_wait=600, more=EARLY)
-    client = cluster.proxy.connect(database="plain", autocommit=True)
-    worker = cluster.proxy.connect(database="plain")
+def test_a_transactions_ack_is_never_early(plain: Queue) -> None:
+    client = plain.create(ack_wait=600, more=EARLY)
+    worker = plain.connect(autocommit=False)
     insert_all(client, [1, 2])
-    assert sorted(consume(cluster.proxy, database="plain").ids(2)) == [1, 2]
+    assert sorted(plain.stream().ids(2)) == [1, 2]
     assert run(worker, ACK.format(1)) == 1
     run(client, "BEGIN")
     assert run(client, ACK.format(2)) == 1
-    seen = root(cluster.servers[0], database=cluster.databases["plain"], autocommit=True)
+    seen = root(
+        plain.cluster.servers[0], database=plain.cluster.databases["plain"], autocommit=True
+    )
     waiting = "SELECT COUNT(*) FROM my_message WHERE time_acked IS NULL"
     assert rows(seen, waiting) == ((2,),)
     worker.rollback()
@@ -127,13 +119,10 @@ def test_a_transactions_ack_is_never_early(
     seen.close()
 
 
-def test_a_session_that_may_only_read_acknowledges_nothing(
-    cluster: SharedCluster, create: CreateTable, consume: Consume
-) -> None:
-    create("plain", ack_wait=600, more=EARLY)
-    client = cluster.proxy.connect(database="plain", autocommit=True)
+def test_a_session_that_may_only_read_acknowledges_nothing(plain: Queue) -> None:
+    client = plain.create(ack_wait=600, more=EARLY)
     insert_all(client, [1])
-    assert consume(cluster.proxy, database="plain").ids(1) == [1]
+    assert plain.stream().ids(1) == [1]
     for scope in ("SESSION ", ""):  # "": the next transaction alone
         run(client, f"SET {scope}TRANSACTION READ ONLY")
         assert refused(client, ACK.format(1))[0] == 1792
@@ -141,13 +130,10 @@ def test_a_session_that_may_only_read_acknowledges_nothing(
     assert run(client, ACK.format(1)) == 1
 
 
-def test_whoever_changes_an_acked_message_finds_it_acked(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace, ack_wait=600, more=EARLY)
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_whoever_changes_an_acked_message_finds_it_acked(queue: Queue) -> None:
+    client = queue.create(ack_wait=600, more=EARLY)
     insert_all(client, range(1, 11))
-    stream = consume(cluster.proxy, database=keyspace)
+    stream = queue.stream()
     assert sorted(stream.ids(10)) == list(range(1, 11))
     for ident in range(1, 6):
         assert run(client, ACK.format(ident)) == 1
@@ -169,10 +155,8 @@ def test_whoever_changes_an_acked_message_finds_it_acked(
     assert stream.ids(1) == [8]
 
 
-def test_an_alter_turns_it_on_and_off_and_says_what_cannot_be(
-    cluster: SharedCluster, create: CreateTable, keyspace: str
-) -> None:
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_an_alter_turns_it_on_and_off_and_says_what_cannot_be(queue: Queue) -> None:
+    client = queue.connect()
     run(
         client,
         "CREATE QUEUE my_message (tenant INT, KEY (tenant)) WITH (ack = 'early', key = 'tenant')",
@@ -220,15 +204,12 @@ def test_a_proxy_that_stops_writes_first_what_it_has_answered(
     assert left == ((0,),)
 
 
-def test_a_server_that_takes_no_acks_refuses_them(
-    cluster: SharedCluster, create: CreateTable, consume: Consume
-) -> None:
+def test_a_server_that_takes_no_acks_refuses_them(plain: Queue) -> None:
     """Once a writing has failed, an ack is sent to the server as it is, and its answer is the client's."""
-    create("plain", ack_wait=600, more=EARLY)
-    client = cluster.proxy.connect(database="plain", autocommit=True)
+    client = plain.create(ack_wait=600, more=EARLY)
     insert_all(client, [1, 2])
-    assert sorted(consume(cluster.proxy, database="plain").ids(2)) == [1, 2]
-    cluster.direct(
+    assert sorted(plain.stream().ids(2)) == [1, 2]
+    plain.cluster.direct(
         "CREATE TRIGGER refuse BEFORE UPDATE ON my_message FOR EACH ROW"
         " SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not now'"
     )
@@ -242,7 +223,7 @@ def test_a_server_that_takes_no_acks_refuses_them(
         return False
 
     eventually(is_refused, "the server's own error")
-    cluster.direct("DROP TRIGGER refuse")
+    plain.cluster.direct("DROP TRIGGER refuse")
     eventually(lambda: acked(client, 1), "what was answered is written in the end")
 
 

@@ -5,7 +5,7 @@ import pytest
 from tests.fixtures.database_servers import DatabaseServer
 from tests.fixtures.running_proxy import StartProxy, keyspace_toml
 from tests.fixtures.streams import Consume, refused, run
-from tests.integration.conftest import SharedCluster
+from tests.integration.conftest import Queue
 
 
 pytestmark = pytest.mark.db
@@ -19,12 +19,10 @@ STREAM = "STREAM /*vt+ PREFETCH=10 */ id, tenant FROM my_message"
 
 
 @pytest.fixture
-def producer(cluster: SharedCluster):
-    connection = cluster.proxy.connect(database="plain", autocommit=True)
-    run(connection, "DROP QUEUE IF EXISTS my_message")
+def producer(plain: Queue):
+    connection = plain.connect()
     run(connection, MAKE)
-    yield connection
-    run(connection, "DROP QUEUE IF EXISTS my_message")
+    return connection
 
 
 def insert(connection, key, *ids, priority=50):
@@ -45,13 +43,11 @@ def sent_until(consumer, producer, key, count):
     return others
 
 
-def test_a_tenant_does_not_wait_for_the_flood_of_another(
-    cluster: SharedCluster, producer, consume: Consume
-) -> None:
+def test_a_tenant_does_not_wait_for_the_flood_of_another(plain: Queue, producer) -> None:
     insert(producer, "'flood'", *range(1, 5001), priority=1)
     insert(producer, "'small'", *range(10_000, 10_010))
     insert(producer, "NULL", *range(20_000, 20_010))
-    consumer = consume(cluster.proxy, STREAM, database="plain")
+    consumer = plain.stream(STREAM)
     # Three of each key in nine messages, beside those that are on their way.
     assert sent_until(consumer, producer, "small", 10) <= 2 * 10 + 25
     insert(producer, "'flood'", *range(5001, 6001))
@@ -61,30 +57,24 @@ def test_a_tenant_does_not_wait_for_the_flood_of_another(
     assert sent_until(consumer, producer, None, 2) <= 60
 
 
-def test_all_are_sent_once_however_many_keys_there_are(
-    cluster: SharedCluster, producer, consume: Consume
-) -> None:
+def test_all_are_sent_once_however_many_keys_there_are(plain: Queue, producer) -> None:
     for start in range(0, 1200, 400):
         values = ", ".join(
             f"({ident}, 'Tenant{ident // 2}')" for ident in range(start, start + 400)
         )
         run(producer, f"INSERT INTO my_message (id, tenant) VALUES {values}")
     insert(producer, "'flood'", *range(5000, 6000))
-    consumer = consume(
-        cluster.proxy, STREAM.replace("PREFETCH=10", "PREFETCH=0"), database="plain"
-    )
+    consumer = plain.stream(STREAM.replace("PREFETCH=10", "PREFETCH=0"))
     found = [consumer.next(60)[0] for _ in range(2200)]
     assert sorted(found) == [*range(1200), *range(5000, 6000)]
     assert consumer.poll(0.3) is None
 
 
-def test_it_is_switched_on_and_off_while_messages_are_sent(
-    cluster: SharedCluster, producer, consume: Consume
-) -> None:
+def test_it_is_switched_on_and_off_while_messages_are_sent(plain: Queue, producer) -> None:
     run(producer, "ALTER QUEUE my_message SET (fair = off)")
     insert(producer, "'flood'", *range(1, 1001))
     insert(producer, "'small'", 2000)
-    consumer = consume(cluster.proxy, STREAM, database="plain")
+    consumer = plain.stream(STREAM)
     for ident in range(1, 31):
         assert consumer.next(60) == (ident, "flood")
         run(producer, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ident}")

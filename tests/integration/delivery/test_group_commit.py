@@ -10,9 +10,9 @@ from typing import Any
 import pymysql
 import pytest
 
-from tests.fixtures.database_servers import DatabaseServer, root
+from tests.fixtures.database_servers import root
 from tests.fixtures.streams import eventually, rows, run
-from tests.integration.conftest import CreateTable, SharedCluster
+from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert_all
 
 
@@ -32,11 +32,9 @@ class Ackers:
         answers: what was affected, by id, in no order; an error's code, negative.
     """
 
-    def __init__(self, cluster: SharedCluster, count: int) -> None:
+    def __init__(self, queue: Queue) -> None:
         self.answers: dict[int, list[int]] = {}
-        self.clients = [
-            cluster.proxy.connect(database="plain", autocommit=True) for _ in range(count)
-        ]
+        self.clients = [queue.connect() for _ in range(CLIENTS)]
         self._threads: list[threading.Thread] = []
 
     def start(self, ids: Callable[[int], list[int]], again: bool = False) -> None:
@@ -71,10 +69,16 @@ class Ackers:
             assert not thread.is_alive(), "an ack hangs"
 
 
+def own(number: int) -> list[int]:
+    """Return the ids of client *number*, of CLIENTS that share those from 1 on."""
+    return list(range(number * EACH + 1, number * EACH + EACH + 1))
+
+
 @contextmanager
-def held(server: DatabaseServer, database: str, sql: str) -> Iterator[None]:
+def held(queue: Queue, sql: str) -> Iterator[None]:
     """Hold what *sql* locks, past the proxy."""
-    holder = root(server, database=database, autocommit=False)
+    database = queue.cluster.databases[queue.keyspace]
+    holder = root(queue.cluster.servers[0], database=database, autocommit=False)
     try:
         run(holder, sql)
         yield
@@ -82,24 +86,21 @@ def held(server: DatabaseServer, database: str, sql: str) -> Iterator[None]:
         holder.close()
 
 
-def updates(server: DatabaseServer) -> int:
+def updates(queue: Queue) -> int:
     """How many UPDATEs the server has run."""
-    client = root(server, autocommit=True)
+    client = root(queue.cluster.servers[0], autocommit=True)
     value = rows(client, "SHOW GLOBAL STATUS LIKE 'Com_update'")[0][1]
     client.close()
     return int(value)
 
 
-def test_every_client_is_told_of_its_own_messages(
-    cluster: SharedCluster, create: CreateTable
-) -> None:
-    create("plain", ack_wait=600)
-    client = cluster.proxy.connect(database="plain", autocommit=True)
+def test_every_client_is_told_of_its_own_messages(plain: Queue) -> None:
+    client = plain.create(ack_wait=600)
     last = CLIENTS // 2 * EACH
     insert_all(client, range(1, last + 1))
     run(client, ACK.format(5))
-    before = updates(cluster.servers[0])
-    ackers = Ackers(cluster, CLIENTS)
+    before = updates(plain)
+    ackers = Ackers(plain)
     # Two clients acknowledge the same ids, and each some that are not there.
     ackers.start(lambda n: [*range(n // 2 * EACH + 1, n // 2 * EACH + EACH + 1), 10_000 + n])
     ackers.join()
@@ -108,19 +109,16 @@ def test_every_client_is_told_of_its_own_messages(
     assert ackers.answers[5] == [0, 0]
     assert all(ackers.answers[10_000 + n] == [0] for n in range(CLIENTS))
     assert rows(client, UNACKED) == ((0,),)
-    assert updates(cluster.servers[0]) - before < CLIENTS * EACH, "some went together"
+    assert updates(plain) - before < CLIENTS * EACH, "some went together"
     acked = "SELECT acked, in_flight FROM streamfrom.queues WHERE keyspace = 'plain'"
     assert rows(client, acked) == ((last, 0),)
 
 
-def test_an_ack_leaves_nothing_in_its_session_but_what_a_server_leaves(
-    cluster: SharedCluster, create: CreateTable
-) -> None:
-    create("plain", ack_wait=600)
-    client = cluster.proxy.connect(database="plain", autocommit=True)
+def test_an_ack_leaves_nothing_in_its_session_but_what_a_server_leaves(plain: Queue) -> None:
+    client = plain.create(ack_wait=600)
     insert_all(client, range(1, CLIENTS * EACH + 1))
-    ackers = Ackers(cluster, CLIENTS)
-    ackers.start(lambda n: list(range(n * EACH + 1, n * EACH + EACH + 1)))
+    ackers = Ackers(plain)
+    ackers.start(own)
     ackers.join()
     for each in ackers.clients:
         assert rows(each, "SELECT ROW_COUNT(), @@autocommit") == ((1, 1),)
@@ -129,19 +127,12 @@ def test_an_ack_leaves_nothing_in_its_session_but_what_a_server_leaves(
         assert rows(each, "SHOW WARNINGS") == ()
 
 
-def test_a_row_that_somebody_holds_keeps_nobody_else_waiting(
-    cluster: SharedCluster, create: CreateTable
-) -> None:
-    create("plain", ack_wait=600)
-    client = cluster.proxy.connect(database="plain", autocommit=True)
+def test_a_row_that_somebody_holds_keeps_nobody_else_waiting(plain: Queue) -> None:
+    client = plain.create(ack_wait=600)
     insert_all(client, range(1, CLIENTS * EACH + 1))
-    with held(
-        cluster.servers[0],
-        cluster.databases["plain"],
-        "SELECT id FROM my_message WHERE id = 7 FOR UPDATE",
-    ):
-        ackers = Ackers(cluster, CLIENTS)
-        ackers.start(lambda n: list(range(n * EACH + 1, n * EACH + EACH + 1)))
+    with held(plain, "SELECT id FROM my_message WHERE id = 7 FOR UPDATE"):
+        ackers = Ackers(plain)
+        ackers.start(own)
         # The first client stands at its seventh message, as it would before a server.
         left = EACH - 6
         eventually(lambda: rows(client, UNACKED) == ((left,),), "all others are done")
@@ -150,16 +141,13 @@ def test_a_row_that_somebody_holds_keeps_nobody_else_waiting(
     assert all(each == [1] for each in ackers.answers.values())
 
 
-def test_one_that_is_killed_has_done_nothing_and_the_others_go_on(
-    cluster: SharedCluster, create: CreateTable
-) -> None:
-    create("plain", ack_wait=600)
-    client = cluster.proxy.connect(database="plain", autocommit=True)
+def test_one_that_is_killed_has_done_nothing_and_the_others_go_on(plain: Queue) -> None:
+    client = plain.create(ack_wait=600)
     insert_all(client, range(1, CLIENTS * EACH + 1))
-    ackers = Ackers(cluster, CLIENTS)
+    ackers = Ackers(plain)
     number = rows(ackers.clients[3], "SELECT CONNECTION_ID()")[0][0]
-    ackers.start(lambda n: list(range(n * EACH + 1, n * EACH + EACH + 1)), again=True)
-    with held(cluster.servers[0], cluster.databases["plain"], "LOCK TABLES my_message WRITE"):
+    ackers.start(own, again=True)
+    with held(plain, "LOCK TABLES my_message WRITE"):
 
         def is_killed() -> bool:
             # The first time it may come between two acks.
@@ -174,15 +162,12 @@ def test_one_that_is_killed_has_done_nothing_and_the_others_go_on(
     assert rows(client, UNACKED) == ((0,),)
 
 
-def test_a_client_that_vanishes_takes_nobody_along(
-    cluster: SharedCluster, create: CreateTable
-) -> None:
-    create("plain", ack_wait=600)
-    client = cluster.proxy.connect(database="plain", autocommit=True)
+def test_a_client_that_vanishes_takes_nobody_along(plain: Queue) -> None:
+    client = plain.create(ack_wait=600)
     insert_all(client, range(1, CLIENTS * EACH + 1))
-    ackers = Ackers(cluster, CLIENTS)
-    ackers.start(lambda n: list(range(n * EACH + 1, n * EACH + EACH + 1)))
-    with held(cluster.servers[0], cluster.databases["plain"], "LOCK TABLES my_message WRITE"):
+    ackers = Ackers(plain)
+    ackers.start(own)
+    with held(plain, "LOCK TABLES my_message WRITE"):
         ackers.clients[3]._sock.shutdown(socket.SHUT_RDWR)
         eventually(lambda: len(ackers.alive()) == CLIENTS - 1, "it is gone")
     ackers.join()
@@ -190,17 +175,14 @@ def test_a_client_that_vanishes_takes_nobody_along(
     assert all(ackers.answers[i] == [1] for i in range(1, CLIENTS * EACH + 1) if i not in gone)
 
 
-def test_a_connection_that_breaks_tells_nobody_what_is_not_so(
-    cluster: SharedCluster, create: CreateTable
-) -> None:
-    create("plain", ack_wait=600)
-    client = cluster.proxy.connect(database="plain", autocommit=True)
+def test_a_connection_that_breaks_tells_nobody_what_is_not_so(plain: Queue) -> None:
+    client = plain.create(ack_wait=600)
     insert_all(client, range(1, CLIENTS * EACH + 1))
-    ackers = Ackers(cluster, CLIENTS)
-    ackers.start(lambda n: list(range(n * EACH + 1, n * EACH + EACH + 1)))
-    past = root(cluster.servers[0], autocommit=True)
+    ackers = Ackers(plain)
+    ackers.start(own)
+    past = root(plain.cluster.servers[0], autocommit=True)
     mine = rows(past, "SELECT CONNECTION_ID()")[0][0]
-    database = cluster.databases["plain"]
+    database = plain.cluster.databases["plain"]
     for _ in range(5):
         time.sleep(0.02)
         for (ident,) in rows(

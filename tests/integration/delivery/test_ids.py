@@ -8,11 +8,10 @@ import pytest
 
 from tests.fixtures.streams import (
     LATE_S,
-    Consume,
     message_table,
     run,
 )
-from tests.integration.conftest import SharedCluster
+from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert, insert_all
 
 
@@ -41,11 +40,11 @@ def comparable(ident: Any) -> str:
     ],
 )
 def test_every_type_of_id_is_sent_acknowledged_and_then_left_alone(
-    cluster: SharedCluster, consume: Consume, ident: str, ids: list[Any]
+    plain: Queue, ident: str, ids: list[Any]
 ) -> None:
-    producer = cluster.proxy.connect(database="plain", autocommit=True)
+    producer = plain.connect()
     run(producer, message_table(ident=ident, ack_wait=0.5, more=",vt_max_backoff=0.5"))
-    stream = consume(cluster.proxy, "STREAM id, epoch FROM my_message", database="plain")
+    stream = plain.stream("STREAM id, epoch FROM my_message")
     with producer.cursor() as cursor:
         for number in ids:
             cursor.execute("INSERT INTO my_message (id) VALUES (%s)", (number,))
@@ -65,10 +64,10 @@ def test_every_type_of_id_is_sent_acknowledged_and_then_left_alone(
     stream.nothing_new(producer, 1.0)
 
 
-def test_generated_ids(cluster: SharedCluster, consume: Consume) -> None:
-    producer = cluster.proxy.connect(database="plain", autocommit=True)
+def test_generated_ids(plain: Queue) -> None:
+    producer = plain.connect()
     run(producer, message_table(ident="id BIGINT NOT NULL AUTO_INCREMENT"))
-    stream = consume(cluster.proxy, database="plain")
+    stream = plain.stream()
     with producer.cursor() as cursor:
         cursor.execute("INSERT INTO my_message (tenant_id) VALUES (5)")
         assert cursor.lastrowid == 1
@@ -77,12 +76,10 @@ def test_generated_ids(cluster: SharedCluster, consume: Consume) -> None:
     assert [row[:2] for row in stream.take(3, LATE_S)] == [(1, 5), (2, 6), (3, 7)]
 
 
-def test_an_id_in_another_case_is_the_same_message(
-    cluster: SharedCluster, consume: Consume
-) -> None:
-    producer = cluster.proxy.connect(database="plain", autocommit=True)
+def test_an_id_in_another_case_is_the_same_message(plain: Queue) -> None:
+    producer = plain.connect()
     run(producer, message_table(ident="id VARCHAR(20) NOT NULL", ack_wait=0.4))
-    stream = consume(cluster.proxy, database="plain")
+    stream = plain.stream()
     insert(producer, "Order-1")
     assert stream.next(LATE_S)[0] == "Order-1"
     sql = "UPDATE my_message SET time_acked = NOW() WHERE id = 'ORDER-1'"
@@ -90,23 +87,23 @@ def test_an_id_in_another_case_is_the_same_message(
     stream.nothing_new(producer)
 
 
-def test_a_sharded_keyspace_takes_binary_ids(cluster: SharedCluster, consume: Consume) -> None:
-    producer = cluster.proxy.connect(database="commerce", autocommit=True)
+def test_a_sharded_keyspace_takes_binary_ids(sharded: Queue) -> None:
+    producer = sharded.connect()
     run(producer, message_table("named", ident="id VARBINARY(32) NOT NULL"))
-    stream = consume(cluster.proxy, "STREAM * FROM named", database="commerce")
+    stream = sharded.stream("STREAM * FROM named")
     names = [f"message {n}".encode() for n in range(20)]
     insert_all(producer, (f"'{name.decode()}'" for name in names), table="named")
     assert sorted(stream.ids(20, LATE_S)) == sorted(names)
     shards = [
-        len(cluster.direct("SELECT id FROM named", keyspace="commerce", shard=shard))
+        len(sharded.cluster.direct("SELECT id FROM named", keyspace="commerce", shard=shard))
         for shard in (0, 1)
     ]
     assert sum(shards) == 20
     assert all(shards)
 
 
-def test_the_first_layout(cluster: SharedCluster, consume: Consume) -> None:
-    producer = cluster.proxy.connect(database="plain", autocommit=True)
+def test_the_first_layout(plain: Queue) -> None:
+    producer = plain.connect()
     run(
         producer,
         "CREATE TABLE my_message (time_scheduled BIGINT, id BIGINT, time_next BIGINT,"
@@ -115,7 +112,7 @@ def test_the_first_layout(cluster: SharedCluster, consume: Consume) -> None:
         " INDEX next_idx (time_next, epoch)) COMMENT 'vitess_message,vt_ack_wait=0.5,"
         "vt_purge_after=86400,vt_batch_size=10,vt_cache_size=100,vt_poller_interval=30'",
     )
-    stream = consume(cluster.proxy, database="plain")
+    stream = plain.stream()
     assert stream.columns == ("id", "time_scheduled", "message")
     moment_ns = time.time_ns() + SECOND_NS // 2
     run(producer, "INSERT INTO my_message (id, message) VALUES (1, 'a')")

@@ -6,7 +6,7 @@ import pytest
 from tests.fixtures.database_servers import DatabaseServer
 from tests.fixtures.running_proxy import StartProxy, keyspace_toml
 from tests.fixtures.streams import Consume, refused, rows, run
-from tests.integration.conftest import SharedCluster
+from tests.integration.conftest import Queue, SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -19,12 +19,10 @@ MAKE = (
 
 
 @pytest.fixture
-def producer(cluster: SharedCluster):
-    connection = cluster.proxy.connect(database="plain", autocommit=True)
-    run(connection, "DROP QUEUE IF EXISTS my_message")
+def producer(plain: Queue):
+    connection = plain.connect()
     run(connection, MAKE)
-    yield connection
-    run(connection, "DROP QUEUE IF EXISTS my_message")
+    return connection
 
 
 def insert(connection, *messages):
@@ -33,13 +31,11 @@ def insert(connection, *messages):
 
 
 def test_it_gets_messages_of_its_keys_and_others_get_theirs(
-    cluster: SharedCluster, producer, consume: Consume
+    plain: Queue, producer, consume: Consume
 ) -> None:
-    one = consume(
-        cluster.proxy, "STREAM id FROM my_message WHERE tenant = 'a'", database="plain"
-    )
+    one = plain.stream("STREAM id FROM my_message WHERE tenant = 'a'")
     two = consume(
-        cluster.proxy,
+        plain.proxy,
         "STREAM /*vt+ PREFETCH=2 */ id, tenant FROM my_message WHERE Tenant IN ('b', 'it''s')",
         database="plain",
     )
@@ -51,29 +47,25 @@ def test_it_gets_messages_of_its_keys_and_others_get_theirs(
     assert two.next(60) == (5, "b")
     assert one.poll(QUIET_S) is None
     # Whoever names no key takes all.
-    rest = consume(cluster.proxy, "STREAM id FROM my_message", database="plain")
+    rest = plain.stream("STREAM id FROM my_message")
     assert rest.ids(1) == [3]
 
 
 def test_a_flood_of_other_keys_does_not_hide_its_messages(
-    cluster: SharedCluster, producer, consume: Consume
+    plain: Queue, producer, consume: Consume
 ) -> None:
     flood = ", ".join(f"({ident}, 'flood')" for ident in range(1, 5001))
     run(producer, f"INSERT INTO my_message (id, tenant) VALUES {flood}")
     insert(producer, (9001, "a"), (9002, "a"))
-    other = consume(
-        cluster.proxy, "STREAM /*vt+ PREFETCH=1 */ id FROM my_message", database="plain"
-    )
+    other = plain.stream("STREAM /*vt+ PREFETCH=1 */ id FROM my_message")
     assert other.ids(1) == [1]
-    one = consume(
-        cluster.proxy, "STREAM id FROM my_message WHERE tenant = 'a'", database="plain"
-    )
+    one = plain.stream("STREAM id FROM my_message WHERE tenant = 'a'")
     assert one.ids(2) == [9001, 9002]
     insert(producer, (9003, "a"))
     assert one.ids(1) == [9003]
     # And its messages block nobody: it is full, and the flood goes on.
     full = consume(
-        cluster.proxy,
+        plain.proxy,
         "STREAM /*vt+ PREFETCH=1 */ id FROM my_message WHERE tenant = 'b'",
         database="plain",
     )
@@ -83,13 +75,9 @@ def test_a_flood_of_other_keys_does_not_hide_its_messages(
     assert other.poll(60) is not None
 
 
-def test_what_falls_due_later_comes_at_its_moment(
-    cluster: SharedCluster, producer, consume: Consume
-) -> None:
+def test_what_falls_due_later_comes_at_its_moment(plain: Queue, producer) -> None:
     insert(producer, *((ident, "flood") for ident in range(1, 101)))
-    one = consume(
-        cluster.proxy, "STREAM id FROM my_message WHERE tenant = 'a'", database="plain"
-    )
+    one = plain.stream("STREAM id FROM my_message WHERE tenant = 'a'")
     run(
         producer,
         "INSERT INTO my_message (id, tenant, time_next)"
@@ -148,14 +136,10 @@ def test_what_is_no_key_is_told_the_way_and_the_connection_lives(producer) -> No
     assert rows(producer, "STREAM id FROM my_message LIMIT 1 WAIT 0") == ((1,),)
 
 
-def test_a_key_that_goes_one_by_one_goes_so_to_who_names_it(
-    cluster: SharedCluster, producer, consume: Consume
-) -> None:
+def test_a_key_that_goes_one_by_one_goes_so_to_who_names_it(plain: Queue, producer) -> None:
     run(producer, "ALTER QUEUE my_message SET (key_in_flight = 1)")
     insert(producer, (1, "a"), (2, "a"), (3, "b"), (4, "a"))
-    one = consume(
-        cluster.proxy, "STREAM id FROM my_message WHERE tenant = 'a'", database="plain"
-    )
+    one = plain.stream("STREAM id FROM my_message WHERE tenant = 'a'")
     for ident in (1, 2, 4):
         assert one.ids(1) == [ident]
         assert one.poll(QUIET_S) is None

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from tests.fixtures.streams import Consume, eventually, rows, run
-from tests.integration.conftest import CreateTable, SharedCluster
+from tests.fixtures.streams import eventually, rows, run
+from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert_all
 
 
@@ -16,14 +16,11 @@ LONG = ",vt_lease_delay=300,vt_release_after=never"
 SHOWN = "SELECT epoch, IFNULL(time_next, 0) FROM my_message WHERE id = {}"
 
 
-def test_an_ack_is_the_one_write_and_counts_the_send(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace, ack_wait=600, more=LONG)
-    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_an_ack_is_the_one_write_and_counts_the_send(queue: Queue) -> None:
+    other = queue.create(ack_wait=600, more=LONG)
     insert_all(other, [1, 2])
     run(other, "INSERT INTO my_message (id, time_next) VALUES (3, NOW() + INTERVAL 1 DAY)")
-    stream = consume(cluster.proxy, database=keyspace)
+    stream = queue.stream()
     assert sorted(stream.ids(2)) == [1, 2]
     assert rows(other, SHOWN.format(1)) == ((0, 0),)
     ack = "UPDATE my_message SET time_acked = NOW(), time_next = NULL WHERE id = {}"
@@ -38,13 +35,10 @@ def test_an_ack_is_the_one_write_and_counts_the_send(
     assert other.cursor().execute(ack.format(3)) == 0
 
 
-def test_a_reschedule_finds_the_lease_of_its_row_written(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace, ack_wait=600, more=LONG)
-    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_reschedule_finds_the_lease_of_its_row_written(queue: Queue) -> None:
+    other = queue.create(ack_wait=600, more=LONG)
     insert_all(other, [1, 2])
-    stream = consume(cluster.proxy, database=keyspace)
+    stream = queue.stream()
     assert sorted(stream.ids(2)) == [1, 2]
     sent_ns = time.time_ns()
     heartbeat = "UPDATE my_message SET time_next = time_next + INTERVAL 1 DAY WHERE id = 1"
@@ -63,12 +57,11 @@ def test_a_reschedule_finds_the_lease_of_its_row_written(
 
 
 def test_a_lease_is_written_when_no_ack_comes_and_before_the_first_send_where_the_table_says_so(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
+    queue: Queue,
 ) -> None:
-    create(keyspace, ack_wait=600, more=",vt_lease_delay=0.2")
-    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+    other = queue.create(ack_wait=600, more=",vt_lease_delay=0.2")
     insert_all(other, [1])
-    stream = consume(cluster.proxy, database=keyspace)
+    stream = queue.stream()
     assert stream.ids(1) == [1]
     eventually(lambda: rows(other, SHOWN.format(1))[0][0] == 1, "its lease is written")
     assert rows(other, SHOWN.format(1))[0][1] > time.time_ns()
@@ -79,13 +72,10 @@ def test_a_lease_is_written_when_no_ack_comes_and_before_the_first_send_where_th
     assert rows(other, SHOWN.format(2))[0][0] == 1
 
 
-def test_a_row_that_its_own_transaction_holds_is_rejected_too(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace, ack_wait=600, more=LONG)
-    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_row_that_its_own_transaction_holds_is_rejected_too(queue: Queue) -> None:
+    other = queue.create(ack_wait=600, more=LONG)
     insert_all(other, [1])
-    stream = consume(cluster.proxy, database=keyspace)
+    stream = queue.stream()
     assert stream.ids(1) == [1]
     other.begin()
     rows(other, "SELECT id FROM my_message WHERE id = 1 FOR UPDATE")
@@ -95,19 +85,16 @@ def test_a_row_that_its_own_transaction_holds_is_rejected_too(
     assert rows(other, SHOWN.format(1))[0][0] == 2, "both sends are counted"
 
 
-def test_a_queue_that_is_dropped_with_messages_in_flight_alarms_nobody(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace, ack_wait=600, more=LONG)
-    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_queue_that_is_dropped_with_messages_in_flight_alarms_nobody(queue: Queue) -> None:
+    other = queue.create(ack_wait=600, more=LONG)
     insert_all(other, range(1, 21))
-    stream = consume(cluster.proxy, database=keyspace)
+    stream = queue.stream()
     stream.take(20)
-    before = len(cluster.proxy.log())
+    before = len(queue.proxy.log())
     run(other, "DROP QUEUE my_message")
     assert stream.error()[0] == 1146
     stream.close()
-    eventually(lambda: "failed: Table" in cluster.proxy.log()[before:], "the leases were tried")
-    lines = cluster.proxy.log()[before:].splitlines()
+    eventually(lambda: "failed: Table" in queue.proxy.log()[before:], "the leases were tried")
+    lines = queue.proxy.log()[before:].splitlines()
     alarms = [line for line in lines if '"level": "info"' not in line and "my_message" in line]
     assert alarms == []

@@ -7,8 +7,8 @@ import pymysql
 import pytest
 from pymysql.constants import COMMAND, SERVER_STATUS
 
-from tests.fixtures.streams import Consume, rows, run
-from tests.integration.conftest import CreateTable, SharedCluster
+from tests.fixtures.streams import rows, run
+from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert_all
 
 
@@ -28,11 +28,8 @@ def taken(connection: Any, limit: int, wait: str = " WAIT 0") -> list[int]:
     )
 
 
-def test_one_connection_takes_acks_and_takes_again(
-    cluster: SharedCluster, create: CreateTable, keyspace: str
-) -> None:
-    create(keyspace)
-    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_one_connection_takes_acks_and_takes_again(queue: Queue) -> None:
+    connection = queue.create()
     assert taken(connection, 5) == []
     insert_all(connection, range(1, 31))
     first = taken(connection, 12)
@@ -47,22 +44,18 @@ def test_one_connection_takes_acks_and_takes_again(
 
 
 def test_what_it_gave_is_held_by_its_lease_whatever_becomes_of_the_connection(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
+    queue: Queue,
 ) -> None:
-    create(keyspace, more=",vt_release_after=0.2")
-    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+    connection = queue.create(more=",vt_release_after=0.2")
     insert_all(connection, range(1, 4))
-    script = cluster.proxy.connect(database=keyspace, autocommit=True)
+    script = queue.connect()
     assert len(taken(script, 3)) == 3
     script.close()
-    consume(cluster.proxy, database=keyspace).nothing(1)
+    queue.stream().nothing(1)
 
 
-def test_it_waits_for_the_first_message_and_no_longer(
-    cluster: SharedCluster, create: CreateTable, keyspace: str
-) -> None:
-    create(keyspace)
-    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_it_waits_for_the_first_message_and_no_longer(queue: Queue) -> None:
+    connection = queue.create()
     began_s = time.monotonic()
     assert taken(connection, 5, " WAIT 0.5") == []
     assert time.monotonic() - began_s >= 0.5
@@ -73,12 +66,10 @@ def test_it_waits_for_the_first_message_and_no_longer(
     assert taken(connection, 5, "") == [2]
 
 
-def test_in_a_transaction_it_is_sent_when_asked_and_acked_by_the_commit(
-    cluster: SharedCluster, create: CreateTable, keyspace: str
-) -> None:
-    create(keyspace)
-    connection = cluster.proxy.connect(database=keyspace, autocommit=False)
-    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_in_a_transaction_it_is_sent_when_asked_and_acked_by_the_commit(queue: Queue) -> None:
+    queue.create()
+    connection = queue.connect(autocommit=False)
+    other = queue.connect()
     insert_all(other, range(1, 4))
     ack = "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 2, 3)"
     connection.begin()
@@ -98,23 +89,17 @@ def test_in_a_transaction_it_is_sent_when_asked_and_acked_by_the_commit(
     ("limit", "wait"),
     [("'2'", "'0'"), ("2e0", "0e0"), ("2.0", "'0.0'"), ("99999999999999999999", "0")],
 )
-def test_a_number_counts_however_a_driver_sends_it(
-    cluster: SharedCluster, create: CreateTable, keyspace: str, limit: str, wait: str
-) -> None:
+def test_a_number_counts_however_a_driver_sends_it(queue: Queue, limit: str, wait: str) -> None:
     """PHP's mysqli binds strings, and Node's mysql2 doubles."""
-    create(keyspace)
-    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+    connection = queue.create()
     insert_all(connection, range(1, 3))
     stream = f"STREAM id FROM my_message LIMIT {limit} WAIT {wait}"
     assert sorted(rows(connection, stream)) == [(1,), (2,)]
     assert rows(connection, stream) == ()
 
 
-def test_after_a_rollback_they_come_back_when_their_lease_ends(
-    cluster: SharedCluster, create: CreateTable, keyspace: str
-) -> None:
-    create(keyspace, ack_wait=1)
-    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_after_a_rollback_they_come_back_when_their_lease_ends(queue: Queue) -> None:
+    connection = queue.create(ack_wait=1)
     insert_all(connection, range(1, 4))
     connection.begin()
     assert taken(connection, 5, " WAIT 60") == [1, 2, 3]
@@ -129,15 +114,8 @@ def test_after_a_rollback_they_come_back_when_their_lease_ends(
 
 
 @pytest.mark.parametrize("command", [COM_RESET_CONNECTION, COMMAND.COM_CHANGE_USER])
-def test_a_session_that_begins_anew_gives_nothing_back(
-    cluster: SharedCluster,
-    create: CreateTable,
-    consume: Consume,
-    keyspace: str,
-    command: int,
-) -> None:
-    create(keyspace, more=",vt_release_after=0.2")
-    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_session_that_begins_anew_gives_nothing_back(queue: Queue, command: int) -> None:
+    connection = queue.create(more=",vt_release_after=0.2")
     insert_all(connection, range(1, 4))
     assert taken(connection, 3) == [1, 2, 3]
     connection._execute_command(command, BEGIN_ANEW[command])
@@ -145,15 +123,12 @@ def test_a_session_that_begins_anew_gives_nothing_back(
     while not packet.is_ok_packet():
         connection.write_packet(b"")
         packet = connection._read_packet()
-    consume(cluster.proxy, database=keyspace).nothing(1)
+    queue.stream().nothing(1)
 
 
-def test_a_reset_that_is_sent_behind_a_wait_is_carried_out_after_it(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace)
-    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
-    waiting = consume(cluster.proxy, "STREAM id FROM my_message LIMIT 5", database=keyspace)
+def test_a_reset_that_is_sent_behind_a_wait_is_carried_out_after_it(queue: Queue) -> None:
+    connection = queue.create()
+    waiting = queue.stream("STREAM id FROM my_message LIMIT 5")
     waiting.connection._execute_command(COM_RESET_CONNECTION, b"")
     insert_all(connection, [1])
     row, end, begun = waiting.answer(3)
@@ -163,16 +138,9 @@ def test_a_reset_that_is_sent_behind_a_wait_is_carried_out_after_it(
 
 
 @pytest.mark.parametrize("kill", ["KILL QUERY", "KILL"])
-def test_it_is_killed_in_its_wait(
-    cluster: SharedCluster,
-    create: CreateTable,
-    consume: Consume,
-    keyspace: str,
-    kill: str,
-) -> None:
-    create(keyspace)
-    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
-    waiting = consume(cluster.proxy, "STREAM * FROM my_message LIMIT 5", database=keyspace)
+def test_it_is_killed_in_its_wait(queue: Queue, kill: str) -> None:
+    connection = queue.create()
+    waiting = queue.stream("STREAM * FROM my_message LIMIT 5")
     run(connection, f"{kill} {waiting.id}")
     if kill == "KILL QUERY":
         assert waiting.error()[0] == 1317
@@ -200,10 +168,9 @@ def test_it_is_killed_in_its_wait(
     ],
 )
 def test_a_bad_end_is_refused_and_the_connection_goes_on(
-    cluster: SharedCluster, create: CreateTable, keyspace: str, end: str, sentence: str
+    queue: Queue, end: str, sentence: str
 ) -> None:
-    create(keyspace)
-    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+    connection = queue.create()
     with pytest.raises(pymysql.MySQLError, match=sentence):
         rows(connection, f"STREAM * FROM my_message {end}")
     assert rows(connection, "SELECT 1") == ((1,),)

@@ -3,24 +3,21 @@
 import pytest
 
 from streamfrom.engine.messaging.retry_limit import PARKED_NS
-from tests.fixtures.streams import Consume, eventually, refused, rows, run
-from tests.integration.conftest import CreateTable, SharedCluster
+from tests.fixtures.streams import eventually, refused, rows, run
+from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert_all
 
 
 pytestmark = pytest.mark.db
 
 
-def test_the_last_wait_parks_a_message_and_one_update_revives_it(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace)
-    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_the_last_wait_parks_a_message_and_one_update_revives_it(queue: Queue) -> None:
+    other = queue.create()
     run(
         other,
         "ALTER QUEUE my_message SET (ack_wait = 0.3, min_backoff = 0.3, max_attempts = 2)",
     )
-    stream = consume(cluster.proxy, "STREAM id FROM my_message", database=keyspace)
+    stream = queue.stream("STREAM id FROM my_message")
     insert_all(other, [1])
     assert stream.take(2) == [(1,), (1,)]
     parked = f"SELECT id, epoch FROM my_message WHERE time_next = {PARKED_NS}"
@@ -37,11 +34,8 @@ def test_the_last_wait_parks_a_message_and_one_update_revives_it(
     assert stream.take(1) == [(1,)]
 
 
-def test_a_number_that_is_none_changes_nothing(
-    cluster: SharedCluster, create: CreateTable, keyspace: str
-) -> None:
-    create(keyspace)
-    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_number_that_is_none_changes_nothing(queue: Queue) -> None:
+    other = queue.create()
     code, text = refused(other, "ALTER QUEUE my_message SET (max_attempts = -1)")
     assert (code, "max_attempts" in text) == (1210, True)
     (_, definition) = rows(other, "SHOW CREATE TABLE my_message")[0]
@@ -54,18 +48,15 @@ GRAVE = (
 )
 
 
-def test_a_message_that_nobody_handles_is_a_dead_letter(
-    cluster: SharedCluster, create: CreateTable, consume: Consume
-) -> None:
+def test_a_message_that_nobody_handles_is_a_dead_letter(plain: Queue) -> None:
     """Once its table is there; before that, and while the table refuses it, it is parked."""
-    create("plain")
-    other = cluster.proxy.connect(database="plain", autocommit=True)
+    other = plain.create()
     run(
         other,
         "ALTER QUEUE my_message SET"
         " (ack_wait = 0.3, min_backoff = 0.3, max_attempts = 2, dead_letter = grave)",
     )
-    stream = consume(cluster.proxy, "STREAM id FROM my_message", database="plain")
+    stream = plain.stream("STREAM id FROM my_message")
     parked = f"SELECT id FROM my_message WHERE time_next = {PARKED_NS}"
     insert_all(other, [1])
     assert stream.take(2) == [(1,), (1,)]
@@ -83,14 +74,11 @@ def test_a_message_that_nobody_handles_is_a_dead_letter(
     eventually(lambda: (2,) in rows(other, parked))
     # One claim may have taken both, and then both are parked.
     eventually(lambda: 3 in {row[0] for row in (*rows(other, told), *rows(other, parked))})
-    assert "did not take them" in cluster.proxy.log()
+    assert "did not take them" in plain.proxy.log()
 
 
-def test_a_dead_letter_can_be_a_message_of_another_queue(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace)
-    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_dead_letter_can_be_a_message_of_another_queue(queue: Queue) -> None:
+    other = queue.create()
     run(
         other,
         "CREATE QUEUE grave (id BIGINT NOT NULL, message LONGTEXT) WITH (poller_interval = 0.5)",
@@ -100,8 +88,8 @@ def test_a_dead_letter_can_be_a_message_of_another_queue(
         "ALTER QUEUE my_message SET"
         " (ack_wait = 0.3, min_backoff = 0.3, max_attempts = 1, dead_letter = grave)",
     )
-    dead = consume(cluster.proxy, "STREAM id FROM grave", database=keyspace)
-    consume(cluster.proxy, "STREAM id FROM my_message", database=keyspace)
+    dead = queue.stream("STREAM id FROM grave")
+    queue.stream("STREAM id FROM my_message")
     insert_all(other, [1])
     assert dead.take(1) == [(1,)]
     assert rows(other, "SELECT COUNT(*) FROM my_message") == ((0,),)

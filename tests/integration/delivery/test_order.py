@@ -7,7 +7,7 @@ import pytest
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import StartProxy, keyspace_toml
 from tests.fixtures.streams import Consume, eventually, refused, rows, run
-from tests.integration.conftest import SharedCluster
+from tests.integration.conftest import Queue
 
 
 pytestmark = pytest.mark.db
@@ -17,11 +17,8 @@ DISPATCHED = "is dispatched from here"
 
 
 @pytest.fixture
-def producer(cluster: SharedCluster):
-    connection = cluster.proxy.connect(database="plain", autocommit=True)
-    run(connection, "DROP QUEUE IF EXISTS my_message")
-    yield connection
-    run(connection, "DROP QUEUE IF EXISTS my_message")
+def producer(plain: Queue):
+    return plain.connect()
 
 
 def ack(connection, ident):
@@ -29,14 +26,14 @@ def ack(connection, ident):
 
 
 def test_a_key_goes_one_by_one_and_a_retry_holds_back_its_successors(
-    cluster: SharedCluster, producer, consume: Consume
+    plain: Queue, producer
 ) -> None:
     run(
         producer,
         "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant VARCHAR(20))"
         " WITH (key = tenant, key_in_flight = 1, ack_wait = 600)",
     )
-    stream = consume(cluster.proxy, "STREAM id FROM my_message", database="plain")
+    stream = plain.stream("STREAM id FROM my_message")
     run(
         producer,
         "INSERT INTO my_message (id, tenant) VALUES"
@@ -62,19 +59,19 @@ def test_a_key_goes_one_by_one_and_a_retry_holds_back_its_successors(
 
 
 def test_an_ack_that_waits_for_somebody_holds_back_its_key_alone(
-    cluster: SharedCluster, producer, consume: Consume
+    plain: Queue, producer
 ) -> None:
     run(
         producer,
         "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT)"
         " WITH (key = tenant, key_in_flight = 1, ack_wait = 600, poller_interval = 600)",
     )
-    stream = consume(cluster.proxy, "STREAM id FROM my_message", database="plain")
+    stream = plain.stream("STREAM id FROM my_message")
     run(producer, "INSERT INTO my_message (id, tenant) VALUES (1, 7), (2, 7), (3, 8), (4, 8)")
     assert sorted(stream.ids(2)) == [1, 3]
-    holder = cluster.proxy.connect(database="plain", autocommit=False)
+    holder = plain.connect(autocommit=False)
     run(holder, "SELECT id FROM my_message WHERE id = 1 FOR UPDATE")
-    waiting = cluster.proxy.connect(database="plain", autocommit=True)
+    waiting = plain.connect()
     with ThreadPoolExecutor(1) as others:
         acking = others.submit(ack, waiting, 1)
         ack(producer, 3)
@@ -92,25 +89,21 @@ def test_an_ack_that_waits_for_somebody_holds_back_its_key_alone(
     assert rows(producer, "SELECT id FROM my_message WHERE time_acked IS NULL") == ((4,),)
 
 
-def test_an_ack_past_the_proxy_lets_the_next_go(
-    cluster: SharedCluster, producer, consume: Consume
-) -> None:
+def test_an_ack_past_the_proxy_lets_the_next_go(plain: Queue, producer) -> None:
     run(
         producer,
         "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT)"
         " WITH (key = tenant, key_in_flight = 1, ack_wait = 600, poller_interval = 600)",
     )
-    stream = consume(cluster.proxy, "STREAM id FROM my_message", database="plain")
+    stream = plain.stream("STREAM id FROM my_message")
     run(producer, "INSERT INTO my_message (id, tenant) VALUES (1, 7), (2, 7), (3, 7)")
     assert stream.ids(1) == [1]
     acked = "UPDATE my_message SET time_acked = 1, time_next = NULL WHERE id = 1"
-    cluster.direct(acked)
+    plain.cluster.direct(acked)
     assert stream.ids(1) == [2]
 
 
-def test_a_hot_key_does_not_keep_others_out_of_a_small_cache(
-    cluster: SharedCluster, producer, consume: Consume
-) -> None:
+def test_a_hot_key_does_not_keep_others_out_of_a_small_cache(plain: Queue, producer) -> None:
     run(
         producer,
         "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT) WITH (key = tenant,"
@@ -120,35 +113,31 @@ def test_a_hot_key_does_not_keep_others_out_of_a_small_cache(
     others = ", ".join(f"({ident}, {ident})" for ident in range(2001, 2021))
     run(producer, f"INSERT INTO my_message (id, tenant) VALUES {hot}")
     run(producer, f"INSERT INTO my_message (id, tenant) VALUES {others}")
-    stream = consume(cluster.proxy, "STREAM id FROM my_message", database="plain")
+    stream = plain.stream("STREAM id FROM my_message")
     assert sorted(stream.ids(21)) == [1, *range(2001, 2021)]
     ack(producer, 1)
     assert stream.ids(1) == [2]
 
 
-def test_a_parked_message_and_a_dead_letter_hold_nobody_back(
-    cluster: SharedCluster, producer, consume: Consume
-) -> None:
+def test_a_parked_message_and_a_dead_letter_hold_nobody_back(plain: Queue, producer) -> None:
     run(
         producer,
         "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT)"
         " WITH (key = tenant, key_in_flight = 1, ack_wait = 0.3, max_attempts = 2)",
     )
-    stream = consume(cluster.proxy, "STREAM id FROM my_message", database="plain")
+    stream = plain.stream("STREAM id FROM my_message")
     run(producer, "INSERT INTO my_message (id, tenant) VALUES (1, 7), (2, 7), (3, 7)")
     assert stream.ids(4) == [1, 1, 2, 2]
     run(producer, "ALTER QUEUE my_message SET (ack_wait = 600)")
     assert stream.ids(1) == [3]
 
 
-def test_the_number_of_a_key_and_strict_order_change_live(
-    cluster: SharedCluster, producer, consume: Consume
-) -> None:
+def test_the_number_of_a_key_and_strict_order_change_live(plain: Queue, producer) -> None:
     run(
         producer,
         "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT) WITH (ack_wait = 600, order = strict)",
     )
-    stream = consume(cluster.proxy, "STREAM id FROM my_message", database="plain")
+    stream = plain.stream("STREAM id FROM my_message")
     for ident in range(1, 9):
         run(producer, f"INSERT INTO my_message (id, tenant) VALUES ({ident}, {ident % 2})")
     assert stream.ids(1) == [1]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.fixtures.streams import Consume, refused, rows, run
-from tests.integration.conftest import CreateTable, SharedCluster
+from tests.fixtures.streams import refused, rows, run
+from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert_all
 
 
@@ -12,14 +12,11 @@ pytestmark = pytest.mark.db
 QUIET_S = 0.3
 
 
-def test_a_pause_holds_back_what_is_sent_and_acks_go_on(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace)
-    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_pause_holds_back_what_is_sent_and_acks_go_on(queue: Queue) -> None:
+    other = queue.create()
     (_, definition) = rows(other, "SHOW CREATE TABLE my_message")[0]
     comment = definition.rpartition("COMMENT='")[2].rstrip("'")
-    stream = consume(cluster.proxy, "STREAM id FROM my_message", database=keyspace)
+    stream = queue.stream("STREAM id FROM my_message")
     insert_all(other, [1])
     assert stream.take(1) == [(1,)]
 
@@ -34,11 +31,8 @@ def test_a_pause_holds_back_what_is_sent_and_acks_go_on(
     assert stream.take(2) == [(2,), (3,)]
 
 
-def test_a_switch_that_is_none_is_told_and_a_right_one_cures_it(
-    cluster: SharedCluster, create: CreateTable, keyspace: str
-) -> None:
-    create(keyspace)
-    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_switch_that_is_none_is_told_and_a_right_one_cures_it(queue: Queue) -> None:
+    other = queue.create()
     (_, definition) = rows(other, "SHOW CREATE TABLE my_message")[0]
     comment = definition.rpartition("COMMENT='")[2].rstrip("'")
     run(other, f"ALTER TABLE my_message COMMENT = '{comment},vt_paused=maybe'")

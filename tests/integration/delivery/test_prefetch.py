@@ -8,8 +8,8 @@ from typing import Any
 import pymysql
 import pytest
 
-from tests.fixtures.streams import Consume, Consumer, eventually, rows, run
-from tests.integration.conftest import CreateTable, SharedCluster
+from tests.fixtures.streams import Consumer, eventually, rows, run
+from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert_all
 
 
@@ -27,13 +27,10 @@ def taken(stream: Consumer) -> list[int]:
     return sorted(ids)
 
 
-def test_a_stream_holds_its_prefetch_and_every_commit_gives_room_back(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace)
-    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_stream_holds_its_prefetch_and_every_commit_gives_room_back(queue: Queue) -> None:
+    other = queue.create()
     insert_all(other, range(1, 41))
-    stream = consume(cluster.proxy, STREAM_3, database=keyspace)
+    stream = queue.stream(STREAM_3)
     held = taken(stream)
     assert len(held) == 3
 
@@ -59,13 +56,10 @@ def test_a_stream_holds_its_prefetch_and_every_commit_gives_room_back(
     assert taken(stream) == []
 
 
-def test_a_nack_gives_room_back_and_a_heartbeat_does_not(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace)
-    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_nack_gives_room_back_and_a_heartbeat_does_not(queue: Queue) -> None:
+    other = queue.create()
     insert_all(other, range(1, 11))
-    stream = consume(cluster.proxy, STREAM_3, database=keyspace)
+    stream = queue.stream(STREAM_3)
     held = taken(stream)
     run(
         other,
@@ -82,15 +76,14 @@ def test_a_nack_gives_room_back_and_a_heartbeat_does_not(
 
 @pytest.mark.parametrize("hint", ["PREFETCH=3", "PREFETCH=0"])
 def test_what_a_client_held_comes_again_soon_after_its_connection_has_ended(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str, hint: str
+    queue: Queue, hint: str
 ) -> None:
-    create(keyspace, more=",vt_release_after=1")
-    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+    other = queue.create(more=",vt_release_after=1")
     insert_all(other, range(1, 4))
     sql = f"STREAM /*vt+ {hint} */ id FROM my_message"
-    first = consume(cluster.proxy, sql, database=keyspace)
+    first = queue.stream(sql)
     held = first.ids(3)
-    second = consume(cluster.proxy, database=keyspace)
+    second = queue.stream()
     second.nothing(QUIET_S)
     run(other, f"UPDATE my_message SET time_acked = NOW() WHERE id = {held[0]}")
     first.close()
@@ -99,57 +92,45 @@ def test_what_a_client_held_comes_again_soon_after_its_connection_has_ended(
     assert second.ids(1) == [held[2]]
 
 
-def test_the_end_of_a_stream_alone_releases_nothing(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace, more=",vt_release_after=0.2")
-    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_the_end_of_a_stream_alone_releases_nothing(queue: Queue) -> None:
+    other = queue.create(more=",vt_release_after=0.2")
     insert_all(other, range(1, 3))
-    first = consume(cluster.proxy, database=keyspace)
+    first = queue.stream()
     held = first.ids(2)
     run(other, f"KILL QUERY {first.id}")
     assert first.error()[0] == 1317
-    second = consume(cluster.proxy, database=keyspace)
+    second = queue.stream()
     second.nothing(1)
     first.close()
     assert sorted(second.ids(2)) == sorted(held)
 
 
-def test_a_table_may_hold_what_was_sent_until_its_wait_ends(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace, ack_wait=3, more=",vt_release_after=never,vt_lease=written")
-    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_table_may_hold_what_was_sent_until_its_wait_ends(queue: Queue) -> None:
+    other = queue.create(ack_wait=3, more=",vt_release_after=never,vt_lease=written")
     insert_all(other, [1])
-    first = consume(cluster.proxy, database=keyspace)
+    first = queue.stream()
     first.take(1)
     (until_ns,) = rows(other, "SELECT time_next FROM my_message")[0]
     first.close()
-    second = consume(cluster.proxy, database=keyspace)
+    second = queue.stream()
     second.take(1)
     assert time.time_ns() >= until_ns
 
 
-def test_no_limit_by_hint_and_by_the_comment(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace, more=",vt_prefetch=2")
-    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_no_limit_by_hint_and_by_the_comment(queue: Queue) -> None:
+    other = queue.create(more=",vt_prefetch=2")
     insert_all(other, range(1, 151))
-    limited = consume(cluster.proxy, "STREAM id FROM my_message", database=keyspace)
+    limited = queue.stream("STREAM id FROM my_message")
     assert len(taken(limited)) == 2
-    free = consume(
-        cluster.proxy, "STREAM /*vt+ PREFETCH=0 */ id FROM my_message", database=keyspace
-    )
+    free = queue.stream("STREAM /*vt+ PREFETCH=0 */ id FROM my_message")
     assert len(taken(free)) == 148
 
 
 @pytest.mark.parametrize("value", ["-1", "ten", "", "1.5", "9" * 5000])
 def test_a_hint_that_is_no_number_is_refused_and_the_connection_goes_on(
-    cluster: SharedCluster, create: CreateTable, keyspace: str, value: str
+    queue: Queue, value: str
 ) -> None:
-    create(keyspace)
-    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+    connection = queue.create()
     with connection.cursor() as cursor:
         with pytest.raises(
             pymysql.err.Error, match="PREFETCH must be a whole number"
@@ -163,12 +144,10 @@ def test_a_hint_that_is_no_number_is_refused_and_the_connection_goes_on(
 class Worker(threading.Thread):
     """Works *work_s* on each message, and acks it; until *count* are done by all."""
 
-    def __init__(
-        self, cluster: SharedCluster, stream: Consumer, database: str, work_s: float, all_: Any
-    ) -> None:
+    def __init__(self, queue: Queue, stream: Consumer, work_s: float, all_: Any) -> None:
         super().__init__(daemon=True)
         self.stream, self.work_s, self.all = stream, work_s, all_
-        self.acks = cluster.proxy.connect(database=database, autocommit=True)
+        self.acks = queue.connect()
         self.done: list[int] = []
 
     def run(self) -> None:
@@ -182,18 +161,12 @@ class Worker(threading.Thread):
             self.all[self.ident] += 1
 
 
-def work(
-    cluster: SharedCluster, consume: Consume, keyspace: str, count: int, *works_s: float
-) -> list[list[int]]:
+def work(queue: Queue, count: int, *works_s: float) -> list[list[int]]:
     """Return which messages each of the workers did, one for each of *works_s*."""
-    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
-    insert_all(producer, range(1, count + 1))
+    insert_all(queue.create(), range(1, count + 1))
     sql = "STREAM /*vt+ PREFETCH=10 */ id FROM my_message"
     done: Counter[Any] = Counter(wanted=count)
-    workers = [
-        Worker(cluster, consume(cluster.proxy, sql, database=keyspace), keyspace, work_s, done)
-        for work_s in works_s
-    ]
+    workers = [Worker(queue, queue.stream(sql), work_s, done) for work_s in works_s]
     for worker in workers:
         worker.start()
     eventually(lambda: sum(len(worker.done) for worker in workers) >= count, seconds=60)
@@ -203,18 +176,14 @@ def work(
 
 
 def test_equal_workers_finish_a_backlog_together_and_nothing_is_sent_twice(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
+    queue: Queue,
 ) -> None:
-    create(keyspace)
-    done = work(cluster, consume, keyspace, 400, 0.05, 0.05, 0.05, 0.05)
+    done = work(queue, 400, 0.05, 0.05, 0.05, 0.05)
     assert sorted(ident for ids in done for ident in ids) == list(range(1, 401))
     assert min(map(len, done)) >= 60  # a hundred each, and the machine is busy
 
 
-def test_a_slow_worker_leaves_the_rest_to_a_quick_one(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace)
-    slow, quick = work(cluster, consume, keyspace, 200, 0.2, 0.005)
+def test_a_slow_worker_leaves_the_rest_to_a_quick_one(queue: Queue) -> None:
+    slow, quick = work(queue, 200, 0.2, 0.005)
     assert sorted(slow + quick) == list(range(1, 201))
     assert len(quick) > 2 * len(slow)

@@ -4,13 +4,12 @@ import pytest
 
 from tests.fixtures.streams import (
     LATE_S,
-    Consume,
     Consumer,
     eventually,
     message_table,
     run,
 )
-from tests.integration.conftest import CreateTable, SharedCluster
+from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert, insert_all
 
 
@@ -21,47 +20,38 @@ def total(streams: list[Consumer]) -> int:
     return sum(len(stream.rows) for stream in streams)
 
 
-def test_a_projection_gives_its_columns_in_its_order(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace)
-    whole = consume(cluster.proxy, database=keyspace)
-    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_projection_gives_its_columns_in_its_order(queue: Queue) -> None:
+    queue.create()
+    whole = queue.stream()
+    producer = queue.connect()
     whole.close()
-    part = consume(
-        cluster.proxy, "STREAM tenant_id, id, priority FROM my_message", database=keyspace
-    )
+    part = queue.stream("STREAM tenant_id, id, priority FROM my_message")
     assert part.columns == ("tenant_id", "id", "priority")
     insert(producer, 1, tenant_id=7)
     assert part.next(LATE_S) == (7, 1, 50)
 
 
-def test_vt_message_cols_says_what_a_star_gives(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(
-        keyspace,
+def test_vt_message_cols_says_what_a_star_gives(queue: Queue) -> None:
+    queue.create(
         columns="msg1 VARCHAR(20), msg2 BIGINT",
         more=",vt_message_cols=id|msg1",
     )
-    stream = consume(cluster.proxy, database=keyspace)
+    stream = queue.stream()
     assert stream.columns == ("id", "msg1")
-    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+    producer = queue.connect()
     insert(producer, 1, msg1="x", msg2=5)
     assert stream.next(LATE_S) == (1, "x")
 
 
-def test_columns_come_in_the_order_of_the_table_and_the_id_first(
-    cluster: SharedCluster, consume: Consume, keyspace: str
-) -> None:
-    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_columns_come_in_the_order_of_the_table_and_the_id_first(queue: Queue) -> None:
+    connection = queue.connect()
     run(
         connection,
         message_table(
             ident="msg1 VARCHAR(20), id BIGINT NOT NULL", columns="msg2 BIGINT, msg3 DATE"
         ),
     )
-    stream = consume(cluster.proxy, database=keyspace)
+    stream = queue.stream()
     assert stream.columns == ("id", "msg1", "msg2", "msg3")
     run(
         connection,
@@ -70,39 +60,33 @@ def test_columns_come_in_the_order_of_the_table_and_the_id_first(
     assert stream.next(LATE_S) == (1, "a", 2, "2024-01-31")
 
 
-def test_two_receivers_take_turns(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace, batch_size=1)
-    streams = [consume(cluster.proxy, database=keyspace) for _ in range(2)]
-    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_two_receivers_take_turns(queue: Queue) -> None:
+    queue.create(batch_size=1)
+    streams = [queue.stream() for _ in range(2)]
+    producer = queue.connect()
     for ident in range(1, 13):
         insert(producer, ident)
         eventually(lambda: [s.poll(0.01) for s in streams] and total(streams) == ident)  # noqa: B023
     assert [len(stream.rows) for stream in streams] == [6, 6]
 
 
-def test_the_rest_goes_to_the_receiver_that_stayed(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace)
-    first, second = (consume(cluster.proxy, database=keyspace) for _ in range(2))
-    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_the_rest_goes_to_the_receiver_that_stayed(queue: Queue) -> None:
+    queue.create()
+    first, second = (queue.stream() for _ in range(2))
+    producer = queue.connect()
     second.close()
     for ident in range(1, 6):
         insert(producer, ident)
     assert sorted(first.ids(5, LATE_S)) == [1, 2, 3, 4, 5]
 
 
-def test_receivers_with_different_columns_share_the_messages(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace, batch_size=2)
+def test_receivers_with_different_columns_share_the_messages(queue: Queue) -> None:
+    queue.create(batch_size=2)
     streams = [
-        consume(cluster.proxy, f"STREAM {columns} FROM my_message", database=keyspace)
+        queue.stream(f"STREAM {columns} FROM my_message")
         for columns in ("*", "id", "id, tenant_id")
     ]
-    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+    producer = queue.connect()
     insert_all(producer, range(1, 61))
     eventually(lambda: [s.poll(0.01) for s in streams] and total(streams) == 60)
     assert sorted(row[0] for s in streams for row in s.rows) == list(range(1, 61))
@@ -111,66 +95,50 @@ def test_receivers_with_different_columns_share_the_messages(
     ]
 
 
-def test_priority_goes_first_then_the_one_that_was_due_longest(
-    cluster: SharedCluster, create: CreateTable, consume: Consume
-) -> None:
-    create("plain")
-    producer = cluster.proxy.connect(database="plain", autocommit=True)
+def test_priority_goes_first_then_the_one_that_was_due_longest(plain: Queue) -> None:
+    producer = plain.create()
     run(
         producer,
         "INSERT INTO my_message (id, priority, time_next) VALUES"
         " (1, 9, 10), (2, 1, 30), (3, 1, 20), (4, 5, 0), (5, 5, 1), (6, -3, 99)",
     )
-    stream = consume(cluster.proxy, database="plain")
+    stream = plain.stream()
     assert stream.ids(6, LATE_S) == [6, 3, 2, 4, 5, 1]
 
 
-def test_vt_order_newest_turns_it_round(
-    cluster: SharedCluster, create: CreateTable, consume: Consume
-) -> None:
-    create("plain", more=",vt_order=newest")
-    producer = cluster.proxy.connect(database="plain", autocommit=True)
+def test_vt_order_newest_turns_it_round(plain: Queue) -> None:
+    producer = plain.create(more=",vt_order=newest")
     run(
         producer,
         "INSERT INTO my_message (id, priority, time_next) VALUES"
         " (1, 1, 10), (2, 1, 30), (3, 1, 20), (4, 1, 0), (5, 0, 1)",
     )
-    assert consume(cluster.proxy, database="plain").ids(5, LATE_S) == [5, 2, 3, 1, 4]
+    assert plain.stream().ids(5, LATE_S) == [5, 2, 3, 1, 4]
 
 
-def test_a_cache_of_one_delivers_everything(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace, cache_size=1, batch_size=1)
-    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_cache_of_one_delivers_everything(queue: Queue) -> None:
+    producer = queue.create(cache_size=1, batch_size=1)
     insert_all(producer, range(1, 21))
-    stream = consume(cluster.proxy, database=keyspace)
+    stream = queue.stream()
     assert sorted(stream.ids(20)) == list(range(1, 21))
     insert_all(producer, range(21, 31))
     assert sorted(stream.ids(10)) == list(range(21, 31))
 
 
-def test_a_megabyte_comes_whole(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace, columns="message LONGTEXT")
-    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_megabyte_comes_whole(queue: Queue) -> None:
+    producer = queue.create(columns="message LONGTEXT")
     texts = {ident: f"{ident}" * (1 << 20) for ident in range(1, 10)}
-    stream = consume(cluster.proxy, database=keyspace)
+    stream = queue.stream()
     for ident, text in texts.items():
         insert(producer, ident, message=text)
     received: dict[int, str] = dict(stream.take(9))
     assert received == texts
 
 
-def test_a_message_of_several_packets_comes_whole(
-    cluster: SharedCluster, create: CreateTable, consume: Consume
-) -> None:
-    create("plain", columns="message LONGTEXT")
-    producer = cluster.proxy.connect(
-        database="plain", autocommit=True, max_allowed_packet=1 << 26
-    )
-    stream = consume(cluster.proxy, database="plain")
+def test_a_message_of_several_packets_comes_whole(plain: Queue) -> None:
+    plain.create(columns="message LONGTEXT")
+    producer = plain.connect(autocommit=True, max_allowed_packet=1 << 26)
+    stream = plain.stream()
     # Sixteen mebibytes and one row of exactly that, header included.
     for ident, size in ((1, 17 << 20), (2, 0xFFFFFF - 2 - 4), (3, 5)):
         run(
@@ -181,14 +149,9 @@ def test_a_message_of_several_packets_comes_whole(
         assert (found, len(message)) == (ident, size)
 
 
-def test_packets_are_numbered_past_the_wrap(
-    cluster: SharedCluster, create: CreateTable, consume: Consume
-) -> None:
-    create("plain")
-    producer = cluster.proxy.connect(database="plain", autocommit=True)
+def test_packets_are_numbered_past_the_wrap(plain: Queue) -> None:
+    producer = plain.create()
     insert_all(producer, range(1, 701))
-    stream = consume(
-        cluster.proxy, "STREAM /*vt+ PREFETCH=0 */ * FROM my_message", database="plain"
-    )
+    stream = plain.stream("STREAM /*vt+ PREFETCH=0 */ * FROM my_message")
     stream.take(700)
     assert stream.sequences == [n & 0xFF for n in range(1, len(stream.sequences) + 1)]

@@ -6,15 +6,13 @@ import pytest
 
 from tests.fixtures.streams import (
     LATE_S,
-    Consume,
     Consumer,
     eventually,
     rows,
     run,
     value,
 )
-from tests.integration.conftest import CreateTable, SharedCluster
-from tests.integration.delivery.conftest import OpenQueue
+from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert, insert_all
 
 
@@ -27,13 +25,11 @@ def total(streams: list[Consumer]) -> int:
     return sum(len(stream.rows) for stream in streams)
 
 
-def test_epoch_grows_and_time_next_lies_inside_the_backoff_window(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
+def test_epoch_grows_and_time_next_lies_inside_the_backoff_window(queue: Queue) -> None:
     wait_s = 0.5
-    create(keyspace, ack_wait=wait_s)
-    stream = consume(cluster.proxy, "STREAM id, epoch FROM my_message", database=keyspace)
-    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+    queue.create(ack_wait=wait_s)
+    stream = queue.stream("STREAM id, epoch FROM my_message")
+    producer = queue.connect()
     due_ns = {0: time.time_ns()}  # before which it may not be claimed, by epoch
     insert(producer, 1)
     seen = 0
@@ -52,18 +48,17 @@ def test_epoch_grows_and_time_next_lies_inside_the_backoff_window(
         due_ns[now_epoch] = now_due_ns
 
 
-def test_an_epoch_that_cannot_grow_stops_nobody(queue: OpenQueue) -> None:
-    producer, stream = queue("plain", ack_wait=60)
+def test_an_epoch_that_cannot_grow_stops_nobody(plain: Queue) -> None:
+    producer, stream = plain.create(ack_wait=60), plain.stream()
     largest = 2**63 - 1
     run(producer, f"INSERT INTO my_message (id, epoch) VALUES (1, {largest}), (2, 0)")
     assert {stream.next(LATE_S)[0] for _ in range(2)} == {1, 2}
     assert value(producer, "SELECT epoch FROM my_message WHERE id = 1") == 2**31 - 1
 
 
-def test_the_wait_stays_between_its_bounds(queue: OpenQueue) -> None:
-    producer, stream = queue(
-        "plain", ack_wait=0.2, more=",vt_min_backoff=0.4,vt_max_backoff=0.8"
-    )
+def test_the_wait_stays_between_its_bounds(plain: Queue) -> None:
+    producer = plain.create(ack_wait=0.2, more=",vt_min_backoff=0.4,vt_max_backoff=0.8")
+    stream = plain.stream()
     before_ns = time.time_ns()
     run(producer, "INSERT INTO my_message (id, epoch) VALUES (1, 60)")
     stream.next(LATE_S)
@@ -72,13 +67,10 @@ def test_the_wait_stays_between_its_bounds(queue: OpenQueue) -> None:
     assert value(producer, "SELECT epoch FROM my_message") >= 62
 
 
-def test_only_what_is_not_acknowledged_comes_again(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace, ack_wait=0.5, more=",vt_max_backoff=0.5")
-    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_only_what_is_not_acknowledged_comes_again(queue: Queue) -> None:
+    producer = queue.create(ack_wait=0.5, more=",vt_max_backoff=0.5")
     insert_all(producer, (4, 1))
-    stream = consume(cluster.proxy, database=keyspace)
+    stream = queue.stream()
     stream.comes(1, 4, seconds=LATE_S)
     assert run(producer, "UPDATE my_message SET time_acked = 123 WHERE id IN (4)") == 1
     acked = value(producer, "SELECT epoch FROM my_message WHERE id = 4")
@@ -90,12 +82,9 @@ def test_only_what_is_not_acknowledged_comes_again(
     stream.nothing_new(producer)
 
 
-def test_nothing_is_sent_twice_before_its_wait_is_over(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace, poller_interval=0.1)
-    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
-    streams = [consume(cluster.proxy, database=keyspace) for _ in range(3)]
+def test_nothing_is_sent_twice_before_its_wait_is_over(queue: Queue) -> None:
+    producer = queue.create(poller_interval=0.1)
+    streams = [queue.stream() for _ in range(3)]
     insert_all(producer, range(1, 31))
     eventually(lambda: [s.poll(0) for s in streams] and total(streams) == 30)
     for stream in streams:

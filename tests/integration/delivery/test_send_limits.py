@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from tests.fixtures.streams import Consume, refused, rows, run
-from tests.integration.conftest import CreateTable, SharedCluster
+from tests.fixtures.streams import refused, rows, run
+from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert_all
 
 
@@ -14,13 +14,10 @@ pytestmark = pytest.mark.db
 QUIET_S = 0.3
 
 
-def test_no_more_are_in_flight_than_allowed_and_an_ack_gives_room(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace)
-    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_no_more_are_in_flight_than_allowed_and_an_ack_gives_room(queue: Queue) -> None:
+    other = queue.create()
     run(other, "ALTER QUEUE my_message SET (ack_wait = 600, max_in_flight = 4)")
-    stream = consume(cluster.proxy, "STREAM id FROM my_message", database=keyspace)
+    stream = queue.stream("STREAM id FROM my_message")
     insert_all(other, list(range(1, 41)))
     first = stream.take(4)
     assert stream.poll(QUIET_S) is None
@@ -34,11 +31,8 @@ def test_no_more_are_in_flight_than_allowed_and_an_ack_gives_room(
     assert sorted(stream.rows) == [(ident,) for ident in range(1, 41)]
 
 
-def test_what_a_former_dispatcher_has_sent_is_in_flight(
-    cluster: SharedCluster, create: CreateTable, consume: Consume
-) -> None:
-    create("plain")
-    other = cluster.proxy.connect(database="plain", autocommit=True)
+def test_what_a_former_dispatcher_has_sent_is_in_flight(plain: Queue) -> None:
+    other = plain.create()
     run(
         other,
         "INSERT INTO my_message (id, epoch, time_next) VALUES"
@@ -48,7 +42,7 @@ def test_what_a_former_dispatcher_has_sent_is_in_flight(
     )
     insert_all(other, [11, 12, 13, 14])
     run(other, "ALTER QUEUE my_message SET (ack_wait = 600, max_in_flight = 3)")
-    stream = consume(cluster.proxy, "STREAM id FROM my_message", database="plain")
+    stream = plain.stream("STREAM id FROM my_message")
     assert stream.take(1) == [(11,)]
     assert stream.poll(QUIET_S) is None
     run(other, "UPDATE my_message SET time_acked = NOW() WHERE id = 1")
@@ -57,11 +51,8 @@ def test_what_a_former_dispatcher_has_sent_is_in_flight(
     assert stream.take(1) == [(13,)]
 
 
-def test_a_limit_that_the_shards_cannot_share_changes_nothing(
-    cluster: SharedCluster, create: CreateTable
-) -> None:
-    create("commerce")
-    other = cluster.proxy.connect(database="commerce", autocommit=True)
+def test_a_limit_that_the_shards_cannot_share_changes_nothing(sharded: Queue) -> None:
+    other = sharded.create()
     for sql in (
         "ALTER QUEUE my_message SET (max_in_flight = 1)",
         "CREATE QUEUE q (a INT) WITH (max_in_flight = 1)",
@@ -77,13 +68,10 @@ def test_a_limit_that_the_shards_cannot_share_changes_nothing(
     assert (code, "must be at least 2" in text) == (1105, True)
 
 
-def test_no_more_are_sent_a_second_than_the_rate_and_it_changes_live(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace)
-    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_no_more_are_sent_a_second_than_the_rate_and_it_changes_live(queue: Queue) -> None:
+    other = queue.create()
     run(other, "ALTER QUEUE my_message SET (ack_wait = 600, max_rate = 0.001)")
-    stream = consume(cluster.proxy, "STREAM id FROM my_message", database=keyspace)
+    stream = queue.stream("STREAM id FROM my_message")
     insert_all(other, list(range(1, 81)))
     assert stream.poll(QUIET_S) is None
     assert rows(other, "STREAM id FROM my_message LIMIT 5 WAIT 0") == ()
@@ -97,11 +85,8 @@ def test_no_more_are_sent_a_second_than_the_rate_and_it_changes_live(
     assert sorted(stream.rows) == [(ident,) for ident in range(1, 81)]
 
 
-def test_a_rate_that_is_none_changes_nothing(
-    cluster: SharedCluster, create: CreateTable
-) -> None:
-    create("plain")
-    other = cluster.proxy.connect(database="plain", autocommit=True)
+def test_a_rate_that_is_none_changes_nothing(plain: Queue) -> None:
+    other = plain.create()
     for rate in ("0", "-1", "fast", "0.0000001"):
         code, text = refused(other, f"ALTER QUEUE my_message SET (max_rate = {rate})")
         assert (code, "vt_max_rate must be a number of messages a second" in text) == (

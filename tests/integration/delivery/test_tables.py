@@ -5,7 +5,6 @@ import pytest
 
 from tests.fixtures.streams import (
     LATE_S,
-    Consume,
     Consumer,
     eventually,
     message_table,
@@ -13,8 +12,7 @@ from tests.fixtures.streams import (
     run,
     value,
 )
-from tests.integration.conftest import CreateTable, SharedCluster
-from tests.integration.delivery.conftest import OpenQueue
+from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert, insert_all
 
 
@@ -23,10 +21,8 @@ pytestmark = pytest.mark.db
 QUIET_S = 0.4
 
 
-def test_a_changed_comment_takes_effect_at_once_and_streams_survive(
-    queue: OpenQueue, keyspace: str
-) -> None:
-    producer, stream = queue(keyspace)
+def test_a_changed_comment_takes_effect_at_once_and_streams_survive(queue: Queue) -> None:
+    producer, stream = queue.create(), queue.stream()
     insert(producer, 1)
     stream.next(LATE_S)
     stream.nothing(QUIET_S)
@@ -39,43 +35,36 @@ def test_a_changed_comment_takes_effect_at_once_and_streams_survive(
     assert stream.ids(3, 2 + LATE_S) == [4, 4, 4]
 
 
-def test_a_new_column_appears_for_new_streams(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace)
-    old = consume(cluster.proxy, database=keyspace)
-    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_new_column_appears_for_new_streams(queue: Queue) -> None:
+    queue.create()
+    old = queue.stream()
+    producer = queue.connect()
     run(producer, "ALTER TABLE my_message ADD COLUMN extra INT DEFAULT 9")
     insert(producer, 1)
     assert len(old.next(LATE_S)) == 3
     old.close()
-    new = consume(cluster.proxy, database=keyspace)
+    new = queue.stream()
     assert new.columns[-1] == "extra"
     insert(producer, 4)
     assert new.next(LATE_S)[-1] == 9
 
 
-def test_a_change_past_the_proxy_is_found(
-    cluster: SharedCluster, create: CreateTable, consume: Consume
-) -> None:
-    cluster.direct(message_table())
-    producer = cluster.proxy.connect(database="plain", autocommit=True)
+def test_a_change_past_the_proxy_is_found(plain: Queue) -> None:
+    plain.cluster.direct(message_table())
+    producer = plain.connect()
     insert(producer, 1)
 
     def opened() -> Consumer | None:
         try:
-            return consume(cluster.proxy, database="plain")
+            return plain.stream()
         except pymysql.MySQLError:
             return None
 
     assert eventually(opened, "the table is found").next(LATE_S)[0] == 1
 
 
-def test_a_bad_comment_hurts_its_own_table_only(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace)
-    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_bad_comment_hurts_its_own_table_only(queue: Queue) -> None:
+    connection = queue.create()
     run(connection, message_table("other_message", batch_size=0))
     why = (
         "message table 'other_message' failed to load:"
@@ -89,7 +78,7 @@ def test_a_bad_comment_hurts_its_own_table_only(
         "DELETE FROM other_message WHERE id = 1",
     ):
         assert refused(connection, sql) == (1105, why)
-    stream = consume(cluster.proxy, database=keyspace)
+    stream = queue.stream()
     insert(connection, 1)
     assert stream.next(LATE_S)[0] == 1
     run(
@@ -97,7 +86,7 @@ def test_a_bad_comment_hurts_its_own_table_only(
         "ALTER TABLE other_message COMMENT 'vitess_message,vt_ack_wait=30,vt_batch_size=1,"
         "vt_purge_after=9,vt_cache_size=100,vt_poller_interval=30'",
     )
-    mended = consume(cluster.proxy, "STREAM * FROM other_message", database=keyspace)
+    mended = queue.stream("STREAM * FROM other_message")
     insert(connection, 1, table="other_message")
     assert mended.next(LATE_S)[0] == 1
 
@@ -110,8 +99,8 @@ def test_a_bad_comment_hurts_its_own_table_only(
         "RENAME TABLE my_message TO other_message",
     ],
 )
-def test_a_table_that_goes_ends_its_streams(queue: OpenQueue, keyspace: str, sql: str) -> None:
-    connection, stream = queue(keyspace)
+def test_a_table_that_goes_ends_its_streams(queue: Queue, sql: str) -> None:
+    connection, stream = queue.create(), queue.stream()
     run(connection, sql)
     assert stream.error() == (
         1146,
@@ -121,8 +110,8 @@ def test_a_table_that_goes_ends_its_streams(queue: OpenQueue, keyspace: str, sql
     assert value(stream.connection, "SELECT 1") == 1
 
 
-def test_truncate_empties_the_queue(queue: OpenQueue, keyspace: str) -> None:
-    connection, stream = queue(keyspace, ack_wait=1.5)
+def test_truncate_empties_the_queue(queue: Queue) -> None:
+    connection, stream = queue.create(ack_wait=1.5), queue.stream()
     insert_all(connection, (1, 4))
     stream.take(2, LATE_S)
     run(connection, "TRUNCATE TABLE my_message")
@@ -131,10 +120,8 @@ def test_truncate_empties_the_queue(queue: OpenQueue, keyspace: str) -> None:
     assert stream.next(LATE_S)[0] == 2
 
 
-def test_a_table_dropped_past_the_proxy_ends_its_streams(
-    cluster: SharedCluster, create: CreateTable, consume: Consume
-) -> None:
-    create("plain")
-    stream = consume(cluster.proxy, database="plain")
-    cluster.direct("DROP TABLE my_message")
+def test_a_table_dropped_past_the_proxy_ends_its_streams(plain: Queue) -> None:
+    plain.create()
+    stream = plain.stream()
+    plain.cluster.direct("DROP TABLE my_message")
     assert stream.error()[0] == 1146

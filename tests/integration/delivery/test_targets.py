@@ -9,7 +9,7 @@ from tests.fixtures.streams import (
     refused,
     run,
 )
-from tests.integration.conftest import HIGH_IDS, LOW_IDS, CreateTable, SharedCluster
+from tests.integration.conftest import HIGH_IDS, LOW_IDS, Queue, SharedCluster
 from tests.integration.delivery.producing import insert, insert_all
 
 
@@ -18,33 +18,29 @@ pytestmark = pytest.mark.db
 QUIET_S = 0.4
 
 
-def test_a_qualified_table_needs_no_database(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace)
-    stream = consume(cluster.proxy, f"STREAM * FROM {keyspace}.my_message")
+def test_a_qualified_table_needs_no_database(queue: Queue, consume: Consume) -> None:
+    queue.create()
+    stream = consume(queue.proxy, f"STREAM * FROM {queue.keyspace}.my_message")
     run(
-        cluster.proxy.connect(autocommit=True),
-        f"INSERT INTO {keyspace}.my_message (id) VALUES (1)",
+        queue.proxy.connect(autocommit=True),
+        f"INSERT INTO {queue.keyspace}.my_message (id) VALUES (1)",
     )
     assert stream.next(LATE_S)[0] == 1
 
 
-def test_a_table_of_one_keyspace_alone_needs_neither(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace, "other_message")
-    stream = consume(cluster.proxy, "STREAM * FROM other_message")
-    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_table_of_one_keyspace_alone_needs_neither(queue: Queue, consume: Consume) -> None:
+    queue.create("other_message")
+    stream = consume(queue.proxy, "STREAM * FROM other_message")
+    producer = queue.connect()
     insert(producer, 1, table="other_message")
     assert stream.next(LATE_S)[0] == 1
 
 
 def test_a_table_of_two_keyspaces_needs_a_database(
-    cluster: SharedCluster, create: CreateTable
+    plain: Queue, sharded: Queue, cluster: SharedCluster
 ) -> None:
-    create("plain")
-    create("commerce")
+    plain.create()
+    sharded.create()
     code, text = refused(cluster.proxy.connect(), "STREAM * FROM my_message")
     assert code == 1046, text
 
@@ -53,22 +49,21 @@ def test_a_table_of_two_keyspaces_needs_a_database(
     "how", ["STREAM * FROM `commerce:-80`.my_message", "USE `commerce:-80`", "login"]
 )
 def test_a_narrowed_stream_has_its_shard_only(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, how: str
+    sharded: Queue, consume: Consume, how: str
 ) -> None:
-    create("commerce")
-    producer = cluster.proxy.connect(database="commerce", autocommit=True)
+    producer = sharded.create()
     insert_all(producer, (*LOW_IDS, *HIGH_IDS))
     if how == "login":
-        stream = consume(cluster.proxy, database="commerce:-80")
+        stream = consume(sharded.proxy, database="commerce:-80")
     elif how.startswith("USE"):
-        connection = cluster.proxy.connect(database="commerce")
+        connection = sharded.connect(autocommit=False)
         run(connection, how)
         stream = Consumer(connection, "STREAM * FROM my_message")
     else:
-        stream = consume(cluster.proxy, how, database="commerce")
+        stream = sharded.stream(how)
     assert sorted(stream.ids(len(LOW_IDS), LATE_S)) == sorted(LOW_IDS)
     stream.nothing(QUIET_S)
-    other = consume(cluster.proxy, "STREAM * FROM `commerce:80-`.my_message")
+    other = consume(sharded.proxy, "STREAM * FROM `commerce:80-`.my_message")
     assert sorted(other.ids(len(HIGH_IDS), LATE_S)) == sorted(HIGH_IDS)
     stream.nothing(0)
 
@@ -80,20 +75,16 @@ def test_a_narrowed_stream_has_its_shard_only(
         ("commerce[-40]", "keyrange -40 does not exactly match shards"),
     ],
 )
-def test_a_range_that_fits_no_shards_is_refused(
-    cluster: SharedCluster, create: CreateTable, target: str, why: str
-) -> None:
-    create("commerce")
-    connection = cluster.proxy.connect(database="commerce")
+def test_a_range_that_fits_no_shards_is_refused(sharded: Queue, target: str, why: str) -> None:
+    sharded.create()
+    connection = sharded.connect(autocommit=False)
     assert refused(connection, f"STREAM * FROM `{target}`.my_message") == (1105, why)
     assert refused(connection, f"USE `{target}`") == (1105, why)
 
 
-def test_a_comment_with_directives_is_taken(
-    cluster: SharedCluster, create: CreateTable, consume: Consume
-) -> None:
-    create("plain")
+def test_a_comment_with_directives_is_taken(plain: Queue) -> None:
+    plain.create()
     sql = "stream /*vt+ WORKLOAD=olap QUERY_TIMEOUT_MS=0 */ * from my_message;"
-    stream = consume(cluster.proxy, sql, database="plain")
-    insert(cluster.proxy.connect(database="plain", autocommit=True), 1)
+    stream = plain.stream(sql)
+    insert(plain.connect(), 1)
     assert stream.next(LATE_S)[0] == 1

@@ -9,7 +9,7 @@ import pytest
 
 from tests.fixtures.database_servers import execute
 from tests.fixtures.streams import refused, rows, run, value
-from tests.integration.conftest import CreateTable, SharedCluster
+from tests.integration.conftest import Queue, SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -45,10 +45,9 @@ CONDITIONS: dict[str, Callable[[int], bool]] = {
 
 
 @pytest.fixture
-def filled(cluster: SharedCluster, create: CreateTable, keyspace: str) -> Any:
+def filled(queue: Queue) -> Any:
     """A connection to a table with messages that are due at OFFSETS_S, numbered from 1."""
-    create(keyspace, "my_message", poller_interval=1000)
-    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+    connection = queue.create(poller_interval=1000)
     now_ns = time.time_ns()
     for number, offset_s in enumerate(OFFSETS_S, 1):
         due_ns = now_ns + offset_s * SECOND_NS
@@ -144,10 +143,9 @@ def test_a_lease_is_made_longer_relative_to_itself(filled: Any) -> None:
 
 
 def test_rows_of_a_query_and_rows_without_a_list_of_columns_get_the_moment(
-    cluster: SharedCluster, create: CreateTable
+    plain: Queue,
 ) -> None:
-    create("plain", "my_message", poller_interval=1000)
-    connection = cluster.proxy.connect(database="plain", autocommit=True)
+    connection = plain.create("my_message", poller_interval=1000)
     run(connection, "CREATE TABLE stamped (id BIGINT PRIMARY KEY, created DATETIME)")
     run(connection, "INSERT INTO stamped VALUES (1, NOW())")
     began_ns = time.time_ns()

@@ -8,8 +8,8 @@ import mysql.connector
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.streams import Consume, message_table, refused, rows, run, value
-from tests.integration.conftest import SharedCluster
+from tests.fixtures.streams import message_table, refused, rows, run, value
+from tests.integration.conftest import Queue, SharedCluster
 from tests.proxy.fake_client import MARIADB as MARIADB_CLIENT, Client
 
 
@@ -30,10 +30,8 @@ def stored(client: Any) -> list[int]:
     return [ident for ident, _ in rows(client, "SELECT id, user_id FROM my_message ORDER BY 2")]
 
 
-def test_the_proposals_own_insert(
-    cluster: SharedCluster, client: Any, keyspace: str, consume: Consume
-) -> None:
-    stream = consume(cluster.proxy, database=keyspace)
+def test_the_proposals_own_insert(queue: Queue, client: Any) -> None:
+    stream = queue.stream()
     before = time.time_ns()
     run(client, "BEGIN")
     run(client, "INSERT INTO my_message(user_id, payload) VALUES (10, 'I want to send this')")
@@ -138,9 +136,9 @@ def test_a_batch_of_the_bulk_command(
 
 
 def test_a_query_that_leaves_the_id_out_gets_one_for_each_row(
-    cluster: SharedCluster, client: Any, keyspace: str, consume: Consume
+    queue: Queue, client: Any
 ) -> None:
-    stream = consume(cluster.proxy, "STREAM id, user_id FROM my_message", database=keyspace)
+    stream = queue.stream("STREAM id, user_id FROM my_message")
     with client.cursor() as cursor:
         assert cursor.execute("INSERT INTO my_message (user_id) SELECT 1") == 1
         assert stored(client) == [cursor.lastrowid]

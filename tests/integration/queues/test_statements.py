@@ -7,8 +7,8 @@ from typing import Any
 import mysql.connector
 import pytest
 
-from tests.fixtures.streams import Consume, message_table, refused, rows, run, value
-from tests.integration.conftest import SharedCluster
+from tests.fixtures.streams import message_table, refused, rows, run, value
+from tests.integration.conftest import Queue, SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -49,27 +49,25 @@ def comments(cluster: SharedCluster, keyspace: str, table: str) -> list[str]:
     ]
 
 
-def test_the_proposals_own_example_runs_to_the_letter(
-    cluster: SharedCluster, keyspace: str, consume: Consume
-) -> None:
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_the_proposals_own_example_runs_to_the_letter(queue: Queue) -> None:
+    client = queue.connect()
     run(client, PROPOSAL)
-    assert len(comments(cluster, keyspace, "my_queue")) == len(cluster.servers_of(keyspace))
-    assert set(comments(cluster, keyspace, "my_queue")) == {
+    assert len(comments(queue.cluster, queue.keyspace, "my_queue")) == len(
+        queue.cluster.servers_of(queue.keyspace)
+    )
+    assert set(comments(queue.cluster, queue.keyspace, "my_queue")) == {
         "vitess_message,vt_ack_wait=30,vt_max_backoff=3600,vt_purge_after=86400"
         ",vt_batch_size=100,vt_cache_size=10000,vt_poller_interval=30,vt_auto_id=on"
-        + (",vt_shard_by=hash(id)" if keyspace == "commerce" else "")
+        + (",vt_shard_by=hash(id)" if queue.keyspace == "commerce" else "")
     }
     shown = value(client, "SHOW QUEUES")
     assert shown == "my_queue"
 
 
-def test_states_follow_a_message(
-    cluster: SharedCluster, keyspace: str, consume: Consume
-) -> None:
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_states_follow_a_message(queue: Queue) -> None:
+    client = queue.connect()
     run(client, "CREATE QUEUE my_message (payload VARCHAR(256))")
-    stream = consume(cluster.proxy, database=keyspace)
+    stream = queue.stream()
     run(client, "INSERT INTO my_message (id, payload) VALUES (1, 'a'), (4, 'b')")
     assert sorted(stream.take(2)) == [(1, "a"), (4, "b")]
     assert value(client, "SELECT COUNT(*) FROM my_message WHERE state = 'acked'") == 0
@@ -321,19 +319,17 @@ def test_sharding_that_the_vschema_says(cluster: SharedCluster) -> None:
     ],
 )
 def test_sharding_that_no_vschema_says_stands_in_the_comment(
-    cluster: SharedCluster, consume: Consume, columns: str, shard_by: str, written: str
+    sharded: Queue, columns: str, shard_by: str, written: str
 ) -> None:
-    client = cluster.proxy.connect(database="commerce", autocommit=True)
-    other = cluster.proxy.connect(database="commerce", autocommit=True)
+    client = sharded.connect()
+    other = sharded.connect()
     run(client, "DROP QUEUE IF EXISTS of_no_vschema")
     run(client, f"CREATE QUEUE of_no_vschema ({columns}) {shard_by}")
     try:
-        found = comments(cluster, "commerce", "of_no_vschema")
+        found = comments(sharded.cluster, "commerce", "of_no_vschema")
         assert len(found) == 2
         assert all(f"vt_shard_by={written}" in each for each in found)
-        stream = consume(
-            cluster.proxy, "STREAM id, user_id FROM of_no_vschema", database="commerce"
-        )
+        stream = sharded.stream("STREAM id, user_id FROM of_no_vschema")
         values = ", ".join(
             f"('{number}', 'x')" if "VARCHAR" in columns else f"({number}, 'x')"
             for number in range(16)
@@ -341,7 +337,7 @@ def test_sharding_that_no_vschema_says_stands_in_the_comment(
         run(other, f"INSERT INTO of_no_vschema (user_id, payload) VALUES {values}")
         assert len(stream.take(16)) == 16
         counts = [
-            cluster.direct(
+            sharded.cluster.direct(
                 "SELECT COUNT(*) FROM of_no_vschema", keyspace="commerce", shard=shard
             )
             for shard in (0, 1)
@@ -357,7 +353,7 @@ def test_sharding_that_no_vschema_says_stands_in_the_comment(
         stream.close()
         run(client, "DROP QUEUE of_no_vschema")
         run(client, shown)
-        assert comments(cluster, "commerce", "of_no_vschema") == found
+        assert comments(sharded.cluster, "commerce", "of_no_vschema") == found
     finally:
         run(client, "DROP QUEUE IF EXISTS of_no_vschema")
 
@@ -502,19 +498,18 @@ def test_what_is_there_already_or_not_there_is_a_note_of_each_shard(
     assert value(client, "SELECT COUNT(*) FROM my_message") == 2
 
 
-def test_a_queue_is_paused_and_resumed(
-    cluster: SharedCluster, keyspace: str, consume: Consume
-) -> None:
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_queue_is_paused_and_resumed(queue: Queue) -> None:
+    client = queue.connect()
     run(client, "CREATE QUEUE my_message (a INT) WITH (poller_interval = 1)")
-    stream = consume(cluster.proxy, database=keyspace)
-    before = comments(cluster, keyspace, "my_message")
+    stream = queue.stream()
+    before = comments(queue.cluster, queue.keyspace, "my_message")
     run(client, "ALTER QUEUE my_message PAUSE")
     assert all(
-        each.endswith(",vt_paused=on") for each in comments(cluster, keyspace, "my_message")
+        each.endswith(",vt_paused=on")
+        for each in comments(queue.cluster, queue.keyspace, "my_message")
     )
     run(client, "INSERT INTO my_message (id, a) VALUES (1, 1), (4, 4)")
     stream.nothing(1.5)
     run(client, "ALTER QUEUE my_message RESUME")
     assert sorted(stream.ids(2)) == [1, 4]
-    assert comments(cluster, keyspace, "my_message") == before
+    assert comments(queue.cluster, queue.keyspace, "my_message") == before

@@ -12,7 +12,7 @@ from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
 from tests.fixtures.streams import eventually, refused, rows, run, value
-from tests.integration.conftest import SharedCluster
+from tests.integration.conftest import Queue
 
 
 if TYPE_CHECKING:
@@ -346,11 +346,9 @@ class TestActive:
         assert rows(left, "SELECT a FROM t") == ()
 
 
-def test_a_transaction_of_xa_is_not_spread_over_shards(
-    cluster: SharedCluster, create: Callable[..., str]
-) -> None:
-    create("commerce")
-    first = cluster.proxy.connect(database="plain", autocommit=True)
+def test_a_transaction_of_xa_is_not_spread_over_shards(plain: Queue, sharded: Queue) -> None:
+    sharded.create()
+    first = plain.connect()
     run(first, "CREATE TABLE named (n INT AUTO_INCREMENT PRIMARY KEY)")
     run(first, "XA START 'spread'")
     run(first, "INSERT INTO named VALUES ()")
