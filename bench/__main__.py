@@ -111,7 +111,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--profile", action="store_true", help="sample the proxy and print its costs"
     )
     parser.add_argument(
-        "--rows", type=int, metavar="N", help="rows of the tables that Spark reads"
+        "--rows",
+        type=int,
+        metavar="N",
+        help="rows of the tables that Spark reads, messages whose order is audited",
     )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in ALL]

@@ -239,16 +239,18 @@ class Lab:
         settings: str = "",
         workers: int = 1,
         may_be_killed: bool = False,
+        port: int = 0,
     ) -> Iterator[Endpoint]:
         """Run the proxy before *keyspaces*, in a process of its own.
 
         settings: further lines of its configuration's `[server]`.
         workers: how many processes serve its port; above 1 they have a parent, which the process is then.
         may_be_killed: the workload kills it.
+        port: where it listens; 0 for any free port.
         """
         self._started += 1
         config = self.folder / f"proxy-{self._started}.toml"
-        config.write_text(self._config(config, keyspaces, settings, workers))
+        config.write_text(self._config(config, keyspaces, settings, workers, port))
         program = [sys.executable, "-m"]
         if self._sampled:
             self.profiles.append(config.with_suffix(".profile"))
@@ -308,9 +310,14 @@ class Lab:
         return int(rows[0][0]) if rows else 0
 
     def _config(
-        self, path: Path, keyspaces: tuple[Keyspace, ...], settings: str, workers: int
+        self,
+        path: Path,
+        keyspaces: tuple[Keyspace, ...],
+        settings: str,
+        workers: int,
+        port: int,
     ) -> str:
-        lines = ["[server]", f'listen = "{HOST}:0"', settings]
+        lines = ["[server]", f'listen = "{HOST}:{port}"', settings]
         lines += ["[fleet]", f"workers = {workers}"]
         for keyspace in keyspaces:
             lines.append(f"[keyspaces.{keyspace.name}]")

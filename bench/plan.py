@@ -19,7 +19,7 @@ class Plan:
 
     quick: one pair of runs, shorter and with fewer rows; for a look, not for a verdict.
     say: prints a line of progress.
-    rows: how many rows Spark reads, where that is asked for.
+    rows: how many rows Spark reads, or messages the audit of order has, where that is asked for.
     """
 
     lab: Lab

@@ -21,6 +21,7 @@ from bench.workloads.lateness import lateness
 from bench.workloads.lone import lone
 from bench.workloads.memory import memory
 from bench.workloads.oltp import oltp, two_workers
+from bench.workloads.order import order
 from bench.workloads.plan_cache import plan_cache
 from bench.workloads.purge import purge
 from bench.workloads.rivals import rivals
@@ -40,6 +41,7 @@ WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
         drain_single,
         drain_early,
         drain_keyed,
+        order,
         settings,
         workers,
         fair,
