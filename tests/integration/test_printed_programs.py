@@ -1,0 +1,120 @@
+"""The programs to copy, started by the very commands that docs/cookbook.md prints."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.database_servers import DatabaseServer, execute, names
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.streams import eventually, message_table, run, value
+from tests.integration import toolchains
+
+
+pytestmark = pytest.mark.db
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/cookbook.md").read_text()
+CONSUMERS, PRODUCERS = (
+    re.findall(rf"^\| .+ \| `(.*examples/{folder}.*?)`", PAGE, re.MULTILINE)
+    for folder in ("consumers", "producers")
+)
+END_S = 120.0
+
+
+def test_the_page_prints_programs_in_four_languages() -> None:
+    assert (len(CONSUMERS), len(PRODUCERS)) == (5, 4)
+
+
+@pytest.fixture
+def proxy(mariadb: DatabaseServer, start_proxy: StartProxy) -> RunningProxy:
+    """A proxy whose keyspace has the message table of the demo."""
+    database = next(names)
+    execute(mariadb, f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
+    proxy = start_proxy(keyspace_toml("commerce", [mariadb], database))
+    run(proxy.connect(database="commerce"), message_table())
+    return proxy
+
+
+def environment(proxy: RunningProxy) -> dict[str, str]:
+    """Return what the page says to set, and a PATH on which `python` is the test's."""
+    return {
+        **os.environ,
+        "PATH": f"{sysconfig.get_path('scripts')}:{os.environ['PATH']}",
+        "PORT": str(proxy.port),
+        "USER_NAME": "root",
+        "PASSWORD": "",
+        "JDBC_URL": f"jdbc:mariadb://127.0.0.1:{proxy.port}/commerce",
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def prepared(command: str, folder: Path) -> list[str]:
+    """Return *command* for a copy of the examples in *folder*, with what the machine must have for it."""
+    for examples in ("consumers", "producers"):
+        shutil.copytree(ROOT / "examples" / examples, folder / "examples" / examples)
+    place = folder / "examples" / ("consumers" if "consumer" in command else "producers")
+    if "npm " in command:
+        toolchains.program("node")
+        toolchains.build([toolchains.program("npm"), "install"], place)
+    elif "go run" in command:
+        toolchains.build([toolchains.program("go"), "build", "-o", os.devnull, "."], place)
+    elif "java " in command:
+        toolchains.program("javac")
+        if not toolchains.DEBIAN_JAR.exists():
+            pytest.skip("no JDBC driver on this machine: install libmariadb-java")
+        (place / "mysql-connector-j.jar").symlink_to(toolchains.DEBIAN_JAR)
+    return ["sh", "-ec", command]
+
+
+@pytest.mark.parametrize("command", PRODUCERS)
+def test_a_producer_sends_what_is_in_the_file(
+    command: str, proxy: RunningProxy, tmp_path: Path
+) -> None:
+    shell = prepared(command, tmp_path)
+    for folder in (tmp_path, tmp_path / "examples/producers"):
+        (folder / "messages").write_text('{"n": 1}\n{"n": 2}\n')
+    done = subprocess.run(
+        shell,
+        cwd=tmp_path,
+        env=environment(proxy),
+        capture_output=True,
+        text=True,
+        timeout=END_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r"^sent \d+$", done.stdout, re.MULTILINE)) == 2
+    client = proxy.connect(database="commerce")
+    assert value(client, "SELECT COUNT(DISTINCT message) FROM my_message") == 2
+
+
+@pytest.mark.parametrize("command", CONSUMERS)
+def test_a_consumer_works_and_acknowledges(
+    command: str, proxy: RunningProxy, tmp_path: Path
+) -> None:
+    client = proxy.connect(database="commerce", autocommit=True)
+    run(client, "INSERT INTO my_message (id, message) VALUES (1, '{}'), (2, '{}')")
+    shell = prepared(command, tmp_path)
+    log = tmp_path / "said"
+    with log.open("wb") as out:
+        consumer = subprocess.Popen(
+            shell,
+            cwd=tmp_path,
+            env=environment(proxy),
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # a shell passes no signal on to its programs
+        )
+    try:
+        left = "SELECT COUNT(*) FROM my_message WHERE time_acked IS NULL"
+        eventually(lambda: value(client, left) == 0, log.read_text(), END_S)
+        assert log.read_text().count("working on") == 2
+    finally:
+        os.killpg(consumer.pid, signal.SIGKILL)
+        consumer.wait()
