@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import gc
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Work = Callable[[], object]
+Work = Callable[[], object]
 
 ATTEMPTS = 8
 # Ten times the text is 10 times the work if that is linear and 100 times if it is quadratic.

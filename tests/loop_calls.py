@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from types import FrameType
 
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
 
 PRODUCT = ("/streamfrom/proxy/", "/streamfrom/sqlparse_ext/", "/streamfrom/engine/")
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 import asyncio
 import functools
 import selectors
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Coroutine
+from typing import TypeVar
 
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
 
 T = TypeVar("T")
 

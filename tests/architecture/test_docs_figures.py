@@ -3,8 +3,8 @@
 import contextlib
 import io
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,9 +17,6 @@ from streamfrom.proxy.sessions import login_backoff, login_work
 from streamfrom.proxy.sql import gather, large_texts
 from streamfrom.sqlparse_ext.text import chunks, lexer
 
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 ROOT = Path(__file__).parents[2]
 KEYSPACE = '[keyspaces.k]\n[[keyspaces.k.shards]]\nname = "-"\nprimary = "mysql://u@h/d"\n'

@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pymysql
+from pymysql.connections import Connection
 from pymysql.constants import COMMAND
 
 from streamfrom.proxy.wire.constants import FieldFlag, FieldType
@@ -25,10 +26,6 @@ from streamfrom.proxy.wire.resultset import (
 from tests.fixtures.database_servers import DatabaseServer, execute, names, root
 from tests.fixtures.running_proxy import RunningProxy
 from tests.integration.binary_rows import parse_binary_row
-
-
-if TYPE_CHECKING:
-    from pymysql.connections import Connection
 
 
 RANGES = {

@@ -8,16 +8,13 @@ transaction the rows. A difference becomes a test of test_scatter.py.
 
 import os
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pymysql
 import pytest
+from pymysql.connections import Connection
 
 from tests.integration.scatter import ComparedCluster, Tally, ask
-
-
-if TYPE_CHECKING:
-    from pymysql.connections import Connection
 
 
 pytestmark = [pytest.mark.db, pytest.mark.slow]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from streamfrom.proxy.passwords.scramble import sha2_proof
 from streamfrom.proxy.wire.binary_parameters import Parameter, write_parameters
@@ -27,6 +27,7 @@ from streamfrom.proxy.wire.constants import (
 )
 from streamfrom.proxy.wire.framing import Framer, frame
 from streamfrom.proxy.wire.handshake import (
+    Greeting,
     LoginRequest,
     decode_auth_switch,
     decode_greeting,
@@ -41,12 +42,6 @@ from streamfrom.proxy.wire.resultset import (
 )
 from tests.proxy.fake_answers import HANG_S
 from tests.proxy.wire.peers import bulk_body, encode_change_user
-
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamfrom.proxy.wire.handshake import Greeting
 
 
 MODERN = PROXY_OFFER

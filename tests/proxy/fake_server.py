@@ -9,16 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from itertools import count
-from typing import TYPE_CHECKING
 
 from streamfrom.proxy.config.dsn import Dsn, SslMode
 from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.wire.auth import Account, Authenticator
+from tests.proxy.fake_answers import Answer, Error
 from tests.proxy.fake_connection import NONCE, Connection
-
-
-if TYPE_CHECKING:
-    from tests.proxy.fake_answers import Answer, Error
 
 
 MYSQL = "8.4.3"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from streamfrom.proxy.app.application import Application
 from streamfrom.proxy.backends.session_variables import names
@@ -24,22 +25,16 @@ from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.execution.session_connections import SessionConnections
 from streamfrom.proxy.execution.session_state import SessionState, Transaction
 from streamfrom.proxy.execution.transaction import Branches, PendingEffects
+from streamfrom.proxy.net import Link
+from streamfrom.proxy.twophase.coordinator import Coordinator
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.sqlparse_ext.writes.message_effects import Effect
 from tests.proxy.fake_answers import Rows
-from tests.proxy.fake_client import MODERN, Client, read_result
+from tests.proxy.fake_client import MODERN, Client, Result, read_result
+from tests.proxy.fake_server import FakeServer
 from tests.proxy.keyspaces import VSCHEMA
 from tests.sqlparse_ext.facts import statement
-
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Sequence
-
-    from streamfrom.proxy.net import Link
-    from streamfrom.proxy.twophase.coordinator import Coordinator
-    from streamfrom.sqlparse_ext.writes.message_effects import Effect
-    from tests.proxy.fake_client import Result
-    from tests.proxy.fake_server import FakeServer
 
 
 class RecordingLink:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from streamfrom.engine.errors import TableLoadError
 from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.engine.messaging.message_table import MessageTable
+from streamfrom.engine.sharding.keyspace import Keyspace
 from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.queue_sharding import QueueSharding
 from tests.proxy.keyspaces import PLAIN, SHARDED
-
-
-if TYPE_CHECKING:
-    from streamfrom.engine.errors import TableLoadError
-    from streamfrom.engine.messaging.message_table import MessageTable
-    from streamfrom.engine.sharding.keyspace import Keyspace
 
 
 COMMENT = (

@@ -1,22 +1,18 @@
 import asyncio
 import os
+from collections.abc import MutableMapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import structlog
 
+from streamfrom.engine.sharding.keyspace import Keyspace
 from streamfrom.proxy.config.keyspaces import KeyspaceConfig
 from streamfrom.proxy.vschema_files import VschemaFiles
 from tests.proxy.fake_answers import until
 from tests.proxy.fake_server import FakeServer
 from tests.proxy.rigs import shard_config
-
-
-if TYPE_CHECKING:
-    from collections.abc import MutableMapping
-
-    from streamfrom.engine.sharding.keyspace import Keyspace
 
 
 EMPTY = '{"sharded": true}'

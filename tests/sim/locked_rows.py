@@ -15,20 +15,15 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, raw_table
+from streamfrom.engine.messaging.message import ClaimedRow
 from streamfrom.engine.messaging.registry import Registry
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind, Key
 from tests.virtual_loop import VirtualClock
-
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamfrom.engine.messaging.message import ClaimedRow
 
 
 KEYSPACE, SHARD, TABLE = "ks", "0", "msg"

@@ -25,22 +25,18 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
 
 from streamfrom.engine.messaging.attached_receiver import GATHER_NS
 from streamfrom.engine.messaging.events import Claim, Deliver, Reconfigured
+from streamfrom.engine.messaging.memory_store import MemoryStore
 from streamfrom.engine.messaging.message import ClaimedRow
+from streamfrom.engine.messaging.registry import Registry
 from streamfrom.engine.messaging.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.sending import CLAIMS_IN_FLIGHT_MAX
+from streamfrom.engine.messaging.table_state import TableState
 from tests.sim.consumer import SECOND_NS, Consumer, LimitedConsumer
 from tests.sim.settings import KEYSPACE, TABLE, Settings
 from tests.virtual_loop import VirtualClock
-
-
-if TYPE_CHECKING:
-    from streamfrom.engine.messaging.memory_store import MemoryStore
-    from streamfrom.engine.messaging.registry import Registry
-    from streamfrom.engine.messaging.table_state import TableState
 
 
 SET_S = 6  # until when a clock that was set is seen to have been

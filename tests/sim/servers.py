@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import TYPE_CHECKING
 
 from streamfrom.engine.errors import StoreError
+from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.election import SILENCE_S
 from streamfrom.engine.fleet.lock_connection import (
     DUPLICATE_KEY,
@@ -26,12 +27,6 @@ from streamfrom.engine.fleet.lock_connection import (
     TakeLock,
 )
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
-
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from streamfrom.engine.fleet.directory import Member
 
 
 @dataclass(frozen=True)

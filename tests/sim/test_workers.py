@@ -6,20 +6,17 @@ import asyncio
 import random
 from collections import Counter, deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pytest
 
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, raw_table
+from streamfrom.engine.messaging.message import ClaimedRow
 from streamfrom.engine.messaging.registry import Registry
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 from tests.virtual_loop import VirtualClock, running
 
-
-if TYPE_CHECKING:
-    from streamfrom.engine.messaging.message import ClaimedRow
 
 CALL_S = 0.003  # what a commit takes
 

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from streamfrom.engine.fleet.peer_link import PeerService, Roster, RowsSent
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from streamfrom.engine.fleet.directory import Member
-    from streamfrom.engine.fleet.peer_link import LinkHearer
+from streamfrom.engine.fleet.directory import Member
+from streamfrom.engine.fleet.peer_link import LinkHearer, PeerService, Roster, RowsSent
 
 
 CONNECT_S = 2.0  # the longest that a transport tries

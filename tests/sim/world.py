@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, raw_table
@@ -23,11 +24,6 @@ from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind, K
 from tests.sim.consumer import SECOND_NS, Consumer, LimitedConsumer
 from tests.sim.promises import Promises
 from tests.sim.settings import KEYSPACE, TABLE, Settings
-
-
-if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Callable
 
 
 POLL_NEVER_S = 10_000

@@ -3,19 +3,16 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pymysql
 import pytest
+from pymysql.connections import Connection
 
 from tests.fixtures.database_servers import root
 from tests.fixtures.streams import eventually, rows, run
 from tests.integration.conftest import Queue, SharedCluster
 from tests.integration.delivery.producing import insert, insert_all
-
-
-if TYPE_CHECKING:
-    from pymysql.connections import Connection
 
 
 pytestmark = pytest.mark.db

@@ -1,18 +1,15 @@
 """KILL and SHOW PROCESSLIST are the fleet's: clients of two proxies, and of two workers of one."""
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pymysql
 import pytest
+from pymysql.connections import Connection
 
 from tests.fixtures.database_servers import DatabaseServer
 from tests.fixtures.running_proxy import StartProxy, keyspace_toml
 from tests.fixtures.streams import eventually, run
-
-
-if TYPE_CHECKING:
-    from pymysql.connections import Connection
 
 
 pytestmark = pytest.mark.db

@@ -2,17 +2,14 @@
 
 import os
 import signal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pymysql.connections import Connection
 
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import StartProxy, keyspace_toml
 from tests.fixtures.streams import Consume, eventually, message_table, rows, run
-
-
-if TYPE_CHECKING:
-    from pymysql.connections import Connection
 
 
 pytestmark = pytest.mark.db

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pymysql.connections import Connection
 
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.fork_server import run_to_end
@@ -13,9 +14,6 @@ from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
 from tests.fixtures.streams import Consume, Consumer, eventually, message_table, rows, run
 from tests.integration.faults.partitioned_way import PartitionedWay
 
-
-if TYPE_CHECKING:
-    from pymysql.connections import Connection
 
 pytestmark = pytest.mark.db
 

@@ -4,19 +4,15 @@ The OK cannot tell it: it has an insert id for rows that name their ids themselv
 and LAST_INSERT_ID() stays as it was then. So the server is asked when a connection changes hands.
 """
 
-from typing import TYPE_CHECKING
-
 import pymysql
 import pytest
+from pymysql.connections import Connection
 
 from tests.fixtures.database_servers import Connect, DatabaseServer
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import run, value
 from tests.integration.sessions.crowd import crowd
 
-
-if TYPE_CHECKING:
-    from pymysql.connections import Connection
 
 pytestmark = pytest.mark.db
 

@@ -2,10 +2,11 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pymysql
 import pytest
+from pymysql.connections import Connection
 from pymysql.constants import CLIENT, COMMAND
 
 from streamfrom.proxy.embedded.servers import Family
@@ -13,10 +14,6 @@ from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
 from tests.fixtures.streams import eventually, refused, rows, run, value
 from tests.integration.conftest import Queue
-
-
-if TYPE_CHECKING:
-    from pymysql.connections import Connection
 
 
 pytestmark = pytest.mark.db

@@ -4,16 +4,13 @@ import json
 import re
 import ssl
 import urllib.request
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
+from pymysql.connections import Connection
 
 from tests.fixtures.running_proxy import HERE, RunningProxy
-
-
-if TYPE_CHECKING:
-    from pymysql.connections import Connection
 
 
 ADMIN = '[admin]\nlisten = "127.0.0.1:0"\n'

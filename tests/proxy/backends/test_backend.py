@@ -1,21 +1,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 
 from streamfrom.proxy.backends.answer_readers import AnswerCollector
+from streamfrom.proxy.backends.backend import Backend
 from streamfrom.proxy.backends.connect import open_backend
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.errors import BackendError, BackendLost
 from streamfrom.proxy.wire.commands import query
 from tests.proxy.fake_answers import Bytes, Error, HangUp, Ok, Rows, Silence, rows_of, until
-
-
-if TYPE_CHECKING:
-    from streamfrom.proxy.backends.backend import Backend
 
 
 async def opened(server, database="db", variant=0, **dsn):

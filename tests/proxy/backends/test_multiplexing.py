@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 
 from streamfrom.proxy.backends import multiplexing as module
-from streamfrom.proxy.backends.multiplexing import SharedConnections
+from streamfrom.proxy.backends.backend import Backend
+from streamfrom.proxy.backends.multiplexing import SharedConnection, SharedConnections
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.wire.commands import query
 from tests.proxy.backends.pools import Tenant, busy, pool_on
 from tests.proxy.fake_answers import Error, HangUp, Ok, Silence, until
-
-
-if TYPE_CHECKING:
-    from streamfrom.proxy.backends.backend import Backend
-    from streamfrom.proxy.backends.multiplexing import SharedConnection
 
 
 SETTINGS = Settings({"autocommit": "ON"}.items())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from streamfrom.proxy.wire.codec import PacketReader, lenenc_bytes
 from streamfrom.proxy.wire.constants import (
@@ -13,20 +14,15 @@ from streamfrom.proxy.wire.constants import (
     TrackerKind,
 )
 from streamfrom.proxy.wire.framing import frame, frames
+from streamfrom.proxy.wire.handshake import LoginRequest
 from streamfrom.proxy.wire.resultset import (
     ColumnDefinition,
+    Tracker,
     column_definition,
     end_of_rows,
     resultset_head,
     text_row,
 )
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from streamfrom.proxy.wire.handshake import LoginRequest
-    from streamfrom.proxy.wire.resultset import Tracker
 
 
 PING: Final = frame(bytes((Command.PING,)), 0)

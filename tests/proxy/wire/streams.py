@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from unittest import mock
 
 from hypothesis import strategies as st
@@ -20,6 +19,7 @@ from streamfrom.proxy.wire import (
 from streamfrom.proxy.wire.codec import lenenc_bytes, lenenc_int
 from streamfrom.proxy.wire.constants import PROXY_OFFER, Capability, Status
 from streamfrom.proxy.wire.framing import frames
+from streamfrom.proxy.wire.response_reader import ResponseReader
 from streamfrom.proxy.wire.resultset import (
     ColumnDefinition,
     Err,
@@ -33,10 +33,6 @@ from streamfrom.proxy.wire.resultset import (
     text_row,
 )
 from tests.proxy.wire.peers import encode_trackers
-
-
-if TYPE_CHECKING:
-    from streamfrom.proxy.wire.response_reader import ResponseReader
 
 
 # A driver of today, and one like PyMySQL.
