@@ -12,7 +12,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from streamfrom.proxy.vtgate import vtgateservice_pb2 as pb
-from tests.fixtures.database_servers import DatabaseServer
+from tests.fixtures.database_servers import DatabaseServer, root
 from tests.fixtures.running_proxy import (
     MESSAGE_VSCHEMA,
     RunningProxy,
@@ -20,8 +20,9 @@ from tests.fixtures.running_proxy import (
     keyspace_toml,
     write_vschema,
 )
-from tests.fixtures.streams import eventually, message_table, rows, run
+from tests.fixtures.streams import Consume, eventually, message_table, rows, run
 from tests.integration import toolchains
+from tests.integration.faults.partitioned_way import PartitionedWay
 
 
 pytestmark = pytest.mark.db
@@ -227,6 +228,83 @@ def test_what_is_wrong_is_told_in_words_that_a_client_of_vitess_reads(
         )
         names = {each.name for each in next(told).list_services_response.service}
         assert "vtgateservice.Vitess" in names
+
+
+@pytest.mark.parametrize("leaving", ["cancels", "is out of time", "closes", "is cut off"])
+def test_a_client_that_leaves_in_the_middle_of_an_answer_leaves_nothing_behind(
+    proxy: RunningProxy, consume: Consume, leaving: str
+) -> None:
+    boss = connect(proxy, "boss")
+    run(boss, "DROP TABLE my_message")
+    # What it held comes again long before its lease is over.
+    run(boss, message_table(ack_wait=600, more=",vt_release_after=0.5,vt_prefetch=1000"))
+    # More than goes into a connection that nobody reads.
+    text = "x" * 100_000
+    for first in range(1, 201, 20):
+        values = ", ".join(f"({id_}, '\"{text}\"')" for id_ in range(first, first + 20))
+        run(boss, f"INSERT INTO my_message (id, message) VALUES {values}")
+    way = PartitionedWay(int(address_of(proxy).rpartition(":")[2]))
+    channel = grpc.insecure_channel(f"127.0.0.1:{way.port}")
+    seconds = 3.0 if leaving == "is out of time" else PATIENCE_S
+    call = Calls(channel).stream(WHOLE, metadata=APP, timeout=seconds)
+    assert taken(call, 1)
+    held = "SELECT COALESCE(SUM(held), 0) FROM streamfrom.streams"
+    eventually(lambda: rows(boss, held)[0][0] > 20, "it holds more than it has read")
+    if leaving == "cancels":
+        call.cancel()
+    elif leaving == "closes":
+        channel.close()
+    elif leaving == "is cut off":
+        way.close()
+    eventually(lambda: not streams(boss), "its session has ended")
+    eventually(lambda: rows(boss, held) == ((0,),), "and so has its stream")
+    assert rows(boss, "SELECT COUNT(*) FROM streamfrom.streams") == ((0,),)
+    stream = consume(
+        proxy, "STREAM id FROM my_message", database="ks", user="app", password="sesame"
+    )
+    assert sorted(stream.ids(200)) == list(range(1, 201))
+    channel.close()
+    way.close()
+    assert "internal error" not in proxy.log()
+
+
+@pytest.mark.parametrize("leaving", ["cancels", "is out of time", "is cut off"])
+def test_an_ack_whose_client_leaves_is_stopped_on_the_server(
+    proxy: RunningProxy,
+    servers: tuple[DatabaseServer, DatabaseServer],
+    sharded_database: str,
+    leaving: str,
+) -> None:
+    boss = connect(proxy, "boss")
+    run(boss, "INSERT INTO my_message (id) VALUES (1), (2)")
+    way = PartitionedWay(int(address_of(proxy).rpartition(":")[2]))
+    channel = grpc.insecure_channel(f"127.0.0.1:{way.port}")
+    with root(servers[0], database=sharded_database) as holder:
+        run(holder, "BEGIN")
+        assert rows(holder, "SELECT id FROM my_message WHERE id = 1 FOR UPDATE") == ((1,),)
+        waiting = (
+            "SELECT COUNT(*) FROM information_schema.processlist"
+            f" WHERE db = '{sharded_database}' AND info LIKE 'UPDATE%my\\_message%'"
+        )
+        seconds = 3.0 if leaving == "is out of time" else PATIENCE_S
+        request = acks([pb.Value(type=pb.INT64, value=b"1")])
+        call = Calls(channel).ack.future(request, metadata=APP, timeout=seconds)
+        eventually(lambda: rows(holder, waiting) == ((1,),), "it waits for the row")
+        if leaving == "cancels":
+            call.cancel()
+        elif leaving == "is cut off":
+            way.close()
+        eventually(lambda: rows(holder, waiting) == ((0,),), "its UPDATE is killed")
+        run(holder, "ROLLBACK")
+    others = "SELECT id FROM information_schema.processlist WHERE user = 'app'"
+    eventually(lambda: not rows(boss, others), "its session has ended")
+    unacked = "SELECT COUNT(*) FROM my_message WHERE time_acked IS NULL"
+    assert rows(boss, unacked) == ((2,),)
+    with grpc.insecure_channel(address_of(proxy)) as again:
+        assert Calls(again).acked(1, 2) == 2
+    channel.close()
+    way.close()
+    assert "internal error" not in proxy.log()
 
 
 @pytest.mark.slow
