@@ -22,6 +22,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.lanes import rank
@@ -151,18 +152,22 @@ class KeyOrder:
         """Return the keys, as literals, that the next poll need not read: their followers are known."""
         if self.is_strict:
             return ()
-        keys = [
-            key
-            for key, _ in self._held_back.most_common(2 * PASSED_OVER_MAX)
-            if self._is_known(self._followers.get(key), now_ns)
-        ][:PASSED_OVER_MAX]
-        # Halved, so that what was hot once is read again.
-        self._held_back = Counter({k: n // 2 for k, n in self._held_back.items() if n > 1})
-        return tuple(keys)
+        held_back = {k: n for k, n in self._held_back.items() if k in self._followers}
+        if len(held_back) > PASSED_OVER_MAX:
+            # So that what was hot once makes room for what is hot now.
+            held_back = {k: n // 2 for k, n in held_back.items() if n > 1}
+        self._held_back = Counter(held_back)
+        most = (key for key, _ in self._held_back.most_common(2 * PASSED_OVER_MAX))
+        known = (key for key in most if self._is_known(self._followers[key], now_ns))
+        return tuple(islice(known, PASSED_OVER_MAX))
 
-    def _is_known(self, follower: MessageKey | None, now_ns: int) -> bool:
-        timer = None if follower is None else self._queue.following.get(follower.id)
-        return timer is not None and (timer.time_next_ns > now_ns or timer.id in self._queue)
+    def _is_known(self, follower: MessageKey, now_ns: int) -> bool:
+        timer, queue = self._queue.following.get(follower.id), self._queue
+        if timer is None:
+            return False
+        # A claim that is under way for it tells who follows next, or that nobody is known.
+        is_claimed = queue.is_in_flight(timer.id)
+        return timer.time_next_ns > now_ns or timer.id in queue or is_claimed
 
     def clear(self) -> None:
         """Forget everything: the rows say it again."""
