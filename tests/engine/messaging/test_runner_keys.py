@@ -8,7 +8,7 @@ import pytest
 from streamfrom.engine.messaging.events import Acked, Due
 from streamfrom.engine.messaging.memory_store import StoredRow
 from tests.engine.messaging.runner_rig import COMMENT, STOPPED, Receiver, RunnerRig
-from tests.virtual_loop import run_virtual
+from tests.virtual_loop import running
 
 
 FLOOD = 2_000
@@ -19,7 +19,8 @@ KEYS = COMMENT + ",vt_key=message,vt_key_in_flight="
 
 @pytest.mark.parametrize("in_order", [1, 2, 10])
 @pytest.mark.parametrize("begun_s", [0.05, 1, 3])
-def test_messages_of_other_keys_go_past_a_flood(in_order, begun_s):
+@running
+async def test_messages_of_other_keys_go_past_a_flood(in_order, begun_s):
     async def pause(_call, _shard):
         await asyncio.sleep(CLAIM_S)
 
@@ -32,18 +33,13 @@ def test_messages_of_other_keys_go_past_a_flood(in_order, begun_s):
         def acknowledge(self, ids):
             rig.runner.post(Acked("0", rig.store.ack("ks", "0", "msg", ids)))
 
-    async def main():
-        nonlocal rig
-        rig, receiver = RunnerRig(KEYS + str(in_order), pause=pause), Acknowledging()
-        insert = partial(rig.store.insert, "ks", "0", "msg")
-        insert(*(StoredRow(b"%d" % one, key=b"'a'") for one in range(1, FLOOD + 1)))
-        rig.runner.attach(receiver)
-        await asyncio.sleep(begun_s)
-        before = len(receiver.ids)
-        rig.runner.post(Due("0", insert(StoredRow(b"5000", key=b"'b'"))))
-        await asyncio.sleep(10 * CLAIM_S)
-        assert receiver.ids.index(5000) - before < FEW
-        await rig.runner.stop(STOPPED)
-
-    rig = None
-    run_virtual(main())
+    rig, receiver = RunnerRig(KEYS + str(in_order), pause=pause), Acknowledging()
+    insert = partial(rig.store.insert, "ks", "0", "msg")
+    insert(*(StoredRow(b"%d" % one, key=b"'a'") for one in range(1, FLOOD + 1)))
+    rig.runner.attach(receiver)
+    await asyncio.sleep(begun_s)
+    before = len(receiver.ids)
+    rig.runner.post(Due("0", insert(StoredRow(b"5000", key=b"'b'"))))
+    await asyncio.sleep(10 * CLAIM_S)
+    assert receiver.ids.index(5000) - before < FEW
+    await rig.runner.stop(STOPPED)
