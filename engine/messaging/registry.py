@@ -150,9 +150,8 @@ class Registry:
         """Set anew what the constructor was given; the interval counts from the next reading on."""
         self._reload_interval_s = reload_interval_s
         self._grace_ns = round(stream_grace_s * 10**9)
-        for tables in self._keyspaces.values():
-            for runner, _ in tables.runners.values():
-                runner.set_grace(self._grace_ns)
+        for runner in self.runners:
+            runner.set_grace(self._grace_ns)
 
     # Running
 
@@ -188,11 +187,7 @@ class Registry:
 
     def held(self) -> int:
         """Return how many messages of all tables clients were sent from here that are neither acked nor due again."""
-        return sum(
-            runner.held()
-            for tables in self._keyspaces.values()
-            for runner, _ in tables.runners.values()
-        )
+        return sum(runner.held() for runner in self.runners)
 
     async def reload(self, keyspace: str | None = None) -> None:
         """Look at the definitions, of one keyspace or all, and put them into force; of an unknown keyspace there are none."""

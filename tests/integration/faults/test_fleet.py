@@ -12,6 +12,7 @@ from streamfrom.engine.fleet.lock_connection import dispatcher_lock
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import (
     MESSAGE_VSCHEMA,
+    RunningProxy,
     StartProxy,
     keyspace_toml,
     write_vschema,
@@ -29,13 +30,18 @@ def config(database: str, server: DatabaseServer) -> str:
     return keyspace_toml(database, [server]) + '[fleet]\nname = "shop"\n'
 
 
+def two(start_proxy: StartProxy, toml: str) -> tuple[RunningProxy, RunningProxy]:
+    """Return a member that dispatches and one that does not."""
+    first = start_proxy(toml)
+    first.wait_for_log(DISPATCHED)
+    return first, start_proxy(toml)
+
+
 def test_one_dispatches_and_the_other_takes_over(
     server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
 ) -> None:
     execute(server, message_table(poller_interval=1), database=database)
-    first = start_proxy(config(database, server))
-    first.wait_for_log(DISPATCHED)
-    second = start_proxy(config(database, server))
+    first, second = two(start_proxy, config(database, server))
     at_second = consume(second, database=database)
     producer = second.connect(database=database, autocommit=True)
     run(producer, "INSERT INTO my_message (id) VALUES (1)")
@@ -58,9 +64,7 @@ def test_a_proxy_that_stops_hands_over(
     server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
 ) -> None:
     execute(server, message_table(poller_interval=1), database=database)
-    first = start_proxy(config(database, server))
-    first.wait_for_log(DISPATCHED)
-    second = start_proxy(config(database, server))
+    first, second = two(start_proxy, config(database, server))
     stream = consume(second, database=database)
     assert first.stop() == 0
     run(
@@ -74,9 +78,7 @@ def test_a_paused_dispatcher_delivers_nothing_once_it_goes_on(
     server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
 ) -> None:
     execute(server, message_table(poller_interval=1), database=database)
-    first = start_proxy(config(database, server))
-    first.wait_for_log(DISPATCHED)
-    second = start_proxy(config(database, server))
+    first, second = two(start_proxy, config(database, server))
     at_second = consume(second, database=database)
     os.kill(first.pid, signal.SIGSTOP)
     try:
@@ -223,9 +225,7 @@ def test_what_a_lost_members_clients_held_goes_to_others(
 ) -> None:
     table = message_table(poller_interval=10_000, ack_wait=600, more=",vt_release_after=1")
     execute(server, table, database=database)
-    first = start_proxy(config(database, server))
-    first.wait_for_log(DISPATCHED)
-    second = start_proxy(config(database, server))
+    first, second = two(start_proxy, config(database, server))
     lost = consume(second, database=database)
     run(
         first.connect(database=database, autocommit=True),
@@ -246,9 +246,7 @@ def test_a_backlog_reaches_a_fast_stream_of_another_member_whole_beside_a_stalle
     execute(server, table, database=database)
     values = ", ".join(f"({ident}, REPEAT('x', 20000))" for ident in range(1, 501))
     execute(server, f"INSERT INTO my_message (id, message) VALUES {values}", database=database)
-    first = start_proxy(config(database, server))
-    first.wait_for_log(DISPATCHED)
-    second = start_proxy(config(database, server))
+    _, second = two(start_proxy, config(database, server))
     sql = "STREAM /*vt+ PREFETCH=0 */ * FROM my_message"
     stalled, fast = (consume(second, sql, database=database) for _ in range(2))
     came = set(fast.ids(200))
@@ -262,9 +260,7 @@ def test_a_stream_with_an_end_at_another_member_has_what_the_dispatcher_has(
     server: DatabaseServer, database: str, start_proxy: StartProxy
 ) -> None:
     execute(server, message_table(poller_interval=30), database=database)
-    first = start_proxy(config(database, server))
-    first.wait_for_log(DISPATCHED)
-    second = start_proxy(config(database, server))
+    _, second = two(start_proxy, config(database, server))
     client = second.connect(database=database, autocommit=True)
     for ident in range(1, 6):
         run(client, f"INSERT INTO my_message (id) VALUES ({ident})")
@@ -281,9 +277,7 @@ def test_a_stream_with_an_end_at_another_member_has_what_the_dispatcher_has(
 def test_a_definition_changed_at_one_member_counts_at_the_dispatcher(
     server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
 ) -> None:
-    first = start_proxy(config(database, server))
-    first.wait_for_log(DISPATCHED)
-    second = start_proxy(config(database, server))
+    first, second = two(start_proxy, config(database, server))
     here = first.connect(database=database, autocommit=True)
     there = second.connect(database=database, autocommit=True)
     run(there, "CREATE QUEUE my_message (message TEXT)")
