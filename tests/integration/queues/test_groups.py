@@ -6,24 +6,25 @@ import mysql.connector
 import pytest
 
 from streamfrom.engine.messaging.groups import HELD_NS
-from tests.fixtures.streams import Consume, Consumer, eventually, refused, rows, run, value
-from tests.integration.conftest import SharedCluster
+from tests.fixtures.streams import eventually, refused, rows, run, value
+from tests.integration.conftest import Queue
 
 
 pytestmark = pytest.mark.db
 
 # Only news can bring anything within this interval.
 NEVER_S = 10_000
+STREAM = "STREAM id FROM step"
 COLUMNS = "tenant BIGINT NOT NULL DEFAULT 1, batch VARCHAR(20), finishes VARCHAR(20)"
 
 
-def make(cluster: SharedCluster, keyspace: str, **settings: Any) -> Any:
+def make(queue: Queue, **settings: Any) -> Any:
     """Create the queue `step` and return a connection to write with."""
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    client = queue.connect()
     chosen = {"poller_interval": NEVER_S, "ack_wait": 60, **settings}
     others = "".join(f", {key} = {value}" for key, value in chosen.items())
     # Members and what comes after them are on one shard, so by a column that they share.
-    sharding = "SHARD BY (tenant) " if keyspace == "commerce" else ""
+    sharding = "SHARD BY (tenant) " if queue.keyspace == "commerce" else ""
     run(
         client,
         f"CREATE QUEUE step ({COLUMNS}) {sharding}"
@@ -57,20 +58,16 @@ def ack(client: Any, *idents: int) -> None:
     )
 
 
-def open_stream(cluster: SharedCluster, consume: Consume, keyspace: str) -> Consumer:
-    return consume(cluster.proxy, "STREAM id FROM step", database=keyspace)
-
-
 def test_two_who_ack_the_last_two_members_at_once_fire_what_comes_after_once(
-    cluster: SharedCluster, keyspace: str, consume: Consume
+    queue: Queue,
 ) -> None:
-    client = make(cluster, keyspace)
-    stream = open_stream(cluster, consume, keyspace)
+    client = make(queue)
+    stream = queue.stream(STREAM)
     insert(client, (1, "b", None), (2, "b", None), (3, None, "b"))
     assert sorted(stream.ids(2)) == [1, 2]
     held(client, 3)
     assert value(client, "SELECT state FROM step WHERE id = 3") == "to_be_fired"
-    workers = [cluster.proxy.connect(database=keyspace) for _ in range(2)]
+    workers = [queue.connect(autocommit=False) for _ in range(2)]
     for ident, worker in enumerate(workers, 1):
         # Neither sees the other's ack.
         run(worker, "BEGIN")
@@ -86,14 +83,12 @@ def test_two_who_ack_the_last_two_members_at_once_fire_what_comes_after_once(
     assert rows(client, "SELECT id FROM step WHERE time_acked IS NULL") == ()
 
 
-def test_an_ack_that_is_rolled_back_fires_nothing(
-    cluster: SharedCluster, keyspace: str, consume: Consume
-) -> None:
-    client = make(cluster, keyspace)
-    stream = open_stream(cluster, consume, keyspace)
+def test_an_ack_that_is_rolled_back_fires_nothing(queue: Queue) -> None:
+    client = make(queue)
+    stream = queue.stream(STREAM)
     insert(client, (1, "b", None), (2, None, "b"))
     assert stream.ids(1) == [1]
-    worker = cluster.proxy.connect(database=keyspace)
+    worker = queue.connect(autocommit=False)
     run(worker, "BEGIN")
     ack(worker, 1)
     worker.rollback()
@@ -117,11 +112,9 @@ def test_an_ack_that_is_rolled_back_fires_nothing(
         "UPDATE step SET finishes = NULL WHERE finishes = 'b'",
     ],
 )
-def test_whatever_ends_a_group_fires_what_comes_after(
-    cluster: SharedCluster, consume: Consume, end: str
-) -> None:
-    client = make(cluster, "plain")
-    stream = open_stream(cluster, consume, "plain")
+def test_whatever_ends_a_group_fires_what_comes_after(plain: Queue, end: str) -> None:
+    client = make(plain)
+    stream = plain.stream(STREAM)
     insert(client, (1, "b", None), (2, None, "b"))
     assert stream.ids(1) == [1]
     held(client, 2)
@@ -129,35 +122,31 @@ def test_whatever_ends_a_group_fires_what_comes_after(
     assert stream.ids(1) == [2]
 
 
-def test_an_ack_past_the_proxy_is_found_by_the_next_walk(
-    cluster: SharedCluster, keyspace: str, consume: Consume
-) -> None:
-    client = make(cluster, keyspace, poller_interval=1)
-    stream = open_stream(cluster, consume, keyspace)
-    for shard in range(len(cluster.servers_of(keyspace))):
-        cluster.direct(
+def test_an_ack_past_the_proxy_is_found_by_the_next_walk(queue: Queue) -> None:
+    client = make(queue, poller_interval=1)
+    stream = queue.stream(STREAM)
+    for shard in range(len(queue.cluster.servers_of(queue.keyspace))):
+        queue.cluster.direct(
             "INSERT INTO step (id, batch, finishes) VALUES"
             f" ({shard}1, 'b', NULL), ({shard}2, NULL, 'b')",
-            keyspace=keyspace,
+            keyspace=queue.keyspace,
             shard=shard,
         )
-    members = [1, 11][: len(cluster.servers_of(keyspace))]
+    members = [1, 11][: len(queue.cluster.servers_of(queue.keyspace))]
     assert sorted(stream.ids(len(members))) == members
     held(client, *(ident + 1 for ident in members))
     for shard in range(len(members)):
-        cluster.direct(
+        queue.cluster.direct(
             "UPDATE step SET time_acked = 1, time_next = NULL WHERE batch = 'b'",
-            keyspace=keyspace,
+            keyspace=queue.keyspace,
             shard=shard,
         )
     assert sorted(stream.ids(len(members))) == [ident + 1 for ident in members]
 
 
-def test_chains_several_at_the_end_and_groups_of_nobody(
-    cluster: SharedCluster, keyspace: str, consume: Consume
-) -> None:
-    client = make(cluster, keyspace)
-    stream = open_stream(cluster, consume, keyspace)
+def test_chains_several_at_the_end_and_groups_of_nobody(queue: Queue) -> None:
+    client = make(queue)
+    stream = queue.stream(STREAM)
     # 3 and 4 come after b; 4 is of c, after which 5 comes, whose own group says c as well.
     insert(client, (1, "b", None), (2, "b", None), (3, None, "b"), (4, "c", "b"), (5, "c", "c"))
     insert(client, (6, None, "nobody"), (7, "nobody", "nobody"), (8, "", ""))
@@ -174,11 +163,9 @@ def test_chains_several_at_the_end_and_groups_of_nobody(
     assert stream.ids(1) == [5]
 
 
-def test_what_is_delayed_as_well_fires_at_the_later_of_both(
-    cluster: SharedCluster, keyspace: str, consume: Consume
-) -> None:
-    client = make(cluster, keyspace)
-    stream = open_stream(cluster, consume, keyspace)
+def test_what_is_delayed_as_well_fires_at_the_later_of_both(queue: Queue) -> None:
+    client = make(queue)
+    stream = queue.stream(STREAM)
     insert(client, (1, "b", None))
     run(
         client,
@@ -199,11 +186,9 @@ def test_what_is_delayed_as_well_fires_at_the_later_of_both(
     assert stream.ids(1) == [3]
 
 
-def test_a_reschedule_does_not_fire_what_waits(
-    cluster: SharedCluster, keyspace: str, consume: Consume
-) -> None:
-    client = make(cluster, keyspace)
-    stream = open_stream(cluster, consume, keyspace)
+def test_a_reschedule_does_not_fire_what_waits(queue: Queue) -> None:
+    client = make(queue)
+    stream = queue.stream(STREAM)
     insert(client, (1, "b", None), (2, None, "b"))
     assert stream.ids(1) == [1]
     held(client, 2)
@@ -216,10 +201,10 @@ def test_a_reschedule_does_not_fire_what_waits(
 
 @pytest.mark.parametrize("order", [{"key": "tenant", "key_in_flight": 1}, {"order": "strict"}])
 def test_what_is_held_does_not_hold_back_those_that_go_one_by_one(
-    cluster: SharedCluster, keyspace: str, consume: Consume, order: dict[str, Any]
+    queue: Queue, order: dict[str, Any]
 ) -> None:
-    client = make(cluster, keyspace, **order)
-    stream = open_stream(cluster, consume, keyspace)
+    client = make(queue, **order)
+    stream = queue.stream(STREAM)
     # What comes after the group is the first in order.
     insert(client, (1, None, "b"), (2, "b", None), (3, "b", None), (4, None, None))
     for ident in (2, 3, 4, 1):
@@ -228,9 +213,9 @@ def test_what_is_held_does_not_hold_back_those_that_go_one_by_one(
         ack(client, ident)
 
 
-def test_every_form_of_insert_is_held(cluster: SharedCluster, consume: Consume) -> None:
-    client = make(cluster, "plain")
-    stream = open_stream(cluster, consume, "plain")
+def test_every_form_of_insert_is_held(plain: Queue) -> None:
+    client = make(plain)
+    stream = plain.stream(STREAM)
     run(
         client,
         "CREATE TABLE plan (id BIGINT PRIMARY KEY, batch VARCHAR(20), finishes VARCHAR(20))",
@@ -242,7 +227,7 @@ def test_every_form_of_insert_is_held(cluster: SharedCluster, consume: Consume) 
     )
     with mysql.connector.connect(
         host="127.0.0.1",
-        port=cluster.proxy.port,
+        port=plain.proxy.port,
         user="root",
         database="plain",
         autocommit=True,
@@ -263,29 +248,23 @@ def test_every_form_of_insert_is_held(cluster: SharedCluster, consume: Consume) 
     assert sorted(stream.ids(3)) == [4, 5, 6]
 
 
-def test_a_parked_member_is_told_and_holds_on_until_somebody_ends_it(
-    cluster: SharedCluster, consume: Consume
-) -> None:
+def test_a_parked_member_is_told_and_holds_on_until_somebody_ends_it(plain: Queue) -> None:
     """Also where there is a table for dead letters: moved there it would look done."""
-    client = make(
-        cluster, "plain", ack_wait=0.3, max_attempts=1, poller_interval=1, dead_letter="grave"
-    )
+    client = make(plain, ack_wait=0.3, max_attempts=1, poller_interval=1, dead_letter="grave")
     run(client, f"CREATE TABLE grave (id BIGINT PRIMARY KEY, {COLUMNS})")
-    stream = open_stream(cluster, consume, "plain")
+    stream = plain.stream(STREAM)
     insert(client, (1, "b", None), (2, None, "b"), (3, None, None))
     assert sorted(stream.ids(2)) == [1, 3]
     eventually(lambda: rows(client, "SELECT id FROM grave") == ((3,),))
-    cluster.proxy.wait_for_log("waits for group b, whose message 1 is parked")
+    plain.proxy.wait_for_log("waits for group b, whose message 1 is parked")
     held(client, 2)
     ack(client, 1)
     assert stream.ids(1) == [2]
 
 
-def test_groups_are_switched_on_and_off_while_streams_go_on(
-    cluster: SharedCluster, consume: Consume
-) -> None:
-    client = make(cluster, "plain")
-    stream = open_stream(cluster, consume, "plain")
+def test_groups_are_switched_on_and_off_while_streams_go_on(plain: Queue) -> None:
+    client = make(plain)
+    stream = plain.stream(STREAM)
     insert(client, (1, "b", None), (2, None, "b"))
     assert stream.ids(1) == [1]
     held(client, 2)
@@ -319,9 +298,9 @@ def test_groups_are_switched_on_and_off_while_streams_go_on(
     ],
 )
 def test_wrong_settings_are_refused_and_change_nothing(
-    cluster: SharedCluster, keyspace: str, settings: str, told: str
+    queue: Queue, settings: str, told: str
 ) -> None:
-    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    client = queue.connect()
     columns = f"id BIGINT NOT NULL, {COLUMNS}"
     code, text = refused(client, f"CREATE QUEUE step ({columns}) WITH ({settings})")
     assert (code, told in text) == (1210, True), text
@@ -341,9 +320,9 @@ def test_wrong_settings_are_refused_and_change_nothing(
 
 
 def test_a_queue_has_the_index_of_its_groups_and_is_made_again_by_its_own_statement(
-    cluster: SharedCluster, keyspace: str
+    queue: Queue,
 ) -> None:
-    client = make(cluster, keyspace)
+    client = make(queue)
     index = "KEY `group_idx` (`batch`,`time_acked`)"
     assert rows(client, "SHOW CREATE TABLE step")[0][1].count(index) == 1
     ((_, statement),) = rows(client, "SHOW CREATE QUEUE step")
