@@ -4,10 +4,12 @@ Read in this order:
 
 * ``privileges``, ``catalog``: what a user may do, and what a target means;
 * ``fast_path``: the hot path, in the turn of the loop in which the command came;
-* ``statement_runner``, ``statement_compiler``, ``routed_statements``: every other way a text can take;
-* ``insert_columns``, ``sequence_statements``, ``set_statement_for``: what is put into it, or around it, before it is routed;
+* ``statement_runner``, ``statement_compiler``, ``routed_statements``: every statement that does not take the hot path;
+* ``insert_columns``, ``sequence_statements``, ``set_statement_for``: what is put into a statement, or left out of it,
+before it is routed;
 * ``scatter``, ``gather``, ``merge_metadata``: work on several shards;
 * ``set_variables``, ``vitess_variables``, ``transaction_control``, ``sibling_databases``, ``kill_targets``, ``vexplain_statement``: SET, transactions, USE, KILL, VEXPLAIN;
-* ``prepared_statements``, ``prepared_commands``, ``bulk_commands``, ``text_statements``: statements that are prepared, by the protocol or by name;
-* ``stream_statements``, ``message_stream``: STREAM, and one that is open.
+* ``prepared_statements``, ``prepared_commands``, ``bulk_commands``, ``text_statements``: prepared statements, of the
+protocol and by name;
+* ``stream_statements``, ``message_stream``: STREAM, and a stream that is open.
 """

@@ -1,10 +1,10 @@
-"""Statements that would change what the proxies themselves are on their servers. Pure.
+"""Statements that would change or show the proxies' own accounts and tables on the servers. Pure.
 
 The proxy's accounts live in its configuration; on the servers every statement runs under the account
-of a DSN. No user may change that account, in whatever way it is named, or see what would let him in.
+of a DSN. No user may change that account, however the statement names it, or read the hash of its password.
 
-Whoever writes a row of `streamfrom_members` is a member of the fleet: it sees and kills all sessions, and gets
-the messages of all keyspaces.
+No user may write `streamfrom_members` either: a process with a row there is a member of the fleet, sees and kills
+all sessions, and gets the messages of all keyspaces.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 _WHY: Final = "accounts live in the proxy's configuration"
-# SET PASSWORD, SET ROLE, SET DEFAULT ROLE, SET RESOURCE GROUP: no variable is called so. And what
-# a server runs as the user of the next connection.
+# SET PASSWORD, SET ROLE, SET DEFAULT ROLE and SET RESOURCE GROUP: no variable has these names. A server runs the text
+# of the init_ variables itself.
 _SET_OF_THE_ACCOUNT: Final = frozenset(
     {"password", "role", "default", "resource"} | {"init_connect", "init_slave", "init_replica"}
 )
@@ -31,7 +31,7 @@ _ACCOUNT_OBJECTS: Final = frozenset({"USER", "ROLE"})
 _ACCOUNT_VERBS: Final = frozenset({"CREATE", "ALTER", "DROP", "RENAME"})
 _RIGHTS: Final = frozenset({"GRANT", "REVOKE"})
 _OPTIONS: Final = frozenset({"OR", "REPLACE"})
-# What EXPLAIN explains, and PREPARE prepares, is looked at by itself.
+# The caller checks the statement in EXPLAIN or PREPARE separately.
 _READS: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.EXPLAIN})
 _WRITES: Final = frozenset(
     {Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.DDL, Kind.LOAD, Kind.OTHER}
@@ -54,14 +54,14 @@ _HASH_COLUMNS: Final = frozenset(
     {"authentication_string", "password", "priv", "user_attributes"}
 )
 _PROGRAMS: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"})
-# Words between two statements of a body, and words after which UPDATE begins none.
+# Words between two statements of a body, and words after which UPDATE begins no statement.
 _BORDERS: Final = frozenset({";", "BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT", "ROW"})
 _BEFORE_NO_DYNAMIC_SQL: Final = frozenset({"DEALLOCATE", "DROP", "XA"})
 _BEFORE_NO_UPDATE: Final = frozenset({"BEFORE", "AFTER", "OR", "FOR", "ON"})
 _NAMES_WITHOUT_PARENTHESES: Final = frozenset({"CURRENT_USER", "CURRENT_ROLE"})
-# In front of the name of an account.
+# Words in front of the name of an account.
 _BEFORE_NAME: Final = frozenset({"USER", "ROLE", "EXISTS", "TO", ","})
-# Procedures that come with servers and run a text that they are given, or make views of all tables.
+# Procedures of the servers that run a text that they are given, or make views of all tables.
 _RUNS_TEXTS: Final = frozenset(
     {"execute_prepared_stmt", "create_synonym_db", "statement_performance_analyzer"}
     | {"diagnostics", "table_exists", "addgeometrycolumn", "dropgeometrycolumn"}
@@ -92,8 +92,8 @@ def own_table_written(shape: Shape) -> str | None:
 def may_show_hashes(shape: Shape, schema: str | None) -> bool:
     """Tell whether a statement that writes nothing reads hashes of passwords.
 
-    A column is read by its name, by `*`, or by TABLE. What EXPLAIN explains is to be asked about by
-    itself, and SHOW COLUMNS shows no row.
+    A column is read by its name, by `*`, or by TABLE. The caller asks about the statement in EXPLAIN separately.
+    SHOW COLUMNS shows no row.
     """
     is_bare = shape.kind is Kind.SHOW and b"SELECT" not in shape.template.upper()
     if is_bare or shape.kind is Kind.EXPLAIN or not _names(shape, schema, _HASH_TABLES):
@@ -113,7 +113,7 @@ def _reads_hash(tokens: list[Token], place: int, template: bytes) -> bool:
 
 
 def check_accounts(statement: Statement, accounts: frozenset[str], schema: str | None) -> None:
-    """Raise Unsupported for what would change or show one of *accounts*, in lower case.
+    """Raise Unsupported for a statement that would change or show one of *accounts*, in lower case.
 
     schema: what unqualified names mean.
     """
@@ -124,7 +124,7 @@ def check_accounts(statement: Statement, accounts: frozenset[str], schema: str |
     if shape.kind in _WRITES and _names(shape, schema, GRANT_TABLES):
         raise Unsupported(f"{shape.verb} of the tables of rights: {_WHY}")
     if shape.kind in (Kind.SELECT, Kind.STREAM, Kind.SET):
-        return  # the statement after SET STATEMENT … FOR is checked by itself
+        return  # the statement after SET STATEMENT … FOR is checked separately
     tokens = statement_tokens(shape.template)
     keys = [token.key for token in tokens]
     if shape.kind is Kind.SHOW:
@@ -134,7 +134,7 @@ def check_accounts(statement: Statement, accounts: frozenset[str], schema: str |
             is_own = len(keys) == 3 or any(key in _NAMES_WITHOUT_PARENTHESES for key in keys)
             if shape.words[0] == "CREATE" and is_own:
                 raise Unsupported(f"SHOW CREATE USER of CURRENT_USER: {_WHY}")
-            if "CURRENT_USER" not in keys:  # whom the proxy answers itself
+            if "CURRENT_USER" not in keys:  # the proxy itself answers it
                 _check_names(statement, tokens, accounts)
         return
     _check_calls(keys)

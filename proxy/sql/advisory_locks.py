@@ -1,9 +1,9 @@
-"""Advisory locks of a session, which are those of one server: `GET_LOCK()` and its like.
+"""Advisory locks of a session, `GET_LOCK()` and its like: all of them are on one server.
 
-A lock belongs to the server of the keyspace, or shard, in which it was asked for, so that all who
-use that keyspace exclude one another. On one server a session would keep its locks after `USE` of
-another keyspace, too; here it would wait for itself, or get a second one. So while it has any, such
-functions are refused elsewhere. Whether it has is asked of the server, by the names that it gave.
+A lock belongs to the server of the keyspace, or shard, in which it was asked for, so all sessions of that keyspace
+exclude one another. On one server a session keeps its locks after `USE` of another keyspace. Here `GET_LOCK()` of the
+same name would wait for the session itself, or give it a second lock. So while a session has locks on one server, such
+functions are refused on any other. The server tells whether the session still has them, by their names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Statement
 
 
-# They call no function that they name.
+# These kinds call no function that they name.
 _TELL_OF: Final = frozenset({Kind.DDL, Kind.EXPLAIN, Kind.SHOW, Kind.PREPARE})
 
 
@@ -40,8 +40,8 @@ class AdvisoryLocks:
         """Note a statement that is about to run.
 
         Raises:
-            Unsupported: it calls such functions where the session has no locks, and it has, or may
-                have, some elsewhere; or several shards would call them.
+            Unsupported: the statement calls such functions on one server while the session has, or may have, locks on
+                another one; or several shards would call them.
             BackendLost: the connection with its locks is gone.
             StreamfromError: as `StatementCompiler.resolve`.
         """
@@ -69,7 +69,7 @@ class AdvisoryLocks:
             self._state.locks = AskedLocks(shard, names, has_others)
 
     def after(self, statement: Statement) -> None:
-        """Note that the statement has succeeded."""
+        """Note that the statement of `before` has succeeded."""
         if statement.shape.uses & Uses.ADVISORY_LOCK and lock_calls(statement).releases_all:
             self._state.locks = None
 

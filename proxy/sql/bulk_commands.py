@@ -1,11 +1,10 @@
 """COM_STMT_BULK_EXECUTE: one prepared write for many rows of parameters, as MariaDB's drivers batch.
 
-Where one shard takes all rows, the client's packet goes to it whole. Otherwise the rows are dealt
-out, each to the shards that its values name, and every shard gets a packet with its own, in one
-transaction: the batch takes effect as a whole or not at all. Only rows that need values of a
-sequence are written as one INSERT of text.
+Where one shard takes all rows, the client's packet goes to it whole. Otherwise each row goes to the shard that its
+values name, and every shard gets a packet with its own rows. All packets are one transaction, so the batch takes effect
+as a whole or not at all. Rows that need values of a sequence are written as one INSERT of text.
 
-On a message table each row is looked at for what it does to messages, like a statement alone.
+On a message table the effect of each row on messages is worked out, as for a single statement.
 """
 
 from __future__ import annotations
@@ -47,10 +46,10 @@ if TYPE_CHECKING:
 
 
 _WRITES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})
-# As MariaDB names the commands in errors.
+# The names of the commands in MariaDB's errors.
 _EXECUTE: Final = "mysqld_stmt_execute"
 _BULK_EXECUTE: Final = "mysqld_stmt_bulk_execute"
-# Of a longer batch the engine learns only that it happened, and reads the table.
+# The engine learns of a longer batch only that it changed the table, and polls the table.
 _EFFECTS_MAX: Final = 10_000
 
 
@@ -60,7 +59,7 @@ class ShardBatch:
 
     Attributes:
         rows: the rows as the client sent them.
-        places: the numbers that they have in the batch.
+        places: the number of each row in the batch, from 0.
         table, effects: a message table and what the rows do to it; "" and empty for another table.
     """
 
@@ -70,7 +69,7 @@ class ShardBatch:
     effects: list[Effect] = field(default_factory=list)
 
     def add(self, row: bytes, place: int, step: CompiledStatement) -> None:
-        """Take a row that does what *step* says."""
+        """Add a row, whose effect *step* describes."""
         self.rows += row
         self.places.append(place)
         if step.effect is not None and len(self.effects) <= _EFFECTS_MAX:
@@ -79,7 +78,7 @@ class ShardBatch:
 
     @property
     def effect(self) -> Effect | None:
-        """What all rows do together."""
+        """The effect of all rows together."""
         return together(self.effects)
 
 
@@ -104,7 +103,7 @@ class BulkCommands:
         self._prepared = prepared
 
     async def execute(self, command: StmtBulkExecute, reply: Reply) -> None:
-        """Execute a batch. Raises whatever stops it."""
+        """Execute a batch, and answer the client. Raises whatever stops it."""
         prepared = self._table.find(command.statement_id, _EXECUTE)
         self._prepared.close_cursor(prepared)
         prepared.drop_long_data()
@@ -178,7 +177,7 @@ class BulkCommands:
         await result.tell(reply, [shares[shard].places for shard in written])
 
     def _completed(self, prepared: PreparedStatement) -> Statement:
-        """Return what is executed: on a message table completed, if need be with this moment."""
+        """Return the statement to execute; on a message table it is completed, at the current time."""
         assert prepared.place is not None
         if prepared.statement is not None:
             return prepared.statement
@@ -195,14 +194,14 @@ class BulkCommands:
         body: bytes,
         at: int,
     ) -> dict[Shard, ShardBatch]:
-        """Return what each shard gets."""
+        """Return the batch of each shard."""
         assert prepared.place is not None
         view = prepared.place.view
         shares: dict[Shard, ShardBatch] = {}
         is_utf8 = self._state.settings.is_utf8
         slices = Slices()
         for place, row in enumerate(bulk_rows(body, at, prepared.types)):
-            # A row takes 10 to 120 µs.
+            # Each row takes 10 to 120 µs.
             await slices.breathe()
             bound = statement.bind(
                 tuple(
@@ -218,7 +217,7 @@ class BulkCommands:
         return shares
 
     async def _as_text(self, prepared: PreparedStatement, rows: Iterator[Row]) -> bytes:
-        """Return the INSERT of all rows. Raises Unsupported where there is no such."""
+        """Return the INSERT of all rows as text. Raises Unsupported where they cannot be one INSERT."""
         statement = prepared.original
         escapes = SqlMode.NO_BACKSLASH_ESCAPES not in statement.mode
         heads, tails, values = set(), set(), []
@@ -238,13 +237,13 @@ class BulkCommands:
             tails.add(text[last:])
             values.append(text[first:last])
         if len(heads) > 1 or len(tails) > 1:
-            # ON DUPLICATE KEY UPDATE v = ?: each row has its own.
+            # ON DUPLICATE KEY UPDATE v = ?: each row has a value of its own.
             raise Unsupported("parameters behind the rows of an INSERT in a batch")
         return b"".join((heads.pop(), b",".join(values), tails.pop()))
 
 
 def _shards_of(plan: Plan, bound: Statement) -> tuple[Shard, ...]:
-    """Return where one row goes. Raises Unsupported where it would have to be taken apart."""
+    """Return the shards of one row. Raises Unsupported where its statement would be split."""
     route = plan.route(bound)
     if isinstance(route, OneShard):
         return (route.shard,)

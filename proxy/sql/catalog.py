@@ -1,4 +1,4 @@
-"""The keyspaces of this proxy and what a session's target makes of them.
+"""The keyspaces of this proxy, and the view of them that a session's target gives.
 
 A target (`commerce`, `` `commerce:-80` ``, `` `commerce@primary` ``) becomes a `View`: the
 shards in reach, the planner that routes over them, the real database behind them.
@@ -57,8 +57,8 @@ class FastRoute:
 class View:
     """One keyspace, or some of its shards, as a session sees it.
 
-    Or, with *schema*, another database of a server: one that describes it, or one beside an
-    unsharded keyspace. It has no message tables and no vschema.
+    With *schema*, the view is of another database of a server instead: a system schema, or a database beside an
+    unsharded keyspace. Such a view has no message tables and no vschema.
 
     Attributes:
         name: the target as the client writes it, `commerce:-80`.
@@ -67,11 +67,12 @@ class View:
         planner: routes statements over them.
         is_narrowed: the target names shards.
         is_replica: statements go to a replica of each shard.
-        schema: a database that is no keyspace, None for the shards' own databases.
+        schema: the name of a database that is no keyspace; None for the shards' own databases.
         database: the real database's name on the first shard.
-        columns_of: returns the columns that an INSERT without a list fills, in lower case; None if they are unknown.
+        columns_of: returns the columns that an INSERT without a column list fills, in lower case; None if they are
+            unknown.
         direct: the hot path's route of each shape, None for a shape that takes the long way.
-        generation: the engine's generation for which *direct* is valid.
+        generation: the engine's generation for which `direct` is valid.
     """
 
     def __init__(
@@ -105,14 +106,14 @@ class View:
         self.replan(keyspace)
 
     def replan(self, keyspace: Keyspace) -> None:
-        """Route by what *keyspace* says from the next statement on.
+        """Route by the vschema of *keyspace* from the next statement on.
 
-        Its shards are those that it had; what runs keeps the route it was given.
+        The keyspace has the same shards as before. A statement that runs keeps its route.
         """
         self.keyspace = keyspace
         self.planner = Planner(keyspace, self.shards, self.columns_of)
         self.direct.clear()
-        # No generation of the engine, so the next statement builds the hot path's routes anew.
+        # -1 is no generation of the engine, so the next statement builds the hot path's routes anew.
         self.generation = -1
 
     @property
@@ -122,23 +123,23 @@ class View:
 
     @property
     def is_part(self) -> bool:
-        """True of some of a keyspace's shards, or of its replicas: not of what its name alone means."""
+        """True of some of a keyspace's shards, or of its replicas; False of the keyspace as its name alone means it."""
         return self.schema is None and (self.is_narrowed or self.is_replica)
 
     @property
     def is_ailing(self) -> bool:
-        """True when a replica that it is read from should not be."""
+        """True when a replica that the view reads from is not healthy."""
         return self.is_replica and any(
             runtime.trouble is not None for runtime in self._runtimes.values()
         )
 
     @property
     def has_neighbours(self) -> bool:
-        """True when its one server may be asked for other databases, to write them too."""
+        """True when the view has one server, whose other databases a session may use and write."""
         return len(self.keyspace.shards) == 1 and not (self.keyspace.sharded or self.is_replica)
 
     def neighbour(self, database: str) -> View:
-        """Return a view of another database on the server of this one, which has neighbours."""
+        """Return a view of another database on the server of this view, of which `has_neighbours` is true."""
         # No vschema: the tables of such a database are on its one server, whatever their names.
         keyspace = Keyspace(database, self.keyspace.shards)
         runtimes = {shard.name: runtime for shard, runtime in self._runtimes.items()}
@@ -153,7 +154,7 @@ class View:
 
     @property
     def server(self) -> tuple[str, int, str | None]:
-        """Where the first shard is: what two views have in common that one server can describe."""
+        """The address of the first shard; one server can describe all views with the same address."""
         dsn = self._runtimes[self.shards[0]].dsn
         return dsn.host, dsn.port, dsn.unix_socket
 
@@ -182,13 +183,13 @@ class Catalog:
         self._keyspaces = {keyspace.name: keyspace for keyspace in keyspaces}
         self._runtimes = runtimes
         self._registry = registry
-        # By keyspace, shards, and which replica of each; () for primaries.
+        # By keyspace, shards, and the number of the replica of each shard; () for primaries.
         self._views: dict[tuple[str, tuple[Shard, ...], tuple[int, ...]], View] = {}
         # By keyspace, shard and schema.
         self._system_views: dict[tuple[str, Shard, str], View] = {}
 
     def visible(self, allowed: frozenset[str] | None) -> Sequence[Keyspace]:
-        """Return the keyspaces that a user may use, by name; *allowed* None is all."""
+        """Return the keyspaces that a user may use, by name; *allowed* None means all keyspaces."""
         return [
             self._keyspaces[name]
             for name in sorted(self._keyspaces)
@@ -217,10 +218,10 @@ class Catalog:
         )
 
     def sequence(self, name: str, home: Keyspace) -> tuple[ShardRuntime, str]:
-        """Return where the sequence is that *name* means in the vschema of *home*, and its table.
+        """Return the shard and the table of the sequence that *name* means in the vschema of *home*.
 
         Raises:
-            VschemaError: it cannot be resolved.
+            VschemaError: the name cannot be resolved.
         """
         place = resolve(name, home, self._keyspaces)
         return self._runtimes[place.keyspace.name, place.shard.name], place.table
@@ -233,13 +234,13 @@ class Catalog:
                 view.replan(keyspace)
 
     def view(self, text: str) -> View:
-        """Return what a target text means.
+        """Return the view that a target text means.
 
         Raises:
             UnknownDatabase: there is no such keyspace.
-            Unsupported: a target that this version does not serve.
-            NoHealthyReplica: of a target `@replica`.
-            EngineError: it is malformed, or names shards that do not exist.
+            Unsupported: the target has a form that is not served.
+            NoHealthyReplica: the target has `@replica`, and a shard has no healthy one.
+            EngineError: the target is malformed, or names shards that do not exist.
         """
         target = parse_target(text)
         keyspace = self._keyspaces.get(target.keyspace)
@@ -281,7 +282,7 @@ class Catalog:
         return view
 
     def _pick(self, keyspace: Keyspace, shards: Sequence[Shard]) -> tuple[int, ...]:
-        """Return which replica of each shard is read from, all healthy ones in turn."""
+        """Return the number of the replica of each shard to read from; healthy ones take turns."""
         self._turn += 1
         picked = []
         for shard in shards:
@@ -294,7 +295,7 @@ class Catalog:
         return tuple(picked)
 
     def anywhere(self, allowed: frozenset[str] | None) -> View:
-        """Return a view for statements without a database: the first keyspace one may use."""
+        """Return a view for statements without a database: the first keyspace that the user may use."""
         for keyspace in self.visible(allowed):
             return self.view(keyspace.name)
         raise NoDatabaseSelected
@@ -303,7 +304,7 @@ class Catalog:
 class Catalogs:
     """Which catalog a user's sessions have, and so which accounts of the servers they can reach.
 
-    A session is given one of them when it begins; nothing below it knows of the other.
+    A session gets one catalog when it begins, and can reach no account of the other one.
     """
 
     def __init__(self, owner: Catalog, readonly: Catalog) -> None:
@@ -315,7 +316,7 @@ class Catalogs:
         return self._owner.accounts() | self._readonly.accounts()
 
     def of(self, user: User) -> Catalog:
-        """Return the catalog of a user: by the readonly accounts for the role of that name."""
+        """Return the catalog of a user; the role readonly has that of the `readonly` accounts."""
         return self._readonly if user.role is Role.READONLY else self._owner
 
     def replace(self, keyspace: Keyspace) -> None:

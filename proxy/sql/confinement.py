@@ -1,7 +1,7 @@
-"""What a restricted user may say: a positive list, and every name looked at. Pure.
+"""The statements that a restricted user may send: a list of what is allowed, and a check of every name. Pure.
 
-A user with a role other than admin or readwrite, with keyspaces, or with tables is restricted. What such a user
-sends is understood to its last token, or refused with a sentence that says why.
+A user with a role other than admin or readwrite, with keyspaces, or with tables is restricted. A statement of such a
+user is understood to its last token, or refused with a sentence that says why.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ if TYPE_CHECKING:
 
 
 class NameResolution(Protocol):
-    """Where the session is, as far as names depend on it."""
+    """The session's target, as far as the meaning of names depends on it."""
 
     @property
     def schema(self) -> str | None:
-        """A system schema or another that is no keyspace's, if that is the session's target."""
+        """The session's target where it is a system schema or another database that is no keyspace; else None."""
 
     def home(self, schema: str | None) -> str | None:
-        """Return which keyspace *schema* means, None for none that the user may use.
+        """Return the keyspace that *schema* means; None where the user may use no such keyspace.
 
         *schema* None is the session's target.
         """
 
     def is_message_table(self, keyspace: str, table: str) -> bool:
-        """Tell whether a table is one of messages."""
+        """Tell whether a table is a message table."""
 
     def has_state(self, keyspace: str, table: str) -> bool:
-        """Tell whether a table is a queue whose column `state` is no more than an ack."""
+        """Tell whether a table is a queue with a column `state`, a write of which only acknowledges."""
 
 
-# Of every restricted user; what each role adds stands below.
+# Kinds for every restricted user; what each role adds stands below.
 _SESSION: Final = READS - {Kind.EXPLAIN}
 _WRITER: Final = READS | {
     *(Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.STREAM),
@@ -90,7 +90,7 @@ _BEFORE_DEFINED: Final = frozenset(
     }
     | {"ALGORITHM", "MERGE", "TEMPTABLE", "UNDEFINED", "SQL", "SECURITY", "INVOKER"}
 )
-# Words of a definition that lead out of the keyspace by a literal that is not read here.
+# Words of a definition with which a literal, which is not checked here, can lead out of the keyspace.
 _LEADS_OUT: Final = frozenset(
     {"CONNECTION", "DIRECTORY", "TABLESPACE", "DEFINER", "SERVER", "WRAPPER", "DBNAME"}
 )
@@ -127,13 +127,13 @@ def confine(
     is_explained: bool = False,
     are_values_seen: bool = True,
 ) -> bool:
-    """Raise StatementRefused or DatabaseAccessDenied for what a restricted user may not say.
+    """Raise StatementRefused or DatabaseAccessDenied for a statement that a restricted user may not send.
 
-    What EXPLAIN explains and PREPARE prepares is to be looked at as well, by the caller.
+    The caller checks the statement in EXPLAIN or PREPARE as well.
 
-    are_values_seen: the caller asks again with the values of its `?`s in their places.
+    are_values_seen: the caller checks the statement again, with the values of its `?`s in their places.
 
-    Return whether all texts of the shape are the same to this user.
+    Return whether the result is the same for all texts of the shape.
     """
     confinement = _Confinement(guard, statement, around, is_explained=is_explained)
     confinement.are_values_seen = are_values_seen
@@ -163,7 +163,7 @@ class _Confinement:
 
     def check(self) -> bool:
         shape = self.shape
-        # It gives up what the session itself has locked, so every role may say it.
+        # UNLOCK TABLES gives up the session's own locks, so every role may send it.
         if shape.verb == "UNLOCK" and shape.words[:1] == ("TABLES",):
             return True
         if shape.kind not in (_EXPLAINED if self.is_explained else KINDS[self.user.role]):
@@ -171,8 +171,7 @@ class _Confinement:
         if shape.kind is Kind.SET and [item.name for item in shape.set] == ["statement"]:
             return self._set_statement()
         found = reach(shape)
-        # What was not understood to its end may name anything: a positive list lets nothing of
-        # it through.
+        # A statement that was not understood to its end may name anything, so it is refused.
         if found.fault:
             raise self.refuse(f"{found.fault}; this user may send what is")
         if found.has_wide_names and self.statement.mode & SqlMode.OTHER_CHARSET:
@@ -205,7 +204,7 @@ class _Confinement:
                 self._check_lock()
 
     def _check_lock(self) -> None:
-        # Names are the server's, of all keyspaces, and the proxy's own processes agree by them.
+        # The names of locks are shared by all keyspaces of a server, and the proxy's own processes use such locks.
         calls = lock_calls(self.statement)
         if calls.has_others or any(_OWN_LOCK in name.lower() for name in calls.names):
             raise self.refuse("GET_LOCK takes a literal without 'streamfrom' in it")
@@ -235,7 +234,7 @@ class _Confinement:
             case Kind.CALL if self.user.tables is not None:
                 raise self.refuse("a procedure may name any table")
             case Kind.XA if not self._is_open:
-                # Whoever knows the name of a prepared transaction may end it, whatever it has written.
+                # Whoever knows the name of a prepared transaction can end it, whatever tables it has written.
                 raise self.refuse("names of XA transactions are of the whole server")
             case Kind.LOCK:
                 if shape.verb not in _LOCKS or shape.words[:1] not in (("TABLES",), ("TABLE",)):
@@ -294,7 +293,7 @@ class _Confinement:
 
     @property
     def _is_open(self) -> bool:
-        """The user may see all keyspaces and tables."""
+        """Tell whether the user may see all keyspaces and tables."""
         return self.user.keyspaces is None and self.user.tables is None
 
     def _check_explain(self) -> None:
@@ -364,7 +363,8 @@ class _Confinement:
             raise self.refuse(
                 "a statement to prepare must be a literal, and its values variables"
             )
-        # Servers convert the text, and a half of a character, as of euckr, swallows the quote behind it.
+        # Servers convert the text; half of a character, in euckr for example, takes the quote behind it into the
+        # character.
         is_other = self.statement.mode & SqlMode.OTHER_CHARSET
         if is_other and isinstance(asked.text, Slot):
             text = self.statement.text(asked.text) or ""
@@ -393,7 +393,7 @@ class _Confinement:
                 is_certain = False
                 self._check_system(lower)
             elif lower == STATUS_SCHEMA and shape.kind in (Kind.SELECT, Kind.SHOW):
-                # What it tells of is the user's own.
+                # What the statement shows is the user's own.
                 if self.user.role is Role.PRODUCER:
                     raise self.refuse("the role producer reads no table")
             elif self.around.home(schema) is None and self.user.keyspaces is not None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def early_ack(
     step: CompiledStatement, shard: ShardRuntime, executor: Executor
 ) -> tuple[Sequence[Value], int] | None:
-    """Return the ids of a statement that is such an ack for this session, and their ``time_acked``; None for any other."""
+    """Return the ids and ``time_acked`` of an ack that may be answered early; None for any other statement."""
     effect = step.effect
     if effect is None or effect.ids is None or not executor.commits_at_once(shard):
         return None

@@ -1,11 +1,11 @@
 """The hot path: a statement that one shard answers is sent in the turn of the loop it came in.
 
-No task, no future, no copy of the answer. What is not plain is left to
-`statement_runner.StatementRunner.run`; so is a second attempt after a failover.
+The hot path makes no task, no future and no copy of the answer. Every other statement, and a second attempt after a
+failover, goes to `statement_runner.StatementRunner.run`, the long way.
 
-What is asked here for each statement is asked 10,000 times a second: a property, `in` on a flag or
-a keyword argument costs 500 to 1,500 of the proxy's 129,000 instructions for a point SELECT, and
-eight of them were 6 % of its rate. Ask once for each shape, session or connection instead.
+This code runs for every statement, 10,000 times a second. A property, `in` on a flag or a keyword argument costs 500 to
+1,500 of the proxy's 129,000 instructions for a point SELECT, and eight of them were 6 % of its rate. So work out once
+for each shape, session or connection what can be worked out there.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ _INDIRECT_USES: Final = (
     | ASKS_BACK
 )
 _SHAPES_MAX: Final = 8192
-# Of a COM_STMT_EXECUTE before its parameters: code, id, flags, iteration count.
+# The bytes of COM_STMT_EXECUTE before its parameters: code, id, flags, iteration count.
 _EXECUTE_BYTES: Final = 10
-# A longer text for several shards has hundreds of rows, and is likely to be split. To find that
-# out here, and once more on the long way, would cost more than the hot path saves.
+# A longer text for several shards has hundreds of rows, and is likely to be split. Routing it here, and once more on
+# the long way, would cost more than the hot path saves.
 _SHARDED_BYTES_MAX: Final = 16 << 10
 
 
@@ -77,15 +77,14 @@ class FastPath:
     def send(
         self, sql: bytes, reply: Reply, on_over: Callable[[Attempt | Exception | None], None]
     ) -> bool:
-        """Send the statement if it is plain; *on_over* gets what `Executor.finish` wants, None where it is answered.
+        """Send the statement if one shard answers it; *on_over* gets what `Executor.finish` takes, None once answered.
 
-        Return False otherwise; the long way then says what is wrong with it, if anything is.
+        Return False otherwise: the long way runs the statement, or tells what is wrong with it.
         """
         compiler = self._compiler
         view = compiler.view
         if (
-            # Without a target a statement may qualify its tables; a replica may have to be left
-            # first.
+            # Without a target a statement may qualify its tables; a replica that is not healthy is left first.
             view is None
             or view.is_replica
             or (
@@ -106,7 +105,7 @@ class FastPath:
                 if direct.touches_messages:
                     step = compiler.compile(view, statement)
                     if step.effect is not None and step.effect.kind in CHANGES_HELD:
-                        return False  # leases may have to be written before
+                        return False  # leases may have to be written first
                     statement = step.statement
                     plan = view.planner.plan(statement.shape)
                 route = plan.route(statement)
@@ -119,7 +118,7 @@ class FastPath:
                     if self._awaits_acks(step, shard):
                         return False
         except StreamfromError:
-            # Whatever is wrong with it, the long way finds again, and says it in one place.
+            # The long way meets the same error, and is the one place that tells it.
             return False
         packet = query(statement.sql)
         attempt = Attempt(
@@ -136,7 +135,7 @@ class FastPath:
     ) -> bool:
         """Send a COM_STMT_EXECUTE on the same conditions, with the same result, as `send`.
 
-        Where neither a vindex nor a message table wants the values, they are not looked at.
+        The values are read only where a vindex or a message table needs them.
         """
         prepared = self._table.get(int.from_bytes(payload[1:5], "little"))
         if (
@@ -216,12 +215,12 @@ class FastPath:
         if rows is None:
             return False
         answer_early(reply, self._state, rows)
-        # As late as any answer: what the client has sent ahead is not begun within this statement.
+        # In a later turn, as any answer comes: a command that the client has sent ahead does not begin within this one.
         asyncio.get_running_loop().call_soon(on_over, None)
         return True
 
     def _awaits_acks(self, step: CompiledStatement, shard: ShardRuntime) -> bool:
-        """Return whether a statement has to wait for acks of its table that were answered and are not written yet."""
+        """Return whether a statement has to wait for acks of its table that were answered but are not yet written."""
         return (
             step.effect is not None
             and step.effect.kind is not EffectKind.NEW
@@ -230,7 +229,7 @@ class FastPath:
 
     def _known(self, view: View, shape: Shape) -> FastRoute | None:
         if view.generation != self._registry.generation:
-            # Tables came or went: what is a message table may have changed.
+            # Tables were created or dropped: a name may have become one of a message table, or ceased to be.
             view.direct.clear()
             view.generation = self._registry.generation
         try:
@@ -251,8 +250,7 @@ class FastPath:
             return None
         touches = self._compiler.touches_messages(view, shape)
         plan = view.planner.plan(shape)
-        # What is sent to a message table depends on values and on the moment: it is compiled
-        # each time.
+        # What is sent to a message table depends on the values and the time, so it is compiled for each execution.
         always = None if touches else plan.always
         shard = view.runtime(always.shard) if isinstance(always, OneShard) else None
         latency = LatencyClass() if is_plain_read(shape) and not touches else None

@@ -1,10 +1,10 @@
 """One SELECT on several shards, its rows merged into one answer.
 
-Connections are taken in the order of the shards, as everywhere. The first one is asked what must be
-known before (`merge_metadata`); then every shard gets the same text, and rows go to the client as
-soon as nothing can precede them. What is made of merged values a shard computes at the end. What
-waits is bounded: a shard whose rows pile up is not read from, and none is while the client is
-behind. Before the first byte has left, a shard that went away is waited for and asked again.
+Connections are taken in the order of the shards, as everywhere. The first shard is asked for the columns and the types
+of the order (`merge_metadata`). Then every shard gets the same text, and a row goes to the client as soon as no other
+row can precede it. Expressions over merged values are computed by a shard at the end. The rows that wait are bounded: a
+shard whose rows pile up is not read from, and no shard is read from while the client is behind. If a shard goes away
+before the first byte was sent to the client, it is waited for and all shards are asked again.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ if TYPE_CHECKING:
 
 _Rows: TypeAlias = "RowsMerge | GroupsMerge | ComputedMerge | CountedMerge"
 
-# What may wait of one shard's rows before it is no longer read from, and when it is again.
+# The bytes of one shard's rows that wait: from the first figure on the shard is not read from, below the second it is.
 WAITING_BYTES_MAX: Final = 256 << 10
 _RESUME_BYTES: Final = WAITING_BYTES_MAX // 4
-# So many rows of all shards together go into the merge at once. One read of 256 KB brings 13,000
-# short rows, and groups cost 6 µs a row: 80 ms, if they were merged in one go.
+# How many rows of all shards go into the merge at once. A read of 256 KB brings 13,000 short rows, and groups cost 6 µs a
+# row: merged at once, they would take 80 ms.
 _BITE_ROWS: Final = 200
-# With a LIMIT up to this the rest of an answer is read and dropped; beyond, the server is stopped.
+# With a LIMIT up to this the rest of an answer is read and dropped; with a larger one the server is stopped.
 _DRAIN_ROWS_MAX: Final = 1000
 
 
 class RowSink(Protocol):
     """The consumer of a merged answer: the reply to a client, or a second stage.
 
-    binary: the rows become binary, so their texts must keep all digits.
+    binary: the rows become rows of the binary protocol, so their texts must have all digits.
     """
 
     binary: bool
@@ -72,10 +72,10 @@ class RowSink(Protocol):
         """Take rows of the text protocol, as payloads."""
 
     def end_of_rows(self, *, status: int = 0, warnings: int = 0) -> None:
-        """Take the end."""
+        """Take the end of the rows."""
 
     def take_back(self) -> bool:
-        """Forget what came since the `head`; False where a client has it."""
+        """Drop what came since the `head` and return True; False where the client has it already."""
 
 
 async def gather(
@@ -89,7 +89,7 @@ async def gather(
     """Answer *statement* from all *shards*, and return True.
 
     Raises:
-        Unsupported, MergeTooLarge: it cannot be merged.
+        Unsupported, MergeTooLarge: the rows cannot be merged.
         BackendUnavailable, BackendLost, BackendError, PoolTimeout: as for any statement.
     """
     read = context.compiler.large_texts.read
@@ -108,13 +108,14 @@ async def gather(
 
 
 class _Part:
-    """The rows of one shard on their way: the reader of its answer.
+    """The reader of one shard's answer, with the rows that wait.
 
     Attributes:
         is_over: the answer has ended.
         failure: the error of a connection that broke, else None.
         scanner: the reader of the answer.
-        fresh: the rows that the merge has not seen yet; fresh_bytes: their size.
+        fresh: the rows that the merge has not taken yet.
+        fresh_bytes: the size of `fresh`.
         diagnostics: the warnings of the shard.
     """
 
@@ -135,20 +136,19 @@ class _Part:
         self.fresh_bytes = 0
 
     def data_received(self, data: bytes) -> bytes | None:
-        """Take bytes; their rows wait for their turn."""
+        """Take bytes; the rows in them wait for the merge."""
         rows = self.scanner.feed(data)
         if rows and not self.is_dropped:
             self.fresh += rows
             self.fresh_bytes += sum(map(len, rows))
-            # The server waits with its rows in its own socket, so memory here is bounded for
-            # each shard.
+            # The rest stays in the server's socket, so memory here is bounded for each shard.
             if self.fresh_bytes > WAITING_BYTES_MAX:
                 self.pause(on=True)
             self._owner.wake()
         return self.scanner.rest if self.scanner.done else None
 
     def bite(self, count: int) -> list[bytes]:
-        """Return and forget the next rows, *count* at most."""
+        """Return and remove the next rows, *count* at most."""
         rows = self.fresh[:count]
         del self.fresh[:count]
         self.fresh_bytes -= sum(map(len, rows))
@@ -161,7 +161,7 @@ class _Part:
         self._owner.wake()
 
     def connection_lost(self, error: BackendLost) -> None:
-        """Note that the rest will not come."""
+        """Note that the rest of the answer will not come."""
         self.is_over = True
         self.failure = error
         self._owner.wake()
@@ -197,7 +197,7 @@ class _Gather:
         self._counted = route.counted
         self._texts = texts
         exact = reply.binary and route.counted is None
-        # What groups may take that must be sorted once all of them are known.
+        # The bytes of groups that have to be sorted once all of them are known.
         memory_bytes = context.config.merge_memory_bytes
         rows: RowsQuery | GroupsQuery = (
             GroupsQuery(
@@ -216,23 +216,23 @@ class _Gather:
         self._ended: set[int] = set()  # to the merge
         self._status = 0
         self._warnings = 0
-        self._diagnostics = diagnostics_of_several()  # of what is computed behind the merge
+        self._diagnostics = diagnostics_of_several()  # of what a shard computes after the merge
         self.has_written = False
-        # The one that is asked now, or whose answer has ended the attempt.
+        # The shard that is asked now, or whose answer has ended the attempt.
         self.shard = shards[0]
 
     # --- what the parts and the client's link call ------------------------------------------
 
     def wake(self) -> None:
-        """Look again at what there is."""
+        """Have the loop look at the parts again."""
         self._event.set()
 
     def client_writable(self) -> None:
-        """Go on: the client caught up."""
+        """Go on after the client caught up."""
         self._event.set()
 
     def ending(self, error: BackendUnavailable | BackendLost | BackendError) -> Ending:
-        """Return how the attempt ended that raised *error*."""
+        """Return how an attempt that raised *error* has ended."""
         if isinstance(error, BackendError):
             return ending_of(error)
         return Ending.BROKE_OFF if self._parts else Ending.UNSENT
@@ -240,7 +240,7 @@ class _Gather:
     # --- the course of it ---------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Ask, merge, answer; whatever happens, every connection is settled."""
+        """Ask the shards, merge the rows and answer; every connection is settled, also after an error."""
         executor = self._executor
         shape = self._statement.shape
         taken: list[tuple[ShardRuntime, Backend]] = []
@@ -295,7 +295,7 @@ class _Gather:
                 await self._wait()
                 continue
             self._feed(merge)
-            # Only what no shard can precede any more.
+            # Only rows that no row of another shard can precede.
             rows = merge.next_rows()
             if rows:
                 self._write(rows)
@@ -305,7 +305,7 @@ class _Gather:
                 return
             for part in self._parts:
                 waiting_bytes = part.fresh_bytes + merge.waiting_bytes[part.index]
-                # Two bounds, so that a server is not stopped and started at each row.
+                # There are two bounds, so that a server is not stopped and started at each row.
                 if waiting_bytes <= _RESUME_BYTES or waiting_bytes > WAITING_BYTES_MAX:
                     part.pause(on=waiting_bytes > WAITING_BYTES_MAX and not part.is_over)
             if merge.has_more or any(part.fresh for part in self._parts):
@@ -314,7 +314,7 @@ class _Gather:
                 await self._wait()
 
     def _feed(self, merge: _Rows) -> None:
-        """Give the merge a bite of each shard's rows. Raises Unsupported."""
+        """Give the merge the next rows of each shard. Raises Unsupported."""
         count = max(_BITE_ROWS // len(self._parts), 1)
         for part in self._parts:
             # What waits in the merge already waits for another shard, and holds no turn up.
@@ -411,7 +411,7 @@ class _Gather:
             self._status |= ok.status & Status.IN_TRANS
             self._warnings += ok.warnings
             if ok.warnings:
-                # A connection that breaks now is found broken by the next statement.
+                # If the connection breaks now, the next statement finds it broken.
                 with suppress(BackendError, BackendLost):
                     await self._executor.take_warnings(
                         part.shard, part.backend, part.diagnostics
@@ -427,13 +427,12 @@ class _Gather:
         is_short = reach is not None and reach <= _DRAIN_ROWS_MAX
         try:
             for part in self._parts:
-                # Rows that still come are read, to keep the connection in step, and thrown
-                # away.
+                # Rows that still come are read and dropped, so that the connection can be used again.
                 part.is_dropped = True
                 if part.is_over or part.index in self._settled:
                     continue
-                # A short answer is sooner read to its end than its connection is killed and
-                # opened anew; and a connection of the transaction must not be lost at all.
+                # To read a short answer to its end takes less time than to kill its connection and open another one. A
+                # connection of the transaction must not be lost at all.
                 if is_short or part.shard in executor.branches.held:
                     part.pause(on=False)
                 else:

@@ -1,4 +1,4 @@
-"""An ack that may be committed together with those of other clients: which one may be, and what its client is told."""
+"""Acks that may be committed together with those of other clients: which acks may be, and what each client is told."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class GroupAck:
     """One client's `proxy.backends.group_commit.Ack`, and `proxy.execution.session_connections.Gathered`.
 
-    attempt: what is sent where it goes by itself.
+    attempt: what is sent where the ack is sent by itself.
     """
 
     __slots__ = (
@@ -64,7 +64,7 @@ class GroupAck:
         self._backend: Backend | None = None
 
     def runs_on(self, backend: Backend | None) -> None:
-        """Have KILL end what runs on *backend*; None for nothing."""
+        """Have KILL end what runs on *backend*; None while nothing runs."""
         if self._backend is not None:
             self._executor.ended(self._backend)
         elif backend is not None and not self.is_left:
@@ -78,7 +78,7 @@ class GroupAck:
         self._attempt.on_over(None)
 
     def send_alone(self) -> None:
-        """Send it by itself, unless somebody has stopped it."""
+        """Send the ack by itself, unless it was stopped."""
         if self.is_stopped:
             self.interrupted()
             return
@@ -87,16 +87,16 @@ class GroupAck:
         assert is_sent, "a session that runs nothing else has not changed meanwhile"
 
     def fail(self, error: Exception) -> None:
-        """Tell the client what went wrong."""
+        """Tell the client the error."""
         self._executor.gathered = None
         self._attempt.on_over(error)
 
     def lost(self, reason: str) -> None:
-        """Tell the client that it may have taken effect."""
+        """Tell the client that the connection broke and the ack may have taken effect."""
         self.fail(AckUnknown(reason))
 
     def interrupted(self) -> None:
-        """Tell the client that its ack was stopped, and has done nothing."""
+        """Tell the client that its ack was stopped and has changed nothing."""
         self.fail(self._attempt.reply.stopped or QueryInterrupted())
 
 
@@ -107,11 +107,12 @@ def joins_group(
     executor: Executor,
     state: SessionState,
 ) -> bool:
-    """Have an ack committed together with others that come at this moment; False if it is to be sent by itself.
+    """Have an ack committed together with others of this moment; False if it is to be sent by itself.
 
-    Where messages wait for others of their key, that is with the lease of who comes next.
+    On a table whose messages are delivered in the order of their keys, the lease of the key's next message is written with
+    it.
 
-    An ack is sent by itself, too, where its session has variables that another connection does not have.
+    An ack is sent by itself, too, where its session has set variables, which the common connection does not have.
     """
     shard = attempt.shard
     if (
@@ -148,7 +149,7 @@ def joins_group(
 def _gathered(
     step: CompiledStatement, attempt: Attempt, executor: Executor, state: SessionState
 ) -> GroupAck | None:
-    """Return an ack that may be written with others; None for one that may not."""
+    """Return the ack for the group; None where the statement may not be written with others."""
     ack = early_ack(step, attempt.shard, executor)
     if ack is None or len(ack[0]) > IDS_MAX:
         return None

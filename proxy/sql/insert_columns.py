@@ -1,9 +1,8 @@
-"""The columns of INSERTs that leave them out, `INSERT INTO t VALUES (1, 'a')`.
+"""The columns of INSERTs without a column list, such as `INSERT INTO t VALUES (1, 'a')`.
 
-Where rows belong to several shards a vindex finds its value by the column's name, and so does a
-sequence; a server is asked for the names, and what is sent has them. It is asked each time: names that were
-remembered could be those of before an ALTER TABLE, and a row would be on a wrong shard. Dumps,
-which leave the names out, have thousands of rows in a statement.
+Vindexes and sequences find their values by the columns' names. So a server is asked for the names, and the statement is
+sent with them. The server is asked for each statement: remembered names could be older than an ALTER TABLE, and would
+put a row on a wrong shard. Dumps have no column lists, and thousands of rows in a statement.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ _INVISIBLE = "INVISIBLE"
 
 
 class InsertColumns:
-    """Names columns for one session."""
+    """Adds column lists to the INSERTs of one session."""
 
     def __init__(self, context: SessionContext) -> None:
         self._executor = context.executor
         self._compiler = context.compiler
 
     async def named(self, place: StatementTarget) -> StatementTarget:
-        """Return *place* with all columns named where its statement has to name them.
+        """Return *place*; its statement has a column list where it needs one.
 
         Raises:
             BackendUnavailable: no server could be asked.
@@ -47,7 +46,7 @@ class InsertColumns:
         takes_values = self._compiler.sequence_of(view, shape) is not None
         if not (is_dealt_out or takes_values) or view.columns_of(table):
             return place
-        # Which shard makes no difference; one that is away would be waited for.
+        # Any shard will do; one that is not available is avoided, since it would be waited for.
         shard = min(view.runtimes, key=lambda shard: shard.trouble is not None)
         names = await self._executor.patiently(shard, lambda: _columns(shard, table))
         compiler = self._compiler
@@ -59,6 +58,6 @@ class InsertColumns:
 
 
 async def _columns(shard: ShardRuntime, table: str) -> list[str]:
-    """Return what an INSERT without names gives values for: all columns but invisible ones."""
+    """Return the columns that an INSERT without a list fills: all but the invisible ones."""
     found = await shard.control.records(f"SHOW COLUMNS FROM {quote_identifier(table)}")
     return [row["Field"] for row in found if _INVISIBLE not in str(row["Extra"]).upper()]

@@ -1,7 +1,7 @@
-"""INSERT … SELECT whose rows are read first and inserted then, as the INSERT of their values.
+"""INSERT … SELECT whose rows are read first, and then inserted as values.
 
-So are those that no shard can run alone: a row belongs to another shard than its source, or is made of rows of
-several shards, or takes a value of a sequence. The rows are read as any SELECT is. In a transaction that
+That is done where no shard can run the statement alone: a row belongs to another shard than its source, is made of rows
+of several shards, or takes a value of a sequence. The rows are read as by any SELECT. In a transaction that
 repeats its reads they are locked, as a server locks them; otherwise not, as at READ COMMITTED.
 """
 
@@ -40,16 +40,16 @@ if TYPE_CHECKING:
 
 
 _LOCK: Final = b" LOCK IN SHARE MODE"
-# A lock at the end of a query does not reach these of its rows.
+# A lock at the end of a query does not lock the rows read within these.
 _NOT_LOCKED: Final = Uses.SETOP | Uses.CTE | Uses.SUBQUERY
 _NO_REPEATED_READS: Final = frozenset({"READ-COMMITTED", "READ-UNCOMMITTED"})
-# In which a text comes and goes as the same bytes; but for the first two some characters come as '?'.
+# A text is read and written as the same bytes in these; with all but the first two some characters are read as '?'.
 _WHOLE_CHARSETS: Final = frozenset({"", "utf8mb4"})
 _CHARSETS: Final = _WHOLE_CHARSETS | {"utf8", "utf8mb3", "latin1", "ascii"}
 
 
 def reads_first(compiler: StatementCompiler, view: View, statement: Statement) -> bool:
-    """Whether *statement* is an INSERT … SELECT whose rows are read before they are inserted."""
+    """Tell whether *statement* is an INSERT … SELECT whose rows are read before they are inserted."""
     shape = statement.shape
     if not is_insert_select(shape):
         return False
@@ -66,7 +66,7 @@ def reads_first(compiler: StatementCompiler, view: View, statement: Statement) -
 
 
 class InsertSelects:
-    """Such statements of one session."""
+    """The INSERT … SELECT statements of one session whose rows are read first."""
 
     def __init__(self, context: SessionContext) -> None:
         self._context = context
@@ -77,19 +77,19 @@ class InsertSelects:
     async def with_rows(self, place: StatementTarget, reply: Reply) -> StatementTarget | None:
         """Return *place* with the INSERT of the rows that its statement selects.
 
-        None where there are none, which is answered.
+        Return None, after answering the client, where no rows were selected.
 
-        Every statement that does not read first comes back as it is.
+        Every other statement is returned as it is.
 
         Raises:
-            Unsupported: the rows are too many, or not all that they are shows in their texts.
+            Unsupported: there are too many rows, or the texts of the rows do not show their values exactly.
             BackendUnavailable, BackendLost, BackendError, PoolTimeout: as for any SELECT.
         """
         view = place.view
         if not reads_first(self._compiler, view, place.statement):
             return place
         is_whole_charset = self._is_whole_charset()
-        # Before the query is taken out: moments for time columns become nanoseconds in it.
+        # Before the query is taken out, moments for time columns become nanoseconds in it.
         whole = self._compiler.compile(view, place.statement).statement
         parts = insert_select(whole)
         text = parts.query
@@ -154,7 +154,7 @@ class InsertSelects:
                 await two_stages.run(locked, route, taken)
             case OneShard() | Concatenate():
                 shards = (route.shard,) if isinstance(route, OneShard) else route.shards
-                # Never more than there may be, and one: that one is too many.
+                # At most one row more than is allowed is read, to see that there are too many.
                 sql = bounded(asked, ROWS_MAX + 1, lock)
                 for shard in shards:
                     answer = await self._executor.ask(
@@ -166,7 +166,7 @@ class InsertSelects:
                 raise AssertionError("a SELECT writes nothing")
 
     def _lock(self, asked: Statement) -> bytes:
-        """Return what the query ends with so that its rows stay what they are until the transaction ends."""
+        """Return the locking clause with which the query's rows stay unchanged until the transaction ends."""
         state = self._state
         values = state.settings.values
         isolation = values.get("transaction_isolation") or values.get("tx_isolation")
@@ -183,7 +183,7 @@ class InsertSelects:
         return _LOCK
 
     def _is_whole_charset(self) -> bool:
-        """Whether every text comes as it is. Raises Unsupported where texts cannot be sent as they come."""
+        """Tell whether every text is read exactly. Raises Unsupported where texts cannot be sent as they were read."""
         values = self._state.settings.values
         charset, results = (
             values.get(f"character_set_{what}") or "" for what in ("client", "results")
@@ -196,7 +196,7 @@ class InsertSelects:
 
 
 def _check_nulls(view: View, shape: Shape, rows: Sequence[Sequence[bytes | None]]) -> None:
-    """Raise Unsupported for a NULL of which IGNORE makes a value, and with it another place for the row."""
+    """Raise Unsupported for a NULL that IGNORE turns into a value, which may belong to another shard."""
     insert, vschema = shape.insert, view.keyspace.vschema
     assert insert is not None
     table = None if vschema is None else vschema.tables.get(shape.tables[0].name)

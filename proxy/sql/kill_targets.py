@@ -1,4 +1,4 @@
-"""KILL: whom it means, where that is no number but `CONNECTION_ID()` or any other expression."""
+"""The connection or user that a KILL means, also where it names an expression such as `CONNECTION_ID()`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def killed_user(statement: Statement) -> str:
     """Return the user that MariaDB's KILL USER means.
 
     Raises:
-        Unsupported: it is CURRENT_USER, or has a host, which the proxy's users have not.
+        Unsupported: it is CURRENT_USER, or has a host, which the proxy's users do not have.
     """
     target = statement.shape.kill
     assert target is not None
@@ -52,8 +52,8 @@ async def killed_id(
     with_identity: returns a statement with the client's own CONNECTION_ID() and user in it.
 
     Raises:
-        SqlError, Unsupported: it names none, or in a way that only a server's own KILL has.
-        NoSuchThread: what it names is no id.
+        SqlError, Unsupported: the statement names no connection, or has a form that only a server's own KILL has.
+        NoSuchThread: the value that it names is no id.
         BackendError, BackendUnavailable, PoolTimeout, BackendLost: as `Executor.ask`.
     """
     target = statement.shape.kill

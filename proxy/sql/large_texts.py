@@ -1,9 +1,8 @@
-"""Large texts are read in threads, and the loop serves others meanwhile.
+"""Large texts are read in threads, while the loop serves other sessions.
 
-What reads a text is pure, so any thread may do it. No call in it holds the interpreter for more
-than 2 ms (`sqlparse_ext.text.chunks`); between them the loop's thread has its turn. The
-session is busy as with any statement: what its client sends next waits, `KILL QUERY` and
-`statement_timeout` end the wait, and a reading without a waiter stops at its next chunk.
+The functions that read a text are pure, so any thread may run them. No call in it holds the interpreter for more than 2
+ms (`sqlparse_ext.text.chunks`); between calls the loop's thread can run. The session is busy as with any statement: the
+client's next command waits, and `KILL QUERY` and `statement_timeout` end the reading, which stops at its next chunk.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
-# So many texts are read at once; others wait for their turn. More threads would be no faster, since
+# How many texts are read at once; others wait for their turn. More threads would be no faster, since
 # one thread computes at a time, and each takes a share of the loop's time.
 AT_ONCE: Final = 2
 

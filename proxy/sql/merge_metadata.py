@@ -1,6 +1,6 @@
 """What one shard is asked before a merged SELECT goes to all: its columns, and what its order compares.
 
-`proxy.merge` writes the questions and reads the answers; they are carried here, in two trips.
+`proxy.merge` writes the questions and reads the answers; this module sends them, in two round trips.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ async def ask_first(
     """Return the text that every shard gets, and the column definitions of the answer so far.
 
     Raises:
-        Unsupported: it cannot be merged exactly.
+        Unsupported: the rows cannot be merged exactly.
         BackendError: the SELECT is wrong, in the words of the server.
         BackendLost: the connection broke.
     """

@@ -1,10 +1,9 @@
-"""One open STREAM: the engine's receiver on one side, a client's socket on the other.
+"""One open STREAM, between the engine's receiver and a client's socket.
 
-A batch leaves in one write, or in several if it is large. The link's high-water mark is zero
-while a stream is open, so `blocked` means "the socket has not taken everything": such a client
-gets nothing more until it has, and if it leaves first, the rows that were not handed to its
-socket go back to the queue at once. What a socket had taken in part cannot be told once it is
-lost, so that is at most one write.
+A batch is sent in one write, or in several if it is large. The link's high-water mark is zero while a stream is open,
+so `blocked` means that the socket has not taken everything. The client then gets nothing more until the socket has
+taken it all. If the client leaves first, the rows that were not handed to its socket go back to the queue at once. How
+much of a write the socket had taken is not known once the connection is lost; that concerns one write at most.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
-# A write of small rows is a whole batch; a large row is a write by itself.
+# A batch of small rows is one write; a large row is a write by itself.
 _WRITE_BYTES: Final = 64 << 10
 
 
@@ -38,7 +37,7 @@ class MessageStream:
     Attributes:
         id, shards, keys, columns, prefetch, rows_max, connection_id: the receiver's attributes that the engine reads.
         sequence: the number of the next packet.
-        ended: done with the error that ends the stream, or None once it has its rows.
+        ended: done when the stream ends, with its error, or None once it has its rows.
 
     *encode* turns the text rows that the engine delivers into what this client reads.
     """
@@ -83,7 +82,7 @@ class MessageStream:
         return self.resume()
 
     def resume(self) -> bool:
-        """Write what waits, as far as the socket takes it; True when it could take more."""
+        """Write the rows that wait, as far as the socket takes them; True when it could take more."""
         while self._waiting and not self._link.blocked and not self._link.is_gone:
             count = size = 0
             while count < len(self._waiting) and size < _WRITE_BYTES:
@@ -95,7 +94,7 @@ class MessageStream:
                 try:
                     payloads = list(map(self._encode, payloads))
                 except WireError as error:
-                    # Not the engine's fault, nor that of anybody else's stream.
+                    # The error is this stream's alone, and must not reach the engine or other streams.
                     self._waiting = [*now, *self._waiting]
                     self.end(error)
                     return False

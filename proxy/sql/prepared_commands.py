@@ -1,15 +1,15 @@
 """The commands of the binary protocol: COM_STMT_PREPARE, EXECUTE, FETCH, RESET and CLOSE.
 
-Four ways lead from an execution to its answer:
+An execution is carried out in one of four ways:
 
-* what a shard answers goes there as COM_STMT_EXECUTE, routed by the values bound;
-* what the proxy does itself (USE, BEGIN, SET, DDL, STREAM, SHOW DATABASES) runs as the same
-  statement in text would, its values put in; rows, if any, are made binary;
-* so does what several shards share: a write, or a query whose rows are merged;
-* and a write whose text holds the time (`time_acked = NOW()`). The answer to a write is an OK,
-  which reads the same in both protocols.
+* A statement for one shard is sent there as COM_STMT_EXECUTE, routed by the values bound.
+* A statement that the proxy carries out (USE, BEGIN, SET, DDL, STREAM, SHOW DATABASES) runs as its text would, with the
+  values put in. Its rows are converted to the binary protocol.
+* A statement for several shards runs as text, too: a write, or a query whose rows are merged.
+* So does a write whose text holds the time (`time_acked = NOW()`). The answer to a write is an OK, which is the same in
+  both protocols.
 
-USE, BEGIN and the like can be prepared whatever server is behind the proxy, as on MariaDB.
+USE, BEGIN and the like can be prepared with every server behind the proxy, as on MariaDB.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Statement
 
 
-# What `StatementRunner` does itself, and no shard alone.
+# Kinds that `StatementRunner` carries out itself.
 _OWN: Final = frozenset(
     {
         Kind.EMPTY,
@@ -73,7 +73,7 @@ _OWN: Final = frozenset(
         Kind.KILL,
     }
 )
-# Of these the server is asked whether they are well written.
+# Kinds whose syntax a server checks at the PREPARE.
 _CHECKED: Final = frozenset({Kind.SET, Kind.DDL})
 _NOT_PREPARABLE: Final = 1295
 _CURSOR_READ_ONLY: Final = 1
@@ -82,7 +82,7 @@ _LAST_ROW_SENT: Final = int(Status.LAST_ROW_SENT)
 
 
 class PreparedCommands:
-    """The prepared statements of one session at work."""
+    """The commands for the prepared statements of one session."""
 
     def __init__(
         self, context: SessionContext, statements: StatementRunner, table: PreparedStatements
@@ -100,9 +100,9 @@ class PreparedCommands:
     # --- COM_STMT_PREPARE -----------------------------------------------------------------
 
     async def prepare(self, sql: bytes, reply: Reply) -> None:
-        """Prepare a statement and say what it takes and gives.
+        """Prepare a statement, and answer with its parameters and columns.
 
-        Raises what a server says of it, and what running it would say at once.
+        Raises what a server raises for the statement, and what every execution would raise.
         """
         self._table.begin()
         read, size = self._compiler.large_texts.read, len(sql)
@@ -125,7 +125,7 @@ class PreparedCommands:
         if is_own or await self._statements.asks_sequence(statement):
             await self._prepare_own(statement, reply)
         else:
-            # Who the client is stays the same for as long as the statement lives.
+            # The client's user stays the same for as long as the statement exists.
             await self._prepare_on_shard(
                 await self._statements.with_identity(statement, locks=False), reply
             )
@@ -137,7 +137,7 @@ class PreparedCommands:
             try:
                 warnings = (await self._ask(PreparedStatement(place.statement, place))).warnings
             except BackendError as error:
-                # The server runs it as text only, and as text it will come.
+                # The server runs it as text only, and is sent it as text.
                 if error.code != _NOT_PREPARABLE:
                     raise
         prepared = PreparedStatement(statement, None)
@@ -158,11 +158,10 @@ class PreparedCommands:
         await reply.prepared(prepared.id, answer.parameters, answer.columns, answer.warnings)
 
     def _planned(self, place: StatementTarget) -> PreparedStatement:
-        """Return what is prepared. Raises what any execution of it would raise."""
+        """Return the prepared statement. Raises what every execution would raise."""
         prepared = PreparedStatement(place.statement, place)
         prepared.settle(self._compiler, self._registry)
-        # What no value could make possible is refused now, as servers do, and not at the first
-        # execution.
+        # A statement that no value makes possible is refused now, as servers do, and not at its first execution.
         sample = prepared.original.bind((1,) * prepared.count, lambda _: b"1")
         text = self._compiler.parse(as_text(sample))
         if reads_first(self._compiler, place.view, text):
@@ -172,7 +171,7 @@ class PreparedCommands:
         return prepared
 
     async def _ask(self, prepared: PreparedStatement) -> PrepareReader:
-        """Prepare a statement on a shard, whose answer has the columns and the parameters."""
+        """Prepare a statement on a shard; return its answer, with the columns and the parameters."""
         place = prepared.place
         assert place is not None
         runtimes = place.view.runtimes
@@ -189,7 +188,7 @@ class PreparedCommands:
     # --- COM_STMT_EXECUTE -----------------------------------------------------------------
 
     async def execute(self, command: StmtExecute, reply: Reply) -> None:
-        """Execute a statement. Raises whatever stops it."""
+        """Execute a statement, and answer the client. Raises whatever stops it."""
         prepared = self._table.find(command.statement_id, _EXECUTE)
         # As the manual says: executing a statement again closes its open cursor.
         self.close_cursor(prepared)
@@ -242,10 +241,10 @@ class PreparedCommands:
         try:
             route = await read(size, lambda: view.planner.plan(bound.shape).route(bound))
         except Unsupported:
-            # The values may make it possible, as those of LIMIT ? do.
+            # The values may make a merge possible, as those of LIMIT ? do.
             await self._run_as_text(prepared, command, reply)
             return
-        # Each shard gets another text, so what was prepared is of no use.
+        # Each shard gets a text of its own, so the prepared statement cannot be used.
         if isinstance(route, WriteParts | Merge | Combine):
             await self._run_as_text(prepared, command, reply)
             return
@@ -272,7 +271,7 @@ class PreparedCommands:
         if prepared.count and bound.arguments is None:
             raise Unsupported("parameters inside a comment in this prepared statement")
         if bound.shape.kind is Kind.STREAM:
-            # A text would tell a LIMIT of less than 0 as bad syntax, at a place that the client never wrote.
+            # As text, a LIMIT below 0 would be a syntax error at a place that the client never wrote.
             await self._statements.run_one(bound, reply)
             return
         text = await read(size, lambda: self._compiler.parse(as_text(bound)))
@@ -299,14 +298,14 @@ class PreparedCommands:
         if scanner.status & _CURSOR_EXISTS:
             prepared.cursor, prepared.cursor_shard = execution, shard
         else:
-            # Refused, or rows that the server rather sends at once.
+            # The statement was refused, or the server sends the rows at once.
             execution.close()
 
     async def fetch(self, command: StmtFetch, reply: Reply) -> None:
         """Send more rows of an open cursor.
 
         Raises:
-            NoOpenCursor: there is none, or its connection is gone.
+            NoOpenCursor: the statement has no open cursor, or the cursor's connection is gone.
         """
         prepared = self._table.find(command.statement_id, _FETCH)
         cursor, shard, place = prepared.cursor, prepared.cursor_shard, prepared.place
@@ -336,7 +335,7 @@ class PreparedCommands:
     # --- what needs no server ---------------------------------------------------------------
 
     def close(self, statement_id: int) -> None:
-        """Forget a statement. There is no answer, not even for one that is not known."""
+        """Remove a statement. COM_STMT_CLOSE has no answer, not even for an unknown id."""
         prepared = self._table.get(statement_id)
         if prepared is not None:
             self.close_cursor(prepared)
@@ -349,13 +348,13 @@ class PreparedCommands:
         prepared.drop_long_data()
 
     def send_long_data(self, command: StmtSendLongData) -> None:
-        """Keep a piece of a parameter. An error is the answer of the next execution."""
+        """Keep a piece of a parameter. An error is reported by the next execution."""
         prepared = self._table.get(command.statement_id)
         if prepared is not None:
             prepared.add_long_data(command.parameter, command.data, self._long_data_bytes_max)
 
 
-# As MySQL names its commands in errors.
+# The names of the commands in MySQL's errors.
 _EXECUTE: Final = "mysqld_stmt_execute"
 _FETCH: Final = "mysqld_stmt_fetch"
 _RESET: Final = "mysqld_stmt_reset"

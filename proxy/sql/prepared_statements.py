@@ -1,9 +1,8 @@
-"""The prepared statements of one session, under ids of its own.
+"""The prepared statements of one session, under the session's own ids.
 
-A client's statement outlives the backend connection it was prepared on: what is kept here is
-the text, the place where it runs, and what the protocol lets a client say once and use later
-(parameter types, long data). `proxy.execution.prepared_execution` finds or makes the statement on whichever
-connection an execution lands on.
+A client's statement outlives the backend connection it was prepared on. So the session keeps its text, the place where
+it runs, and what a client sends before an execution (parameter types, long data). `proxy.execution.prepared_execution`
+finds or makes the statement on whichever connection an execution lands on.
 
 Long data is kept here and sent with the execution, so it pins no connection. An open cursor
 does, until it is read to the end, closed, reset or executed again.
@@ -47,14 +46,14 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Statement
 
 
-# As many as MySQL's max_prepared_stmt_count lets a whole server have by default.
+# The default of MySQL's max_prepared_stmt_count, which is for a whole server.
 STATEMENTS_MAX: Final = 16382
-# The id by which a client means the statement it prepared last, MariaDB's way to pipeline.
+# The id of the statement prepared last, with which MariaDB's clients pipeline.
 LAST_PREPARED: Final = 0xFFFFFFFF
 
-# What a statement costs beside its text and its parameters' types: 12,000 took 21 MB.
+# The bytes of a statement beside its text and its parameters' types: 12,000 statements took 21 MB.
 _STATEMENT_BYTES: Final = 1800
-# And a piece of long data, however short, of one more parameter.
+# The bytes of long data for one more parameter, however short the data is.
 _PARAMETER_BYTES: Final = 200
 
 
@@ -67,13 +66,13 @@ class PreparedStatement:
         original: the statement, with the names of real databases.
         place: where the statement runs; None for a statement that the proxy answers itself.
         count: the number of parameters.
-        types: the parameter types of the last execution that sent them.
+        types: the parameter types of the last execution that sent types.
         long_data: the pieces sent for the next execution's parameters, by place.
-        fault: the error of a piece, which the next execution answers with.
-        cursor, cursor_shard: the execution whose rows are being fetched, and its shard.
-        statement: what is prepared on a shard, completed on a message table; None when that
-            text changes from call to call (it holds the time, values of a sequence, or names of
-            schemas) and is sent as text.
+        fault: the error of a piece of long data, which the next execution reports.
+        cursor: the execution whose rows are being fetched; None without an open cursor.
+        cursor_shard: the shard of the cursor.
+        statement: the statement that is prepared on a shard, completed on a message table; None when its text changes with
+            each execution (it holds the time, values of a sequence, or names of schemas) and is sent as text.
         touches_messages: the statement names a message table.
         is_countable: the proxy can tell which parameter is which.
         memory: the budget that counts the long data.
@@ -103,7 +102,7 @@ class PreparedStatement:
         self.statement = self.original
 
     def settle(self, compiler: StatementCompiler, registry: Registry) -> None:
-        """Work out what is sent, anew when message tables or the vschema changed.
+        """Work out `statement`, again when message tables or the vschema have changed.
 
         Raises:
             TableLoadError: it names a message table that failed to load.
@@ -132,23 +131,23 @@ class PreparedStatement:
     def counted(self, count: int) -> None:
         """Take the number of parameters that the server sees.
 
-        Another number than the text shows (some are in a comment that only some servers read)
-        means that the proxy cannot tell which is which.
+        If the text shows another number, since some are in a comment that only some servers read, the proxy cannot tell
+        which parameter is which.
         """
         self.is_countable = count == self.count
         self.count = count
 
     def key(self, settings: Settings) -> StatementKey:
-        """Return what the statement is on a connection with *settings*."""
+        """Return the key of the statement among those of a connection with *settings*."""
         key = self._key
-        # By identity: session variables are one object for the same contents.
+        # Compared by identity: session variables with the same contents are one object.
         if key is None or key.reading is not settings.reading:
             assert self.statement is not None
             key = self._key = self.key_of(self.statement, settings)
         return key
 
     def key_of(self, statement: Statement, settings: Settings) -> StatementKey:
-        """Return what *statement*, a form of this one, is on a connection with *settings*."""
+        """Return the key of *statement*, a form of this one, on a connection with *settings*."""
         assert self.place is not None
         return StatementKey(statement.sql, self.place.database, settings.reading)
 
@@ -159,7 +158,7 @@ class PreparedStatement:
     def bind(self, statement: Statement, body: bytes, settings: Settings) -> Statement:
         """Return *statement*, a form of this one, with the values of an execution.
 
-        settings: those that the values are read under.
+        settings: the session variables under which the values are read.
 
         Raises:
             WireError: *body* is cut.
@@ -197,7 +196,7 @@ class PreparedStatement:
         self.long_data.setdefault(parameter, bytearray()).extend(data)
 
     def drop_long_data(self) -> None:
-        """Forget what was sent ahead."""
+        """Drop the long data."""
         self.long_data = {}
         self.fault = None
         self.memory.change(-self._long_bytes)
@@ -205,9 +204,9 @@ class PreparedStatement:
 
     @property
     def kept_bytes(self) -> int:
-        """What it costs to keep it, long data apart.
+        """The bytes of memory of the statement without its long data.
 
-        On a message table its text is kept twice, as it came and completed.
+        On a message table the text is kept twice: as the client sent it, and completed.
         """
         return _STATEMENT_BYTES + 2 * len(self.original.sql) + 2 * self.count
 
@@ -225,16 +224,16 @@ class PreparedStatements:
         self._last: PreparedStatement | None = None
 
     def begin(self) -> None:
-        """Begin to prepare: nothing is the last one until that is done.
+        """Take an id for a statement to prepare; no statement is the last one until `add`.
 
-        It takes an id, as on servers, also where nothing comes of it.
+        The id is used up, as on servers, also where preparing fails.
 
         Raises:
-            TooManyStatements: the session holds all it may.
+            TooManyStatements: the session has as many statements as it may.
         """
         self._last = None
         while True:
-            # Ids go round, and LAST_PREPARED itself means the last one to MariaDB's drivers.
+            # Ids wrap around; LAST_PREPARED is not used, since it means the statement prepared last to MariaDB's drivers.
             self._id = self._id % (LAST_PREPARED - 1) + 1
             if self._id not in self._statements:
                 break
@@ -242,10 +241,10 @@ class PreparedStatements:
             raise TooManyStatements(self._statements_max)
 
     def add(self, prepared: PreparedStatement) -> None:
-        """End what `begin` began: *prepared* gets the id.
+        """End what `begin` began: keep *prepared* under the id.
 
         Raises:
-            ConnectionMemoryExceeded, UserMemoryExceeded: it is too much to keep.
+            ConnectionMemoryExceeded, UserMemoryExceeded: the memory for the statement exceeds a limit.
         """
         self._memory.change(prepared.kept_bytes)
         prepared.memory = self._memory
@@ -253,20 +252,20 @@ class PreparedStatements:
         self._statements[self._id] = self._last = prepared
 
     def get(self, statement_id: int) -> PreparedStatement | None:
-        """Return a statement, None where there is none."""
+        """Return a statement by its id, None where there is none."""
         if statement_id == LAST_PREPARED:
             return self._last
         return self._statements.get(statement_id)
 
     def find(self, statement_id: int, command: str) -> PreparedStatement:
-        """Return a statement. Raises UnknownStatement, which names *command*."""
+        """Return a statement by its id. Raises UnknownStatement, which names *command*."""
         found = self.get(statement_id)
         if found is None:
             raise UnknownStatement(statement_id, command)
         return found
 
     def remove(self, prepared: PreparedStatement) -> None:
-        """Forget a statement."""
+        """Remove a statement."""
         if self._statements.pop(prepared.id, None) is not None:
             self._release(prepared)
         if self._last is prepared:
@@ -277,7 +276,7 @@ class PreparedStatements:
         return any(each.cursor_shard is shard for each in self._statements.values())
 
     def clear(self) -> None:
-        """Forget all of them: the session begins anew."""
+        """Remove all statements: the session is reset."""
         for prepared in self._statements.values():
             self._release(prepared)
         self._statements.clear()

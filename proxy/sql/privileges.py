@@ -1,7 +1,7 @@
 """What a user may do. Pure: keyspaces, roles, and the statements that no user may send.
 
-Who may not do everything is confined by `proxy.sql.confinement`; the account on the servers is kept
-from everybody by `proxy.sql.account_protection`.
+`proxy.sql.confinement` says what restricted users may send; `proxy.sql.account_protection` protects the accounts on the
+servers from all users.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
-# What a user of role "readonly" may run; everything else is denied.
+# Kinds that a user of role "readonly" may run; all others are denied.
 READS: Final = frozenset(
     {Kind.SET, Kind.USE, Kind.BEGIN, Kind.COMMIT, Kind.ROLLBACK, Kind.SAVEPOINT, Kind.KILL}
     | {Kind.EMPTY, Kind.SELECT, Kind.SHOW, Kind.EXPLAIN}
@@ -36,7 +36,8 @@ class Privileges:
     """One logged-in user.
 
     Attributes:
-        user, host: the user and its client's host, which a refusal names.
+        user: the user's name, which a refusal names.
+        host: the host of the user's client, which a refusal names.
         accounts: the proxy's own accounts on its servers, in lower case.
         reads_only: the user's role allows no write but those of its role.
     """
@@ -50,10 +51,10 @@ class Privileges:
     def check_target(self, target: str) -> None:
         """Raise DatabaseAccessDenied unless the user may use the keyspace of *target*.
 
-        Also where there is none of that name, as servers do: nobody learns from it what exists.
+        It is raised, as on servers, also where no keyspace has that name, so the error does not tell which keyspaces exist.
 
         Raises:
-            TargetError: it is malformed.
+            TargetError: *target* is malformed.
         """
         allowed = self.user.keyspaces
         if allowed is not None and parse_target(target).keyspace not in allowed:
@@ -71,10 +72,10 @@ class Privileges:
     def check_statement(
         self, statement: Statement, schema: str | None = None, *, is_explained: bool = False
     ) -> None:
-        """Raise CommandDenied or Unsupported for what this user may not send.
+        """Raise CommandDenied or Unsupported for a statement that this user may not send.
 
-        schema: what unqualified names mean, None for nothing.
-        is_explained: it stands in an EXPLAIN, which does not run it.
+        schema: the schema of unqualified names; None where they mean nothing.
+        is_explained: the statement stands in an EXPLAIN, which does not run it.
         """
         shape = statement.shape
         check_accounts(statement, self.accounts, schema)
@@ -91,7 +92,7 @@ class Privileges:
 
 
 def _is_read(shape: Shape) -> bool:
-    if shape.verb == "UNLOCK":  # dumps end so, whether they have locked or not
+    if shape.verb == "UNLOCK":  # dumps end with UNLOCK TABLES, also without a LOCK
         return True
     if shape.kind not in READS or shape.uses & _READS_THAT_WRITE:
         return False

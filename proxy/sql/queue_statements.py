@@ -1,8 +1,8 @@
 """CREATE, ALTER and DROP QUEUE, SHOW QUEUES, SHOW CREATE QUEUE and SHOW QUEUE PARTITIONS, carried out.
 
-Each becomes a statement on an ordinary message table, which the user must be allowed to send. All shards
-are asked for what they have before anything is made, so one that is down stops it there; what a shard
-that fails in the middle leaves half made, the same statement completes when it comes again.
+Each statement is carried out by definitions of an ordinary message table, which the user must be allowed to send. All shards
+are asked for their definitions before anything is made, so nothing is made while a shard is down. If a shard fails in the
+middle, the same statement completes the rest when it is sent again.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ _WRONG_ARGUMENTS: Final = 1210
 
 
 class QueueStatements:
-    """The queues as one session makes and changes them.
+    """The queue statements of one session.
 
-    run_ddl: runs a definition on every shard and answers the client, with warnings of ours.
+    run_ddl: runs a definition on every shard and answers the client, with warnings of the proxy's own.
     """
 
     def __init__(
@@ -91,9 +91,9 @@ class QueueStatements:
         """Run CREATE, ALTER or DROP QUEUE.
 
         Raises:
-            SqlError, BadQueue, Unsupported: it is written wrongly, or cannot be; nothing is made.
+            SqlError, BadQueue, Unsupported: the statement is malformed or impossible; nothing is made.
             QueueExists, NoSuchQueue.
-            BackendUnavailable, BackendError: a shard says no; the words name those that did it before.
+            BackendUnavailable, BackendError: a shard refused; the message names the shards that succeeded before.
         """
         queue = read_queue(statement)
         match queue.verb:
@@ -155,7 +155,7 @@ class QueueStatements:
         return await self._run_ddl(self._allowed(definition), reply, warnings)
 
     async def _check_change(self, view: View, name: str, comment: str) -> None:
-        """Raise BadQueue where *comment* would give a table a fault that it has not by now."""
+        """Raise BadQueue where *comment* would give a table a fault that it does not have yet."""
         keyspace = view.keyspace
         shards = {(shard.keyspace, shard.name): shard for shard in view.runtimes}
         store = ShardStore(shards, self._compiler.clock)
@@ -182,7 +182,7 @@ class QueueStatements:
 
     @staticmethod
     def _comments(name: str, found: Sequence[tuple[ShardRuntime, str | None]]) -> list[str]:
-        """Return the comments of a queue. Raises NoSuchQueue; BadQueue where a table is none."""
+        """Return the comments of a queue. Raises NoSuchQueue; BadQueue where a table is no queue."""
         for shard, text in found:
             if text is not None and not is_queue(text):
                 raise BadQueue(f"table '{name}' of shard {shard} is no queue")
@@ -192,11 +192,11 @@ class QueueStatements:
         return comments
 
     def _sharding(self, queue: QueueStatement, keyspace: Keyspace) -> tuple[str, str] | None:
-        """Return what the comment must say of a queue's sharding; None where the vschema says it.
+        """Return the sharding that the queue's comment must state; None where the vschema states it.
 
         Raises:
             BadQueue: there is no such vindex or column.
-            Unsupported: the vschema says something else.
+            Unsupported: the vschema states another sharding.
         """
         vschema, name = keyspace.vschema, queue.table.name
         is_sharded = vschema is not None and vschema.sharded
@@ -227,7 +227,7 @@ class QueueStatements:
     # --- SHOW -----------------------------------------------------------------------------
 
     def columns(self, shape: Shape) -> tuple[ColumnDefinition, ...]:
-        """Return the columns of an answer of `show`. Raises as that."""
+        """Return the columns of the answer of `show`. Raises as `show`."""
         if is_show_partitions(shape):
             return COLUMNS
         if is_show_create_queue(shape):
@@ -238,10 +238,10 @@ class QueueStatements:
         """Answer SHOW QUEUES, SHOW CREATE QUEUE or SHOW QUEUE PARTITIONS.
 
         Raises:
-            SqlError: it is written wrongly.
+            SqlError: the statement is malformed.
             NoDatabaseSelected, UnknownDatabase, DatabaseAccessDenied: as for any table.
-            NoSuchQueue, BadQueue: of a queue.
-            TableLoadError, StoreError: of the partitions of a queue that cannot be used, or read.
+            NoSuchQueue, BadQueue: the name is not of a queue.
+            TableLoadError, StoreError: the queue cannot be used, or its partitions cannot be read.
         """
         shape = statement.shape
         if is_show_partitions(shape):
@@ -301,7 +301,7 @@ class QueueStatements:
     # --- the shards -----------------------------------------------------------------------
 
     def _allowed(self, sql: bytes) -> Statement:
-        """Return a definition that the user may send. Raises what refuses it."""
+        """Return a definition, once the user may send it. Raises what refuses it."""
         statement = self._compiler.parse(sql)
         self._compiler.check(statement)
         return statement
@@ -309,7 +309,7 @@ class QueueStatements:
     async def _definitions(
         self, table: TableRef
     ) -> tuple[View, list[tuple[ShardRuntime, str | None]]]:
-        """Return where a table is, and its definition on each shard, None where it is not."""
+        """Return the place of a table, and its definition on each shard; None on a shard without the table."""
         place = self._compiler.resolve(self._compiler.parse(show_create_table(table)))
         view = place.view
         if view.schema is not None:
@@ -333,7 +333,7 @@ class QueueStatements:
 def _check_settings(name: str, comment: str, view: View, columns: Mapping[str, str]) -> None:
     """Raise BadQueue where a new queue with *comment* could not be used.
 
-    columns: its own, with their types, all in lower case.
+    columns: the queue's own columns, with their types, in lower case.
     """
     properties = parse_comment(comment)
     reason = in_flight_limit.fault(properties, len(view.keyspace.shards))

@@ -1,8 +1,8 @@
 """One statement on the shards that its route names.
 
-`RoutedStatements.run` is the long way of every statement that a shard answers, text or prepared: one shard
-relays, several follow one another, are merged, or take a write in parts. What it does to messages
-is told to the transaction.
+`RoutedStatements.run` is the long way of every statement that shards answer, as text or prepared. The answer of one shard is
+relayed; several shards run the statement in turn, have their rows merged, or get the parts of a write. The transaction is
+told the effect on messages.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class RoutedStatements:
     ) -> bool:
         """Run a statement where *route* says; False when its answer is an error.
 
-        packet: what a shard that answers the client is sent, in place of the text.
+        packet: what a shard that answers the client is sent instead of the text.
         """
         match route:
             case OneShard(shard):
@@ -137,21 +137,21 @@ class RoutedStatements:
     def _sent(
         self, database: str | None, sql: bytes, shape: Shape, reply: Reply
     ) -> bytes | Packet:
-        """Return what runs *sql*; rows of RETURNING come in the protocol of the client's command."""
+        """Return the packet that runs *sql*; rows of RETURNING come in the protocol of the client's command."""
         if not (reply.binary and shape.uses & Uses.RETURNING):
             return query(sql)
         key = StatementKey(sql, database, self._state.settings.reading)
         return Execution(key, b"", 0, is_kept=False)
 
     def _within(self, limit: int, sql: bytes) -> AfterOthers:
-        """Return what makes the part *sql* of a DELETE, whose parts delete *limit* rows at most together."""
+        """Return the function that makes the part *sql* of a DELETE; all parts together delete *limit* rows at most."""
         part = self._compiler.parse(sql)
         return lambda deleted: query(with_limit(part, limit - deleted))
 
     def _effect_of_part(self, view: View, effect: Effect, sql: bytes) -> Effect:
         """Return what the part *sql* of a write with *effect* does on its shard.
 
-        A shard must hear of its own rows only, and looks for no others.
+        The effect names the rows of that shard alone.
         """
         if effect.ids is None:
             return effect
@@ -159,7 +159,7 @@ class RoutedStatements:
         return part.effect or effect
 
     async def show_leases(self, shard: ShardRuntime, table: str, effect: Effect | None) -> None:
-        """Let rows show that they were sent or acked early which a statement with *effect* is about to change."""
+        """Write the leases and early acks of the rows that a statement with *effect* is about to change."""
         if effect is None or effect.kind is EffectKind.NEW:
             return
         registry, name = self._context.registry, shard.name
@@ -196,7 +196,7 @@ class RoutedStatements:
     async def _acked_early_elsewhere(
         self, shard: ShardRuntime, step: CompiledStatement, reply: Reply
     ) -> bool:
-        """Answer an ack that the member which dispatches the shard takes before it is written; False if it has to be sent."""
+        """Have the member that dispatches the shard take an ack early, and answer it; False if the ack has to be sent."""
         ack = early_ack(step, shard, self._executor)
         if ack is None:
             return False

@@ -1,8 +1,8 @@
 """Statements that several shards run as one: writes in parts, and DDL everywhere.
 
-A write that reaches several shards takes effect on all of them or on none, as far as commits
-in sequence can promise it: outside a transaction it gets one of its own, inside one a
-savepoint on each shard undoes the parts that had succeeded when another failed.
+A write on several shards takes effect on all of them or on none, as far as commits in sequence can promise it. Outside a
+transaction the write gets one of its own. Inside a transaction a savepoint on each shard undoes the parts that succeeded
+when another part fails.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class MergedOk:
     """The OKs of several shards as the one OK of a server.
 
     is_insert: the statement is an INSERT or REPLACE.
-    returned: what each shard has answered to a write with RETURNING; empty for every other statement.
+    returned: the answer of each shard to a write with RETURNING; empty for every other statement.
     """
 
     answers: tuple[Ok, ...]
@@ -65,33 +65,33 @@ class MergedOk:
 
     @property
     def affected(self) -> tuple[int, ...]:
-        """The rows that each part has changed: RETURNING gives them, and its OK counts none."""
+        """The number of rows that each part has changed; with RETURNING the number of its rows, since its OK counts none."""
         if self.returned:
             return tuple(len(answer.rows) for answer in self.returned)
         return tuple(ok.affected_rows for ok in self.answers)
 
     @property
     def affected_rows(self) -> int:
-        """The sum."""
+        """The affected rows of all shards."""
         return sum(self.affected)
 
     @property
     def last_insert_id(self) -> int:
-        """The first one generated."""
+        """The first insert id that a shard generated."""
         return next((ok.last_insert_id for ok in self.answers if ok.last_insert_id), 0)
 
     @property
     def warnings(self) -> int:
-        """The sum, as far as two bytes can say it."""
+        """The warnings of all shards, at most 65,535, which is what two bytes hold."""
         return min(sum(ok.warnings for ok in self.answers), 0xFFFF)
 
     @property
     def info(self) -> bytes:
-        """`Records: 3  Duplicates: 0  Warnings: 0` with the numbers summed."""
+        """The text of the OK, such as `Records: 3  Duplicates: 0  Warnings: 0`, with the numbers summed."""
         infos = [self._info(ok) for ok in self.answers]
         if not infos or not all(infos):
             return b""
-        # The first server's words, with the sums in the place of its numbers.
+        # The text of the first server, with the sums in place of its numbers.
         sums = [
             sum(map(int, column)) for column in zip(*map(_NUMBER.findall, infos), strict=True)
         ]
@@ -103,7 +103,8 @@ class MergedOk:
     ) -> None:
         """Answer the client.
 
-        places: as in `WriteParts`; insert_id: the first one that the proxy has given, 0 for none.
+        places: as in `WriteParts`.
+        insert_id: the first insert id that the proxy has given, 0 for none.
         """
         if self.returned:
             rows = _in_order([answer.rows for answer in self.returned], places)
@@ -124,7 +125,7 @@ class MergedOk:
     def _info(self, ok: Ok) -> bytes:
         if ok.info or not self.is_insert:
             return ok.info
-        # A server says nothing about a row that is alone; here it is one of several.
+        # A server sends no text for a single row; here the row is one of several.
         return b"Records: 1  Duplicates: %d  Warnings: %d" % (
             ok.affected_rows != 1,
             ok.warnings,
@@ -132,7 +133,7 @@ class MergedOk:
 
 
 def _in_order(parts: Sequence[Sequence[bytes]], places: Sequence[Sequence[int]]) -> list[bytes]:
-    """Return the rows that the parts gave: in the statement's order where each row of it gave one, else part by part."""
+    """Return the rows of RETURNING: in the statement's order where each of its rows gave one, else part by part."""
     if list(map(len, parts)) != list(map(len, places)):
         return [row for part in parts for row in part]
     rows = [b""] * sum(map(len, places))
@@ -150,21 +151,21 @@ async def write_parts(
     shape: Shape,
     returned_bytes_max: int,
 ) -> MergedOk:
-    """Run a write's parts; all of them take effect, or none.
+    """Run the parts of a write and return their OKs; all parts take effect, or none does.
 
-    Outside a transaction it gets one of its own, and waits for a shard like any other statement:
-    what ran elsewhere is undone until then.
+    Outside a transaction the write gets one of its own, and waits for a shard like any other statement. Before it waits, the
+    parts that ran are undone.
 
-    A part is what is sent: a framed command, what makes one for a connection, or what makes one when it is
-    called with the number of rows that the parts before have affected.
+    A part is a framed command, an object that makes one for a connection, or a function that makes one from the number of
+    rows that the earlier parts have affected.
 
-    returned_bytes_max: what the rows of RETURNING may take, which are kept until all parts have run.
+    returned_bytes_max: the bytes that the rows of RETURNING may take; they are kept until all parts have run.
 
     Raises:
-        ReturningTooLarge: they take more; nothing has taken effect.
+        ReturningTooLarge: the rows of RETURNING take more; nothing has taken effect.
         BackendError: a part was refused; the other parts are undone.
         BackendUnavailable, BackendLost, PoolTimeout: as for any statement.
-        PartialCommit: outside a transaction only, and then as it says.
+        PartialCommit: outside a transaction, some shards have committed, and the error names them.
     """
     own = not executor.branches.in_transaction and state.settings.autocommit
     retries = executor.retries(shape)
@@ -174,7 +175,7 @@ async def write_parts(
                 executor, state, database, parts, shape, returned_bytes_max, own=own
             )
         except (BackendUnavailable, BackendError) as error:
-            # It has taken effect nowhere: no COMMIT was sent, or the first one was refused.
+            # The write has taken effect nowhere: no COMMIT was sent, or the first one was refused.
             ending = (
                 Ending.UNSENT if isinstance(error, BackendUnavailable) else ending_of(error)
             )
@@ -233,8 +234,8 @@ async def _run_parts(
     *,
     undo: bool,
 ) -> list[BufferedAnswer]:
-    # One after another, always in the order of the shards: side by side, two writes of the same
-    # rows could each hold one that the other waits for, and no server sees such a deadlock.
+    # One after another, always in the order of the shards. Otherwise two writes could each lock a row that the other waits
+    # for, on different shards, and no server detects such a deadlock.
     answers: list[BufferedAnswer] = []
     diagnostics = diagnostics_of_several()
     state.answered_at, state.diagnostics = None, diagnostics
@@ -262,7 +263,7 @@ async def _run_parts(
                 await executor.take_warnings(shard, backend, diagnostics)
         if undo and not _undid_everything(error):
             for _, backend, _ in parts[: len(answers) + 1]:
-                # One that is gone has undone its part, and with it the whole transaction.
+                # A shard that is gone has undone its part, which breaks the whole transaction.
                 with suppress(BackendLost):
                     await backend.command(_ROLLBACK_TO)
         raise
@@ -275,7 +276,7 @@ def _check_returned(bytes_left: int, bytes_max: int) -> None:
 
 
 def _undid_everything(error: BaseException) -> bool:
-    """True when a server has rolled back the transaction rather than the statement."""
+    """True when a server has rolled back the whole transaction, and not the statement alone."""
     return isinstance(error, BackendError) and error.code in ROLLS_BACK
 
 
@@ -295,7 +296,7 @@ async def run_everywhere(
     """
     sent = query(statement.sql)
     if len(shards) == 1:
-        # Its diagnostics area stays on its connection, where GET DIAGNOSTICS finds it.
+        # The diagnostics area stays on the shard's connection, where GET DIAGNOSTICS finds it.
         answer = await executor.ask(shards[0], database, sent, statement.shape)
         assert answer.ok is not None
         return MergedOk((answer.ok,))
