@@ -135,6 +135,7 @@ def door(
         )
     run(connection, ITEM.format("item"))
     run(connection, message_table("my_message", columns="message VARCHAR(100)"))
+    run(connection, "CREATE QUEUE job (number INT)")
     yield found
     guarded_proxy.disconnect()
 

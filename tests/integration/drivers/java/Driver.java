@@ -12,6 +12,8 @@ import java.sql.Types;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
 
 /**
  * What a Java program does with a JDBC driver: MySQL Connector/J, MariaDB Connector/J 2 and 3.
@@ -71,6 +73,7 @@ public final class Driver {
       batches();
       large(db);
       taken(db);
+      generated(db);
       messages(db);
     }
     killed();
@@ -262,6 +265,39 @@ public final class Driver {
       expect("rows", take.execute(), true);
       expect("another", take.getResultSet().next(), false);
     }
+  }
+
+  /** Ids that the proxy makes, as the driver tells them and as they come. */
+  private static void generated(Connection db) throws SQLException {
+    Set<Long> made = new TreeSet<>();
+    try (PreparedStatement insert =
+        db.prepareStatement(
+            "INSERT INTO job (number) VALUES (?)", Statement.RETURN_GENERATED_KEYS)) {
+      for (int number = 1; number <= 3; number++) {
+        insert.setInt(1, number);
+        expect("inserted", insert.executeUpdate(), 1);
+        ResultSet keys = insert.getGeneratedKeys();
+        expect("a key", keys.next(), true);
+        made.add(keys.getLong(1));
+      }
+    }
+    Set<Long> came = new TreeSet<>();
+    try (PreparedStatement take = db.prepareStatement("STREAM id FROM job LIMIT ? WAIT ?");
+        PreparedStatement ack =
+            db.prepareStatement("UPDATE job SET state = 'acked' WHERE id = ?")) {
+      while (came.size() < 3) {
+        take.setInt(1, 5);
+        take.setInt(2, 60);
+        expect("rows", take.execute(), true);
+        ResultSet rows = take.getResultSet();
+        while (rows.next()) {
+          came.add(rows.getLong(1));
+          ack.setLong(1, rows.getLong(1));
+          expect("acked", ack.executeUpdate(), 1);
+        }
+      }
+    }
+    expect("ids", came, made);
   }
 
   private void messages(Connection db) throws SQLException {

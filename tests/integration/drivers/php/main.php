@@ -20,6 +20,8 @@ interface Connection
 
     public function changed(string $sql, int ...$values): int;
 
+    public function made(string $sql, int ...$values): int;
+
     public function begin(): void;
 
     public function commit(): void;
@@ -59,6 +61,12 @@ final class OverMysqli implements Connection
     {
         $found = $this->run($sql, $values);
         return (int) ($found instanceof mysqli_stmt ? $found->affected_rows : $this->db->affected_rows);
+    }
+
+    public function made(string $sql, int ...$values): int
+    {
+        $found = $this->run($sql, $values);
+        return (int) ($found instanceof mysqli_stmt ? $found->insert_id : $this->db->insert_id);
     }
 
     public function begin(): void
@@ -111,6 +119,12 @@ final class OverPdo implements Connection
         return $this->run($sql, $values)->rowCount();
     }
 
+    public function made(string $sql, int ...$values): int
+    {
+        $this->run($sql, $values);
+        return (int) $this->db->lastInsertId();
+    }
+
     public function begin(): void
     {
         $this->db->beginTransaction();
@@ -130,11 +144,11 @@ final class OverPdo implements Connection
 $arguments = [$prepared === '1', (int) $port, $user, $password, $database, $tls === '1'];
 $db = $driver === 'mysqli' ? new OverMysqli(...$arguments) : new OverPdo(...$arguments);
 
-function taken(Connection $db, int $limit, int $wait_s): array
+function taken(Connection $db, int $limit, int $wait_s, string $queue = 'my_message'): array
 {
     $ids = array_map(
         fn(array $row): int => (int) $row[0],
-        $db->rows('STREAM id, message FROM my_message LIMIT ? WAIT ?', $limit, $wait_s),
+        $db->rows("STREAM id FROM $queue LIMIT ? WAIT ?", $limit, $wait_s),
     );
     sort($ids);
     return $ids;
@@ -173,6 +187,23 @@ $db->commit();
 $all = [...$all, ...$rest];
 sort($all);
 expect('messages', $all, range(1, 8));
+$first = $db->made('INSERT INTO job (number) VALUES (?), (?)', 1, 2);
+$made = [$first, $first + 1];
+if (str_contains((string) $db->rows('SELECT VERSION()')[0][0], 'MariaDB')) {
+    foreach ($db->rows('INSERT INTO job (number) VALUES (?), (?), (?) RETURNING number, id', 3, 4, 5) as $place => $row) {
+        expect('returned in order', (int) $row[0], 3 + $place);
+        $made[] = (int) $row[1];
+    }
+}
+$jobs = [];
+while (count($jobs) < count($made)) {
+    $jobs = [...$jobs, ...taken($db, 5, 60, 'job')];
+}
+sort($jobs);
+expect('ids that the proxy made', $jobs, $made);
+foreach ($jobs as $id) {
+    expect('a job acked', $db->changed("UPDATE job SET state = 'acked' WHERE id = ?", $id), 1);
+}
 $left = $db->rows('SELECT COUNT(*) FROM my_message WHERE time_acked IS NULL');
 expect('left', (int) $left[0][0], 0);
 try {
