@@ -47,10 +47,12 @@ class OrderAudit:
     """What was found: a sentence for each violation.
 
     sent_again: deliveries beyond the first, which nothing but a death explains.
+    read_late: deliveries that were read after the answer to their ack; all but the violations may have come before it.
     """
 
     messages: int
     sent_again: int
+    read_late: int
     violations: tuple[str, ...] = field(default=())
 
     def text(self) -> str:
@@ -76,7 +78,7 @@ def order_audit(
         came[arrival.id].append(arrival)
     acked = _effective(acks)
     found = []
-    messages = 0
+    messages = read_late = 0
     for ids in keys:
         before: Acknowledgement | None = None
         for place, id_ in enumerate(ids):
@@ -93,11 +95,12 @@ def order_audit(
             if ack is not None and ack.answered_ns:
                 late = [each for each in deliveries if each.after_ns > ack.answered_ns]
                 found += [f"{id_} came after its own ack was answered"] * len(late)
+                read_late += sum(each.read_ns > ack.answered_ns for each in deliveries)
             if len(deliveries) > 1 and not has_deaths:
                 found.append(f"{id_} came {len(deliveries)} times")
             before = ack
     sent_again = sum(map(len, came.values())) - len(came)
-    return OrderAudit(messages, sent_again, tuple(found))
+    return OrderAudit(messages, sent_again, read_late, tuple(found))
 
 
 def _effective(acks: Iterable[Acknowledgement]) -> dict[int, Acknowledgement]:

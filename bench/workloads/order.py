@@ -100,7 +100,8 @@ def _run(plan: Plan, count: int, kills: int) -> tuple[OrderAudit, float]:
         audit = order_audit(_keys(count), seen.arrivals(), seen.acks(), has_deaths=kills > 0)
         ((swapped,),) = lab.execute(SWAPPED.format(table), DATABASE)
         plan.say(
-            f"  {per_second:,.0f}/s, {audit.sent_again} came again, {seen.breaks} connections broke:"
+            f"  {per_second:,.0f}/s, {audit.sent_again} came again, {audit.read_late} were read after their ack,"
+            f" {seen.breaks} connections broke:"
             f" {len(audit.violations)} out of order, {swapped} rows swapped"
         )
         if audit.violations or swapped:

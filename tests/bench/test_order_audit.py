@@ -51,7 +51,9 @@ def test_what_came_again_counts_only_where_nobody_died():
 )
 def test_after_its_own_ack_is_what_came_surely_after_the_answer(after_ns, is_late):
     # It was read at 200, long after: only the moment since which it can have come tells.
-    found = violations([*GOOD, Arrival(2, after_ns, 200)], ACKS, has_deaths=True)
+    again = [*GOOD, Arrival(2, after_ns, 200)]
+    assert order_audit(KEYS, again, ACKS, has_deaths=True).read_late == 1
+    found = violations(again, ACKS, has_deaths=True)
     assert found == (["2 came after its own ack was answered"] if is_late else [])
 
 
