@@ -141,12 +141,18 @@ class Counters:
             for since_ns, count in counts.items():
                 self.due_to_sent.observe(now_ns - since_ns, count)
 
-    def oldest_new_ns(self, waits: Callable[[bytes], bool]) -> int | None:
+    def oldest_new_ns(
+        self, waits: Callable[[bytes], bool], *, is_ordered: bool = False
+    ) -> int | None:
         """Return when the first new message was committed of those that still wait, if that is known.
 
         Those that wait no more, acked unsent or deleted, are forgotten on the way.
+
+        is_ordered: others wait behind those of which *waits* knows, so that nothing can be forgotten.
         """
         new = self._new_ns
+        if is_ordered:
+            return next((ns for ident, ns in new.items() if waits(ident)), None)
         while new:
             ident = next(iter(new))
             if waits(ident):
@@ -180,7 +186,7 @@ class ShardFigures:
     counters: what has happened; these go on counting.
     streams: how many streams cover the shard.
     waiting: how many keys are in memory, due ones among them.
-    due: how many messages in memory could be sent now.
+    due: how many messages in memory could be sent now, or wait for others of their key.
     is_whole: every unacked message is in memory or held, so waiting, due and in_flight are exact.
     in_flight: how many messages were sent, and are neither acked nor due again.
     depth: how many rows are unacked; None while nobody has asked for it.

@@ -169,6 +169,17 @@ class KeyOrder:
         is_claimed = queue.is_in_flight(timer.id)
         return timer.time_next_ns > now_ns or timer.id in queue or is_claimed
 
+    def waiting(self) -> tuple[MessageKey, ...]:
+        """Return the followers that must wait, each due at its own time: of each key the first one."""
+        queue = self._queue
+        return tuple(
+            one
+            for one in self._followers.values()
+            if one.id in queue.following
+            and one.id not in queue
+            and not queue.is_in_flight(one.id)
+        )
+
     def clear(self) -> None:
         """Forget everything: the rows say it again."""
         self._keys.clear()
@@ -189,14 +200,14 @@ class KeyOrder:
 
         That is where a follower is gone itself, and nobody knows who comes next.
         """
-        is_lost = False
-        for ident in idents:
+        gone, following = list(idents), self._queue.following
+        lost = [ident for ident in gone if following.pop(ident, None) is not None]
+        for ident in gone:
             if (key := self._keys.pop(ident, None)) is not None:
                 self._let_go(key, now_ns)
-            is_lost |= self._queue.following.pop(ident, None) is not None
-        if is_lost:
+        if lost:
             self._forget_lost()
-        return is_lost
+        return bool(lost)
 
     def expect(self, idents: Iterable[bytes], now_ns: int) -> None:
         """Let the followers of messages go that the next claim is to acknowledge before it asks for them."""

@@ -8,8 +8,9 @@ from streamfrom.engine.messaging.figures import QueueFigures, ShardFigures, Stre
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
+    from streamfrom.engine.messaging.message import MessageKey
     from streamfrom.engine.messaging.shard_state import ShardState
     from streamfrom.engine.messaging.table_state import TableState
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -38,27 +39,35 @@ def _shard_figures(shard: ShardState, depth: int | None, now_ns: int) -> ShardFi
     is_whole = is_known_whole(shard)
     if is_whole:
         depth = len(shard.queue) + shard.queue.in_flight
+    behind = () if shard.order is None else shard.order.waiting()
     return ShardFigures(
         shard=shard.name,
         counters=shard.counters,
         streams=shard.receivers,
-        waiting=len(shard.queue),
-        due=shard.queue.due(now_ns, at_most=len(shard.queue)),
+        waiting=len(shard.queue) + len(behind),
+        due=shard.queue.due(now_ns, at_most=len(shard.queue)) + len(behind),
         is_whole=is_whole,
         in_flight=len(shard.leases),
         depth=depth,
-        oldest_due_ns=_oldest_due_ns(shard, now_ns),
+        oldest_due_ns=_oldest_due_ns(shard, behind, now_ns),
         is_dispatched=shard.is_dispatched,
         held=len(shard.groups),
         partitions_held_back=shard.partitions_held_back if shard.is_dispatched else 0,
     )
 
 
-def _oldest_due_ns(shard: ShardState, now_ns: int) -> int | None:
-    """Return since when the first message waits of those of which it is known."""
+def _oldest_due_ns(
+    shard: ShardState, behind: Collection[MessageKey], now_ns: int
+) -> int | None:
+    """Return since when the first message waits of those of which it is known; *behind*: those that wait for their keys."""
+    queue, following = shard.queue, shard.queue.following
     moments = [
-        shard.counters.oldest_new_ns(shard.queue.__contains__),
-        shard.queue.first_timed_ns(),
+        shard.counters.oldest_new_ns(
+            lambda ident: ident in queue or ident in following,
+            is_ordered=shard.order is not None,
+        ),
+        queue.first_timed_ns(),
+        *(one.time_next_ns or None for one in behind),
     ]
     return min((ns for ns in moments if ns is not None and ns <= now_ns), default=None)
 

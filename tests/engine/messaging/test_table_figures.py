@@ -1,8 +1,8 @@
 """What is read off a scheduler: exact where memory knows all, and where it does not, said so."""
 
-from streamfrom.engine.messaging.events import Acked, Claim, Deposed, Detached, Polled
+from streamfrom.engine.messaging.events import Acked, Claim, Claimed, Deposed, Detached, Polled
 from streamfrom.engine.messaging.groups import FireResult
-from streamfrom.engine.messaging.message import MessageKey
+from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, KeyFound, MessageKey
 from streamfrom.engine.messaging.poll import FOREVER_NS, PollResult, TierRead
 from streamfrom.engine.messaging.table_figures import (
     is_known_whole,
@@ -61,6 +61,23 @@ def test_what_waits_for_its_group_and_what_the_purge_found_are_told():
     shard.groups.answered(FireResult(waiting={b"1": b"9", b"2": b"9"}), rig.now_ns, 1)
     rig.state.partitions_held_back("0", 3)
     assert (figures(rig).held, figures(rig).partitions_held_back) == (2, 3)
+
+
+def test_the_first_message_that_waits_for_another_one_of_its_key_is_due():
+    rig = TableRig(more=",vt_key=message,vt_key_in_flight=1").attach(1)
+    rig.due(1, 2)
+    (claim,) = [action for action in rig.actions if isinstance(action, Claim)]
+    first, follower = MessageKey(b"1", 50, 0), MessageKey(b"2", 50, 0)
+    found = {b"'k'": KeyFound((), (first, follower))}
+    asked = dict.fromkeys(claim.ids, b"'k'")
+    row = ClaimedRow(b"1", "0", 0, 0, rig.now_ns + 10**10, b"")
+    result = ClaimResult((row,), asked_keys=asked, found=found, chosen={b"1": first})
+    rig.now_ns += 7
+    rig.post(Claimed(claim.number, "0", result))
+    assert (figures(rig).in_flight, figures(rig).due) == (1, 1)
+    assert figures(rig).oldest_due_ns == START_NS
+    rig.post(Acked("0", (b"1", b"2")))
+    assert (figures(rig).due, figures(rig).oldest_due_ns) == (0, None)
 
 
 def test_who_leaves_leaves_the_depth_unknown():

@@ -1,4 +1,4 @@
-"""Ten troubles, staged for real: seen as an operator sees them, and ended by the steps of docs/operations/troubles.md."""
+"""Eleven troubles, staged for real: seen as an operator sees them, and ended by the steps of docs/operations/troubles.md."""
 
 import os
 import re
@@ -40,8 +40,8 @@ def ack(client: Any, *ids: int) -> None:
     run(client, f"UPDATE my_message SET time_acked = NOW() WHERE id IN ({some})")
 
 
-def test_the_guide_has_ten() -> None:
-    assert len(troubles()) == 10
+def test_the_guide_has_eleven() -> None:
+    assert len(troubles()) == 11
 
 
 def test_a_poison_message(operated: Operated, consume: Consume) -> None:
@@ -82,6 +82,36 @@ def test_a_poison_message(operated: Operated, consume: Consume) -> None:
         ack(client, 4)
         eventually(lambda: operated.queue()["in_flight"] == 0)
         assert rows(client, sends) == last
+        guide.sql(client)
+        stream.comes(POISON)
+        ack(client, POISON)
+    eventually(lambda: operated.queue()["depth"] == 0)
+
+
+def test_a_key_that_stands_still(operated: Operated, consume: Consume) -> None:
+    client = operated.client()
+    run(client, "DROP QUEUE my_message")
+    run(
+        client,
+        "CREATE QUEUE my_message (tenant BIGINT, payload VARCHAR(64)) SHARD BY (tenant)"
+        " WITH (key = tenant, key_in_flight = 1, ack_wait = 60)",
+    )
+    stream = consume(operated.proxy, database=KEYSPACE)
+    works = [(ident, 7 if ident < 5 else 8) for ident in (POISON, 2, 3, 5)]
+    run(client, f"INSERT INTO my_message (id, tenant) VALUES {str(works)[1:-1]}")
+    # Its consumer fails on the first one, which is sent again a minute later.
+    assert sorted(stream.ids(2)) == [POISON, 5]
+    ack(client, 5)
+    late = "streamfrom_queue_oldest_due_seconds"
+    eventually(lambda: (operated.of_queue("StreamfromQueueLate", late) or 0) > 0)
+    assert rows(client, "SELECT held < prefetch FROM streamfrom.streams") == ((1,),)
+    with steps_of("A key that stands still") as guide:
+        (worst,) = guide.sql(client)
+        assert (worst[0], worst[1], worst[2], worst[4]) == (POISON, 7, 1, 2)
+        guide.sql(client)
+        for ident in (2, 3):
+            stream.comes(ident)
+            ack(client, ident)
         guide.sql(client)
         stream.comes(POISON)
         ack(client, POISON)
