@@ -130,12 +130,12 @@ NUMBERS = {"three": 3, "two": 2, "four": 4, "a minute": 60, "once a second": 1}
         ),
         (
             "docs/operations/users.md",
-            r"(a minute) without a failure forgets them",
+            r"waits end after (a minute) without a failure",
             (login_backoff.FORGOTTEN_S,),
         ),
         (
             "docs/operations/users.md",
-            r"at a time and (four) addresses at most",
+            r"at a time, of (four) addresses at most",
             (login_work.ADDRESSES_AT_ONCE,),
         ),
         (
