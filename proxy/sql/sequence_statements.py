@@ -28,7 +28,7 @@ COLUMNS: Final = (ColumnDefinition("nextval", type=FieldType.LONGLONG, length=21
 
 
 class SequenceStatements:
-    """The sequences as one session uses them."""
+    """The sequence statements of one session."""
 
     def __init__(self, context: SessionContext) -> None:
         self._privileges = context.privileges
@@ -38,12 +38,12 @@ class SequenceStatements:
         self._registry = context.registry
 
     async def filled(self, view: View, statement: Statement) -> tuple[Statement, int]:
-        """Return an INSERT with values of its table's sequence, or ids for its messages, and the first of them.
+        """Return an INSERT with values of its table's sequence or ids for its messages, and the first value.
 
-        Every other statement comes back as it is, with 0.
+        Every other statement is returned as it is, with 0.
 
         Raises:
-            Unsupported, VschemaError, SequenceError: it cannot be filled.
+            Unsupported, VschemaError, SequenceError: the INSERT cannot be given values.
             BackendUnavailable, BackendError: the sequence gives no value.
         """
         auto = self._compiler.sequence_of(view, statement.shape)
@@ -67,11 +67,11 @@ class SequenceStatements:
         return range(first, first + count)
 
     async def asked(self, statement: Statement) -> tuple[ShardRuntime, str] | None:
-        """Return which sequence a SELECT NEXT … VALUES asks; None for every other statement.
+        """Return the sequence that a SELECT NEXT … VALUES asks; None for every other statement.
 
         Raises:
             NoDatabaseSelected, UnknownDatabase, DatabaseAccessDenied: as for any table.
-            SequenceError: what is asked is no sequence.
+            SequenceError: the table is no sequence.
             BackendUnavailable, BackendError.
         """
         asked = next_values(statement.shape)
@@ -98,7 +98,7 @@ class SequenceStatements:
 
         Raises:
             CommandDenied: the user may not write.
-            SequenceError: it gives no such values.
+            SequenceError: the sequence cannot give so many values.
             BackendUnavailable, BackendError.
         """
         found, asked = await self.asked(statement), next_values(statement.shape)
@@ -132,7 +132,7 @@ class SequenceStatements:
     async def _take(self, shard: ShardRuntime, table: str, count: int) -> int:
         if not await self._is_sequence(shard, table):
             raise SequenceError(f"{table} is not a sequence")
-        # Values that were reserved and not heard of are a gap, and none of them comes twice.
+        # Reserved values whose answer was lost are a gap, and none of them comes twice.
         return await self._executor.patiently(
             shard, lambda: shard.sequences.reserve(table, count)
         )

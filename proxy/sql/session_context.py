@@ -1,4 +1,4 @@
-"""What the parts of one logged-in session have in common, made once at its login."""
+"""The objects that all parts of a logged-in session share, made once at its login."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ if TYPE_CHECKING:
 
 
 class OtherSessions(Protocol):
-    """What one session may ask of all."""
+    """What one session may ask of all sessions."""
 
     async def kill(self, connection_id: int, *, query_only: bool) -> None:
-        """End another connection, or what it runs. Raise NoSuchThread, NotOwner or MemberUnreachable."""
+        """End another connection, or its statement. Raise NoSuchThread, NotOwner or MemberUnreachable."""
 
     async def kill_user(self, name: str, *, query_only: bool) -> int:
-        """End the connections of a user, or what they run; return how many.
+        """End the connections of a user, or their statements; return the number of connections.
 
         Raises:
-            KillDenied, MemberUnreachable: it is another user, or a member of the fleet did not answer.
+            KillDenied: the session may not end connections of that user.
+            MemberUnreachable: a member of the fleet did not answer.
         """
 
     def viewer(self) -> Viewer:
@@ -44,7 +45,7 @@ class OtherSessions(Protocol):
         """Return the lines of SHOW PROCESSLIST."""
 
     def holders(self, shard: ShardRuntime) -> Mapping[int, int]:
-        """Return the connection id of each session, by the id that *shard* knows it by."""
+        """Return the connection id of each session, by the id of its connection on *shard*."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +53,19 @@ class SessionContext:
     """One logged-in session.
 
     Attributes:
-        connection_id: what the client was told, and what KILL names.
+        connection_id: the id that the client was told, and that KILL names.
         state: the session apart from its sockets.
         link: the client's socket.
         wire: the protocol on it.
-        memory: counts what the session keeps.
-        executor: the connections to shards, and the transaction on them.
+        memory: counts the bytes that the session keeps.
+        executor: runs statements on the session's connections to shards.
         privileges: what the user may do.
         catalog: the keyspaces that the user's role sees.
         registry: the message tables.
-        compiler: what a statement becomes before it is sent.
+        compiler: completes and routes a statement before it is sent.
         config: limits and time-outs as they were at the login.
         others: the other sessions.
-        status: what the tables of the schema `streamfrom` are made of.
+        status: the rows of the tables of the schema `streamfrom`.
     """
 
     connection_id: int

@@ -1,4 +1,4 @@
-"""Where the statements of a session run: in its target, or in the keyspaces that their names are qualified with."""
+"""Where the statements of a session run: in its target, or in the keyspaces that qualify their names."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Shape, Statement, TableRef
 
 
-# What a target begins with that names no keyspace.
+# The first characters of a target that names no keyspace.
 _PARTS: Final = frozenset({":", "/", "[", "@"})
 _READS: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.EXPLAIN, Kind.SET, Kind.SAVEPOINT})
-# Of Kind.OTHER, which is also what nobody has read, such as BEGIN NOT ATOMIC.
+# Kind.OTHER has statements that were not understood as well, such as BEGIN NOT ATOMIC.
 _OTHER_READS: Final = frozenset({"DO", "HANDLER", "CHECKSUM", "HELP", "GET", "SIGNAL"})
 
 
@@ -65,11 +65,11 @@ class StatementTarget(NamedTuple):
 
 
 class SessionTarget:
-    """Where one session is, and what names in its statements mean there.
+    """The target of one session, and what names in its statements mean there.
 
     Attributes:
         view: the session's current target, None before any `USE`.
-        target: the same as the client named it, "" before any `USE`.
+        target: the target's name as the client wrote it, "" before any `USE`.
     """
 
     def __init__(
@@ -82,9 +82,9 @@ class SessionTarget:
     ) -> None:
         self.view: View | None = None
         self.target = ""
-        # Where the database was that the session had until it dropped it.
+        # The view of the database that the session used and dropped.
         self._left: View | None = None
-        # By target: a session stays with the replicas that it read from first.
+        # Views by target: a session stays with the replicas that it read from first.
         self._replicas: dict[str, View] = {}
         self._state = state
         self._privileges = guard
@@ -96,14 +96,13 @@ class SessionTarget:
         """Return the facts of one statement.
 
         Raises:
-            SqlError: it makes no sense.
-            Unsupported: it is in a character set in which a quote or a backslash may be the
-                second half of a character, has such characters, and is for several shards or
-                of a user who may not do everything.
+            SqlError: the statement is malformed.
+            Unsupported: its character set allows a quote or a backslash as the second half of a character, it has such
+                characters, and it is for several shards or of a restricted user.
         """
         state = self._state
         statement = self._cache.get(sql, state.mode)
-        # In this order: to ask a flag of an enumeration costs as much as three steps of C.
+        # In this order, since a test of a flag of an enumeration costs more than the others.
         if sql.isascii() or SqlMode.OTHER_CHARSET not in state.mode:
             return statement
         if state.unread is not None:
@@ -130,11 +129,11 @@ class SessionTarget:
 
     @property
     def schema(self) -> str | None:
-        """The session's target where that is no keyspace."""
+        """The name of the session's target where that is no keyspace; else None."""
         return None if self.view is None else self.view.schema
 
     def home(self, schema: str | None) -> str | None:
-        """Return which keyspace *schema* means, None for none that the user may use."""
+        """Return the keyspace that *schema* means; None where the user may use no such keyspace."""
         view = self.view
         if schema is None or (
             view is not None and view.schema is None and schema in view.databases
@@ -151,7 +150,7 @@ class SessionTarget:
         A target without a keyspace, such as `:-80` or `@replica`, means the current one.
 
         Raises:
-            NoDatabaseSelected: there is no current keyspace that it could mean.
+            NoDatabaseSelected: *target* names no keyspace, and there is no current one.
             UnknownDatabase, DatabaseAccessDenied, Unsupported, EngineError: as `lookup`.
         """
         if target[:1] in _PARTS:
@@ -177,21 +176,20 @@ class SessionTarget:
         self.target = target
 
     def lookup(self, target: str) -> View:
-        """Return what *target* names.
+        """Return the view that *target* names.
 
         Raises:
             UnknownDatabase, DatabaseAccessDenied, Unsupported, EngineError.
         """
         self._privileges.check_target(target)
-        # A session that changed replicas from statement to statement could see a row, and then
-        # not.
+        # With another replica for each statement a session could see a row, and then not see it.
         view = self._replicas.get(target) or self._catalog.view(target)
         if view.is_replica:
             self._replicas[target] = view
         return view
 
     def leave_ailing_replicas(self) -> None:
-        """Read from other replicas from now on where one is away or behind. Raises as `lookup`."""
+        """Read from other replicas from now on where one is not healthy. Raises as `lookup`."""
         if not self._replicas:
             return
         self._replicas = {name: v for name, v in self._replicas.items() if not v.is_ailing}
@@ -199,17 +197,17 @@ class SessionTarget:
             self.view = self.lookup(self.view.name)
 
     def current(self, view: View) -> View:
-        """Return *view*, or what the session reads from in its place."""
+        """Return *view*, or the view of other replicas that the session reads from instead."""
         return self._replicas.get(view.name, view) if view.is_replica else view
 
     def here(self) -> View:
-        """Return the current target; without one, a keyspace that answers table-less queries."""
+        """Return the view of the current target; without a target, of a keyspace for queries without tables."""
         return (
             self.view or self._left or self._catalog.anywhere(self._privileges.user.keyspaces)
         )
 
     def drops_own_database(self, place: StatementTarget) -> bool:
-        """True when *place* is that of a DROP DATABASE of what the session uses."""
+        """True when *place* is that of a DROP DATABASE of the session's own database."""
         shape = place.statement.shape
         return (
             makes_or_drops_database(shape)
@@ -224,9 +222,9 @@ class SessionTarget:
         self._left, self.view, self.target = self.view, None, ""
 
     def neighbourhood(self) -> View | None:
-        """Return whose server may have databases that are no keyspaces, None if none may be used.
+        """Return the view whose server may have databases that are no keyspaces; None if the user may use none.
 
-        A user who was given keyspaces sees nothing else.
+        A user with `keyspaces` sees no other databases.
         """
         if (
             self._privileges.user.keyspaces is not None
@@ -238,14 +236,14 @@ class SessionTarget:
 
     @property
     def database(self) -> str | None:
-        """What unqualified names mean on a backend connection of the current target."""
-        # No server has a database of that name: there they mean nothing.
+        """The default database of a backend connection of the current target; None for no default."""
+        # No server has a database of that name, so unqualified names mean nothing.
         if self.view is None or self.view.schema == STATUS_SCHEMA:
             return None
         return self.view.database
 
     def resolve(self, statement: Statement) -> StatementTarget:
-        """Return where a statement runs. Raises as `lookup`, and ReplicaTarget."""
+        """Return the place where a statement runs. Raises as `lookup`, and ReplicaTarget."""
         place = self._resolve(statement)
         check_target(place.view, statement.shape)
         if self._state.unread and place.view.is_sharded and not statement.sql.isascii():
@@ -261,7 +259,7 @@ class SessionTarget:
             and statement.shape.target is None
             and any(table.schema is None for table in statement.shape.tables)
         ):
-            # A connection that the session keeps is still in the database where it was.
+            # A connection that the session keeps still has its former default database.
             raise NoDatabaseSelected
         if not names:
             return self._described(statement) or StatementTarget(
@@ -273,7 +271,7 @@ class SessionTarget:
                 views[name] = self.lookup(name)
             except StreamfromError:
                 if self.view is not None and name in self.view.databases:
-                    # What SELECT DATABASE() told, and drivers then ask about.
+                    # The name that SELECT DATABASE() returned, and that drivers then ask about.
                     views[name] = self.view
                     continue
                 if self._privileges.user.keyspaces is not None:
@@ -295,7 +293,7 @@ class SessionTarget:
             )
         )
         if self.view is not None and self._are_beside(views, statement.shape):
-            # What else is unqualified, a function say, means the session's own as well.
+            # Other unqualified names, such as those of functions, mean the session's own target as well.
             return StatementTarget(self.view, self.database, statement)
         if is_mixed or any(view is not first for view in views.values()):
             raise Unsupported("tables of several keyspaces or targets in one statement")
@@ -322,7 +320,7 @@ class SessionTarget:
         for name in schemas_asked(statement, database):
             with contextlib.suppress(StreamfromError):  # no keyspace: the server may know it
                 view = self.lookup(name)
-                # Of its own keyspace a session may have chosen a shard, or a replica.
+                # The session's target may be a shard or a replica of its own keyspace.
                 if here and here.schema is None and here.keyspace is view.keyspace:
                     view = here
                 views[name] = view
@@ -343,10 +341,10 @@ class SessionTarget:
         return StatementTarget(first, first.database, statement)
 
     def _are_beside(self, views: Mapping[str, View], shape: Shape) -> bool:
-        """True where the session's connection has all that *views* name, by these very names.
+        """True where the session's connection reaches the databases of all *views*, by the same names.
 
-        Only the databases beside a keyspace share its connections. Two keyspaces on one server
-        do not: what a transaction has written in one of them the other's would not see.
+        Only databases beside a keyspace share its connections. Two keyspaces on one server do not: a connection of one would
+        not see what a transaction has written in the other.
         """
         return all(
             view.has_neighbours
@@ -357,9 +355,9 @@ class SessionTarget:
         )
 
     def _place_database(self, statement: Statement) -> StatementTarget:
-        """Return where a database is made or dropped: a keyspace's where that is.
+        """Return the place where a database is created or dropped; that of a keyspace is on the keyspace's servers.
 
-        No database is selected for it: that of the keyspace may be the one that is missing.
+        The connection has no default database, since that of the keyspace may be missing.
         """
         name = statement.shape.target or ""
         try:
@@ -375,7 +373,8 @@ class SessionTarget:
 
         Raises:
             NoDatabaseSelected: the name is unqualified and no keyspace alone has it.
-            TableNotFound, TableLoadError: it is no message table, or not a usable one.
+            TableNotFound: the name is not of a message table.
+            TableLoadError: the message table cannot be used.
         """
         if table.schema is not None:
             view = self.lookup(table.schema)
@@ -403,7 +402,7 @@ class SessionTarget:
         return self._catalog.view(found[0])
 
     def vindex(self, shape: Shape) -> tuple[Keyspace, VindexSpec] | None:
-        """Return which vindex a SELECT reads as if it were a table, and its keyspace; None for every other statement."""
+        """Return the vindex that a SELECT reads like a table, and its keyspace; None for every other statement."""
         if shape.kind is not Kind.SELECT or len(shape.tables) != 1:
             return None
         (table,) = shape.tables
@@ -424,11 +423,11 @@ class SessionTarget:
         return any(self._registry.table(keyspace, table.name) for table in shape.tables)
 
     def is_message_table(self, keyspace: str, table: str) -> bool:
-        """Tell whether a table is one of messages, usable or not."""
+        """Tell whether a table is a message table, usable or not."""
         return self._registry.table(keyspace, table) is not None
 
     def has_state(self, keyspace: str, table: str) -> bool:
-        """Tell whether a table is a queue whose column `state` is no more than an ack."""
+        """Tell whether a table is a queue with a column `state`, a write of which only acknowledges."""
         found = self._registry.table(keyspace, table)
         return isinstance(found, MessageTable) and found.has_state
 
@@ -454,7 +453,7 @@ def _named(shape: Shape, mode: SqlMode, settings: Settings) -> Shape:
 
 
 def check_target(view: View, shape: Shape) -> None:
-    """Raise ReplicaTarget for what may write, where only a replica is meant."""
+    """Raise ReplicaTarget for a statement that may write, where the target is a replica."""
     if view.is_replica and (
         not (shape.kind in _READS or (shape.kind is Kind.OTHER and shape.verb in _OTHER_READS))
         or shape.verb == "ANALYZE"  # it runs what it explains

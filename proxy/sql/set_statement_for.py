@@ -1,8 +1,8 @@
 """MariaDB's `SET STATEMENT … FOR statement`: variables for one statement.
 
-The statement after FOR is what counts: it is routed, completed on a message table and told to the
-engine as if it stood alone, and sent with the variables in front of it. A prepared query of one
-server goes there as it is: so Connector/J asks with a time-out, or for so many rows.
+The statement after FOR is routed, completed on a message table and told to the engine as if it stood alone. It is sent with
+the variables in front of it. A prepared query for one server is sent as it is: Connector/J sets time-outs and limits of rows
+that way.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Statement
 
 
-# What changes something that no server knows of.
+# Kinds that change state of the proxy, which no server has.
 _OF_THE_PROXY: Final = frozenset({Kind.USE, Kind.KILL})
-# Answered by OK alone, which reads the same in both protocols.
+# Kinds answered by an OK, which is the same in both protocols.
 _WITHOUT_ROWS: Final = frozenset(
     {Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.DDL}
 )
@@ -46,14 +46,14 @@ async def run_set_statement(
 
     Raises:
         Unsupported: several shards would have to answer, or the proxy itself.
-        NotPreparable: it was prepared, has rows, and is not one that `is_plain_query`.
+        NotPreparable: a prepared statement that returns rows, and of which `is_plain_query` is false.
         CommandDenied, TableLoadError: as the statement alone.
     """
     read, size = compiler.large_texts.read, len(statement.sql)
     parts = await read(size, split_set_statement, statement)
     view = compiler.here()
     if parts is None:
-        # Not well written, as the server will say.
+        # The statement is malformed, and the server reports it.
         return await routed.on_shard(
             view.runtimes[0], compiler.database, CompiledStatement(statement), reply
         )
@@ -85,7 +85,7 @@ async def run_set_statement(
 
 
 def is_plain_query(statement: Statement, compiler: StatementCompiler) -> bool:
-    """Return whether a SET STATEMENT is a SELECT for the session's one shard, as it is written.
+    """Return whether a SET STATEMENT is a SELECT that the session's one shard can be sent as written.
 
     Raises what the SELECT alone raises.
     """

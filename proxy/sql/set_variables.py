@@ -1,7 +1,7 @@
 """SET, whose changes follow the session to every connection.
 
-A server carries it out and says by its trackers what has changed; what no tracker shows pins the
-session to that connection (`proxy.execution.session_state`), and over several shards is said on each.
+A server carries the SET out, and its session trackers report the changes. A change that no tracker reports pins the session
+to that connection (`proxy.execution.session_state`), and over several shards is made on each of them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
-# Changes nothing, and so has the tracker say what there is.
+# This SET changes nothing, and has the tracker report the current value.
 _REPORT_COLLATION: Final = query(
     b"SET @@session.character_set_connection = @@session.character_set_connection,"
     b" @@session.collation_connection = @@session.collation_connection"
@@ -59,7 +59,7 @@ class SetVariables:
         self._vitess = VitessVariables(context.state, context.config.transaction_mode)
 
     async def run(self, statement: Statement, reply: Reply) -> bool:
-        """Carry a SET out; False when its answer is an error. Raises whatever stops it."""
+        """Carry out a SET, and answer the client; False when the answer is an error. Raises whatever stops it."""
         read, size = self._compiler.large_texts.read, len(statement.sql)
         names = (await read(size, footprint_of, statement.shape)).set_names
         done = await self._run(statement, names, reply)
@@ -100,7 +100,7 @@ class SetVariables:
             raise Unsupported("a subquery in SET in a sharded keyspace; SELECT … INTO @x")
         if view.is_sharded and (shape.uses & Uses.GLOBAL_SCOPE or found.sets_untracked):
             if may_assign(shape):
-                # Its value may be another one on each shard.
+                # Its value may differ from shard to shard.
                 raise Unsupported(
                     "SET of a user variable together with what every shard must be told; one SET"
                     " for each"
@@ -112,7 +112,7 @@ class SetVariables:
         if len(self._branches.open) > 1 and self._switches_autocommit_on(statement):
             # SET autocommit = 1 commits on every shard of the transaction, not just where it runs.
             await self._branches.commit()
-        # Any shard will do: what it answers follows the session. One that is down would not.
+        # Any shard that is available will do: the changes that it reports follow the session.
         shards.sort(key=lambda s: (s not in self._branches.held, s.trouble is not None))
         if shape.uses & Uses.ADVISORY_LOCK:
             # All sessions that use the keyspace ask the same shard.
@@ -141,14 +141,14 @@ class SetVariables:
             self._executor.release(shard, backend)
             raise
         if shown.error is not None or reported.error is not None:
-            # Killed between the three: the variables of this connection are not known any more.
+            # If the statement was killed between the three, this connection's variables are no longer known.
             backend.close()
             self._executor.connection_lost(shard, backend)
             raise BackendLost(shard.keyspace, shard.name)
         report = reported.ok
         assert report is not None
         before = () if told.ok is None else told.ok.trackers
-        # MySQL has forgotten what it warned of when it answers the report, and may warn of that.
+        # MySQL clears the warnings of the SET when it answers the report, which may have warnings of its own.
         is_known = told.ok is not None and not (told.ok.warnings or report.warnings)
         if not is_known:
             backend.has_residue = True
@@ -170,9 +170,9 @@ class SetVariables:
     async def _take_any(
         self, shards: list[ShardRuntime], shape: Shape
     ) -> tuple[ShardRuntime, Backend]:
-        """Return the first of *shards* that gives a connection, and it; where none does, wait for the first.
+        """Return the first of *shards* that gives a connection, and the connection; if none does, wait for the first.
 
-        Drivers say SET NAMES before all else: a shard that has just gone down, which nobody noticed yet, must not hold up a login.
+        Drivers send SET NAMES first: a shard that has just gone down unnoticed must not hold up a login.
         """
         database = self._compiler.database
         if shards[0] not in self._branches.held:

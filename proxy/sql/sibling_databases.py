@@ -1,8 +1,8 @@
 """What `USE`, COM_INIT_DB and a login may name: keyspaces, and databases beside an unsharded one.
 
-A suite or a migration makes a database and uses it, without a word of it in the configuration. The
-server of an unsharded keyspace is asked whether it has one of that name. Its tables are ordinary
-ones: no messages, no vschema. Users who were given keyspaces do not see it.
+A test suite or a migration may create a database that the configuration does not name, and use it. The server of an
+unsharded keyspace is asked whether it has a database of that name. Its tables are ordinary ones, without messages and
+vschema. Users with `keyspaces` do not see such databases.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ async def use(compiler: StatementCompiler, target: str) -> None:
 
 
 async def has_database(shard: ShardRuntime, database: str) -> bool:
-    """Ask a server for a database, by a connection of the proxy's own: the session's may be busy.
+    """Return whether a server has a database; asked on a control connection, since the session's may be busy.
 
-    Names are compared here: `=` there ignores case, and databases do not.
+    Names are compared by the proxy, since `=` on the server ignores case, and names of databases do not.
     """
     rows = await shard.control.rows("SELECT schema_name FROM information_schema.schemata")
     return (database,) in rows

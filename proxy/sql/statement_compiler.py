@@ -1,8 +1,7 @@
-"""From the text of a statement to what will be sent: where it goes and what it will do.
+"""The step from a statement's text to what is sent: its place, its text, and its effect on messages.
 
-Two questions are answered here, for the hot path and the long one alike. *Where*: `session_target`
-says. *What*: on a message table the statement is completed (see `sqlparse_ext.writes.completion`) and
-its effect on messages is known before it runs.
+The hot path and the long way both compile statements here. `session_target` finds the place. On a message table the
+statement is completed (see `sqlparse_ext.writes.completion`), and its effect on messages is worked out before it runs.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.writes.insert_gaps import Gaps
     from streamfrom.sqlparse_ext.writes.message_effects import Effect
 
-# Where the ids of messages come from that have none; no sequence has this name.
+# The source of ids for messages without one; no sequence has this name.
 MESSAGE_IDS: Final = ""
 _SHAPES_MAX: Final = 8192
 _INSERTS: Final = frozenset({Kind.INSERT, Kind.REPLACE})
@@ -70,7 +69,8 @@ class CompiledStatement:
     """A statement that is ready to run.
 
     Attributes:
-        table, effect: a message table and what the statement will do to it; else "" and None.
+        table: the message table that the statement writes; else "".
+        effect: what the statement will do to `table`; else None.
         insert_id: the first value that a sequence gave the statement; 0 for none.
         acks_early: the rows of the table may not show yet which messages were acknowledged.
     """
@@ -103,14 +103,14 @@ class StatementCompiler(SessionTarget):
         super().__init__(state, guard, catalog, registry, cache)
         self.large_texts = large_texts
         self.clock = clock
-        # Shapes that a restricted user may send, whatever their literals, and where.
+        # Shapes that a restricted user may send with any literals, and the state for which that is known.
         self._admitted: set[Shape] = set()
         self._admitted_in: tuple[int, View | None] | None = None
 
     def check(self, statement: Statement, *, are_values_seen: bool = True) -> None:
-        """Raise for what the session's user may not send, in EXPLAIN and SET STATEMENT too.
+        """Raise for a statement that the session's user may not send, also within EXPLAIN and SET STATEMENT.
 
-        are_values_seen: what is bound to its `?`s is put into the text and checked before it runs.
+        are_values_seen: the text with the values bound to its `?`s is checked as well before it runs.
 
         Raises:
             CommandDenied, StatementRefused, DatabaseAccessDenied, Unsupported.
@@ -148,7 +148,7 @@ class StatementCompiler(SessionTarget):
             return is_certain
         inner = self.parse(text)
         if takes_text(inner.shape):
-            # Its text would have to be read first, which is done for what stands alone.
+            # The text in a PREPARE would have to be read first, which is done only for a PREPARE that stands alone.
             raise Unsupported(f"{inner.shape.verb} in another statement")
         return (
             self._check(inner, is_explained=not runs, are_values_seen=are_values_seen)
@@ -171,14 +171,14 @@ class StatementCompiler(SessionTarget):
         return shape in self._admitted
 
     def one_at_a_time(self, statement: Statement) -> SqlError:
-        """Return what a server here says of several statements, where it takes one."""
+        """Return the error of a server for several statements in a command that takes one."""
         on_mariadb = self.here().runtimes[0].is_mariadb
         return SqlError(several(statement.sql, statement.mode, on_mariadb=on_mariadb))
 
     def routed(
         self, view: View, statement: Statement, *, has_own_clock: bool = False
     ) -> tuple[CompiledStatement, Route]:
-        """Return what is sent of a statement in its place, as `compile`, and where.
+        """Return the compiled statement, as `compile`, and its route.
 
         Raises what either raises.
         """
@@ -186,10 +186,10 @@ class StatementCompiler(SessionTarget):
         return step, view.planner.plan(step.statement.shape).route(step.statement)
 
     def sequence_of(self, view: View, shape: Shape) -> AutoIncrement | None:
-        """Return which column of an INSERT takes values of a sequence, None where none does.
+        """Return the column of an INSERT that takes values of a sequence; None where none does.
 
-        In a target of some shards no sequence fills anything: what is said goes there. The sequence of a
-        message table with vt_auto_id is MESSAGE_IDS.
+        In a target of some shards no sequence is used: the rows go to these shards as they are. The sequence of a message
+        table with vt_auto_id is MESSAGE_IDS.
         """
         if shape.kind not in _INSERTS or not shape.tables or view.schema is not None:
             return None
@@ -203,7 +203,7 @@ class StatementCompiler(SessionTarget):
         return None
 
     def gaps(self, view: View, statement: Statement, column: str) -> Gaps:
-        """Return where an INSERT of the session lacks values of *column*. Raises Unsupported."""
+        """Return the places where an INSERT of the session lacks values of *column*. Raises Unsupported."""
         return gaps(
             statement,
             column,
@@ -220,9 +220,9 @@ class StatementCompiler(SessionTarget):
         return self.parse(gaps.filled(statement.sql, range(1, len(gaps) + 1)))
 
     def is_sent_as_written(self, view: View, shape: Shape) -> bool:
-        """Whether servers understand such a statement without other names or values put into it.
+        """Tell whether servers understand such a statement without other names or values put into it.
 
-        On a message table it may be completed nevertheless; its use of session state is not looked at.
+        On a message table it may still be completed. Uses of session state do not count.
         """
         return not (
             shape.target is not None
@@ -242,14 +242,14 @@ class StatementCompiler(SessionTarget):
     def compile(
         self, view: View, statement: Statement, *, has_own_clock: bool = False
     ) -> CompiledStatement:
-        """Complete a statement on a message table and find out what it will do to it.
+        """Complete a statement on a message table, and work out its effect on messages.
 
-        has_own_clock: it runs with a @@timestamp of its own.
+        has_own_clock: the statement runs with a @@timestamp that the client has set.
 
         Raises:
-            TableLoadError: it names a message table that failed to load.
-            Unsupported: a time column stands beside a moment that cannot be nanoseconds.
-            DelayRefused: it schedules a message for later, or may, where vt_delayed is off.
+            TableLoadError: the statement names a message table that failed to load.
+            Unsupported: a time column is compared with or set to a moment that cannot be nanoseconds.
+            DelayRefused: the statement schedules a message for later, or may do so, where vt_delayed is off.
         """
         touched = self._touched(view, statement.shape)
         if touched is None:
@@ -260,8 +260,7 @@ class StatementCompiler(SessionTarget):
         completed = complete(statement, facts, self.clock.time_ns(), times)
         if completed is not None:
             if (has_own_clock or self._state.has_own_clock) and (
-                # Completed at two moments: where the texts differ, the proxy's clock is in the
-                # text.
+                # The statement is completed at two moments. If the texts differ, the text holds the proxy's time.
                 complete(statement, facts, 1, times) != complete(statement, facts, 2, times)
             ):
                 raise Unsupported(
@@ -277,10 +276,10 @@ class StatementCompiler(SessionTarget):
         return self._with_effect(statement, facts)
 
     def standing(self, view: View, statement: Statement, count: int) -> Statement | None:
-        """Return what completes a statement with *count* `?`s for every execution.
+        """Return the completed statement, with *count* `?`s, for all executions.
 
-        None when there is no such text: it would hold the time of the execution, or other
-        parameters than the client knows of.
+        Return None when executions need different texts: the text holds the time of the execution, or other parameters than
+        the client's.
 
         Raises as `compile`.
         """
@@ -298,7 +297,7 @@ class StatementCompiler(SessionTarget):
         try:
             completed = complete(statement, facts, 1, times)
         except Unsupported:
-            return None  # of an interval of ? each execution says how long it is
+            return None  # an interval of ? has its length in each execution
         if completed is None:
             return statement
         # A `?` was doubled or fell away, and the client would bind the wrong ones.
@@ -307,7 +306,7 @@ class StatementCompiler(SessionTarget):
         return self.parse(completed.text)
 
     def asked(self, view: View, statement: Statement) -> bytes:
-        """Return the text by which a server tells what a statement takes and gives."""
+        """Return the text by which a server describes a statement's parameters and columns."""
         if sets_state(statement.shape):
             touched = self._touched(view, statement.shape)
             if touched is not None and touched[0] is not None and touched[0].has_state:
@@ -315,7 +314,7 @@ class StatementCompiler(SessionTarget):
         return statement.sql
 
     def compile_bound(self, view: View, statement: Statement) -> CompiledStatement:
-        """Find out what a completed statement will do with the values it is bound to.
+        """Work out the effect of a completed statement with the values that it is bound to.
 
         Raises as `compile`.
         """
@@ -327,7 +326,7 @@ class StatementCompiler(SessionTarget):
         return self._with_effect(statement, facts)
 
     def check_unbound(self, statement: Statement) -> None:
-        """Raise DelayRefused for what a server runs as it is, with values that are not seen here."""
+        """Raise DelayRefused for a statement that a server runs with values that the proxy does not see."""
         if statement.shape.kind in _GIVES_TIMES:
             place = self.resolve(statement)
             touched = self._touched(place.view, place.statement.shape)
@@ -346,10 +345,10 @@ class StatementCompiler(SessionTarget):
     def _touched(
         self, view: View, shape: Shape
     ) -> tuple[TableFacts | None, TimeColumns] | None:
-        """Return what a statement must know of the message tables that it names.
+        """Return what the completion of a statement must know of the message tables that it names.
 
-        None where it names none; else the facts of the one that it writes, if it is one, and the
-        time columns of all. Raises TableLoadError.
+        Return None where it names no message table; else the facts of the message table that it writes, if any, and the time
+        columns of all. Raises TableLoadError.
         """
         if shape.kind not in _ON_ROWS or view.schema is not None:
             return None

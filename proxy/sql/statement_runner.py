@@ -1,7 +1,7 @@
-"""What each kind of statement does: the text of a client's command to answers on its link.
+"""What each kind of statement does, from the text of a client's command to the answers on its link.
 
-`StatementRunner.run` may wait; the statements that need not take the hot path (`proxy.sql.fast_path`)
-instead. `StatementRunner` begins with the handler of each kind.
+`StatementRunner.run` may wait; statements that need not wait take the hot path (`proxy.sql.fast_path`). `StatementRunner`
+begins with the handler of each kind.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ if TYPE_CHECKING:
     from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 
-# Nothing but comments that have an end. Possessive: to look for another way to read `/**//**//*`
-# would take time that doubles with each comment.
+# Matches nothing but closed comments. Its quantifiers are possessive: backtracking in `/**//**//*` would take time that
+# doubles with each comment.
 _COMMENTS: Final = re.compile(
     rb"(?:[\s;]++|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/|(?:#|--(?=\s|\Z))[^\n]*+){1,4096}+"
 )
 
-# Kinds that may ask for the client's user. In a definition such a function means its later user.
+# Kinds that may ask for the client's user. In a definition such a function means the user who calls it later.
 _TELL_WHO: Final = frozenset(
     {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.SET}
 )
@@ -100,8 +100,7 @@ class StatementRunner:
     """The statements of one session.
 
     Attributes:
-        routed, streams, text_statements, insert_columns: what carries out some of them, each
-            named after its module.
+        routed, streams, text_statements, insert_columns: the objects that carry out some kinds, named after their modules.
     """
 
     def __init__(self, context: SessionContext) -> None:
@@ -124,7 +123,7 @@ class StatementRunner:
         self._vitess = VitessVariables(context.state, context.config.transaction_mode)
         self._queues = QueueStatements(context, self._ddl)
         transactions = TransactionControl(context, self.routed, self._on_rows)
-        # What has no entry is sent to the shards.
+        # A kind without an entry is sent to the shards.
         self._handlers: dict[Kind, Callable[[Statement, Reply], Awaitable[bool]]] = {
             Kind.SELECT: self._select,
             Kind.STREAM: self.streams.run,
@@ -157,7 +156,7 @@ class StatementRunner:
     async def run(self, sql: bytes, reply: Reply) -> None:
         """Run the text of one command: one statement, or several if the client may send them.
 
-        Raises whatever stops it; the answers before that are out.
+        Raises whatever stops it; the earlier answers have been sent.
         """
         read, parse = self._large_texts.read, self._compiler.parse
         size = len(sql)
@@ -169,7 +168,7 @@ class StatementRunner:
                 raise await read(size, self._compiler.one_at_a_time, whole)
         for index, text in enumerate(texts):
             reply.more = index < len(texts) - 1
-            # A large one is in no cache.
+            # A large text is in no cache.
             is_read = text is whole.sql and size > LARGE_TEXT_BYTES
             statement = whole if is_read else await read(len(text), parse, text)
             await read(len(text), self._compiler.check, statement)
@@ -193,7 +192,7 @@ class StatementRunner:
     async def with_identity(self, statement: Statement, *, locks: bool = True) -> Statement:
         """Return *statement* with the client's CONNECTION_ID() and user in it, where it asks for them.
 
-        locks: also the holder of a lock, which may be another one the next time.
+        locks: put in the holder of a lock as well, which may be another one the next time.
         """
         shape = statement.shape
         if shape.kind not in _TELL_WHO or is_answered_locally(shape):
@@ -259,7 +258,10 @@ class StatementRunner:
     async def _ddl(
         self, statement: Statement, reply: Reply, warnings: Sequence[bytes] = ()
     ) -> bool:
-        """Run a definition on all shards. warnings: our own, behind the servers', as rows of SHOW WARNINGS."""
+        """Run a definition on all shards, and answer the client; False when the answer is an error.
+
+        warnings: the proxy's own warnings, which follow those of the servers, as rows of SHOW WARNINGS.
+        """
         place = await self._large_texts.read(
             len(statement.sql), self._compiler.resolve, statement
         )
@@ -321,7 +323,7 @@ class StatementRunner:
     async def _lock(self, statement: Statement, reply: Reply) -> bool:
         if statement.shape.verb != "UNLOCK" or not self._compiler.here().is_sharded:
             return await self._on_rows(statement, reply)
-        # No lock is taken over several shards, so those there are are of single ones.
+        # No lock is taken over several shards, so each lock is on one shard.
         for shard in list(self._branches.held):
             await self._executor.ask(shard, None, query(statement.sql), statement.shape)
         reply.ok()
@@ -427,11 +429,11 @@ class StatementRunner:
         return (column,), [(value.encode(),) for value in values]
 
     async def asks_sequence(self, statement: Statement) -> bool:
-        """Return whether a statement is a SELECT NEXT … VALUES. Raises where it should be one."""
+        """Return whether a statement is a SELECT NEXT … VALUES. Raises for a malformed one."""
         return await self._sequences.asked(statement) is not None
 
     def asks_status(self, statement: Statement) -> bool:
-        """Return whether a statement is for the schema `streamfrom`, so the proxy itself has its rows."""
+        """Return whether a statement reads the schema `streamfrom`, whose rows the proxy itself has."""
         return self._status_tables.asked(statement)
 
     async def definitions(self, statement: Statement) -> list[bytes]:

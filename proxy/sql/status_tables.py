@@ -43,7 +43,7 @@ _FROM: Final = frozenset({"FROM", "IN"})
 
 
 class StatusTables:
-    """What one session reads of them."""
+    """Answers the statements of one session on these tables."""
 
     def __init__(self, context: SessionContext, routed: RoutedStatements) -> None:
         self._context = context
@@ -51,7 +51,7 @@ class StatusTables:
         self._routed = routed
 
     def asked(self, statement: Statement) -> bool:
-        """Return whether *statement* is one that these tables answer."""
+        """Return whether *statement* reads these tables."""
         return is_status(statement.shape, self._compiler.schema)
 
     async def run(self, statement: Statement, reply: Reply) -> bool:
@@ -59,8 +59,8 @@ class StatusTables:
 
         Raises:
             TableNotFound: there is no such table in the schema.
-            Unsupported: it reads other tables as well.
-            SqlError: a form of SHOW that there is not.
+            Unsupported: the statement reads other tables as well.
+            SqlError: the form of SHOW does not exist.
         """
         query = self._compiler.parse(await self.text(statement))
         return await self._routed.on_shard(self.shard(), None, CompiledStatement(query), reply)
@@ -71,7 +71,7 @@ class StatusTables:
         return (await self._context.executor.prepare_on(self.shard(), None, sql)).columns
 
     def shard(self) -> ShardRuntime:
-        """Return who evaluates: the session's own server, or another one while that is away."""
+        """Return the shard that evaluates: the session's own, or another one while that is not available."""
         context = self._context
         near = self._compiler.here().runtimes
         others = (
@@ -84,7 +84,7 @@ class StatusTables:
         return next((one for one in candidates if one.trouble is None), near[0])
 
     async def text(self, statement: Statement) -> bytes:
-        """Return what a server is asked. Raises as `run`."""
+        """Return the text that a server is sent. Raises as `run`."""
         shape = statement.shape
         if shape.kind is Kind.SHOW:
             select = (

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Statement, Value
 
 
-# A poll asks for each of them by itself.
+# A poll asks for each key separately.
 KEYS_MAX: Final = 100
-# What a server reads as such a value, by settings of the session as well, is not the text that it shows.
+# A server reads such a value by settings of the session, and shows it as another text.
 _MANY_SPELLINGS: Final = frozenset({"date", "datetime", "timestamp", "time", "enum", "set"})
 _NUMBER: Final = re.compile(rb"-?[0-9]{1,65}(?:\.[0-9]{1,30})?")
 
@@ -27,7 +27,7 @@ def stream_keys(statement: Statement, table: MessageTable) -> frozenset[bytes] |
     """Return the literals of the keys that a STREAM on *table* names, None for all.
 
     Raises:
-        BadStreamKey: the table has no such key, or a value is none of a key.
+        BadStreamKey: the table has no such key column, or a value cannot be a key.
     """
     shape = statement.shape.stream
     if shape is None or shape.key is None:

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 _NUMBER: Final = re.compile(rb"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
-# A year: what is longer is for ever to a client.
+# A year; a longer time has no end for a client.
 WAIT_MAX_S: Final = 365 * 86_400.0
-# Who asks for one message after the other has the server asked for its columns once in so long.
+# For a client that asks for one message after the other, a server is asked for the columns once in this time.
 COLUMNS_KNOWN_S: Final = 1.0
 
 
 class _Columns(NamedTuple):
-    """The column definitions of a stream, and for whom they hold until when, by the loop's clock."""
+    """The column definitions of a stream, with the streams and the time (of the loop's clock) that they hold for."""
 
     view: View
     table: MessageTable
@@ -50,7 +50,7 @@ class _Columns(NamedTuple):
     def hold(
         self, view: View, table: MessageTable, names: tuple[str, ...], settings: Settings
     ) -> bool:
-        """Return whether they are those of such a stream.
+        """Return whether the definitions are those of such a stream.
 
         A table whose definition was read again, as an ALTER through any proxy causes, is another object.
         """
@@ -71,7 +71,7 @@ class StreamStatements:
         self._connection_id = context.connection_id
         self._over: list[
             MessageStream
-        ] = []  # their messages are held as long as the connection
+        ] = []  # their messages are held until the connection ends
         self._executor = context.executor
         self._compiler = context.compiler
         self._registry = context.registry
@@ -115,7 +115,7 @@ class StreamStatements:
             reply.sequence = stream.sequence
         if error is not None:
             raise error
-        # What it gave is held by the leases alone, whatever becomes of the connection.
+        # Its messages are held by their leases alone, also after the connection ends.
         self._registry.forget(self._over.pop(), has_left=False)
         reply.end_of_rows()
         return True
@@ -127,13 +127,13 @@ class StreamStatements:
             self._over.append(stream)
 
     def close(self) -> None:
-        """Let go what the streams hold: the client has left, or has become another user."""
+        """Release the messages of the streams: the client has left, or has become another user."""
         self._detach()
         while self._over:
             self._registry.forget(self._over.pop(), has_left=True)
 
     async def definitions(self, statement: Statement) -> list[bytes]:
-        """Return the columns of a STREAM. Raises what stands in its way."""
+        """Return the columns of a STREAM. Raises as the STREAM would."""
         shape = statement.shape
         assert shape.stream is not None
         view, table = self._compiler.stream_source(shape.stream.table)
@@ -144,7 +144,7 @@ class StreamStatements:
     ) -> list[bytes]:
         """Return the column definitions of a stream: those of a moment ago, or from any shard that answers.
 
-        Where none does it waits, as any statement outside a transaction.
+        If no shard answers, it waits as any statement outside a transaction does.
         """
         asked = view, table, columns, self._executor.settings
         now_s, known = asyncio.get_running_loop().time(), self._known
@@ -223,7 +223,7 @@ def _value(statement: Statement, operand: Operand) -> Value:
 
 
 def _number(value: Value) -> int | float | None:
-    """Return what a number says, however it is sent; None for what is none, or has no end.
+    """Return the value of a number, sent in any type; None for a value that is no finite number.
 
     PHP's mysqli binds what it is given as strings, and Node's mysql2 every number as a DOUBLE.
     """

@@ -1,4 +1,4 @@
-"""Rows of a query that go no further than the proxy, for another statement: as many as may be, and no more."""
+"""The rows of a query that the proxy keeps for another statement, up to a limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-# What the queries of one statement may give: a server reads each row as a SELECT of its own.
+# The rows that the queries of one statement may give: a server reads each row as a SELECT of its own.
 ROWS_MAX: Final = 5000
 BYTES_MAX: Final = 2 << 20
 
@@ -21,10 +21,10 @@ class TakenRows:
     """The rows of a query, in the place of a client.
 
     Attributes:
-        what: what is said to be too much where there are too many.
+        what: the name for the rows in the error where there are too many.
         columns: the column definitions, as payloads.
         rows: the rows of the text protocol, as payloads.
-        warnings: how many warnings all queries so far had.
+        warnings: the number of warnings of all queries so far.
     """
 
     binary = False
@@ -39,7 +39,7 @@ class TakenRows:
         self.warnings = 0
 
     def begin(self) -> None:
-        """Begin the next query; its rows count on."""
+        """Begin the next query, whose rows count together with those before."""
         self.rows = []
 
     def head(self, columns: Sequence[bytes]) -> None:
@@ -50,7 +50,7 @@ class TakenRows:
         """Take rows.
 
         Raises:
-            Unsupported, MergeTooLarge: they are too many.
+            Unsupported, MergeTooLarge: there are too many rows.
         """
         self.rows += rows
         self._count += len(rows)
@@ -65,7 +65,7 @@ class TakenRows:
         self.warnings += warnings
 
     def take_back(self) -> bool:
-        """Forget the rows of this query, and return True."""
+        """Drop the rows of this query, and return True."""
         self._count -= len(self.rows)
         self._bytes -= sum(map(len, self.rows))
         self.begin()

@@ -1,8 +1,7 @@
 """`PREPARE s FROM '…'`, `EXECUTE s USING @a` and `DEALLOCATE PREPARE s` over several shards.
 
-A server keeps such a statement on one connection, and runs it there. Where rows may be on several
-shards the proxy keeps the text; an execution puts the values of the variables into it, so that
-they route it, and runs it like any other text.
+A server keeps such a statement on one connection, and runs it there. Where rows may be on several shards the proxy keeps the
+text. An execution puts the values of the variables into the text, so that they route it, and runs it like any other text.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class TextStatements:
         self._kept: dict[str, _Kept] = {}
 
     def clear(self) -> None:
-        """Forget all of them: the session begins anew."""
+        """Remove all statements: the session is reset."""
         self._kept.clear()
 
     async def run(
@@ -87,10 +86,10 @@ class TextStatements:
         run_one: runs the text of an execution. Returns False when its answer is an error.
 
         Raises:
-            Unsupported: it is written in a way that is not read here.
+            Unsupported: the proxy does not read its form.
             UnknownStatement, BadArguments, NotPreparable, TooManyStatements, SqlError: as a server
                 would.
-            BackendError: what a server says of the text, or of a variable.
+            BackendError: a server refuses the text, or a variable.
         """
         asked = dynamic(statement.shape)
         if asked is None:
@@ -120,7 +119,7 @@ class TextStatements:
         return True
 
     async def _prepared(self, statement: Statement, asked: Dynamic) -> Statement:
-        """Return the statement that is to be prepared. A name it had is free from now on."""
+        """Return the statement to prepare. Its name is free from now on."""
         self._kept.pop(asked.name, None)
         text = await self._text(statement, asked)
         if not (text or "").strip("; \t\n\r\f\v"):
@@ -144,13 +143,13 @@ class TextStatements:
     async def read(self, statement: Statement) -> Statement:
         """Return a statement of Kind.PREPARE for one server, once the text in it has been read.
 
-        A text in a variable is put in as a literal: what was read is what the server prepares.
+        A text in a variable is put in as a literal, so the server prepares the text that was checked.
 
         Raises:
-            Unsupported: the text is an expression, which only the server could work out.
+            Unsupported: the text is an expression, which only the server could evaluate.
             NotPreparable: the proxy itself answers it.
             CommandDenied, StatementRefused, DatabaseAccessDenied: as running the text would.
-            DelayRefused: what is bound to it may schedule a message for later, where vt_delayed is off.
+            DelayRefused: its values may schedule a message for later, where vt_delayed is off.
         """
         shape = statement.shape
         asked = dynamic(shape)
@@ -185,7 +184,7 @@ class TextStatements:
         return statement
 
     def _is_own(self, shape: Shape) -> bool:
-        """True for what the proxy itself answers, and no server would."""
+        """True for a statement that the proxy itself answers."""
         if shape.kind is Kind.SELECT:
             return (
                 is_status(shape, self._compiler.schema)
@@ -199,11 +198,11 @@ class TextStatements:
         )
 
     def _check_charsets(self, sql: bytes, statement: Statement, asked: Dynamic) -> None:
-        """Raise Unsupported for a text that a server may read otherwise than it is read here.
+        """Raise Unsupported for a text that a server may read differently from the proxy.
 
-        It converts the text, and reads what that gives by the client's character set. So half a character
-        may become a backslash or a backtick, or swallow one; and to swe7 both are letters. N'…' it cuts by
-        the client's character set and reads by another.
+        The server converts the text, and reads the result in the client's character set. So half a character may become a
+        backslash or a backtick, or take one into the character; in swe7 both are letters. The server finds the end of N'…'
+        in the client's character set, and reads it in another one.
         """
         escaped = sql
         if isinstance(asked.text, Slot) and statement.raw(asked.text)[0][:1] in (b"N", b"n"):
@@ -248,7 +247,7 @@ class TextStatements:
         return bound
 
     async def _values(self, variables: Sequence[str]) -> list[tuple[int, bytes | None]]:
-        """Return type and value of user variables.
+        """Return the type and the value of each user variable.
 
         The type of bytes in no character set is BLOB.
         """

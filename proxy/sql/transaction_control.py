@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class TransactionControl:
-    """Where the transactions of one session begin and end.
+    """Begins and ends the transactions of one session.
 
     on_rows: runs a savepoint that stands in no transaction, as a statement like any other.
 
@@ -46,7 +46,7 @@ class TransactionControl:
         self._on_rows = on_rows
 
     async def begin(self, statement: Statement, reply: Reply) -> bool:
-        """Begin a transaction. Raises Unsupported where there can be none."""
+        """Begin a transaction. Raises Unsupported where none can begin."""
         view = self._compiler.here()
         if view.is_replica and view.is_sharded:
             raise Unsupported("a transaction over replicas of several shards; USE one of them")
@@ -54,7 +54,7 @@ class TransactionControl:
         is_broken = transaction is not None and transaction.broken
         is_elsewhere = any(shard is not view.runtimes[0] for shard, _ in self._branches.open)
         if view.is_sharded or is_elsewhere or is_broken:
-            # On the one server that the client sees, BEGIN commits what came before.
+            # On a server BEGIN commits the transaction before it.
             await self._branches.commit()
         before, self._state.transaction = self._state.transaction, None
         begun = Transaction.begun_by(statement)
@@ -126,7 +126,7 @@ class TransactionControl:
         """Set, release or go back to a savepoint.
 
         Raises:
-            NoSuchSavepoint: there is none of that name. Where a shard has the transaction, it says so.
+            NoSuchSavepoint: there is no savepoint of that name. If a shard has the transaction, the shard reports it.
             TransactionBroken: a branch was lost; only ROLLBACK leads out.
             BackendError, BackendLost: a branch could not do it.
         """

@@ -1,7 +1,7 @@
-"""One SELECT whose parts are answered first, and the rest by a shard from their rows.
+"""One SELECT whose parts are answered first; a shard then answers the rest from their rows.
 
-The parts go their own ways, one after another, like statements of the client. What they give is
-kept, which is bounded, written into the text, and the first shard answers that.
+The parts are routed and run one after another, like statements of the client. Their rows are kept, up to a limit, and
+written into the text, which the first shard answers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TWO_OF_ONE_NAME: Final = 1060  # ER_DUP_FIELDNAME
 
 
 class TwoStageSelect:
-    """What answers such statements for one session."""
+    """Answers such statements for one session."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class TwoStageSelect:
         """Answer *statement*, and return True.
 
         Raises:
-            Unsupported, MergeTooLarge: it cannot be put together.
+            Unsupported, MergeTooLarge: the answer cannot be made from the parts.
             BackendUnavailable, BackendLost, BackendError, PoolTimeout: as for any statement.
         """
         diagnostics = diagnostics_of_several()
@@ -68,8 +68,7 @@ class TwoStageSelect:
 
         given: dict[int, AnsweredPart] = {}
         whole = Combination(statement, route.parts, given)
-        # The whole is described before any part is asked: what a server refuses in it costs no
-        # rows.
+        # A server describes the whole statement first, so a statement that it refuses costs no rows.
         described = await ask(whole.described())
         whole.learn(_columns(described))
         for number, part, way in route.answered:
@@ -126,8 +125,7 @@ class TwoStageSelect:
         self, questions: Sequence[bytes], ask: Callable[[bytes], Awaitable[BufferedAnswer]]
     ) -> list[Sequence[bytes]]:
         answers: list[Sequence[bytes]] = [(await ask(question)).rows for question in questions]
-        # A string that came by the text may compare by another collation than it did as a
-        # column.
+        # A string in the text may compare by another collation than it did as a column.
         if any(answer != answers[0] for answer in answers):
             raise Unsupported("going on with such strings over several shards")
         return answers
@@ -155,7 +153,7 @@ class TwoStageSelect:
                 raise AssertionError("a part of a SELECT is a SELECT")
 
     async def _take_whole(self, part: Statement, shard: Shard, taken: TakenRows) -> None:
-        # Never more than there may be, and one: that one is too many.
+        # At most one row more than is allowed is read, to see that there are too many.
         sql = b"SELECT * FROM (%b) AS `streamfrom` LIMIT %d" % (part.sql, ROWS_MAX + 1)
         answer = await self._executor.ask(
             self._runtime(shard), self._database, query(sql), part.shape

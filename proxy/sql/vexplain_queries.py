@@ -1,6 +1,6 @@
-"""VEXPLAIN QUERIES: a statement runs, and the answer is what each shard was sent for it, as in Vitess.
+"""VEXPLAIN QUERIES: a statement runs, and the answer lists what each shard was sent for it, as in Vitess.
 
-Its own rows and its OK are thrown away as they come. What the proxy asks besides is not listed: BEGIN and COMMIT,
+The statement's own rows and OK are dropped as they come. The proxy's own questions are not listed: BEGIN and COMMIT,
 savepoints, column definitions, warnings.
 """
 
@@ -40,7 +40,7 @@ async def queries_sent(
     """Run the statement in a VEXPLAIN QUERIES by *run_one*, and return the answer.
 
     Raises:
-        Unsupported: it is none that can be listed.
+        Unsupported: the statement cannot be listed.
         Whatever running it raises, or would answer.
     """
     check_form(statement.shape)
@@ -81,15 +81,15 @@ async def queries_sent(
 
 
 class _Nowhere:
-    """What stands for the client's link: takes everything at once, and forgets it."""
+    """A link in place of the client's, which takes everything at once and drops it."""
 
     blocked = False
 
     def write(self, _data: bytes) -> None:
-        """Forget *data*."""
+        """Drop *data*."""
 
     def close(self) -> None:
-        """Leave the client's own link alone."""
+        """Do nothing: the client's own link stays open."""
 
 
 class _DiscardedReply(Reply):

@@ -1,7 +1,7 @@
 """Vitess's own session variables: `workload`, `transaction_mode` and `query_timeout`.
 
-No server knows them. `workload` is kept and told, and both of its values are served alike; a `transaction_mode`
-is taken where the session would really have it; `query_timeout` is taken and means nothing.
+No server knows these variables. `workload` is kept and shown, and has no effect. A `transaction_mode` is accepted where the
+session really has it. `query_timeout` is accepted and has no effect.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _is_vitesss(item: SetItem) -> bool:
 
 
 class VitessVariables:
-    """Those of one session.
+    """The Vitess variables of one session.
 
     mode: the configuration's `transaction_mode`, which a session may only narrow.
     """
@@ -50,7 +50,7 @@ class VitessVariables:
 
         Raises:
             SessionVariable: SET GLOBAL.
-            WrongVariableValue: one that there is not, or that would not be true here. Nothing is set.
+            WrongVariableValue: a value that does not exist, or that the session cannot have. Nothing is set.
         """
         workload, is_single = self._state.workload, self._state.keeps_to_one_shard
         for item in statement.shape.set:
@@ -75,9 +75,9 @@ class VitessVariables:
         self._state.workload, self._state.keeps_to_one_shard = workload, is_single
 
     def values(self, shape: Shape) -> Mapping[str, bytes]:
-        """Return what `@@workload` and `@@transaction_mode` are, as SQL, in Vitess's capitals.
+        """Return the values of `@@workload` and `@@transaction_mode`, as SQL, in Vitess's capitals.
 
-        Nothing for a SET of one of them, where such a name is not its value.
+        Return an empty mapping for a SET of one of them, where such a name is not its value.
         """
         if any(map(_is_vitesss, shape.set)):
             return {}
