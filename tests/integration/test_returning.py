@@ -236,6 +236,9 @@ def test_prepared_statements_and_batches_give_binary_rows(
         batch, _, _ = await client.prepare("INSERT INTO item (id) VALUES (?) RETURNING id")
         found = decoded(await client.bulk(batch, *((ident,) for ident in (13, 10, 11, 12))))
         assert found == [(b"13",), (b"10",), (b"11",), (b"12",)]
+        batch, _, _ = await client.prepare("DELETE FROM item WHERE id = ? RETURNING id")
+        found = decoded(await client.bulk(batch, *((ident,) for ident in (13, 10, 99))))
+        assert found == [(b"13",), (b"10",)]
 
         queued = "INSERT INTO my_message (user_id, ratio) VALUES (?, 0.123456789) RETURNING user_id, id, ratio"
         statement, _, _ = await client.prepare(queued)
