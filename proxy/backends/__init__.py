@@ -3,9 +3,9 @@
 Read in this order:
 
 * ``session_variables``, ``charsets``: the session variables that follow a client;
-* ``statement_ids``, ``diagnostics_area``: what else a connection knows of its session;
+* ``statement_ids``, ``diagnostics_area``: the prepared statements and the diagnostics of a connection;
 * ``answer_readers``, ``backend``: answers, and the connection that they come on;
-* ``connect``, ``connection_handover``: how a connection comes to be, and how it becomes another session's;
+* ``connect``, ``connection_handover``: how a connection is opened, and how it goes to another session;
 * ``pool``, ``shard``: all connections of a shard, and its health;
-* ``control_connection``, ``shard_store``: what the proxy and the engine ask for themselves.
+* ``control_connection``, ``shard_store``: the statements of the proxy and of the engine.
 """

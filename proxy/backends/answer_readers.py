@@ -1,7 +1,7 @@
 """Readers of a backend connection's answers, one for each command.
 
-`Backend.send` leaves a `AnswerReader` for the answer that will come. Those here make an object of
-it: a whole answer (`AnswerCollector`, `AnswerCallback`), a prepared statement (`PrepareAnswerReader`), a login (`LoginReader`), or
+`Backend.send` takes an `AnswerReader` for the answer that will come. The readers of this module make an object of it: a
+whole answer (`AnswerCollector`, `AnswerCallback`), a prepared statement (`PrepareAnswerReader`), a login (`LoginReader`), or
 nothing (`DiscardedAnswer`).
 """
 
@@ -34,10 +34,10 @@ class AnswerReader(Protocol):
         """Take bytes; return None while the answer goes on, else the bytes that follow it."""
 
     def answer_completed(self) -> None:
-        """Use the answer, which is complete; the connection is free for the next command."""
+        """Use the complete answer; the connection is free for the next command."""
 
     def connection_lost(self, error: BackendLost) -> None:
-        """Give the answer up: its rest will not come."""
+        """Give the answer up: the rest will not come."""
 
 
 class DiscardedAnswer:
@@ -59,9 +59,9 @@ class BufferedAnswer:
     Attributes:
         columns: column definitions, as payloads.
         rows: the rows in the protocol of the command, as payloads.
-        bytes: what the rows took on the wire; with more than was allowed, `rows` is empty.
+        bytes: the bytes of the rows on the wire; with more than was allowed, `rows` is empty.
         ok: the final OK, None after an error.
-        error: the server's refusal, None after success.
+        error: the server's error, None after success.
     """
 
     __slots__ = ("bytes", "columns", "error", "ok", "rows")
@@ -97,14 +97,14 @@ class AwaitedReader(AnswerReader, Generic[T]):
             self.finished.set_exception(error)
 
     def connection_lost(self, error: BackendLost) -> None:
-        """Learn that the rest will not come, as `AnswerReader.connection_lost`."""
+        """Fail: the rest will not come, as `AnswerReader.connection_lost`."""
         self.fail(error)
 
 
 class AnswerCollector(AwaitedReader[BufferedAnswer]):
     """Collects a whole answer.
 
-    bytes_max: the bytes of rows that are kept; of more, none is.
+    bytes_max: how many bytes of rows are kept; of an answer with more no row is kept.
     """
 
     __slots__ = ("_bytes", "_bytes_max", "_collector", "_rows")
@@ -134,9 +134,9 @@ class AnswerCollector(AwaitedReader[BufferedAnswer]):
 
 
 class AnswerCallback:
-    """Collects a whole answer for a function: nothing waits for it.
+    """Collects a whole answer and calls a function with it, so that no task waits.
 
-    Whatever prevents a good answer, *missed* is called instead.
+    After an error or a lost connection *missed* is called instead.
     """
 
     __slots__ = ("_collector", "_heard", "_missed", "_rows")
@@ -155,14 +155,14 @@ class AnswerCallback:
         return self._collector.rest if self._collector.done else None
 
     def answer_completed(self) -> None:
-        """Tell the answer."""
+        """Call the function with the answer."""
         if self._collector.error is None:
             self._heard(BufferedAnswer(self._collector, self._rows))
         else:
             self._missed()
 
     def connection_lost(self, error: BackendLost) -> None:
-        """Tell that there is none."""
+        """Call *missed*."""
         self._missed()
 
 

@@ -1,12 +1,11 @@
 """One connection to one database server, as the relay uses it.
 
-`proxy.backends.connect` makes a `Backend` of a `Link`. Statements go out as packets; whoever
-sends one leaves a `AnswerReader` that consumes its answer. Readers are served in the order of the
-packets, so several may be under way at once (pipelining).
+`proxy.backends.connect` makes a `Backend` of a `Link`. Statements go out as packets; with each goes an `AnswerReader` that
+consumes its answer. Readers are served in the order of the packets, so several may be under way at once (pipelining).
 
-The connection remembers what it is: which session variables it has, which database it is in,
-whose session used it last and whether that session left anything behind. Of that
-`proxy.backends.connection_handover` makes a connection of another session.
+The connection remembers its session variables, its default database, the session that used it last, and whether that session
+left other state there. From these `proxy.backends.connection_handover` works out how it becomes a connection of another
+session.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.wire.resultset import Tracker
 
 
-# There are max_prepared_stmt_count already, on all connections together.
+# The server has max_prepared_stmt_count statements already, on all connections together.
 TOO_MANY_STATEMENTS: Final = 1461
 
 
@@ -60,7 +59,7 @@ class ConnectionOwner(Protocol):
     def keeps_diagnostics(self, backend: Backend, diagnostics: LastDiagnostics) -> bool:
         """Keep *diagnostics*, which the server's answer will fill, for the last statement on *backend*.
 
-        Returns False where the owner wants none, or has run a later statement on another connection.
+        Returns False where the owner keeps none, or has run a later statement on another connection.
         """
         return False
 
@@ -77,11 +76,10 @@ class Backend:
         database: the current database.
         owner: the session that used the connection last.
         has_residue: the owner may have left something that another session could notice.
-        leaving: the diagnostics of the last owner, until the server has answered for them.
+        leaving: the diagnostics of the last owner, until the server has sent them.
         has_insert_id: LAST_INSERT_ID() may be the owner's; a SELECT sets it to 0 without a reset.
         in_transaction: the last answer had the flag SERVER_STATUS_IN_TRANS.
-        found_rows, row_count: the values of FOUND_ROWS() and ROW_COUNT() now, None where only the
-            server knows them.
+        found_rows, row_count: the current values of FOUND_ROWS() and ROW_COUNT(); None where only the server knows them.
         has_warnings: the server may hold warnings of the owner's last statement.
         is_spent: the owner left something that outlives a reset, so no other session may have it.
         on_lost: called once when the connection goes away by itself or by `close`.
@@ -89,7 +87,7 @@ class Backend:
             this connection's; closes some elsewhere and returns futures of their end.
         on_writable: called once when the server has read what was waiting to be sent.
         statements: the prepared statements of the connection, for any session that comes.
-        variables: the version of its session's user variables that is set here; None for none.
+        variables: the version of the owner's user variables that is set on the connection; None for none.
         takes_bulk: the server understands COM_STMT_BULK_EXECUTE.
         takes_attributes: every statement is sent with the owner's query attributes.
         awaits_kill: a KILL QUERY is under way, which must not meet another session's statement.
@@ -140,7 +138,7 @@ class Backend:
     # --- closing --------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Say goodbye and close. Whatever is under way is lost."""
+        """Send COM_QUIT and close. Every answer under way is lost."""
         if not self.link.closed:
             self.link.write(QUIT)
             self.link.close()
@@ -160,7 +158,7 @@ class Backend:
         self.link.write(self._attributed(packet) if self.takes_attributes else packet)
 
     def send_ahead(self, packet: bytes, reader: AnswerReader) -> None:
-        """Do as `send`, in one write with the command that follows in this turn of the loop."""
+        """Send as `send`, in one write with the command that follows in this turn of the loop."""
         if self.link.closed:
             self._fail(reader)
             return
@@ -168,41 +166,40 @@ class Backend:
         self.link.write_ahead(self._attributed(packet) if self.takes_attributes else packet)
 
     def _fail(self, reader: AnswerReader) -> None:
-        # The readers may all have had their `connection_lost`; this one would wait for ever.
+        # All readers may have had their `connection_lost` already, and this one would wait for ever.
         failure = BackendLost(self._keyspace, self._shard)
         asyncio.get_running_loop().call_soon(reader.connection_lost, failure)
 
     def leave_to_first(self) -> AnswerReader | None:
         """Return the reader that is being served; the connection is lost to all later ones.
 
-        It can be used for nothing else afterwards: what they asked for still comes.
+        The connection can be used for nothing else afterwards, since the other answers still come.
         """
         if not self._readers:
             return None
         first, *others = self._readers
         if others:
-            # One reader for all the answers that still come: their statements cannot be called
-            # back.
+            # One reader takes all the answers that still come, since their statements cannot be recalled.
             self._readers = deque((first, DiscardedAnswer()))
             for reader in others:
                 self._fail(reader)
         return first
 
     def expect(self, reader: AnswerReader) -> None:
-        """Have *reader* get what the server says next, unasked: its greeting."""
+        """Have *reader* get the greeting, which the server sends without a command."""
         self._readers.append(reader)
 
     def _attributed(self, packet: bytes) -> bytes:
         return into_query(packet, () if self.owner is None else self.owner.attributes)
 
     def ending(self, sql: bytes) -> bytes:
-        """Return COMMIT or ROLLBACK so that it does nothing else, whatever completion_type says."""
+        """Return COMMIT or ROLLBACK with clauses that override completion_type."""
         if "completion_type" in self.settings.values:
             return sql + b" AND NO CHAIN NO RELEASE"
         return sql
 
     async def query(self, sql: bytes) -> BufferedAnswer:
-        """Run one of the proxy's own statements and return its decoded-enough answer.
+        """Run one of the proxy's own statements and return its whole answer, with rows as payloads.
 
         Raises:
             BackendError: the server refused it.
@@ -220,9 +217,9 @@ class Backend:
     ) -> list[BufferedAnswer]:
         """Send several commands in one write and return all answers. Raises as `query`.
 
-        The first refusal is raised after the last answer is in; later commands have run.
+        The first error is raised after the last answer has come, so later commands have run.
 
-        bytes_max: the bytes of rows that are kept of each answer; of more, none is.
+        bytes_max: how many bytes of rows are kept of each answer; of an answer with more no row is kept.
         """
         answers = await self.answers(packets, bytes_max)
         for answer in answers:
@@ -233,7 +230,7 @@ class Backend:
     async def answers(
         self, packets: list[bytes], bytes_max: int = sys.maxsize
     ) -> list[BufferedAnswer]:
-        """Send several commands in one write and return all answers, refusals too.
+        """Send several commands in one write and return all answers, with errors, too.
 
         Raises BackendLost.
         """
@@ -247,8 +244,8 @@ class Backend:
         answers: list[BufferedAnswer] = []
         lost: BackendLost | None = None
         try:
-            # In turn, as they come: `asyncio.wait` makes a future and a callback for each. All are read before one
-            # is raised: the answers stay in step, and asyncio logs an exception that is never read.
+            # The answers are awaited in turn: `asyncio.wait` would make a future and a callback for each. All are read
+            # before an error is raised, since asyncio logs an exception that is never read.
             for reader in readers:
                 try:
                     answers.append(await reader.finished)
@@ -274,7 +271,7 @@ class Backend:
         return answer
 
     async def prepare_apart(self, sql: bytes) -> PrepareReader:
-        """Prepare a statement that is the caller's alone, who closes it. Raises as `query`."""
+        """Prepare a statement for the caller alone, who must close it. Raises as `query`."""
         answer = await self._prepare(sql)
         error = answer.error
         if error is not None and error.code == TOO_MANY_STATEMENTS and await self.make_room():
@@ -286,7 +283,8 @@ class Backend:
     async def make_room(self) -> bool:
         """Close prepared statements that only the proxy keeps, since the server has too many.
 
-        Those of this connection, else of others that nobody uses. False where there are none.
+        The statements are those of this connection, else of other connections that are idle. Return False where there are
+        none.
         """
         if self.release_statements():
             return True
@@ -297,7 +295,7 @@ class Backend:
         return True
 
     def caught_up(self) -> asyncio.Future[None]:
-        """Return what is done when the server has carried out all it was sent, or is gone."""
+        """Return a future that is done when the server has carried out all commands, or is gone."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def end(_: object = None) -> None:
@@ -308,7 +306,7 @@ class Backend:
         return done
 
     def release_statements(self) -> bool:
-        """Close every statement that is kept here; False if there is none."""
+        """Close every prepared statement of the connection; False if there is none."""
         if not self.statements.release() or self.link.closed:
             return False
         self.link.write(b"".join(map(stmt_close, self.statements.take_stale())))
@@ -329,7 +327,7 @@ class Backend:
             raise
 
     def note(self, trackers: Iterable[Tracker]) -> None:
-        """Follow what an answer says about the session: database and variables."""
+        """Apply the changes of database and variables that an answer reports."""
         changes = []
         for tracker in trackers:
             if tracker.kind == TrackerKind.SYSVAR:
@@ -349,8 +347,8 @@ class Backend:
         rest: bytes | None = data
         while rest:
             if not self._readers:
-                # A server speaks unasked only to say why it hangs up; so does what is behind
-                # the last answer.
+                # A server sends a packet without a command, or after the last answer, only to say why it closes the
+                # connection.
                 self.abort()
                 return
             reader = self._readers[0]
@@ -370,8 +368,7 @@ class Backend:
     def connection_lost(self, error: Exception | None) -> None:
         """Tell every reader and the pool."""
         self.resume_writing()
-        # Exchanged first: a reader that hears of its loss may send again at once, and that must
-        # fail by itself.
+        # The readers are exchanged first: a reader that is told of the loss may send again at once, which must fail.
         readers, self._readers = self._readers, deque()
         failure = BackendLost(self._keyspace, self._shard)
         for reader in readers:

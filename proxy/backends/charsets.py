@@ -2,12 +2,12 @@
 
 A client names its character set by a number that means something to its own family of servers
 only: every MySQL 8 client says 255, `utf8mb4_0900_ai_ci`, which MariaDB 10.11 does not know
-(it would fall back to its default, latin1 out of the box). So the number is never passed on;
-its name is, as the backend knows the number, or as this proxy does and the backend has the name;
-and utf8mb4 otherwise, unless that could let a value out of its quotes.
+(it would fall back to its default, latin1 out of the box). So the proxy never passes the number on. It passes on the name
+that the backend has for the number, else the name that the proxy knows, if the backend has it, else utf8mb4. A login is
+refused where utf8mb4 could let a value out of its quotes.
 
-A server whose own `sql_mode` changes how a text is read has it set for every session: what reads
-statements here goes by what a session has set.
+If a server's own `sql_mode` changes how a text is read, it is set for every session, since the proxy reads statements by the
+variables that a session has set.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NO_STATEMENTS = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
 
 
 class Charsets:
-    """Which collations the backends have, and how they read a text where that is unusual.
+    """The collations of the backends, and their own `sql_mode` where it changes how a text is read.
 
     Attributes:
         greeted: the collation id of the greeting, which some clients (PHP's) then log in with. It is

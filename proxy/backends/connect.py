@@ -1,4 +1,4 @@
-"""Opening a connection to a server: address, TLS, login, and what every session takes for granted."""
+"""Opening a connection to a server: address, TLS, login, and the settings of every session."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ async def open_backend(
     variant: int = 0,
     program: str | None = None,
 ) -> Backend:
-    """Connect and log in.
+    """Connect, log in, and return the connection.
 
-    program: what the server shows as `program_name` among the connection's attributes.
+    program: the connection attribute `program_name`.
 
     Raises:
-        BackendUnavailable: it cannot be reached, or goes away meanwhile.
-        BackendError: it refuses the login, in its own words.
+        BackendUnavailable: the server cannot be reached, or goes away meanwhile.
+        BackendError: the server refuses the login; the error is the server's own.
     """
     backend = Backend(keyspace, shard, variant)
     wire = ClientConnection(
@@ -120,7 +120,7 @@ def _log_in(
 
 
 def _start_tls(wire: ClientConnection, link: net.Link, dsn: Dsn) -> None:
-    """Go on in TLS. Raises OSError if the authorities to trust cannot be read."""
+    """Switch to TLS. Raises OSError if the file of the authorities cannot be read."""
     context = tls_context(dsn)
     assert context is not None
     hostname = dsn.host if context.check_hostname else None

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SHOW_WARNINGS: Final = query(b"SHOW WARNINGS")
 # Read from left to right: LAST_INSERT_ID() is the value before, LAST_INSERT_ID(0) sets it to 0.
 _COUNTS: Final = query(b"SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0)")
-# What an INSERT leaves: its answer has told the counts. One column is a third of the packets of four.
+# An INSERT leaves only this to ask, since its answer has the counts. One column takes a third of the packets of four.
 _INSERT_ID: Final = query(b"SELECT LAST_INSERT_ID() + LAST_INSERT_ID(0)")
 
 
@@ -48,7 +48,7 @@ def fits(
 def hand_over_now(
     backend: Backend, owner: ConnectionOwner, settings: Settings, database: str | None
 ) -> bool:
-    """Do what `hand_over` does where nothing must be waited for; False, and nothing, elsewhere.
+    """Do as `hand_over` where nothing must be waited for, and return True; elsewhere do nothing and return False.
 
     The question for the old owner's diagnostics leaves in one write with the next statement, so a
     handover costs no round trip where clients outnumber connections.

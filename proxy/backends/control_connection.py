@@ -107,7 +107,7 @@ class Control:
     ) -> list[tuple[Any, ...]]:
         """Run *sql* and the statement that *update* makes of its rows in one transaction.
 
-        Return the rows. What *update* raises undoes it.
+        Return the rows. An error of *update* rolls the transaction back.
         """
         async with self._connection() as connection, connection.cursor() as cursor:
             await cursor.execute("START TRANSACTION")
@@ -129,7 +129,7 @@ class Control:
             await connection.ping(reconnect=False)
 
     async def kill(self, thread_id: int, *, query_only: bool = False) -> None:
-        """End *thread_id*, or only what it is running; a thread that is gone already is fine."""
+        """End the thread *thread_id*, or only its statement; a thread that is gone already is no error."""
         # As text: the command of the protocol is gone from MySQL 9 (error 1047).
         try:
             await self.execute(f"KILL {'QUERY ' if query_only else ''}{thread_id}")

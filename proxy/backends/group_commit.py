@@ -1,13 +1,13 @@
-"""Group commit of acks: those of many clients in one transaction, and to each client an answer of its own.
+"""Group commit of acks: the acks of many clients in one transaction, with an answer to each client.
 
 A server flushes once for all that commit at one moment, but wakes a thread, parses, locks and commits for each of them. So
 acks of one table that come while others are written are gathered, and written by one statement. An ack that comes alone is
-sent at once, and is not seen here again.
+sent at once, without this module.
 
-`SKIP LOCKED` tells which rows are unacked and nobody's, and keeps them so until the commit. A client whose messages are all
-among them is told that they are acknowledged. Any other ack is sent by itself: one of its rows is acked, gone or held by
-somebody. Where the transaction fails before its commit, every ack is sent by itself. So each has the answer that it would
-have had alone.
+A SELECT with `SKIP LOCKED` finds and locks the rows that are unacked and not locked by others, until the commit. A client
+all of whose messages are among them is told that they are acknowledged. Any other ack is sent by itself, since one of its
+rows is acked, deleted or locked. Where the transaction fails before its commit, every ack is sent by itself. So each ack has
+the answer that it would have had alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Value
 
 
-# Ids of one ack; a larger one is a batch already.
+# How many ids one ack may have; a larger ack is a batch already.
 IDS_MAX: Final = 8
 # Acks written by one statement. For each row the server looks its time up among those of all.
 ACKS_MAX: Final = 100
@@ -51,16 +51,16 @@ class Ack(WaitingAck, Protocol):
     values: Sequence[Value]
 
     def runs_on(self, backend: Backend | None) -> None:
-        """Note which connection writes it, so that KILL finds it; None for none any more."""
+        """Note the connection that writes the ack, so that KILL finds it; None when it has ended."""
 
     def fail(self, error: Exception) -> None:
         """Tell the client what went wrong."""
 
 
 def gathered(waiting: Iterable[Ack]) -> tuple[list[Ack], list[Ack]]:
-    """Return which acks are written next, and which come after them.
+    """Return the acks to write next, and the acks to write after them.
 
-    Of two that name the same message the first acknowledges it, and the second has to see that.
+    Of two acks of the same message the first acknowledges it, and the second must find it acknowledged.
     """
     taken: list[Ack] = []
     later: list[Ack] = []
@@ -108,7 +108,7 @@ class GroupCommit:
         return False
 
     def join(self, table: MessageTable, ack: Ack) -> None:
-        """Take an ack of *table*, which has others."""
+        """Take an ack of *table*, once `has_others` is true."""
         self._table = table
         self._waiting.append(ack)
 
@@ -134,7 +134,7 @@ class GroupCommit:
     async def _write_together(
         self, backend: Backend | None, acks: Sequence[Ack]
     ) -> Backend | None:
-        """Write *acks*, and answer each; return the connection while it is good for more."""
+        """Write *acks*, and answer each; return the connection if it can be used for more."""
         won: Sequence[Ack] = ()
         error: Exception | None = None
         try:
@@ -168,7 +168,9 @@ class GroupCommit:
         return backend
 
     async def _commit(self, backend: Backend, acks: Sequence[Ack]) -> Sequence[Ack]:
-        """Acknowledge in one transaction what nobody else holds; return the acks of which that is every message.
+        """Acknowledge in one transaction the rows that are not locked by others.
+
+        Return the acks whose messages are all among them.
 
         A transaction that fails leaves `in_transaction` set.
 

@@ -1,4 +1,4 @@
-"""What makes a server fit for a shard's statements: a primary that can be written, a replica near it."""
+"""Whether a server can run a shard's statements: a primary must be writable, a replica not too far behind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LAG_COLUMNS: Final = ("Seconds_Behind_Source", "Seconds_Behind_Master")
 
 
 class Health(NamedTuple):
-    """What a server says of itself; *trouble* is None when it may be used."""
+    """What a server reports of itself; *trouble* is None when it may be used."""
 
     version: str
     trouble: str | None

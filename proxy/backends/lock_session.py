@@ -1,7 +1,7 @@
 """The connection by which a member takes part in a shard's election, and writes as its dispatcher.
 
-One conversation at a time, in the order in which they were asked. The moment of a question is taken when
-its bytes leave, so that waiting behind another conversation makes no proof look younger than it is.
+Conversations run one at a time, in the order of the calls. The time of a question is that when its bytes are sent, so a wait
+behind another conversation does not make a proof of life look younger than it is.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class LockSession:
                 raise
 
     async def ping(self) -> int:
-        """Ask for a sign of life; return when."""
+        """Ask for a sign of life; return when it was asked, by the monotonic clock in nanoseconds."""
         async with self._turn:
             asked_ns = time.monotonic_ns()
             await self._backend.command(commands.PING)
@@ -108,7 +108,7 @@ def packets_of(query: StoreQuery) -> list[bytes]:
 
 
 def answer_of(query: StoreQuery, answers: Sequence[BufferedAnswer]) -> StoreAnswer:
-    """Return what the server said to the commands of `packets_of`."""
+    """Return the server's answer to the statement among the commands of `packets_of`."""
     ahead = tuple(
         store_answer(answer, one.values)
         for one, answer in zip(query.ahead, answers, strict=False)

@@ -60,9 +60,8 @@ class Borrower(AnswerReader, Protocol):
 class SharedConnection(ConnectionOwner):
     """One connection for all sessions with the same variables, database and variant.
 
-    To the pool it is the `ConnectionOwner`, and wants nothing of what one is given: no read has an
-    insert id, and a plain read's diagnostics are known without asking. It keeps its connection while
-    sessions use it.
+    For the pool it is the `ConnectionOwner`, and it keeps no insert id and no diagnostics: no read makes an insert id, and a
+    plain read's diagnostics are known without asking. It keeps its connection while sessions use it.
 
     Attributes:
         settings, variant, database: a session must have the same ones to use it.
@@ -247,7 +246,7 @@ class SharedConnections:
             self._count_max = pool.size // _CONNECTIONS_FOR_ONE or int(pool.size >= _SIZE_MIN)
 
     def __iter__(self) -> Iterator[SharedConnection]:
-        """Return those that there are."""
+        """Iterate over the shared connections."""
         return iter(self._all)
 
     def matching(
@@ -255,7 +254,7 @@ class SharedConnections:
     ) -> SharedConnection | None:
         """Return the one for sessions with these values; None if the pool has no room for one.
 
-        There is none without autocommit, where a read begins a transaction.
+        Return None without autocommit, where a read begins a transaction.
         """
         for shared in self._all:
             if (

@@ -60,7 +60,7 @@ class Pool:
     """At most *size* connections to one server.
 
     Every connection is in one of three places: idle here, lent to a session, or being opened.
-    *on_lost* is called whenever one of them goes away by itself: the server may have.
+    *on_lost* is called whenever a connection goes away by itself, since the server may be down.
 
     Attributes:
         size: how many connections there may be.
@@ -146,7 +146,7 @@ class Pool:
             self._set_timer()
 
     def dequeue(self, waiter: PoolWaiter) -> None:
-        """Wait no longer. The owner of *waiter* releases what it has been served with already."""
+        """Take *waiter* out of the queue. A connection that it has been served with is released by its owner."""
         self._waiting.pop(waiter, None)
 
     async def make_own(
@@ -204,7 +204,7 @@ class Pool:
         if backend.link.closed or self._closed:
             backend.close()
         elif backend.is_busy or backend.in_transaction or backend.awaits_kill:
-            # Somebody left in the middle. A reset would do, but not while an answer is due.
+            # The session left in the middle of an answer, and no reset can be sent before its end.
             backend.abort()
         else:
             self._idle[backend] = None
@@ -212,7 +212,7 @@ class Pool:
             self._serve()
 
     async def recycle(self, backend: Backend) -> None:
-        """Undo whatever a departed session left on a lent connection, then put it back."""
+        """Reset a lent connection whose session has ended, and put it back."""
         if backend.is_spent:
             self.discard(backend)
             return
@@ -236,7 +236,7 @@ class Pool:
         self.release(backend)
 
     def discard(self, backend: Backend) -> None:
-        """Throw a lent connection away."""
+        """Close a lent connection."""
         self._lent.discard(backend)
         backend.abort()
         self._serve()
@@ -253,7 +253,7 @@ class Pool:
     def release_statements(self) -> list[asyncio.Future[None]]:
         """Close the prepared statements of the idle connections.
 
-        Return what is done when the server has closed them, nothing where there are none.
+        Return futures that are done when the server has closed them; none where there are no statements.
         """
         return [each.caught_up() for each in self._idle if each.release_statements()]
 

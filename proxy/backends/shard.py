@@ -1,9 +1,8 @@
-"""One shard as the running proxy has it: its pool, its control connections, its health.
+"""One server of a shard in the running proxy: its pool, its control connections, its health.
 
-Health is what the server says when asked (`@@global.read_only`) and what statements met on the
-way: a refused connection or a read-only error asks again at once. A shard that is not
-available can be waited for, which is how statements outside a transaction ride out a restart
-or a failover.
+Health is the server's answer to a check (`@@global.read_only`). A statement that meets a refused connection or a read-only
+error causes a check at once. Statements outside a transaction can wait for a shard that is not available, so that they
+survive a restart or a failover.
 """
 
 from __future__ import annotations
@@ -54,21 +53,22 @@ class ShardRuntime:
     """One server of a shard, its primary or a replica, as one account on it sees it.
 
     Attributes:
-        keyspace, name: which shard this is.
+        keyspace: the keyspace of the shard.
+        name: the name of the shard.
         is_readonly: the account is the shard's `readonly` one.
-        same_server: this object, and that of the server's other account where there is one.
+        same_server: this object, and the object of the server's other account where there is one.
         database: the real database's name on its server.
         is_alone: it is the only shard of its keyspace.
         pool: connections for clients' statements.
-        shared_connections: those that quick reads of many sessions share.
+        shared_connections: the connections that quick reads of many sessions share.
         control: connections for the proxy's own.
         group_commits: the acks of several clients that are written together, by message table.
         sequences: the values of sequences that are reserved on this shard and not given yet.
         version: the server's version, empty until it was first reached.
         way_s: the shortest round trip to the server that was measured, in seconds; 0 while none was.
         trouble: why the shard is not available, None while it is.
-        is_vouched_for: whether another process asks if the server can be written, and `suspect` is called
-            here once that process has found that it cannot. Then only a sign of life is asked for.
+        is_vouched_for: returns whether another process checks that the server is writable, and has `suspect` called once
+            it is not. Meanwhile this process asks only for a sign of life.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class ShardRuntime:
             raise
 
     def suspect(self) -> None:
-        """Have the server checked now: a statement met trouble."""
+        """Have the server checked now, after a statement failed."""
         self._check_now.set()
 
     async def wait_available(self, deadline: float) -> bool:

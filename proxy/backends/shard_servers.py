@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ShardServers:
-    """The live sides of all servers.
+    """The `ShardRuntime` objects of all servers.
 
     on_change: called with a primary whose trouble has begun or ended. A readonly account's is not
         told: what the engine does goes by the primary's own account.

@@ -1,4 +1,4 @@
-"""`engine.messaging.message_store.Store` over real servers: runs the engine's conversations, decides nothing.
+"""`engine.messaging.message_store.Store` over real servers: runs the engine's conversations without deciding anything.
 
 Claims and releases run on a relay connection, whose rows stay the bytes that the server sent:
 a message reaches its consumer without ever being decoded. Everything else runs on the shard's
@@ -57,9 +57,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STATEMENT_TIMEOUT_S: Final = 10.0
-# A partition of many gigabytes is dropped in seconds; who gives up before leaves the server at work.
+# To drop a partition of many gigabytes takes seconds, and the server goes on after a client that gives up.
 PARTITION_TIMEOUT_S: Final = 120.0
-# A dispatcher's change of partitions takes a tenth of a second; who reads them meanwhile tries again.
+# A dispatcher's change of partitions takes a tenth of a second; a reader of the partitions tries again meanwhile.
 CHANGING_PAUSES_S: Final = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 
@@ -89,8 +89,7 @@ def engine_of(runtime: ShardRuntime) -> ConnectionOwner:
 class ShardStore:
     """The message tables of all shards, as `engine.messaging.message_store.Store` wants them.
 
-    electors: the elections by which this process may write to shards; on a shard without one it
-        writes beside whoever else does.
+    electors: the elections by which this process may write to shards; on a shard without one it writes without asking.
     """
 
     def __init__(
@@ -181,7 +180,7 @@ class ShardStore:
         self, table: MessageTable, shard: ShardName, request: ClaimRequest
     ) -> ClaimResult:
         """Take due rows for delivery, with a write or without. Raises StoreError."""
-        # Without an election others may send the same row: only what is written keeps them from it.
+        # Without an election another process may send the same row; only a written claim prevents that.
         is_elected = (table.keyspace, shard) in self._electors
         take = first_delivery.take if is_elected else claim
         if table.properties.in_order is not None:
@@ -206,7 +205,7 @@ class ShardStore:
     async def write_acks(
         self, table: MessageTable, shard: ShardName, acks: Sequence[tuple[bytes, int]]
     ) -> tuple[bytes, ...]:
-        """Write early acks, and return which rows somebody holds. Raises StoreError."""
+        """Write early acks, and return the rows that another transaction has locked. Raises StoreError."""
         # An ack is true whoever dispatches the shard by now, so it needs no lock.
         return await self._by_backend(
             self._shards[table.keyspace, shard], lambda: write_acks(table, acks)

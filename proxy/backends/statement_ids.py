@@ -3,8 +3,8 @@
 Sessions that share a connection share its prepared statements: one that has the same text, in
 the same database and read under the same variables, is the same statement. The server bounds
 how many there are over all connections (`max_prepared_stmt_count`, 16382 by default), so a
-connection keeps those used last, of large texts fewer. What falls out is closed with the next COM_STMT_PREPARE, and all
-of them are where the server says that there are too many.
+connection keeps those used last, of large texts fewer. A statement that is dropped is closed with the next COM_STMT_PREPARE.
+All are closed where the server reports that there are too many.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Final, NamedTuple
 
 # 64 connections to one server stay below the default of max_prepared_stmt_count.
 KEPT_MAX: Final = 250
-# The texts of so many, at 4 KB each. No budget of a client counts them: they outlive it.
+# The bytes of the texts: 4 KB for each statement. No client's budget counts them, since they outlive the client.
 KEPT_BYTES_MAX: Final = 1 << 20
 
 
 class StatementKey(NamedTuple):
-    """What makes two prepared statements one.
+    """The key of a prepared statement; statements with the same key are one on a connection.
 
     reading: the variables under which the text was read, see `Settings.reading`.
     database: what unqualified names mean.
@@ -70,13 +70,13 @@ class StatementIds:
             self._text_bytes -= len(key.text)
 
     def clear(self) -> None:
-        """Learn that a reset has closed all of them."""
+        """Note that a reset has closed all statements."""
         self._ids.clear()
         self._stale.clear()
         self._text_bytes = 0
 
     def release(self) -> bool:
-        """Have all of them closed and prepared anew when they are wanted; False if there are none."""
+        """Have all statements closed, and prepared anew when they run again; False if there are none."""
         self._stale += self._ids.values()
         self._ids.clear()
         self._text_bytes = 0

@@ -1,12 +1,11 @@
 """One statement on its way to a shard, and its answer on the way back.
 
-An `Attempt` is made where a statement's route is known. `proxy.execution.executor` finds a connection
-for it, and the attempt reads that connection's answer: what `wire.response` says to forward goes
-to the client's link, and a client that reads slower than the server sends stops the server, not
-the proxy's memory. The last piece of the answer is kept until the session has decided what the
-answer means (`Attempt.tell` writes it): an error that a restart caused may be worth another try, and
-nothing may be sent to the client twice. The file of a LOAD DATA LOCAL goes the other way in the
-middle of an answer (`Attempt.file`).
+An `Attempt` is made where a statement's route is known. `proxy.execution.executor` finds a connection for it, and the
+attempt reads that connection's answer: what `wire.response` says to forward goes to the client's link, and a client
+that reads slower than the server sends stops the server, not the proxy's memory. The last piece of the answer is kept
+until the session has decided what the answer means; `Attempt.tell` then writes it. An error that a restart caused may
+be followed by another attempt, and nothing may be sent to the client twice. The file of a LOAD DATA LOCAL goes the
+other way in the middle of an answer (`Attempt.file`).
 """
 
 from __future__ import annotations
@@ -34,10 +33,11 @@ if TYPE_CHECKING:
 
 
 class SucceedingStep(Protocol):
-    """What follows from a statement that has succeeded.
+    """The consequences of a statement that has succeeded.
 
     Attributes:
-        table, effect: a message table and what the statement has done to it; else "" and None.
+        table: the message table that the statement has written; else "".
+        effect: what the statement has done to `table`; else None.
         insert_id: the insert id for the client's OK, where the server knows of none; 0 for none.
     """
 
@@ -50,14 +50,15 @@ class Attempt:
     """One statement under way on one shard; sent again, it is the same attempt.
 
     Attributes:
-        shard, database: where it runs; *database* is that of the view, None for none.
-        packet: what is sent: the bytes, or what makes them for a connection.
-        shape: what the statement is.
+        shard: the shard that runs the statement.
+        database: the default database, by its name in the view; None for no default.
+        packet: the bytes to send, or an object that makes them for a connection.
+        shape: the shape of the statement.
         reply: the answer to the client's command.
         on_over: called with the attempt once its answer is complete or broken off, or with what
             prevented that it was sent at all; None where the client is answered already.
-        latency: how quick reads of this shape are; None for what shares no connection.
-        step: what else there is to do once the statement has succeeded; None for nothing.
+        latency: the latency class of the shape; None for a statement that shares no connection.
+        step: the consequences once the statement has succeeded; None for none.
         on_file: called with a packet number when the server asks for the client's file.
         backend: the connection that answers.
         scanner: the reader of the answer, with its status, rows, OK or error so far.
@@ -114,7 +115,7 @@ class Attempt:
     # --- what the backend calls, as of an `AnswerReader` ------------------------------------
 
     def data_received(self, data: bytes) -> bytes | None:
-        """Forward what *data* holds for the client."""
+        """Forward the part of *data* that is for the client."""
         scanner = self.scanner
         out = scanner.feed(data)
         if scanner.done:
@@ -129,7 +130,7 @@ class Attempt:
         return None
 
     def answer_completed(self) -> None:
-        """Report the end."""
+        """Report that the answer is complete."""
         if self._throttled:
             self.client_writable()
         self.on_over(self)
@@ -184,8 +185,8 @@ class Attempt:
     def tell(self) -> None:
         """Tell the client how the statement ended: the only place where an answer's end is written.
 
-        A statement that the proxy has stopped says why. What changes nothing has not succeeded
-        either if its server made an answer of the interruption, as MySQL's SLEEP does.
+        A statement that the proxy has stopped says why. That goes also for a statement that changes nothing and whose server
+        answers an interruption with rows, as MySQL's SLEEP does.
 
         Raises:
             BackendLost: the answer broke off.

@@ -1,8 +1,8 @@
 """The diagnostics of a client's last statement, after its connection went to another session.
 
-`SHOW WARNINGS`, `FOUND_ROWS()` and `ROW_COUNT()` ask a server about the statement before. At a
-handover the session takes that statement's diagnostics along (`diagnostics_area.LastDiagnostics`),
-and the proxy answers from there (`DiagnosticsQueries`).
+`SHOW WARNINGS`, `FOUND_ROWS()` and `ROW_COUNT()` ask a server about the previous statement. At a handover of the connection
+the session keeps the diagnostics of that statement (`diagnostics_area.LastDiagnostics`), and the proxy answers from them
+(`DiagnosticsQueries`).
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class AnswerHere(Exception):
 
 
 class DiagnosticsQueries:
-    """A statement that asks for the diagnostics of the one before; a packet of `proxy.execution.prepared_execution`."""
+    """A statement that asks for the diagnostics of the previous one; a packet of `proxy.execution.prepared_execution`."""
 
     __slots__ = ("_state", "_statement")
 
@@ -100,7 +100,7 @@ class DiagnosticsQueries:
         self._statement = statement
 
     def packet_for(self, backend: Backend) -> bytes | None:
-        """Return the text for the server that ran that statement; for another with the numbers in it."""
+        """Return the text for the server that ran the previous statement; for another server with the numbers put in."""
         source = self._state.answered_at
         if source is backend:
             found = backend.found_rows
@@ -114,8 +114,7 @@ class DiagnosticsQueries:
                 return query(inline(self._statement, {"FOUND_ROWS": b"%d" % count}))
             return query(self._statement.sql)
         diagnostics = self._state.diagnostics
-        # The diagnostics are on another connection still, or on their way: `prepare_on` gets
-        # them.
+        # The diagnostics are still on another connection, or on their way: `prepare_on` fetches them.
         if source is not None or (diagnostics is not None and not diagnostics.known.done()):
             return None
         if self._statement.shape.kind is not Kind.SELECT:
@@ -126,7 +125,7 @@ class DiagnosticsQueries:
         """Wait until the diagnostics are known. Raises AnswerHere for what only the proxy can answer."""
         state = self._state
         if state.answered_at is backend:
-            # FOUND_ROWS() is that of an earlier SELECT, which ran on another connection.
+            # FOUND_ROWS() is of an earlier SELECT, which ran on another connection.
             if (
                 isinstance(backend.found_rows, CarriedFoundRows)
                 and backend.found_rows.of is not None
@@ -134,7 +133,7 @@ class DiagnosticsQueries:
                 await asyncio.wait([backend.found_rows.of.known])
             return
         if state.answered_at is not None:
-            # Asked for now, before another session or statement clears them there.
+            # They are asked for now, before another session or statement clears them there.
             take_diagnostics(state.answered_at, state)
         diagnostics = state.diagnostics
         if diagnostics is not None:

@@ -1,10 +1,10 @@
-"""One session's statements on its shards: what runs them, stays together, is tried again.
+"""Runs the statements of one session on its shards, and tries them again where that is allowed.
 
 An executor takes one of its session's connections (`proxy.execution.session_connections`) for an
 `Attempt`, and when that has its answer either keeps the connection (a transaction is open, or the
 session left state there that nothing else can rebuild) or gives it back.
 
-What becomes of a statement that meets trouble, `proxy.execution.retry_rules` say.
+`proxy.execution.retry_rules` decide whether a statement that failed is sent again.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Flow(Protocol):
 
 
 class EndedAnswer(Protocol):
-    """A shard's answer that is complete, or broke off: what an `Attempt` is at its end."""
+    """A shard's answer that is complete, or broke off; an `Attempt` is one at its end."""
 
     shard: ShardRuntime
     backend: Backend  # the connection that answered
@@ -82,7 +82,7 @@ class EndedAnswer(Protocol):
 
     @property
     def scanner(self) -> ResponseReader:
-        """What the answer was."""
+        """The reader of the answer, with its status, rows, OK or error."""
 
 
 class Executor(SessionConnections):
@@ -112,10 +112,10 @@ class Executor(SessionConnections):
         """Send a statement in this turn of the loop, or when a connection comes back.
 
         This is the path of nearly every statement: no task, no future, no copy of the answer.
-        `finish` wants what the attempt's `on_over` is called with.
+        The argument of the attempt's `on_over` goes to `finish`.
 
-        Return False when the statement must do something else first: join a transaction, or
-        make the connection that the session holds fit again, or bring user variables.
+        Return False when something must be done first: join a transaction, reset or set up the connection that the session
+        holds, or set user variables there.
         """
         state = self._state
         shard, packet = attempt.shard, attempt.packet
@@ -145,14 +145,15 @@ class Executor(SessionConnections):
         ):
             return False
         else:
-            attempt.latency = None  # what waits in a transaction says nothing of its shape
+            attempt.latency = None  # a wait in a transaction says nothing of the shape
         self._send(attempt, backend)
         return True
 
     def commits_at_once(self, shard: ShardRuntime) -> bool:
         """Return whether a write to *shard* is a transaction of its own, on any connection of the session's account.
 
-        False as well where that account, or the session's transactions, may only read: then its server has to refuse.
+        Return False as well where the account or the session's transactions may only read, so that the server refuses the
+        write.
         """
         state = self._state
         return (
@@ -191,7 +192,7 @@ class Executor(SessionConnections):
         """
         if isinstance(outcome, Exception):
             if isinstance(outcome, BackendUnavailable | BackendLost):
-                # UNSENT: the long way begins with it anew, and knows what it may wait for.
+                # UNSENT: the long way begins anew, and decides whether the statement waits.
                 return False
             raise outcome
         attempt = outcome
@@ -232,9 +233,10 @@ class Executor(SessionConnections):
     ) -> PassThrough | Resequencer:
         """Run a statement on its shard and relay the answer, riding out a failover.
 
-        diagnostics: takes the warnings, for other shards answer the client, too; they had *warnings*.
+        diagnostics: takes the warnings where other shards answer the client, too.
+        warnings: the number of warnings of the earlier answers.
 
-        Returns what the answer was; an error that the server answered is relayed, not raised.
+        Returns the reader of the answer; an error that the server answered is relayed, not raised.
 
         Raises:
             BackendUnavailable, PoolTimeout: nothing was sent.
@@ -265,7 +267,7 @@ class Executor(SessionConnections):
             backend.send(data, attempt)
             await done
             if diagnostics is not None and scanner.ok is not None and scanner.ok.warnings:
-                # A connection that breaks now is found broken by the next statement.
+                # If the connection breaks now, the next statement finds it broken.
                 with suppress(BackendError, BackendLost):
                     await self.take_warnings(shard, backend, diagnostics)
             ending = attempt.ending
@@ -286,7 +288,7 @@ class Executor(SessionConnections):
         shape: Shape,
         retries: Retries,
     ) -> tuple[Backend, bytes]:
-        """Return a connection for a statement and what is sent there, as patiently as may be."""
+        """Return a connection for a statement and the bytes to send there, as `SessionConnections.patiently`."""
         while True:
             try:
                 backend = await self.acquire(shard, database, shape)
@@ -304,7 +306,7 @@ class Executor(SessionConnections):
         *,
         diagnostics: LastDiagnostics | None = None,
     ) -> BufferedAnswer:
-        """Run a command on one shard and return its whole answer, as patiently as `relay`.
+        """Run a command on one shard and return its whole answer; waits as `relay`.
 
         diagnostics: the diagnostics that its warnings are added to, also an error's.
 
@@ -346,8 +348,8 @@ class Executor(SessionConnections):
     ) -> PrepareReader:
         """Prepare a statement on any connection this session may have to *shard*.
 
-        It takes no part in a transaction that has not reached the shard yet. Waits for a shard
-        that is away, and raises, as `patiently`.
+        The connection does not join a transaction that has not reached the shard yet. Waits for a shard that is not
+        available, and raises, as `patiently`.
         """
         return await self.patiently(shard, lambda: self._prepare_once(shard, database, sql))
 
@@ -366,7 +368,7 @@ class Executor(SessionConnections):
             apply_prepare(self._state, backend)
             raise
         else:
-            # Another session that gets this connection must not read them with SHOW WARNINGS.
+            # Another session that gets this connection must not read the warnings with SHOW WARNINGS.
             if answer.warnings:
                 apply_prepare(self._state, backend)
             return answer
@@ -375,7 +377,7 @@ class Executor(SessionConnections):
                 self.release(shard, backend)
 
     def settle(self, answer: EndedAnswer, shape: Shape) -> None:
-        """Follow what an answer means, and keep its connection or give it back.
+        """Apply what an answer means to the session, and keep its connection or release it.
 
         Raises SessionLost where the connection broke and had state of the session itself.
         """
@@ -396,7 +398,7 @@ class Executor(SessionConnections):
                 footprint.is_sticky or footprint.keeps_found_rows or footprint.sets_insert_id
             )
         ):
-            # Nearly every statement: nothing happened that anybody must remember.
+            # This is the case of nearly every statement: it left no state to remember.
             self._state.answered_at = backend
             backend.found_rows = scanner.rows if footprint.finds_its_rows else None
             backend.row_count = -1
@@ -409,7 +411,7 @@ class Executor(SessionConnections):
             apply_ok(self._state, self.branches, shard, backend, shape, ok, trackers)
 
     def _succeeded(self, attempt: Attempt, step: SucceedingStep) -> None:
-        """Do what follows from a statement, unless it failed."""
+        """Carry out the consequences of a statement, unless it failed."""
         if attempt.failure is not None or attempt.scanner.error is not None:
             return
         if step.insert_id:
@@ -425,7 +427,7 @@ class Executor(SessionConnections):
     # --- other ends -----------------------------------------------------------------------
 
     def interrupt(self) -> list[asyncio.Task[None]]:
-        """Stop what is running, as `SessionConnections.interrupt`."""
+        """Stop the running statement, as `SessionConnections.interrupt`."""
         self._shared_reads.break_up()
         return super().interrupt()
 
@@ -451,7 +453,7 @@ async def _is_renewed(ending: Ending, backend: Backend, packet: bytes | Packet) 
         assert not isinstance(packet, bytes)
         packet.forget_on(backend)
     elif ending is Ending.FULL:
-        # A PREPARE in text, which counts like any other.
+        # A PREPARE in text takes a place among the server's prepared statements, too.
         return not backend.is_busy and await backend.make_room()
     return True
 

@@ -1,9 +1,9 @@
 """Whether the statements of one shape are quick enough to share a connection. Pure.
 
-Reads on a shared connection (`proxy.backends.multiplexing`) wait for each other, so a shape must prove
-itself first: FIRST_TRIAL answers on connections of a session's own, the fastest of which took at
-most QUICK_S longer than this server's fastest answer ever. The fastest counts, because on a busy
-machine all others measure the queue. A shape that was slow on a shared connection must prove itself longer.
+Reads on a shared connection (`proxy.backends.multiplexing`) wait for each other, so a shape is measured first: it gets
+FIRST_TRIAL answers on connections of a session's own. The shape is quick if the fastest of these took at most QUICK_S longer
+than this server's fastest answer ever. The fastest counts, because on a busy machine all others measure the queue. A shape
+that was slow on a shared connection gets a longer trial.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from typing import Final
 
 
-# A quick shape's fastest answer is slower than the server's fastest by no more than this.
+# How many seconds a quick shape's fastest answer may be slower than the server's fastest answer.
 QUICK_S: Final = 0.001
 FIRST_TRIAL: Final = 8
 _LONGER: Final = 4
@@ -35,7 +35,7 @@ class LatencyClass:
         self._fastest_s = math.inf
 
     def answered(self, took_s: float, way_s: float) -> None:
-        """Count a small answer that took *took_s*; the server's fastest one took *way_s*."""
+        """Count a small answer that took *took_s* seconds; the server's fastest answer took *way_s* seconds."""
         self._fastest_s = min(self._fastest_s, took_s)
         self._answers += 1
         if self._answers >= self._trial:

@@ -1,9 +1,8 @@
 """One execution of a prepared statement, for whichever backend connection it lands on.
 
-The client's COM_STMT_EXECUTE names a statement of its session; each connection has its own id
-for it, or none yet. So an execution is not bytes but something that makes bytes for a
-connection, after having prepared the statement there if need be. The rest of the packet is the
-client's own, with the types always in it: no connection has to remember those of another time.
+The client's COM_STMT_EXECUTE names a statement of its session; each connection has its own id for the statement, or none
+yet. So an execution is an object that makes the bytes for a connection, and first prepares the statement there if need be.
+The rest of the packet is the client's own. It always holds the parameter types, so no connection has to remember types.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.statement_ids import StatementKey
 
 
-# Below every server's max_allowed_packet.
+# The size is below every server's max_allowed_packet.
 _LONG_DATA_BYTES: Final = 512 << 10
 _CURSOR_READ_ONLY: Final = 1
 
 
 class Packet(Protocol):
-    """What is sent to a connection that is not known yet."""
+    """A packet for a connection that is not known yet."""
 
     def packet_for(self, backend: Backend) -> bytes | None:
-        """Return the bytes for *backend*, None when it must `prepare_on` first."""
+        """Return the bytes for *backend*; None when `prepare_on` must be called first."""
 
     async def prepare_on(self, backend: Backend) -> None:
         """Get *backend* ready. Raises BackendError and BackendLost."""
@@ -52,9 +51,8 @@ class Execution:
 
     key: the text of the statement, with the variables under which it is prepared.
     body: the *count* parameters with their types, as they go on the wire.
-    long_data: what COM_STMT_SEND_LONG_DATA sends before, by parameter.
-    is_kept: the statement stays prepared for other executions; False for a text that holds values, or the moment
-        at which it was made.
+    long_data: the data that COM_STMT_SEND_LONG_DATA sends first, by parameter.
+    is_kept: the statement stays prepared for other executions; False for a text that holds values or the current time.
     """
 
     __slots__ = ("_body", "_count", "_is_kept", "_long_data", "key")
@@ -100,7 +98,8 @@ class Execution:
 class BulkExecution(Execution):
     """COM_STMT_BULK_EXECUTE, which only MariaDB knows.
 
-    body: types and rows, as they go on the wire; *flags* are the client's.
+    body: types and rows, as they go on the wire.
+    flags: the flags of the client's command.
     """
 
     __slots__ = ("_flags",)
@@ -174,7 +173,7 @@ class CursorExecution:
             backend.link.write(stmt_close(self._statement_id))
 
     def fetch(self, client_id: int, rows: int) -> Fetch:
-        """Return what asks for *rows* more rows. Raises NoOpenCursor where it is closed."""
+        """Return the packet that asks for *rows* more rows. Raises NoOpenCursor where the cursor is closed."""
         if self.backend is None or self.backend.is_closed:
             raise NoOpenCursor(client_id)
         return Fetch(self.backend, self._statement_id, client_id, rows)
@@ -199,7 +198,7 @@ class Fetch:
         raise NoOpenCursor(self._client_id)
 
     def forget_on(self, backend: Backend) -> None:
-        """Learn that the server has closed the cursor."""
+        """Note that the server has closed the cursor."""
 
 
 def _execute(backend: Backend, statement_id: int, flags: int, body: bytes, count: int) -> bytes:
@@ -213,7 +212,7 @@ def _execute(backend: Backend, statement_id: int, flags: int, body: bytes, count
 def _long(statement_id: int, long_data: Mapping[int, bytearray]) -> bytes:
     packets = []
     for parameter, data in long_data.items():
-        # Nothing at all is long data too: an empty value.
+        # An empty piece is long data, too: an empty value.
         for start in range(0, max(len(data), 1), _LONG_DATA_BYTES):
             piece = bytes(data[start : start + _LONG_DATA_BYTES])
             packets.append(stmt_send_long_data(statement_id, parameter, piece))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 _MORE_RESULTS: Final = int(Status.MORE_RESULTS_EXISTS)
-# Half a millisecond of work.
+# About half a millisecond of work.
 _FRAMED_AT_ONCE: Final = 2000
 INTERRUPTED: Final = 1317  # what a server answers to a statement that KILL QUERY ended
 
@@ -43,7 +43,7 @@ class Reply:
     """The answer to one command.
 
     Attributes:
-        link: the client's.
+        link: the client's link.
         sequence: the number of the next packet.
         more: True while another statement's answer follows this one.
         binary: the answer is one to COM_STMT_EXECUTE, whose rows are binary.
@@ -96,7 +96,7 @@ class Reply:
         self.packet(error_packet(error, self._state.capabilities))
 
     def end_of_rows(self, *, status: int = 0, warnings: int = 0) -> None:
-        """Answer with the packet that ends rows, which some commands want instead of OK.
+        """Answer with the packet that ends rows, which some commands take instead of OK.
 
         status: flags beside those that the session's own state has.
         """
@@ -125,7 +125,7 @@ class Reply:
         columns: Sequence[bytes],
         warnings: int = 0,
     ) -> None:
-        """Answer COM_STMT_PREPARE; definitions as payloads, of which there may be 65,535."""
+        """Answer COM_STMT_PREPARE; definitions are payloads, up to 65,535 of each kind."""
         payloads = prepare_answer(
             statement_id,
             parameters,
@@ -193,10 +193,11 @@ class Reply:
         file: bool = False,
         warnings: int = 0,
     ) -> PassThrough | Resequencer:
-        """Return what reads a backend's answer so that it continues this one.
+        """Return a reader of a backend's answer that continues this reply.
 
-        call: the statement is a CALL. file: it is a LOAD DATA LOCAL, and may ask for its file.
-        warnings: those of earlier answers that this one continues.
+        call: the statement is a CALL.
+        file: the statement is a LOAD DATA LOCAL, whose server may ask for the file.
+        warnings: the number of warnings of earlier answers that this one continues.
         """
         state = self._state
         capabilities = state.capabilities
@@ -224,10 +225,10 @@ class Reply:
         )
 
     def broke_off(self, scanner: PassThrough | Resequencer) -> None:
-        """Number on after an answer that will not end; an error may follow.
+        """Continue the sequence numbers after an answer that will not end; an error may follow.
 
-        If it breaks off inside a packet, whatever followed would be read as the rest of it:
-        then the connection closes, as a server's would.
+        If the answer broke off inside a packet, the client would read an error as the rest of that packet. So the connection
+        is closed then, as a server closes it.
         """
         self.sequence = scanner.next_sequence
         if scanner.is_mid_packet:

@@ -1,4 +1,4 @@
-"""One statement, sent as often as `proxy.execution.retry_rules` allow."""
+"""The attempts of one statement, as `proxy.execution.retry_rules` allow them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Retries:
         is_ack: bool,
         buffer_s: float,
     ) -> None:
-        """*is_read*: as `decide`. *is_ack*: `is_whole_ack`. *buffer_s*: for how long the attempts may wait."""
+        """*is_read* and *is_ack*: as `decide`. *buffer_s*: how many seconds the attempts may wait."""
         self._state = state
         self._branches = branches
         self._is_read = is_read

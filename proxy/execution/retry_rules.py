@@ -1,4 +1,4 @@
-"""Whether a statement that met trouble is sent again: the only copy of these rules. Pure.
+"""The rules by which a statement that failed is sent again; no other module has such rules. Pure.
 
 How an attempt ended, and what follows (`decide`; its test is the same as a table):
 
@@ -13,9 +13,9 @@ How an attempt ended, and what follows (`decide`; its test is the same as a tabl
 | SET_ASIDE | it is sent again at once, on a connection of its own | cannot be |
 | ANSWERED | the answer stands | likewise |
 
-What a client has seen some of, or what somebody has stopped, always stands. A transaction begins
-with its BEGIN and not with the first shard that it reaches: nothing inside it waits, since locks
-on other shards would be held meanwhile, and a read sent again would not be of its snapshot.
+An answer of which the client has seen a part, and the answer of a statement that was stopped, always stand. A
+transaction begins with its BEGIN and not with the first shard that it reaches: nothing inside it waits, since locks on
+other shards would be held meanwhile, and a read sent again would not be of its snapshot.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _STALE: Final = frozenset({1243, 1615})
 _FULL: Final = 1461
 # ER_LOCK_DEADLOCK: InnoDB has undone the whole transaction.
 _DEADLOCK: Final = 1213
-# Of each deadlock somebody else goes on, so one more is another one.
+# In each deadlock one transaction goes on, so the next deadlock is another one.
 DEADLOCKS_MAX: Final = 5
 
 
@@ -52,13 +52,13 @@ class Ending(Enum):
     """How one attempt to run a statement ended.
 
     Attributes:
-        UNSENT: no connection was to be had, or it broke before the statement left.
-        BROKE_OFF: the connection broke after bytes of the statement had left.
+        UNSENT: no connection was available, or the connection broke before the statement was sent.
+        BROKE_OFF: the connection broke after bytes of the statement had been sent.
         READ_ONLY: the server did nothing, because it is read-only or shutting down.
         STALE: the server did nothing, because it does not know the prepared statement any more.
         FULL: the server did nothing, because it has no room for another prepared statement.
         DEADLOCK: the server undid the statement, and the transaction that it was in.
-        SET_ASIDE: a shared connection gave an answer that a quick read must not have.
+        SET_ASIDE: the answer on a shared connection was not that of a quick read, and was dropped.
         ANSWERED: the server answered anything else, an error or not.
     """
 
@@ -73,12 +73,12 @@ class Ending(Enum):
 
 
 class Verdict(Enum):
-    """What becomes of a statement whose attempt has ended.
+    """What happens to a statement whose attempt has ended.
 
     Attributes:
         STANDS: the client is told how it ended.
-        AGAIN: it is sent again at once.
-        WAITS: it waits for its shard until the deadline, and is sent again then.
+        AGAIN: the statement is sent again at once.
+        WAITS: the statement waits for its shard until the deadline at most, and is sent again.
     """
 
     STANDS = auto()
@@ -99,10 +99,10 @@ def decide(
     """Return what follows on *ending*.
 
     in_transaction: a transaction had begun before this attempt.
-    is_read: the statement `is_repeatable`.
-    is_ack: it `is_whole_ack`, and commits by itself.
+    is_read: `is_repeatable` is true of the statement.
+    is_ack: `is_whole_ack` is true of the statement, and it commits by itself.
     is_final: the client has seen some of the answer, or somebody has stopped the statement.
-    renewals: how often it was sent again at once before.
+    renewals: how often the statement was sent again at once before.
     is_late: the deadline for waiting has passed.
     """
     if is_final or ending is Ending.ANSWERED:
@@ -126,7 +126,7 @@ def decide(
 def ending_of(error: Err | BackendError | None, *, is_prepared: bool = False) -> Ending:
     """Return how an attempt ended that a server answered with *error*, None for success.
 
-    is_prepared: what was sent can be prepared anew; else a client names the statement itself.
+    is_prepared: the proxy can prepare the statement anew; False where the client's text names it.
     """
     if error is None:
         return Ending.ANSWERED

@@ -1,8 +1,7 @@
-"""The backend connections of one session: which it has, and how it comes by another.
+"""The backend connections of one session: those that it has, and how it gets another.
 
-The pool keeps a released connection for its session until another session needs it. What must
-stay with the session is `branches`'; what runs a statement now is `_active`, for KILL, and for
-the moment when the client is gone.
+The pool keeps a released connection for its session until another session needs it. Connections that must stay with the
+session are in `branches`. The connection that runs a statement is in `_active`, for KILL and for the end of the session.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Without a database they touch no row: a LOCK is then UNLOCK TABLES.
+# Without a database these kinds change no row: a LOCK is then UNLOCK TABLES.
 _TOUCH_NO_ROW: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.SET, Kind.LOCK})
 
 
@@ -52,9 +51,9 @@ class Gathered(Protocol):
     """An ack that is written together with those of other sessions.
 
     Attributes:
-        is_left: nobody waits for its answer any more.
-        is_stopped: it is not to be sent by itself.
-        is_sent: a server may be carrying it out in a transaction of the dispatcher, which nobody kills.
+        is_left: no client waits for the answer any more.
+        is_stopped: the ack must not be sent by itself.
+        is_sent: a server may be carrying the ack out in a transaction of the dispatcher, which is never killed.
     """
 
     is_left: bool
@@ -62,19 +61,19 @@ class Gathered(Protocol):
     is_stopped: bool
 
     def interrupted(self) -> None:
-        """Tell the client that it was stopped."""
+        """Tell the client that the ack was stopped."""
 
 
 class SessionConnections:
     """The connections of one session.
 
-    In all of it, *database* is None if unqualified names mean nothing; otherwise that of a view,
-    whose name may differ from shard to shard.
+    In all methods *database* is None if unqualified names mean nothing. Otherwise it is the database of a view, whose name
+    may differ from shard to shard.
 
     Attributes:
         branches: the connections that must stay with the session.
         gathered: an ack under way that is written together with those of other sessions.
-        sent: where the packets of statements are listed, with their shards; None while nobody asks.
+        sent: the list that the packets of statements are added to, with their shards; None while none is kept.
     """
 
     def __init__(
@@ -104,9 +103,9 @@ class SessionConnections:
         return self._state.settings
 
     def retries(self, shape: Shape | None = None) -> Retries:
-        """Return what says whether a statement that begins now is sent again.
+        """Return the object that decides whether a statement that begins now is sent again.
 
-        shape: what it is; None for one that is neither a read nor an ack.
+        shape: the statement's shape; None for a statement that is neither a read nor an ack.
         """
         self._state.is_stopped = False
         return Retries(
@@ -128,7 +127,7 @@ class SessionConnections:
     ) -> None:
         """Call *use* with what `acquire_apart` returns, or *failed* with what it raises.
 
-        That is at once where a connection is at hand; nothing is called after `forget`.
+        The call is made at once where a connection is free; none is made after `forget`.
         """
         database = named(shard, database)
 
@@ -177,9 +176,9 @@ class SessionConnections:
         return True
 
     async def patiently(self, shard: ShardRuntime, ask: Callable[[], Awaitable[T]]) -> T:
-        """Return what *ask* returns, which may be asked twice: outside a transaction it waits.
+        """Return what *ask* returns. Outside a transaction it waits for the shard, and *ask* may be called again.
 
-        Raises what *ask* does, and BackendUnavailable or BackendLost once `failover_buffer` is over.
+        Raises what *ask* raises, and BackendUnavailable or BackendLost once `failover_buffer` has passed.
         """
         retries = self.retries()
         while True:
@@ -198,7 +197,7 @@ class SessionConnections:
     ) -> list[BufferedAnswer]:
         """Run commands whose answers are not relayed; KILL and a vanishing client stop them too.
 
-        bytes_max: the bytes of rows that are kept of each answer; of more, none is.
+        bytes_max: how many bytes of rows are kept of each answer; of an answer with more no row is kept.
 
         Raises:
             BackendError, BackendLost: as `Backend.pipeline`.
@@ -212,7 +211,7 @@ class SessionConnections:
     async def answers(
         self, shard: ShardRuntime, backend: Backend, packets: list[bytes]
     ) -> list[BufferedAnswer]:
-        """Run commands as `pipeline`, and return refusals too. Raises BackendLost."""
+        """Run commands as `pipeline`, and return answers with errors, too. Raises BackendLost."""
         self._active[backend] = shard
         try:
             return await backend.answers(packets)
@@ -224,7 +223,7 @@ class SessionConnections:
     ) -> None:
         """Add to *diagnostics* the warnings of the last statement on *backend*.
 
-        At once: what comes next on this connection clears them. Raises as `pipeline`.
+        They are asked for at once, since the next statement on the connection clears them. Raises as `pipeline`.
         """
         (answer,) = await self.pipeline(shard, backend, [SHOW_WARNINGS])
         diagnostics.columns = answer.columns
@@ -316,11 +315,11 @@ class SessionConnections:
         self._active[backend] = shard
 
     def ended(self, backend: Backend) -> None:
-        """Note that what `started` told of is over."""
+        """Note that the statement of `started` has ended."""
         self._active.pop(backend, None)
 
     def listed(self, shard: ShardRuntime, packet: bytes) -> None:
-        """List what a shard is sent, for whoever asks."""
+        """Add the packet that a shard is sent to `sent`, if that is kept."""
         if self.sent is not None:
             self.sent.append((shard, packet))
 
@@ -342,13 +341,13 @@ class SessionConnections:
     # --- the end --------------------------------------------------------------------------
 
     def interrupt(self) -> list[asyncio.Task[None]]:
-        """Stop what is running; the server's own error ends the answer.
+        """Stop the running statement; the server's own error ends the answer.
 
-        Returns the tasks that kill it on its servers, empty if nothing is running.
+        Returns the tasks that kill the statement on its servers; none if nothing is running.
         """
         told = []
         if (ack := self.gathered) is not None:
-            # What is killed is the whole transaction: the other acks in it are sent again.
+            # The whole transaction is killed; the other acks in it are sent again.
             ack.is_stopped = True
             if not (self._active or ack.is_sent):
                 ack.is_left = True
@@ -359,7 +358,7 @@ class SessionConnections:
         return told
 
     def break_off(self) -> None:
-        """Stop what is running where the server does not: its connections break."""
+        """Stop the running statement by closing its connections, where the server has not stopped it."""
         self._state.is_stopped = True
         for backend in list(self._active):
             backend.abort()
@@ -379,7 +378,7 @@ class SessionConnections:
             self.gathered = None
             self._active.clear()
         for backend, shard in self._active.items():
-            # The server would run the statement to its end for no client.
+            # Otherwise the server would run the statement to its end without a client.
             self._spawn(shard.control.kill(backend.thread_id))
             shard.pool.discard(backend)
         ending = [self._spawn(recycling) for recycling in self.branches.forget()]
@@ -396,9 +395,9 @@ async def _give_up(ack: Gathered) -> None:
 
 
 def named(shard: ShardRuntime, database: str | None) -> str | None:
-    """Return what the database of a view is called on *shard*.
+    """Return the name that the database of a view has on *shard*.
 
-    Shards may have databases of different names, and then a view has that of the first.
+    Where the shards' databases have different names, a view has that of the first shard.
     """
     if database is None or shard.is_alone or database in SYSTEM_SCHEMAS:
         return database

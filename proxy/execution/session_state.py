@@ -1,9 +1,8 @@
-"""What a session is, beyond its sockets: variables, target, transaction. Pure.
+"""The state of a session apart from its sockets: variables, target, transaction. Pure.
 
-The question this module answers is *what must stay on the same backend connection*. The
-server's status flags and trackers say most of it; the text of a statement is asked only for
-what no tracker shows: user variables assigned in a SELECT, advisory locks, `LOCK TABLES`,
-one-shot `SET TRANSACTION`, HANDLER, SQL_CALC_FOUND_ROWS.
+This module decides which state keeps a session on the same backend connection. The server's status flags and session
+trackers show most of it. The text of a statement is read only for state that no tracker shows: user variables assigned
+in a SELECT, advisory locks, `LOCK TABLES`, one-shot `SET TRANSACTION`, HANDLER, SQL_CALC_FOUND_ROWS.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
-# State that lives in the connection, that no tracker shows and that a SET cannot rebuild.
+# State of the connection that no tracker shows and that a SET cannot rebuild.
 _STICKY: Final = (
     Uses.USER_VARIABLE
     | Uses.SETS_LAST_INSERT_ID
@@ -99,12 +98,12 @@ class Footprint:
         passing: the names of variables that are set for this statement alone.
         sets_insert_id: LAST_INSERT_ID() may have changed afterwards, whatever the OK says.
         set_names: the names that a SET assigns to.
-        sets_untracked: what the function `sets_untracked` says.
-        sets_collation: what the function `sets_collation` says.
+        sets_untracked: the result of the function `sets_untracked`.
+        sets_collation: the result of the function `sets_collation`.
         variables: the user variables that the text names.
         assigns: the statement may set the user variables that it names.
         runs_unseen: the statement runs others that are not in its text, such as a procedure's.
-        may_begin: the statement runs unread ones, which may leave a transaction open.
+        may_begin: the statement runs others that are not in its text and may leave a transaction open.
     """
 
     def __init__(self, shape: Shape) -> None:
@@ -226,11 +225,11 @@ class Transaction:
         savepoints: the savepoint statements so far, to be repeated on a shard that joins late.
         broken: why nothing but ROLLBACK is possible any more, empty while all is well.
         reads_only: the client began it as READ ONLY.
-        is_snapshot: it began WITH CONSISTENT SNAPSHOT.
+        is_snapshot: the transaction began WITH CONSISTENT SNAPSHOT.
         is_implicit: no BEGIN of the client opened it, but a statement without autocommit.
         is_xa: the client began it with XA START.
-        whole: its global id, once it is over several shards and commits in two phases.
-        xids: its branches of XA: all but the first one, where it commits in two phases.
+        whole: the global id of the transaction, once it is over several shards and commits in two phases.
+        xids: the XA ids of its branches, where it commits in two phases; the first branch has none.
     """
 
     begin: bytes
@@ -245,7 +244,7 @@ class Transaction:
 
     @classmethod
     def begun_by(cls, statement: Statement) -> Transaction:
-        """Return what a BEGIN or START TRANSACTION opens."""
+        """Return the transaction that a BEGIN or START TRANSACTION opens."""
         options = statement.shape.options
         return cls(
             statement.sql,
@@ -407,7 +406,7 @@ class SessionState:
         return True
 
     def note(self, trackers: Iterable[Tracker]) -> None:
-        """Follow what an answer says about the session's variables."""
+        """Apply the changes of the session's variables that an answer reports."""
         changes = [(t.name, t.value) for t in trackers if t.kind == TrackerKind.SYSVAR]
         if changes:
             self.use(self.settings.with_changes(changes))

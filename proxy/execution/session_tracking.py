@@ -1,8 +1,8 @@
 """What an answer means for the session that asked, and for the connection that answered.
 
-A server says it by flags and session trackers; the statement's text is asked for what they do not
-show. What is known of a connection afterwards decides who may have it next, and whether it must be
-reset before (`proxy.backends.pool`).
+A server reports changes by status flags and session trackers; the statement's text is read for what they do not show. The
+state of a connection after the answer decides which session may have it next, and whether it is reset first
+(`proxy.backends.pool`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def apply_ok(
     ok: Ok,
     trackers: Sequence[Tracker],
 ) -> None:
-    """Follow a successful answer; its connection stays with the session or goes to the pool."""
+    """Apply a successful answer to the session; its connection stays with the session or goes to the pool."""
     footprint = footprint_of(shape)
     if not footprint.keeps_found_rows:
         backend.found_rows = None
@@ -120,7 +120,7 @@ def apply_error(
     shape: Shape,
     code: int,
 ) -> None:
-    """Follow an error that the server answered, as `apply_ok` does success."""
+    """Apply an error that the server answered, as `apply_ok` does for success."""
     if footprint_of(shape).outlives_reset:
         backend.is_spent = True
         branches.stick(shard, backend)
@@ -150,7 +150,7 @@ def apply_error(
 
 
 def apply_prepare(state: SessionState, backend: Backend) -> None:
-    """Follow a COM_STMT_PREPARE that left an error or warnings on its connection."""
+    """Apply a COM_STMT_PREPARE that left an error or warnings on its connection."""
     if state.answered_at is not backend:
         _carry_found_rows(state, backend)
     state.answered_at = backend
@@ -159,11 +159,10 @@ def apply_prepare(state: SessionState, backend: Backend) -> None:
 
 
 def note_insert_id(state: SessionState, backend: Backend, told: int) -> None:
-    """Follow a statement that may have made an insert id on *backend*.
+    """Note a statement that may have made an insert id on *backend*.
 
-    Of a session's connections all that have a LAST_INSERT_ID() that is not 0 have the same, so 0 on this
-    one means that the one before is still right: an INSERT whose rows name their ids makes none,
-    and the OK does not say so.
+    All connections of a session with a LAST_INSERT_ID() other than 0 have the same one. So 0 on this connection means that
+    the earlier value still counts: an INSERT whose rows name their ids makes none, and the OK does not say so.
 
     told: the insert id in the answer's OK; 0 for none.
     """
@@ -185,7 +184,7 @@ def note_insert_id(state: SessionState, backend: Backend, told: int) -> None:
 async def note_insert_ids(
     state: SessionState, told: Sequence[tuple[Backend, int]], shape: Shape
 ) -> None:
-    """Follow a write of several shards, whose connections and insert ids *told* has: the first id is the statement's."""
+    """Note a write of several shards; *told* has each connection with its insert id, and the first id is the statement's."""
     is_untold = footprint_of(shape).sets_insert_id
     made = [(backend, insert_id) for backend, insert_id in told if insert_id or is_untold]
     # What a part has made is no copy any more.
@@ -199,7 +198,7 @@ async def note_insert_ids(
 
 
 def generated(state: SessionState, insert_id: int) -> None:
-    """Follow an INSERT whose first id, *insert_id*, is of a sequence."""
+    """Note an INSERT whose first id, *insert_id*, is of a sequence."""
     _forget_copies(state)
     source = state.insert_id_at
     state.insert_id_at = state.id_before_at = None
@@ -224,7 +223,7 @@ def _take_insert_id(state: SessionState, source: Backend) -> None:
 async def bring_insert_id(state: SessionState, backend: Backend, shape: Shape) -> None:
     """Set LAST_INSERT_ID() on *backend* to that of the session's last INSERT.
 
-    shape: the statement that asks, perhaps for what the one before it left, too.
+    shape: the statement that asks, perhaps for the diagnostics of the previous statement, too.
 
     Raises:
         BackendError, BackendLost: a server did not answer.

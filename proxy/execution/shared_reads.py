@@ -1,9 +1,8 @@
-"""Quick reads of one session on connections that others use at the same moment.
+"""Quick reads of one session on connections that other sessions use at the same time.
 
-Whoever follows a statement's way need not read this: `SharedReads.send` says whether a read shares a
-connection (`proxy.backends.multiplexing`), and `SharedReads.answered` how it ended there. Nothing is
-written to the client before such an answer is complete: one that is not what a quick read's should
-be is dropped, and the statement runs again on a connection of the session's own.
+`SharedReads.send` decides whether a read shares a connection (`proxy.backends.multiplexing`), and `SharedReads.answered`
+tells how the read ended there. Nothing is written to the client before the answer is complete. An error, or an
+answer with warnings, is dropped, and the statement runs again on a connection of the session's own.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.session_state import SessionState
 
 
-# What is kept back of an answer; the reader of a longer one gets the connection for itself.
+# How many bytes of an answer are kept back; the reader of a longer answer gets the connection for itself.
 HELD_BYTES_MAX: Final = 64 << 10
 # The longest that an answer may take on a connection whose later reads wait for it.
 _SMALL_BYTES_MAX: Final = 16 << 10
@@ -53,7 +52,7 @@ class SharedRead:
         self._reads = reads
 
     def data_received(self, data: bytes) -> bytes | None:
-        """Keep what *data* holds for the client until the answer is complete."""
+        """Keep the part of *data* that is for the client until the answer is complete."""
         attempt, shared = self.attempt, self.shared
         if shared is None:
             return attempt.data_received(data)
@@ -82,7 +81,7 @@ class SharedRead:
         attempt.on_over(attempt)
 
     def take_over(self) -> None:
-        """Go on as any other answer, on a connection of the session's own."""
+        """Go on like any other attempt, with the connection as the session's own."""
         self.shared = None
         attempt = self.attempt
         if attempt.held:
@@ -109,7 +108,7 @@ class SharedReads:
     def send(self, attempt: Attempt) -> bool:
         """Send a plain read among those of other sessions; False where that cannot be.
 
-        Whatever this returns, `answered` wants to see the answer.
+        Whatever this returns, the answer goes to `answered`.
         """
         assert attempt.latency is not None
         if not attempt.latency.is_quick:
@@ -140,10 +139,11 @@ class SharedReads:
         return True
 
     def answered(self, attempt: Attempt) -> bool | None:
-        """Follow the answer of a plain read; None where it came over a connection of the session's own.
+        """Apply the answer of a plain read; None where it came on a connection of the session's own.
 
-        False: it is set aside, and must be had once more, apart. An error or warnings are what the session may
-        ask for next, and the next read on the shared connection clears them.
+        Return False where the answer is dropped and the read must run again on a connection of the session's own. That is so
+        for an error and for warnings: the session may ask for them next, and the next read on the shared connection clears
+        them.
         """
         latency, read = attempt.latency, self._current
         assert latency is not None

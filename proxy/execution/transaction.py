@@ -1,10 +1,9 @@
 """A session's transaction over one or several shards.
 
-A *branch* is the part of it that one shard runs, on one backend connection. In a sharded
-keyspace BEGIN reaches a shard only when a statement does. COMMIT goes to the branches in the
-order in which they joined; what commits on some shards and fails on others is reported as
-exactly that. With `transaction_mode = "twopc"` every branch but the first is one of XA, and a
-commit over several shards is `proxy.twophase.coordinator`'s.
+A *branch* is the part of a transaction that one shard runs, on one backend connection. In a sharded keyspace BEGIN reaches a
+shard only when a statement does. COMMIT goes to the branches in the order in which they joined. If some shards commit and
+others fail, the error says so. With `transaction_mode = "twopc"` every branch but the first is an XA transaction, and
+`proxy.twophase.coordinator` commits over several shards.
 
 A branch that is lost takes the transaction with it: the others are rolled back, and every
 statement is refused until the client says ROLLBACK. Otherwise the client's next INSERT would
@@ -52,12 +51,12 @@ ROLLS_BACK: Final = frozenset({1206, 1213})
 XA_REFUSES: Final = 1399
 
 SNAPSHOT_OF_SHARDS: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT over several shards"
-# They may commit by themselves, and only the shard that they run on.
+# These statements may commit, on the shard that runs them alone.
 _MAY_COMMIT: Final = frozenset({Kind.CALL, Kind.PREPARE, Kind.LOCK, Kind.XA})
 
 
 class PendingEffects:
-    """What a transaction did to message tables; the engine gets it at the commit."""
+    """The effects of a transaction on message tables, which the engine is told at the commit."""
 
     __slots__ = ("_pending", "_publish")
 
@@ -70,7 +69,7 @@ class PendingEffects:
         self._pending.append((shard, table, effect))
 
     def committed(self) -> None:
-        """Tell the engine, table by table."""
+        """Tell the engine the effects, table by table."""
         pending, self._pending = self._pending, []
         grouped: dict[tuple[ShardRuntime, str], list[Effect]] = {}
         for shard, table, effect in pending:
@@ -79,11 +78,11 @@ class PendingEffects:
             self._publish(shard, table, effects)
 
     def rolled_back(self) -> None:
-        """Forget the effects: no row has changed."""
+        """Drop the effects: no row has changed."""
         self._pending.clear()
 
     def taken(self) -> PendingEffects:
-        """Return what is pending as something of its own, which the session cannot forget."""
+        """Return the pending effects as an object of its own, which the session cannot drop."""
         taken = PendingEffects(self._publish)
         # The commit goes on without its session: a client that leaves meanwhile calls
         # `rolled_back`, and the engine must still hear of what is committed.
@@ -117,7 +116,7 @@ class Branches:
         self._state = state
         self._effects = effects
         self._may_span_shards = may_span_shards
-        # Commits in two phases, where the configuration says so.
+        # The coordinator of commits in two phases, where the configuration asks for them.
         self._coordinator = coordinator
         # Shards whose connection holds session state that cannot be rebuilt elsewhere.
         self._sticky: set[ShardRuntime] = set()
@@ -135,7 +134,7 @@ class Branches:
     def has_begun(self) -> bool:
         """True from a client's BEGIN on, before it reaches a shard: from then on nothing waits.
 
-        Without autocommit, where no BEGIN is said, from the first shard or savepoint on.
+        Without autocommit and BEGIN it is true from the first shard or savepoint on.
         """
         transaction = self._state.transaction
         if transaction is not None and (not transaction.is_implicit or transaction.savepoints):
@@ -153,7 +152,7 @@ class Branches:
         return [(s, b) for s, b in self.held.items() if b.in_transaction]
 
     def is_sticky(self, shard: ShardRuntime) -> bool:
-        """True when *shard*'s connection stays with the session whatever happens."""
+        """True when the connection to *shard* holds session state, and stays with the session."""
         return shard in self._sticky or shard in self._cursors
 
     def stick(self, shard: ShardRuntime, backend: Backend) -> None:
@@ -162,12 +161,12 @@ class Branches:
         self.held[shard] = backend
 
     def opened_cursor(self, shard: ShardRuntime, backend: Backend) -> None:
-        """Keep *backend* until `closed_cursors`: only there are the rows."""
+        """Keep *backend*, which has the cursor's rows, until `closed_cursors`."""
         self._cursors.add(shard)
         self.held[shard] = backend
 
     def closed_cursors(self, shard: ShardRuntime) -> None:
-        """Let the connection of *shard* go: the last cursor on it is closed."""
+        """Stop keeping the connection to *shard* for cursors: the last one is closed."""
         self._cursors.discard(shard)
         backend = self.held.get(shard)
         if backend is None or shard in self._sticky or backend.in_transaction:
@@ -194,14 +193,14 @@ class Branches:
     async def join(self, shard: ShardRuntime, backend: Backend, shape: Shape) -> None:
         """Open the session's transaction on *backend*, if there is one and it lacks it.
 
-        *shape* is of the statement that comes next.
+        *shape* is that of the next statement.
 
         Raises:
             TransactionBroken: a branch was lost; only ROLLBACK leads out.
             TransactionSpansShards: the configuration allows one shard only.
             NoDecisionTable: this shard, or the first one, cannot commit in two phases.
-            Unsupported: the statement may commit, and would do so on one shard of several; or
-                shards of one keyspace would show it as it was at different moments.
+            Unsupported: the statement may commit, and would do so on one shard of several; or a consistent snapshot would be
+                of a different moment on each shard.
         """
         self.check()
         transaction = self._state.transaction
@@ -260,7 +259,7 @@ class Branches:
         *,
         rows: int | None = None,
     ) -> None:
-        """Note what a statement did; outside a transaction it is committed already.
+        """Note the effect of a statement; outside a transaction it is committed already.
 
         *insert_id* is the id that the server generated for it, if it did; *rows* how many it affected.
         """

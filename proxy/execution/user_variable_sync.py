@@ -1,8 +1,8 @@
 """User variables that follow a session to its connections on other servers.
 
-One server would have them wherever the session's statements run. Here they are in the connection that
-changed them last, and a connection of another keyspace or shard is given them before it runs
-anything: a trigger may read what no text names. What cannot be carried exactly is refused.
+User variables are in the connection that changed them last. A connection of another keyspace or shard is given them before
+it runs anything, since a trigger may read a variable that no text names. A variable that cannot be copied exactly is
+refused.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Shape
 
 
-# A tracker tells of a change, and what changed is in the text or no variable.
+# A tracker reports that something changed; the variable is in the text, or it was no user variable.
 _EXPLAINED: Final = frozenset({Kind.SET, Kind.DDL, Kind.PREPARE, Kind.LOCK, Kind.XA})
 
 
@@ -74,8 +74,8 @@ async def carry_variables(
     """Set the user variables on *backend* to those of the session.
 
     Raises:
-        Unsupported: one of them cannot be carried exactly.
-        BackendLost: this connection is gone, or the one that has them.
+        Unsupported: a variable cannot be copied exactly.
+        BackendLost: this connection is gone, or the one that has the variables.
     """
     newest = state.variables
     if newest is not None and newest is not backend.variables:

@@ -2,8 +2,8 @@
 
 A session's user variables are in the connection that changed them last. Where the session goes on
 another one, they are read there, by `question`, and set here, by `assignment`: with their type, and
-of strings with their character set and collation. The question is then asked here too: what does not
-come out the same was not carried.
+of strings with their character set and collation. The question is then asked on the new connection as well, and a value that
+differs was not copied.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ _UNSET: Final = VariableValue(
 
 
 def question(name: str) -> bytes:
-    """Return the SELECT that `read` understands the answer of.
+    """Return the SELECT whose answer `read` reads.
 
     Raises:
         Unsupported: the name has characters that mean others in another character set.
@@ -115,10 +115,10 @@ def question(name: str) -> bytes:
 
 
 def read(name: str, columns: Sequence[bytes], rows: Sequence[bytes]) -> VariableValue:
-    """Return what an answer to `question` says.
+    """Return the value in an answer to `question`.
 
     Raises:
-        Unsupported: it cannot be carried.
+        Unsupported: the value cannot be copied.
     """
     column = parse_column_definition(columns[0])
     if len(rows) != 1:  # SET sql_select_limit = 0
