@@ -3,10 +3,9 @@
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query.html
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_execute.html
 
-Where QUERY_ATTRIBUTES is in force they change the layout of two commands, also of those that
-have none. Everywhere else in the proxy the two have the layout without: `from_query` and
-`from_execute` take the attributes out of what a client sent, `into_query` and `into_execute` put
-them into what a server is sent.
+With the capability QUERY_ATTRIBUTES the layout of two commands is another one, also without attributes. Everywhere else
+in the proxy the two commands have the layout without the capability: `from_query` and `from_execute` take the
+attributes out of what a client sent, `into_query` and `into_execute` put them into what a server is sent.
 
     COM_QUERY          count   1   NULL bitmap   1   type, flag, name of each   values   text
     COM_STMT_EXECUTE   head   count   NULL bitmap   1 or 0   type, flag, name of each   values
@@ -48,7 +47,7 @@ class Attribute(NamedTuple):
 
 
 def from_query(payload: bytes) -> tuple[bytes, tuple[Attribute, ...]]:
-    """Return a COM_QUERY without its attributes, and these. WireError if it is malformed."""
+    """Return a COM_QUERY without its attributes, and the attributes. Raises WireError if it is malformed."""
     if payload[1:3] == _NONE:
         return _QUERY + payload[3:], ()
     cursor = PacketReader(payload, 1)
@@ -68,12 +67,13 @@ def from_query(payload: bytes) -> tuple[bytes, tuple[Attribute, ...]]:
 def from_execute(
     payload: bytes, count: int, long_data: Collection[int] = ()
 ) -> tuple[bytes, tuple[Attribute, ...]]:
-    """Return a COM_STMT_EXECUTE without its attributes, and these.
+    """Return a COM_STMT_EXECUTE without its attributes, and the attributes.
 
-    count: how many parameters the statement has. long_data: which of them were sent ahead.
+    count: the number of the statement's parameters.
+    long_data: the parameters that were sent as long data.
 
     Raises:
-        WireError: it is malformed, or has fewer values than there are parameters.
+        WireError: the command is malformed, or has fewer values than there are parameters.
     """
     cursor = PacketReader(payload)
     head = bytearray(cursor.read(_EXECUTE_HEAD_BYTES))
@@ -109,9 +109,9 @@ def from_execute(
 
 
 def into_query(framed: bytes, attributes: Sequence[Attribute]) -> bytes:
-    """Return a framed command as a server with QUERY_ATTRIBUTES wants it.
+    """Return a framed command in the layout for a server with QUERY_ATTRIBUTES.
 
-    Only COM_QUERY changes; where a COM_STMT_EXECUTE is made, `into_execute` is asked.
+    Only COM_QUERY changes; `into_execute` does the same where a COM_STMT_EXECUTE is made.
     """
     if framed[HEADER_BYTES : HEADER_BYTES + 1] != _QUERY:
         return framed
@@ -126,7 +126,7 @@ def into_query(framed: bytes, attributes: Sequence[Attribute]) -> bytes:
 
 
 def into_execute(body: bytes, count: int, attributes: Sequence[Attribute]) -> bytes:
-    """Return what follows the iteration count, whose flags must say COUNT_FOLLOWS.
+    """Return the bytes after the iteration count of a COM_STMT_EXECUTE with the flag COUNT_FOLLOWS.
 
     body: the same without attributes, its types included, of *count* parameters.
     """
@@ -167,7 +167,7 @@ def _is_null(bitmap: bytes, place: int) -> bool:
 
 
 def _block(attributes: Sequence[Attribute]) -> bytes:
-    """Return what stands before the text of a COM_QUERY."""
+    """Return the bytes before the text of a COM_QUERY."""
     if not attributes:
         return _NONE
     block = _described_block(b"", b"", b"", 0, attributes)

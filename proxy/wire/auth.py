@@ -1,4 +1,4 @@
-"""Who may come in: the server's side of a login, as a small state machine per attempt.
+"""The server's side of a login, as a small state machine for each attempt.
 
     begin ──┬─ proof fits the account's plugin ───────────┬─ right ──────────────► Accepted
             │                                             ├─ wrong ──────────────► AccessDenied
@@ -6,12 +6,12 @@
                  └─ AuthSwitch with a fresh nonce ─ proof ─┘    "full authentication": the
                                                               password itself, over TLS or RSA
 
-A shell that wants to choose the moment when a proof is judged has it deferred (``Deferred``), and
-calls ``judge`` then: guesses can wait, and the work for a crypt hash can be done in pieces.
+A caller that chooses the moment when a proof is judged has it deferred (``Deferred``), and calls ``judge`` later: guesses
+can wait, and the work for a crypt hash can be done in pieces.
 
-A step returns what to send, and ``Accepted`` once, at the end; every refusal raises, so there is
-no way on that forgets to look. An unknown user walks the same steps with a decoy that looks
-like one of the accounts, does the same work, and reads the same words.
+A step returns the packet to send, and the last step returns ``Accepted``. Every refusal raises, so a caller cannot overlook
+it. A login of an unknown user takes the same steps with a decoy that looks like one of the accounts, costs the same work,
+and gets the same answers.
 
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase.html
 """
@@ -73,7 +73,7 @@ class RsaKey(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Someone who may log in."""
+    """An account that may log in."""
 
     name: str
     verifier: Verifier
@@ -100,7 +100,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """A proof is there, and is judged when ``judge`` is called. *is_costly*: that takes a while."""
+    """A proof has come, and ``judge`` judges it. *is_costly*: that takes milliseconds or more."""
 
     is_costly: bool
 
@@ -117,7 +117,7 @@ Step = Send | Deferred | Accepted
 
 
 class Authenticator:
-    """What all logins of one listener share.
+    """The accounts and keys that all logins of one listener share.
 
     accounts: by user name; names are compared byte for byte, as servers do.
     nonces: draws a fresh nonce, see ``nonce_from``.
@@ -143,7 +143,7 @@ class Authenticator:
         self.replace(accounts)
 
     def replace(self, accounts: Mapping[str, Account]) -> None:
-        """Let others log in from now on; a login that has begun goes on with what it began with."""
+        """Replace the accounts for logins from now on; a login that has begun goes on with the former ones."""
         self._accounts = accounts
         verifiers = [account.verifier for account in accounts.values()]
         # Decoys are of the same kinds as the accounts: else the plugin that a refused login is
@@ -154,7 +154,7 @@ class Authenticator:
         ]
 
     def account(self, user: str) -> Account | None:
-        """Return who logs in as *user*, None for nobody; another one once it has been changed."""
+        """Return the account of *user*, None for an unknown name; another object once it has been changed."""
         return self._accounts.get(user)
 
     def verifier_of(self, user: str) -> tuple[Verifier, bool]:

@@ -4,10 +4,9 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_execute
 
     NULL bitmap, one bit a parameter   "types follow": 1   type and flag of each   the values
 
-A client that binds the same types again may leave them out; they are then those of the
-execution before. A value that was sent as long data is not here, and its type is. Query
-attributes, which change this layout, have been taken out before and are put in behind
-(`proxy.wire.attribute_encoding`).
+A client that binds the same types again may leave them out; they are then those of the execution before. A value that
+was sent as long data is not in the packet, but its type is. Query attributes, which change this layout, have been taken
+out before and are put in behind (`proxy.wire.attribute_encoding`).
 """
 
 from __future__ import annotations
@@ -70,14 +69,14 @@ class Parameter(NamedTuple):
 
 
 def types_of(body: bytes, count: int, remembered: bytes) -> tuple[bytes, int]:
-    """Return the types, two bytes each, and where the values begin in *body*.
+    """Return the types, two bytes each, and the place in *body* where the values begin.
 
     *body* is what follows the iteration count; *remembered* are the types of the execution
     before, empty if there was none.
 
     Raises:
-        CutTypes: it ends inside the types.
-        WireError: the body is cut, or nobody has told the types.
+        CutTypes: the body ends inside the types.
+        WireError: the body is cut, or the types were never sent.
     """
     if not count:
         return b"", 0
@@ -108,7 +107,7 @@ def read_parameters(
     remembered: bytes = b"",
     long_data: Mapping[int, bytes | bytearray] | None = None,
 ) -> list[Parameter]:
-    """Return the parameters of one execution; *long_data* by place. WireError if it is cut."""
+    """Return the parameters of one execution; *long_data* is by place. Raises WireError if the body is cut."""
     types, at = types_of(body, count, remembered)
     cursor = PacketReader(body, at)
     found = []
@@ -166,7 +165,7 @@ def write_value(kind: int, data: bytes) -> bytes:
 
 
 def value_of(parameter: Parameter) -> Value:
-    """Return what a parameter is to routing: as a literal that says the same would be.
+    """Return the value by which a parameter routes, the same as that of an equal literal.
 
     A whole number is an integer however it was sent. Languages with one type of number
     (JavaScript) send every id as a double.
@@ -193,7 +192,7 @@ def value_of(parameter: Parameter) -> Value:
 
 
 def known_value(parameter: Parameter, *, is_utf8: bool) -> Value | Opaque:
-    """Return what a parameter is to routing, OPAQUE where the server makes other bytes of it.
+    """Return the value by which a parameter routes; OPAQUE where the server converts its bytes.
 
     is_utf8: strings are sent in UTF-8. Binary types are never converted.
     """

@@ -1,7 +1,7 @@
-"""Our own logins, at backends: the other side of ``auth``.
+"""The proxy's own logins at backends: the client's side of ``auth``.
 
-Speaks mysql_native_password and caching_sha2_password. Refuses mysql_clear_password, by which
-a server could ask for the password itself, and whatever else a server may want.
+It has the plugins mysql_native_password and caching_sha2_password. It refuses mysql_clear_password, by which a server could
+ask for the password itself, and every other plugin.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class ClientAuth:
 
     is_secure: no third party can listen (TLS or a unix socket), so the password may go as it is.
 
-    Without TLS the server's RSA key is fetched from the server itself, as drivers do: that
-    keeps listeners out, but not someone who can stand in for the server. TLS does.
+    Without TLS the server's RSA key is fetched from the server itself, as drivers do. That protects the password from
+    listeners, but not from someone who poses as the server; TLS with verification protects from both.
     """
 
     __slots__ = ("_is_secure", "_nonce", "_password", "_plugin", "_waits_for_key")
@@ -63,8 +63,8 @@ class ClientAuth:
     def begin(self, plugin: str, nonce: bytes) -> tuple[str, bytes]:
         """Return the plugin to name in the login and its proof.
 
-        Where the greeting names a plugin we do not speak, name ours and send nothing: the
-        server then switches, or refuses.
+        Where the greeting names a plugin that is not supported, it names a supported one and sends no proof: the server then
+        switches, or refuses.
         """
         self._nonce = nonce
         if plugin not in _PROOFS:
@@ -75,8 +75,7 @@ class ClientAuth:
     def receive(self, payload: bytes) -> bytes | None:
         """Answer an AuthSwitchRequest or AuthMoreData packet; None where none is due.
 
-        Raises BackendError if the server wants a plugin we do not speak, WireError if its
-        packets make no sense.
+        Raises BackendError if the server asks for a plugin that is not supported, WireError if its packets are malformed.
         """
         if payload[0] == EOF_HEADER:
             return self._switched(payload)

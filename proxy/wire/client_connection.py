@@ -4,8 +4,8 @@
     GREETING ─ greeting ──────────────────────► AUTHENTICATING
     any ────── refusal, bad bytes ────────────► CLOSED, by exception
 
-From READY on the bytes of answers go to a reader of ``response``; nothing here sees them. The
-flags in force on this leg always include ``BACKEND_NEEDS``, whatever the clients speak.
+From READY on the bytes of answers go to a reader of ``response``, and not to this object. The capability flags of a backend
+connection always include ``BACKEND_NEEDS``, whatever flags the clients have.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 # No server sends more before its first OK.
 _LOGIN_BYTES_MAX: Final = 64 << 10
-# What we say we accept; servers use it for nothing but their own checks.
+# The packet size that the proxy announces; servers use it only for checks of their own.
 _PACKET_BYTES_MAX: Final = 1 << 30
 
 # Error codes of the client library, for what the client itself finds.
@@ -110,12 +110,12 @@ class ClientConnection:
 
     @property
     def greeting(self) -> Greeting:
-        """What the server said of itself. Not to be asked before it did."""
+        """The server's greeting. It must not be read before the greeting has come."""
         assert self._greeting is not None, "the server has not spoken yet"
         return self._greeting
 
     def data_to_send(self) -> bytes:
-        """Return and forget what this object wants written."""
+        """Return and remove the bytes to write."""
         data = b"".join(self._out)
         self._out.clear()
         return data
@@ -123,8 +123,8 @@ class ClientConnection:
     def receive_data(self, data: bytes) -> LoginPhase:
         """Accept bytes in pieces of any size; return the phase that they lead to.
 
-        Raises BackendError with the server's own words if it refuses, WireError if its bytes
-        make no sense; the connection is of no use then. Not to be called once READY.
+        Raises BackendError with the server's own error if it refuses, WireError if its bytes are malformed; the connection
+        cannot be used then. It must not be called once READY.
         """
         assert self.phase in _READING, "nothing is expected"
         try:
@@ -140,7 +140,7 @@ class ClientConnection:
         return self.phase
 
     def tls_started(self) -> None:
-        """Go on: what is received from now on came through TLS."""
+        """Go on after the TLS handshake: bytes from now on have come through TLS."""
         assert self.phase is LoginPhase.TLS
         self.is_tls = True
         self._log_in()

@@ -1,4 +1,4 @@
-"""Commands: what a client's packet asks for, and the packets we send to backends.
+"""Commands: reading a client's command packets, and making those for backends.
 
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_command_phase.html
 
@@ -129,7 +129,7 @@ class StmtFetch:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A command byte that nothing here serves."""
+    """A command byte that is not served."""
 
     code: int
 
@@ -155,9 +155,9 @@ ClientCommand = (
 
 
 def parse_command(payload: bytes) -> ClientCommand:
-    """Read a command packet. A command that is nothing but its code is that `Command`.
+    """Return the command in a packet; for a command that is nothing but its code, that `Command`.
 
-    WireError if the packet is empty or cut; a code that nothing serves is Unknown.
+    Raises WireError if the packet is empty or cut. A code that is not served gives Unknown.
     """
     if not payload:
         raise WireError("empty command packet")

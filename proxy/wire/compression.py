@@ -4,14 +4,13 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_compressio
 
     3 bytes size as sent   1 byte number   3 bytes size once unpacked, 0: sent as it is   data
 
-What is unpacked is a piece of the ordinary stream: half a packet, or several. Numbers run apart
-from those of the packets inside: a command begins with 0 and its answer goes on counting. Those
+The unpacked data is a piece of the ordinary stream: a part of a packet, or several packets. The numbers of pieces are
+counted apart from those of the packets inside: a command begins with 0 and its answer goes on counting. Those
 inside are checked by no server and no driver, because the client library of MySQL renumbers them.
 
 A client may announce any size. Nothing is unpacked beyond what it announced, and it may announce
-no more than the largest packet, which is refused before a byte of it is unpacked. Both directions
-are worked in bites: 15 KB may be 16 MB, which took 60 ms in one go, and to pack 16 MB that hardly
-shrink takes 250 ms.
+no more than the largest packet, which is refused before a byte of it is unpacked. Both directions are worked in small
+portions: 15 KB may unpack to 16 MB, which took 60 ms at once, and to pack 16 MB that hardly shrink takes 250 ms.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ if TYPE_CHECKING:
 
 
 _HEAD_BYTES: Final = 7
-# Below this MySQL sends as it is: packing would make it larger.
+# Below this size MySQL sends data unpacked, since packing would make it larger.
 _PACKED_BYTES_MIN: Final = 50
-# Everybody waits while one answer is packed: half the time of zlib's own default.
+# All sessions wait while one answer is packed; this level takes half the time of zlib's default.
 _ZLIB_LEVEL: Final = 3
 # A client asks for 1 to 22. From here on a little less to send takes a lot more time.
 _ZSTD_LEVEL_MAX: Final = 6
@@ -70,7 +69,7 @@ class Unpacking(Protocol):
 
     @property
     def unused_data(self) -> bytes:
-        """What stands behind that end."""
+        """The bytes after that end."""
 
     def decompress(self, data: bytes, max_length: int, /) -> bytes:
         """Return no more than *max_length* bytes; the next ones come by further calls."""
@@ -148,7 +147,7 @@ class Zstd(Packer):
 
 
 def packer_for(capabilities: int, zstd_level: int) -> Packer | None:
-    """Return what flags in force ask for; None: nothing is packed. MySQL prefers zlib too."""
+    """Return the packer for the flags in force; None where nothing is packed. zlib comes first, as in MySQL."""
     if capabilities & Capability.COMPRESS:
         return Zlib()
     if capabilities & Capability.ZSTD_COMPRESSION:
@@ -181,7 +180,7 @@ class Compression:
     _at: int = 0
 
     def pack_whole(self, data: bytes) -> bytes:
-        """Return what goes on the wire once *data* is there: the packets that it completes.
+        """Return the bytes to send after *data*: the packets that it completes, packed.
 
         mysql-connector-python reads no packet that is spread over more than two pieces, as those
         of an answer would be that is forwarded as it comes.
@@ -213,7 +212,7 @@ class Compression:
         return first + self.pack(data[start:end])
 
     def pack(self, data: bytes) -> bytes:
-        """Return *data*, any part of the stream, as it goes on the wire."""
+        """Return *data*, any part of the stream, packed for the wire."""
         pieces = []
         for start in range(0, len(data), FRAME_BYTES_MAX):
             piece = data[start : start + FRAME_BYTES_MAX]
@@ -289,12 +288,12 @@ class Compression:
             raise OutOfOrder
         self.next_sequence = sequence + 1 & 0xFF
         unpacked_bytes = int.from_bytes(self._buffer[at + 4 : at + _HEAD_BYTES], "little")
-        # Refused as announced, before a byte is unpacked.
+        # The piece is refused by its announced size, before a byte is unpacked.
         if max(size, unpacked_bytes) > bytes_max:
             raise PacketTooLarge
         end = at + _HEAD_BYTES + size
         if end > len(self._buffer):
-            # Not whole yet, so this number is expected again.
+            # The piece is not whole yet, so its number is expected again.
             self.next_sequence = sequence
             return None
         with memoryview(self._buffer) as view:
@@ -329,7 +328,7 @@ class _Ahead:
     _packed: list[bytes] = field(default_factory=list)
 
     def pack_new(self, packet: bytes | bytearray, packet_bytes: int) -> None:
-        """Pack what is new in *packet*, and no more than one piece has."""
+        """Pack the new bytes of *packet*, up to the size of one piece."""
         end = min(packet_bytes, len(packet), FRAME_BYTES_MAX)
         with memoryview(packet) as view:
             self._packed.append(self._packing.compress(bytes(view[self.done_bytes : end])))

@@ -82,14 +82,13 @@ def frames(payloads: Iterable[bytes], sequence: int) -> tuple[bytes, int]:
 class Framer:
     """Turns received bytes into payloads, strict about sequence numbers and size.
 
-    ``feed`` bytes as they come, then call ``next_packet`` until it returns None; ``feed_next``
-    is the first two of these steps. One packet is
-    taken at a time because the owner may have to change something between two of them: the
-    sequence restarts with every command, and what follows a request for TLS is no packet.
+    ``feed`` bytes as they come, then call ``next_packet`` until it returns None; ``feed_next`` does both once. One packet is
+    taken at a time because the owner may have to change something between two packets: the sequence restarts with every
+    command, and the bytes after a request for TLS are no packet.
 
     packet_bytes_max: the largest payload, counted over all its frames; may be changed any time.
     next_sequence: the number that the next frame must carry.
-    is_numbered: whether that number is checked.
+    is_numbered: the sequence numbers of frames are checked.
     """
 
     packet_bytes_max: int
@@ -225,7 +224,7 @@ class Framer:
         self.next_sequence = 0
 
     def take_rest(self) -> bytes:
-        """Return and forget all bytes that no packet has claimed."""
+        """Remove and return all bytes that are in no packet yet."""
         rest = bytes(self._buffer[self._at :])
         self._buffer = b""
         self._at = 0

@@ -2,8 +2,8 @@
 
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase.html
 
-Flags decide the layout of a login. It is read by the flags the client itself sends, because
-it wrote it by those, and only afterwards are the flags cut to what the greeting offered.
+Flags decide the layout of a login. A login is read by the flags that it contains, because the client laid it out by them.
+Only afterwards are the flags reduced to those that the greeting offered.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def plugin_to_greet(server_version: str) -> str:
 
 
 def version_to_greet(version: str) -> str:
-    """Return how a server of *version* greets.
+    """Return the version text in the greeting of a server of *version*.
 
     MariaDB before 11 prefixes 5.5.5- so that old replicas accept a two-digit major version;
     its clients look for that prefix.
@@ -68,7 +68,7 @@ def version_to_greet(version: str) -> str:
 
 
 def offer_as(server_version: str, offer: int) -> int:
-    """Return *offer* as a server of this version makes it.
+    """Return the capability flags *offer* as a server of this version sends them.
 
     https://mariadb.com/kb/en/connection/#capabilities
     """

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class PassThrough(Forwarder):
     """Path (a): forwards what the backend sends, chunk by chunk.
 
-    capabilities: the client's, which must include DEPRECATE_EOF.
+    capabilities: the client's flags, which must include DEPRECATE_EOF.
     shown: returns the part of a session state that the client is shown; None shows nothing.
     more_results: answers of further statements follow, so the last OK must say so.
     allows_local_infile: the statement is a LOAD DATA LOCAL.

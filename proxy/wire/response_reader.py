@@ -157,20 +157,20 @@ class ResponseReader:
 
 
 def warnings_in(payload: bytes) -> int:
-    """Return how many warnings the OK behind rows tells of."""
+    """Return the number of warnings in the OK after rows."""
     if len(payload) >= 7 and payload[1] < 0xFB and payload[2] < 0xFB:
         return payload[5] | payload[6] << 8
     return parse_ok(payload).warnings
 
 
 def whole(size: int) -> None:
-    """Refuse sizes that no packet but a row has."""
+    """Raise WireError for a size that only a row may have."""
     if size == 0 or size == FRAME_BYTES_MAX:
         raise WireError("a packet of this size has no place here")
 
 
 class Forwarder(ResponseReader):
-    """What the two readers share that write to a client."""
+    """The common base of the two readers that write to a client."""
 
     __slots__ = ("_capabilities", "_earlier_warnings", "_more_results", "_shown", "_skip")
 

@@ -2,7 +2,7 @@
 
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_response_packets.html
 
-Two facts here are the servers', not the manual's:
+Two rules are those of the servers, and not of the manual:
 
 * the text of an OK packet ("Rows matched: 1 …") has its length in front for every client,
   also for one without SESSION_TRACK, for whom the manual says "up to the end"; and it is left
@@ -79,7 +79,7 @@ class Ok(NamedTuple):
 class Err:
     """An ERR packet. The message is in the connection's character set.
 
-    What is no UTF-8 in it survives as surrogates on its way through an exception.
+    Bytes in it that are not UTF-8 become surrogates in an exception, and bytes again.
     """
 
     code: int
@@ -87,7 +87,7 @@ class Err:
     message: bytes
 
     def exception(self) -> BackendError:
-        """Return the server's refusal as what is raised."""
+        """Return the exception for the server's error."""
         return BackendError(self.code, self.sqlstate, self.message.decode("utf-8", _AS_IT_IS))
 
 
@@ -163,7 +163,7 @@ def eof_packet(status: int, warnings: int = 0) -> bytes:
 def end_of_rows(
     capabilities: int, *, status: int, warnings: int = 0, info: bytes = b""
 ) -> bytes:
-    """Return what ends rows for this client: EOF, or an OK that begins like one."""
+    """Return the packet that ends rows for this client: EOF, or an OK with the header of an EOF."""
     if not capabilities & Capability.DEPRECATE_EOF:
         return eof_packet(status, warnings)
     return ok_packet(

@@ -65,7 +65,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class TlsRequested:
-    """The client wants TLS. *leftover* came behind the request and belongs to the TLS layer."""
+    """The client asks for TLS. *leftover* is the bytes after the request, which belong to the TLS layer."""
 
     leftover: bytes
 
@@ -98,7 +98,7 @@ class InfileData:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The connection is over. What the client is told is in ``data_to_send``."""
+    """The connection has ended. ``data_to_send`` has the last packet for the client."""
 
     error: StreamfromError
 
@@ -152,8 +152,7 @@ class ServerConnection:
     ``capabilities``: flags in force, 0 before a login was read.
     ``login``: the last login read, or None.
     ``user``: the name of the user that is logged in, or None.
-    ``holds_back``: whole packets, or packed bytes, wait: call ``receive_data(b"")`` for more when
-    other sessions have had their turn.
+    ``holds_back``: whole packets, or packed bytes, wait; call ``receive_data(b"")`` for them after other sessions have run.
     ``compression``: packs and unpacks all bytes after the first login, None where the client
     does not compress. `receive_data` unpacks; the shell packs what it writes.
     """
@@ -197,7 +196,7 @@ class ServerConnection:
 
     @property
     def is_secure(self) -> bool:
-        """True if nobody can listen."""
+        """True if no third party can listen."""
         return self._is_secure or self.is_tls
 
     @property
@@ -206,7 +205,7 @@ class ServerConnection:
         return "MariaDB" in self._greeting.server_version
 
     def data_to_send(self) -> bytes:
-        """Return and forget what this object wants written."""
+        """Remove and return the bytes to write."""
         if not self._out:
             return b""
         data = b"".join(self._out)
@@ -481,7 +480,7 @@ _HANDLERS: Final[
 
 
 def refusal(error: StreamfromError, capabilities: int = 0) -> bytes:
-    """Return what is sent instead of a greeting, or unasked to a client with *capabilities*.
+    """Return the packet that refuses a client in place of a greeting, or ends the connection of one with *capabilities*.
 
     It is framed; the connection closes behind it.
     """

@@ -38,13 +38,13 @@ STATE_CHANGED: Final = bytes((TrackerKind.STATE, 1)) + b"1"
 def shown_to(
     session_state: bytes, variables: AbstractSet[str] | None, *, changes: bool = False
 ) -> bytes:
-    """Return what a client is shown of a server's session state.
+    """Return the part of a server's session state that a client is shown.
 
     variables: the system variables that the client wants reported; None is all of them.
     changes: the client wants the bare report that something has changed (session_track_state_change).
 
     Raises:
-        WireError: it is malformed.
+        WireError: the session state is malformed.
     """
     pieces = []
     cursor = PacketReader(session_state)
