@@ -19,6 +19,9 @@ LOAD_ROWS: Final = 1000
 # Rows a statement makes at most: half a million keep a transaction's undo log moderate.
 FILL_ROWS: Final = 500_000
 NS_PER_S: Final = 1_000_000_000
+# Of the tenants of message `n`, one has half of all messages; the others take turns.
+TENANTS: Final = 1000
+ONE_HAS_HALF: Final = f"IF(n % 2, 0, 1 + n DIV 2 % {TENANTS - 1})"
 
 
 def create_table(
@@ -138,6 +141,24 @@ def fill(
                 server,
             )
     lab.execute(f"ANALYZE TABLE {table}", database, server)
+
+
+def tenant_queue(
+    lab: Lab, proxy: Endpoint, database: str, settings: str, tenant: str, count: int
+) -> str:
+    """Make a queue with *count* due messages of 100 bytes, ids from 1; return its name.
+
+    settings: those of its `WITH`; the column for a key is `tenant`.
+    tenant: whose message `n` is, an SQL expression.
+    """
+    name = lab.fresh_name()
+    proxy.execute(
+        f"CREATE QUEUE {name} (id BIGINT NOT NULL, tenant INT, message VARCHAR(200)) WITH ({settings})",
+        database,
+    )
+    columns, values = "id, tenant, message", f"n, {tenant}, REPEAT('x', 100)"
+    fill(lab.server, lab, database, name, columns, values, count)
+    return name
 
 
 def audited(

@@ -12,7 +12,6 @@ from bench.report import Figure, Goal, Series, Target
 
 DATABASE: Final = "keyed"
 MESSAGES: Final = (20_000, 4_000)
-KEYS: Final = 1000
 WORKERS: Final = 16
 DRAIN_S: Final = 180.0
 KEYED: Final = "key = tenant, key_in_flight = 1, "
@@ -28,16 +27,15 @@ def drain_keyed(plan: Plan) -> list[Figure]:
     ):
 
         def run(settings: str) -> tuple[float, dict[str, float]]:
-            table, meter = lab.fresh_name(), lab.meter(proxy=proxy, server=lab.direct)
-            proxy.execute(
-                f"CREATE QUEUE {table} (id BIGINT NOT NULL, tenant INT, message VARCHAR(200))"
-                f" WITH ({settings}ack_wait = 600, batch_size = 100)",
+            meter = lab.meter(proxy=proxy, server=lab.direct)
+            table = messages.tenant_queue(
+                lab,
+                proxy,
                 DATABASE,
+                f"{settings}ack_wait = 600, batch_size = 100",
+                messages.ONE_HAS_HALF,
+                count,
             )
-            # Half of the messages are of key 0, the others take the other keys in turn.
-            tenant = f"IF(n % 2, 0, 1 + n DIV 2 % {KEYS - 1})"
-            columns, values = "id, tenant, message", f"n, {tenant}, REPEAT('x', 100)"
-            messages.fill(lab.server, lab, DATABASE, table, columns, values, count)
             lab.settle()
             with Fleet() as fleet:
                 work = consumers(proxy.port, DATABASE, table, count=WORKERS, ack_batch=1)
@@ -57,7 +55,7 @@ def drain_keyed(plan: Plan) -> list[Figure]:
         keyed, plain = plan.interleaved(lambda: run(KEYED), lambda: run(""))
     return [
         Figure(
-            f"drain, an ack per message, {KEYS:,} keys one by one, one with half of the messages",
+            f"drain, an ack per message, {messages.TENANTS:,} keys one by one, one with half of the messages",
             "msg/s",
             Series.of(rate for rate, _ in keyed),
             "the same without keys",

@@ -13,6 +13,7 @@ from bench.report import Figure, Goal, Series, Target
 
 
 DATABASE = "fair"
+SETTINGS: Final = "key = tenant, fair = on, ack_wait = 600, batch_size = 100"
 FLOOD: Final = (1_000_000, 300_000)
 ROUNDS: Final = (20, 10)
 PAUSE_S: Final = 0.3
@@ -31,14 +32,7 @@ def fair(plan: Plan) -> list[Figure]:
         lab.proxy(Keyspace(DATABASE, (lab.server,))) as proxy,
     ):
         for _ in range(plan.pairs):
-            table = lab.fresh_name()
-            proxy.execute(
-                f"CREATE QUEUE {table} (id BIGINT NOT NULL, tenant INT, message VARCHAR(200))"
-                " WITH (key = tenant, fair = on, ack_wait = 600, batch_size = 100)",
-                DATABASE,
-            )
-            columns, values = "id, tenant, message", "n, 1, REPEAT('x', 100)"
-            messages.fill(lab.server, lab, DATABASE, table, columns, values, flood)
+            table = messages.tenant_queue(lab, proxy, DATABASE, SETTINGS, "1", flood)
             with Fleet() as fleet:
                 worker = fleet.add(_beside(proxy.port, table, flood, rounds))
                 fleet.start()

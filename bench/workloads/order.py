@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 DATABASE: Final = "in_order"
 MESSAGES: Final = (20_000, 3_000)
-KEYS: Final = 1000
 CONSUMERS: Final = 16
 PREFETCH: Final = 20
 KILLS: Final = 2
@@ -50,7 +49,7 @@ def order(plan: Plan) -> list[Figure]:
     count = plan.rows or plan.size(*MESSAGES)
     return [
         Figure(
-            f"{count:,} messages of {KEYS:,} keys one by one, {what}: out of order",
+            f"{count:,} messages of {messages.TENANTS:,} keys one by one, {what}: out of order",
             "messages",
             Series.of([len(audit.violations)]),
             target=Target(Goal.AT_MOST, 0, of_ratio=False),
@@ -72,17 +71,15 @@ def _run(plan: Plan, count: int, kills: int) -> tuple[OrderAudit, float]:
         members.append(stack.enter_context(_member(lab)))
         for member in members:
             await_members(member, "is_answering", 2)
-        table = lab.fresh_name()
-        members[0].execute(
-            f"CREATE QUEUE {table} (id BIGINT NOT NULL, tenant INT, message VARCHAR(200))"
-            f" WITH (key = tenant, key_in_flight = 1, prefetch = {PREFETCH},"
-            f" ack_wait = {LEASE_S if kills else NEVER_S})",
+        table = messages.tenant_queue(
+            lab,
+            members[0],
             DATABASE,
+            f"key = tenant, key_in_flight = 1, prefetch = {PREFETCH},"
+            f" ack_wait = {LEASE_S if kills else NEVER_S}",
+            messages.ONE_HAS_HALF,
+            count,
         )
-        # Half of the messages are of key 0, the others take the other keys in turn.
-        tenant = f"IF(n % 2, 0, 1 + n DIV 2 % {KEYS - 1})"
-        columns, values = "id, tenant, message", f"n, {tenant}, REPEAT('x', 100)"
-        messages.fill(lab.server, lab, DATABASE, table, columns, values, count)
         fleet = stack.enter_context(Fleet())
         worker = fleet.add(_consumers([member.port for member in members], table))
         start_ns = fleet.start()
@@ -120,10 +117,10 @@ def _member(lab: Lab, port: int = 0) -> contextlib.AbstractContextManager[Endpoi
 
 
 def _keys(count: int) -> list[list[int]]:
-    """Return the messages of each key, as they were made."""
-    found: list[list[int]] = [[] for _ in range(KEYS)]
+    """Return the messages of each tenant, as `messages.ONE_HAS_HALF` says."""
+    found: list[list[int]] = [[] for _ in range(messages.TENANTS)]
     for id_ in range(1, count + 1):
-        found[0 if id_ % 2 else 1 + id_ // 2 % (KEYS - 1)].append(id_)
+        found[0 if id_ % 2 else 1 + id_ // 2 % (messages.TENANTS - 1)].append(id_)
     return found
 
 
