@@ -9,8 +9,6 @@ from streamfrom.engine.messaging.poll import FOREVER_NS
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from streamfrom.engine.messaging.leases import Lease, Leases
     from streamfrom.engine.messaging.shard_queue import ShardQueue
     from streamfrom.engine.messaging.unwritten_leases import UnwrittenLeases
@@ -39,7 +37,7 @@ class _Leaving:
 
 
 class LeavingReceivers:
-    """Those of one shard, by their numbers, with its leases and its queue."""
+    """The receivers of one shard whose connections have ended, by their numbers; *leases*, *unwritten* and *queue* are the shard's."""
 
     def __init__(self, leases: Leases, unwritten: UnwrittenLeases, queue: ShardQueue) -> None:
         self._leases = leases
@@ -50,9 +48,6 @@ class LeavingReceivers:
 
     def __len__(self) -> int:
         return len(self._receivers)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._receivers)
 
     def __contains__(self, receiver: object) -> bool:
         return receiver in self._receivers

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class PollTimes:
-    """The polls of *queue*, one at a time.
+    """When *queue* is filled from its shard's rows; one poll runs at a time.
 
     wanted: rows have changed in a way that only a poll can find out.
     named_wanted: there may be more of the keys that streams name than is known.

@@ -147,10 +147,11 @@ class Receivers:
         for receiver in self._expecting:
             receiver.acking = 0
             if not receiver.is_reserved:
-                self._settle(receiver)
+                self._sort_in(receiver)
         self._expecting.clear()
 
-    def _settle(self, receiver: AttachedReceiver, *, is_first: bool = False) -> None:
+    def _sort_in(self, receiver: AttachedReceiver, *, is_first: bool = False) -> None:
+        """Let a receiver be served if it has room, or note that it has none."""
         if receiver.room:
             self.open(receiver, is_first=is_first)
         else:
@@ -185,7 +186,7 @@ class Receivers:
         """Note that the claim for a receiver has ended; it is the first again if it has room."""
         if receiver.next_share is not None:
             self._take_share(receiver)
-        self._settle(receiver, is_first=True)
+        self._sort_in(receiver, is_first=True)
 
     def _take_share(self, receiver: AttachedReceiver) -> None:
         # Not during a claim: what that has won would have to be given back.
@@ -194,7 +195,7 @@ class Receivers:
 
     def limited(self, receiver: AttachedReceiver) -> None:
         """Follow a limit or a share that is another one now."""
-        self._settle(receiver)
+        self._sort_in(receiver)
         self._keeps(receiver)
 
     def _keeps(self, receiver: AttachedReceiver) -> None:
