@@ -170,6 +170,23 @@ def test_tests_ask_through_public_doors():
     assert not taken
 
 
+def test_clients_import_nothing_of_the_product():
+    found = [
+        name
+        for path in (ROOT / "clients").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+        if name.split(".")[0] == "streamfrom"
+    ]
+    assert not found
+
+
 def test_only_few_modules_read_the_environment():
     reads = [
         f"{module}:{node.lineno}: os.{node.attr}"

@@ -1,0 +1,92 @@
+"""`python -m streamfrom_worker module:worker`: run a worker; with --reload, again after each change."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from .worker import Worker
+
+
+LOOK_S = 0.5
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what the command line asks for; return the exit code."""
+    parser = argparse.ArgumentParser("python -m streamfrom_worker", description=__doc__)
+    parser.add_argument("worker", metavar="module:worker", help="where the Worker is")
+    parser.add_argument(
+        "--reload",
+        action="store_true",
+        help="start again when a file below this folder changes",
+    )
+    parser.add_argument("--verbose", action="store_true", help="log each message")
+    options = parser.parse_args(arguments)
+    logging.basicConfig(
+        level=logging.DEBUG if options.verbose else logging.INFO,
+        format="%(asctime)s %(levelname)s %(message)s",
+    )
+    if options.reload:
+        rest = [one for one in (arguments or sys.argv[1:]) if one != "--reload"]
+        return reloading([sys.executable, "-m", "streamfrom_worker", *rest], Path.cwd())
+    sys.path.insert(0, os.fspath(Path.cwd()))
+    try:
+        worker = load(options.worker)
+    except (ImportError, AttributeError, TypeError) as error:
+        print(f"cannot load {options.worker}: {error}", file=sys.stderr)  # noqa: T201
+        return 2
+    worker.run()
+    return 0
+
+
+def load(name: str) -> Worker:
+    """Return the worker that `module:attribute` names.
+
+    Raises:
+        ImportError, AttributeError, TypeError: there is none.
+    """
+    module, _, attribute = name.partition(":")
+    found = getattr(importlib.import_module(module), attribute or "worker")
+    if not isinstance(found, Worker):
+        raise TypeError(f"{name} is a {type(found).__name__}, not a Worker")
+    return found
+
+
+def reloading(command: Sequence[str], folder: Path) -> int:
+    """Run *command*, and again after each change of a Python file in *folder*, until a signal."""
+    stopped: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda got, _: stopped.append(got))
+    while True:
+        seen = _changes(folder)
+        process = subprocess.Popen(command)  # noqa: S603 - this program itself
+        while not stopped and process.poll() is None and _changes(folder) == seen:
+            time.sleep(LOOK_S)
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        code = process.wait()
+        if stopped:
+            return code
+        while code and _changes(folder) == seen and not stopped:
+            time.sleep(LOOK_S)  # it failed: nothing but a change can help
+
+
+def _changes(folder: Path) -> Mapping[Path, float]:
+    found = {}
+    for path in folder.rglob("*.py"):
+        with contextlib.suppress(OSError):  # gone between the two looks
+            found[path] = path.stat().st_mtime
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

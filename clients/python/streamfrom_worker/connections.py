@@ -1,0 +1,56 @@
+"""Statements over a connection of yours, whichever library it is of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+
+class Executed(NamedTuple):
+    """What a statement did: the id of the row that it inserted, and how many rows it changed."""
+
+    last_id: Any
+    changed: int
+
+
+def execute(connection: Any, sql: str, values: Sequence[Any]) -> Executed:
+    """Run *sql* over a DB-API connection, or a `Session` or `Connection` of SQLAlchemy.
+
+    Raises:
+        TypeError: *connection* is none of these.
+    """
+    if hasattr(connection, "exec_driver_sql") or hasattr(connection, "connection"):
+        result = _of_sqlalchemy(connection).exec_driver_sql(sql, tuple(values))
+        return Executed(result.lastrowid, result.rowcount)
+    if not hasattr(connection, "cursor"):
+        raise TypeError(
+            f"cannot use {type(connection).__name__}: give a DB-API connection, or a Session or "
+            "Connection of SQLAlchemy"
+        )
+    cursor = connection.cursor()
+    try:
+        cursor.execute(sql, tuple(values))
+        return Executed(cursor.lastrowid, cursor.rowcount)
+    finally:
+        cursor.close()
+
+
+async def execute_async(connection: Any, sql: str, values: Sequence[Any]) -> Executed:
+    """Run *sql* over a connection of asyncmy or aiomysql.
+
+    Raises:
+        TypeError: *connection* is neither.
+    """
+    if not hasattr(connection, "cursor"):
+        raise TypeError(
+            f"cannot use {type(connection).__name__}: give a connection of asyncmy or aiomysql; with "
+            "SQLAlchemy's asyncio, session.run_sync(lambda session: queue.enqueue(session, …))"
+        )
+    async with connection.cursor() as cursor:
+        await cursor.execute(sql, tuple(values))
+        return Executed(cursor.lastrowid, cursor.rowcount)
+
+
+def _of_sqlalchemy(connection: Any) -> Any:
+    # A Session gives its transaction's Connection; a Connection takes the driver's own SQL.
+    return connection if hasattr(connection, "exec_driver_sql") else connection.connection()

@@ -1,0 +1,212 @@
+"""The messages of one queue: taken from its stream, worked on, and reported."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+from typing import Any
+
+from asyncmy.errors import MySQLError
+
+from .address import Address
+from .completer import Completer
+from .handler import Handler
+from .message import Message
+from .names import quoted
+from .outcomes import Outcome, Result
+from .session import Session
+from .stream import Stream
+from .table import Table, describe
+
+
+log = logging.getLogger("streamfrom_worker")
+
+
+class Consumer:
+    """Works on one queue until it is stopped.
+
+    on_result: called with each result, in the worker's event loop.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        handler: Handler,
+        threads: Executor,
+        on_result: Callable[[Result], None],
+    ) -> None:
+        self._address = address
+        self._handler = handler
+        self._threads = threads
+        self._on_result = on_result
+        self._session = Session(address)
+        self._received: asyncio.Queue[Message] = asyncio.Queue()
+        self._held: dict[Any, float] = {}  # ids, and when each lease was extended last
+        self._working: set[asyncio.Task[None]] = set()
+
+    async def run(self, stopping: asyncio.Event, grace_s: float) -> None:
+        """Work until *stopping*, then let what is running end within *grace_s* seconds.
+
+        Raises:
+            MySQLError: the queue does not exist, or the user may not use it.
+            ValueError: the queue does not fit the handler.
+        """
+        try:
+            table = await self._described_unless(stopping)
+            if table is not None:
+                await self._consume(table, stopping, grace_s)
+        finally:
+            await self._session.close()
+
+    async def _consume(self, table: Table, stopping: asyncio.Event, grace_s: float) -> None:
+        completer = Completer(self._session, table)
+        stream = Stream(self._address, self._session, table.stream(self._handler.prefetched))
+        log.info(
+            "queue opened", extra={"queue": table.name, "prefetch": self._handler.prefetched}
+        )
+        writing = asyncio.create_task(completer.run())
+        helpers = [
+            asyncio.create_task(self._extend(table)),
+            asyncio.create_task(stream.watch()),
+            writing,
+        ]
+        receiving = asyncio.create_task(self._receive(stream, table, completer))
+        slots = [
+            asyncio.create_task(self._work(table, completer))
+            for _ in range(self._handler.concurrency)
+        ]
+        stopped = asyncio.create_task(stopping.wait())
+        try:
+            await asyncio.wait(
+                [receiving, stopped, *helpers, *slots], return_when=asyncio.FIRST_COMPLETED
+            )
+            if stopped.done():
+                await self._end(stream, slots, completer, grace_s)
+        finally:
+            everything = [receiving, stopped, *helpers, *slots]
+            for task in everything:
+                task.cancel()
+            ended = await asyncio.gather(*everything, return_exceptions=True)
+            await stream.close()
+        for error in ended:
+            if isinstance(error, Exception):
+                raise error
+
+    async def _described_unless(self, stopping: asyncio.Event) -> Table | None:
+        """Return the queue's table, or None if the worker is stopped while the proxy is away."""
+        describing = asyncio.create_task(self._described())
+        stopped = asyncio.create_task(stopping.wait())
+        await asyncio.wait([describing, stopped], return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if not describing.done():
+            describing.cancel()
+            await asyncio.wait([describing])
+            return None
+        return await describing
+
+    async def _described(self) -> Table:
+        name = self._handler.queue
+        columns = (await self._session.run(f"SHOW COLUMNS FROM {quoted(name)}")).rows
+        definition = (await self._session.run(f"SHOW CREATE TABLE {quoted(name)}")).rows
+        return describe(
+            name,
+            [(str(row[0]), str(row[1])) for row in columns],
+            str(definition[0][1]),
+            wanted=self._handler.columns,
+            json_columns=self._handler.json,
+        )
+
+    async def _receive(self, stream: Stream, table: Table, completer: Completer) -> None:
+        async for row in stream.rows():
+            try:
+                message = table.message(row)
+            except ValueError as error:
+                broken = Message(table.name, row[0], int(row[1]) + 1)
+                self._report(
+                    [self._handler.result(broken, Outcome.PARKED, 0.0, error)], table, completer
+                )
+                continue
+            self._held[message.id] = time.monotonic()
+            self._received.put_nowait(message)
+
+    async def _work(self, table: Table, completer: Completer) -> None:
+        while True:
+            messages = [await self._received.get()]
+            while len(messages) < (self._handler.batch or 1) and not self._received.empty():
+                messages.append(self._received.get_nowait())
+            # A task of its own, so that a stop can wait for the work and not for the slot.
+            task = asyncio.create_task(self._work_on(messages, table, completer))
+            self._working.add(task)
+            task.add_done_callback(self._working.discard)
+            await asyncio.shield(task)
+
+    async def _work_on(
+        self, messages: Sequence[Message], table: Table, completer: Completer
+    ) -> None:
+        self._report(await self._handler.call(messages, self._threads), table, completer)
+
+    def _report(self, results: Sequence[Result], table: Table, completer: Completer) -> None:
+        for one in results:
+            result = one
+            if result.outcome is Outcome.RETRIED and result.retry_after is None:
+                result = replace(result, retry_after=table.backoff_s(result.delivery))
+            self._held.pop(result.id, None)
+            if not result.is_written:
+                completer.add(result)
+            self._on_result(result)
+
+    async def _extend(self, table: Table) -> None:
+        """Extend the leases of what is held for long, also of what waits for its turn here."""
+        every_s = self._handler.heartbeat_s or table.ack_wait_s / 3
+        while True:
+            await asyncio.sleep(every_s / 4)
+            now = time.monotonic()
+            late = [one for one, since in self._held.items() if now - since >= every_s]
+            if late:
+                try:
+                    await self._session.run(
+                        table.extend(len(late)), [round(every_s * 1e6), *late]
+                    )
+                except MySQLError as error:
+                    log.warning(
+                        "leases not extended", extra={"queue": table.name, "error": str(error)}
+                    )
+                for one in late:
+                    if one in self._held:
+                        self._held[one] = now
+
+    async def _end(
+        self,
+        stream: Stream,
+        slots: Sequence[asyncio.Task[None]],
+        completer: Completer,
+        grace_s: float,
+    ) -> None:
+        """Take nothing more, give back what has not begun, wait for the rest."""
+        for slot in slots:
+            slot.cancel()
+        try:
+            await asyncio.wait_for(stream.stop(), grace_s)
+        except (asyncio.TimeoutError, MySQLError):
+            stream.drop()
+        while not self._received.empty():
+            waiting = self._received.get_nowait()
+            completer.add(self._handler.result(waiting, Outcome.RETURNED, 0.0))
+        if self._working:
+            _, running = await asyncio.wait(self._working, timeout=grace_s)
+            for task in running:
+                task.cancel()
+            if running:
+                log.warning(
+                    "work was cut off",
+                    extra={"queue": self._handler.queue, "count": len(running)},
+                )
+                await asyncio.wait(running)
+        try:
+            await asyncio.wait_for(completer.written(), grace_s)
+        except asyncio.TimeoutError:
+            log.warning("results were not written", extra={"queue": self._handler.queue})

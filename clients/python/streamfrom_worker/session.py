@@ -1,0 +1,128 @@
+"""One connection for statements, opened again whenever it breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import asyncmy
+from asyncmy.errors import MySQLError
+
+from .address import Address
+
+
+SILENCE_S = 30.0  # after which a connection is given up
+PAUSE_S = 0.1
+PAUSE_MAX_S = 10.0
+# Another try cannot help: a wrong password or a missing right, no such database, table, column or row, wrong or
+# unsupported SQL, a wrong setting or value, a row that the server refuses.
+PERMANENT = frozenset(
+    (
+        1044,
+        1045,
+        1049,
+        1054,
+        1062,
+        1064,
+        1142,
+        1143,
+        1146,
+        1210,
+        1235,
+        1264,
+        1292,
+        1366,
+        1406,
+        1644,
+        3140,
+        3819,
+        4025,
+    )
+)
+BROKEN = (MySQLError, OSError, EOFError, asyncio.TimeoutError)
+
+log = logging.getLogger("streamfrom_worker")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Rows of a query, and how many rows a statement changed."""
+
+    rows: Sequence[Sequence[Any]]
+    changed: int
+
+
+def is_permanent(error: BaseException) -> bool:
+    """Return whether the same statement would fail again."""
+    return isinstance(error, MySQLError) and bool(error.args) and error.args[0] in PERMANENT
+
+
+async def pause(tries: int) -> None:
+    """Wait before the next try: longer each time, with jitter."""
+    longest = min(PAUSE_S * 2.0 ** min(tries, 10), PAUSE_MAX_S)
+    await asyncio.sleep(longest * random.uniform(0.5, 1))  # noqa: S311 - jitter
+
+
+async def connect(address: Address, **options: Any) -> asyncmy.Connection:
+    """Return a new connection with autocommit."""
+    return await asyncmy.connect(
+        **address.options(), autocommit=True, program_name="streamfrom-worker", **options
+    )
+
+
+class Session:
+    """Runs statements one after another, each until the proxy has answered it.
+
+    A statement whose answer was lost is sent again, so each of them must be harmless the second time.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._connection: asyncmy.Connection | None = None
+        self._turn = asyncio.Lock()
+
+    async def run(self, sql: str, values: Sequence[Any] = ()) -> Answer:
+        """Return the answer, however long the proxy is away.
+
+        Raises:
+            MySQLError: an error that another try would repeat.
+        """
+        tries = 0
+        async with self._turn:
+            while True:
+                try:
+                    return await self._once(sql, values)
+                except BROKEN as error:
+                    self._drop()
+                    if is_permanent(error):
+                        raise
+                    log.warning("statement failed, trying again", extra={"error": str(error)})
+                except asyncio.CancelledError:
+                    self._drop()
+                    raise
+                await pause(tries)
+                tries += 1
+
+    async def close(self) -> None:
+        """Leave; the session can be used again."""
+        async with self._turn:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                await connection.ensure_closed()
+
+    async def _once(self, sql: str, values: Sequence[Any]) -> Answer:
+        if self._connection is None:
+            self._connection = await connect(self._address, read_timeout=SILENCE_S)
+        async with self._connection.cursor() as cursor:
+            changed = await cursor.execute(sql, tuple(values) or None)
+            rows = await cursor.fetchall() if cursor.description else ()
+            return Answer(rows, changed)
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()

@@ -1,0 +1,317 @@
+"""The worker library without a server: what it reads, what it writes, what functions choose."""
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asyncmy.errors import OperationalError
+from hypothesis import given, strategies as st
+
+from streamfrom_worker import (
+    Message,
+    Outcome,
+    Park,
+    Queue,
+    Result,
+    Retry,
+    TestQueue,
+    Worker,
+    address,
+)
+from streamfrom_worker.__main__ import load, main
+from streamfrom_worker.completer import Completer
+from streamfrom_worker.handler import Handler
+from streamfrom_worker.session import Answer, Session
+from streamfrom_worker.table import Table, describe
+
+
+URL = "mysql://app:secret@db.example:1234/shop"
+COLUMNS = [
+    ("id", "bigint(20)"),
+    ("epoch", "bigint"),
+    ("payload", "json"),
+    ("n", "int"),
+    ("last_error", "varchar(1000)"),
+]
+DEFINITION = "CREATE TABLE `q` (…) COMMENT='vitess_message,vt_ack_wait=8,vt_max_backoff=60,vt_batch_size=1'"
+
+
+def test_a_url_names_the_proxy_the_user_and_the_keyspace() -> None:
+    found = address.parse("streamfrom://a%40b:p%2Fw@[::1]/my%20ks?unix_socket=/s&ssl_ca=ca.pem")
+    assert (found.host, found.port, found.user, found.password) == ("::1", 15306, "a@b", "p/w")
+    assert (found.database, found.unix_socket, found.ssl_ca) == ("my ks", "/s", "ca.pem")
+    assert "p/w" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("url", "error"),
+    [
+        ("postgres://a@h/ks", "mysql://"),
+        ("localhost", "mysql://"),
+        ("mysql://h/ks", "user and a keyspace"),
+        ("mysql://a@h", "user and a keyspace"),
+        ("mysql://a@h/ks?ssl=1", "unknown option 'ssl'"),
+    ],
+)
+def test_a_url_that_lacks_something_is_refused(url: str, error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        Worker(url)
+
+
+def test_an_insert_has_what_the_caller_gives() -> None:
+    at = datetime(2027, 1, 2, 3, 4, 5, 678901, tzinfo=timezone(timedelta(hours=2)))
+    sql, values = Queue("ks.a`b").statement(
+        at=at, priority=3, columns={"p`": {"x": [1]}, "n": None}
+    )
+    assert sql == (
+        "INSERT INTO `ks`.`a``b` (`p```, `n`, priority, time_next) VALUES (%s, %s, %s, %s)"
+    )
+    assert values == ['{"x": [1]}', None, 3, 1798851845678901000]
+    sql, values = Queue("q").statement(delay=1.5, columns={})
+    assert sql == "INSERT INTO `q` (time_next) VALUES (NOW() + INTERVAL %s MICROSECOND)"
+    assert values == [1500000]
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"delay": -1}, "at least 0"),
+        ({"at": datetime(2027, 1, 1)}, "time zone"),  # noqa: DTZ001 - the bad input
+        ({"delay": 1, "at": datetime.now(UTC)}, "not both"),
+    ],
+)
+def test_a_moment_that_cannot_be_is_refused(options: dict[str, Any], error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        Queue("q").enqueue(None, **options)
+
+
+def test_a_connection_of_an_unknown_kind_is_refused() -> None:
+    with pytest.raises(TypeError, match="cannot use int: give a DB-API connection"):
+        Queue("q").enqueue(7, n=1)
+    with pytest.raises(TypeError, match="cannot use int: give a connection of asyncmy"):
+        asyncio.run(Queue("q").enqueue_async(7, n=1))
+
+
+def test_a_name_without_a_part_is_refused() -> None:
+    with pytest.raises(ValueError, match="not the name of a queue"):
+        Queue("ks.").statement(columns={})
+
+
+def described(**options: Any) -> Table:
+    return describe(
+        "q", COLUMNS, DEFINITION, **{"wanted": None, "json_columns": None} | options
+    )
+
+
+def test_a_table_is_read_from_the_servers_own_words() -> None:
+    table = described()
+    assert table.columns == ("payload", "n", "last_error")
+    assert table.json_columns == {"payload"}
+    assert (table.ack_wait_s, table.min_backoff_s, table.max_backoff_s) == (8, 8, 60)
+    assert described(wanted=["n"]).json_columns == frozenset()
+    # MariaDB's JSON is a text with a CHECK.
+    maria = describe(
+        "q",
+        [("t", "longtext")],
+        f"CHECK (json_valid(`t`)) {DEFINITION}",
+        wanted=None,
+        json_columns=None,
+    )
+    assert maria.json_columns == {"t"}
+    assert maria.has_last_error is False
+
+
+@pytest.mark.parametrize("option", ["wanted", "json_columns"])
+def test_a_column_that_is_not_there_is_refused(option: str) -> None:
+    with pytest.raises(
+        ValueError, match="queue q has no column x; it has payload, n, last_error"
+    ):
+        described(**{option: ["x"]})
+
+
+def test_a_table_that_is_no_queue_is_refused() -> None:
+    with pytest.raises(ValueError, match="table t is not a queue"):
+        describe("t", COLUMNS, "CREATE TABLE t", wanted=None, json_columns=None)
+
+
+def test_a_row_becomes_a_message() -> None:
+    message = described().message((7, 2, '{"a": 1}', 3, None))
+    assert (message.id, message.delivery, message["payload"], message["n"]) == (
+        7,
+        3,
+        {"a": 1},
+        3,
+    )
+    with pytest.raises(ValueError, match="column payload is not JSON"):
+        described().message((7, 0, "{", 3, None))
+
+
+@given(
+    delivery=st.integers(1, 10**6),
+    longest=st.floats(0.001, 1e6),
+    ack_wait=st.floats(0.001, 1e6),
+)
+def test_a_backoff_is_that_of_the_queue(delivery: int, longest: float, ack_wait: float) -> None:
+    table = Table("q", (), ack_wait_s=ack_wait, min_backoff_s=ack_wait, max_backoff_s=longest)
+    wait = table.backoff_s(delivery)
+    base = min(ack_wait * 2.0 ** min(delivery - 1, 60), longest)
+    assert min(base, 0.75 * longest) <= wait <= longest
+    assert wait <= base * 4 / 3
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"concurrency": 0}, {"prefetch": 0}, {"batch": -1}, {"heartbeat": 0}, {"batch": "many"}],
+)
+def test_options_out_of_range_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="of queue q must be"):
+        Worker(URL).queue("q", **options)(print)
+
+
+def test_a_queue_has_one_function() -> None:
+    worker = Worker(URL)
+    worker.queue("q")(print)
+    with pytest.raises(ValueError, match="has a function already"):
+        worker.queue("q")(print)
+
+
+def test_a_worker_without_functions_does_not_run() -> None:
+    with pytest.raises(ValueError, match="no function"):
+        Worker(URL).run()
+
+
+def test_a_worker_holds_what_it_can_work_on() -> None:
+    assert Handler("q", print, concurrency=4).prefetched == 4
+    assert Handler("q", print, concurrency=4, batch=10).prefetched == 40
+    assert Handler("q", print, concurrency=4, prefetch=100).prefetched == 100
+
+
+class Refused(Exception):
+    pass
+
+
+def raising(error: Exception | None) -> Callable[[Any], None]:
+    def function(_: Any) -> None:
+        if error is not None:
+            raise error
+
+    return function
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize(
+    ("error", "outcome", "after"),
+    [
+        (None, Outcome.ACKED, None),
+        (Refused("no"), Outcome.RETRIED, 5.0),
+        (Retry("later", after=2), Outcome.RETRIED, 2),
+        (Retry(), Outcome.RETRIED, 5.0),
+        (Park("never"), Outcome.PARKED, None),
+    ],
+)
+def test_a_function_chooses_by_what_it_raises(
+    *, error: Exception | None, outcome: Outcome, after: float | None, is_async: bool
+) -> None:
+    plain = raising(error)
+
+    async def coroutine(message: Any) -> None:
+        plain(message)
+
+    handler = Handler(
+        "q", coroutine if is_async else plain, retry=lambda delivery: delivery * 5.0
+    )
+    with ThreadPoolExecutor(1) as threads:
+        (result,) = asyncio.run(handler.call([Message("q", 7, 1)], threads))
+    assert (result.outcome, result.retry_after, result.error) == (outcome, after, error)
+    with pytest.raises(ValueError, match="at least 0 seconds"):
+        Retry(after=-1)
+
+
+def test_a_function_is_tested_without_a_server() -> None:
+    worker = Worker(URL)
+
+    @worker.queue("q", batch=2)
+    def work(messages: Sequence[Message]) -> None:
+        if messages[0]["payload"] == {"bad": True}:
+            raise Park("bad")
+        if messages[0].delivery == 1:
+            raise Retry
+
+    queue = TestQueue(worker, "q")
+    for payload in ({"bad": True}, {}, {"n": 1}):
+        queue.enqueue(payload=payload)
+    assert [one.outcome for one in queue.work()] == [Outcome.PARKED] * 2 + [Outcome.RETRIED]
+    assert [one.outcome for one in queue.work()] == [Outcome.ACKED]
+    assert (len(queue.parked), queue.ready, queue.work()) == (2, [], [])
+    with pytest.raises(TypeError):
+        queue.enqueue(payload={"when": object()})
+    with pytest.raises(KeyError):
+        TestQueue(worker, "other")
+
+
+class Notes(Session):
+    """A session that notes statements, and refuses every one that names a certain id."""
+
+    def __init__(self, refused: int) -> None:
+        super().__init__(address.parse(URL))
+        self.refused = refused
+        self.written: list[tuple[str, tuple[Any, ...]]] = []
+
+    async def run(self, sql: str, values: Sequence[Any] = ()) -> Answer:
+        await asyncio.sleep(0)
+        if self.refused in values:
+            raise OperationalError(1644, "not yet approved")
+        self.written.append((sql, tuple(values)))
+        return Answer((), len(values))
+
+
+async def test_one_row_that_the_server_refuses_keeps_no_other_from_being_written() -> None:
+    session = Notes(refused=2)
+    completer = Completer(session, Table("q", (), has_last_error=True))
+    writing = asyncio.create_task(completer.run())
+    for number in range(5):
+        completer.add(Result("q", number, 1, Outcome.ACKED, 0.0))
+    completer.add(Result("q", 10, 1, Outcome.RETRIED, 0.0, Refused("x" * 2000), 1.5))
+    completer.add(Result("q", 2, 1, Outcome.RETRIED, 0.0, Refused("x"), 1.5))
+    completer.add(Result("q", 11, 1, Outcome.PARKED, 0.0, Park("no")))
+    completer.add(Result("q", 12, 1, Outcome.RETURNED, 0.0))
+    await completer.written()
+    writing.cancel()
+    among = "WHERE id IN (%s) AND time_acked IS NULL"
+    soon = (
+        f"UPDATE `q` SET time_next = NOW() + INTERVAL %s MICROSECOND, last_error = %s {among}"
+    )
+    assert session.written == [
+        *[(f"UPDATE `q` SET time_acked = NOW() {among}", (one,)) for one in (0, 1, 3, 4)],
+        (f"UPDATE `q` SET time_next = 0 {among}", (12,)),
+        (soon, (1500000, ("Refused: " + "x" * 2000)[:1000], 10)),
+        (
+            f"UPDATE `q` SET time_next = 9000000000000000000, last_error = %s {among}",
+            ("no", 11),
+        ),
+    ]
+
+
+def test_a_program_names_its_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "jobs_of_test.py").write_text(
+        f"from streamfrom_worker import Worker\nworker = Worker({json.dumps(URL)})\nother = 7\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert isinstance(load("jobs_of_test"), Worker)
+    assert load("jobs_of_test:worker") is load("jobs_of_test")
+    for wrong in ("jobs_of_test:other", "jobs_of_test:absent", "no_such_module_of_test:worker"):
+        assert main([wrong]) == 2
+
+
+async def test_a_worker_stops_while_the_proxy_is_away() -> None:
+    worker = Worker("mysql://root@127.0.0.1:1/shop")
+    worker.queue("q")(print)
+    serving = asyncio.create_task(worker.serve())
+    await asyncio.sleep(0)
+    worker.stop()
+    await serving

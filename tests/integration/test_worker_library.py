@@ -1,0 +1,376 @@
+"""The worker library before a real proxy: each message is worked on, whatever the function or the machine does."""
+
+import asyncio
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import asyncmy
+import pytest
+import sqlalchemy
+from asyncmy.errors import MySQLError
+from sqlalchemy.orm import Session
+
+from streamfrom_worker import Message, Park, Queue, Result, Retry, Worker
+from tests.fixtures.database_servers import DatabaseServer, execute, free_port, names
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.streams import WAIT_S, rows, run
+from tests.integration.conftest import Queue as Place
+
+
+pytestmark = pytest.mark.db
+
+WORK_S = 3.0  # longer than the lease of the queue that it is for
+LIBRARY = Path(__file__).parents[2] / "clients" / "python"
+CREATE = (
+    "CREATE QUEUE {} (payload JSON, n BIGINT, last_error VARCHAR(1000)) WITH (ack_wait = {})"
+)
+JOBS = """
+import sys, time
+from streamfrom_worker import Worker
+
+worker = Worker(sys.argv.pop(), grace=60)
+
+@worker.queue("job", concurrency=2, prefetch=4)
+def work(message):
+    print("begin", message["n"], flush=True)
+    time.sleep(message["payload"]["seconds"])
+    print("end", message["n"], flush=True)
+
+if __name__ == "__main__":
+    worker.run()
+"""
+
+
+def url_of(proxy: RunningProxy, keyspace: str) -> str:
+    return f"mysql://root@127.0.0.1:{proxy.port}/{keyspace}"
+
+
+class Log:
+    """The results of a worker."""
+
+    def __init__(self) -> None:
+        self.results: list[Result] = []
+
+    def outcomes(self, n_of: Callable[[Any], Any]) -> list[tuple[Any, int, str]]:
+        """Return (n, delivery, outcome) of each result, sorted."""
+        return sorted((n_of(one.id), one.delivery, one.outcome.value) for one in self.results)
+
+
+@asynccontextmanager
+async def serving(worker: Worker) -> AsyncIterator[None]:
+    """The worker runs meanwhile, and has stopped behind it."""
+    task = asyncio.create_task(worker.serve())
+    try:
+        yield
+    finally:
+        worker.stop()
+        await asyncio.wait_for(task, WAIT_S)
+
+
+async def until(fact: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not fact():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+
+
+def made(place: Place, ack_wait: float = 30) -> Any:
+    """Return a client's connection, after making the queue `job`."""
+    client = place.connect()
+    run(client, CREATE.format("job", ack_wait))
+    return client
+
+
+async def test_a_function_ends_a_message_in_each_way(plain: Place) -> None:
+    client = made(plain)
+    ids = {}
+    for n, payload in enumerate(("{}", '{"retry": 0}', '{"fail": 1}', '{"park": 1}')):
+        run(client, f"INSERT INTO job (n, payload) VALUES ({n}, '{payload}')")
+        ids[rows(client, "SELECT LAST_INSERT_ID()")[0][0]] = n
+    log = Log()
+    worker = Worker(url_of(plain.proxy, plain.keyspace), on_result=log.results.append)
+
+    @worker.queue("job", concurrency=2)
+    async def work(message: Message) -> None:
+        payload = message["payload"]
+        if message.delivery == 1 and "retry" in payload:
+            raise Retry(after=payload["retry"])
+        if "fail" in payload:
+            raise RuntimeError("no such address")
+        if "park" in payload:
+            raise Park("no consent")
+
+    async with serving(worker):
+        await until(lambda: len(log.results) >= 5)
+    assert log.outcomes(ids.__getitem__) == [
+        (0, 1, "acked"),
+        (1, 1, "retried"),
+        (1, 2, "acked"),
+        (2, 1, "retried"),
+        (3, 1, "parked"),
+    ]
+    found = rows(client, "SELECT n, time_acked IS NOT NULL, last_error FROM job ORDER BY n")
+    assert list(found) == [
+        (0, 1, None),
+        (1, 1, ""),
+        (2, 0, "RuntimeError: no such address"),
+        (3, 0, "no consent"),
+    ]
+    # By the queue's backoff, and for good.
+    assert (
+        rows(
+            client,
+            "SELECT time_next BETWEEN NOW() AND NOW() + INTERVAL 60 SECOND FROM job WHERE n = 2",
+        )[0][0]
+        == 1
+    )
+    assert rows(client, "SELECT time_next FROM job WHERE n = 3")[0][0] == 9 * 10**18
+
+
+async def test_a_message_that_cannot_be_decoded_is_parked_and_keeps_no_other_waiting(
+    plain: Place,
+) -> None:
+    client = plain.connect()
+    run(
+        client, "CREATE QUEUE job (payload TEXT, last_error VARCHAR(1000)) WITH (ack_wait = 30)"
+    )
+    run(client, "INSERT INTO job (payload) VALUES ('{'), ('[1]')")
+    log = Log()
+    worker = Worker(url_of(plain.proxy, plain.keyspace), on_result=log.results.append)
+    worker.queue("job", json=["payload"])(lambda _: None)
+    async with serving(worker):
+        await until(lambda: len(log.results) >= 2)
+    found = rows(
+        client, "SELECT payload, time_acked IS NULL, last_error FROM job ORDER BY payload"
+    )
+    assert found[0][:2] == ("[1]", 0)
+    assert found[1][:2] == ("{", 1)
+    assert "column payload is not JSON" in found[1][2]
+
+
+async def test_long_work_keeps_its_message(queue: Place) -> None:
+    client = made(queue, ack_wait=1)
+    log = Log()
+    worker = Worker(url_of(queue.proxy, queue.keyspace), on_result=log.results.append)
+
+    @worker.queue("job", concurrency=2)
+    def work(message: Message) -> None:
+        time.sleep(WORK_S)
+
+    run(client, "INSERT INTO job (n) VALUES (1), (2)")
+    async with serving(worker):
+        await until(lambda: len(log.results) >= 2)
+    assert [(one.delivery, one.outcome.value) for one in log.results] == [(1, "acked")] * 2
+
+
+async def test_a_batch_is_one_call(queue: Place) -> None:
+    client = made(queue)
+    run(client, "INSERT INTO job (n) VALUES " + ", ".join(f"({n})" for n in range(300)))
+    got: list[list[int]] = []
+    worker = Worker(url_of(queue.proxy, queue.keyspace))
+
+    @worker.queue("job", batch=50)
+    def work(messages: list[Message]) -> None:
+        got.append([message["n"] for message in messages])
+
+    async with serving(worker):
+        await until(lambda: sum(map(len, got)) >= 300)
+    assert sorted(n for batch in got for n in batch) == list(range(300))
+    assert max(map(len, got)) <= 50
+    assert rows(client, "SELECT COUNT(*) FROM job WHERE time_acked IS NULL")[0][0] == 0
+
+
+async def test_a_message_is_sent_in_the_producers_transaction(plain: Place) -> None:
+    client = made(plain)
+    job = Queue("job")
+    proxy, keyspace = plain.proxy, plain.keyspace
+
+    pymysql_connection = plain.connect(autocommit=False)
+    ids = [job.enqueue(pymysql_connection, n=1, payload={"a": [1]})]
+    pymysql_connection.commit()
+    job.enqueue(pymysql_connection, n=-1)
+    pymysql_connection.rollback()
+
+    engine = sqlalchemy.create_engine(f"mysql+pymysql://root@127.0.0.1:{proxy.port}/{keyspace}")
+    with Session(engine) as session:
+        ids.append(job.enqueue(session, n=2, priority=7))
+        session.commit()
+        job.enqueue(session, n=-2)
+    with engine.begin() as connection:
+        ids.append(job.enqueue(connection, n=3, delay=3600))
+    engine.dispose()
+
+    raw = await asyncmy.connect(
+        host="127.0.0.1", port=proxy.port, user="root", database=keyspace
+    )
+    ids.append(await job.enqueue_async(raw, n=4))
+    await raw.commit()
+    await raw.ensure_closed()
+
+    found = rows(client, "SELECT n, id, priority, time_next > NOW() FROM job ORDER BY n")
+    assert [row[:2] for row in found] == list(zip(range(1, 5), ids, strict=True))
+    assert found[1][2] == 7
+    assert found[2][3] == 1
+
+
+async def test_a_function_acknowledges_in_its_own_transaction(plain: Place) -> None:
+    client = made(plain)
+    run(client, "CREATE TABLE done (n BIGINT)")
+    run(client, "INSERT INTO job (n) VALUES (1), (2)")
+    log = Log()
+    worker = Worker(url_of(plain.proxy, plain.keyspace), on_result=log.results.append)
+    newly: list[bool] = []
+
+    @worker.queue("job")
+    def work(message: Message) -> None:
+        connection = plain.connect(autocommit=False)
+        run(connection, f"INSERT INTO done VALUES ({message['n']})")
+        newly.append(message.acknowledge(connection))
+        if message["n"] == 2 and message.delivery == 1:
+            connection.rollback()
+            raise Retry(after=0)
+        connection.commit()
+
+    async with serving(worker):
+        await until(lambda: len(log.results) >= 3)
+    assert newly == [True, True, True]
+    assert sorted(rows(client, "SELECT n FROM done")) == [(1,), (2,)]
+    assert rows(client, "SELECT COUNT(*) FROM job WHERE time_acked IS NULL")[0][0] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "error"),
+    [
+        ("absent", None, "absent"),
+        ("ordinary", None, "table ordinary is not a queue"),
+        ("job", ["colour"], "queue job has no column colour"),
+    ],
+)
+async def test_a_queue_that_does_not_fit_ends_the_worker_with_a_sentence(
+    name: str, columns: list[str] | None, error: str, plain: Place
+) -> None:
+    client = made(plain)
+    run(client, "CREATE TABLE ordinary (id INT PRIMARY KEY)")
+    worker = Worker(url_of(plain.proxy, plain.keyspace))
+    worker.queue(name, columns=columns)(lambda _: None)
+    with pytest.raises((MySQLError, ValueError), match=error):
+        await asyncio.wait_for(worker.serve(), WAIT_S)
+
+
+async def test_a_proxy_that_is_away_or_killed_costs_no_message(
+    mariadb: DatabaseServer, start_proxy: StartProxy
+) -> None:
+    database = next(names)
+    execute(mariadb, f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
+    port = free_port()
+    config = f'[server]\nlisten = "127.0.0.1:{port}"\n' + keyspace_toml(
+        "shop", [mariadb], database
+    )
+    proxy = start_proxy(config)
+    client = proxy.connect(database="shop", autocommit=True)
+    run(client, CREATE.format("job", 30))
+    run(client, "INSERT INTO job (n) VALUES " + ", ".join(f"({n})" for n in range(40)))
+    proxy.stop()
+    begun, worked = threading.Event(), []
+    gate = threading.Event()
+    worker = Worker(f"mysql://root@127.0.0.1:{port}/shop")
+
+    @worker.queue("job", concurrency=4)
+    def work(message: Message) -> None:
+        begun.set()
+        gate.wait(WAIT_S)
+        worked.append(message["n"])
+
+    def unacked() -> int:
+        return int(
+            execute(mariadb, f"SELECT COUNT(*) FROM {database}.job WHERE time_acked IS NULL")[
+                0
+            ][0]
+        )
+
+    async with serving(worker):  # nothing listens yet
+        proxy = await asyncio.to_thread(start_proxy, config)
+        await until(begun.is_set)
+        await asyncio.to_thread(proxy.kill)
+        gate.set()
+        await asyncio.to_thread(start_proxy, config)
+        await until(lambda: unacked() == 0)
+    assert sorted(set(worked)) == list(range(40))
+    execute(mariadb, f"DROP DATABASE {database}")
+
+
+def test_a_signal_lets_work_end_and_gives_back_what_has_not_begun(
+    plain: Place, tmp_path: Path
+) -> None:
+    client = made(plain)
+    (tmp_path / "jobs.py").write_text(JOBS)
+    process = subprocess.Popen(
+        [sys.executable, "jobs.py", url_of(plain.proxy, plain.keyspace)],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(LIBRARY)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    for n in range(4):
+        payload = f'{{"seconds": {WORK_S}}}'
+        run(client, f"INSERT INTO job (n, payload) VALUES ({n}, '{payload}')")
+    begun = {process.stdout.readline().split()[1] for _ in range(2)}
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 0
+    assert {line.split()[1] for line in out.splitlines() if line.startswith("end")} == begun
+    left = rows(client, "SELECT n FROM job WHERE time_acked IS NULL ORDER BY n")
+    assert {str(n) for (n,) in left} == {"0", "1", "2", "3"} - begun
+    # Another worker has them at once, not when a lease ends.
+    plain.stream("STREAM n FROM job").comes(*(n for (n,) in left))
+
+
+def test_the_programs_of_its_readme_run_as_printed(plain: Place, tmp_path: Path) -> None:
+    client = plain.connect()
+    run(client, "CREATE QUEUE email (payload JSON)")
+    worker, *_, producer, _ = re.findall(
+        r"```python\n(.*?)```", (LIBRARY / "README.md").read_text(), re.DOTALL
+    )
+    here = {
+        "app:app-password@127.0.0.1:15306/commerce": url_of(plain.proxy, plain.keyspace)[8:],
+        "port=15306": f"port={plain.proxy.port}",
+        'user="app", password="app-password", database="commerce"': f'user="root", database="{plain.keyspace}"',
+    }
+    for printed, real in here.items():
+        assert printed in worker + producer
+        worker, producer = worker.replace(printed, real), producer.replace(printed, real)
+    (tmp_path / "jobs.py").write_text(worker)
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-m", "streamfrom_worker", "jobs:worker"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(LIBRARY)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    (tmp_path / "producer.py").write_text(producer)
+    subprocess.run(
+        [sys.executable, "producer.py"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(LIBRARY)},
+        check=True,
+    )
+    assert process.stdout.readline() == "sending to ada@example.com\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(WAIT_S) == 0
+    process.stdout.close()
+    assert rows(
+        client, "SELECT time_acked IS NULL, time_next > NOW(), priority FROM email ORDER BY id"
+    ) == (
+        (0, None, 50),
+        (1, 1, 10),
+    )
