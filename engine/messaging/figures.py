@@ -189,11 +189,13 @@ class ShardFigures:
     due: how many messages in memory could be sent now, or wait for others of their key.
     is_whole: every unacked message is in memory or held, so waiting, due and in_flight are exact.
     in_flight: how many messages were sent, and are neither acked nor due again.
-    depth: how many rows are unacked; None while nobody has asked for it.
+    depth: how many rows are unacked and not parked; None while it has not been asked for.
     oldest_due_ns: when the message that has waited longest was due, where that is known.
     is_dispatched: this process sends the shard's messages; otherwise it knows little of them.
     held: how many messages wait for their group; `GroupWatch` knows a bounded number of them.
     partitions_held_back: how many partitions should have been dropped or made, as of the last purge.
+    parked: how many rows are parked now; None while that is not known.
+    dead_lettered: how many rows the table of the dead letters has; None while that is not known, or without one.
     """
 
     shard: ShardName
@@ -208,6 +210,8 @@ class ShardFigures:
     is_dispatched: bool = True
     held: int = 0
     partitions_held_back: int = 0
+    parked: int | None = None
+    dead_lettered: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.backoff import spread, wait_range
 from streamfrom.engine.messaging.conversation import StoreAnswer
+from streamfrom.engine.messaging.depths import Depth
 from streamfrom.engine.messaging.groups import HELD_NS, FireResult
 from streamfrom.engine.messaging.in_flight_limit import is_lease
 from streamfrom.engine.messaging.message import (
@@ -120,16 +121,16 @@ class MemoryStore:
 
     async def depths(
         self, keyspace: str, shard: ShardName, tables: Sequence[MessageTable]
-    ) -> dict[str, int]:
+    ) -> dict[str, Depth]:
         """See `Store.depths`; here they are exact."""
         async with self._call("depths", shard):
-            return {
-                table.name: sum(
-                    row.time_acked_ns is None
-                    for row in self.table(keyspace, shard, table.name).values()
-                )
-                for table in tables
-            }
+            found = {}
+            for table in tables:
+                rows = self.table(keyspace, shard, table.name).values()
+                unacked = [row for row in rows if row.time_acked_ns is None]
+                parked = sum(row.time_next_ns == PARKED_NS for row in unacked)
+                found[table.name] = Depth(len(unacked) - parked, parked)
+            return found
 
     # What a test does to the tables, as a client would
 

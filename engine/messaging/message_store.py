@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from streamfrom.engine.messaging.conversation import Conversation
+    from streamfrom.engine.messaging.depths import Depth
     from streamfrom.engine.messaging.groups import FireRequest, FireResult
     from streamfrom.engine.messaging.leases import Lease
     from streamfrom.engine.messaging.message import (
@@ -133,8 +134,8 @@ class Store(PartitionStore, Protocol):
 
     async def depths(
         self, keyspace: str, shard: ShardName, tables: Sequence[MessageTable]
-    ) -> dict[str, int]:
-        """Return about how many rows of each of *tables* are unacked, by name, without counting them."""
+    ) -> dict[str, Depth]:
+        """Return about how many rows each of *tables* has in which state, by name, without a walk over them."""
         ...
 
     async def purge(self, table: MessageTable, shard: ShardName, cutoff_ns: int) -> int:

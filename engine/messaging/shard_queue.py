@@ -26,6 +26,7 @@ from streamfrom.engine.messaging.key_turns import KeyTurns
 from streamfrom.engine.messaging.lanes import Lane, Tier
 from streamfrom.engine.messaging.message import MessageKey
 from streamfrom.engine.messaging.poll import FOREVER_NS, KEYS_KNOWN_MAX, NOTHING_NS, PollRequest
+from streamfrom.engine.messaging.retry_limit import PARKED_NS
 
 
 if TYPE_CHECKING:
@@ -117,6 +118,12 @@ class ShardQueue:
     def is_whole(self) -> bool:
         """Return whether the last poll left nothing out: then every unacked message is known."""
         return self._is_polled and not any(lane.more for lane in self._lanes())
+
+    @property
+    def parked(self) -> int:
+        """Return how many of the keys are those of parked messages."""
+        lanes = (tier.timed for tier in self._tiers_of(None))
+        return sum(len(lane) - lane.due(PARKED_NS - 1) for lane in lanes)
 
     def is_in_flight(self, ident: bytes) -> bool:
         """Return whether a claim or a release of a message is under way."""

@@ -10,6 +10,7 @@ from streamfrom.engine.messaging.figures import QueueFigures, ShardFigures, Stre
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from streamfrom.engine.messaging.depths import Depth
     from streamfrom.engine.messaging.message import MessageKey
     from streamfrom.engine.messaging.shard_state import ShardState
     from streamfrom.engine.messaging.table_state import TableState
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def queue_figures(
-    state: TableState, depths: Mapping[ShardName, int], now_ns: int
+    state: TableState, depths: Mapping[ShardName, Depth], now_ns: int
 ) -> QueueFigures:
-    """Return what *state* holds; *depths* are the unacked rows of shards that it does not know whole."""
+    """Return what *state* holds; *depths* are what the servers say of shards that it does not know whole."""
     return QueueFigures(
         state.table,
         tuple(_shard_figures(shard, depths.get(shard.name), now_ns) for shard in state.shards),
@@ -35,16 +36,19 @@ def is_known_whole(shard: ShardState) -> bool:
     )
 
 
-def _shard_figures(shard: ShardState, depth: int | None, now_ns: int) -> ShardFigures:
+def _shard_figures(shard: ShardState, asked: Depth | None, now_ns: int) -> ShardFigures:
     is_whole = is_known_whole(shard)
+    in_memory = shard.queue.parked
+    depth, parked, letters = (None, None, None) if asked is None else asked
     if is_whole:
-        depth = len(shard.queue) + shard.queue.in_flight
+        depth = len(shard.queue) + shard.queue.in_flight - in_memory
+        parked = in_memory
     behind = () if shard.order is None else shard.order.waiting()
     return ShardFigures(
         shard=shard.name,
         counters=shard.counters,
         streams=shard.receivers,
-        waiting=len(shard.queue) + len(behind),
+        waiting=len(shard.queue) - in_memory + len(behind),
         due=shard.queue.due(now_ns, at_most=len(shard.queue)) + len(behind),
         is_whole=is_whole,
         in_flight=len(shard.leases),
@@ -53,6 +57,8 @@ def _shard_figures(shard: ShardState, depth: int | None, now_ns: int) -> ShardFi
         is_dispatched=shard.is_dispatched,
         held=len(shard.groups),
         partitions_held_back=shard.partitions_held_back if shard.is_dispatched else 0,
+        parked=parked,
+        dead_lettered=letters,
     )
 
 

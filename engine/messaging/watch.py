@@ -1,8 +1,9 @@
 """The figures of all message tables, for whoever watches: SQL, JSON, Prometheus.
 
 They are in memory but for the depth of tables that memory does not know whole: nobody streams
-them, or they are longer than the cache. That is asked of each shard in one question for all its tables
-(`engine.messaging.depths`), once a second at most, however many ask.
+them, or they are longer than the cache. That, and the number of dead letters, is asked of each shard for all its tables
+together (`engine.messaging.depths`), once a second at most, however many ask, and seldom enough that questions take
+a twentieth of the time.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.clock import Clock
+    from streamfrom.engine.messaging.depths import Depth
     from streamfrom.engine.messaging.figures import QueueFigures, StreamFigures
     from streamfrom.engine.messaging.message_store import Store
     from streamfrom.engine.messaging.message_table import MessageTable
@@ -32,6 +34,8 @@ log = logging.getLogger(__name__)
 
 # Depths are so old at most.
 FRESH_NS: Final = 10**9
+# And as old as so many times what the question took.
+SELDOM: Final = 20
 # With 16 shards each: some 2 ms of the loop.
 TABLES_IN_A_TURN: Final = 8
 # A shard that does not answer leaves the depth of its tables unknown.
@@ -45,8 +49,8 @@ class Watch:
         self._registry = registry
         self._store = store
         self._clock = clock
-        # By keyspace and shard: when it was asked, and the unacked rows by table.
-        self._depths: dict[tuple[str, ShardName], tuple[int, dict[str, int]]] = {}
+        # By keyspace and shard: when it was asked, for how long the answer is fresh, and what it says, by table.
+        self._depths: dict[tuple[str, ShardName], tuple[int, int, dict[str, Depth]]] = {}
         self._asking = asyncio.Lock()
 
     async def queues(self) -> list[QueueFigures]:
@@ -64,10 +68,10 @@ class Watch:
                 await asyncio.sleep(0)
             table = state.table
             depths = {
-                shard.name: answer[1][table.name]
+                shard.name: answer[2][table.name]
                 for shard in state.shards
                 if (answer := self._depths.get((table.keyspace, shard.name)))
-                and table.name in answer[1]
+                and table.name in answer[2]
             }
             found.append(queue_figures(state, depths, now_ns))
         return sorted(found, key=lambda queue: (queue.table.keyspace, queue.table.name))
@@ -84,14 +88,14 @@ class Watch:
         wanted: dict[tuple[str, ShardName], list[MessageTable]] = {}
         for state in self._registry.schedulers:
             for shard in state.shards:
-                if not is_known_whole(shard):
+                if not is_known_whole(shard) or state.table.properties.dead_letter:
                     place = state.table.keyspace, shard.name
                     wanted.setdefault(place, []).append(state.table)
         now_ns = self._clock.time_ns()
         self._depths = {
-            place: (asked_ns, known)
-            for place, (asked_ns, known) in self._depths.items()
-            if abs(now_ns - asked_ns) < FRESH_NS
+            place: (asked_ns, fresh_ns, known)
+            for place, (asked_ns, fresh_ns, known) in self._depths.items()
+            if abs(now_ns - asked_ns) < fresh_ns
             and all(table.name in known for table in wanted.get(place, ()))
         }
         await asyncio.gather(
@@ -105,6 +109,7 @@ class Watch:
     async def _ask_shard(
         self, keyspace: str, shard: ShardName, tables: list[MessageTable]
     ) -> None:
+        asked_ns = self._clock.time_ns()
         try:
             async with asyncio.timeout(PATIENCE_S):
                 depths = await self._store.depths(keyspace, shard, tables)
@@ -118,4 +123,6 @@ class Watch:
                 extra={"keyspace": keyspace, "shard": shard},
             )
         else:
-            self._depths[keyspace, shard] = self._clock.time_ns(), depths
+            now_ns = self._clock.time_ns()
+            fresh_ns = max(FRESH_NS, SELDOM * (now_ns - asked_ns))
+            self._depths[keyspace, shard] = now_ns, fresh_ns, depths

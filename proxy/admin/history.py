@@ -38,6 +38,7 @@ class Sample(NamedTuple):
 
     at_s: float
     depth: float
+    parked: float
     in_flight: float
     sent: float
     acked: float
@@ -110,7 +111,14 @@ class QueueHistory:
         pairs = list(pairwise(self.samples()))
         rates = [_rates(before, after) for before, after in pairs]
         after = [pair[1] for pair in pairs]
-        own = ("at_s", "depth", "in_flight", "due_to_sent_p99_s", "sent_to_acked_p99_s")
+        own = (
+            "at_s",
+            "depth",
+            "parked",
+            "in_flight",
+            "due_to_sent_p99_s",
+            "sent_to_acked_p99_s",
+        )
         series = {name: [_known(getattr(each, name)) for each in after] for name in own}
         for name in Rates._fields:
             series[name] = [getattr(each, name) for each in rates]
@@ -154,10 +162,10 @@ def _name(queue: QueueFigures) -> QueueName:
 
 
 def _sample(queue: QueueFigures, counters: Counters, at_s: float) -> Sample:
-    depths = [shard.depth for shard in queue.shards]
     return Sample(
         at_s,
-        nan if None in depths else float(sum(depth or 0 for depth in depths)),
+        _sum([shard.depth for shard in queue.shards]),
+        _sum([shard.parked for shard in queue.shards]),
         sum(shard.in_flight for shard in queue.shards),
         counters.sent,
         counters.acked,
@@ -166,11 +174,16 @@ def _sample(queue: QueueFigures, counters: Counters, at_s: float) -> Sample:
     )
 
 
+def _sum(counts: list[int | None]) -> float:
+    return nan if None in counts else float(sum(count or 0 for count in counts))
+
+
 def _rates(before: Sample, after: Sample) -> Rates:
     # A table that was dropped and made anew counts from 0, and a clock may be set back.
     took_s = max(after.at_s - before.at_s, 0.001)
     gone = max(after.acked - before.acked, 0) + max(after.deleted - before.deleted, 0)
-    arrived = after.depth - before.depth + gone
+    parked = after.parked - before.parked
+    arrived = after.depth - before.depth + gone + (0 if isnan(parked) else parked)
     return Rates(
         None if isnan(arrived) else max(arrived, 0) / took_s,
         max(after.sent - before.sent, 0) / took_s,

@@ -35,10 +35,12 @@ _OF_VITESS: Final = {"Sent": "sent", "Acked": "acked", "Purged": "purged"}
 
 
 _GAUGES: Final = {
-    "depth": "Unacknowledged messages; an estimate where memory does not hold all.",
+    "depth": "Unacknowledged messages that are not parked; an estimate where memory does not hold all.",
     "depth_is_exact": "Whether the depth is exact.",
     "due": "Messages in memory that could be sent now.",
     "in_flight": "Messages sent, and neither acknowledged nor due again.",
+    "parked": "Messages that are parked now; an estimate above ten thousand.",
+    "dead_lettered": "Rows that the table of the dead letters has now; absent without one.",
     "held": "Messages that wait for their group.",
     "oldest_due_seconds": "For how long the first due message has waited, at least.",
     "streams": "Open streams.",
@@ -125,15 +127,16 @@ class MetricsPage:
 
     def _add_gauges(self, of: str, queue: QueueFigures) -> None:
         shards, properties = queue.shards, queue.table.properties
-        depths = [shard.depth for shard in shards]
         is_streamed = all(shard.streams for shard in shards)
         since_ns = [s.oldest_due_ns for s in shards if s.oldest_due_ns is not None]
         found = {
-            "depth": None if None in depths else sum(depth or 0 for depth in depths),
+            "depth": _sum(shard.depth for shard in shards),
             "depth_is_exact": all(shard.is_whole for shard in shards),
             # Of what nobody streams memory knows no key.
             "due": sum(shard.due for shard in shards) if is_streamed else None,
             "in_flight": sum(shard.in_flight for shard in shards),
+            "parked": _sum(shard.parked for shard in shards),
+            "dead_lettered": _sum(shard.dead_lettered for shard in shards),
             "held": sum(shard.held for shard in shards) if is_streamed else None,
             "oldest_due_seconds": max(0, self._now_ns - min(since_ns)) / 10**9
             if since_ns
@@ -157,6 +160,11 @@ class MetricsPage:
         for metric, name in _OF_VITESS.items():
             sums[table, metric] = sums.get((table, metric), 0) + getattr(counters, name)
         sums[table, "ClientCount"] = sums.get((table, "ClientCount"), 0) + queue.streams
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    known = list(counts)
+    return None if None in known else sum(count or 0 for count in known)
 
 
 def _full_ns(streams: Iterable[StreamFigures], now_ns: int) -> dict[tuple[str, str], int]:

@@ -87,6 +87,7 @@ def shard_records(queue: QueueFigures, now_ns: int) -> list[Record]:
             "shard": shard.shard,
             "depth": shard.depth,
             "depth_is_exact": shard.is_whole,
+            "parked": shard.parked,
             "due": shard.due if is_told and shard.streams else None,
             "in_flight": shard.in_flight if is_told else None,
             "waiting": shard.waiting if is_told and shard.streams else None,

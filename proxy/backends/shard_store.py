@@ -119,8 +119,8 @@ class ShardStore:
 
     async def depths(
         self, keyspace: str, shard: ShardName, tables: Sequence[MessageTable]
-    ) -> dict[str, int]:
-        """Return about how many rows of *tables* are unacked, by name. Raises StoreError."""
+    ) -> dict[str, depths.Depth]:
+        """Return about how many rows *tables* have in which state, by name. Raises StoreError."""
         return await by_control(self._shards[keyspace, shard], depths.depths(tables))
 
     async def purge(self, table: MessageTable, shard: ShardName, cutoff_ns: int) -> int:

@@ -100,9 +100,16 @@ def _merged_shard(own: ShardFigures, told: Sequence[ShardFigures]) -> ShardFigur
     for each in (own, *told):
         counters.add(each.counters)
     dispatcher = next((each for each in (own, *told) if each.is_dispatched), own)
-    # How many rows wait any member may ask the shard, if the dispatcher does not hold them all.
+    # How many rows wait any member may ask the shard, if the dispatcher does not hold them all, and
+    # what the shard has parked every member asks that does not hold them all itself.
     depth = own.depth if dispatcher.depth is None else dispatcher.depth
-    return replace(dispatcher, counters=counters, depth=depth)
+    return replace(
+        dispatcher,
+        counters=counters,
+        depth=depth,
+        parked=own.parked,
+        dead_lettered=own.dead_lettered,
+    )
 
 
 def merged_streams(told: Iterable[StreamStatus]) -> list[StreamStatus]:

@@ -39,7 +39,18 @@ def table_lines(sample: QueueSample, before: QueueSample | None = None) -> list[
         return ["no message tables"]
     unit = "/s" if before else ""
     counted = [f"{name}{unit}" for name in COUNTED]
-    heading = ["queue", "depth", "due", "flight", "oldest", "streams", *counted, "wait", "work"]
+    heading = [
+        "queue",
+        "depth",
+        "parked",
+        "due",
+        "flight",
+        "oldest",
+        "streams",
+        *counted,
+        "wait",
+        "work",
+    ]
     earlier = {_name(row): row for row in before.rows} if before else {}
     took_s = sample.at_s - before.at_s if before else 0.0
     lines = [[name.upper() for name in heading]]
@@ -74,6 +85,7 @@ def _cells(row: QueueRow, before: QueueRow | None, took_s: float) -> list[str]:
     return [
         _name(row),
         depth if depth == UNKNOWN else f"{about}{depth}",
+        count_text(row["parked"]),
         count_text(row["due"]),
         count_text(row["in_flight"]),
         time_text(row["oldest_due_s"]),

@@ -13,7 +13,7 @@ from streamfrom.sqlparse_ext.statements import Kind
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from streamfrom.engine.errors import TableLoadError
     from streamfrom.engine.messaging.figures import Histogram, QueueFigures, StreamFigures
@@ -91,7 +91,9 @@ QUEUES: Final = _columns(
     max_in_flight=_COUNT,
     held=_COUNT,
     parked=_COUNT,
-    dead=_COUNT,
+    dead_lettered=_COUNT,
+    parked_total=_COUNT,
+    dead_lettered_total=_COUNT,
     partitions_held_back=_COUNT,
     error=_TEXT,
     unanswered=_TEXT,
@@ -275,7 +277,7 @@ def _queue_row(queue: QueueFigures, now_ns: int) -> StatusRow:
     return (
         table.keyspace,
         table.name,
-        None if None in depths else sum(depth or 0 for depth in depths),
+        _sum(depths),
         int(all(shard.is_whole for shard in shards)),
         sum(shard.due for shard in shards) if is_streamed else None,
         sum(shard.in_flight for shard in shards) if is_told else None,
@@ -294,12 +296,19 @@ def _queue_row(queue: QueueFigures, now_ns: int) -> StatusRow:
         None if properties.max_rate is None else properties.max_rate / 10**6,
         properties.max_in_flight,
         sum(shard.held for shard in shards) if is_streamed else None,
+        _sum([shard.parked for shard in shards]),
+        _sum([shard.dead_lettered for shard in shards]),
         counters.parked,
         counters.dead,
         sum(shard.partitions_held_back for shard in shards) if is_told else None,
         None,
         _text("; ".join(queue.unanswered)) or None,
     )
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    """Return the sum; None if a count is not known."""
+    return None if None in counts else sum(count or 0 for count in counts)
 
 
 def stream_status(

@@ -49,6 +49,7 @@ _VIEWS: Final[Mapping[str, Sequence[_TopColumn]]] = {
     "queues": [
         _TopColumn("queue", "queue", _text),
         _TopColumn("depth", "depth", count_text),
+        _TopColumn("parked", "parked", count_text),
         _TopColumn("due", "due", count_text),
         _TopColumn("flight", "in_flight", count_text),
         _TopColumn("oldest", "oldest_due_s", time_text),

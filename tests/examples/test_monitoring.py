@@ -34,7 +34,7 @@ needs_promtool = pytest.mark.skipif(
 def page() -> bytes:
     """Return every metric that a proxy may tell."""
     member = MemberStatus("a", "1", 1.0, 1, 1, 1, is_stopping=False, certificate_ends_s=1.0)
-    of_shard = ShardFigures("0", Counters(), 1, 0, 2, True, 1, 3, 1)
+    of_shard = ShardFigures("0", Counters(), 1, 0, 2, True, 1, 3, 1, parked=1, dead_lettered=1)
     comment = f"{DEFAULT_COMMENT},vt_max_rate=1,vt_max_in_flight=1"
     queue = QueueFigures(loaded(raw_table("msg", comment)), (of_shard,), 1)
     shard = ShardStatus("ks", "0", "h", "10", None, 32, 5, 2, 1)

@@ -58,7 +58,7 @@ async def test_a_table_is_shown_once():
     out = io.StringIO()
     await show(ask, None, out)
     heading, line = out.getvalue().splitlines()
-    assert heading.split()[6] == "SENT"
+    assert heading.split()[7] == "SENT"
     assert line.startswith("shop.orders ")
 
 
@@ -78,8 +78,8 @@ async def test_who_watches_is_shown_rates_and_reasons_and_goes_on():
     pauses = await shown(out, [ROW], [more], CannotTell("gone"), [more])
     assert pauses == [0.5] * 4
     lines = out.getvalue().splitlines()
-    assert [line.split()[6] for line in lines if "QUEUE" in line] == ["SENT", "SENT/S", "SENT"]
-    assert lines[3].split()[6] == "1"
+    assert [line.split()[7] for line in lines if "QUEUE" in line] == ["SENT", "SENT/S", "SENT"]
+    assert lines[3].split()[7] == "1"
     assert "gone" in lines
 
 

@@ -161,6 +161,9 @@ function troubles(all, asked_s, answered_s) {
     if (left_s != null && left_s < CERTIFICATE_SOON_S) add(left_s <= 0 ? "bad" : "warn", `The certificate of ${name} ${left_s <= 0 ? "has ended: clients that check it do not connect" : `ends in ${seconds(left_s)}`}`);
   }
   for (const queue of all.queues) {
+    if (queue.parked) add("warn", `Queue ${queue.keyspace}.${queue.queue}: ${aboutParked(queue)} ${queue.parked === 1 ? "message is" : "messages are"} parked, and will not be delivered again until you revive ${queue.parked === 1 ? "it" : "them"}`);
+  }
+  for (const queue of all.queues) {
     const name = `${queue.keyspace}.${queue.queue}`;
     if (queue.error) add("bad", `Queue ${name} cannot be used: ${queue.error}`);
     else if (queue.is_paused) add("warn", `Queue ${name} is paused${queue.depth ? `; ${count(queue.depth)} messages wait` : ""}`);
@@ -217,8 +220,9 @@ const inFlight = (queue) => limited(count(queue.in_flight), queue.max_in_flight,
 const sentRate = (queue) => limited(rate(queue.sent_per_s), queue.max_rate, rate);
 const inFlightCell = (cell, queue) => say(cell, inFlight(queue));
 const sentCell = (cell, queue) => say(cell, sentRate(queue));
-// Sent vt_max_attempts times: parked where they are, or moved to the dead letters.
-const givenUp = (queue) => (queue.dead == null ? null : queue.dead + queue.parked);
+const PARKED_COUNTED_MAX = 10000;
+const aboutParked = (queue) => (queue.parked > PARKED_COUNTED_MAX ? `≈ ${count(queue.parked)}` : count(queue.parked));
+const parkedCell = (cell, queue) => say(cell, aboutParked(queue));
 
 function queueTable() {
   return new Table("Queues", [
@@ -228,7 +232,8 @@ function queueTable() {
     { label: "In flight", key: "in_flight", num: true, update: inFlightCell },
     { label: "Held", key: "held", num: true, show: count },
     { label: "Waiting", key: "waiting", num: true, show: count },
-    { label: "Dead", num: true, value: givenUp, update: (cell, queue) => say(cell, count(givenUp(queue))) },
+    { label: "Parked", key: "parked", num: true, update: parkedCell },
+    { label: "Dead letters", key: "dead_lettered", num: true, show: count },
     { label: "Retries/s", key: "retried_per_s", num: true, show: rate },
     { label: "Oldest due", key: "oldest_due_s", num: true, show: seconds },
     { label: "In/s", key: "in_per_s", num: true, show: rate },
@@ -448,6 +453,7 @@ function queueShardTable() {
   return new Table("Shards of the queue", [
     { label: "Shard", key: "shard" },
     { label: "Depth", key: "depth", num: true, update: depthCell },
+    { label: "Parked", key: "parked", num: true, update: parkedCell },
     { label: "Due", key: "due", num: true, show: count },
     { label: "In flight", key: "in_flight", num: true, show: count },
     { label: "Waiting", key: "waiting", num: true, show: count },
@@ -485,8 +491,10 @@ const FIGURES = [
   ["Acked", (queue) => count(queue.acked)],
   ["Deleted", (queue) => count(queue.deleted)],
   ["Released", (queue) => count(queue.released)],
-  ["Parked", (queue) => count(queue.parked)],
-  ["Dead letters", (queue) => count(queue.dead)],
+  ["Parked", aboutParked],
+  ["Dead letters", (queue) => count(queue.dead_lettered)],
+  ["Parked in total", (queue) => count(queue.parked_total)],
+  ["Dead letters in total", (queue) => count(queue.dead_lettered_total)],
   ["Purged", (queue) => count(queue.purged)],
 ];
 
@@ -551,7 +559,7 @@ class QueuePage {
     this.switch = h("button", { type: "button", onclick: () => setPaused(this, !this.paused) });
     this.values = FIGURES.map(() => h("dd"));
     this.charts = [
-      new Chart("Depth", [{ key: "depth", label: "unacked" }, { key: "in_flight", label: "in flight" }], count),
+      new Chart("Depth", [{ key: "depth", label: "unacked" }, { key: "in_flight", label: "in flight" }, { key: "parked", label: "parked" }], count),
       new Chart("Messages a second", [{ key: "in_per_s", label: "in" }, { key: "sent_per_s", label: "sent" }, { key: "out_per_s", label: "acked" }], rate),
       new Chart("Latency, p99", [{ key: "due_to_sent_p99_s", label: "due → sent" }, { key: "sent_to_acked_p99_s", label: "sent → acked" }], seconds),
     ];

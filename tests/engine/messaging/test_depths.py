@@ -3,7 +3,7 @@
 import pytest
 
 from streamfrom.engine.messaging.conversation import StoreAnswer
-from streamfrom.engine.messaging.depths import TABLES_MAX, depths
+from streamfrom.engine.messaging.depths import TABLES_MAX, Depth, depths
 from streamfrom.engine.messaging.memory_store import loaded, raw_table
 
 
@@ -25,24 +25,35 @@ def on_mysql(alias, rows):
     return b"1", b"UNION", alias, None, b"ref", b"k", b"k", b"9", b"const", rows, b"100.0", None
 
 
-def test_both_servers_answers_are_read():
+NO_ROW = (b"2", b"UNION", None, None, None, None, None, None, None, b"Impossible WHERE")
+RESULT = (None, b"UNION RESULT", b"<union1,2>", *[None] * 9)
+
+
+@pytest.mark.parametrize(
+    "estimates",
+    [
+        [on_mariadb(b"q0", b"700"), NO_ROW],
+        [on_mysql(b"q1", b"3"), on_mysql(b"q0", b"700"), RESULT],
+    ],
+)
+def test_both_servers_answers_are_read(estimates):
     tables = [loaded(raw_table("a")), loaded(raw_table("b`c"))]
-    no_row = (b"2", b"UNION", None, None, None, None, None, None, None, b"Impossible WHERE")
-    answers = [on_mariadb(b"q0", b"700"), no_row], [(b"1", b"3")]
-    (estimate, count), found = asked(tables, *answers)
-    assert found == {"a": 700, "b`c": 3}
-    assert b"FROM `b``c` AS q1 WHERE time_acked IS NULL" in estimate
-    assert count.count(b"COUNT(*)") == 1, "what is many is not counted"
-    result = (None, b"UNION RESULT", b"<union1,2>", *[None] * 9)
-    rows = [on_mysql(b"q1", b"120"), on_mysql(b"q0", b"300"), result]
-    assert asked(tables, rows)[1] == {"a": 300, "b`c": 120}
+    priorities = [(b"0", b"50")], [(b"0", None)]
+    queries, found = asked(
+        tables, estimates, [(b"1", b"3", b"1")], *priorities, [(b"0", b"20", b"100")]
+    )
+    assert found == {"a": Depth(680, 20), "b`c": Depth(2, 1)}
+    assert b"FROM `b``c` AS q1 WHERE time_acked IS NULL" in queries[0]
+    assert queries[1].count(b"COUNT(*)") == 1, "what is many is not counted"
 
 
 def test_many_tables_are_asked_for_in_several_questions():
     tables = [loaded(raw_table(f"t{index}")) for index in range(TABLES_MAX + 1)]
     large = [on_mariadb(b"q0", b"700")]
-    counted = [(b"%d" % index, b"5") for index in range(1, TABLES_MAX)]
-    queries, found = asked(tables, large, counted, large)
-    assert [sql.count(b"UNION ALL") for sql in queries] == [TABLES_MAX - 1, TABLES_MAX - 2, 0]
+    of_large = large, [(b"0", None)], [(b"0", b"0", b"100")]
+    counted = [(b"%d" % index, b"5", b"0") for index in range(1, TABLES_MAX)]
+    queries, found = asked(tables, large, counted, *of_large[1:], *of_large)
+    counts = [sql.count(b"UNION ALL") for sql in queries]
+    assert (counts[0], counts[1]) == (TABLES_MAX - 1, TABLES_MAX - 2)
     assert len(found) == TABLES_MAX + 1
-    assert (found["t0"], found["t1"], found[f"t{TABLES_MAX}"]) == (700, 5, 700)
+    assert [found[f"t{n}"].unacked for n in (0, 1, TABLES_MAX)] == [700, 5, 700]

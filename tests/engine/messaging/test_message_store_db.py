@@ -10,7 +10,6 @@ import pytest
 
 from streamfrom.engine.messaging.claim_writes import claim
 from streamfrom.engine.messaging.conversation import StoreAnswer
-from streamfrom.engine.messaging.depths import depths
 from streamfrom.engine.messaging.leases import Lease
 from streamfrom.engine.messaging.memory_store import StoredRow, answer, loaded
 from streamfrom.engine.messaging.message import MessageKey
@@ -465,20 +464,3 @@ def test_the_store_in_memory_answers_as_the_server_does(client, database, limit,
         for ours, theirs in zip(by_memory, by_server, strict=True):
             assert set(ours.fresh) == set(theirs.fresh)
             assert replace(ours, fresh=()) == replace(theirs, fresh=())
-
-
-def test_depths_are_dives_and_no_counts(client, database):
-    table = create(client, database)
-    assert client.run(depths([table])) == {"msg": 0}
-    client.execute(
-        b"INSERT INTO msg (id, time_acked) WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL"
-        b" SELECT i + 1 FROM n WHERE i < 900) SELECT i, IF(i > 40, 5, NULL) FROM n"
-    )
-    client.execute(b"COMMIT")
-    assert client.run(depths([table])) == {"msg": 40}
-    client.execute(b"UPDATE msg SET time_acked = NULL WHERE id > 300")
-    client.execute(b"COMMIT")
-    reads = b"SHOW SESSION STATUS LIKE 'Handler_read_next'"
-    before = client.rows(reads)
-    assert 320 <= client.run(depths([table]))["msg"] <= 1280
-    assert client.rows(reads) == before

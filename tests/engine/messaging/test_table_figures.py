@@ -1,9 +1,11 @@
 """What is read off a scheduler: exact where memory knows all, and where it does not, said so."""
 
+from streamfrom.engine.messaging.depths import Depth
 from streamfrom.engine.messaging.events import Acked, Claim, Claimed, Deposed, Detached, Polled
 from streamfrom.engine.messaging.groups import FireResult
 from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, KeyFound, MessageKey
 from streamfrom.engine.messaging.poll import FOREVER_NS, PollResult, TierRead
+from streamfrom.engine.messaging.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.table_figures import (
     is_known_whole,
     queue_figures,
@@ -19,8 +21,9 @@ def figures(rig, **depths):
 
 def test_without_streams_memory_knows_nothing():
     rig = TableRig()
-    (shard,) = queue_figures(rig.state, {"0": 7}, rig.now_ns).shards
+    (shard,) = queue_figures(rig.state, {"0": Depth(7, 2, 1)}, rig.now_ns).shards
     assert (shard.is_whole, shard.depth, shard.streams, shard.waiting) == (False, 7, 0, 0)
+    assert (shard.parked, shard.dead_lettered) == (2, 1)
     (shard,) = queue_figures(rig.state, {}, rig.now_ns).shards
     assert shard.depth is None
     assert shard.oldest_due_ns is None
@@ -40,6 +43,17 @@ def test_after_a_poll_that_left_nothing_out_the_figures_are_exact():
     assert shard.oldest_due_ns == START_NS
     assert shard.counters.sent == 2
     assert shard.counters.due_to_sent.sum_ns == 2 * 5
+
+
+def test_parked_messages_are_counted_apart_from_those_that_wait():
+    rig = TableRig(batch=2).attach(1)
+    rig.due(1, 2, time_next_ns=PARKED_NS)
+    rig.due(3, time_next_ns=rig.now_ns + 100)
+    shard = figures(rig)
+    assert (shard.is_whole, shard.parked, shard.depth, shard.waiting) == (True, 2, 1, 1)
+    rig.due(1, time_next_ns=rig.now_ns + 100)  # requeued
+    shard = figures(rig)
+    assert (shard.parked, shard.depth) == (1, 2)
 
 
 def test_a_poll_that_left_rows_out_makes_the_depth_a_question():

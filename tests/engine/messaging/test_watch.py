@@ -3,7 +3,7 @@
 import asyncio
 
 from streamfrom.engine.errors import StoreError
-from streamfrom.engine.messaging.watch import FRESH_NS, Watch
+from streamfrom.engine.messaging.watch import FRESH_NS, SELDOM, Watch
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 from tests.engine.messaging.runner_rig import Receiver
 from tests.engine.messaging.test_registry import RegistryRig, insert
@@ -31,6 +31,26 @@ async def test_depths_are_asked_once_a_second_for_all_tables_of_a_shard():
         await asyncio.sleep(FRESH_NS / 10**9)
         insert(rig, 4)
         assert (await watch.queues())[0].shards[0].depth == 3
+        assert len(depth_calls(rig)) == 4
+
+
+@running
+async def test_a_question_that_takes_long_is_asked_seldom():
+    async def pause(call, shard):
+        if call == "depths":
+            await asyncio.sleep(0.5)
+
+    async with RegistryRig("t1", pause=pause) as rig:
+        watch, loop = watching(rig), asyncio.get_running_loop()
+        began_s = loop.time()
+        await watch.queues()
+        took_s = loop.time() - began_s
+        assert took_s >= 0.5
+        await asyncio.sleep((SELDOM - 1) * took_s)
+        await watch.queues()
+        assert len(depth_calls(rig)) == 2
+        await asyncio.sleep(2 * took_s)
+        await watch.queues()
         assert len(depth_calls(rig)) == 4
 
 

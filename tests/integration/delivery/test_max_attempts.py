@@ -22,6 +22,10 @@ def test_the_last_wait_parks_a_message_and_one_update_revives_it(queue: Queue) -
     assert stream.take(2) == [(1,), (1,)]
     parked = f"SELECT id, epoch FROM my_message WHERE time_next = {PARKED_NS}"
     eventually(lambda: rows(other, parked) == ((1, 2),))
+    figures = (
+        "SELECT depth, parked, parked_total FROM streamfrom.queues WHERE queue = 'my_message'"
+    )
+    eventually(lambda: rows(other, figures) == ((0, 1, 1),))
     run(other, "ALTER QUEUE my_message SET (ack_wait = 60, min_backoff = 60)")
     insert_all(other, [2])
     assert stream.take(1) == [(2,)]
@@ -32,6 +36,7 @@ def test_the_last_wait_parks_a_message_and_one_update_revives_it(queue: Queue) -
         f" WHERE time_next = {PARKED_NS} AND time_acked IS NULL",
     )
     assert stream.take(1) == [(1,)]
+    eventually(lambda: rows(other, figures)[0][1:] == (0, 1))
 
 
 def test_a_number_that_is_none_changes_nothing(queue: Queue) -> None:
@@ -67,6 +72,8 @@ def test_a_message_that_nobody_handles_is_a_dead_letter(plain: Queue) -> None:
     told = "SELECT id, dead_time > 1.7e18, dead_reason, dead_attempts, seen_by FROM grave"
     reason = "sent 2 times and not acknowledged"
     eventually(lambda: rows(other, told) == ((2, 1, reason, 2, "nobody"),))
+    figures = "SELECT parked, dead_lettered FROM streamfrom.queues WHERE queue = 'my_message'"
+    eventually(lambda: rows(other, figures) == ((1, 1),))
     assert rows(other, "SELECT id FROM my_message") == ((1,),)
     # Its id is taken there: it stays where it is, and nothing else is held up by it.
     insert_all(other, [2, 3])

@@ -16,6 +16,7 @@ ORDERS = {
     "queue": "orders",
     "depth": 41,
     "depth_is_exact": 1,
+    "parked": 8,
     "due": 3,
     "in_flight": 5,
     "oldest_due_s": 7.26,
@@ -35,9 +36,9 @@ def lines(*rows, before=None, at_s=10.0):
 def test_a_queue_is_a_line_under_its_headings():
     other = {**ORDERS, "queue": "mails", "depth": 1_234_567, "depth_is_exact": 0, "due": None}
     assert lines(ORDERS, other) == [
-        "QUEUE         DEPTH  DUE  FLIGHT  OLDEST  STREAMS  SENT  RETRIED  ACKED  WAIT  WORK",
-        "shop.orders      41    3       5    7.3s        2  1000       10    990   4ms   90s",
-        "shop.mails   ~1234k    -       5    7.3s        2  1000       10    990   4ms   90s",
+        "QUEUE         DEPTH  PARKED  DUE  FLIGHT  OLDEST  STREAMS  SENT  RETRIED  ACKED  WAIT  WORK",
+        "shop.orders      41       8    3       5    7.3s        2  1000       10    990   4ms   90s",
+        "shop.mails   ~1234k       8    -       5    7.3s        2  1000       10    990   4ms   90s",
     ]
 
 
@@ -49,7 +50,7 @@ def test_a_queue_that_cannot_be_used_says_why():
         "error": "attribute vt_ack_wait missing",
     }
     *_, line = lines(ORDERS, bad)
-    assert line.split() == ["shop.bad", *"-" * 10, *["attribute", "vt_ack_wait", "missing"]]
+    assert line.split() == ["shop.bad", *"-" * 11, *["attribute", "vt_ack_wait", "missing"]]
 
 
 def test_without_queues_it_is_said():
@@ -59,8 +60,8 @@ def test_without_queues_it_is_said():
 def test_later_tables_have_rates():
     before = QueueSample([ORDERS], 10.0)
     heading, line = lines({**ORDERS, "sent": 1100, "acked": 991}, before=before, at_s=14.0)
-    assert heading.split()[6:9] == ["SENT/S", "RETRIED/S", "ACKED/S"]
-    assert line.split()[6:9] == ["25", "0", "0.2"]
+    assert heading.split()[7:10] == ["SENT/S", "RETRIED/S", "ACKED/S"]
+    assert line.split()[7:10] == ["25", "0", "0.2"]
 
 
 @pytest.mark.parametrize(
@@ -77,12 +78,12 @@ def test_later_tables_have_rates():
 )
 def test_a_rate_that_is_not_known_is_not_told(row):
     _, line = lines(row, before=QueueSample([ORDERS], 10.0), at_s=14.0)
-    assert line.split()[6:9] == ["-", "-", "-"]
+    assert line.split()[7:10] == ["-", "-", "-"]
 
 
 def test_a_clock_that_stands_still_gives_totals():
     _, line = lines(ORDERS, before=QueueSample([ORDERS], 10.0), at_s=10.0)
-    assert line.split()[6:9] == ["1000", "10", "990"]
+    assert line.split()[7:10] == ["1000", "10", "990"]
 
 
 def test_a_hostile_name_reaches_no_terminal():

@@ -99,13 +99,21 @@ def test_a_queue_tells_its_pause_and_its_limits():
 
 
 def test_a_queue_tells_what_waits_for_others_and_what_was_given_up():
-    names = ("held", "parked", "dead", "partitions_held_back")
+    names = ("held", "parked_total", "dead_lettered_total", "partitions_held_back")
     counters = Counters(parked=2, dead=5)
     low = on_shard("-80", held=3, counters=counters, partitions_held_back=1)
     row = queue_row(low, on_shard("80-", held=4))
     assert [row[name] for name in names] == [7, 2, 5, 1]
     row = queue_row(low, on_shard("80-", streams=0))
     assert [row[name] for name in names] == [None, 2, 5, 1]
+
+
+def test_what_is_parked_now_is_the_sum_of_all_shards_or_not_known():
+    low = on_shard("-80", parked=3, dead_lettered=1)
+    row = queue_row(low, on_shard("80-", parked=4, dead_lettered=0))
+    assert (row["parked"], row["dead_lettered"]) == (7, 1)
+    row = queue_row(low, on_shard("80-"))
+    assert (row["parked"], row["dead_lettered"]) == (None, None)
 
 
 def test_what_is_not_known_of_one_shard_is_not_known():
