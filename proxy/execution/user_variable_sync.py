@@ -110,17 +110,20 @@ async def _names(newest: UserVariables) -> frozenset[str]:
     on_mariadb = newest.shard.is_mariadb
     asked = query(NAMES_ON_MARIADB if on_mariadb else NAMES_ON_MYSQL)
     (answer,) = await newest.backend.answers([asked])
-    if answer.ok is not None and (answer.rows or not newest.has_unnamed):
-        names = (parse_text_row(row, 1)[0] or b"" for row in answer.rows)
-        told = frozenset(name.decode("utf-8", "surrogateescape") for name in names)
+    if answer.rows:
+        names = (parse_text_row(row, 1)[0] for row in answer.rows)
+        told = frozenset(
+            name.decode("utf-8", "surrogateescape") for name in names if name is not None
+        )
         return newest.names | frozenset(
             name.lower() if name.isascii() else name for name in told
         )
     if not newest.has_unnamed:
         return newest.names
+    reason = "performance_schema is off" if answer.error is None else answer.error.exception()
     raise Unsupported(
         "user variables that a stored program or an EXECUTE may have set, in another keyspace or"
-        " shard: this account may not read performance_schema.user_variables_by_thread"
+        f" shard: the server does not list them: {reason}"
     )
 
 

@@ -28,12 +28,16 @@ if TYPE_CHECKING:
 # A text of twice as many bytes is below every server's max_allowed_packet.
 VALUE_BYTES_MAX: Final = 1 << 20
 
-# What connections have of user variables: names alone, the values are asked for one by one.
-NAMES_ON_MARIADB: Final = b"SELECT VARIABLE_NAME FROM information_schema.USER_VARIABLES"
-# PS_CURRENT_THREAD_ID() came with 8.0.16.
+# The names of a connection's user variables, or NULL at least: no row means that the server does not list them.
+# Values are asked for one by one.
+NAMES_ON_MARIADB: Final = (
+    b"SELECT VARIABLE_NAME FROM information_schema.USER_VARIABLES UNION ALL SELECT NULL"
+)
+# Without rows where performance_schema is off. PS_CURRENT_THREAD_ID() came with 8.0.16.
 NAMES_ON_MYSQL: Final = (
-    b"SELECT VARIABLE_NAME FROM performance_schema.user_variables_by_thread WHERE THREAD_ID ="
-    b" (SELECT THREAD_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID())"
+    b"SELECT VARIABLE_NAME FROM performance_schema.threads LEFT JOIN"
+    b" performance_schema.user_variables_by_thread USING (THREAD_ID)"
+    b" WHERE PROCESSLIST_ID = CONNECTION_ID()"
 )
 
 _TEXTS: Final = frozenset(

@@ -139,14 +139,13 @@ def _item(item: Cursor, scope: SetScope) -> SetItem:
     kind = SetKind.SYSTEM
     name = unquote(token, item.template).lower()
     if token.key.startswith("@@"):
+        name = token.key[2:].lower()
         scope_word, dot, rest = name.partition(".")
         if dot and scope_word.upper() in _SCOPES:
             name = rest
             scope = _SCOPES[scope_word.upper()]
         else:
             scope = SetScope.NEXT if name in _TRANSACTION_VARIABLES else SetScope.SESSION
-        if not name and item.peek().is_name:  # @@`name`, @@session.`name`
-            name = unquote(item.take(), item.template).lower()
     elif token.is_variable:
         kind, scope = SetKind.USER, SetScope.SESSION
     elif not token.is_name:

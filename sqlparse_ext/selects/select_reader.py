@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.sqlparse_ext.reading.aliases import NO_ALIAS, alias_at
 from streamfrom.sqlparse_ext.reading.queries import read_factor
 from streamfrom.sqlparse_ext.reading.statement_features import AGGREGATES
 from streamfrom.sqlparse_ext.selects.select_ast import (
@@ -63,15 +64,9 @@ FOREIGN: Final = frozenset(
 _FOREIGN: Final = FOREIGN - {"OVER"}
 _CALL_CLAUSES: Final = frozenset({"ORDER", "LIMIT", "SEPARATOR"})
 # Words behind which a name goes on with the expression, and words that end one themselves.
-_BEFORE_OPERAND: Final = frozenset(
-    {"AND", "OR", "XOR", "NOT", "IS", "IN", "LIKE", "REGEXP", "RLIKE", "BETWEEN", "DIV", "MOD"}
-    | {"COLLATE", "BINARY", "CASE", "WHEN", "THEN", "ELSE", "ESCAPE", "SOUNDS", "INTERVAL"}
-    | {"OF", "MEMBER", "ALL", "DISTINCT", "ROW", "EXISTS", "CHARACTER", "ARRAY"}
-)
-_NO_ALIAS: Final = _BEFORE_OPERAND | {"END", "NULL", "TRUE", "FALSE", "UNKNOWN", "DEFAULT"}
 # Bare words that are no columns.
 _NO_COLUMN: Final = (
-    _NO_ALIAS
+    NO_ALIAS
     | {"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"}
     | {"UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP", "CURRENT_USER", "AS", "SIGNED", "UNSIGNED"}
 )
@@ -219,13 +214,12 @@ class _SelectReader:
         if tokens[end - 1].key == "*" and (end - start == 1 or tokens[end - 2].key == "."):
             return Item(span, None, is_bare_star=end - start == 1)
         alias = None
-        alias_at = self.alias(start, end)
-        if alias_at is not None:
-            if not tokens[alias_at].is_name:
+        place = alias_at(tokens, start, end)
+        if place is not None:
+            if not tokens[place].is_name:
                 return None
-            alias = unquote(tokens[alias_at], self.template).lower()
-            # AS is optional, so the word before the alias may be the expression's last one.
-            end = alias_at - (tokens[alias_at - 1].key == "AS")
+            alias = unquote(tokens[place], self.template).lower()
+            end = place - (tokens[place - 1].key == "AS")
         keys = {token.key for token in tokens[start:end]}
         if "SELECT" in keys:
             value = self.subquery(start, end)
@@ -263,25 +257,6 @@ class _SelectReader:
             elif inside.take().key in AGGREGATES and inside.key == "(":
                 return True
         return False
-
-    def alias(self, start: int, end: int) -> int | None:
-        """Return where the alias of an item stands."""
-        tokens = self.tokens
-        if end - start < 2:
-            return None
-        last, before = tokens[end - 1], tokens[end - 2]
-        if before.key == "AS":
-            return end - 1
-        if not last.is_name or last.key in _NO_ALIAS:
-            return None
-        if any(token.key == "INTERVAL" for token in tokens[start:end]):
-            return None  # the name is a unit of time, perhaps
-        ends_operand = (
-            before.slot is not None
-            or before.key == ")"
-            or (before.is_name and before.key not in _BEFORE_OPERAND)
-        )
-        return end - 1 if ends_operand else None
 
     def expression(self, start: int, end: int) -> Expression:
         """Read an expression; one without tokens, or with a subquery, has no words."""

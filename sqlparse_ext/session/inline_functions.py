@@ -2,7 +2,8 @@
 
 A backend connection serves many clients: what `CONNECTION_ID()` or `FOUND_ROWS()` say there may
 concern another one. The call is replaced by its value; a column that would be called by the text
-of the call keeps that name.
+of the call keeps that name. In a SELECT without tables it keeps its type, too: `IF(TRUE, value, call)` is of the type of both. Beside
+tables the value is a literal, which can place a statement on a shard.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from bisect import bisect_left
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.sqlparse_ext.reading.aliases import alias_at
 from streamfrom.sqlparse_ext.reading.statement_features import SELECT_OPTIONS
+from streamfrom.sqlparse_ext.statements import Kind
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.text.lexer import Edit, locate, splice
 from streamfrom.sqlparse_ext.text.tokens import END, Cursor, split_commas, statement_tokens
@@ -29,6 +32,9 @@ _LIST_ENDS: Final = frozenset(
 )
 _LOCK_HOLDER: Final = "IS_USED_LOCK"
 _GLOBAL: Final = frozenset({"SOCKET"})
+_UNSIGNED: Final = frozenset({"CONNECTION_ID", "@@WARNING_COUNT", "@@ERROR_COUNT"})
+# Variables of Vitess.
+_UNKNOWN_TO_SERVERS: Final = frozenset({"@@WORKLOAD", "@@TRANSACTION_MODE"})
 # The one function among them that may be called without parentheses.
 _BARE: Final = "CURRENT_USER"
 
@@ -47,20 +53,22 @@ def inline(
     template = statement.shape.template
     tokens = statement_tokens(template)
     found = _places(tokens, values)
+    if statement.shape.kind is Kind.SELECT and not statement.shape.tables:
+        found = [(at, end, _typed(tokens[at], text)) for at, end, text in found]
     if holders:
         found = sorted([*found, *_lock_calls(statement, tokens, holders)])
     if not found:
         return statement.sql
     edits = {
         tokens[end - 1].end: Edit(tokens[at].start, tokens[end - 1].end, text)
-        for at, end, text in found
+        for at, end, text in (_apart(tokens, *place) for place in found)
     }
     starts = [at for at, _, _ in found]
     unnamed = [
         (tokens[start].start, tokens[end - 1].end)
         for start, end in _items(tokens)
         if bisect_left(starts, start) < bisect_left(starts, end)
-        and not _is_named(tokens, start, end)
+        and alias_at(tokens, start, end) is None
     ]
     texts = _texts(statement, unnamed)
     for (_, last), text in zip(unnamed, texts, strict=True):
@@ -72,12 +80,30 @@ def inline(
     return splice(statement.sql, statement.mode, sorted(edits.values()))
 
 
+def _typed(name: Token, value: bytes) -> bytes:
+    key = _name(name)
+    if key in _UNKNOWN_TO_SERVERS:
+        return value
+    if key in _UNSIGNED:
+        value = b"CAST(%b AS UNSIGNED)" % value
+    elif value[:1] == b"'":
+        value = b"_utf8mb3" + value
+    call = key.lower() if key[0] == "@" else f"{key}()"
+    return b"IF(TRUE, %b, %b)" % (value, call.encode())
+
+
+def _apart(tokens: list[Token], at: int, end: int, text: bytes) -> tuple[int, int, bytes]:
+    """Put *text* into parentheses before a string, an alias, which would go on with it."""
+    is_before_string = end < len(tokens) and tokens[end].slot is not None and text[:1] == b"'"
+    return at, end, b"(%b)" % text if is_before_string else text
+
+
 def _texts(statement: Statement, ranges: list[tuple[int, int]]) -> list[bytes]:
     """Return the texts of the statement that stand in *ranges* of its template."""
-    places = locate(statement.sql, statement.mode, [place for pair in ranges for place in pair])
-    return [
-        statement.sql[begin:stop] for begin, stop in zip(places[::2], places[1::2], strict=True)
-    ]
+    template_places = sorted({place for pair in ranges for place in pair})
+    places = locate(statement.sql, statement.mode, template_places)
+    found = dict(zip(template_places, places, strict=True))
+    return [statement.sql[found[begin] : found[stop]] for begin, stop in ranges]
 
 
 def _places(tokens: list[Token], values: Mapping[str, bytes]) -> list[tuple[int, int, bytes]]:
@@ -108,7 +134,7 @@ def _lock_calls(
     texts = _texts(statement, [(tokens[at].start, tokens[end - 1].end) for at, end in calls])
     cases = b"".join(b" WHEN %d THEN %d" % pair for pair in holders.items())
     return [
-        (at, end, b"(CASE %s%s ELSE %s END)" % (text, cases, text))
+        (at, end, b"CAST(CASE %s%s ELSE %s END AS UNSIGNED)" % (text, cases, text))
         for (at, end), text in zip(calls, texts, strict=True)
     ]
 
@@ -124,10 +150,18 @@ def _name(token: Token) -> str:
 
 
 def _items(tokens: list[Token]) -> list[tuple[int, int]]:
-    """Return where the columns of a SELECT are, in tokens."""
-    if not tokens or tokens[0].key != "SELECT":
-        return []
-    start = 1
+    """Return where the columns of all SELECTs are, in tokens; a column with a subquery is before those of the subquery."""
+    return [
+        pair
+        for at, token in enumerate(tokens)
+        if token.key == "SELECT"
+        for pair in _items_of(tokens, at)
+        if pair[0] < pair[1]
+    ]
+
+
+def _items_of(tokens: list[Token], select: int) -> list[tuple[int, int]]:
+    start = select + 1
     while start < len(tokens) and tokens[start].key in SELECT_OPTIONS - {"SELECT"}:
         start += 1
     depth = 0
@@ -135,17 +169,6 @@ def _items(tokens: list[Token]) -> list[tuple[int, int]]:
     for end in range(start, len(tokens) + 1):
         key = tokens[end].key if end < len(tokens) else END.key
         depth += (key == "(") - (key == ")")
-        if not key or (not depth and key in _LIST_ENDS):
+        if not key or depth < 0 or (not depth and key in _LIST_ENDS):
             break
-    return [pair for pair in split_commas(tokens, start, end) if pair[0] < pair[1]]
-
-
-def _is_named(tokens: list[Token], start: int, end: int) -> bool:
-    """True when a column has an alias."""
-    if end - start < 2:
-        return False
-    before, last = tokens[end - 2], tokens[end - 1]
-    if before.key == "AS":
-        return True
-    is_end_of_value = before.key == ")" or before.key == _BARE or before.is_variable
-    return is_end_of_value and (last.is_name or last.slot is not None)
+    return split_commas(tokens, start, end)

@@ -22,7 +22,8 @@ class Token(NamedTuple):
     """One token of a template.
 
     key: a bare word in upper case; any other token as written, so that a quoted name (with its
-        quotes) never equals a keyword. A word behind a dot counts as quoted.
+        quotes) never equals a keyword. A word behind a dot counts as quoted. The name of a native
+        function before its parenthesis and of a system variable have no quotes.
     """
 
     key: str
@@ -56,11 +57,23 @@ _TOKEN = re.compile(
     rb"|([\x00\x01\x04])"  # 2: a slot
     rb"|(/\*(?:vt)?\+.*?\*/)"  # 3: a hint
     rb"|`(?:[^`]|``)*+`|\"(?:[^\"]|\"\")*+\""
+    rb"|(@@%(name)b(?:\s*\.\s*%(name)b)*|@@)"  # 4: a system variable
     rb"|@(?:`(?:[^`]|``)*+`|'[^']*+'|\"[^\"]*+\"|[@\w$.\x80-\xff]*+)"
-    rb"|<=>|:=|<>|!=|<=|>=|&&|\|\||->>|->|<<|>>|[^\s]",
+    rb"|<=>|:=|<>|!=|<=|>=|&&|\|\||->>|->|<<|>>|[^\s]"
+    % {b"name": rb"(?:[\w$\x80-\xff]+|`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\")"},
     re.DOTALL,
 )
-_WORD, _SLOT, _HINT = range(1, 4)
+_WORD, _SLOT, _HINT, _SYSTEM_VARIABLE = range(1, 5)
+_QUOTE_OR_SPACE: Final = re.compile(r"[`\"\s]")
+# Functions that servers look up by name, quoted or not, among those that anybody here looks for. All other names before a
+# parenthesis are words of the grammar, and quoted they are a stored function.
+_NATIVE: Final = frozenset(
+    {"GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS", "IS_USED_LOCK", "IS_FREE_LOCK"}
+    | {"SERVICE_GET_READ_LOCKS", "SERVICE_GET_WRITE_LOCKS", "SERVICE_RELEASE_LOCKS"}
+    | {"CONNECTION_ID", "FOUND_ROWS", "ROW_COUNT", "LAST_INSERT_ID", "DATABASE", "SCHEMA"}
+    | {"RAND", "UUID", "UUID_SHORT", "UUID_V4", "UUID_V7", "SYS_GUID", "RANDOM_BYTES"}
+    | {"SLEEP", "BENCHMARK", "LOAD_FILE", "UNIX_TIMESTAMP", "ANY_VALUE"}
+)
 
 
 class Tokens(NamedTuple):
@@ -93,12 +106,26 @@ def tokenise(template: bytes) -> Tokens:
             slot += 1
         elif group == _HINT:
             hints.append(match[0])
+        elif group == _SYSTEM_VARIABLE:
+            written = match[0].decode("utf-8", "surrogateescape")
+            tokens.append(Token(_QUOTE_OR_SPACE.sub("", written), start, end))
         elif match[0] == b"?":
             tokens.append(Token("?", start, end, Param(parameter)))
             parameter += 1
         else:
+            if match[0] == b"(" and tokens and tokens[-1].key[0] in _QUOTES:
+                _unquote_native(tokens)
             tokens.append(Token(match[0].decode("utf-8", "surrogateescape"), start, end))
     return Tokens(tokens, hints)
+
+
+def _unquote_native(tokens: list[Token]) -> None:
+    """Make the last token, a quoted name before a parenthesis, the word that it is for a server if it is a native function."""
+    name = tokens[-1]
+    word = name.key[1:-1].upper()
+    # A schema before it makes it a stored function.
+    if word in _NATIVE and not (len(tokens) > 1 and tokens[-2].key == "."):
+        tokens[-1] = name._replace(key=word)
 
 
 def check_length(template: bytes, tokens_max: int) -> None:

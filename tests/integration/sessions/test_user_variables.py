@@ -97,6 +97,30 @@ def test_what_triggers_and_procedures_do_is_seen_elsewhere(cluster: SharedCluste
         run(client, "DROP PROCEDURE sets")
 
 
+def test_without_variables_the_next_keyspace_is_free_behind_programs(
+    cluster: SharedCluster, family: Family
+) -> None:
+    client = cluster.proxy.connect(database="plain", autocommit=True)
+    run(client, "CREATE PROCEDURE five() SELECT 5")
+    programs = ["CALL five()", "EXECUTE s", "SELECT 1 FROM sys.version LIMIT 1"]
+    if family is Family.MARIADB:
+        programs.append("EXECUTE IMMEDIATE 'SELECT 1'")
+    try:
+        for program in programs:
+            client.select_db("plain")
+            run(client, "SET max_sort_length = 100")  # the connection stays with the session
+            run(client, "PREPARE s FROM 'SELECT 1'")
+            run(client, program)
+            client.select_db("commerce:80-")
+            assert value(client, "SELECT DATABASE() IS NOT NULL") == 1, program
+            client.ping()
+            client.close()
+            client = cluster.proxy.connect(database="plain", autocommit=True)
+    finally:
+        client.select_db("plain")
+        run(client, "DROP PROCEDURE five")
+
+
 def test_what_cannot_go_along_is_refused_and_not_null(
     cluster: SharedCluster, family: Family
 ) -> None:

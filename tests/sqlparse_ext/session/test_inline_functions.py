@@ -20,11 +20,23 @@ def inlined(sql: str) -> str:
 @pytest.mark.parametrize(
     ("sql", "result"),
     [
-        ("SELECT FOUND_ROWS()", "SELECT 5 AS `FOUND_ROWS()`"),
-        ("select found_rows ( )", "select 5 AS `found_rows ( )`"),
-        ("SELECT FOUND_ROWS() AS n", "SELECT 5 AS n"),
-        ("SELECT FOUND_ROWS() n, 1", "SELECT 5 n, 1"),
-        ("SELECT FOUND_ROWS() 'n'", "SELECT 5 'n'"),
+        ("SELECT FOUND_ROWS()", "SELECT IF(TRUE, 5, FOUND_ROWS()) AS `FOUND_ROWS()`"),
+        ("SELECT FOUND_ROWS() FROM t", "SELECT 5 AS `FOUND_ROWS()` FROM t"),
+        ("select found_rows ( ) from t", "select 5 AS `found_rows ( )` from t"),
+        ("SELECT `found_rows`() FROM t", "SELECT 5 AS ```found_rows``()` FROM t"),
+        ("SELECT FOUND_ROWS() AS n FROM t", "SELECT 5 AS n FROM t"),
+        ("SELECT FOUND_ROWS() n, 1 FROM t", "SELECT 5 n, 1 FROM t"),
+        ("SELECT FOUND_ROWS() 'n' FROM t", "SELECT 5 'n' FROM t"),
+        ("SELECT CURRENT_USER 'n' FROM t", "SELECT ('ann@%') 'n' FROM t"),
+        ("SELECT FOUND_ROWS() > 0 n FROM t", "SELECT 5 > 0 n FROM t"),
+        (
+            "SELECT (SELECT FOUND_ROWS()) FROM t",
+            "SELECT (SELECT 5 AS `FOUND_ROWS()`) AS `(SELECT FOUND_ROWS())` FROM t",
+        ),
+        (
+            "SELECT * FROM t, (SELECT FOUND_ROWS()) d",
+            "SELECT * FROM t, (SELECT 5 AS `FOUND_ROWS()`) d",
+        ),
         (
             "SELECT 'x', FOUND_ROWS() + 1 FROM t WHERE a = CONNECTION_ID()",
             "SELECT 'x', 5 + 1 AS `FOUND_ROWS() + 1` FROM t WHERE a = 17",
@@ -33,14 +45,24 @@ def inlined(sql: str) -> str:
             "SELECT IF(FOUND_ROWS() > 3, 'yes', 'no') FROM t",
             "SELECT IF(5 > 3, 'yes', 'no') AS `IF(FOUND_ROWS() > 3, 'yes', 'no')` FROM t",
         ),
-        ("SELECT CURRENT_USER", "SELECT 'ann@%' AS `CURRENT_USER`"),
-        ("SELECT CURRENT_USER u", "SELECT 'ann@%' u"),
-        ("SELECT @@session.warning_count", "SELECT 2 AS `@@session.warning_count`"),
+        (
+            "SELECT CURRENT_USER",
+            "SELECT IF(TRUE, _utf8mb3'ann@%', CURRENT_USER()) AS `CURRENT_USER`",
+        ),
+        ("SELECT CURRENT_USER u FROM t", "SELECT 'ann@%' u FROM t"),
+        (
+            "SELECT @@session.warning_count",
+            "SELECT IF(TRUE, CAST(2 AS UNSIGNED), @@warning_count) AS `@@session.warning_count`",
+        ),
         ("SELECT @@global.warning_count", "SELECT @@global.warning_count"),
-        ("SELECT @@socket", "SELECT '/p.sock' AS `@@socket`"),
-        ("SELECT @@GLOBAL.socket", "SELECT '/p.sock' AS `@@GLOBAL.socket`"),
+        ("SELECT @@socket FROM t", "SELECT '/p.sock' AS `@@socket` FROM t"),
+        ("SELECT @@`socket` FROM t", "SELECT '/p.sock' AS `@@``socket``` FROM t"),
+        ("SELECT @@GLOBAL . socket FROM t", "SELECT '/p.sock' AS `@@GLOBAL . socket` FROM t"),
         ("SELECT @@local.socket", "SELECT @@local.socket"),
-        ("SELECT DISTINCT CONNECTION_ID()", "SELECT DISTINCT 17 AS `CONNECTION_ID()`"),
+        (
+            "SELECT DISTINCT CONNECTION_ID() FROM t",
+            "SELECT DISTINCT 17 AS `CONNECTION_ID()` FROM t",
+        ),
         ("INSERT INTO t VALUES (CONNECTION_ID())", "INSERT INTO t VALUES (17)"),
         ("UPDATE t SET a = CONNECTION_ID() WHERE b = 'x'", "UPDATE t SET a = 17 WHERE b = 'x'"),
     ],
@@ -69,14 +91,15 @@ def test_what_is_no_such_call_stays(sql):
     ("sql", "result"),
     [
         (
-            "SELECT IS_USED_LOCK('a') = CONNECTION_ID()",
-            "SELECT (CASE IS_USED_LOCK('a') WHEN 30 THEN 17 WHEN 31 THEN 18 ELSE IS_USED_LOCK('a')"
-            " END) = 17 AS `IS_USED_LOCK('a') = CONNECTION_ID()`",
+            "SELECT IS_USED_LOCK('a') = CONNECTION_ID() FROM t",
+            "SELECT CAST(CASE IS_USED_LOCK('a') WHEN 30 THEN 17 WHEN 31 THEN 18"
+            " ELSE IS_USED_LOCK('a') END AS UNSIGNED) = 17"
+            " AS `IS_USED_LOCK('a') = CONNECTION_ID()` FROM t",
         ),
         (
             "SELECT is_used_lock(CONCAT('a', (1))) x",
-            "SELECT (CASE is_used_lock(CONCAT('a', (1))) WHEN 30 THEN 17 WHEN 31 THEN 18"
-            " ELSE is_used_lock(CONCAT('a', (1))) END) x",
+            "SELECT CAST(CASE is_used_lock(CONCAT('a', (1))) WHEN 30 THEN 17 WHEN 31 THEN 18"
+            " ELSE is_used_lock(CONCAT('a', (1))) END AS UNSIGNED) x",
         ),
         ("SELECT 'IS_USED_LOCK(1)'", "SELECT 'IS_USED_LOCK(1)'"),
         ("SELECT IS_USED_LOCK", "SELECT IS_USED_LOCK"),

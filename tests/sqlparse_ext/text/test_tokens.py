@@ -106,3 +106,39 @@ def test_finding_stays_outside_of_parentheses():
 def test_commas_inside_parentheses_do_not_split():
     tokens = tokenise(b"a, f(b, c), d").tokens
     assert split_commas(tokens, 0, len(tokens)) == [(0, 1), (2, 8), (9, 10)]
+
+
+def test_a_native_function_is_a_word_however_its_name_is_quoted():
+    assert keys(b"`get_lock`(`sleep`, `Uuid` (1))")[:5] == [
+        "GET_LOCK",
+        "(",
+        "`sleep`",
+        ",",
+        "UUID",
+    ]
+    # Words of the grammar are a stored function once they are quoted, and so is what a schema is before.
+    assert keys(b"`user`() + a.`uuid`() + a.uuid()") == [
+        *[
+            "`user`",
+            "(",
+            ")",
+            "+",
+            "A",
+            ".",
+            "`uuid`",
+            "(",
+            ")",
+            "+",
+            "A",
+            ".",
+            "`UUID",
+            "(",
+            ")",
+        ]
+    ]
+
+
+def test_a_system_variable_is_one_token_however_it_is_written():
+    assert keys(b"@@`socket`, @@session . `sql_mode`=@@global.x.y, @@") == [
+        *["@@socket", ",", "@@session.sql_mode", "=", "@@global.x.y", ",", "@@"]
+    ]
