@@ -15,6 +15,7 @@ from streamfrom import __version__
 from streamfrom.engine.errors import EngineError, StoreError
 from streamfrom.engine.messaging import dead_letter_table
 from streamfrom.engine.messaging.clock import SystemClock
+from streamfrom.engine.messaging.groups import placement_fault
 from streamfrom.engine.messaging.message_table import MessageTable, load
 from streamfrom.engine.messaging.partition_store import split
 from streamfrom.engine.messaging.partitions import late
@@ -448,17 +449,14 @@ async def _check_table(
             )
         elif routing is None:
             report.fault(subject, f"not in the vschema of sharded keyspace {keyspace.name}")
-        elif routing.primary is not None and routing.primary.columns == (
-            loaded.id_column.lower(),
-        ):
-            if loaded.groups is not None:
-                report.warning(
-                    subject,
-                    f"vt_group: its rows are placed by {loaded.id_column}, so members of a group are on several"
-                    " shards, and none is waited for on another one: shard it by a column that they share",
-                )
-        else:
+        elif routing.primary is None or routing.primary.columns != (loaded.id_column.lower(),):
             report.warning(
                 subject,
                 f"its primary vindex is not on {loaded.id_column}: acks by id go to every shard",
             )
+        placed_by = (
+            None if routing is None or routing.primary is None else routing.primary.columns
+        )
+        apart = placement_fault(loaded.groups, placed_by, len(keyspace.shards))
+        if apart is not None:
+            report.fault(subject, apart)

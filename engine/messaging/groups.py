@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from streamfrom.engine.messaging.message import MessageKey
 
@@ -78,3 +78,23 @@ def column_faults(groups: tuple[str, str] | None, columns: Mapping[str, bool]) -
             "vt_group and vt_after must be columns of one type: one holds numbers, and one texts"
         ]
     return wrong
+
+
+def placement_fault(
+    groups: tuple[str, str] | None, placed_by: Collection[str] | None, shards: int
+) -> str | None:
+    """Return why members of a group and what comes after them are on several shards; None if they may be on one.
+
+    placed_by: the columns that place a row on its shard; None if they are not known.
+    """
+    if groups is None or not placed_by or shards < 2:
+        return None
+    _, after = groups
+    # An id is unique, and members of a group do not come after it.
+    apart = sorted({column.lower() for column in placed_by} & {"id", after.lower()})
+    if not apart:
+        return None
+    return (
+        f"vt_group: its rows are placed by {', '.join(apart)}, so the members of a group and what comes after them are on"
+        " several shards, and no shard waits for another: shard the queue by a column that they share, SHARD BY (tenant) for example"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.sharding.multicolumn_vindex import is_multi_column
@@ -11,12 +12,36 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 
 if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Keyspace, Shard
-    from streamfrom.engine.sharding.vschema import TableRouting
+    from streamfrom.engine.sharding.vschema import ColumnVindex, TableRouting
 
 # Of these equal values have equal keyspace ids: rows that are equal in the vindex column are on
 # one shard. Of strings that is not sure: 'a' = 'A', and their bytes differ.
 _KEEPS_EQUALS: Final = frozenset({"hash", "numeric", "reverse_bits"})
 _REFERENCE: Final = "reference"
+
+
+def not_in_vschema(keyspace: Keyspace, name: str, placed_by: ColumnVindex | None = None) -> str:
+    """Return that a table is not in the vschema of a sharded keyspace, and what to add to it.
+
+    placed_by: what is to place its rows; None if that is not known.
+    """
+    vindexes = {} if keyspace.vschema is None else keyspace.vschema.vindexes
+    if placed_by is None:
+        usable = (each.name for each in vindexes.values() if not is_multi_column(each.vindex))
+        column, vindex = "id", next(usable, "xxhash")
+    else:
+        column, vindex = placed_by.columns[0], placed_by.vindex.name
+    line = {name: {"column_vindexes": [{"column": column, "name": vindex}]}}
+    lines = f"its tables: {json.dumps(line, ensure_ascii=False)[1:-1]}"
+    if vindex not in vindexes:
+        lines += f', and its vindexes: "{vindex}": {{"type": "{vindex}"}}'
+    column_hint = (
+        "" if placed_by else f", with the column that places its rows in place of {column}"
+    )
+    return (
+        f"table '{name}' is not in the vschema of keyspace '{keyspace.name}', which is sharded:"
+        f" add to {lines}{column_hint}"
+    )
 
 
 class VschemaTables:
@@ -37,10 +62,7 @@ class VschemaTables:
         assert vschema is not None
         routing = vschema.tables.get(name)
         if routing is None:
-            raise Unsupported(
-                f"table '{name}' is not in the vschema of keyspace '{self.keyspace.name}',"
-                " which is sharded"
-            )
+            raise Unsupported(not_in_vschema(self.keyspace, name))
         return routing
 
     def is_reference(self, name: str) -> bool:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import EngineError
 from streamfrom.engine.messaging import dead_letter_table, in_flight_limit, key_column
+from streamfrom.engine.messaging.groups import placement_fault
 from streamfrom.engine.messaging.message_table import MessageTable, load, naming_fault
 from streamfrom.engine.messaging.table_settings import parse_comment
-from streamfrom.engine.sharding.queue_vschema import vindex_of
+from streamfrom.engine.sharding.queue_vschema import vindex_of, with_queues
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.errors import (
     BackendError,
@@ -48,6 +49,7 @@ from streamfrom.proxy.local_statements.show_queues import (
     is_show_create_queue,
     show_queues,
 )
+from streamfrom.proxy.routing.vschema_tables import not_in_vschema
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.messaging.message_table import RawTable
     from streamfrom.engine.sharding.keyspace import Keyspace
+    from streamfrom.engine.sharding.vschema import ColumnVindex
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.catalog import View
@@ -113,6 +116,8 @@ class QueueStatements:
         comment = new_comment(queue, self._sharding(queue, view.keyspace))
         columns = column_types(definition.decode("utf-8", "replace"))
         _check_settings(name, comment, view, columns)
+        if (fault := _placement_fault(name, comment, view.keyspace)) is not None:
+            raise BadQueue(fault)
         made_by = self._allowed(create_table(queue, comment, now_ns))
         made = [shard for shard, text in found if text is not None]
         for shard, text in found:
@@ -133,7 +138,7 @@ class QueueStatements:
                     f"a CREATE QUEUE that was not finished left '{name}' on shard {shard} with other"
                     " partitions: repeat that one, or DROP QUEUE first"
                 )
-        warnings = await _warnings(comment, view, columns)
+        warnings = await _warnings(name, comment, view, columns)
         return await self._run_ddl(made_by, reply, warnings)
 
     async def _alter(self, queue: QueueStatement, reply: Reply) -> bool:
@@ -148,10 +153,13 @@ class QueueStatements:
         # Shards are changed in order, so the first has what an ALTER that broke off had changed.
         comment = changed_comment(queue, comments[0])
         await self._check_change(view, name, comment)
+        fault = _placement_fault(name, comment, view.keyspace)
+        if fault is not None and _placement_fault(name, comments[0], view.keyspace) is None:
+            raise BadQueue(fault)
         for _, text in found:
             check_partitions(partition_unit(text or ""), comment)
         definition = alter_table(queue, comment)
-        warnings = await _warnings(comment, view, column_types(found[0][1] or ""))
+        warnings = await _warnings(name, comment, view, column_types(found[0][1] or ""))
         return await self._run_ddl(self._allowed(definition), reply, warnings)
 
     async def _check_change(self, view: View, name: str, comment: str) -> None:
@@ -343,8 +351,27 @@ def _check_settings(name: str, comment: str, view: View, columns: Mapping[str, s
         raise BadQueue(reason)
 
 
-async def _warnings(comment: str, view: View, own: Collection[str]) -> tuple[bytes, ...]:
-    """Return why the dead letters of a queue with *comment* and the columns *own* are not kept, as SHOW WARNINGS has it.
+def _placement_fault(name: str, comment: str, keyspace: Keyspace) -> str | None:
+    """Return why a queue with *comment* cannot have its groups; None if it can."""
+    placed_by = _placed_by(name, comment, keyspace)
+    columns = None if placed_by is None else placed_by.columns
+    return placement_fault(parse_comment(comment).groups, columns, len(keyspace.shards))
+
+
+def _placed_by(name: str, comment: str, keyspace: Keyspace) -> ColumnVindex | None:
+    """Return what places the rows of a queue with *comment*; None if no vindex does."""
+    if keyspace.vschema is None:
+        return None
+    shard_by = parse_comment(comment).shard_by
+    by_comment = {} if shard_by is None else {name: shard_by}
+    routing = with_queues(keyspace.vschema, by_comment).tables.get(name)
+    return None if routing is None else routing.primary
+
+
+async def _warnings(
+    queue: str, comment: str, view: View, own: Collection[str]
+) -> tuple[bytes, ...]:
+    """Return why dead letters of a queue with *comment* and the columns *own* are not kept or cannot be read, as SHOW WARNINGS has it.
 
     Raises:
         BackendUnavailable, BackendError: a shard does not say what columns it has.
@@ -362,7 +389,13 @@ async def _warnings(comment: str, view: View, own: Collection[str]) -> tuple[byt
         if reason is not None:
             reasons[shard] = _WRONG_ARGUMENTS if columns else _NO_SUCH_TABLE, reason
     if not reasons:
-        return ()
+        vschema = view.keyspace.vschema
+        if not view.is_sharded or vschema is None or name in vschema.tables:
+            return ()
+        placed_by = _placed_by(queue, comment, view.keyspace)
+        absent = not_in_vschema(view.keyspace, name, placed_by)
+        text = f"vt_dead_letter: messages move to {name}, and it cannot be read back: {absent}"
+        return (warning("Warning", Unsupported.mysql_code, text),)
     code, reason = next(iter(reasons.values()))
     where = (
         "" if len(reasons) == len(view.runtimes) else f" (shard {', '.join(map(str, reasons))})"

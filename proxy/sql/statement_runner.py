@@ -18,6 +18,7 @@ from streamfrom.proxy.execution.diagnostics_queries import (
     AnswerHere,
     DiagnosticsQueries,
     add_warnings,
+    warning,
     warnings_answer,
 )
 from streamfrom.proxy.local_statements.local_answers import answer, is_answered_locally
@@ -35,6 +36,7 @@ from streamfrom.proxy.local_statements.show_vitess import is_show_vitess, show_v
 from streamfrom.proxy.local_statements.show_vschema import is_show_vschema, show_vschema
 from streamfrom.proxy.local_statements.vexplain import columns_of, is_run, is_vexplain
 from streamfrom.proxy.local_statements.vindex_rows import vindex_columns, vindex_rows
+from streamfrom.proxy.routing.vschema_tables import not_in_vschema
 from streamfrom.proxy.sql.advisory_locks import AdvisoryLocks
 from streamfrom.proxy.sql.insert_columns import InsertColumns
 from streamfrom.proxy.sql.insert_selects import InsertSelects
@@ -72,8 +74,10 @@ if TYPE_CHECKING:
 
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.local_statements.show_processlist import Process
+    from streamfrom.proxy.sql.catalog import View
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.wire.resultset import ColumnDefinition
+    from streamfrom.sqlparse_ext.statements import Shape
 
 
 # Matches nothing but closed comments. Its quantifiers are possessive: backtracking in `/**//**//*` would take time that
@@ -282,6 +286,7 @@ class StatementRunner:
             self._compiler.leave()
         if view.schema is None:
             await self._context.registry.definitions_changed(view.keyspace.name)
+        warnings = [*warnings, *self._without_vindex(view, place.statement.shape)]
         if warnings:
             await add_warnings(self._state, warnings)
         reply.ok(
@@ -294,6 +299,25 @@ class StatementRunner:
             + self._state.shown(result.session_state),
         )
         return True
+
+    def _without_vindex(self, view: View, shape: Shape) -> list[bytes]:
+        """Return a warning for each table that a definition has made, and that no vindex places; as rows of SHOW WARNINGS."""
+        if not view.is_sharded:
+            return []
+        # By the vschema that is in force now: a queue that was made has come into it.
+        keyspace = self._context.catalog.view(view.keyspace.name).keyspace
+        if keyspace.vschema is None:
+            return []
+        made = {
+            "CREATE": shape.tables[:1],
+            "ALTER": shape.tables[1:],
+            "RENAME": shape.tables[1::2],
+        }
+        return [
+            warning("Warning", Unsupported.mysql_code, not_in_vschema(keyspace, table.name))
+            for table in made.get(shape.verb, ())
+            if table.name not in keyspace.vschema.tables
+        ]
 
     # --- the session's own statements -----------------------------------------------------
 

@@ -500,6 +500,32 @@ class TestDdl:
         kept = [ident for ident in ALL_IDS if ident not in (LOW, HIGH)]
         assert ids(client) == kept, "it commits, on both shards"
 
+    def test_a_table_that_no_vindex_places_is_a_warning_with_the_line_to_add(
+        self, client: Any
+    ) -> None:
+        def warned(sql: str) -> list[Any]:
+            with client.cursor() as cursor:
+                cursor.execute(sql)
+                count = cursor.warning_count
+            shown = rows(client, "SHOW WARNINGS")
+            assert len(shown) == count
+            return list(shown)
+
+        line = '"invoice": {"column_vindexes": [{"column": "id", "name": "hash"}]}'
+        ((level, code, text),) = warned("CREATE TABLE invoice (id BIGINT PRIMARY KEY)")
+        assert (level, code) == ("Warning", 1235)
+        assert line in text
+        code, refusal = refused(client, "SELECT * FROM invoice")
+        assert (code, text in refusal) == (1235, True), refusal
+        ((_, _, text),) = warned("RENAME TABLE invoice TO bill")
+        assert '"bill": {' in text
+        ((_, _, text),) = warned("ALTER TABLE bill RENAME TO invoice")
+        assert '"invoice": {' in text
+        assert warned("ALTER TABLE invoice ADD COLUMN n INT") == []
+        assert warned("DROP TABLE invoice") == []
+        assert warned("CREATE TABLE IF NOT EXISTS purchase (customer_id BIGINT)") == []
+        assert warned("CREATE QUEUE invoice (n INT)") == []
+
     def test_narrowed_ddl_stays_on_its_shard(self, cluster: SharedCluster, client: Any) -> None:
         run(client, "USE `commerce:80-`")
         run(client, "CREATE TABLE only_here (n INT)")

@@ -241,6 +241,39 @@ def test_a_change_that_a_table_could_not_be_used_with_is_refused(
     assert comments(cluster, keyspace, "my_message") == before
 
 
+GROUPS = "`group` = batch, after = finishes"
+
+
+def test_groups_are_refused_where_their_messages_are_on_several_shards(
+    cluster: SharedCluster, keyspace: str
+) -> None:
+    client = cluster.proxy.connect(database=keyspace, autocommit=True)
+    columns = "(tenant INT NOT NULL, batch VARCHAR(9), finishes VARCHAR(9))"
+    is_sharded = len(cluster.servers_of(keyspace)) > 1
+    for placed in ("", "SHARD BY (id)", "SHARD BY (finishes)"):
+        create = f"CREATE QUEUE step {columns} {placed} WITH ({GROUPS})"
+        if is_sharded:
+            code, sentence = refused(client, create)
+            assert (code, "SHARD BY (tenant)" in sentence) == (1210, True), sentence
+            assert comments(cluster, keyspace, "step") == []
+        elif not placed:
+            run(client, create)
+            run(client, "DROP QUEUE step")
+    if not is_sharded:
+        return
+    run(client, f"CREATE QUEUE step {columns}")
+    before = comments(cluster, keyspace, "step")
+    code, sentence = refused(client, f"ALTER QUEUE step SET ({GROUPS})")
+    assert (code, "vt_group" in sentence) == (1210, True), sentence
+    assert comments(cluster, keyspace, "step") == before
+    # Of a comment that was written by hand other settings can be changed.
+    run(client, f"ALTER TABLE step COMMENT '{before[0]},vt_group=batch,vt_after=finishes'")
+    run(client, "ALTER QUEUE step SET (ack_wait = 7)")
+    for column in ("tenant", "batch"):
+        run(client, "DROP QUEUE step")
+        run(client, f"CREATE QUEUE step {columns} SHARD BY ({column}) WITH ({GROUPS})")
+
+
 def test_a_fault_that_a_table_has_already_hinders_no_change(
     cluster: SharedCluster, keyspace: str
 ) -> None:
@@ -461,13 +494,20 @@ def test_dead_letters_that_nothing_keeps_are_a_warning(
         for sql in (create, change):
             assert told(connection, sql, binary=binary) == [("Warning", 1146, absent)]
         table = "CREATE TABLE grave (dead_time BIGINT, a INT AS (1), epoch BIGINT)"
-        assert told(connection, table, binary=binary) == []
+        warned = told(connection, table, binary=binary)
+        assert [code for _, code, _ in warned] == ([] if keyspace == "plain" else [1235])
         ((level, code, text),) = told(connection, change, binary=binary)
         assert (level, code) == ("Warning", 1210)
         assert "grave has no column of a message" in text
         wider = "ALTER TABLE grave ADD COLUMN ID BIGINT"
         assert told(connection, wider, binary=binary) == []
-        assert told(connection, change, binary=binary) == []
+        warned = told(connection, change, binary=binary)
+        if keyspace == "plain":
+            assert warned == []
+        else:
+            ((_, code, text),) = warned
+            assert code == 1235
+            assert '"grave": {"column_vindexes": [{"column": "id", "name": "hash"}]}' in text
 
 
 def test_a_shard_without_the_table_of_dead_letters_is_named(cluster: SharedCluster) -> None:

@@ -265,7 +265,9 @@ def test_a_delete_with_a_limit_is_shared_by_its_shards():
         ),
         (
             "SELECT * FROM nowhere",
-            "table 'nowhere' is not in the vschema of keyspace 'commerce', which is sharded",
+            "table 'nowhere' is not in the vschema of keyspace 'commerce', which is sharded: add to its"
+            ' tables: "nowhere": {"column_vindexes": [{"column": "id", "name": "numeric"}]}, with the column'
+            " that places its rows in place of id",
         ),
         ("SELECT * FROM pin, pin_high", "tables that are pinned to several shards"),
         (
