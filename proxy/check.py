@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from streamfrom import __version__
 from streamfrom.engine.errors import EngineError, StoreError
@@ -20,9 +20,16 @@ from streamfrom.engine.messaging.message_table import MessageTable, load
 from streamfrom.engine.messaging.partition_store import split
 from streamfrom.engine.messaging.partitions import late
 from streamfrom.engine.messaging.table_differences import differences
-from streamfrom.engine.messaging.table_settings import MARK, is_nearly_marked, unread_keys
+from streamfrom.engine.messaging.table_settings import (
+    MARK,
+    is_message_table,
+    is_nearly_marked,
+    unread_keys,
+)
+from streamfrom.engine.sharding.multicolumn_vindex import is_multi_column
 from streamfrom.engine.sharding.queue_vschema import with_queues
 from streamfrom.engine.sharding.sequence_tables import resolve
+from streamfrom.engine.sharding.vindex import is_loose
 from streamfrom.proxy.accounts.grant_discovery import ask
 from streamfrom.proxy.backends.health import ReplicaHealth
 from streamfrom.proxy.backends.shard import ShardRuntime
@@ -41,6 +48,7 @@ from streamfrom.proxy.fleet.check_members import check_members
 from streamfrom.proxy.report import CheckReport
 from streamfrom.proxy.status.status_rows import is_own_schema
 from streamfrom.proxy.twophase.decisions import CREATE, TABLE, read_own_id
+from streamfrom.sqlparse_ext.stored_forms import folds_case
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
 
@@ -50,6 +58,8 @@ if TYPE_CHECKING:
     from streamfrom.engine.errors import TableLoadError
     from streamfrom.engine.messaging.message_table import RawTable
     from streamfrom.engine.sharding.keyspace import Keyspace
+    from streamfrom.engine.sharding.vindex import Vindex
+    from streamfrom.engine.sharding.vschema import ColumnVindex
     from streamfrom.proxy.config.file import Config, KeyspaceConfig, TlsSettings
 
 
@@ -259,7 +269,8 @@ async def _check_shard(
         report.ok(subject, f"{shard.dsn}: {shard.version}")
     store = ShardStore({(keyspace.name, shard.name): shard}, SystemClock())
     try:
-        found = await store.discover(keyspace.name, shard.name)
+        placed = {} if keyspace.vschema is None else keyspace.vschema.tables
+        found = await store.discover(keyspace.name, shard.name, (), placed)
         rows = await shard.control.rows(
             _COMMENTS.format(schema=literal(shard.database.encode()).decode())
         )
@@ -282,6 +293,9 @@ async def _check_shard(
                 f"write {MARK} in its COMMENT if it is to be one",
             )
     for raw in tables.values():
+        if not is_message_table(raw.comment):
+            _check_placed(keyspace, f"{subject}.{raw.name}", raw, report)
+            continue
         loaded = load(keyspace.name, raw, len(keyspace.shards))
         await _check_table(keyspace, shard, raw, loaded, report)
         if isinstance(loaded, MessageTable) and loaded.is_partitioned:
@@ -405,6 +419,35 @@ async def _check_two_phases(shard: ShardRuntime, report: CheckReport) -> None:
         report.fault(subject, f"XA RECOVER, which recovery needs: {error}", cure)
 
 
+def _check_placed(keyspace: Keyspace, subject: str, raw: RawTable, report: CheckReport) -> None:
+    """Say what is wrong with how the rows of an ordinary table are placed."""
+    if keyspace.vschema is None or len(keyspace.shards) == 1:
+        return
+    types = {raw.name: {column.name.lower(): column.type for column in raw.columns}}
+    routing = with_queues(keyspace.vschema, {}, types).tables.get(raw.name)
+    if routing is not None and routing.primary is not None:
+        _check_placing(subject, routing.primary, report)
+
+
+def _check_placing(subject: str, primary: ColumnVindex, report: CheckReport) -> None:
+    vindex = primary.vindex.vindex
+    for name, column, form in zip(primary.columns, primary.types, primary.forms, strict=False):
+        if form.fault:
+            report.fault(subject, f"column {name}, which places its rows: {form.fault}")
+        elif (
+            column is not None
+            and folds_case(column)
+            and not is_multi_column(vindex)
+            and not is_loose(cast("Vindex", vindex))
+        ):
+            report.warning(
+                subject,
+                f"column {name} is placed by its bytes ({primary.vindex.name}), and its collation {column.collation}"
+                " finds more values equal: such rows are on different shards, and a lookup finds one of them",
+                f"MODIFY {name} with COLLATE utf8mb4_bin, or write each value in one spelling",
+            )
+
+
 async def _check_table(
     keyspace: Keyspace,
     shard: ShardRuntime,
@@ -442,21 +485,24 @@ async def _check_table(
         # Routed as a running proxy would: by the vschema, else by the table's own comment.
         shard_by = loaded.properties.shard_by
         by_comment = {} if shard_by is None else {name: shard_by}
-        routing = with_queues(keyspace.vschema, by_comment).tables.get(name)
+        types = {name: {column.name.lower(): column.type for column in raw.columns}}
+        routing = with_queues(keyspace.vschema, by_comment, types).tables.get(name)
         if routing is None and shard_by is not None:
             report.fault(
                 subject, f"vt_shard_by: there is no vindex '{shard_by[0]}' of one column"
             )
         elif routing is None:
             report.fault(subject, f"not in the vschema of sharded keyspace {keyspace.name}")
-        elif routing.primary is None or routing.primary.columns != (loaded.id_column.lower(),):
+        if routing is None:
+            return
+        if routing.primary is not None and len(keyspace.shards) > 1:
+            _check_placing(subject, routing.primary, report)
+        if routing.primary is None or routing.primary.columns != (loaded.id_column.lower(),):
             report.warning(
                 subject,
                 f"its primary vindex is not on {loaded.id_column}: acks by id go to every shard",
             )
-        placed_by = (
-            None if routing is None or routing.primary is None else routing.primary.columns
-        )
+        placed_by = None if routing.primary is None else routing.primary.columns
         apart = placement_fault(loaded.groups, placed_by, len(keyspace.shards))
         if apart is not None:
             report.fault(subject, apart)

@@ -14,13 +14,18 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.errors import TableLoadError
     from streamfrom.engine.sharding.keyspace import Keyspace
+    from streamfrom.sqlparse_ext.stored_forms import ColumnType
+
+    _ShardBy = Mapping[str, tuple[str, str]]
+    _Types = Mapping[str, Mapping[str, ColumnType]]
 
 
 class QueueSharding:
-    """Puts keyspaces into force whose vschemas name the queues as well that are sharded by their comments.
+    """Puts keyspaces into force whose vschemas know the tables: the queues that their comments shard, and columns' types.
 
     keyspaces: as their vschema files say.
     tables: returns the message tables of a keyspace.
+    types: returns the types of the columns of a keyspace's tables.
     apply: puts a keyspace into force.
     """
 
@@ -28,31 +33,38 @@ class QueueSharding:
         self,
         keyspaces: Iterable[Keyspace],
         tables: Callable[[str], Mapping[str, MessageTable | TableLoadError]],
+        types: Callable[[str], Mapping[str, Mapping[str, ColumnType]]],
         apply: Callable[[Keyspace], None],
     ) -> None:
         self._keyspaces = {keyspace.name: keyspace for keyspace in keyspaces}
         self._tables = tables
+        self._types = types
         self._apply = apply
-        self._in_force: dict[str, dict[str, tuple[str, str]]] = {}
+        # What the vschema in force was made of, besides its file.
+        self._in_force: dict[str, tuple[_ShardBy, _Types]] = {}
 
     def vschema_changed(self, keyspace: Keyspace) -> None:
         """Take in *keyspace* as its file says now."""
         self._keyspaces[keyspace.name] = keyspace
-        self._put(keyspace, self._in_force.get(keyspace.name, {}))
+        self._put(keyspace, *self._in_force.get(keyspace.name, ({}, {})))
 
     def tables_changed(self, name: str) -> None:
-        """Take in that message tables of keyspace *name* are others now."""
+        """Take in that tables of keyspace *name* are others now."""
         shard_by = {
             table: loaded.properties.shard_by
             for table, loaded in self._tables(name).items()
             if isinstance(loaded, MessageTable) and loaded.properties.shard_by is not None
         }
-        if shard_by != self._in_force.get(name, {}):
-            self._in_force[name] = shard_by
-            self._put(self._keyspaces[name], shard_by)
+        keyspace = self._keyspaces[name]
+        placed = shard_by.keys() | (keyspace.vschema.tables if keyspace.vschema else {})
+        types = {table: each for table, each in self._types(name).items() if table in placed}
+        known = shard_by, types
+        if known != self._in_force.get(name, ({}, {})):
+            self._in_force[name] = known
+            self._put(keyspace, *known)
 
-    def _put(self, keyspace: Keyspace, shard_by: Mapping[str, tuple[str, str]]) -> None:
+    def _put(self, keyspace: Keyspace, shard_by: _ShardBy, types: _Types) -> None:
         vschema = keyspace.vschema
         if vschema is not None and vschema.sharded:
-            keyspace = replace(keyspace, vschema=with_queues(vschema, shard_by))
+            keyspace = replace(keyspace, vschema=with_queues(vschema, shard_by, types))
         self._apply(keyspace)

@@ -16,6 +16,28 @@ class Number:
     text: str
 
 
+class Bits(bytes):
+    """The bytes of `0x…`, `0b…` or `b'…'`: beside a number that number, elsewhere a string."""
+
+    __slots__ = ()
+
+    @property
+    def sql(self) -> bytes:
+        """The literal in SQL."""
+        return b"0x" + self.hex().encode() if self else b"b''"
+
+
+class HexString(Bits):
+    """The bytes of `x'…'`: as `Bits` on MySQL, always a string on MariaDB."""
+
+    __slots__ = ()
+
+    @property
+    def sql(self) -> bytes:
+        """The literal in SQL."""
+        return b"x'" + self.hex().encode() + b"'"
+
+
 _INT_MIN: Final = -(1 << 63)
 _UINT_MAX: Final = (1 << 64) - 1
 _INT_DIGITS_MAX: Final = 20  # of 2**64; a longer literal is a DECIMAL to the server
@@ -59,20 +81,21 @@ def decode_literal(raw: bytes, mode: SqlMode) -> int | bytes | Number:
         return int(raw)
     first = raw[:1]
     if first == b"_":
-        raw = _INTRODUCER.sub(b"", raw, count=1)
-        first = raw[:1]
+        # With the name of a character set even 0x39 is a string.
+        named = decode_literal(_INTRODUCER.sub(b"", raw, count=1), mode)
+        return bytes(named) if isinstance(named, Bits) else named
     if first in (b"'", b'"'):
         return _decode_string(raw, mode)
     if first in (b"N", b"n"):
         return _decode_string(raw[1:], mode)
     if first in (b"x", b"X"):
-        return _decode_hex(raw[2:-1])
+        return HexString(_decode_hex(raw[2:-1]))
     if first in (b"b", b"B"):
-        return _decode_bits(raw[2:-1])
+        return Bits(_decode_bits(raw[2:-1]))
     if raw[:2] == b"0x":
-        return _decode_hex(raw[2:])
+        return Bits(_decode_hex(raw[2:]))
     if raw[:2] == b"0b":
-        return _decode_bits(raw[2:])
+        return Bits(_decode_bits(raw[2:]))
     if raw[:3] in (b"-0x", b"-0b"):
         return -int(raw[1:], 0)
     if _INTEGER.match(raw):

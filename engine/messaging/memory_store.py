@@ -174,7 +174,11 @@ class MemoryStore:
     # The store
 
     async def discover(
-        self, keyspace: str, shard: ShardName, known: Collection[str] = ()
+        self,
+        keyspace: str,
+        shard: ShardName,
+        known: Collection[str] = (),
+        placed: Collection[str] = (),
     ) -> tuple[RawTable, ...]:
         """Return the definitions, the same for every shard."""
         async with self._call("discover", shard):

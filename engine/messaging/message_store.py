@@ -75,9 +75,16 @@ class Store(PartitionStore, Protocol):
     """
 
     async def discover(
-        self, keyspace: str, shard: ShardName, known: Collection[str] = ()
+        self,
+        keyspace: str,
+        shard: ShardName,
+        known: Collection[str] = (),
+        placed: Collection[str] = (),
     ) -> tuple[RawTable, ...]:
-        """Return the tables of *shard* that are marked as message tables. known: the names of those that were there last."""
+        """Return the tables of *shard* that are marked as message tables, and those of *placed*.
+
+        known: the names of the message tables that were there last.
+        """
         ...
 
     async def poll(
@@ -143,17 +150,22 @@ class Store(PartitionStore, Protocol):
         ...
 
 
-def discover(database: str, known: Collection[str] = ()) -> Conversation[tuple[RawTable, ...]]:
+def discover(
+    database: str, known: Collection[str] = (), placed: Collection[str] = ()
+) -> Conversation[tuple[RawTable, ...]]:
     """Read the definitions of all tables of *database* that carry the mark.
 
     MariaDB opens a table to tell of it, and would wait until whoever locks its definition is done,
     be it the client that waits for this. Such tables come as hidden ones.
 
     known: the names of those that were there last: as long as no other one has come, one statement asks for all.
+    placed: the names of other tables, whose columns are asked for as well.
     """
     schema = literal(database.encode())
     while True:
-        answer = yield StoreQuery(_definitions(schema, known), 9, skips_locked=True)
+        answer = yield StoreQuery(
+            _definitions(schema, dict.fromkeys((*known, *placed))), 10, skips_locked=True
+        )
         parts: dict[bytes | None, list[tuple[bytes | None, ...]]] = defaultdict(list)
         for (part, _, *values), _ in answer.rows:
             parts[part].append(tuple(values))
@@ -165,7 +177,9 @@ def discover(database: str, known: Collection[str] = ()) -> Conversation[tuple[R
         known = comments.keys()
     partitioned = {name for name, _, options in found if "partitioned" in options.lower()}
     columns: dict[str, list[RawColumn]] = defaultdict(list)
-    for table, name, data_type, default, nullable, extra, column_type in parts[b"column"]:
+    for table, name, data_type, default, nullable, extra, column_type, collation in parts[
+        b"column"
+    ]:
         columns[_text(table)].append(
             RawColumn(
                 name=_text(name),
@@ -174,6 +188,7 @@ def discover(database: str, known: Collection[str] = ()) -> Conversation[tuple[R
                 nullable=nullable == b"YES",
                 extra=_text(extra),
                 column_type=_text(column_type),
+                collation=_text(collation or b""),
             )
         )
     indexes: dict[tuple[str, str, bool], list[str]] = defaultdict(list)
@@ -192,7 +207,10 @@ def discover(database: str, known: Collection[str] = ()) -> Conversation[tuple[R
             ),
             is_partitioned=table in partitioned,
         )
-        for table, comment in comments.items()
+        for table, comment in {
+            **dict.fromkeys(columns.keys() & set(placed), ""),
+            **comments,
+        }.items()
     )
     if not answer.has_skipped:
         return tables
@@ -204,11 +222,11 @@ def discover(database: str, known: Collection[str] = ()) -> Conversation[tuple[R
 def _definitions(schema: bytes, names: Collection[str]) -> bytes:
     """Return the question for the marked tables of *schema*, and for columns and indexes of *names*.
 
-    A row of its answer: which part it belongs to, its place there, the table's name, and six values.
+    A row of its answer: which part it belongs to, its place there, the table's name, and seven values.
     """
     parts = [
         b"SELECT 'table' AS part, 0 AS place, table_name AS owner, table_comment AS a, create_options AS b,"
-        b" NULL AS c, NULL AS d, NULL AS e, NULL AS f FROM information_schema.tables"
+        b" NULL AS c, NULL AS d, NULL AS e, NULL AS f, NULL AS g FROM information_schema.tables"
         b" WHERE table_schema = %b AND table_type = 'BASE TABLE'"
         b" AND table_comment LIKE '%%%b%%'" % (schema, MARK.encode())
     ]
@@ -216,9 +234,9 @@ def _definitions(schema: bytes, names: Collection[str]) -> bytes:
         known = b", ".join(literal(name.encode()) for name in names)
         parts += [
             b"SELECT 'column', ordinal_position, table_name, column_name, data_type, column_default,"
-            b" is_nullable, extra, column_type FROM information_schema.columns"
+            b" is_nullable, extra, column_type, collation_name FROM information_schema.columns"
             b" WHERE table_schema = %b AND table_name IN (%b)" % (schema, known),
-            b"SELECT 'index', seq_in_index, table_name, index_name, non_unique, column_name, NULL, NULL, NULL"
+            b"SELECT 'index', seq_in_index, table_name, index_name, non_unique, column_name, NULL, NULL, NULL, NULL"
             b" FROM information_schema.statistics WHERE table_schema = %b AND table_name IN (%b)"
             b" ORDER BY part, owner, place, a" % (schema, known),
         ]

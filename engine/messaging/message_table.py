@@ -18,6 +18,7 @@ from streamfrom.engine.errors import TableLoadError, UnknownColumn
 from streamfrom.engine.messaging import in_flight_limit, key_column
 from streamfrom.engine.messaging.groups import column_faults
 from streamfrom.engine.messaging.table_settings import CommentError, Properties, parse_comment
+from streamfrom.sqlparse_ext.stored_forms import ColumnType, stored_form
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 from streamfrom.sqlparse_ext.writes.message_effects import TableFacts
 from streamfrom.sqlparse_ext.writes.state_ack import STATE
@@ -37,6 +38,8 @@ _NUMBERS: Final = frozenset(
 _INTEGER = re.compile(r"'?(-?\d+)'?", re.ASCII)
 # What the engine counts in, or takes nanoseconds since 1970 from: none of these holds them.
 _TEMPORAL: Final = frozenset({"date", "datetime", "timestamp", "time", "year"})
+# A FLOAT is not equal to what the server shows of it, and a BIT is sent as bytes that no number equals.
+_INEXACT: Final = frozenset({"float", "double", "bit"})
 _SHORT: Final = frozenset({"tinyint", "smallint", "mediumint", "int"})
 _DECIMAL = re.compile(r"decimal\((\d+)(?:,(\d+))?\)")
 _TIME_DIGITS: Final = 19
@@ -47,6 +50,7 @@ class RawColumn:
     """A row of information_schema.columns. default is the text as the server shows it.
 
     column_type: the type in full, such as "decimal(20,0) unsigned".
+    collation: of a column of text; "" for others.
     """
 
     name: str
@@ -55,6 +59,12 @@ class RawColumn:
     nullable: bool
     extra: str = ""
     column_type: str = ""
+    collation: str = ""
+
+    @property
+    def type(self) -> ColumnType:
+        """Return the type by which stored forms are known."""
+        return ColumnType(self.column_type or self.data_type, self.collation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +108,7 @@ class MessageTable:
     """A usable message table.
 
     columns: all columns, in the table's order.
+    types: their types.
     streamed: the columns of ``STREAM *``, the id first.
     priority_nullable: rows with a NULL priority (read as 0) can exist.
     default_time_next_ns: the default of time_next; None for NULL.
@@ -140,6 +151,7 @@ class MessageTable:
     null_lane: bool
     advice: tuple[str, ...]
     visible: tuple[str, ...]
+    types: tuple[ColumnType, ...] = ()
     has_state: bool = False
     is_partitioned: bool = False
     groups: tuple[str, str] | None = None
@@ -179,9 +191,17 @@ class MessageTable:
             acks_early=self.properties.acks_early,
             refuses_delays=not self.properties.delayed,
             groups=frozenset(name.lower() for name in self.groups or ()),
+            id_form=stored_form(self.type_of(self.id_column)),
         )
         # Every statement on the table asks for them: made anew they were a tenth of an ack.
         object.__setattr__(self, "facts", facts)
+
+    def type_of(self, column: str) -> ColumnType | None:
+        """Return the type of a column, named in any case; None if it is unknown."""
+        for name, found in zip(self.columns, self.types, strict=False):
+            if name.lower() == column.lower():
+                return found
+        return None
 
     def project(self, columns: Sequence[str] | None) -> tuple[str, ...]:
         """Return *columns* as the table spells them, or the streamed ones for None.
@@ -266,6 +286,7 @@ def _load(keyspace: str, raw: RawTable, shards: int) -> MessageTable:
         name=raw.name,
         properties=properties,
         columns=tuple(column.name for column in raw.columns),
+        types=tuple(column.type for column in raw.columns),
         streamed=_streamed(raw, columns, properties, first_layout=first_layout),
         id_column=ident.name,
         id_kind=_kind(ident),
@@ -324,6 +345,11 @@ def _wrong_columns(
             and (name == "time_acked" or _is_read_whole(columns[name]))
         )
     ]
+    if "id" in columns and columns["id"].data_type.lower() in _INEXACT:
+        wrong.append(
+            f"id must be of a type whose values are found again, not {_type_of(columns['id'])}: {raw.name};"
+            " use an integer, DECIMAL, CHAR, VARCHAR, BINARY or VARBINARY"
+        )
     wrong += [
         f"{name} must be an integer, not {_type_of(columns[name])}: {raw.name}"
         for name in ("priority", "epoch")

@@ -34,9 +34,10 @@ from streamfrom.engine.messaging.events import (
 )
 from streamfrom.engine.messaging.message import ClaimedRow, MessageKey
 from streamfrom.engine.messaging.message_ids import MessageIds
-from streamfrom.engine.messaging.message_table import load
+from streamfrom.engine.messaging.message_table import MessageTable, load
 from streamfrom.engine.messaging.purger import Purger
 from streamfrom.engine.messaging.runner import Runner
+from streamfrom.engine.messaging.table_settings import is_message_table
 from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
@@ -56,9 +57,10 @@ if TYPE_CHECKING:
         WaitingAck,
     )
     from streamfrom.engine.messaging.message_store import Store
-    from streamfrom.engine.messaging.message_table import MessageTable, RawTable
+    from streamfrom.engine.messaging.message_table import RawTable
     from streamfrom.engine.messaging.table_state import TableState
     from streamfrom.engine.sharding.keyspace import Keyspace, ShardName
+    from streamfrom.sqlparse_ext.stored_forms import ColumnType
 
 
 log = logging.getLogger(__name__)
@@ -84,9 +86,13 @@ class _KeyspaceTables:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     is_failing: bool = False
     shards: tuple[ShardName, ...] = field(init=False)
+    # The other tables that the vschema spreads over shards, and the types of their columns.
+    placed: frozenset[str] = field(init=False)
+    types: dict[str, dict[str, ColumnType]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.shards = tuple(shard.name for shard in self.keyspace.shards)
+        self.placed = _placed(self.keyspace)
 
     def name(self, name: str) -> str:
         """Return *name* as the database spells it, if it is known in another case."""
@@ -94,6 +100,13 @@ class _KeyspaceTables:
             return name
         lower = name.lower()
         return next((known for known in self.by_name if known.lower() == lower), name)
+
+
+def _placed(keyspace: Keyspace) -> frozenset[str]:
+    vschema = keyspace.vschema
+    if vschema is None or not vschema.sharded or len(keyspace.shards) == 1:
+        return frozenset()
+    return frozenset(name for name, table in vschema.tables.items() if table.column_vindexes)
 
 
 def _nobody_asks(_keyspace: str) -> None: ...
@@ -227,7 +240,7 @@ class Registry:
         for shard in tables.shards:
             try:
                 found = await self._store.discover(
-                    tables.keyspace.name, shard, tables.by_name.keys()
+                    tables.keyspace.name, shard, tables.by_name.keys(), tables.placed
                 )
             except Exception as error:  # noqa: BLE001  (a reload must not end the proxy)
                 failure = error
@@ -251,15 +264,23 @@ class Registry:
         found = {
             raw.name: load(tables.keyspace.name, raw, len(tables.shards))
             for raw in raw_tables
-            if not raw.is_hidden
+            if not raw.is_hidden and is_message_table(raw.comment)
+        }
+        types = {
+            raw.name: {column.name.lower(): column.type for column in raw.columns}
+            for raw in raw_tables
+            if raw.columns and raw.name in tables.placed
         }
         hidden = [raw.name for raw in raw_tables if raw.is_hidden]
         if hidden:
             # A lock hides a table and does not drop it: its streams go on by what was known.
             asyncio.get_running_loop().call_later(HIDDEN_S, self._is_stale.set)
             found |= {name: before[name] for name in hidden if name in before}
+            types |= {name: tables.types[name] for name in hidden if name in tables.types}
         tables.by_name = found
-        if found != before:
+        is_changed = found != before or types != tables.types
+        tables.types = types
+        if is_changed:
             self.generation += 1
             self.tables_changed(tables.keyspace.name)
         dropped = [name for name in tables.runners if name not in found]
@@ -317,7 +338,27 @@ class Registry:
         )
         tables.runners[table.name] = runner, purger
 
+    def vschema_changed(self, keyspace: Keyspace) -> None:
+        """Read the columns of the tables that the new vschema of *keyspace* spreads over shards."""
+        tables = self._keyspaces[keyspace.name]
+        if (placed := _placed(keyspace)) != tables.placed:
+            tables.placed = placed
+            self.reload_soon()
+
     # Tables
+
+    def column_types(self, keyspace: str) -> dict[str, dict[str, ColumnType]]:
+        """Return the types of the columns, in lower case, of message tables and of tables that the vschema spreads over shards."""
+        tables = self._keyspaces[keyspace]
+        loaded = {
+            name: {
+                column.lower(): each
+                for column, each in zip(table.columns, table.types, strict=False)
+            }
+            for name, table in tables.by_name.items()
+            if isinstance(table, MessageTable)
+        }
+        return {**tables.types, **loaded}
 
     def tables(self, keyspace: str) -> Mapping[str, MessageTable | TableLoadError]:
         """Return the message tables of *keyspace*, usable or not, by name."""

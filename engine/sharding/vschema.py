@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamfrom.engine.errors import VindexError, VschemaError
 from streamfrom.engine.sharding.multicolumn_vindex import is_multi_column, make_any_vindex
+from streamfrom.engine.sharding.vindex import is_of_strings
+from streamfrom.sqlparse_ext.stored_forms import stored_form
 
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.sharding.multicolumn_vindex import MultiColumnVindex
     from streamfrom.engine.sharding.vindex import Vindex
+    from streamfrom.sqlparse_ext.stored_forms import ColumnType, StoredForm
 
 
 _TABLE_TYPES: Final = ("", "sequence", "reference")
@@ -41,10 +44,27 @@ class VindexSpec:
 
 @dataclass(frozen=True, slots=True)
 class ColumnVindex:
-    """The columns, in lower case, that a vindex reads in one table."""
+    """The columns, in lower case, that a vindex reads in one table.
+
+    types: the types of the columns, None for one that is not known.
+    folds: values that a column's collation finds equal have one keyspace id; only a queue's own comment can say so,
+        since a vschema's vindex takes the bytes that Vitess takes.
+    """
 
     columns: tuple[str, ...]
     vindex: VindexSpec
+    types: tuple[ColumnType | None, ...] = ()
+    folds: bool = False
+
+    @property
+    def forms(self) -> tuple[StoredForm, ...]:
+        """The stored forms of the columns' values, by which the vindex places rows."""
+        vindex = self.vindex.vindex
+        holds_strings = not is_multi_column(vindex) and is_of_strings(cast("Vindex", vindex))
+        types = self.types or (None,) * len(self.columns)
+        return tuple(
+            stored_form(each, holds_strings=holds_strings, folds=self.folds) for each in types
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,11 +168,19 @@ class Application:
         users = {user.name: user for user in config.accounts}
         rsa_key = ServerKey()
         catalogs = self._catalogs(keyspaces)
-        queue_sharding = QueueSharding(keyspaces, self._registry.tables, catalogs.replace)
-        self._registry.tables_changed = queue_sharding.tables_changed
+        registry = self._registry
+        queue_sharding = QueueSharding(
+            keyspaces, registry.tables, registry.column_types, catalogs.replace
+        )
+        registry.tables_changed = queue_sharding.tables_changed
+
+        def vschema_changed(keyspace: Keyspace) -> None:
+            registry.vschema_changed(keyspace)
+            queue_sharding.vschema_changed(keyspace)
+
         self._vschemas_asked = asyncio.Event()
         self._vschema_files = VschemaFiles(
-            config.keyspaces, self._vschemas_asked, queue_sharding.vschema_changed
+            config.keyspaces, self._vschemas_asked, vschema_changed
         )
         self.services = Services(
             config=server,

@@ -103,11 +103,17 @@ class ShardStore:
         self._clock = clock
 
     async def discover(
-        self, keyspace: str, shard: ShardName, known: Collection[str] = ()
+        self,
+        keyspace: str,
+        shard: ShardName,
+        known: Collection[str] = (),
+        placed: Collection[str] = (),
     ) -> tuple[RawTable, ...]:
-        """Return every table of the shard's database. Raises StoreError."""
+        """Return the message tables of the shard's database, and those of *placed*. Raises StoreError."""
         runtime = self._shards[keyspace, shard]
-        return await by_control(runtime, conversations.discover(runtime.database, known))
+        return await by_control(
+            runtime, conversations.discover(runtime.database, known, placed)
+        )
 
     async def poll(
         self, table: MessageTable, shard: ShardName, request: PollRequest

@@ -77,11 +77,11 @@ class BadVindexValue(ProxyError):
 
     mysql_code = 1366  # ER_TRUNCATED_WRONG_VALUE_FOR_FIELD
 
-    def __init__(self, table: str, column: str, value: object) -> None:
+    def __init__(self, table: str, column: str, value: object, hint: str) -> None:
         super().__init__(
             f"Column '{column}' cannot be null: table '{table}' is sharded by it"
             if value is None
-            else f"Incorrect value for column '{column}', by which table '{table}' is sharded"
+            else f"Incorrect value for column '{column}', by which table '{table}' is sharded: {hint}"
         )
         self.is_null = value is None
 

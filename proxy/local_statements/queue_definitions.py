@@ -23,6 +23,7 @@ from streamfrom.engine.messaging.table_settings import (
 )
 from streamfrom.proxy.errors import BadQueue
 from streamfrom.proxy.local_statements.queue_groups import group_index
+from streamfrom.sqlparse_ext.stored_forms import ColumnType, folds_case, stored_form
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
@@ -63,8 +64,21 @@ _KEYS_OF_TABLE: Final = (
     b"PRIMARY KEY (`id`)",
     b"KEY `poller_idx` (`time_acked`, `priority`, `time_next` DESC)",
 )
+_DECLARED: Final = re.compile(r"\S+\s+(\w+)\s*(\([^)]*\))?(.*)", re.DOTALL)
+_COLLATE: Final = re.compile(r"\bCOLLATE\s*=?\s*'?(\w+)", re.IGNORECASE)
+_CHARSET: Final = re.compile(r"\b(?:CHARSET|CHARACTER\s+SET)\s*=?\s*'?(\w+)", re.IGNORECASE)
+_BINARY: Final = re.compile(r"\s*BINARY\b", re.IGNORECASE)
+_SYNONYMS: Final = {
+    "integer": "int",
+    "bool": "tinyint",
+    "boolean": "tinyint",
+    "numeric": "decimal",
+    "dec": "decimal",
+    "fixed": "decimal",
+    "character": "char",
+}
 # Vitess places numbers by `hash`, which takes nothing else.
-_IS_NUMBER: Final = re.compile(rb"^\S+\s+(?:TINY|SMALL|MEDIUM|BIG)?INT", re.IGNORECASE)
+_NUMBERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 # A column stands on a line of its own, as a server or `create_table` writes it.
 _TYPED: Final = re.compile(r"^\s*(?:`([^`]+)`|(\w+))\s+(\w+)", re.MULTILINE)
 _COMMENT: Final = re.compile(r"\bCOMMENT='((?:[^'\\]|''|\\.)*)'", re.DOTALL)
@@ -180,11 +194,13 @@ def changed_comment(queue: QueueStatement, comment: str) -> str:
     return _with_settings(comment, _settings(queue))
 
 
-def sharding(queue: QueueStatement) -> tuple[str, str]:
+def sharding(queue: QueueStatement, collation: str) -> tuple[str, str]:
     """Return the vindex and the column that place the rows of a CREATE QUEUE: those of its id without others.
 
+    collation: that of the database.
+
     Raises:
-        BadQueue: SHARD BY names no column of the queue.
+        BadQueue: SHARD BY names no column of the queue, or one whose values cannot be placed.
     """
     vindex, column = queue.shard_by or (None, "id")
     definition = _ID if column.lower() == "id" else None
@@ -193,7 +209,34 @@ def sharding(queue: QueueStatement) -> tuple[str, str]:
             definition = part.text
     if definition is None:
         raise BadQueue(f"SHARD BY names no column of the queue: '{_shown(column)}'")
-    return vindex or ("hash" if _IS_NUMBER.search(definition) else "xxhash"), column
+    kind = declared_type(definition.decode("utf-8", "replace"), collation)
+    if fault := stored_form(kind, folds=vindex is None).fault:
+        raise BadQueue(f"column '{column}' places the rows over shards: {fault}")
+    if vindex is None and kind.text in _NUMBERS:
+        vindex = "hash"
+    # Of texts that the collation finds equal there is one row, so they have one place.
+    return vindex or ("unicode_loose_xxhash" if folds_case(kind) else "xxhash"), column
+
+
+def declared_type(definition: str, collation: str) -> ColumnType:
+    """Return the type of a column as its *definition* in CREATE QUEUE gives it, without attributes of numbers.
+
+    collation: that of the database.
+    """
+    found = _DECLARED.match(definition)
+    if found is None:
+        return ColumnType("")
+    name, size, rest = found[1].lower(), found[2] or "", found[3]
+    name = _SYNONYMS.get(name, name)
+    if name in _NUMBERS:
+        return ColumnType(name)
+    if (charset := _CHARSET.search(rest)) is not None:
+        collation = f"{charset[1]}_general_ci"
+    if _BINARY.match(rest):
+        collation = "utf8mb4_bin"
+    if (named := _COLLATE.search(rest)) is not None:
+        collation = named[1]
+    return ColumnType(name + size, collation.lower())
 
 
 def comment_in(definition: str) -> str:

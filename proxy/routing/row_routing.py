@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 from streamfrom.engine.sharding.keyspace import KeyRange
 from streamfrom.engine.sharding.multicolumn_vindex import end_of_range, is_multi_column
-from streamfrom.engine.sharding.vindex import is_of_strings
 from streamfrom.proxy.errors import BadVindexValue
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.literal_values import Number
 from streamfrom.sqlparse_ext.statements import Opaque
 
 
@@ -19,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streamfrom.engine.sharding.keyspace import Keyspace, Shard
-    from streamfrom.engine.sharding.multicolumn_vindex import MultiColumnVindex
     from streamfrom.engine.sharding.vindex import Vindex
+    from streamfrom.engine.sharding.vschema import ColumnVindex
     from streamfrom.sqlparse_ext.statements import Operand, Shape, Value
 
 
@@ -29,22 +27,21 @@ _COMBINATIONS_MAX: Final = 1000
 
 
 class RowRouting:
-    """Where the rows of a table are whose primary vindex reads *columns*. *shards* are those in reach."""
+    """Where the rows of a table are whose primary vindex is *primary*. *shards* are those in reach."""
 
     def __init__(
         self,
         keyspace: Keyspace,
         shards: tuple[Shard, ...],
         table: str,
-        columns: tuple[str, ...],
-        vindex: Vindex | MultiColumnVindex,
+        primary: ColumnVindex,
     ) -> None:
-        self.columns = columns
+        vindex = primary.vindex.vindex
+        self.columns = primary.columns
+        self._forms = primary.forms
         self._keyspace = keyspace
         self._shards = shards
         self._table = table
-        # Of such values the server takes some for equal whose keyspace ids differ.
-        self._unsure: tuple[type, ...] = (Number,)
         # The keyspace id of a row, or what the ids begin with that the first columns' values give.
         self._prefix: Callable[[Sequence[Value]], bytes | None]
         if is_multi_column(vindex):
@@ -52,8 +49,6 @@ class RowRouting:
         else:
             single = cast("Vindex", vindex)
             self._prefix = lambda values: single.map(values[0])
-            if is_of_strings(single):
-                self._unsure = (Number, int)
 
     def given(self, shape: Shape) -> tuple[tuple[Operand, ...], ...]:
         """Return the conditions on the first columns, as many as have one without a gap."""
@@ -70,19 +65,22 @@ class RowRouting:
 
         given: the values of the first columns. None where only all shards are sure.
         """
-        columns = [values for values in given if values is not None]
-        if len(columns) < len(given):
-            return None
+        columns = []
+        for form, values in zip(self._forms, given, strict=False):
+            if values is None:
+                return None
+            equal = [None if value is None else form.equal(value) for value in values]
+            if equal.count(None) > values.count(None):
+                # Rows that the server finds equal may have any keyspace id.
+                return None
+            columns.append(equal)
         if len(columns) > 1 and prod(map(len, columns)) > _COMBINATIONS_MAX:
             return None
-        unsure, is_whole = self._unsure, len(columns) == len(self.columns)
+        is_whole = len(columns) == len(self.columns)
         found: dict[Shard, list[int]] = {}
         for number, row in enumerate(product(*columns)):
             if None in row:
                 continue
-            for value in row:
-                if isinstance(value, unsure):
-                    return None
             prefix = self._prefix(row)
             if prefix is None:
                 # '5abc' = 5 is true for MySQL, and no vindex knows that.
@@ -98,18 +96,18 @@ class RowRouting:
         """Return the shard of a new row. Raises what is wrong with one of its values."""
         usable: list[Value] = []
         keyspace_id = None
-        for column, value in zip(self.columns, values, strict=True):
+        for column, form, value in zip(self.columns, self._forms, values, strict=True):
             if isinstance(value, Opaque):
                 raise Unsupported(
                     f"an expression for the vindex column '{column}' of table"
                     f" '{self._table}'; give its value"
                 )
-            if value is None or isinstance(value, Number):
-                raise BadVindexValue(self._table, column, value)
-            usable.append(value)
-            keyspace_id = self._prefix(usable)
-            if keyspace_id is None:
-                raise BadVindexValue(self._table, column, value)
+            stored = None if value is None else form.stored(value)
+            if stored is not None:
+                usable.append(stored)
+                keyspace_id = self._prefix(usable)
+            if stored is None or keyspace_id is None:
+                raise BadVindexValue(self._table, column, value, form.hint)
         assert keyspace_id is not None
         shard = self._keyspace.shard_of(keyspace_id)
         if shard not in self._shards:

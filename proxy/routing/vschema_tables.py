@@ -91,8 +91,7 @@ class VschemaTables:
             len(primary.columns) == 1 or is_multi_column(primary.vindex.vindex)
         ):
             raise Unsupported(f"table '{name}', whose primary vindex has several columns")
-        vindex = primary.vindex.vindex
-        return RowRouting(self.keyspace, self.shards, name, primary.columns, vindex)
+        return RowRouting(self.keyspace, self.shards, name, primary)
 
     def column(self, name: str) -> str:
         """Return the one column that places a row of table *name*. Raises Unsupported for several."""

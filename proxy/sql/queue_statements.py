@@ -54,6 +54,7 @@ from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.queues import read_queue
+from streamfrom.sqlparse_ext.stored_forms import ColumnType, folds_case
 
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class QueueStatements:
         self._allowed(definition)
         name = queue.table.name
         view, found = await self._definitions(queue.table)
-        comment = new_comment(queue, self._sharding(queue, view.keyspace))
+        comment = new_comment(queue, await self._sharding(queue, view))
         columns = column_types(definition.decode("utf-8", "replace"))
         _check_settings(name, comment, view, columns)
         if (fault := _placement_fault(name, comment, view.keyspace)) is not None:
@@ -199,13 +200,14 @@ class QueueStatements:
             raise NoSuchQueue(name)
         return comments
 
-    def _sharding(self, queue: QueueStatement, keyspace: Keyspace) -> tuple[str, str] | None:
+    async def _sharding(self, queue: QueueStatement, view: View) -> tuple[str, str] | None:
         """Return the sharding that the queue's comment must state; None where the vschema states it.
 
         Raises:
             BadQueue: there is no such vindex or column.
             Unsupported: the vschema states another sharding.
         """
+        keyspace = view.keyspace
         vschema, name = keyspace.vschema, queue.table.name
         is_sharded = vschema is not None and vschema.sharded
         routing = vschema.tables.get(name) if vschema is not None and is_sharded else None
@@ -215,7 +217,7 @@ class QueueStatements:
         ):
             if not is_sharded and queue.shard_by is None:
                 return None
-            vindex, column = sharding(queue)
+            vindex, column = sharding(queue, await _collation(view))
             if vindex_of({} if vschema is None else vschema.vindexes, vindex) is None:
                 raise BadQueue(f"there is no vindex '{vindex}' of one column")
             return vindex, column
@@ -338,6 +340,19 @@ class QueueStatements:
         return view, found
 
 
+async def _collation(view: View) -> str:
+    """Return the collation of texts in a new table: of the first shard where equal texts may differ, else of any.
+
+    Raises:
+        BackendUnavailable, BackendError: a shard does not say it.
+    """
+    found = [
+        str((await shard.control.rows("SELECT @@collation_database"))[0][0])
+        for shard in view.runtimes
+    ]
+    return next((each for each in found if folds_case(ColumnType("text", each))), found[0])
+
+
 def _check_settings(name: str, comment: str, view: View, columns: Mapping[str, str]) -> None:
     """Raise BadQueue where a new queue with *comment* could not be used.
 
@@ -364,7 +379,7 @@ def _placed_by(name: str, comment: str, keyspace: Keyspace) -> ColumnVindex | No
         return None
     shard_by = parse_comment(comment).shard_by
     by_comment = {} if shard_by is None else {name: shard_by}
-    routing = with_queues(keyspace.vschema, by_comment).tables.get(name)
+    routing = with_queues(keyspace.vschema, by_comment, {}).tables.get(name)
     return None if routing is None else routing.primary
 
 

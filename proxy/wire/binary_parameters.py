@@ -219,7 +219,8 @@ def literal_of(parameter: Parameter, *, backslash_escapes: bool) -> bytes:
         return _quoted(value.text.encode()) if kind in _DECIMALS else value.text.encode()
     assert isinstance(value, bytes)
     if kind in _BINARY:
-        return b"x'" + value.hex().encode() + b"'"
+        # Without the name of a character set it would be a number to MySQL, beside a number.
+        return b"_binary x'" + value.hex().encode() + b"'"
     return _quoted(value, backslash_escapes=backslash_escapes)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.sqlparse_ext.literal_values import Number
+from streamfrom.sqlparse_ext.literal_values import Bits, Number
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.text.lexer import Edit, fingerprint, splice
 from streamfrom.sqlparse_ext.text.tokens import tokenise, unquote
@@ -53,6 +53,8 @@ def literal(value: Value) -> bytes:
         return b"%d" % value
     if isinstance(value, Number):
         return value.text.encode("ascii")
+    if isinstance(value, Bits):
+        return value.sql
     try:
         value.decode("utf-8")
     except UnicodeDecodeError:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from streamfrom.sqlparse_ext.reading.inserts import insert_parts
 from streamfrom.sqlparse_ext.reading.queries import read_assignments, update_parts
 from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Shape, Statement, Uses
+from streamfrom.sqlparse_ext.stored_forms import stored_form
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.text.lexer import (
     Edit,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from streamfrom.sqlparse_ext.reading.queries import Assignment, UpdateParts
+    from streamfrom.sqlparse_ext.stored_forms import StoredForm
     from streamfrom.sqlparse_ext.text.insert_rows import InsertRows
     from streamfrom.sqlparse_ext.text.tokens import Token
 
@@ -79,6 +81,7 @@ class TableFacts:
     is_lazy: a message that is acknowledged may have been sent without its row showing it.
     acks_early: an ack may be answered before it is written.
     refuses_delays: no message may be scheduled for later.
+    id_form: the stored forms of its ids, by which messages are known.
     groups: the columns, in lower case, that say after which messages another one comes.
     decisive: the columns whose new values change when a message is sent.
     times: the time columns.
@@ -99,6 +102,7 @@ class TableFacts:
     acks_early: bool = False
     refuses_delays: bool = False
     groups: frozenset[str] = frozenset()
+    id_form: StoredForm = field(default_factory=lambda: stored_form(None), compare=False)
     decisive: frozenset[str] = field(init=False, repr=False, compare=False)
     times: TimeColumns = field(init=False, repr=False, compare=False)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from streamfrom.sqlparse_ext.literal_values import Bits
 from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Opaque, Uses
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, TableFacts, complete, is_ack
@@ -162,7 +163,11 @@ def _ids(statement: Statement, facts: TableFacts) -> tuple[Value, ...] | None:
     """Return the ids that bound the rows touched; None when nothing does."""
     operands = statement.shape.conditions.get(facts.id_column.lower())
     values = statement.values(operands) if operands is not None else None
-    return None if values is None else tuple(value for value in values if value is not None)
+    if values is None:
+        return None
+    equal = facts.id_form.equal
+    ids = [equal(value) for value in values if value is not None]
+    return None if None in ids else tuple(ids)
 
 
 def _exact_ids(statement: Statement, facts: TableFacts) -> tuple[Value, ...] | None:
@@ -229,13 +234,18 @@ def _keys(
     acked = columns.get("time_acked") or [None] * count
     keys = []
     for row in range(count):
-        id_, priority, time_ns = ids[row], _number(priorities[row]), _number(times_ns[row])
+        id_: Value | Opaque = ids[row]
+        priority, time_ns = _number(priorities[row]), _number(times_ns[row])
         if acked[row] is not None:
             if isinstance(acked[row], Opaque):
                 return None
             continue
         if isinstance(id_, Opaque) or priority is None or time_ns is None:
             return None
+        if id_ is not None:
+            id_ = facts.id_form.stored(id_)
+            if id_ is None:
+                return None
         if id_ is None or (id_ == 0 and facts.id_auto_increment):
             # Of several ids the server tells the first, and the step to the next is its own.
             if count > 1 or not facts.id_auto_increment:
@@ -249,6 +259,6 @@ def _number(value: Value | Opaque) -> int | None:
     """Return the integer that the server stores, NULL being 0; None when the text hides it."""
     if value is None:
         return 0
-    if isinstance(value, bytes) and value.isdigit() and len(value) < _DIGITS_MAX:
-        return int(value)
+    if isinstance(value, bytes) and not isinstance(value, Bits):
+        return int(value) if value.isdigit() and len(value) < _DIGITS_MAX else None
     return value if isinstance(value, int) else None

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.literal_values import Number
+from streamfrom.sqlparse_ext.literal_values import Bits, Number
 from streamfrom.sqlparse_ext.statements import Opaque
 from streamfrom.sqlparse_ext.text.lexer import Edit, locate
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
@@ -137,6 +137,8 @@ def check_value(value: Value | Opaque, column: str) -> None:
 def _number(value: int | bytes | Number) -> Decimal | int | None:
     if isinstance(value, int):
         return value
+    if isinstance(value, Bits):
+        return None
     text = value.text if isinstance(value, Number) else value.decode("latin-1")
     try:
         number = Decimal(text.strip())

@@ -324,14 +324,14 @@ def add_message_table(
     """Have *server* say that it has a message table, whose create_options are *options*."""
     table = name.encode()
     columns = (
-        (b"id", b"bigint", None, b"NO", b"", b"bigint(20)"),
-        (b"priority", b"tinyint", b"50", b"NO", b"", b"tinyint(4)"),
-        (b"epoch", b"bigint", b"0", b"NO", b"", b"bigint(20)"),
-        (b"time_next", b"bigint", b"0", b"YES", b"", b"bigint(20)"),
-        (b"time_acked", b"bigint", None, b"YES", b"", b"bigint(20)"),
-        (b"message", b"varchar", None, b"YES", b"", b"varchar(64)"),
+        (b"id", b"bigint", None, b"NO", b"", b"bigint(20) unsigned", None),
+        (b"priority", b"tinyint", b"50", b"NO", b"", b"tinyint(4)", None),
+        (b"epoch", b"bigint", b"0", b"NO", b"", b"bigint(20)", None),
+        (b"time_next", b"bigint", b"0", b"YES", b"", b"bigint(20)", None),
+        (b"time_acked", b"bigint", None, b"YES", b"", b"bigint(20)", None),
+        (b"message", b"varchar", None, b"YES", b"", b"varchar(64)", b"utf8mb4_bin"),
     )
-    nothing = (None, None, None)
+    nothing = (None, None, None, None)
     definitions = (
         (b"table", b"0", table, comment.encode(), options.encode(), None, *nothing),
         *((b"column", b"%d" % at, table, *column) for at, column in enumerate(columns)),
@@ -339,7 +339,7 @@ def add_message_table(
     )
     server.on(
         "information_schema.tables",
-        Rows(tuple("abcdefghi"), definitions, types=(FieldType.VAR_STRING,) * 9),
+        Rows(tuple("abcdefghij"), definitions, types=(FieldType.VAR_STRING,) * 10),
     )
     add_tables(server, (name, comment, engine))
     server.on("SELECT MIN(priority)", Rows(("least",), ((None,),)))

@@ -10,6 +10,7 @@ from streamfrom.engine.messaging.message_table import MessageTable
 from streamfrom.engine.sharding.keyspace import Keyspace
 from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.queue_sharding import QueueSharding
+from streamfrom.sqlparse_ext.stored_forms import ColumnType
 from tests.proxy.keyspaces import PLAIN, SHARDED
 
 
@@ -22,9 +23,13 @@ COMMENT = (
 class Rig:
     def __init__(self, keyspace: Keyspace) -> None:
         self.tables: dict[str, MessageTable | TableLoadError] = {}
+        self.types: dict[str, dict[str, ColumnType]] = {}
         self.applied: list[Keyspace] = []
         self.sharding = QueueSharding(
-            [keyspace], lambda _keyspace: self.tables, self.applied.append
+            [keyspace],
+            lambda _keyspace: self.tables,
+            lambda _keyspace: self.types,
+            self.applied.append,
         )
 
     def create(self, name: str, more: str = "") -> None:
@@ -51,6 +56,17 @@ def test_what_a_comment_says_is_in_force_until_it_says_something_else():
     del rig.tables["q"]
     rig.sharding.tables_changed(SHARDED.name)
     assert rig.applied[-1] == SHARDED
+
+
+def test_the_types_of_the_columns_that_place_rows_are_known():
+    rig = Rig(SHARDED)
+    rig.types["t"] = {"id": ColumnType("uuid"), "other": ColumnType("int")}
+    rig.sharding.tables_changed(SHARDED.name)
+    vschema = rig.applied[-1].vschema
+    assert vschema is not None
+    primary = vschema.tables["t"].primary
+    assert primary is not None
+    assert primary.types == (ColumnType("uuid"),)
 
 
 def test_a_new_vschema_keeps_the_queues_that_it_does_not_name():

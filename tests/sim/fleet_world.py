@@ -74,8 +74,8 @@ class DispatchersStore:
     world: FleetWorld
     number: int
 
-    async def discover(self, keyspace, shard, known=()):
-        return await self.world.store.discover(keyspace, shard, known)
+    async def discover(self, keyspace, shard, known=(), placed=()):
+        return await self.world.store.discover(keyspace, shard, known, placed)
 
     async def poll(self, table, shard, request):
         return await self.world.store.poll(table, shard, request)

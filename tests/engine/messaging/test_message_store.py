@@ -110,16 +110,16 @@ def test_the_columns_of_a_stream_are_asked_for_without_rows():
 
 
 def marked(name, comment=b"vitess_message", options=b""):
-    return (b"table", b"0", name, comment, options, None, None, None, None), b""
+    return (b"table", b"0", name, comment, options, None, None, None, None, None), b""
 
 
 def column(table, name, *, place=b"1", default=None, nullable=b"NO"):
-    about = (b"bigint", default, nullable, b"", b"bigint(20)")
+    about = (b"bigint", default, nullable, b"", b"bigint(20)", None)
     return (b"column", place, table, name, *about), b""
 
 
 def index(table, name, non_unique, part, *, place=b"1"):
-    return (b"index", place, table, name, non_unique, part, None, None, None), b""
+    return (b"index", place, table, name, non_unique, part, None, None, None, None), b""
 
 
 def test_without_marked_tables_discovery_is_one_statement():
@@ -168,6 +168,13 @@ def test_a_table_that_has_come_is_asked_for_with_all_others():
     found, (_, sent) = run(discover("db", ("t",)), first, second)
     assert [(raw.name, len(raw.columns)) for raw in found] == [("t", 2), ("new", 1)]
     assert b"table_name IN ('t', 'new')" in sent
+
+
+def test_tables_that_are_placed_are_read_as_well():
+    answer = StoreAnswer([*DEFINED, column(b"u", b"id"), column(b"gone", b"id"), marked(b"t")])
+    found, (sent,) = run(discover("db", ("t", "gone"), ("u", "t")), answer)
+    assert {raw.name: raw.comment for raw in found} == {"t": "vitess_message", "u": ""}
+    assert b"table_name IN ('t', 'gone', 'u')" in sent
 
 
 ID = column(b"t", b"id")

@@ -19,17 +19,17 @@ VSCHEMA = parse_vschema(
 
 @pytest.mark.parametrize(("vindex", "type_"), [("h", "hash"), ("xxhash", "xxhash")])
 def test_a_queue_is_placed_by_a_vindex_of_the_vschema_or_by_a_type(vindex, type_):
-    primary = with_queues(VSCHEMA, {"q": (vindex, "User_ID")}).tables["q"].primary
+    primary = with_queues(VSCHEMA, {"q": (vindex, "User_ID")}, {}).tables["q"].primary
     assert primary is not None
     assert (primary.columns, primary.vindex.type) == (("user_id",), type_)
 
 
 def test_the_vschema_has_the_last_word():
-    assert with_queues(VSCHEMA, {"t": ("xxhash", "other")}) is VSCHEMA
-    assert with_queues(VSCHEMA, {}) is VSCHEMA
+    assert with_queues(VSCHEMA, {"t": ("xxhash", "other")}, {}) is VSCHEMA
+    assert with_queues(VSCHEMA, {}, {}) is VSCHEMA
 
 
 @pytest.mark.parametrize("vindex", ["nosuch", "by_region", "multicol", ""])
 def test_what_is_no_vindex_of_one_column_places_nothing(vindex):
     assert vindex_of(VSCHEMA.vindexes, vindex) is None
-    assert with_queues(VSCHEMA, {"q": (vindex, "id")}) is VSCHEMA
+    assert with_queues(VSCHEMA, {"q": (vindex, "id")}, {}) is VSCHEMA

@@ -347,7 +347,11 @@ def test_sharding_that_the_vschema_says(cluster: SharedCluster) -> None:
     [
         ("user_id BIGINT, payload TEXT", "SHARD BY hash(user_id)", "hash(user_id)"),
         ("user_id BIGINT, payload TEXT", "SHARD BY (user_id)", "hash(user_id)"),
-        ("user_id VARCHAR(20), payload TEXT", "SHARD BY (user_id)", "xxhash(user_id)"),
+        (
+            "user_id VARCHAR(20), payload TEXT",
+            "SHARD BY (user_id)",
+            "unicode_loose_xxhash(user_id)",
+        ),
         ("user_id BIGINT, payload TEXT", "", "hash(id)"),
     ],
 )

@@ -70,7 +70,9 @@ async def test_an_execution_is_the_text_with_the_values_in_it():
     await session.run("PREPARE p FROM 'SELECT * FROM t WHERE id = ? AND a IN (?, ?, ?)'")
     assert session.prepared == ["SELECT * FROM t WHERE id = ? AND a IN (?, ?, ?)"]
     await session.run("EXECUTE P USING @id, @text, @bytes, @none")
-    assert session.ran == ["SELECT * FROM t WHERE id = 5 AND a IN ('it''s', x'00ff', NULL)"]
+    assert session.ran == [
+        "SELECT * FROM t WHERE id = 5 AND a IN ('it''s', _binary x'00ff', NULL)"
+    ]
 
 
 async def test_the_text_may_be_in_a_variable_and_be_executed_at_once():
