@@ -78,34 +78,34 @@ def stored_form(
     folds: values that the column's collation finds equal have one stored form; else only equal texts do.
     """
     if column is None:
-        return _Unknown(holds_strings=holds_strings)
+        return _UnknownForm(holds_strings=holds_strings)
     # The members of an ENUM may hold any sign, and its type ends with them.
     found = _TYPE.match(column.text)
     if found is None:
-        return _Unplaced(column.text)
+        return _UnplacedForm(column.text)
     name, size, rest = found[1].lower(), found[2], found[3].lower()
     if name in _INTEGER_BITS:
-        return _Integer(
+        return _IntegerForm(
             _INTEGER_BITS[name], is_unsigned="unsigned" in rest or "zerofill" in rest
         )
     if name == "decimal":
         digits, _, scale = (size or "10").partition(",")
-        return _Decimal(int(digits), int(scale or 0))
+        return _DecimalForm(int(digits), int(scale or 0))
     if name in _TEXTS:
         length = int(size) if size else None
-        return _Text(column.collation.lower(), length, is_char=name == "char", folds=folds)
+        return _TextForm(column.collation.lower(), length, is_char=name == "char", folds=folds)
     if name in _BINARIES:
-        return _Binary(int(size) if size else None, is_padded=name == "binary")
+        return _BinaryForm(int(size) if size else None, is_padded=name == "binary")
     if name == "enum":
         members = [member.replace("''", "'") for member in _MEMBER.findall(column.text)]
-        return _Enum(members, column.collation.lower())
+        return _EnumForm(members, column.collation.lower())
     if name == "date":
-        return _Moment("%Y-%m-%d")
+        return _MomentForm("%Y-%m-%d")
     if name == "datetime":
-        return _Moment("%Y-%m-%d %H:%M:%S", int(size or 0))
+        return _MomentForm("%Y-%m-%d %H:%M:%S", int(size or 0))
     if name in _SPELLED:
-        return _Spelled(*_SPELLED[name])
-    return _Unplaced(column.text)
+        return _SpelledForm(*_SPELLED[name])
+    return _UnplacedForm(column.text)
 
 
 def folds_case(column: ColumnType) -> bool:
@@ -115,7 +115,7 @@ def folds_case(column: ColumnType) -> bool:
     return is_text and not _BINARY_COLLATION.fullmatch(column.collation.lower())
 
 
-class _Integer(StoredForm):
+class _IntegerForm(StoredForm):
     hint = "write it as an integer, in digits"
 
     def __init__(self, bits: int, *, is_unsigned: bool) -> None:
@@ -132,7 +132,7 @@ class _Integer(StoredForm):
         return None if isinstance(value, Number) else _whole(value)
 
 
-class _Decimal(StoredForm):
+class _DecimalForm(StoredForm):
     hint = "write it in digits"
 
     def __init__(self, digits: int, scale: int) -> None:
@@ -159,7 +159,7 @@ class _Decimal(StoredForm):
         return Number(f"{number + 0:f}") if self._scale else int(number)
 
 
-class _Text(StoredForm):
+class _TextForm(StoredForm):
     def __init__(
         self, collation: str, length: int | None, *, is_char: bool, folds: bool
     ) -> None:
@@ -203,7 +203,7 @@ class _Text(StoredForm):
         return (text.rstrip(" ") if self._trims else text).encode()
 
 
-class _Binary(StoredForm):
+class _BinaryForm(StoredForm):
     def __init__(self, length: int | None, *, is_padded: bool) -> None:
         self._length = length
         self._padded = length or 0 if is_padded else 0
@@ -221,7 +221,7 @@ class _Binary(StoredForm):
         return bytes(value).ljust(self._padded, b"\0") if isinstance(value, bytes) else None
 
 
-class _Enum(StoredForm):
+class _EnumForm(StoredForm):
     def __init__(self, members: list[str], collation: str) -> None:
         self._members = frozenset(members)
         self._folded: dict[str, str | None] = {}
@@ -246,7 +246,7 @@ class _Enum(StoredForm):
         return self.stored(value)
 
 
-class _Spelled(StoredForm):
+class _SpelledForm(StoredForm):
     """Values with several spellings, of which *read* knows some: it returns the stored form, or None."""
 
     def __init__(self, read: Callable[[bytes], bytes | None], hint: str) -> None:
@@ -261,7 +261,7 @@ class _Spelled(StoredForm):
         return self.stored(value)
 
 
-class _Moment(StoredForm):
+class _MomentForm(StoredForm):
     def __init__(self, layout: str, digits: int = 0) -> None:
         self._layout = layout
         self._digits = digits
@@ -287,7 +287,7 @@ class _Moment(StoredForm):
         return self.stored(value)
 
 
-class _Unplaced(StoredForm):
+class _UnplacedForm(StoredForm):
     """A type whose stored forms are not known: FLOAT and DOUBLE round, and TIMESTAMP depends on the session."""
 
     def __init__(self, text: str) -> None:
@@ -301,7 +301,7 @@ class _Unplaced(StoredForm):
         return None
 
 
-class _Unknown(StoredForm):
+class _UnknownForm(StoredForm):
     """A column whose type is not known yet: values are taken as they are written."""
 
     def __init__(self, *, holds_strings: bool) -> None:

@@ -1,0 +1,92 @@
+import pytest
+
+from streamfrom.sqlparse_ext.literal_values import Bits, HexString, Number
+from streamfrom.sqlparse_ext.stored_forms import ColumnType, folds_case, stored_form
+
+
+CI, BIN, NO_PAD = "utf8mb4_general_ci", "utf8mb4_bin", "utf8mb4_0900_ai_ci"
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "stored"),
+    [
+        ("bigint(20)", b" 058.0 ", 58),
+        ("bigint(20)", Bits(b"\x3e"), 62),
+        ("bigint(20)", HexString(b"9"), None),
+        ("bigint(20)", b"1e3", None),
+        ("bigint(20)", Number("57.5"), None),
+        ("tinyint(4)", 300, 127),
+        ("int(10) unsigned", -5, 0),
+        ("decimal(5,2)", b"07.005", Number("7.01")),
+        ("decimal(5,2)", 1000, None),
+        ("decimal(20,0)", Number("7.0"), 7),
+        ("binary(4)", b"ab", b"ab\0\0"),
+        ("varbinary(4)", b"ab", b"ab"),
+        ("uuid", b"550E8400E29B41D4A716446655440000", b"550e8400-e29b-41d4-a716-446655440000"),
+        ("inet6", b"2001:DB8:0::1", b"2001:db8::1"),
+        ("inet4", b"10.0.0.1", b"10.0.0.1"),
+        ("date", b"2024-01-05", b"2024-01-05"),
+        ("date", b"20240105", None),
+        ("date", b"2024-02-31", None),
+        ("datetime(3)", b"2024-01-05 01:02:03.004", b"2024-01-05 01:02:03.004"),
+        ("datetime(3)", b"2024-01-05 01:02:03", None),
+        ("double", 5, None),
+        ("timestamp", b"2024-01-05 01:02:03", None),
+    ],
+)
+def test_a_value_is_stored_in_one_form_or_in_one_that_is_not_known(kind, written, stored):
+    form = stored_form(ColumnType(kind))
+    assert form.stored(written) == stored
+    assert stored is not None or form.hint
+
+
+@pytest.mark.parametrize(
+    ("kind", "collation", "folds", "written", "stored"),
+    [
+        ("char(9)", CI, False, b"Job ", b"Job"),
+        ("varchar(9)", BIN, False, b"Job ", b"Job "),
+        ("varchar(9)", BIN, True, b"Job ", b"Job"),
+        ("varchar(9)", NO_PAD, True, b"Job ", b"Job "),
+        ("varchar(3)", BIN, False, "über".encode(), "übe".encode()),
+        ("varchar(9)", CI, True, "über".encode(), None),
+        ("varchar(9)", "latin1_bin", False, "ü".encode(), None),
+        ("varchar(9)", "utf8mb3_bin", False, "🦀".encode(), None),
+        ("varchar(9)", "utf8mb4_danish_ci", True, b"job", None),
+        ("enum('a','b''c')", CI, False, b"B'C ", b"b'c"),
+        ("enum('a','b''c')", BIN, False, b"A", None),
+        ("enum('a','A')", BIN, False, b"A", b"A"),
+    ],
+)  # fmt: skip
+def test_a_text_is_stored_as_its_type_and_its_collation_have_it(
+    kind, collation, folds, written, stored
+):
+    assert stored_form(ColumnType(kind, collation), folds=folds).stored(written) == stored
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted", "equal"),
+    [
+        ("bigint", b"057", 57),
+        ("bigint", Number("57.0"), None),
+        ("decimal(5,2)", b"7.00", Number("7.00")),
+        ("decimal(5,2)", b"7.001", None),
+        ("varchar(9)", 5, None),
+        ("varchar(2)", b"long", b"long"),
+        ("binary(4)", b"ab", b"ab\0\0"),
+    ],
+)
+def test_a_lookup_finds_the_form_of_what_is_equal_or_none(kind, wanted, equal):
+    assert stored_form(ColumnType(kind, BIN)).equal(wanted) == equal
+
+
+def test_values_of_a_column_that_is_not_known_yet_are_as_they_are_written():
+    of_strings, of_numbers = stored_form(None, holds_strings=True), stored_form(None)
+    assert of_strings.stored(Bits(b"9")) == b"9"
+    assert of_numbers.stored(Bits(b"9")) == 57
+    assert (of_strings.equal(5), of_numbers.equal(5)) == (None, 5)
+
+
+def test_case_counts_by_binary_collations_alone():
+    assert folds_case(ColumnType("varchar(9)", CI))
+    assert not folds_case(ColumnType("varchar(9)", BIN))
+    assert not folds_case(ColumnType("bigint(20)"))
