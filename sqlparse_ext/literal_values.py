@@ -50,7 +50,7 @@ _ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
 _PIECE_BYTES: Final = 32 << 10
 _PIECES: Final = {
     (quote, escapes): re.compile(
-        rb"(?:[^%b%b]{1,128}+|%b%b|.){1,256}+"
+        rb"(?:[^%b%b]{1,128}+|%b%b|.){1,256}"
         % (quote, rb"\\" if escapes else b"", rb"\\.|" if escapes else b"", quote * 2),
         re.DOTALL,
     )

@@ -27,8 +27,8 @@ from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.selects.plain_reads import is_plain_read
 from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES
 from streamfrom.sqlparse_ext.text.identifiers import literal
-from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
 from streamfrom.sqlparse_ext.writes.message_effects import CHANGES_HELD, EffectKind
 
 

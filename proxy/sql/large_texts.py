@@ -12,8 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
-from streamfrom.sqlparse_ext.text.chunks import between_chunks
-from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
+from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES, between_chunks
 
 
 if TYPE_CHECKING:

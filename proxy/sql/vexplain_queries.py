@@ -14,7 +14,7 @@ from streamfrom.proxy.wire.constants import HEADER_BYTES, Command
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.parser import explained_text
 from streamfrom.sqlparse_ext.statements import Kind
-from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
+from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES
 
 
 if TYPE_CHECKING:

@@ -32,6 +32,8 @@ from streamfrom.sqlparse_ext.text.lexer_patterns import (
 
 
 CHUNK_BYTES: Final = 8 << 10
+# A longer text is read in chunks. It takes 3 ms at most in one go.
+LARGE_TEXT_BYTES: Final = 32 << 10
 
 # Called between chunks by whoever reads a large text. It may raise, to stop the reading.
 between_chunks: ContextVar[Callable[[], None] | None] = ContextVar(
@@ -50,19 +52,19 @@ _HEX = re.compile(rb"[0-9a-fA-F]++")
 _HEX_START = re.compile(rb"-?0x(?=[0-9a-fA-F])")
 _WORD = re.compile(rb"[\w$\x80-\xff]")
 _QUOTED_START = re.compile(
-    rb"(?:_(?i:binary|utf8mb4|utf8mb3|utf8|ascii)[ \t\n\r\f\v]{0,64}+)?+[xXbBnN]?+(['\"])"
+    rb"(?:_(?i:binary|utf8mb4|utf8mb3|utf8|ascii)[ \t\n\r\f\v]{0,64}+)?[xXbBnN]?+(['\"])"
 )
 # Comments that end, and blanks.
 _NOISE_RUN = re.compile(
-    rb"(?:[ \t\n\r\f\v]++|/\*(?!(?:vt)?\+)[^*]*+(?:\*(?!/)[^*]*+)*+\*/"
-    rb"|(?:#|--(?=[\x00-\x20]))[^\n]*+\n)++"
+    rb"(?:[ \t\n\r\f\v]++|/\*(?!(?:vt)?\+)[^*]*+(?:\*(?!/)[^*]*+)*\*/"
+    rb"|(?:#|--(?=[\x00-\x20]))[^\n]*+\n)+"
 )
 # What is inside of a string, by its quote, and by whether a backslash escapes; in x'…' and b'…'.
 _BODIES: Final = {
-    (b"'", True): re.compile(rb"(?:[^'\\]++|\\.|'')*+", re.DOTALL),
-    (b'"', True): re.compile(rb'(?:[^"\\]++|\\.|"")*+', re.DOTALL),
-    (b"'", False): re.compile(rb"(?:[^']++|'')*+"),
-    (b'"', False): re.compile(rb'(?:[^"]++|"")*+'),
+    (b"'", True): re.compile(rb"[^'\\]*+(?:(?:\\.|'')[^'\\]*+){0,256}", re.DOTALL),
+    (b'"', True): re.compile(rb'[^"\\]*+(?:(?:\\.|"")[^"\\]*+){0,256}', re.DOTALL),
+    (b"'", False): re.compile(rb"[^']*+(?:''[^']*+){0,256}"),
+    (b'"', False): re.compile(rb'[^"]*+(?:""[^"]*+){0,256}'),
 }
 _TO_THE_QUOTE = re.compile(rb"[^']*+")
 
@@ -86,7 +88,7 @@ class Chunk(NamedTuple):
             parts = [b"", b"", b"", b""]
             parts[self.whole] = sql[self.start : self.end]
             return [(parts[0], parts[1], parts[2], parts[3])]
-        return lex.chunk_pieces.findall(sql, self.start, self.stop)[: self.kept]
+        return lex.pieces.findall(sql, self.start, self.stop)[: self.kept]
 
 
 def pause() -> None:
@@ -101,7 +103,7 @@ def chunks(sql: bytes, lex: Lexis, start: int, end: int) -> Iterator[tuple[Chunk
     while at < end:
         pause()
         stop = min(at + CHUNK_BYTES, end)
-        pieces = lex.chunk_pieces.findall(sql, at, stop)
+        pieces = lex.pieces.findall(sql, at, stop)
         kept, left = len(pieces), stop
         while stop < end and kept and left > stop - _MARGIN_BYTES:
             kept -= 1
@@ -175,6 +177,7 @@ def marks(
 _PREFIXES: Final = frozenset({b"x", b"X", b"b", b"B"})
 _INTRODUCES: Final = _PREFIXES | {b"n", b"N", b"_"}
 _HINTS: Final = (b"/*+", b"/*vt+")
+_CLOSE: Final = ord(")")
 
 
 def literal_end(sql: bytes, at: int, end: int, lex: Lexis) -> int | None:
@@ -211,33 +214,29 @@ def uniform_rows(sql: bytes, lex: Lexis) -> tuple[int, int, bool] | None:
 
     None where there is anything else among them.
     """
-    head = lex.head.match(sql, 0, CHUNK_BYTES)
-    if head is None:
+    size = CHUNK_BYTES if len(sql) > LARGE_TEXT_BYTES else LARGE_TEXT_BYTES
+    if found := lex.values.match(sql, 0, size):
+        start, end = found.end(1), found.end()
+        has_calls = found.lastindex != 1
+    elif len(sql) > size and (found := lex.head.match(sql, 0, size)):
+        start = end = found.end()
+        has_calls = False
+    else:
         return None
-    has_calls = False
-    at = end = head.end()
-    while True:
-        last = _rows_end(sql, at, lex.plain_rows, lex)
-        if last is None and (last := _rows_end(sql, at, lex.call_rows, lex)) is not None:
-            has_calls = True
-        if last is None:
+    # Most have a few rows, and nothing behind them.
+    while end < len(sql) and ((comma := lex.comma.match(sql, end)) or end == start):
+        pause()
+        at = comma.end() if comma else start
+        if found := lex.rows.match(sql, at, at + size):
+            end = found.end()
+            has_calls = has_calls or found.lastindex is not None
+        elif at + size < len(sql) and (cut := elements(sql, at, lex)):
+            end = cut[1]
+            has_calls = has_calls or any(sql[last - 1] == _CLOSE for _, last in cut[0])
+        else:
             return None
-        end = last
-        comma = lex.comma.match(sql, end)
-        if comma is None:
-            break
-        at = comma.end()
     behind = noise_end(sql, end, len(sql))
-    return None if sql.startswith(b",", behind) else (head.end(), end, has_calls)
-
-
-def _rows_end(sql: bytes, at: int, rows: re.Pattern[bytes], lex: Lexis) -> int | None:
-    pause()
-    if found := rows.match(sql, at, at + CHUNK_BYTES):
-        return found.end()
-    element = lex.element if rows is lex.call_rows else lex.plain_element
-    spans = elements(sql, at, element, lex)
-    return None if spans is None else spans[1]
+    return None if sql.startswith(b",", behind) else (start, end, has_calls)
 
 
 def cut_rows(
@@ -250,7 +249,7 @@ def cut_rows(
         if found := row.match(sql, at, min(at + CHUNK_BYTES, end)):
             span = found.span()
         else:
-            cut = elements(sql, at, lex.element, lex)
+            cut = elements(sql, at, lex)
             assert cut is not None
             span = at, cut[1]
         yield span, found
@@ -260,10 +259,8 @@ def cut_rows(
         at = comma.end()
 
 
-def elements(
-    sql: bytes, at: int, element: re.Pattern[bytes], lex: Lexis
-) -> tuple[list[tuple[int, int]], int] | None:
-    """Return where the values of the row at *at* are, and its end; None if others than *element*."""
+def elements(sql: bytes, at: int, lex: Lexis) -> tuple[list[tuple[int, int]], int] | None:
+    """Return where the values of the row at *at* are, and its end; None if there are others than `Lexis.element`."""
     if not sql.startswith(b"(", at):
         return None
     end = len(sql)
@@ -273,7 +270,7 @@ def elements(
         if blanks := _BLANKS.match(sql, at):
             at = blanks.end()
         stop = min(at + CHUNK_BYTES, end)
-        found = element.match(sql, at, stop)
+        found = lex.element.match(sql, at, stop)
         if found is not None and (stop == end or found.end() < stop - _MARGIN_BYTES):
             spans.append(found.span(1))
             at = found.end()

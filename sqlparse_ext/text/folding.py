@@ -30,21 +30,21 @@ _STATEMENTS_MAX: Final = 100_000
 # A row of a template that is longer than that is not folded.
 _ROW_BYTES_MAX: Final = 256 << 10
 
-_FLAT = rb"(?:[^()`\"]|`[^`]*+`|\"[^\"]*+\")"
-_ROW = rb"\((?:%s|\((?:%s|\((?:%s|\(%s*+\))*+\))*+\))*+\)" % ((_FLAT,) * 4)
+_FLAT = rb"(?:[^()`\"]++|`[^`]*+`|\"[^\"]*+\")"
+_ROW = rb"\((?:%s|\((?:%s|\((?:%s|\(%s*\))*\))*\))*\)" % ((_FLAT,) * 4)
 _INSERT_HEAD = re.compile(
-    rb" ?(?i:INSERT|REPLACE)\b" + _FLAT + rb"*?(?:\(" + _FLAT + rb"*+\) ?)?\b(?i:VALUES?) ?(?=\()",
+    rb" ?(?i:INSERT|REPLACE)\b" + _FLAT.replace(b"++", b"") + rb"*?(?:\(" + _FLAT + rb"*\) ?)?\b(?i:VALUES?) ?(?=\()",
     re.DOTALL,
 )  # fmt: skip
-_ROWS = re.compile(_ROW + rb"(?: ?, ?" + _ROW + rb")*+", re.DOTALL)
+_ROWS = re.compile(_ROW + rb"(?: ?, ?" + _ROW + rb")*", re.DOTALL)
 _EACH_ROW = re.compile(_ROW, re.DOTALL)
 _COMMA = re.compile(rb" ?, ?")
 _TO_ROW_LITERAL: Final = bytes.maketrans(NUMBER + STRING, ROW_LITERAL * 2)
 
 _LIST_HEAD = re.compile(rb"[iI][nN](?<![\w$\x80-\xff.@`][iI][nN]) ?\( ?")
 _LIST_HEAD_BYTES: Final = 8
-_ITEM = rb"(?:[\0\1]|\( ?[\0\1](?: ?, ?[\0\1])*+ ?\))"
-_LIST_ITEMS = re.compile(_ITEM + rb"(?: ?, ?" + _ITEM + rb")*+")
+_ITEM = rb"(?:[\0\1]|\( ?[\0\1](?: ?, ?[\0\1])* ?\))"
+_LIST_ITEMS = re.compile(_ITEM + rb"(?: ?, ?" + _ITEM + rb")*")
 _LIST_CLOSE = re.compile(rb" ?\)")
 
 

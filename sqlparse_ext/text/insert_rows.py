@@ -15,13 +15,14 @@ from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
 from streamfrom.sqlparse_ext.statements import OPAQUE, InsertSource
 from streamfrom.sqlparse_ext.text.chunks import (
     CHUNK_BYTES,
+    LARGE_TEXT_BYTES,
     cut_rows,
     elements,
     literal_end,
     marks,
     uniform_rows,
 )
-from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES, locate
+from streamfrom.sqlparse_ext.text.lexer import locate
 from streamfrom.sqlparse_ext.text.lexer_patterns import (
     BETWEEN_ROWS,
     CALL_ROWS,
@@ -131,7 +132,7 @@ class InsertRows:
         start, end = span
         sql = self._text
         if self._region is not None and end - start > CHUNK_BYTES:
-            cut = elements(sql, start, self._lexis.element, self._lexis)
+            cut = elements(sql, start, self._lexis)
             assert cut is not None
             return cut[0]
         if self._region is not None:
@@ -181,11 +182,8 @@ def insert_rows(statement: Statement) -> InsertRows | None:
     if template.endswith((ROWS, CALL_ROWS)) and (head := lex.head.match(sql)):
         # Nothing behind the rows, so there is no need to look for their end.
         return InsertRows(statement, region=(head.end(), len(sql)))
-    if len(sql) > LARGE_TEXT_BYTES:
-        if uniform := uniform_rows(sql, lex):
-            return InsertRows(statement, region=uniform[:2])
-    elif found := lex.values.match(sql) or lex.call_values.match(sql):
-        return InsertRows(statement, region=found.span(2))
+    if uniform := uniform_rows(sql, lex):
+        return InsertRows(statement, region=uniform[:2])
     # Rows of several forms, or with expressions in them: read mark by mark.
     spans = _scan(sql, _rows_start(template, sql, statement.mode), lex)
     return InsertRows(statement, scanned=spans) if spans else None

@@ -20,7 +20,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
-from streamfrom.sqlparse_ext.text.chunks import LargeText, Literals
+from streamfrom.sqlparse_ext.text.chunks import (
+    LARGE_TEXT_BYTES,
+    LargeText,
+    Literals,
+    uniform_rows,
+)
 from streamfrom.sqlparse_ext.text.folding import fold_lists, fold_rows, unfolded
 from streamfrom.sqlparse_ext.text.lexer_patterns import (
     BAD,
@@ -37,7 +42,6 @@ from streamfrom.sqlparse_ext.text.multibyte_text import MULTIBYTE, readable
 
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Iterable, Sequence
 
     from streamfrom.sqlparse_ext.text.chunks import Piece
@@ -45,8 +49,6 @@ if TYPE_CHECKING:
 
 # Of what `_taken_apart` keeps 1,024 of: texts of 1 MB in all.
 _KEPT_BYTES_MAX: Final = 1024
-# A longer text is read in chunks. It takes 3 ms at most in one go.
-LARGE_TEXT_BYTES: Final = 32 << 10
 # INSERT or REPLACE, or what may stand before it: with another first byte rows of values are not looked for first.
 _INSERT_FIRST: Final = frozenset(b"iIrR/#- \t\n\r\f\v")
 
@@ -78,13 +80,13 @@ def fingerprint(sql: bytes, mode: SqlMode) -> Fingerprint:
     literals: list[bytes] = []
     done = 0
     is_insert = bool(sql) and sql[0] in _INSERT_FIRST
-    found = _uniform_rows(sql, lex) if is_insert else None
+    found = uniform_rows(sql, lex) if is_insert else None
     if found is not None:
-        rows, mark = found
-        head, done = rows[1], rows.end()
-        read = _taken_apart if len(head) <= _KEPT_BYTES_MAX else _taken_apart.__wrapped__
+        start, done, has_calls = found
+        head = sql[:start]
+        read = _taken_apart if start <= _KEPT_BYTES_MAX else _taken_apart.__wrapped__
         code, before = read(head, lex)
-        parts += (code, mark)
+        parts += (code, CALL_ROWS if has_calls else ROWS)
         literals += before
     if done < len(sql):
         _assemble(lex.pieces.findall(sql, done), parts, literals)
@@ -119,14 +121,6 @@ def _assemble(pieces: list[Piece], parts: list[bytes], literals: list[bytes]) ->
             parts.append(b" ")
         elif bad:
             parts.append(BAD)
-
-
-def _uniform_rows(sql: bytes, lex: Lexis) -> tuple[re.Match[bytes], bytes] | None:
-    if rows := lex.values.match(sql):
-        return rows, ROWS
-    if rows := lex.call_values.match(sql):
-        return rows, CALL_ROWS
-    return None
 
 
 class _Large(NamedTuple):
@@ -166,12 +160,11 @@ def locate(sql: bytes, mode: SqlMode, positions: Iterable[int]) -> list[int]:
     folds: list[Fold] = []
     done = 0
     is_insert = bool(sql) and sql[0] in _INSERT_FIRST
-    found = _uniform_rows(sql, lex) if is_insert else None
+    found = uniform_rows(sql, lex) if is_insert else None
     if found is not None:
-        rows, mark = found
-        done = rows.end()
-        _anchor(lex.pieces.findall(sql, 0, rows.end(1)), anchors, raw)
-        raw.append(mark)
+        start, done, has_calls = found
+        _anchor(lex.pieces.findall(sql, 0, start), anchors, raw)
+        raw.append(CALL_ROWS if has_calls else ROWS)
         anchors.append((anchors[-1][0] + 1, done))
     _anchor(lex.pieces.findall(sql, done), anchors, raw)
     template = b"".join(raw)

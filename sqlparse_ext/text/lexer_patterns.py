@@ -1,7 +1,10 @@
 r"""The regular expressions that cut a text into code, literals, comments and blanks.
 
-There is one set of them for each way of quoting (`lexis`). Every quantifier that could look for another way
-to read the same bytes is possessive: none goes back, so a text takes linear time.
+There is one set of them for each way of quoting (`lexis`). A text takes linear time, because no bytes can be read
+in two ways: what repeats a single character is possessive, and each way to go on begins differently or looks ahead.
+Possessive quantifiers over more than one character, and atomic groups, are not used: CPython 3.11.0 to 3.11.4 reads
+them wrongly, and up to 3.13 where they hold groups. What repeats more is short (`{0,64}`) where a text can be long,
+since each repetition is kept on a stack.
 
 Each is compiled when it is first asked for, which takes 1 to 11 ms. All of them took 200 ms, a sixth of the time
 in which the proxy starts, and most are for texts that few clients send.
@@ -30,21 +33,26 @@ _MARKS = rb"\x00-\x06"
 _BLANK = rb"[ \t\n\r\f\v]"
 _BLANKS = _BLANK + rb"*+"
 _WORD = rb"[\w$\x80-\xff]"
-_DOTTED = _WORD + rb"*+(?:\." + _WORD + rb"++)*+"
-_HINT = rb"/\*(?:vt)?\+[^*" + _MARKS + rb"]*+(?:\*(?!/)[^*" + _MARKS + rb"]*+)*+\*/"
+_OPERATORS = rb"[,=()<>*+;:!%&|^~?\[\]{}\\]{0,8}+"
+_HINT = rb"/\*(?:vt)?\+[^*" + _MARKS + rb"]*+(?:\*(?!/)[^*" + _MARKS + rb"]*+)*\*/"
 _COMMENT = (
-    rb"/\*(?!(?:vt)?\+)[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/|\Z)"
+    rb"/\*(?!(?:vt)?\+)[^*]*+(?:\*(?!/)[^*]*+)*(?:\*/|\Z)"
     rb"|#[^\n]*+|--(?=[\x00-\x20]|\Z)[^\n]*+"
 )
+_NO_WORD = rb"(?!" + _WORD + rb")"
+_EXPONENT = rb"[eE][-+]?+[0-9]++"
+# Integers come first: most are.
 _NUMBER = (
-    rb"(?:0x[0-9a-fA-F]+|0b[01]+|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)"
-    rb"(?!" + _WORD + rb")"
-)
+    rb"[0-9][0-9]*+(?:(?![\w$.\x80-\xff])|\.[0-9]*+(?:" + _EXPONENT + rb"|)" + _NO_WORD
+    + rb"|" + _EXPONENT + _NO_WORD + rb"|(?=\.))"
+    rb"|\.[0-9]++(?:" + _EXPONENT + rb"|)" + _NO_WORD
+    + rb"|0(?:x[0-9a-fA-F]++|b[01]++)" + _NO_WORD
+)  # fmt: skip
 # Rows that call one of these are as uniform as rows of literals: no session state decides
 # their value, and they change none.
 _HARMLESS_CALL = (
     rb"(?i:NOW|CURRENT_TIMESTAMP|LOCALTIME|LOCALTIMESTAMP|SYSDATE|UTC_TIMESTAMP|UNIX_TIMESTAMP"
-    rb"|CURDATE|CURTIME|CURRENT_DATE|CURRENT_TIME|UTC_DATE|UTC_TIME|UUID|RAND)\( ?[0-9]?+ ?\)"
+    rb"|CURDATE|CURTIME|CURRENT_DATE|CURRENT_TIME|UTC_DATE|UTC_TIME|UUID|RAND)\( ?+(?:[0-9] ?+|)\)"
 )
 
 
@@ -60,12 +68,20 @@ class Lexis:
         self.ansi_quotes = ansi_quotes
         self.backslash_escapes = backslash_escapes
         if backslash_escapes:
-            single = rb"'[^'\\]*+(?:(?:\\.|'')[^'\\]*+)*+'"
-            double = rb'"[^"\\]*+(?:(?:\\.|"")[^"\\]*+)*+"'
+            # The first quote ends most of them, also such as have escapes; the lookahead keeps those from being
+            # read a second time, in the other way.
+            first = rb"[^']*+(?<!\\)'(?!')"
+            single = (
+                rb"'(?:"
+                + first
+                + rb"|(?!"
+                + first
+                + rb")[^'\\]*+(?:(?:\\.|'')[^'\\]*+)+'(?!'))"
+            )
         else:
-            single = rb"'[^']*+(?:''[^']*+)*+'"
-            double = rb'"[^"]*+(?:""[^"]*+)*+"'
-        backtick = rb"`[^`" + _MARKS + rb"]*+(?:``[^`" + _MARKS + rb"]*+)*+`"
+            single = rb"'[^']*+(?:''[^']*+)*'(?!')"
+        double = single.replace(b"'", b'"')
+        backtick = rb"`[^`" + _MARKS + rb"]*+(?:`(?!`)|(?:``[^`" + _MARKS + rb"]*+)+`(?!`))"
         quoted = backtick + rb"|" + backtick.replace(b"`", b'"') if ansi_quotes else backtick
         string = single if ansi_quotes else single + rb"|" + double
 
@@ -76,72 +92,66 @@ class Lexis:
             + rb"(?='|[xXbB]'|0[xb]" + (rb")" if ansi_quotes else rb'|")')
         )  # fmt: skip
         # N'…' has the escapes of any string; X'…' and B'…' end at the next quote.
-        string += rb"|[nN]" + single
-        prefixed = rb"(?:_" + introducer + rb")?+(?:" + string + rb"|[xXbB]'[^']*+'"
+        string += rb"|[nN]" + single + rb"|[xXbB]'[^']*+'"
         literal = (
-            prefixed
+            string + rb"|" + _NUMBER
             # A minus right after one of = ( , < > can only be a sign.
-            + rb"|(?:(?:(?<=[=(,<>])|(?<=[=(,<>] ))-(?=[0-9.]))?+"
-            + _NUMBER
-            + rb")"
-        )
+            + rb"|(?:(?<=[=(,<>])|(?<=[=(,<>] ))-(?:" + _NUMBER
+            + rb")|_" + introducer + rb"(?:" + string + rb"|" + _NUMBER + rb")"
+        )  # fmt: skip
         # A quoted user variable keeps its quotes: its name is code, not a value.
         variable = (
             rb"@(?:'[^'\\" + _MARKS + rb"]*+'|\"[^\"\\" + _MARKS + rb"]*+\"|" + backtick
             + rb"|[@\w$.\x80-\xff]*+)"
         )  # fmt: skip
+        # A word takes the operators behind it, and the space before it.
+        rest = rb"[\w$.\x80-\xff]*+" + _OPERATORS
+        letter = rb"[AC-MO-WYZac-mo-wyz$\x80-\xff]"
+        name = backtick + _OPERATORS
         code = (
-            rb"(?:[AC-MO-WYZac-mo-wyz$\x80-\xff]" + _DOTTED
-            + rb"| (?![ \t\n\r\f\v]|/\*(?!(?:vt)?\+)|#|--(?:[\x00-\x20]|\Z))"
-            rb"|[,=()<>*+;:!%&|^~?\[\]{}\\]"
-            rb"|\.(?![0-9])"
-            rb"|[xXbBnN](?!')" + _DOTTED
-            + rb"|_(?!" + introducer + rb")" + _DOTTED
-            + rb"|(?:" + quoted + rb")(?:\." + _WORD + rb"++)*+"
-            rb"|" + variable
+            rb"(?:" + letter + rest
+            + rb"| (?:" + letter + rest + rb"|[xXbBnN](?!')" + rest + rb"|" + name
+            + rb"|(?![ \t\n\r\f\v]|/\*(?!(?:vt)?\+)|#|--(?:[\x00-\x20]|\Z)))"
+            rb"|[,=()<>*+;:!%&|^~?\[\]{}\\]" + _OPERATORS
+            # Behind a name a number is a name, too.
+            + rb"|\.(?:" + name + rb"|(?<=" + (rb'[`"]' if ansi_quotes else b"`") + rb"\.)" + _WORD + rest
+            + rb"|(?![0-9]))"
+            rb"|[xXbBnN](?!')" + rest
+            + rb"|" + name + (rb"|" + name.replace(b"`", b'"') if ansi_quotes else b"")
+            + rb"|_(?!" + introducer + rb")" + rest
+            + rb"|" + variable
             + rb"|-(?!-(?:[\x00-\x20]|\Z))(?!(?:(?<=[=(,<>]-)|(?<=[=(,<>] -))[0-9.])"
             rb"|/(?!\*)|" + _HINT
-            + rb"|(?!" + _NUMBER + rb")[0-9]" + _DOTTED + rb")"
+            + rb"|(?!" + _NUMBER + rb")[0-9]" + rest + rb")"
         )  # fmt: skip
-        noise = rb"(?:" + _BLANK + rb"|" + _COMMENT + rb")"
+        noise = rb"(?:" + _BLANK + _BLANKS + rb"|" + _COMMENT + rb")"
         # An open quote or hint takes all that is left, as it does on the server; to look for
         # tokens behind it would also take quadratic time.
         bad = rb"(['\"`].*+|/\*.*+|.)"
         self._code, self._literal, self._noise, self._bad = code, literal, noise, bad
-        self._plain = (
-            rb"(?:" + prefixed + rb")|-?+" + _NUMBER
-            + rb"|(?i:NULL|DEFAULT|TRUE|FALSE)(?!" + _WORD + rb"| ?\())"
+        plain = (
+            string + rb"|" + _NUMBER
+            + rb"|(?i:NULL|DEFAULT|TRUE|FALSE)(?!" + _WORD + rb"| ?\()"
+            rb"|-(?:" + _NUMBER + rb")|_" + introducer + rb"(?:" + string + rb"|" + _NUMBER + rb")"
         )  # fmt: skip
-        self._calls = rb"(?:" + self._plain + rb"|" + _HARMLESS_CALL + rb")"
+        self._calls = rb"(?:" + plain + rb"|" + _HARMLESS_CALL + rb")"
+        row = _row(rb"(?:" + plain + rb"|" + _HARMLESS_CALL + rb"())")
+        self._rows = row + rb"(?:" + _BLANKS + rb"," + _BLANKS + row + rb"){0,15}"
         self._head = _insert_head(rb"(?:" + quoted + rb"|" + _WORD + rb"++)")
 
     @cached_property
     def pieces(self) -> re.Pattern[bytes]:
         """What its `findall` returns: (code, literal, comments and blanks, bad byte) for each piece of a text."""
         return re.compile(
-            rb"(" + self._code + rb"++)?+(?:(" + self._literal + rb")|(" + self._noise + rb"++)|"
-            + self._bad + rb"|\Z)",
-            re.DOTALL,
-        )  # fmt: skip
-
-    @cached_property
-    def chunk_pieces(self) -> re.Pattern[bytes]:
-        """Like `pieces`, with shorter pieces, for the chunks of a large text."""
-        return re.compile(
-            rb"(" + self._code + rb"{1,256}+)?+(?:(" + self._literal + rb")|(" + self._noise
-            + rb"{1,4096}+)|\Z|(?=" + self._code + rb")|" + self._bad + rb")",
+            rb"(" + self._code + rb"{0,64})(?:(" + self._literal + rb")|(" + self._noise
+            + rb"+)|\Z|(?=" + self._code + rb")|" + self._bad + rb")",
             re.DOTALL,
         )  # fmt: skip
 
     @cached_property
     def values(self) -> re.Pattern[bytes]:
-        """The head of an INSERT (group 1) and its rows of literals (group 2)."""
-        return re.compile(self._head + _rows(self._plain), re.DOTALL)
-
-    @cached_property
-    def call_values(self) -> re.Pattern[bytes]:
-        """Like `values`, with rows that may also call harmless functions."""
-        return re.compile(self._head + _rows(self._calls), re.DOTALL)
+        """The head of an INSERT (group 1) and some rows of it; see `rows`."""
+        return re.compile(self._head + self._rows, re.DOTALL)
 
     @cached_property
     def head(self) -> re.Pattern[bytes]:
@@ -149,24 +159,14 @@ class Lexis:
         return re.compile(self._head, re.DOTALL)
 
     @cached_property
-    def plain_rows(self) -> re.Pattern[bytes]:
-        """Rows of literals."""
-        return re.compile(_row_list(self._plain), re.DOTALL)
-
-    @cached_property
-    def call_rows(self) -> re.Pattern[bytes]:
-        """Rows that may also call harmless functions."""
-        return re.compile(_row_list(self._calls), re.DOTALL)
+    def rows(self) -> re.Pattern[bytes]:
+        """Some rows of literals and harmless calls. Its last group, an empty one, is there where there are calls."""
+        return re.compile(self._rows, re.DOTALL)
 
     @cached_property
     def row(self) -> re.Pattern[bytes]:
-        """A row of `call_rows`."""
+        """A row of `rows`."""
         return re.compile(_row(self._calls), re.DOTALL)
-
-    @cached_property
-    def plain_element(self) -> re.Pattern[bytes]:
-        """A value of `plain_rows` (group 1) and the blanks around it."""
-        return re.compile(_BLANKS + rb"(" + self._plain + rb")" + _BLANKS, re.DOTALL)
 
     @cached_property
     def element(self) -> re.Pattern[bytes]:
@@ -189,19 +189,23 @@ class Lexis:
         comma = _BLANKS + rb"," + _BLANKS
         return re.compile(
             rb"\(" + _BLANKS + rb"(?:(?:" + self._calls + comma + rb"){%d}(" % index + self._calls
-            + rb")|" + self._calls + rb")(?:" + comma + self._calls + rb")*+" + _BLANKS + rb"\)",
+            + rb")|" + self._calls + rb")(?:" + comma + self._calls + rb")*" + _BLANKS + rb"\)",
             re.DOTALL,
         )  # fmt: skip
 
 
 def _insert_head(name: bytes) -> bytes:
-    gap = rb"(?:" + _BLANK + rb"|" + _COMMENT + rb"|" + _HINT + rb")*+"
+    # A gap takes all that it can: or each of them would try each share of the comments again.
+    gap = (
+        _BLANKS + rb"(?:(?![/#-])|(?:(?:" + _COMMENT + rb"|" + _HINT + rb")" + _BLANKS
+        + rb")+(?![/#-]))"
+    )  # fmt: skip
     option = rb"(?i:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE|INTO)(?!" + _WORD + rb")"
     return (
-        rb"(" + gap + rb"(?i:INSERT|REPLACE)(?!" + _WORD + rb")(?:" + gap + option + rb")*+"
-        + gap + name + rb"(?:\." + name + rb")?+" + gap
-        + rb"(?:\(" + _BLANKS + name + rb"(?:" + _BLANKS + rb"," + _BLANKS + name + rb")*+"
-        + _BLANKS + rb"\))?+" + gap + rb"(?i:VALUES?)" + gap + rb")"
+        rb"(" + gap + rb"(?i:INSERT|REPLACE)(?!" + _WORD + rb")" + gap
+        + rb"(?:" + option + gap + rb")*" + name + rb"(?:\." + name + rb"|)" + gap
+        + rb"(?:\(" + _BLANKS + name + rb"(?:" + _BLANKS + rb"," + _BLANKS + name + rb")*"
+        + _BLANKS + rb"\)" + gap + rb"|)(?i:VALUES?)" + gap + rb")"
     )  # fmt: skip
 
 
@@ -215,7 +219,7 @@ def _marks(
     One literal of 15 MB took 35 ms in one call, 75 ms with an escape in every other byte, while no other
     thread ran. With these bounds a call looks at 256 KB of a literal at most: 1 ms.
     """
-    few = rb"{0,4096}+(?:%s%s{0,4096}+){0,64}+"
+    few = rb"{0,4096}+(?:%s%s{0,4096}+){0,64}"
     escaped = rb"\\.|" if backslash_escapes else b""
     inside = rb"[^'\\]" if backslash_escapes else rb"[^']"
     # The end is no first half of a doubled quote.
@@ -226,7 +230,7 @@ def _marks(
     line = rb"(?:#|--(?=[\x00-\x20]|\Z))[^\n]{0,4096}+(?=\n|\Z)"
     code = rb"[^%s'\"`/#-]{1,4096}+|/(?!\*)|-(?!-(?:[\x00-\x20]|\Z))" % re.escape(marks)
     return re.compile(
-        rb"(?:%s){0,256}+([%s])?+"
+        rb"(?:%s){0,256}([%s])?"
         % (b"|".join((single, double, name, comment, line, code)), re.escape(marks)),
         re.DOTALL,
     )
@@ -234,23 +238,13 @@ def _marks(
 
 def _row(element: bytes) -> bytes:
     return (
-        rb"\(" + _BLANKS + element + rb"(?:" + _BLANKS + rb"," + _BLANKS + element + rb")*+"
+        rb"\(" + _BLANKS + element + rb"(?:" + _BLANKS + rb"," + _BLANKS + element + rb")*"
         + _BLANKS + rb"\)"
     )  # fmt: skip
 
 
-def _row_list(element: bytes) -> bytes:
-    row = _row(element)
-    return row + rb"(?:" + _BLANKS + rb"," + _BLANKS + row + rb")*+"
-
-
-def _rows(element: bytes) -> bytes:
-    more = rb"(?:" + _BLANK + rb"|" + _COMMENT + rb")*+,"
-    return rb"(" + _row_list(element) + rb")(?!" + more + rb")"
-
-
 # What may stand between two rows, beside the comma.
-BETWEEN_ROWS: Final = re.compile(rb"(?:" + _BLANK + rb"|" + _COMMENT + rb")*+", re.DOTALL)
+BETWEEN_ROWS: Final = re.compile(rb"(?:" + _BLANK + rb"|" + _COMMENT + rb")*", re.DOTALL)
 
 
 LEXES: Final = tuple(

@@ -16,14 +16,11 @@ from __future__ import annotations
 import re
 import string
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from streamfrom.sqlparse_ext.text.chunks import pause
 
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MULTIBYTE: Final = int(SqlMode.BIG5 | SqlMode.GB18030 | SqlMode.GBK | SqlMode.SJIS)
 
@@ -57,8 +54,30 @@ def readable(text: bytes, mode: SqlMode) -> bytes:
     # Nearly every text ends here.
     if not bits or (bits == bits & MULTIBYTE and text.isascii()):
         return text
-    pieces, read = _reader(int(mode))
-    return pieces.sub(read, text)
+    opening, insides, elsewhere = reader(int(mode))
+    parts: list[bytes] = []
+    at = 0
+    while found := opening.search(text, at):
+        pause()
+        parts.append(text[at : found.start()])
+        at = found.end()
+        if found.lastgroup == "dollars":
+            close = text.find(found[0], at)
+            at = len(text) if close < 0 else close + len(found[0])
+            parts.append(_as_literal(text[found.start() : at], found[0]))
+        elif found.lastgroup == "quote":
+            inside, characters = insides[found[0]]
+            parts.append(found[0])
+            while (piece := inside.match(text, at)) and piece.end() > at:
+                pause()
+                parts.append(characters.sub(_readable, piece[0]))
+                at = piece.end()
+            parts.append(text[at : at + 1])
+            at += 1
+        else:
+            parts.append(elsewhere.sub(_readable, found[0]))
+    parts.append(text[at:])
+    return b"".join(parts)
 
 
 def original(name: bytes, mode: SqlMode) -> bytes:
@@ -79,36 +98,38 @@ def is_whole(text: bytes, mode: SqlMode) -> bool:
 
 
 @cache
-def _reader(mode: int) -> tuple[re.Pattern[bytes], Callable[[re.Match[bytes]], bytes]]:
-    """Return what finds characters, literals, names and comments, and what makes them readable."""
+def reader(
+    mode: int,
+) -> tuple[
+    re.Pattern[bytes],
+    dict[bytes, tuple[re.Pattern[bytes], re.Pattern[bytes]]],
+    re.Pattern[bytes],
+]:
+    """Return what finds the next character, comment or opening of a quote; and what finds characters elsewhere.
+
+    Between them, by a quote: a part of what is inside, and the characters in it.
+    """
     character = _CHARACTERS[mode & MULTIBYTE]
     escapes = rb"|\\." if not mode & SqlMode.NO_BACKSLASH_ESCAPES else b""
-    literal = rb"'(?:[^'\\\x80-\xff]++|%s%s|[^'])*+'?" % (character, escapes)
-    double = b"" if mode & SqlMode.ANSI_QUOTES else b"|" + literal.replace(b"'", b'"')
-    name = rb"`(?:%s|[^`])*+`?" % character
-    names = name + (b"|" + name.replace(b"`", b'"') if mode & SqlMode.ANSI_QUOTES else b"")
-    comment = rb"/\*(?!M?!|(?:vt)?\+).*?(?:\*/|\Z)|#[^\n]*+|--(?=[\x00-\x20]|\Z)[^\n]*+"
-    dollars = b"(?!)()"
-    if mode & SqlMode.DOLLAR_QUOTES:
-        dollars = (
-            rb"(?P<dollars>%s)[^$]*+(?:(?!(?P=dollars))\$[^$]*+)*+(?:(?P=dollars)|\Z)"
-            % _OPENING
-        )
-    pieces = re.compile(
-        rb"(?P<literal>%s%s)|%s|%s|%s|%s"
-        % (literal, double, dollars, names, comment, character),
+    dollars = _OPENING if mode & SqlMode.DOLLAR_QUOTES else b"(?!)"
+    opening = re.compile(
+        rb"(?P<quote>['\"`])|(?P<dollars>%s)"
+        rb"|/\*(?!M?!|(?:vt)?\+).*?(?:\*/|\Z)|#[^\n]*+|--(?=[\x00-\x20]|\Z)[^\n]*+|%s"
+        % (dollars, character),
         re.DOTALL,
     )
-    in_literal = re.compile(character + escapes, re.DOTALL)
     elsewhere = re.compile(character)
-
-    def read(piece: re.Match[bytes]) -> bytes:
-        pause()
-        if piece.groupdict().get("dollars"):
-            return _as_literal(piece[0], piece["dollars"])
-        return (in_literal if piece["literal"] else elsewhere).sub(_readable, piece[0])
-
-    return pieces, read
+    in_literal = re.compile(character + escapes, re.DOTALL)
+    insides = {}
+    for quote in (b"'", b'"', b"`"):
+        is_name = quote == b"`" or (quote == b'"' and mode & SqlMode.ANSI_QUOTES)
+        inside = re.compile(
+            rb"(?:[^%b\\\x80-\xff]++|%b%b|[^%b]){0,1024}"
+            % (quote, character, b"" if is_name else escapes, quote),
+            re.DOTALL,
+        )
+        insides[quote] = inside, elsewhere if is_name else in_literal
+    return opening, insides, elsewhere
 
 
 def _as_literal(quoted: bytes, dollars: bytes) -> bytes:

@@ -52,15 +52,20 @@ QUERY_WORDS: Final = frozenset({"SELECT", "WITH", "TABLE", "VALUES"})
 _WORD_FIRST: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ_$0123456789")
 _QUOTES: Final = frozenset('`"')
 
+_BACKTICK = rb"`[^`]*+(?:``[^`]*+)*`(?!`)"
+_QUOTED = _BACKTICK.replace(b"`", b'"')
 _TOKEN = re.compile(
     rb"([\w$\x80-\xff]++)"  # 1: a word
     rb"|([\x00\x01\x04])"  # 2: a slot
     rb"|(/\*(?:vt)?\+.*?\*/)"  # 3: a hint
-    rb"|`(?:[^`]|``)*+`|\"(?:[^\"]|\"\")*+\""
     rb"|(@@%(name)b(?:\s*\.\s*%(name)b)*|@@)"  # 4: a system variable
-    rb"|@(?:`(?:[^`]|``)*+`|'[^']*+'|\"[^\"]*+\"|[@\w$.\x80-\xff]*+)"
+    rb"|@?%(backtick)b|%(quoted)b|@(?:'[^']*+'|\"[^\"]*+\"|[@\w$.\x80-\xff]*+)"
     rb"|<=>|:=|<>|!=|<=|>=|&&|\|\||->>|->|<<|>>|[^\s]"
-    % {b"name": rb"(?:[\w$\x80-\xff]+|`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\")"},
+    % {
+        b"name": rb"(?:[\w$\x80-\xff]++|%b|%b)" % (_BACKTICK, _QUOTED),
+        b"backtick": _BACKTICK,
+        b"quoted": _QUOTED,
+    },
     re.DOTALL,
 )
 _WORD, _SLOT, _HINT, _SYSTEM_VARIABLE = range(1, 5)

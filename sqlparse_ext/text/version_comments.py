@@ -61,11 +61,11 @@ _BLANKS: Final = (b" ", b"\t", b"\n", b"\r", b"\f", b"\v")
 
 # What is skipped, as far as one call looks, and what stands behind it: its end, or an ordinary comment.
 _SKIPPED: Final = re.compile(
-    rb"(?:[^*/]{1,4096}+|/(?!\*)|\*(?!/)){0,64}+(?:(\*/)|(/\*))?+", re.DOTALL
+    rb"(?:[^*/]{1,4096}+|/(?!\*)|\*(?!/)){0,64}(?:(\*/)|(/\*)|)", re.DOTALL
 )
 # A part of a literal with escapes, by what opened it.
 _INSIDE: Final = {
-    quote: re.compile(rb"(?:[^%s\\]{1,256}+|\\.){0,1024}+" % quote, re.DOTALL)
+    quote: re.compile(rb"(?:[^%s\\]{1,256}+|\\.){0,1024}" % quote, re.DOTALL)
     for quote in (b"'", b'"')
 }
 
@@ -81,9 +81,9 @@ def _marks(*, ansi_quotes: bool, backslash_escapes: bool) -> re.Pattern[bytes]:
     single = rb"(?:[^'\\]|\\.)" if backslash_escapes else rb"[^']"
     double = rb'(?:[^"\\]|\\.)' if backslash_escapes and not ansi_quotes else rb'[^"]'
     return re.compile(
-        rb"(?:[^'\"`#/*-]{1,1024}+|'" + single + rb"{0,1024}+'|\"" + double + rb"{0,1024}+\""
-        rb"|`[^`]{0,1024}+`|-(?!-[\x00-\x20\x7f]|-\Z)|/(?!\*)|\*(?!/)){0,256}+"
-        rb"(?:(/\*(M?)!([0-9]{5}[0-9]?)?)|(/\*)|(\*/)|(['\"`#]|--(?=[\x00-\x20\x7f]|\Z)))?+",
+        rb"(?:[^'\"`#/*-]{1,1024}+|'" + single + rb"{0,1024}'|\"" + double + rb"{0,1024}\""
+        rb"|`[^`]{0,1024}+`|-(?!-[\x00-\x20\x7f]|-\Z)|/(?!\*)|\*(?!/)){0,256}"
+        rb"(?:(/\*(M?)!([0-9]{5}[0-9]?)?)|(/\*)|(\*/)|(['\"`#]|--(?=[\x00-\x20\x7f]|\Z))|)",
         re.DOTALL,
     )  # fmt: skip
 

@@ -15,7 +15,7 @@ from streamfrom.proxy.backends import control_connection, shard
 from streamfrom.proxy.config.file import ConfigError, load
 from streamfrom.proxy.sessions import login_backoff, login_work
 from streamfrom.proxy.sql import gather, large_texts
-from streamfrom.sqlparse_ext.text import chunks, lexer
+from streamfrom.sqlparse_ext.text import chunks
 
 
 ROOT = Path(__file__).parents[2]
@@ -161,7 +161,7 @@ NUMBERS = {"three": 3, "two": 2, "four": 4, "a minute": 60, "once a second": 1}
         (
             "docs/design/statements.md",
             r"A text above (\d+) KB is read in one of (two) threads",
-            (lexer.LARGE_TEXT_BYTES / 1024, large_texts.AT_ONCE),
+            (chunks.LARGE_TEXT_BYTES / 1024, large_texts.AT_ONCE),
         ),
         ("docs/design/statements.md", r"chunks of (\d+) KB", (chunks.CHUNK_BYTES / 1024,)),
         ("docs/sql/messages.md", r"in batches of (\d+)", (message_store.PURGE_ROWS_MAX,)),

@@ -41,6 +41,12 @@ SHAPES += [
     (b"SELECT ", b"in (1, "), (b"SELECT ", b"1"), (b"INSERT INTO t VALUES ", b"("),
     (b"INSERT INTO t VALUES (f(1)) ON DUPLICATE KEY UPDATE a = ", b"x + "),
     (b"INSERT INTO t VALUES (1), (", b"'a' "), (b"", b"CREATE;"), (b"STREAM ", b"a, "),
+    # Values of a row that ends wrongly: each may be read in one way only.
+    (b"INSERT INTO t VALUES (", b"1,"), (b"INSERT INTO t VALUES (", b"1.5,"), (b"INSERT INTO t VALUES (", b"0x1F , -1e5,"),
+    (b"INSERT INTO t VALUES (", b"'a','it''s',"), (b"INSERT INTO t VALUES (", b"'a\\\"',"),
+    (b"INSERT INTO t VALUES (", b"NOW( ),"), (b"INSERT INTO t VALUES (", b"_utf8'a',"), (b"INSERT INTO t VALUES (x),", b"(1,'a'),"),
+    (b"INSERT ", b"/**/ "), (b"INSERT INTO t ", b"-- \n"), (b"INSERT ", b"INTO "), (b"INSERT INTO t (a", b", `b`"),
+    (b"SELECT '", b"''"), (b"SELECT `", b"``"), (b"SELECT '", b'\\"'), (b"SELECT 1.5", b".5"), (b"SELECT ", b"((("),
 ]  # fmt: skip
 # A head, what opens, and what closes it.
 NESTED = [

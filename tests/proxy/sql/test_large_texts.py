@@ -8,8 +8,7 @@ import pytest
 from streamfrom.proxy.errors import QueryInterrupted
 from streamfrom.proxy.sql.large_texts import AT_ONCE, LargeTexts, readers
 from streamfrom.sqlparse_ext.errors import SqlError
-from streamfrom.sqlparse_ext.text.chunks import pause
-from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
+from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES, pause
 
 
 LARGE = LARGE_TEXT_BYTES + 1

@@ -55,7 +55,8 @@ def tiny_chunks(monkeypatch):
     def sizes(chunk: int, large: int) -> None:
         monkeypatch.setattr(chunks, "CHUNK_BYTES", chunk)
         monkeypatch.setattr(folding, "CHUNK_BYTES", chunk)
-        monkeypatch.setattr(lexer, "LARGE_TEXT_BYTES", large)
+        for module in (chunks, lexer):
+            monkeypatch.setattr(module, "LARGE_TEXT_BYTES", large)
 
     def both(sql, mode):
         sizes(1 << 30, 1 << 30)

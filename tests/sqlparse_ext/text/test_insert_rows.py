@@ -6,10 +6,9 @@ from hypothesis import given, strategies as st
 from streamfrom.sqlparse_ext.literal_values import Number
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.statements import OPAQUE
-from streamfrom.sqlparse_ext.text.chunks import CHUNK_BYTES, between_chunks
+from streamfrom.sqlparse_ext.text.chunks import CHUNK_BYTES, LARGE_TEXT_BYTES, between_chunks
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
-from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
 from tests.sqlparse_ext.facts import statement
 
 
