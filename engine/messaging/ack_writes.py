@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamfrom.engine.messaging.conversation import StoreQuery
+from streamfrom.engine.messaging.message import AckWrites, Refused, Tried
 from streamfrom.engine.messaging.message_store import by_id, look, quoted
+from streamfrom.engine.messaging.row_writes import carefully, commit
 from streamfrom.sqlparse_ext.writes.completion import COUNT_SEND
 
 
@@ -18,11 +20,17 @@ if TYPE_CHECKING:
 
 def write_acks(
     table: MessageTable, acks: Sequence[tuple[bytes, int]]
-) -> Conversation[tuple[bytes, ...]]:
-    """Acknowledge the messages of *acks*, ids and times; commit, and return the ids of rows that somebody holds.
+) -> Conversation[AckWrites]:
+    """Acknowledge the messages of *acks*, ids and times, and commit.
 
     A row that is acked or gone is left as it is.
     """
+    return carefully(lambda is_careful: _write_acks(table, acks, is_careful=is_careful))
+
+
+def _write_acks(
+    table: MessageTable, acks: Sequence[tuple[bytes, int]], *, is_careful: bool
+) -> Conversation[AckWrites]:
     acked_ns = dict(acks)
     answer = yield StoreQuery(lock_unacked(table, acked_ns), 1)
     found = {table.id_literal(raw or b"") for (raw,), _ in answer.rows}
@@ -32,9 +40,16 @@ def write_acks(
         locked = tuple((yield from look(table, missing)))
     if not here:
         yield StoreQuery(b"COMMIT")
-        return locked
-    yield StoreQuery(acknowledge(table, here), commits=True)
-    return locked
+        return AckWrites(locked)
+    written = yield from commit(
+        [*here],
+        lambda part: acknowledge(table, {one: here[one] for one in part}),
+        is_careful=is_careful,
+    )
+    return AckWrites(
+        (*locked, *written.left),
+        {one: Refused(Tried.ACK, why) for one, why in written.refused},
+    )
 
 
 def lock_unacked(table: MessageTable, ids: Collection[bytes]) -> bytes:

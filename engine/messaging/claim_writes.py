@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.engine.messaging.ack_writes import acknowledge
 from streamfrom.engine.messaging.backoff import spread, wait_range
 from streamfrom.engine.messaging.conversation import StoreQuery
-from streamfrom.engine.messaging.dead_letter_table import bury
+from streamfrom.engine.messaging.dead_letter_table import Buried, bury
 from streamfrom.engine.messaging.group_table import hold, members
 from streamfrom.engine.messaging.groups import HELD_NS
-from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
+from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, Refused, Tried
 from streamfrom.engine.messaging.message_store import by_id, look, quoted
 from streamfrom.engine.messaging.retry_limit import PARKED_NS, is_spent
+from streamfrom.engine.messaging.row_writes import WrittenRows, carefully, commit, write
 
 
 if TYPE_CHECKING:
@@ -39,10 +40,37 @@ def claim(
     over their neighbours where that ack locks more than its own rows. A plain read tells those
     from rows that are acked or due later.
     """
+    return carefully(
+        lambda is_careful: _claim(table, shard, request, now_ns, is_careful=is_careful)
+    )
+
+
+def _claim(
+    table: MessageTable,
+    shard: ShardName,
+    request: ClaimRequest,
+    now_ns: int,
+    *,
+    is_careful: bool,
+) -> Conversation[ClaimResult]:
+    counted: WrittenRows[bytes] = WrittenRows()
     if request.uncounted:
-        yield from _count_sends(table, sorted(request.uncounted))
-    answer = yield lock_due(table, request, now_ns)
-    return (yield from lease(table, shard, request, answer.rows, now_ns))
+        counted = yield from _count_sends(table, sorted(request.uncounted))
+    refused = {ident: Refused(Tried.CLAIM, why) for ident, why in counted.refused}
+    if out := {*refused, *counted.left}:
+        request = replace(request, ids=tuple(i for i in request.ids if i not in out))
+        is_careful = True
+    rows: Sequence[Row] = ()
+    if request.ids:
+        answer = yield lock_due(table, request, now_ns)
+        rows = answer.rows
+    is_careful = is_careful or bool(counted.done)
+    result = yield from lease(table, shard, request, rows, now_ns, is_careful=is_careful)
+    return replace(
+        result,
+        refused={**refused, **result.refused},
+        passed_over={**dict.fromkeys(counted.left, 0), **result.passed_over},
+    )
 
 
 def lock_due(table: MessageTable, request: ClaimRequest, now_ns: int) -> StoreQuery:
@@ -73,14 +101,18 @@ def lease(
     rows: Sequence[Row],
     now_ns: int,
     acked_ns: Mapping[bytes, int] | None = None,
+    *,
+    is_careful: bool,
 ) -> Conversation[ClaimResult]:
     """Push rows that this transaction has locked into the future, and commit.
 
     Rows that were sent often enough are parked, or become dead letters, in the same transaction, and those
-    that wait for members of a group are held.
+    that wait for members of a group are held. Rows that the server does not write stay as they are.
 
     rows: the answer to `lock_due`.
-    acked_ns: rows that it has locked, too, and that are acknowledged with the same commit, with their ``time_acked``.
+    acked_ns: rows that it has locked, too, and that are acknowledged with the same commit, with their ``time_acked``;
+        none if it is careful.
+    is_careful: as of `engine.messaging.row_writes.commit`.
     """
     won: list[ClaimedRow] = []
     spent: list[bytes] = []
@@ -106,20 +138,53 @@ def lease(
         found = yield from look(table, missing)
         # The database finds an id of another spelling equal: won under that one.
         passed_over = {ident: due_ns for ident, due_ns in found.items() if ident not in here}
-    held = yield from hold(table, [row.id for row in won if row.epoch == 0])
-    if held:
-        passed_over = {**passed_over, **dict.fromkeys(held, HELD_NS)}
-        won = [row for row in won if row.id not in set(held)]
-    result = ClaimResult(tuple(won), passed_over, held=held)
+    waiting = yield from hold(table, [row.id for row in won if row.epoch == 0])
+    result = ClaimResult((), passed_over)
+    if waiting.done or waiting.refused:
+        result = _without(result, waiting)
+        result = replace(
+            result,
+            held=tuple(waiting.done),
+            passed_over={**result.passed_over, **dict.fromkeys(waiting.done, HELD_NS)},
+        )
+        others = {*waiting.done, *result.refused, *waiting.left}
+        won = [row for row in won if row.id not in others]
     if spent:
         result = yield from _end(table, spent, now_ns, result)
-    if acked_ns:
+    # What is written by now must not be committed by the COMMIT behind a statement that is refused.
+    is_careful = is_careful or bool(waiting.done or spent)
+    if acked_ns and not is_careful:
         yield StoreQuery(_lease_and_acknowledge(table, won, acked_ns), commits=True)
+    elif acked_ns:
+        # A refusal of either is the refusal of both.
+        yield StoreQuery(_lease_and_acknowledge(table, won, acked_ns))
+        yield StoreQuery(b"COMMIT")
     elif won:
-        yield StoreQuery(_lease(table, won), commits=True)
+        leases = yield from commit(won, lambda part: _lease(table, part), is_careful=is_careful)
+        if leases.refused or leases.left:
+            won = leases.done
+            result = _without(
+                result,
+                WrittenRows(
+                    refused=[(row.id, why) for row, why in leases.refused],
+                    left=[row.id for row in leases.left],
+                ),
+            )
     else:
         yield StoreQuery(b"COMMIT")
-    return result
+    return replace(result, rows=tuple(won))
+
+
+def _without(result: ClaimResult, written: WrittenRows[bytes]) -> ClaimResult:
+    """Return *result* with rows that are refused, and such as were not tried by themselves: they are tried again soon."""
+    return replace(
+        result,
+        refused={
+            **result.refused,
+            **{ident: Refused(Tried.CLAIM, why) for ident, why in written.refused},
+        },
+        passed_over={**result.passed_over, **dict.fromkeys(written.left, 0)},
+    )
 
 
 def _lease(table: MessageTable, won: Sequence[ClaimedRow]) -> bytes:
@@ -170,7 +235,7 @@ def _lease_and_acknowledge(
     )
 
 
-def _count_sends(table: MessageTable, ids: Sequence[bytes]) -> Conversation[None]:
+def _count_sends(table: MessageTable, ids: Sequence[bytes]) -> Conversation[WrittenRows[bytes]]:
     """Count the sends of messages whose leases were never written; a stream that asks for ``epoch`` gets it so."""
     ident = quoted(table.id_column)
     answer = yield StoreQuery(
@@ -178,11 +243,16 @@ def _count_sends(table: MessageTable, ids: Sequence[bytes]) -> Conversation[None
         b" FOR UPDATE SKIP LOCKED" % (ident, by_id(table), ident, b", ".join(ids)),
         1,
     )
-    if found := [table.id_literal(raw or b"") for (raw,), _ in answer.rows]:
-        yield StoreQuery(
-            b"UPDATE %b SET epoch = 1 WHERE %b IN (%b)"
-            % (by_id(table), ident, b", ".join(found))
+    found = [table.id_literal(raw or b"") for (raw,), _ in answer.rows]
+    return (
+        yield from write(
+            found,
+            lambda part: (
+                b"UPDATE %b SET epoch = 1 WHERE %b IN (%b)"
+                % (by_id(table), ident, b", ".join(part))
+            ),
         )
+    )
 
 
 def _end(
@@ -192,28 +262,29 @@ def _end(
 
     A member of a group is parked: without its row the group would look done.
     """
-    dead: Sequence[bytes] = ()
-    why = None
+    buried, why = Buried(()), None
     if table.properties.dead_letter is not None:
         kept = yield from members(table, spent)
-        dead = [ident for ident in spent if ident not in kept]
-        if dead:
-            why = yield from bury(table, dead, now_ns)
-        if why is not None:
-            dead = ()
-        elif kept:
+        if dead := [ident for ident in spent if ident not in kept]:
+            buried = yield from bury(table, dead, now_ns)
+            why = buried.why
+        if why is None and kept:
             why = "members of groups stay"
-    gone = set(dead)
-    parked = {ident: PARKED_NS for ident in spent if ident not in gone}
-    if parked:
-        yield StoreQuery(
+    gone = {*buried.moved, *buried.left}
+    parked = yield from write(
+        [ident for ident in spent if ident not in gone],
+        lambda part: (
             b"UPDATE %b SET time_next = %d WHERE %b IN (%b)"
-            % (by_id(table), PARKED_NS, quoted(table.id_column), b", ".join(parked))
-        )
+            % (by_id(table), PARKED_NS, quoted(table.id_column), b", ".join(part))
+        ),
+    )
+    result = _without(
+        result, WrittenRows(refused=parked.refused, left=[*parked.left, *buried.left])
+    )
     return replace(
         result,
-        passed_over={**result.passed_over, **parked},
-        parked=tuple(parked),
-        dead=tuple(dead),
+        passed_over={**result.passed_over, **dict.fromkeys(parked.done, PARKED_NS)},
+        parked=tuple(parked.done),
+        dead=tuple(buried.moved),
         why_parked=why,
     )

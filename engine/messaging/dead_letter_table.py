@@ -11,9 +11,11 @@ dead_attempts: how often it was sent.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
+from streamfrom.engine.messaging.refusals import is_of_rows
+from streamfrom.engine.messaging.row_writes import Halves
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
 
@@ -42,6 +44,20 @@ _NAMES: Final = (
 _OF_DELIVERY: Final = frozenset({"priority", "epoch", "time_next", "time_acked", "state"})
 
 
+class Buried(NamedTuple):
+    """What became of rows that were to be dead letters.
+
+    moved: which are.
+    stay: which are not, for *why*.
+    left: which were not tried by themselves, as so many stay.
+    """
+
+    moved: Sequence[bytes]
+    stay: Sequence[bytes] = ()
+    left: Sequence[bytes] = ()
+    why: str | None = None
+
+
 def columns_of(database: str, name: str) -> str:
     """Return the query for the names of the columns of a table that can be written; no rows where there is no table."""
     return (_NAMES % (_text(database), _text(name))).decode()
@@ -62,40 +78,49 @@ def fault(name: str, columns: Collection[str], own: Collection[str]) -> str | No
     return None
 
 
-def bury(table: MessageTable, ids: Sequence[bytes], now_ns: int) -> Conversation[str | None]:
-    """Move the rows *ids*, locked by this transaction, to the dead letters; return why they stay, None if they moved."""
+def bury(table: MessageTable, ids: Sequence[bytes], now_ns: int) -> Conversation[Buried]:
+    """Move the rows *ids*, locked by this transaction, to the dead letters, as far as the servers take them."""
     name = table.properties.dead_letter
     assert name is not None
-    yield StoreQuery(b"SAVEPOINT dead_letter")
-    try:
-        answer = yield StoreQuery(_COLUMNS % (_text(table.name), _text(name)), 2)
-        columns = [(column or b"", shared == b"1") for (column, shared), _ in answer.rows]
-        values = [
-            (quote_identifier(column.decode()).encode(), value)
-            for column, shared in columns
-            if (value := _value(table, column, now_ns, is_shared=shared)) is not None
-        ]
-        if not values:
-            return f"there is no table {name}" if not columns else f"{name} has no column of it"
+    answer = yield StoreQuery(_COLUMNS % (_text(table.name), _text(name)), 2)
+    columns = [(column or b"", shared == b"1") for (column, shared), _ in answer.rows]
+    values = [
+        (quote_identifier(column.decode()).encode(), value)
+        for column, shared in columns
+        if (value := _value(table, column, now_ns, is_shared=shared)) is not None
+    ]
+    if not values:
+        why = f"there is no table {name}" if not columns else f"{name} has no column of it"
+        return Buried((), ids, why=why)
+    halves, moved = Halves(ids), list[bytes]()
+    refusal: str | None = None
+    while part := halves.next():
+        yield StoreQuery(b"SAVEPOINT dead_letter")
         where = b"%b WHERE %b IN (%b)" % (
             _name(table.name),
             _name(table.id_column),
-            b", ".join(ids),
+            b", ".join(part),
         )
-        yield StoreQuery(
-            b"INSERT INTO %b (%b) SELECT %b FROM %b"
-            % (
-                _name(name),
-                b", ".join(column for column, _ in values),
-                b", ".join(value for _, value in values),
-                where,
+        try:
+            yield StoreQuery(
+                b"INSERT INTO %b (%b) SELECT %b FROM %b"
+                % (
+                    _name(name),
+                    b", ".join(column for column, _ in values),
+                    b", ".join(value for _, value in values),
+                    where,
+                )
             )
-        )
-        yield StoreQuery(b"DELETE FROM " + where)
-    except ServerRefused as refused:
-        yield StoreQuery(b"ROLLBACK TO SAVEPOINT dead_letter")
-        return refused.message
-    return None
+            yield StoreQuery(b"DELETE FROM " + where)
+        except ServerRefused as refused:
+            yield StoreQuery(b"ROLLBACK TO SAVEPOINT dead_letter")
+            refusal = refused.message
+            if not is_of_rows(refused.code):
+                return Buried(moved, (*part, *halves.left), why=refusal)
+            halves.refuse(part, refusal)
+        else:
+            moved += part
+    return Buried(moved, [ident for ident, _ in halves.refused], halves.left, refusal)
 
 
 def _value(table: MessageTable, column: bytes, now_ns: int, *, is_shared: bool) -> bytes | None:

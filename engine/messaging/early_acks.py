@@ -6,13 +6,15 @@ what a poll says of it is not believed. A dispatcher that dies takes them along:
 
 from __future__ import annotations
 
+from bisect import insort
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.poll import FOREVER_NS
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 
 # With the transaction itself an ack is written within 10 ms of its answer.
@@ -25,6 +27,7 @@ UNWRITTEN_MAX: Final = 20_000
 LOCKED_PAUSE_NS: Final = 250 * 10**6
 FAILED_FIRST_NS: Final = 50 * 10**6
 FAILED_LAST_NS: Final = 2 * 10**9
+_NONE: Final[Mapping[bytes, int]] = MappingProxyType({})
 
 
 class EarlyAcks:
@@ -38,7 +41,7 @@ class EarlyAcks:
         self._gathered: dict[bytes, None] = {}
         self._write_ns = FOREVER_NS  # when what is gathered is written
         self._writing: tuple[bytes, ...] = ()
-        # When rows that somebody held are tried again, and which. The soonest first.
+        # When rows that somebody held, or the server refused, are tried again, and which. The soonest first.
         self._locked: list[tuple[int, tuple[bytes, ...]]] = []
         self._failures = 0
 
@@ -79,8 +82,17 @@ class EarlyAcks:
         self._write_ns = now_ns if self._gathered else FOREVER_NS
         return tuple((ident, self.acked_ns[ident]) for ident in self._writing)
 
-    def written(self, locked: Iterable[bytes] | None, now_ns: int) -> tuple[bytes, ...]:
-        """Take in which rows somebody held, None for a writing that failed; return the ids of which nothing is left to do."""
+    def written(
+        self,
+        locked: Iterable[bytes] | None,
+        now_ns: int,
+        again_ns: Mapping[bytes, int] = _NONE,
+    ) -> tuple[bytes, ...]:
+        """Take in what a writing found; return the ids of which nothing is left to do.
+
+        locked: which rows somebody held; None for a writing that failed.
+        again_ns: which rows the server does not write, and when each is tried again.
+        """
         asked, self._writing = self._writing, ()
         if locked is None:
             pause_ns = min(FAILED_FIRST_NS << min(self._failures, 10), FAILED_LAST_NS)
@@ -91,8 +103,10 @@ class EarlyAcks:
         self._failures = 0
         again = frozenset(locked)
         if left := tuple(ident for ident in asked if ident in again):
-            self._locked.append((now_ns + LOCKED_PAUSE_NS, left))
-        done = tuple(ident for ident in asked if ident not in again)
+            insort(self._locked, (now_ns + LOCKED_PAUSE_NS, left))
+        for ident, again_at_ns in again_ns.items():
+            insort(self._locked, (again_at_ns, (ident,)))
+        done = tuple(ident for ident in asked if ident not in again and ident not in again_ns)
         for ident in done:
             del self.acked_ns[ident]
         return done

@@ -12,13 +12,17 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.groups import FireRequest, FireResult
     from streamfrom.engine.messaging.leases import Lease
     from streamfrom.engine.messaging.message import (
+        AckWrites,
         ClaimedRow,
         ClaimResult,
         LeaseWrites,
         MessageKey,
+        Refusals,
+        Shortenings,
     )
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.messaging.poll import PollRequest, PollResult
+    from streamfrom.engine.messaging.set_aside import SetAsideRow
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
@@ -217,11 +221,12 @@ class PollFailed:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """A release has ended."""
+    """A release has ended. refused: rows that stay due at the time that their claim wrote."""
 
     number: int
     shard: ShardName
     rows: tuple[ClaimedRow, ...]
+    refused: Refusals = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,11 +240,11 @@ class ReleaseFailed:
 
 @dataclass(frozen=True, slots=True)
 class Shortened:
-    """A shortening has ended. ids: whose rows are due sooner now; none if it failed."""
+    """A shortening has ended."""
 
     shard: ShardName
     receiver: int
-    ids: tuple[bytes, ...]
+    result: Shortenings
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,10 +265,19 @@ class LeasesWritten:
 
 @dataclass(frozen=True, slots=True)
 class AcksWritten:
-    """A writing of early acks has ended. locked: the ids of rows that somebody holds; None if it failed."""
+    """A writing of early acks has ended. result: None if it failed."""
 
     shard: ShardName
-    locked: tuple[bytes, ...] | None
+    result: AckWrites | None
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeRefused:
+    """The purge has left rows, which the server does not delete. over: the ids of such as are deleted after all, or gone."""
+
+    shard: ShardName
+    refused: Refusals
+    over: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,6 +372,7 @@ Event: TypeAlias = (
     | LeasesWanted
     | LeasesWritten
     | AcksWritten
+    | PurgeRefused
     | Fired
     | Reconfigured
     | ShardDown
@@ -392,6 +407,7 @@ class Claim:
     uncounted: ids whose rows may not show that they were sent.
     known_keys: the keys of those that follow others of their key.
     acks: the numbers of acks that are written first, in the same transaction.
+    left_out: rows that are set aside, and for which no others of their key wait.
     """
 
     number: int
@@ -401,6 +417,7 @@ class Claim:
     uncounted: frozenset[bytes] = frozenset()
     known_keys: Mapping[bytes, bytes] = field(default_factory=dict)
     acks: tuple[int, ...] = ()
+    left_out: frozenset[bytes] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,6 +511,15 @@ class TellDeadMembers:
 
 
 @dataclass(frozen=True, slots=True)
+class TellSetAside:
+    """Tell of rows that the server does not write, and that are left as they are; no answer. count: how many are by now."""
+
+    shard: ShardName
+    found: tuple[tuple[bytes, SetAsideRow], ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class TellStanding:
     """Tell that a receiver stands still: it acked nothing of a full prefetch; no answer."""
 
@@ -531,6 +557,7 @@ Action: TypeAlias = (
     | WriteAcks
     | Fire
     | TellDeadMembers
+    | TellSetAside
     | TellStanding
     | KeepsShare
     | WantShare

@@ -15,8 +15,15 @@ from streamfrom.engine.messaging.backoff import spread, wait_range
 from streamfrom.engine.messaging.claim_writes import claim
 from streamfrom.engine.messaging.conversation import StoreQuery
 from streamfrom.engine.messaging.group_table import not_after
-from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, LeaseWrites
+from streamfrom.engine.messaging.message import (
+    ClaimedRow,
+    ClaimResult,
+    LeaseWrites,
+    Refused,
+    Tried,
+)
 from streamfrom.engine.messaging.message_store import by_id, look, quoted
+from streamfrom.engine.messaging.row_writes import carefully, commit
 
 
 if TYPE_CHECKING:
@@ -88,6 +95,14 @@ def write_leases(
     Rows that another transaction has locked are passed over: most of them are being acked. A row that is not due any
     more was rescheduled, so the send is counted in ``epoch``, and its ``time_next`` stays.
     """
+    return carefully(
+        lambda is_careful: _write_leases(table, leases, now_ns, is_careful=is_careful)
+    )
+
+
+def _write_leases(
+    table: MessageTable, leases: Sequence[MessageKey], now_ns: int, *, is_careful: bool
+) -> Conversation[LeaseWrites]:
     ident = quoted(table.id_column)
     answer = yield StoreQuery(
         b"SELECT %b, IFNULL(time_next, 0) FROM %b WHERE %b IN (%b) AND time_acked IS NULL"
@@ -110,12 +125,21 @@ def write_leases(
     if not times_ns:
         yield StoreQuery(b"COMMIT")
         return LeaseWrites((), locked)
-    due = [one for one, time_ns in times_ns.items() if time_ns <= now_ns]
-    whens = b"".join(b" WHEN %b THEN %d" % (one, until_ns[one]) for one in due)
-    moved = b"time_next = CASE %b%b ELSE time_next END, " % (ident, whens) if due else b""
-    yield StoreQuery(
-        b"UPDATE %b SET %bepoch = 1 WHERE %b IN (%b)"
-        % (by_id(table), moved, ident, b", ".join(times_ns)),
-        commits=True,
+
+    def update(ids: Sequence[bytes]) -> bytes:
+        due = [one for one in ids if times_ns[one] <= now_ns]
+        whens = b"".join(b" WHEN %b THEN %d" % (one, until_ns[one]) for one in due)
+        moved = b"time_next = CASE %b%b ELSE time_next END, " % (ident, whens) if due else b""
+        return b"UPDATE %b SET %bepoch = 1 WHERE %b IN (%b)" % (
+            by_id(table),
+            moved,
+            ident,
+            b", ".join(ids),
+        )
+
+    written = yield from commit([*times_ns], update, is_careful=is_careful)
+    return LeaseWrites(
+        tuple(one for one in written.done if times_ns[one] > now_ns),
+        (*locked, *written.left),
+        {one: Refused(Tried.LEASE, why) for one, why in written.refused},
     )
-    return LeaseWrites(tuple(one for one in times_ns if times_ns[one] > now_ns), locked)

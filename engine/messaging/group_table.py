@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.conversation import StoreQuery
 from streamfrom.engine.messaging.groups import HELD_NS, FireRequest, FireResult
-from streamfrom.engine.messaging.message import MessageKey
+from streamfrom.engine.messaging.message import MessageKey, Refused, Tried
 from streamfrom.engine.messaging.retry_limit import PARKED_NS
+from streamfrom.engine.messaging.row_writes import WrittenRows, carefully, commit, write
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
@@ -36,19 +37,15 @@ def not_after(table: MessageTable) -> bytes:
     return b" AND IFNULL(%b, '') = ''" % _name(table.groups[1])
 
 
-def hold(table: MessageTable, ids: Sequence[bytes]) -> Conversation[tuple[bytes, ...]]:
-    """Make those of the rows *ids* held, locked by this transaction, that wait for members; return which."""
+def hold(table: MessageTable, ids: Sequence[bytes]) -> Conversation[WrittenRows[bytes]]:
+    """Make those of the rows *ids* held, locked by this transaction, that wait for members; return what became of these."""
     if table.groups is None or not ids:
-        return ()
+        return WrittenRows()
     ident, after = _name(table.id_column), _name(table.groups[1])
     where = b"h.%b IN (%b) AND IFNULL(h.%b, '') <> ''" % (ident, b", ".join(ids), after)
     answer = yield _question(table, table.id_index, where)
-    held = tuple(
-        table.id_literal(row[0] or b"") for row, _ in answer.rows if row[1] is not None
-    )
-    if held:
-        yield StoreQuery(_set_time(table, held, HELD_NS))
-    return held
+    held = [table.id_literal(row[0] or b"") for row, _ in answer.rows if row[1] is not None]
+    return (yield from write(held, lambda part: _set_time(table, part, HELD_NS)))
 
 
 def members(table: MessageTable, ids: Sequence[bytes]) -> Conversation[frozenset[bytes]]:
@@ -74,6 +71,12 @@ def members(table: MessageTable, ids: Sequence[bytes]) -> Conversation[frozenset
 
 def fire(table: MessageTable, request: FireRequest, now_ns: int) -> Conversation[FireResult]:
     """Make held rows due whose groups are done, each once, and commit; say for what the others wait."""
+    return carefully(lambda is_careful: _fire(table, request, now_ns, is_careful=is_careful))
+
+
+def _fire(
+    table: MessageTable, request: FireRequest, now_ns: int, *, is_careful: bool
+) -> Conversation[FireResult]:
     place: Place | None = None
     if request.ids is not None:
         where = b"h.%b IN (%b) AND h.time_acked IS NULL AND h.time_next = %d"
@@ -90,23 +93,17 @@ def fire(table: MessageTable, request: FireRequest, now_ns: int) -> Conversation
     ready: dict[bytes, int] = {}
     for (raw, member, group, priority), _ in found:
         ident = table.id_literal(raw or b"")
-        if member is None:
+        if member is None and ident not in request.left_out:
             ready[ident] = int(priority or 0)
-        else:
+        elif member is not None:
             waiting[ident] = table.id_literal(member)
             groups[ident] = group or b""
     parked = yield from _parked(table, waiting.values())
     dead = {ident: groups[ident] for ident, member in waiting.items() if member in parked}
     result = FireResult((), waiting, dead, (), place)
-    if ready:
-        return (yield from _fire(table, ready, now_ns, result))
-    yield StoreQuery(b"COMMIT")
-    return result
-
-
-def _fire(
-    table: MessageTable, ready: dict[bytes, int], now_ns: int, result: FireResult
-) -> Conversation[FireResult]:
+    if not ready:
+        yield StoreQuery(b"COMMIT")
+        return result
     ident = _name(table.id_column)
     answer = yield StoreQuery(
         b"SELECT %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL AND time_next = %d"
@@ -119,9 +116,15 @@ def _fire(
     if not ids:
         yield StoreQuery(b"COMMIT")
         return replace(result, locked=locked)
-    yield StoreQuery(_set_time(table, ids, now_ns), commits=True)
-    fired = tuple(MessageKey(ident, ready[ident], now_ns) for ident in ids)
-    return replace(result, fired=fired, locked=locked)
+    written = yield from commit(
+        ids, lambda part: _set_time(table, part, now_ns), is_careful=is_careful
+    )
+    return replace(
+        result,
+        fired=tuple(MessageKey(ident, ready[ident], now_ns) for ident in written.done),
+        locked=(*locked, *written.left),
+        refused={ident: Refused(Tried.FIRE, why) for ident, why in written.refused},
+    )
 
 
 def _parked(table: MessageTable, found: Iterable[bytes]) -> Conversation[frozenset[bytes]]:

@@ -113,8 +113,8 @@ class GroupWatch:
 
     # What is asked
 
-    def next(self, now_ns: int) -> FireRequest | None:
-        """Return what to ask now, one statement at a time."""
+    def next(self, now_ns: int, left_out: frozenset[bytes] = frozenset()) -> FireRequest | None:
+        """Return what to ask now, one statement at a time. left_out: rows that are set aside."""
         if self._asked is not None or self.next_ns() > now_ns:
             return None
         # In turn, so that neither keeps the other waiting.
@@ -124,7 +124,7 @@ class GroupWatch:
             ids = tuple(self._unsure)[:ASKED_AT_ONCE]
             for ident in ids:
                 del self._unsure[ident]
-            self._asked = FireRequest(ids)
+            self._asked = FireRequest(ids, left_out=left_out)
         else:
             self._was_named = False
             if not self._is_walking:
@@ -132,7 +132,7 @@ class GroupWatch:
                 self._place = None
                 self._walks += 1
                 self._walk_began_ns = now_ns
-            self._asked = FireRequest(place=self._place)
+            self._asked = FireRequest(place=self._place, left_out=left_out)
         return self._asked
 
     def answered(

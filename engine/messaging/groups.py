@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from streamfrom.engine.messaging.message import MessageKey
+    from streamfrom.engine.messaging.message import MessageKey, Refusals
 
 
 # In the year 2223: after every wait that a claim can write (WAIT_MAX_NS from now), and before what is parked
@@ -34,10 +34,14 @@ Place = tuple[int | None, bytes | None]
 
 
 class FireRequest(NamedTuple):
-    """Which held messages may be ready: *ids*, or without them those of a walk over all, behind *place*."""
+    """Which held messages may be ready: *ids*, or without them those of a walk over all, behind *place*.
+
+    left_out: the ids of rows that are not to be written.
+    """
 
     ids: tuple[bytes, ...] | None = None
     place: Place | None = None
+    left_out: frozenset[bytes] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ class FireResult:
     dead: the ids in *waiting* whose member is parked, each with the name of the group.
     locked: the ids of messages that are ready, and whose rows another transaction has locked.
     place: where the walk goes on; None at its end.
+    refused: the rows of messages that are ready, and that the server does not write.
     """
 
     fired: tuple[MessageKey, ...] = ()
@@ -56,6 +61,7 @@ class FireResult:
     dead: Mapping[bytes, bytes] = field(default_factory=dict)
     locked: tuple[bytes, ...] = ()
     place: Place | None = None
+    refused: Refusals = field(default_factory=dict)
 
 
 def column_faults(groups: tuple[str, str] | None, columns: Mapping[str, bool]) -> list[str]:

@@ -75,8 +75,13 @@ class HeldMessages:
 
     def acks_written(self, event: AcksWritten, now_ns: int) -> None:
         """Take in which early acks the rows show."""
-        shard = self._shards[event.shard]
-        ids = shard.early_acks.written(event.locked, now_ns)
+        shard, result = self._shards[event.shard], event.result
+        if result is None:
+            ids = shard.early_acks.written(None, now_ns)
+        else:
+            again_ns = self._parts.refuse(shard, result.refused, now_ns)
+            ids = shard.early_acks.written(result.locked, now_ns, again_ns)
+        shard.set_aside.over(ids)
         for ident in ids:
             shard.queue.remove(ident)  # a poll that runs may have read the row as it was before
         self._shown_acked(shard, ids, now_ns)
@@ -91,6 +96,7 @@ class HeldMessages:
     def _gone(self, shard: ShardState, ids: Collection[bytes], now_ns: int) -> None:
         for ident in ids:
             shard.queue.remove(ident)
+        shard.set_aside.over(ids)
         if shard.unwritten:
             shard.unwritten.forget(ids)
         if shard.leases:

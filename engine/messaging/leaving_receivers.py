@@ -9,6 +9,8 @@ from streamfrom.engine.messaging.poll import FOREVER_NS
 
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from streamfrom.engine.messaging.leases import Lease, Leases
     from streamfrom.engine.messaging.shard_queue import ShardQueue
     from streamfrom.engine.messaging.unwritten_leases import UnwrittenLeases
@@ -93,7 +95,7 @@ class LeavingReceivers:
                 del self._receivers[receiver]
         return None
 
-    def shortened(self, receiver: int, ids: tuple[bytes, ...], now_ns: int) -> bool:
+    def shortened(self, receiver: int, ids: Collection[bytes], now_ns: int) -> bool:
         """Take in which rows of the leases of *receiver* are due sooner now; return whether a poll is needed."""
         leaving, written, is_lost = self._receivers.get(receiver), set(ids), False
         leases, self._shortening = self._shortening, ()

@@ -3,7 +3,7 @@
 `MemoryStore` answers the very conversations that the real store sends, question by question,
 so the division of a poll's room is the product's own. ``pause`` is awaited before and after
 every atomic step of a call: a test lets time pass there, or raises a StoreError for a call
-that fails before or after it took effect.
+that fails before or after it took effect. ``refuses`` says which rows the database does not write.
 """
 
 from __future__ import annotations
@@ -18,10 +18,15 @@ from streamfrom.engine.messaging.depths import Depth
 from streamfrom.engine.messaging.groups import HELD_NS, FireResult
 from streamfrom.engine.messaging.in_flight_limit import is_lease
 from streamfrom.engine.messaging.message import (
+    AckWrites,
     ClaimedRow,
     ClaimResult,
     LeaseWrites,
     MessageKey,
+    Purged,
+    Refused,
+    Shortenings,
+    Tried,
 )
 from streamfrom.engine.messaging.message_store import PURGE_ROWS_MAX
 from streamfrom.engine.messaging.message_table import (
@@ -55,12 +60,14 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.clock import Clock
     from streamfrom.engine.messaging.groups import FireRequest
     from streamfrom.engine.messaging.leases import Lease
+    from streamfrom.engine.messaging.message import Refusals
     from streamfrom.engine.messaging.message_store import ClaimRequest
     from streamfrom.engine.messaging.partitions import Partition, Partitions
     from streamfrom.engine.messaging.poll import PollRequest, PollResult
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
+REFUSAL: Final = "the database does not write this row"
 DEFAULT_COMMENT: Final = (
     "vitess_message,vt_ack_wait=30,vt_purge_after=86400,vt_batch_size=10,"
     "vt_cache_size=10000,vt_poller_interval=30"
@@ -108,6 +115,10 @@ async def _no_pause(_call: str, _shard: ShardName) -> None:
     await asyncio.sleep(0)
 
 
+def _takes_all(_tried: Tried, _row: StoredRow) -> bool:
+    return False
+
+
 @dataclass
 class MemoryStore:
     """Databases in memory: one table of rows for each (keyspace, shard, table)."""
@@ -118,6 +129,7 @@ class MemoryStore:
     rows: dict[tuple[str, ShardName, str], dict[bytes, StoredRow]] = field(default_factory=dict)
     calls: list[tuple[str, ShardName]] = field(default_factory=list)
     partitioned: dict[tuple[str, ShardName, str], Partitions] = field(default_factory=dict)
+    refuses: Callable[[Tried, StoredRow], bool] = _takes_all
 
     async def depths(
         self, keyspace: str, shard: ShardName, tables: Sequence[MessageTable]
@@ -214,11 +226,17 @@ class MemoryStore:
             acked = self._acknowledge(table, shard, request.acks)
             turns = ClaimResult(())
             if table.properties.in_order is not None:
-                turns = turns_of(table, rows, request.ids, now_ns, request.known_keys)
+                turns = turns_of(
+                    table,
+                    {i: row for i, row in rows.items() if i not in request.left_out},
+                    request.ids,
+                    now_ns,
+                    request.known_keys,
+                )
                 free = [ident for ident, key in turns.asked_keys.items() if key is None]
                 request = replace(request, ids=(*free, *turns.chosen))
             passed_over = dict(turns.passed_over)
-            spent, held = [], []
+            spent, held, refused = [], [], {}
             # As a database would: in the order of the key, whatever order was asked for.
             for row in sorted((rows[i] for i in set(request.ids) if i in rows), key=by_id):
                 time_next_ns = row.time_next_ns or 0
@@ -248,6 +266,9 @@ class MemoryStore:
                 if row.is_locked or time_next_ns > now_ns:
                     passed_over[row.id] = time_next_ns
                     continue
+                if self.refuses(Tried.CLAIM, row):
+                    refused[row.id] = Refused(Tried.CLAIM, REFUSAL)
+                    continue
                 row.epoch = row.epoch or int(row.id in request.uncounted)
                 if comes_after and not row.epoch and _member(rows, row) is not None:
                     row.time_next_ns = passed_over[row.id] = HELD_NS
@@ -275,6 +296,7 @@ class MemoryStore:
                 passed_over=passed_over,
                 held=tuple(held),
                 acked=acked,
+                refused=refused,
             )
             if table.properties.dead_letter is None:
                 return replace(result, parked=tuple(spent))
@@ -292,7 +314,8 @@ class MemoryStore:
         for ids, acked_ns in acks:
             found = [rows[ident] for ident in ids if ident in rows]
             if len(found) < len(ids) or any(
-                row.is_locked or row.time_acked_ns is not None for row in found
+                row.is_locked or row.time_acked_ns is not None or self.refuses(Tried.ACK, row)
+                for row in found
             ):
                 continue
             acked += self.ack(table.keyspace, shard, table.name, ids)
@@ -321,6 +344,7 @@ class MemoryStore:
             rows = self.table(table.keyspace, shard, table.name)
             asked = sorted(rows) if request.ids is None else request.ids
             fired, waiting, dead, locked = [], {}, {}, []
+            refused = {}
             for row in (rows[ident] for ident in asked if ident in rows):
                 if row.time_acked_ns is not None or row.time_next_ns != HELD_NS:
                     continue
@@ -329,12 +353,16 @@ class MemoryStore:
                     waiting[row.id] = member.id
                     if member.time_next_ns == PARKED_NS:
                         dead[row.id] = row.after or b""
+                elif row.id in request.left_out:
+                    continue
                 elif row.is_locked:
                     locked.append(row.id)
+                elif self.refuses(Tried.FIRE, row):
+                    refused[row.id] = Refused(Tried.FIRE, REFUSAL)
                 else:
                     row.time_next_ns = now_ns
                     fired.append(MessageKey(row.id, row.priority, now_ns))
-            return FireResult(tuple(fired), waiting, dead, tuple(locked))
+            return FireResult(tuple(fired), waiting, dead, tuple(locked), refused=refused)
 
     async def leases_left(self, table: MessageTable, shard: ShardName) -> dict[bytes, int]:
         """Return which messages the rows show to be in flight, and until when."""
@@ -349,10 +377,11 @@ class MemoryStore:
 
     async def release(
         self, table: MessageTable, shard: ShardName, rows: Sequence[ClaimedRow]
-    ) -> None:
+    ) -> Refusals:
         """Undo the claim of rows to which nothing has happened since."""
         async with self._call("release", shard):
             stored = self.table(table.keyspace, shard, table.name)
+            refused = {}
             for claimed in rows:
                 row = stored.get(claimed.id)
                 if (
@@ -361,15 +390,19 @@ class MemoryStore:
                     and (row.epoch, row.time_next_ns)
                     == (claimed.epoch + 1, claimed.due_next_ns)
                 ):
+                    if self.refuses(Tried.RETURN, row):
+                        refused[row.id] = Refused(Tried.RETURN, REFUSAL)
+                        continue
                     row.epoch, row.time_next_ns = claimed.epoch, claimed.time_next_ns
+            return refused
 
     async def shorten(
         self, table: MessageTable, shard: ShardName, leases: Sequence[Lease], due_ns: int
-    ) -> tuple[bytes, ...]:
+    ) -> Shortenings:
         """Make rows due sooner to which nothing has happened since."""
         async with self._call("shorten", shard):
             stored = self.table(table.keyspace, shard, table.name)
-            shortened = []
+            shortened, refused = [], {}
             for lease in leases:
                 row = stored.get(lease.id)
                 if (
@@ -377,9 +410,12 @@ class MemoryStore:
                     and row.time_acked_ns is None
                     and row.time_next_ns == lease.until_ns
                 ):
+                    if self.refuses(Tried.RETURN, row):
+                        refused[row.id] = Refused(Tried.RETURN, REFUSAL)
+                        continue
                     row.time_next_ns = due_ns
                     shortened.append(lease.id)
-            return tuple(shortened)
+            return Shortenings(tuple(shortened), refused)
 
     async def write_leases(
         self, table: MessageTable, shard: ShardName, leases: Sequence[MessageKey]
@@ -388,7 +424,7 @@ class MemoryStore:
         async with self._call("write_leases", shard):
             now_ns = self.clock.time_ns()
             stored = self.table(table.keyspace, shard, table.name)
-            rescheduled, locked = [], []
+            rescheduled, locked, refused = [], [], {}
             for lease in leases:
                 row = stored.get(lease.id)
                 if row is None or row.time_acked_ns is not None or row.epoch:
@@ -396,42 +432,61 @@ class MemoryStore:
                 if row.is_locked:
                     locked.append(row.id)
                     continue
+                if self.refuses(Tried.LEASE, row):
+                    refused[row.id] = Refused(Tried.LEASE, REFUSAL)
+                    continue
                 row.epoch = 1
                 if (row.time_next_ns or 0) <= now_ns:
                     row.time_next_ns = lease.time_next_ns
                 else:
                     rescheduled.append(row.id)
-            return LeaseWrites(tuple(rescheduled), tuple(locked))
+            return LeaseWrites(tuple(rescheduled), tuple(locked), refused)
 
     async def write_acks(
         self, table: MessageTable, shard: ShardName, acks: Sequence[tuple[bytes, int]]
-    ) -> tuple[bytes, ...]:
+    ) -> AckWrites:
         """Acknowledge rows that are not locked."""
         async with self._call("write_acks", shard):
             stored = self.table(table.keyspace, shard, table.name)
-            locked = []
+            locked, refused = [], {}
             for ident, acked_ns in acks:
                 row = stored.get(ident)
                 if row is not None and row.time_acked_ns is None:
                     if row.is_locked:
                         locked.append(ident)
+                    elif self.refuses(Tried.ACK, row):
+                        refused[ident] = Refused(Tried.ACK, REFUSAL)
                     else:
                         self.ack(table.keyspace, shard, table.name, (ident,))
                         row.time_acked_ns = acked_ns
-            return tuple(locked)
+            return AckWrites(tuple(locked), refused)
 
-    async def purge(self, table: MessageTable, shard: ShardName, cutoff_ns: int) -> int:
+    async def purge(
+        self,
+        table: MessageTable,
+        shard: ShardName,
+        cutoff_ns: int,
+        left_out: Collection[bytes] = (),
+    ) -> Purged:
         """Delete one batch of old acked rows."""
         async with self._call("purge", shard):
             rows = self.table(table.keyspace, shard, table.name)
             old = [
                 row.id
                 for row in rows.values()
-                if row.time_acked_ns is not None and row.time_acked_ns < cutoff_ns
+                if row.time_acked_ns is not None
+                and row.time_acked_ns < cutoff_ns
+                and row.id not in left_out
             ][:PURGE_ROWS_MAX]
+            refused = {
+                ident: Refused(Tried.PURGE, REFUSAL)
+                for ident in old
+                if self.refuses(Tried.PURGE, rows[ident])
+            }
             for ident in old:
-                del rows[ident]
-            return len(old)
+                if ident not in refused:
+                    del rows[ident]
+            return Purged(len(old), len(old) - len(refused), refused)
 
     async def partitions(
         self, table: MessageTable, shard: ShardName, now_ns: int

@@ -10,8 +10,10 @@ All times are nanoseconds since the Unix epoch.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from itertools import count
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 
 if TYPE_CHECKING:
@@ -58,6 +60,28 @@ class ClaimedRow(NamedTuple):
     is_written: bool = True
 
 
+class Tried(StrEnum):
+    """What was to be written to a row."""
+
+    CLAIM = "claim"
+    LEASE = "lease"
+    ACK = "ack"
+    RETURN = "return"
+    FIRE = "fire"
+    PURGE = "purge"
+
+
+class Refused(NamedTuple):
+    """Why a server does not write a row: what was to be written, and the server's words."""
+
+    tried: Tried
+    error: str
+
+
+Refusals: TypeAlias = "Mapping[bytes, Refused]"  # by id
+_NONE_REFUSED: Final[Refusals] = MappingProxyType({})
+
+
 class KeyFound(NamedTuple):
     """What the rows say of the messages of one key (`engine.messaging.key_order`).
 
@@ -85,6 +109,7 @@ class ClaimResult:
     found: what the rows say of these keys, before the claim.
     chosen: which messages it was to win of these keys, by id.
     acked: the ids of those that it was to acknowledge, and has.
+    refused: the rows that the server does not write.
     """
 
     rows: tuple[ClaimedRow, ...]
@@ -97,13 +122,37 @@ class ClaimResult:
     found: Mapping[bytes, KeyFound] = field(default_factory=dict)
     chosen: Mapping[bytes, MessageKey] = field(default_factory=dict)
     acked: tuple[bytes, ...] = ()
+    refused: Refusals = field(default_factory=dict)
 
 
 class LeaseWrites(NamedTuple):
-    """What writing leases found: the ids of rows that were rescheduled meanwhile, and of those somebody holds."""
+    """What writing leases found: the ids of rows that were rescheduled meanwhile, of those somebody holds, and the refused ones."""
 
     rescheduled: tuple[bytes, ...] = ()
     locked: tuple[bytes, ...] = ()
+    refused: Refusals = _NONE_REFUSED
+
+
+class AckWrites(NamedTuple):
+    """What writing early acks found: the ids of rows that somebody holds, and the refused ones."""
+
+    locked: tuple[bytes, ...] = ()
+    refused: Refusals = _NONE_REFUSED
+
+
+class Shortenings(NamedTuple):
+    """What making leases shorter found: whose rows are due sooner now, and the refused ones."""
+
+    ids: tuple[bytes, ...] = ()
+    refused: Refusals = _NONE_REFUSED
+
+
+class Purged(NamedTuple):
+    """What a batch of the purge found: how many rows were old enough, how many of them are deleted, and the refused ones."""
+
+    found: int = 0
+    deleted: int = 0
+    refused: Refusals = _NONE_REFUSED
 
 
 class PeerRow(NamedTuple):

@@ -7,7 +7,8 @@ is in hand, so that waiting for one shortens nobody's wait.
 
 A claim and a release are one short READ COMMITTED transaction each, on a connection with
 autocommit off; they send their own COMMIT and rely on the Store to roll back (or to close the
-connection) when a statement fails.
+connection) when a statement fails. A statement that the server refuses is thrown into the conversation as
+`ServerRefused`: the rows to blame are left out (`engine.messaging.row_writes`).
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.engine.messaging.conversation import StoreQuery
 from streamfrom.engine.messaging.in_flight_limit import is_lease
+from streamfrom.engine.messaging.message import Purged, Refused, Shortenings, Tried
 from streamfrom.engine.messaging.message_table import RawColumn, RawIndex, RawTable
 from streamfrom.engine.messaging.partition_store import PartitionStore
 from streamfrom.engine.messaging.retry_limit import PARKED_NS
+from streamfrom.engine.messaging.row_writes import carefully, commit
 from streamfrom.engine.messaging.table_settings import MARK, is_message_table
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
@@ -33,10 +36,12 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.groups import FireRequest, FireResult
     from streamfrom.engine.messaging.leases import Lease
     from streamfrom.engine.messaging.message import (
+        AckWrites,
         ClaimedRow,
         ClaimResult,
         LeaseWrites,
         MessageKey,
+        Refusals,
     )
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.messaging.poll import PollRequest, PollResult
@@ -57,6 +62,7 @@ class ClaimRequest:
     acks: acknowledgements, ids and ``time_acked``, that are written in the same transaction before anything is asked of keys.
         Each is written if nobody else holds a row of it, and all are unacked. Only where messages wait for others of their key.
     draw: returns `engine.messaging.backoff.DICE_BITS` random bits.
+    left_out: rows that are set aside, and for which no others of their key wait.
     """
 
     ids: tuple[bytes, ...]
@@ -65,6 +71,7 @@ class ClaimRequest:
     uncounted: frozenset[bytes] = frozenset()
     known_keys: Mapping[bytes, bytes] = field(default_factory=dict)
     acks: Sequence[tuple[tuple[bytes, ...], int]] = ()
+    left_out: frozenset[bytes] = frozenset()
 
 
 class Store(PartitionStore, Protocol):
@@ -107,8 +114,8 @@ class Store(PartitionStore, Protocol):
 
     async def write_acks(
         self, table: MessageTable, shard: ShardName, acks: Sequence[tuple[bytes, int]]
-    ) -> tuple[bytes, ...]:
-        """Write early acks, ids and times; return the ids of rows that somebody holds."""
+    ) -> AckWrites:
+        """Write early acks, ids and times, but for rows that somebody holds."""
         ...
 
     async def look(
@@ -129,14 +136,14 @@ class Store(PartitionStore, Protocol):
 
     async def release(
         self, table: MessageTable, shard: ShardName, rows: Sequence[ClaimedRow]
-    ) -> None:
-        """Undo the claim of *rows* that nobody was sent."""
+    ) -> Refusals:
+        """Undo the claim of *rows* that nobody was sent; return those that the server does not write."""
         ...
 
     async def shorten(
         self, table: MessageTable, shard: ShardName, leases: Sequence[Lease], due_ns: int
-    ) -> tuple[bytes, ...]:
-        """Make rows due at *due_ns* that are still due when their lease ends; return which."""
+    ) -> Shortenings:
+        """Make rows due at *due_ns* that are still due when their lease ends."""
         ...
 
     async def depths(
@@ -145,8 +152,14 @@ class Store(PartitionStore, Protocol):
         """Return about how many rows each of *tables* has in which state, by name, without a walk over them."""
         ...
 
-    async def purge(self, table: MessageTable, shard: ShardName, cutoff_ns: int) -> int:
-        """Delete rows acked before *cutoff_ns*, PURGE_ROWS_MAX at most; return how many."""
+    async def purge(
+        self,
+        table: MessageTable,
+        shard: ShardName,
+        cutoff_ns: int,
+        left_out: Collection[bytes] = (),
+    ) -> Purged:
+        """Delete rows acked before *cutoff_ns*, PURGE_ROWS_MAX at most, but for those of *left_out*."""
         ...
 
 
@@ -286,10 +299,19 @@ def leases_left(table: MessageTable, now_ns: int) -> Conversation[dict[bytes, in
     }
 
 
-def release(table: MessageTable, rows: Sequence[ClaimedRow]) -> Conversation[None]:
-    """Put unsent rows back as they were, each only if nothing has happened to it since."""
+def release(table: MessageTable, rows: Sequence[ClaimedRow]) -> Conversation[Refusals]:
+    """Put unsent rows back as they were, each only if nothing has happened to it since; return the refused ones."""
+    written = yield from carefully(
+        lambda is_careful: commit(
+            rows, lambda part: _put_back(table, part), is_careful=is_careful
+        )
+    )
+    return {row.id: Refused(Tried.RETURN, why) for row, why in written.refused}
+
+
+def _put_back(table: MessageTable, rows: Sequence[ClaimedRow]) -> bytes:
     ident = quoted(table.id_column)
-    yield StoreQuery(
+    return (
         b"UPDATE %b SET time_next = CASE %b%b ELSE time_next END, epoch = epoch - 1"
         b" WHERE time_acked IS NULL AND (%b)"
         % (
@@ -301,18 +323,23 @@ def release(table: MessageTable, rows: Sequence[ClaimedRow]) -> Conversation[Non
                 % (ident, row.id, row.epoch + 1, row.due_next_ns)
                 for row in rows
             ),
-        ),
-        commits=True,
+        )
     )
 
 
 def shorten(
     table: MessageTable, leases: Sequence[Lease], due_ns: int
-) -> Conversation[tuple[bytes, ...]]:
+) -> Conversation[Shortenings]:
     """Make rows due at *due_ns*, each only if nothing has happened to it since its lease was known.
 
     A row that somebody holds is left out: it is being acked, most likely.
     """
+    return carefully(lambda is_careful: _shorten(table, leases, due_ns, is_careful=is_careful))
+
+
+def _shorten(
+    table: MessageTable, leases: Sequence[Lease], due_ns: int, *, is_careful: bool
+) -> Conversation[Shortenings]:
     ident = quoted(table.id_column)
     answer = yield StoreQuery(
         b"SELECT %b, time_next FROM %b WHERE %b IN (%b) AND time_acked IS NULL"
@@ -325,44 +352,66 @@ def shorten(
     ids = tuple(one for one, time_next_ns in found if until_ns.get(one) == time_next_ns)
     if not ids:
         yield StoreQuery(b"COMMIT")
-        return ()
-    yield StoreQuery(
-        b"UPDATE %b SET time_next = %d WHERE %b IN (%b)"
-        % (by_id(table), due_ns, ident, b", ".join(ids)),
-        commits=True,
+        return Shortenings()
+    written = yield from commit(
+        ids,
+        lambda part: (
+            b"UPDATE %b SET time_next = %d WHERE %b IN (%b)"
+            % (by_id(table), due_ns, ident, b", ".join(part))
+        ),
+        is_careful=is_careful,
     )
-    return ids
+    return Shortenings(
+        tuple(written.done), {one: Refused(Tried.RETURN, why) for one, why in written.refused}
+    )
 
 
-def purge(table: MessageTable, cutoff_ns: int) -> Conversation[int]:
-    """Delete one batch of rows acked before *cutoff_ns*, commit, and return how many it was.
+def purge(
+    table: MessageTable, cutoff_ns: int, left_out: Collection[bytes] = ()
+) -> Conversation[Purged]:
+    """Delete one batch of rows acked before *cutoff_ns*, but for those of *left_out*; commit.
 
     A row that somebody holds is left for the next time. A DELETE by the condition alone would
     wait for it, also for rows that it only passes: on a small table servers read along the
     primary key, where consumers ack.
     """
+    return carefully(
+        lambda is_careful: _purge(table, cutoff_ns, left_out, is_careful=is_careful)
+    )
+
+
+def _purge(
+    table: MessageTable, cutoff_ns: int, left_out: Collection[bytes], *, is_careful: bool
+) -> Conversation[Purged]:
     where = b"time_acked < %d" % cutoff_ns
     if table.purge_by_schedule:
         # The first layout's primary key begins with it, and a message is scheduled before it
         # is acked: the walk stays within old rows.
         where += b" AND time_scheduled < %d" % cutoff_ns
     ident = quoted(table.id_column)
+    others = b" AND %b NOT IN (%b)" % (ident, b", ".join(left_out)) if left_out else b""
     answer = yield StoreQuery(
-        b"SELECT %b FROM %b WHERE %b LIMIT %d FOR UPDATE SKIP LOCKED"
-        % (ident, _hinted(table, table.purge_index), where, PURGE_ROWS_MAX),
+        b"SELECT %b FROM %b WHERE %b%b LIMIT %d FOR UPDATE SKIP LOCKED"
+        % (ident, _hinted(table, table.purge_index), where, others, PURGE_ROWS_MAX),
         1,
     )
     if not answer.rows:
         yield StoreQuery(b"COMMIT")
-        return 0
-    ids = b", ".join(table.id_literal(raw or b"") for (raw,), _ in answer.rows)
-    # In the form for several tables: only so may a DELETE be told its index.
-    deleted = yield StoreQuery(
-        b"DELETE %b FROM %b WHERE %b IN (%b) AND %b"
-        % (quoted(table.name), by_id(table), ident, ids, where),
-        commits=True,
+        return Purged()
+    written = yield from commit(
+        [table.id_literal(raw or b"") for (raw,), _ in answer.rows],
+        # In the form for several tables: only so may a DELETE be told its index.
+        lambda part: (
+            b"DELETE %b FROM %b WHERE %b IN (%b) AND %b"
+            % (quoted(table.name), by_id(table), ident, b", ".join(part), where)
+        ),
+        is_careful=is_careful,
     )
-    return deleted.affected
+    return Purged(
+        len(answer.rows),
+        written.affected,
+        {one: Refused(Tried.PURGE, why) for one, why in written.refused},
+    )
 
 
 def columns_query(table: MessageTable, columns: Sequence[str]) -> bytes:

@@ -512,5 +512,7 @@ def _type_advice(raw: RawTable) -> list[str]:
                 f" ALTER TABLE {quote_identifier(raw.name)} MODIFY time_next BIGINT DEFAULT 0"
             )
         if name == "epoch" and kind in ("tinyint", "smallint"):
-            found.append(f"epoch is {_type_of(column)}: a message is not sent more often")
+            found.append(
+                f"epoch is {_type_of(column)}: a message that was sent so often is set aside"
+            )
     return found

@@ -18,17 +18,18 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.ack_writes import lock_unacked
+from streamfrom.engine.messaging.ack_writes import acknowledge, lock_unacked
 from streamfrom.engine.messaging.claim_writes import lease, lock_due
 from streamfrom.engine.messaging.conversation import StoreQuery, together
 from streamfrom.engine.messaging.key_order import may_go, without
 from streamfrom.engine.messaging.message import ClaimResult, KeyFound, MessageKey
 from streamfrom.engine.messaging.message_store import by_id, quoted
 from streamfrom.engine.messaging.retry_limit import PARKED_NS
+from streamfrom.engine.messaging.row_writes import carefully, write
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from streamfrom.engine.messaging.conversation import Conversation, StoreAnswer
     from streamfrom.engine.messaging.message_store import ClaimRequest
@@ -47,24 +48,41 @@ def claim_in_order(
 
     Rows without a key wait for nobody.
     """
+    return carefully(
+        lambda is_careful: _claim_in_order(table, shard, request, now_ns, is_careful=is_careful)
+    )
+
+
+def _claim_in_order(
+    table: MessageTable,
+    shard: ShardName,
+    request: ClaimRequest,
+    now_ns: int,
+    *,
+    is_careful: bool,
+) -> Conversation[ClaimResult]:
     in_order = table.properties.in_order or 1
     asked, later = yield from _keys_of(table, request, now_ns)
     counts = Counter(key for key in asked.values() if key is not None)
     # Those without a key go in any case, and those whose keys were known follow what was acked.
     believed = [i for i, key in asked.items() if key is None or i in request.known_keys]
     queries = []
-    if request.acks:
-        to_ack = [ident for ids, _ in request.acks for ident in ids]
-        queries.append(StoreQuery(lock_unacked(table, to_ack), 1))
-    queries += (reads := _reads(table, counts, in_order, now_ns))
+    acked_ns: dict[bytes, int] = {}
+    if request.acks and is_careful:
+        # Whom they let go is only known when it is known which of them are written.
+        acked_ns = yield from _acknowledge(table, request.acks)
+    elif request.acks:
+        queries.append(_lock_acks(table, request.acks))
+    queries += (reads := _reads(table, counts, in_order, now_ns, request.left_out))
     if believed:
         queries.append(lock_due(table, replace(request, ids=tuple(believed)), now_ns))
     if not queries:
         yield StoreQuery(b"COMMIT")
-        return ClaimResult((), later, asked_keys=dict.fromkeys(later))
+        return ClaimResult((), later, asked_keys=dict.fromkeys(later), acked=tuple(acked_ns))
     answers = yield from together(queries)
-    acked_ns = _acked(table, request.acks, answers[0])
-    first = 1 if request.acks else 0
+    first = len(queries) - len(reads) - bool(believed)
+    if first:
+        acked_ns = _acked(table, request.acks, answers[0])
     found = _found(table, counts, answers[first : first + len(reads)])
     chosen = {
         one.id: one
@@ -78,7 +96,15 @@ def claim_in_order(
         rows += answer.rows
     going = {*ids}
     rows = [row for row in rows if table.id_literal(row[0][2] or b"") in going]
-    result = yield from lease(table, shard, replace(request, ids=ids), rows, now_ns, acked_ns)
+    result = yield from lease(
+        table,
+        shard,
+        replace(request, ids=ids),
+        rows,
+        now_ns,
+        None if is_careful else acked_ns,
+        is_careful=is_careful,
+    )
     return replace(
         result,
         passed_over={**later, **result.passed_over},
@@ -114,7 +140,11 @@ def _keys_of(
 
 
 def _reads(
-    table: MessageTable, counts: Mapping[bytes, int], in_order: int, now_ns: int
+    table: MessageTable,
+    counts: Mapping[bytes, int],
+    in_order: int,
+    now_ns: int,
+    left_out: Collection[bytes],
 ) -> list[StoreQuery]:
     """Return what asks what has started of each key, and for as many of the others as may go, and one more."""
     ident = quoted(table.id_column)
@@ -126,6 +156,8 @@ def _reads(
         where = b"time_acked IS NULL"
         if table.key_column is not None:
             where += b" AND %b = %b" % (quoted(table.key_column), key)
+        if left_out:
+            where += b" AND %b NOT IN (%b)" % (ident, b", ".join(sorted(left_out)))
         parts.append(
             b"(SELECT %d, 1, %b AS i, priority, IFNULL(time_next, 0) FROM %b WHERE %b"
             b" AND epoch > 0 AND (time_next IS NULL OR time_next < %d))"
@@ -158,6 +190,26 @@ def _found(
         key: KeyFound(tuple(started[number]), tuple(heads[number]))
         for number, key in enumerate(keys)
     }
+
+
+def _lock_acks(
+    table: MessageTable, acks: Sequence[tuple[tuple[bytes, ...], int]]
+) -> StoreQuery:
+    return StoreQuery(lock_unacked(table, [ident for ids, _ in acks for ident in ids]), 1)
+
+
+def _acknowledge(
+    table: MessageTable, acks: Sequence[tuple[tuple[bytes, ...], int]]
+) -> Conversation[dict[bytes, int]]:
+    """Write acks as far as the server takes them, each whole or not at all; return what is acknowledged."""
+    locked = yield _lock_acks(table, acks)
+    acked_ns = _acked(table, acks, locked)
+    free = [(ids, ns) for ids, ns in acks if all(ident in acked_ns for ident in ids)]
+    written = yield from write(
+        free,
+        lambda part: acknowledge(table, {ident: ns for ids, ns in part for ident in ids}),
+    )
+    return {ident: ns for ids, ns in written.done for ident in ids}
 
 
 def _acked(

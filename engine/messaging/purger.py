@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from streamfrom.engine.messaging.events import PurgeRefused
 from streamfrom.engine.messaging.figures import Counters
 from streamfrom.engine.messaging.message_store import PURGE_ROWS_MAX
 from streamfrom.engine.messaging.partition_upkeep import PartitionUpkeep
@@ -18,13 +19,17 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from streamfrom.engine.messaging.clock import Clock
+    from streamfrom.engine.messaging.message import Refused
     from streamfrom.engine.messaging.message_store import Store
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
 
+
+# Of one purge of a shard. The next goes on behind them.
+REFUSED_MAX: Final = 1000
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +40,8 @@ class Purger:
     may_purge: whether this process is the one that purges a shard at this moment.
     counters_of: where the purged rows of a shard are counted.
     tell_held_back: is told how many partitions of a shard each purge has found held back.
+    set_aside: returns the rows of a shard that its server did not delete before, and whether each is left alone for now.
+    tell_refused: is told of the rows that it does not delete.
     """
 
     def __init__(
@@ -46,7 +53,11 @@ class Purger:
         may_purge: Callable[[ShardName], bool] = lambda _: True,
         counters_of: Callable[[ShardName], Counters] = lambda _: Counters(),
         tell_held_back: Callable[[ShardName, int], None] = lambda *_: None,
+        set_aside: Callable[[ShardName], Mapping[bytes, bool]] = lambda _: {},
+        tell_refused: Callable[[PurgeRefused], None] = lambda _: None,
     ) -> None:
+        self._set_aside = set_aside
+        self._tell_refused = tell_refused
         self._counters_of = counters_of
         self._tell_held_back = tell_held_back
         self._may_purge = may_purge
@@ -118,12 +129,21 @@ class Purger:
         await self._purge_rows(table, shard, cutoff_ns)
 
     async def _purge_rows(self, table: MessageTable, shard: ShardName, cutoff_ns: int) -> None:
-        purged = PURGE_ROWS_MAX
+        before = self._set_aside(shard)
+        left_out = {ident for ident, is_left_alone in before.items() if is_left_alone}
+        refused: dict[bytes, Refused] = {}
+        found = PURGE_ROWS_MAX
         # In short transactions, so that no lock of the purge lasts. Less than a full one was
         # the last.
-        while purged >= PURGE_ROWS_MAX:
-            purged = await self._store.purge(table, shard, cutoff_ns)
-            self._counters_of(shard).purged += purged
+        while found >= PURGE_ROWS_MAX and len(refused) < REFUSED_MAX:
+            purged = await self._store.purge(table, shard, cutoff_ns, {*left_out, *refused})
+            self._counters_of(shard).purged += purged.deleted
+            refused.update(purged.refused)
+            found = purged.found if purged.deleted or purged.refused else 0
+        tried = before.keys() - left_out if found < PURGE_ROWS_MAX else ()
+        over = tuple(ident for ident in tried if ident not in refused)
+        if refused or over:
+            self._tell_refused(PurgeRefused(shard, refused, over))
 
     def _named(self, shard: ShardName) -> dict[str, str]:
         """Name the table and a shard by the keys that log lines have."""

@@ -335,6 +335,8 @@ class Registry:
             may_purge=may_send,
             counters_of=runner.state.counters,
             tell_held_back=runner.state.partitions_held_back,
+            set_aside=runner.set_aside_by_purge,
+            tell_refused=runner.post,
         )
         tables.runners[table.name] = runner, purger
 

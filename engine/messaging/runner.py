@@ -52,6 +52,7 @@ from streamfrom.engine.messaging.events import (
     TableEnded,
     TakenOver,
     TellDeadMembers,
+    TellSetAside,
     TellStanding,
     Tick,
     WaitOver,
@@ -59,6 +60,7 @@ from streamfrom.engine.messaging.events import (
     WriteAcks,
     WriteLeases,
 )
+from streamfrom.engine.messaging.message import Shortenings
 from streamfrom.engine.messaging.message_store import ClaimRequest
 from streamfrom.engine.messaging.table_log import TableLog
 from streamfrom.engine.messaging.table_state import TableState
@@ -87,6 +89,9 @@ T = TypeVar("T")
 # The wall clock may be set forward, which the loop's clock does not notice: look again.
 SLEEP_MAX_S: Final = 5.0
 STOP_GRACE_S: Final = 2.0
+# For a server that writes acks slowly which were answered.
+ACKS_GRACE_S: Final = 10.0
+ACKS_LOOK_S: Final = 0.01
 # A reschedule waits so long at most for a server that writes slowly.
 LEASES_WANTED_S: Final = 2.0
 # How often who hands over looks whether the rows show all.
@@ -158,6 +163,10 @@ class Runner:
     def waiting(self) -> int:
         """Return how many messages wait in memory, on all shards."""
         return self._state.waiting
+
+    def set_aside_by_purge(self, shard: ShardName) -> Mapping[bytes, bool]:
+        """Return the rows of a shard that its server did not delete, and whether each is left alone for now."""
+        return self._state.set_aside_by_purge(shard, self._clock.time_ns())
 
     def attach(self, receiver: Receiver, share: Share | None = None) -> None:
         """Let *receiver* have messages from now on; no more than *share*, if others dispatch to it as well."""
@@ -251,9 +260,16 @@ class Runner:
         """End every stream with *error*, let running claims finish, then stop. Twice is fine."""
         self.post(TableEnded(error))
         deadline = self._loop.time() + STOP_GRACE_S
-        # A claim that ends now is followed by the release of what nobody can be sent.
+        acks_deadline = self._loop.time() + ACKS_GRACE_S
+        # A claim that ends now is followed by the release of what nobody can be sent, and acks that were answered are
+        # written as far as the server takes them.
         while self._tasks and (left_s := deadline - self._loop.time()) > 0:
             await asyncio.wait(self._tasks, timeout=left_s)
+        while self._state.has_acks_to_write and self._loop.time() < acks_deadline:  # noqa: ASYNC110
+            await asyncio.sleep(ACKS_LOOK_S)
+        for shard in self._state.shards:
+            if shard.early_acks:
+                self._log.acks_lost(shard.name, [*shard.early_acks.acked_ns])
         self._is_stopped = True
         for task in self._tasks:
             task.cancel()
@@ -296,6 +312,8 @@ class Runner:
                 self._start(self._fire(action), action.shard)
             case TellDeadMembers():
                 self._log.dead_members(action.shard, action.found)
+            case TellSetAside():
+                self._log.set_aside(action.shard, action.found, action.count)
             case TellStanding():
                 if (receiver := self._receivers.get(action.receiver)) is not None:
                     since_s = (self._clock.time_ns() - action.since_ns) / 10**9
@@ -388,6 +406,7 @@ class Runner:
             action.uncounted,
             action.known_keys,
             [(ack.ids, ack.acked_ns) for ack in acks],
+            action.left_out,
         )
         try:
             result = await self._store.claim(self._table, action.shard, request)
@@ -433,8 +452,10 @@ class Runner:
     async def _release(self, action: Release) -> None:
         answer = self._store.release(self._table, action.shard, action.rows)
         result = await self._ask("release", action.shard, answer)
-        over = Released if result is None else ReleaseFailed
-        self.post(over(action.number, action.shard, action.rows))
+        if isinstance(result, Exception):
+            self.post(ReleaseFailed(action.number, action.shard, action.rows))
+        else:
+            self.post(Released(action.number, action.shard, action.rows, result))
 
     async def _look(self, action: Look) -> None:
         answer = self._store.look(self._table, action.shard, action.ids)
@@ -454,10 +475,10 @@ class Runner:
 
     async def _shorten(self, action: Shorten) -> None:
         answer = self._store.shorten(self._table, action.shard, action.leases, action.due_ns)
-        ids = await self._ask("shortening", action.shard, answer)
-        self.post(
-            Shortened(action.shard, action.receiver, () if isinstance(ids, Exception) else ids)
-        )
+        result = await self._ask("shortening", action.shard, answer)
+        if isinstance(result, Exception):
+            result = Shortenings()
+        self.post(Shortened(action.shard, action.receiver, result))
 
     async def _write_leases(self, action: WriteLeases) -> None:
         answer = self._store.write_leases(self._table, action.shard, action.leases)
@@ -468,8 +489,8 @@ class Runner:
 
     async def _write_acks(self, action: WriteAcks) -> None:
         answer = self._store.write_acks(self._table, action.shard, action.acks)
-        locked = await self._ask("writing of acks", action.shard, answer)
-        self.post(AcksWritten(action.shard, None if isinstance(locked, Exception) else locked))
+        result = await self._ask("writing of acks", action.shard, answer)
+        self.post(AcksWritten(action.shard, None if isinstance(result, Exception) else result))
 
     async def _fire(self, action: Fire) -> None:
         answer = self._store.fire(self._table, action.shard, action.request)

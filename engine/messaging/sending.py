@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.events import Claimed, ClaimFailed, ReleaseFailed
     from streamfrom.engine.messaging.held_messages import HeldMessages
     from streamfrom.engine.messaging.key_order import KeyOrder
-    from streamfrom.engine.messaging.message import ClaimedRow
+    from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
     from streamfrom.engine.messaging.shard_state import ShardState
     from streamfrom.engine.messaging.table_parts import TableParts
 
@@ -40,6 +40,8 @@ CLAIM_ROWS_MAX: Final = 500
 # only when it is there, so the first claim is a small one.
 CLAIM_BYTES_MAX: Final = 16 << 20
 ROW_BYTES_ASSUMED: Final = 256 << 10
+# Of rows that are set aside: for more than these, others of their key wait.
+LEFT_OUT_MAX: Final = 200
 
 
 class Sending:
@@ -134,8 +136,14 @@ class Sending:
         )
         ids = tuple(key.id for key in keys)
         uncounted = frozenset(filter(shard.unwritten.__contains__, ids))
-        known = {} if shard.order is None else shard.order.known_keys(ids)
-        self._actions.append(Claim(number, shard.name, ids, columns, uncounted, known, numbers))
+        known, left_out = {}, frozenset[bytes]()
+        if shard.order is not None:
+            known = shard.order.known_keys(ids)
+            aside = islice(shard.set_aside.timers, LEFT_OUT_MAX)
+            left_out = frozenset(aside).difference(ids)
+        self._actions.append(
+            Claim(number, shard.name, ids, columns, uncounted, known, numbers, left_out)
+        )
 
     def _may_send(self, shard: ShardState) -> bool:
         return shard.is_dispatched and not self._parts.table.properties.paused
@@ -197,6 +205,8 @@ class Sending:
                 # database knows.
                 shard.polls.wanted = True
             won.append(row)
+        if shard.set_aside or result.refused:
+            self._set_aside(shard, run, asked_ids, result, now_ns)
         for ident, key in run.keys.items():
             shard.queue.not_won(key, passed_over.get(ident), now_ns)
         if shard.order is not None and shard.order.claimed(asked_ids, result, run.gone, now_ns):
@@ -207,6 +217,35 @@ class Sending:
             delay_ns = self._parts.table.properties.lease_delay_ns
             shard.unwritten.sent(unwritten, now_ns + delay_ns)
         self._deliver(shard, run, won, now_ns)
+
+    def _set_aside(
+        self,
+        shard: ShardState,
+        run: ClaimRun,
+        asked_ids: Sequence[bytes],
+        result: ClaimResult,
+        now_ns: int,
+    ) -> None:
+        """Let messages wait whose rows the server does not write; forget of others that it did not."""
+        aside, refused, passed_over = shard.set_aside, result.refused, result.passed_over
+        over = [row.id for row in result.rows]
+        known = {*passed_over, *result.asked_keys}
+        over += [one for one in asked_ids if one not in known]
+        over += [one for one, due_ns in passed_over.items() if due_ns > now_ns]
+        aside.over(one for one in over if one not in refused)
+        # What is locked, or waits for its turn, is claimed as others are.
+        aside.changed([one for one in asked_ids if one not in refused], now_ns)
+        self._parts.refuse(shard, refused, now_ns)
+        for ident in refused:
+            key = run.keys.pop(ident, None) or result.chosen.get(ident)
+            if key is None:
+                shard.polls.wanted = True  # of another spelling: only a poll tells its priority
+                continue
+            meanwhile = shard.queue.requeue(ident, aside.wait(key, now_ns), now_ns)
+            if meanwhile is REMOVED or ident in run.gone:
+                aside.over([ident])
+            elif meanwhile is not None:
+                aside.changed([ident], now_ns)
 
     def _deliver(
         self, shard: ShardState, run: ClaimRun, won: list[ClaimedRow], now_ns: int
@@ -307,9 +346,13 @@ class Sending:
         shard = self._shards[event.shard]
         keys = shard.releases.pop(event.number)
         shard.freed([row.id for row in event.rows], now_ns)
+        put_back = set[bytes]()
+        if isinstance(event, Released):
+            self._parts.refuse(shard, event.refused, now_ns)
+            put_back = {row.id for row in event.rows if row.id not in event.refused}
         for row in event.rows:
             key = keys[row.id]
-            if key is not None and isinstance(event, Released):
+            if key is not None and row.id in put_back:
                 key = key._replace(time_next_ns=row.time_next_ns)
             if key is None:
                 # It had left the queue: acked, or due too late to be kept.

@@ -95,6 +95,8 @@ class ShardQueue:
         self.acked: dict[bytes, int] = {}
         # Messages that go next of their keys (`engine.messaging.key_order`); those that are not due yet do not stand in the lanes.
         self.following: dict[bytes, MessageKey] = {}
+        # Messages whose rows the server does not write (`engine.messaging.set_aside`), due when they are tried again.
+        self.set_aside: dict[bytes, MessageKey] = {}
         # What changed while a poll runs, by id: the key as it is now, None if it does not wait.
         self._changed: dict[bytes, MessageKey | None] | None = None
 
@@ -355,7 +357,8 @@ class ShardQueue:
             + len(self._locked)
             + len(self.unwritten)
             + len(self.acked)
-            + len(self.following),
+            + len(self.following)
+            + len(self.set_aside),
             newest=self._newest,
             overloaded=frozenset(behind),
             named=tuple(sorted(self.named)),
@@ -415,7 +418,7 @@ class ShardQueue:
             (ident, one) for ident, one in self.following.items() if one.time_next_ns <= now_ns
         )
         followers = ((ident, self.by_its_key(one)) for ident, one in due)
-        for ident, timer in (*self.unwritten.items(), *followers):
+        for ident, timer in (*self.unwritten.items(), *followers, *self.set_aside.items()):
             is_elsewhere = ident in changed or ident in self._in_flight or ident in self._keys
             if not is_elsewhere:
                 self._admit(timer)
@@ -432,7 +435,7 @@ class ShardQueue:
         self, keys: Iterable[MessageKey], changed: Container[bytes]
     ) -> list[MessageKey]:
         in_flight, known, unwritten = self._in_flight, self._keys, self.unwritten
-        following, acked = self.following, self.acked
+        following, acked, set_aside = self.following, self.acked, self.set_aside
         return [
             key
             for key in keys
@@ -442,6 +445,7 @@ class ShardQueue:
             and key.id not in unwritten
             and key.id not in following
             and key.id not in acked
+            and key.id not in set_aside
         ]
 
     def _know_key(self, read: TierRead, changed: dict[bytes, MessageKey | None]) -> None:

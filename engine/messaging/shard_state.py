@@ -6,6 +6,7 @@ A part of `engine.messaging.table_state`, which decides what the receivers get; 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.early_acks import EarlyAcks
@@ -15,6 +16,7 @@ from streamfrom.engine.messaging.leases import Leases
 from streamfrom.engine.messaging.leaving_receivers import LeavingReceivers
 from streamfrom.engine.messaging.poll import FOREVER_NS
 from streamfrom.engine.messaging.poll_times import PollTimes
+from streamfrom.engine.messaging.set_aside import SetAside
 from streamfrom.engine.messaging.trouble import Trouble
 from streamfrom.engine.messaging.unwritten_leases import UnwrittenLeases
 
@@ -67,6 +69,7 @@ class ShardState:
     receivers: how many streams cover the shard.
     lingers_until_ns: how long the keys are kept, and news is heard, after the last stream has left; 0 with none kept.
     leases: what the streams hold of it.
+    set_aside: the rows that the server does not write.
     unwritten: those of the leases that are in memory alone.
     early_acks: the acks that are in memory alone.
     groups: the messages that wait for members of a group.
@@ -108,6 +111,7 @@ class ShardState:
     wake_ready_ns: int = FOREVER_NS
     polls: PollTimes = field(init=False)
     leaving: LeavingReceivers = field(init=False)
+    set_aside: SetAside = field(init=False)
     unwritten: UnwrittenLeases = field(init=False)
     early_acks: EarlyAcks = field(init=False)
     acking: dict[int, tuple[bytes, ...]] = field(default_factory=dict)
@@ -115,6 +119,7 @@ class ShardState:
     looking_at: frozenset[bytes] = frozenset()
 
     def __post_init__(self) -> None:
+        self.set_aside = SetAside(self.queue.set_aside)
         self.unwritten = UnwrittenLeases(self.queue.unwritten)
         self.early_acks = EarlyAcks(self.queue.acked)
         self.leaving = LeavingReceivers(self.leases, self.unwritten, self.queue)
@@ -123,6 +128,9 @@ class ShardState:
     def polled(self, result: PollResult, now_ns: int, interval_ns: int) -> None:
         """Take in what a poll found."""
         self.health.over()
+        if self.set_aside.timers:
+            keys = chain.from_iterable((*tier.fresh, *tier.timed) for tier in result.tiers)
+            self.set_aside.polled(chain(keys, result.told), now_ns)
         self.polls.finished(result, now_ns, interval_ns)
 
     def has_nothing(self, now_ns: int, keys: frozenset[bytes] | None = None) -> bool:
@@ -288,9 +296,32 @@ class ShardState:
         self.acking.clear()
         return numbers, idents
 
-    def wrote(self, result: LeaseWrites | None, now_ns: int) -> list[ClaimedRow]:
-        """Take in what a writing of leases found; return rows that nobody was sent and it concerned."""
-        for timer in self.unwritten.written(result, now_ns):
+    @property
+    def has_leases_to_write(self) -> bool:
+        """Return whether there are leases that the rows do not show, and that the server writes as far as is known."""
+        unwritten, set_aside = self.unwritten, self.set_aside.rows
+        return len(unwritten) > len(set_aside) or any(
+            i not in set_aside for i in unwritten.timers
+        )
+
+    def wrote(
+        self, result: LeaseWrites | None, now_ns: int, again_ns: Mapping[bytes, int]
+    ) -> list[ClaimedRow]:
+        """Take in what a writing of leases found; return rows that nobody was sent and it concerned.
+
+        again_ns: when the rows are tried again that the server does not write.
+        """
+        if result is not None and self.set_aside:
+            self.set_aside.over(
+                [
+                    ident
+                    for ident in self.set_aside.rows
+                    if self.unwritten.is_being_written(ident)
+                    and ident not in again_ns
+                    and ident not in result.locked
+                ]
+            )
+        for timer in self.unwritten.written(result, now_ns, again_ns):
             self.queue.shown(timer)
         if result is not None and result.rescheduled:
             self.polls.wanted = True
@@ -371,6 +402,8 @@ class ShardState:
         self.is_dispatched = False
         self.rest()
         self.leases.forget_found()
+        # Acks that were answered are written from here; who dispatches now finds the others by itself.
+        self.set_aside.keep(self.early_acks.acked_ns)
         # Only the dispatcher writes: what was held by who has left ends by itself. What is not written
         # is sent again by the next one, but not by this one should it be the next.
         self.leaving.clear()

@@ -14,11 +14,14 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.messaging.message import ClaimResult, Receiver
     from streamfrom.engine.messaging.message_table import MessageTable
+    from streamfrom.engine.messaging.set_aside import SetAsideRow
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
 # A line names so many ids.
 IDS_TOLD_MAX: Final = 10
+# Of so many rows of a shard that are set aside each has its line.
+SET_ASIDE_TOLD_MAX: Final = 100
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +94,26 @@ class TableLog:
             b", ".join(ids[:IDS_TOLD_MAX]).decode(errors="replace"),
             " and more" if len(ids) > IDS_TOLD_MAX else "",
             extra=self._named(shard),
+        )
+
+    def set_aside(
+        self, shard: ShardName, found: Sequence[tuple[bytes, SetAsideRow]], count: int
+    ) -> None:
+        """Tell of rows that the server does not write. count: how many are set aside by now."""
+        for ident, row in found:
+            if count > SET_ASIDE_TOLD_MAX:
+                log.warning("rows set aside", extra={**self._named(shard), "count": count})
+                return
+            fields = {"id": ident.decode(errors="replace"), "tried": row.tried.value}
+            log.warning(
+                "row set aside", extra={**self._named(shard), **fields, "error": row.error}
+            )
+
+    def acks_lost(self, shard: ShardName, ids: Sequence[bytes]) -> None:
+        """Tell of acks that were answered and that are not written when the proxy stops."""
+        told = b", ".join(ids[:IDS_TOLD_MAX]).decode(errors="replace")
+        log.warning(
+            "acks not written", extra={**self._named(shard), "count": len(ids), "ids": told}
         )
 
     def dead_members(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from streamfrom.engine.messaging.events import TellSetAside
 from streamfrom.engine.messaging.in_flight_limit import InFlightLimit, share
 from streamfrom.engine.messaging.key_order import KeyOrder
 from streamfrom.engine.messaging.rate_limit import RateLimit
@@ -12,7 +13,10 @@ from streamfrom.engine.messaging.receivers import Receivers
 
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamfrom.engine.messaging.events import Action
+    from streamfrom.engine.messaging.message import Refusals
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.messaging.shard_state import ShardState
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -69,6 +73,14 @@ class TableParts:
         shard.order = None
         if in_order is not None:
             shard.order = KeyOrder(in_order, shard.queue, self.table.key_column)
+
+    def refuse(self, shard: ShardState, refused: Refusals, now_ns: int) -> Mapping[bytes, int]:
+        """Set rows aside that the server of a shard does not write; return when each is tried again."""
+        if not refused:
+            return {}
+        if new := shard.set_aside.refuse(refused, now_ns):
+            self.actions.append(TellSetAside(shard.name, tuple(new), len(shard.set_aside)))
+        return {ident: shard.set_aside.next_ns(ident, now_ns) for ident in refused}
 
     def number(self) -> int:
         """Return a number that no claim, release or reading has had."""

@@ -79,6 +79,7 @@ from streamfrom.engine.messaging.events import (
     Poll,
     Polled,
     PollFailed,
+    PurgeRefused,
     ReceiverReady,
     Reconfigured,
     Released,
@@ -96,6 +97,7 @@ from streamfrom.engine.messaging.events import (
     WantShare,
 )
 from streamfrom.engine.messaging.held_messages import HeldMessages
+from streamfrom.engine.messaging.message import Tried
 from streamfrom.engine.messaging.poll import FOREVER_NS
 from streamfrom.engine.messaging.sending import Sending
 from streamfrom.engine.messaging.shard_queue import ShardQueue
@@ -189,6 +191,7 @@ class TableState:
             case Changed():
                 shard = self._shards[event.shard]
                 shard.polls.wanted = True
+                self._try_again(shard, event.ids or (), now_ns)
                 shard.groups.changed(event.ids)
                 self._held.suspect(shard, event.ids, by_heartbeat=event.by_heartbeat)
                 if event.ids is not None and not event.by_heartbeat:
@@ -208,7 +211,10 @@ class TableState:
                 self._shards[event.shard].early_acks.hurry()
             case LeasesWritten():
                 shard = self._shards[event.shard]
-                self._sending.release(shard, shard.wrote(event.result, now_ns), now_ns)
+                refused = {} if event.result is None else event.result.refused
+                again_ns = self._parts.refuse(shard, refused, now_ns)
+                put_back = shard.wrote(event.result, now_ns, again_ns)
+                self._sending.release(shard, put_back, now_ns)
             case Looked():
                 self._held.looked(event, now_ns)
             case LeasesFound() | FindLeasesFailed():
@@ -229,7 +235,14 @@ class TableState:
                 self._sending.released(event, now_ns)
             case Shortened():
                 shard = self._shards[event.shard]
-                shard.polls.wanted |= shard.leaving.shortened(event.receiver, event.ids, now_ns)
+                self._parts.refuse(shard, event.result.refused, now_ns)
+                shard.polls.wanted |= shard.leaving.shortened(
+                    event.receiver, event.result.ids, now_ns
+                )
+            case PurgeRefused():
+                shard = self._shards[event.shard]
+                shard.set_aside.over(event.over)
+                self._parts.refuse(shard, event.refused, now_ns)
             case Fired():
                 self._fired(event, now_ns)
             case Reconfigured():
@@ -317,6 +330,11 @@ class TableState:
         """Return what counts the events of a shard."""
         return self._shards[shard].counters
 
+    def set_aside_by_purge(self, shard: ShardName, now_ns: int) -> dict[bytes, bool]:
+        """Return the rows of a shard that its server did not delete, and whether each is left alone for now."""
+        rows = self._shards[shard].set_aside.rows
+        return {i: row.next_ns > now_ns for i, row in rows.items() if row.tried is Tried.PURGE}
+
     def partitions_held_back(self, shard: ShardName, count: int) -> None:
         """Note how many partitions of a shard the purge found held back."""
         self._shards[shard].partitions_held_back = count
@@ -359,7 +377,17 @@ class TableState:
     def is_releasing(self) -> bool:
         """Return whether rows are still to show what was sent from here, or what clients that leave held."""
         return any(
-            shard.is_dispatched and (shard.leaving or shard.unwritten) for shard in self.shards
+            shard.is_dispatched and (shard.leaving or shard.has_leases_to_write)
+            for shard in self.shards
+        )
+
+    @property
+    def has_acks_to_write(self) -> bool:
+        """Return whether there are acks that rows are to show, and that the servers write as far as is known."""
+        return any(
+            ident not in shard.set_aside.rows
+            for shard in self.shards
+            for ident in shard.early_acks.acked_ns
         )
 
     def awaits_acks(self, shard: ShardName) -> bool:
@@ -488,6 +516,7 @@ class TableState:
         shard = self._shards[event.shard]
         if shard.hears_news:
             shard.counters.has_new(event.keys, now_ns)
+            self._try_again(shard, (key.id for key in event.keys), now_ns)
             # A poll may have seen the row before its producer's OK was here, and the message may have been sent:
             # its row does not show that, so a claim would send it a second time.
             news = [key for key in event.keys if not shard.queue.is_taken(key.id)]
@@ -498,6 +527,14 @@ class TableState:
         if shard.leases or shard.claims:
             self._held.suspect(shard, tuple(key.id for key in event.keys))
 
+    def _try_again(self, shard: ShardState, idents: Iterable[bytes], now_ns: int) -> None:
+        """Write rows again at once that the server did not write, and that somebody has changed."""
+        if changed := shard.set_aside.changed(idents, now_ns):
+            shard.polls.wanted = True
+            shard.unwritten.hurry(changed)
+            if any(ident in shard.early_acks for ident in changed):
+                shard.early_acks.hurry()
+
     # Groups
 
     def _fired(self, event: Fired, now_ns: int) -> None:
@@ -505,6 +542,9 @@ class TableState:
         properties = self._parts.table.properties
         if dead := shard.groups.answered(result, now_ns, properties.poller_interval_ns):
             self._actions.append(TellDeadMembers(shard.name, tuple(dead)))
+        if result is not None:
+            shard.set_aside.over(key.id for key in result.fired)
+            self._parts.refuse(shard, result.refused, now_ns)
         if result is not None and shard.hears_news:
             shard.polls.wanted |= shard.queue.hear(result.fired, now_ns)
 
@@ -600,8 +640,10 @@ class TableState:
         request = shard.polls.start(now_ns, shard.order)
         if request is not None:
             self._actions.append(Poll(shard.name, self._bounded(shard, request)))
-        if (wanted := shard.groups.next(now_ns)) is not None:
-            self._actions.append(Fire(shard.name, wanted))
+        if shard.groups.next_ns() <= now_ns:
+            left_out = shard.set_aside.left_out(Tried.FIRE, now_ns)
+            if (wanted := shard.groups.next(now_ns, frozenset(left_out))) is not None:
+                self._actions.append(Fire(shard.name, wanted))
         shard.settled(now_ns, lost_ns)
 
     def _bounded(self, shard: ShardState, request: PollRequest) -> PollRequest:

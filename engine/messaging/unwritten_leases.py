@@ -8,13 +8,14 @@ again. It is claimed the next time, and the claim counts the send that the row d
 from __future__ import annotations
 
 import heapq
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.poll import FOREVER_NS
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from streamfrom.engine.messaging.message import LeaseWrites, MessageKey
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 WRITTEN_AT_ONCE: Final = 500
 # A row that somebody holds is being acked, most likely: then it is over soon.
 AGAIN_NS: Final = 250 * 10**6
+_NONE: Final[Mapping[bytes, int]] = MappingProxyType({})
 
 
 class UnwrittenLeases:
@@ -85,9 +87,20 @@ class UnwrittenLeases:
         self._writing = frozenset(found)
         return tuple(found.values())
 
-    def written(self, result: LeaseWrites | None, now_ns: int) -> list[MessageKey]:
-        """Take in what a writing found; return the keys of messages that are not unwritten any more."""
+    def written(
+        self,
+        result: LeaseWrites | None,
+        now_ns: int,
+        again_ns: Mapping[bytes, int] = _NONE,
+    ) -> list[MessageKey]:
+        """Take in what a writing found; return the keys of messages that are not unwritten any more.
+
+        again_ns: when the rows are tried again that the server does not write.
+        """
         asked, self._writing = self._writing, frozenset()
+        for ident, again_at_ns in again_ns.items():
+            self._note(again_at_ns, (ident,))
+        asked = asked.difference(again_ns)
         again = asked if result is None else asked.intersection(result.locked)
         # In the order of sending: a seed of the simulator is one history.
         left = tuple(sorted(ident for ident in again if ident in self.timers))

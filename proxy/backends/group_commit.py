@@ -6,8 +6,9 @@ sent at once, without this module.
 
 A SELECT with `SKIP LOCKED` finds and locks the rows that are unacked and not locked by others, until the commit. A client
 all of whose messages are among them is told that they are acknowledged. Any other ack is sent by itself, since one of its
-rows is acked, deleted or locked. Where the transaction fails before its commit, every ack is sent by itself. So each ack has
-the answer that it would have had alone.
+rows is acked, deleted or locked. Where the server refuses the rows of an ack, the acks are halved until that one is alone, and is
+sent by itself. Where the transaction fails otherwise before its commit, every ack is. So each ack has the answer that it would
+have had alone.
 """
 
 from __future__ import annotations
@@ -17,8 +18,16 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.engine.messaging.ack_writes import acknowledge, lock_unacked
 from streamfrom.engine.messaging.message import WaitingAck
+from streamfrom.engine.messaging.refusals import is_of_rows
+from streamfrom.engine.messaging.row_writes import Halves
 from streamfrom.proxy.backends.lock_session import store_answer
-from streamfrom.proxy.errors import AckUnknown, BackendLost, PoolTimeout, ProxyError
+from streamfrom.proxy.errors import (
+    AckUnknown,
+    BackendError,
+    BackendLost,
+    PoolTimeout,
+    ProxyError,
+)
 from streamfrom.proxy.wire.commands import query
 
 
@@ -135,16 +144,28 @@ class GroupCommit:
         self, backend: Backend | None, acks: Sequence[Ack]
     ) -> Backend | None:
         """Write *acks*, and answer each; return the connection if it can be used for more."""
-        won: Sequence[Ack] = ()
+        won: list[Ack] = []
         error: Exception | None = None
+        halves, failed = Halves(acks), acks
+        part: Sequence[Ack] = acks
         try:
             backend = backend or await self._pool.acquire(self._owner, self._database)
             for ack in acks:
                 ack.runs_on(backend)
-            won = await self._commit(backend, acks)
-            if won:
-                self._committed(won)
-        except (PoolTimeout, AckUnknown) as failure:
+            while part := halves.next():
+                try:
+                    acked = await self._commit(backend, part)
+                except BackendError as refused:
+                    if not is_of_rows(refused.code):
+                        raise
+                    halves.refuse(part, str(refused))
+                else:
+                    if acked:
+                        self._committed(acked)
+                    won += acked
+        except AckUnknown as failure:
+            error, failed = failure, part
+        except PoolTimeout as failure:
             error = failure
         except (ProxyError, TimeoutError):
             pass  # nothing is committed, and each will meet it by itself
@@ -159,10 +180,10 @@ class GroupCommit:
         for ack in acks:
             if ack.is_left:
                 continue
-            if error is not None:
-                ack.fail(error)
-            elif ack in won:
+            if ack in won:
                 ack.acknowledged()
+            elif error is not None and ack in failed:
+                ack.fail(error)
             else:
                 ack.send_alone()
         return backend
@@ -172,7 +193,7 @@ class GroupCommit:
 
         Return the acks whose messages are all among them.
 
-        A transaction that fails leaves `in_transaction` set.
+        A transaction that fails otherwise than by the UPDATE leaves `in_transaction` set.
 
         Raises:
             AckUnknown: the connection broke during the COMMIT.
@@ -192,8 +213,11 @@ class GroupCommit:
             # In one write: no lock waits for us. Where the UPDATE is refused, the COMMIT ends what has changed nothing.
             packets.insert(0, query(acknowledge(table, moments)))
         try:
-            await backend.pipeline(packets)
+            *_, commit = answers = await backend.answers(packets)
         except BackendLost as error:
             raise AckUnknown(str(error)) from error
-        backend.in_transaction = False
+        backend.in_transaction = commit.error is not None
+        for one in answers:
+            if one.error is not None:
+                raise one.error.exception()
         return won

@@ -39,10 +39,14 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.groups import FireRequest, FireResult
     from streamfrom.engine.messaging.leases import Lease
     from streamfrom.engine.messaging.message import (
+        AckWrites,
         ClaimedRow,
         ClaimResult,
         LeaseWrites,
         MessageKey,
+        Purged,
+        Refusals,
+        Shortenings,
     )
     from streamfrom.engine.messaging.message_store import ClaimRequest
     from streamfrom.engine.messaging.message_table import MessageTable, RawTable
@@ -129,10 +133,17 @@ class ShardStore:
         """Return about how many rows *tables* have in which state, by name. Raises StoreError."""
         return await by_control(self._shards[keyspace, shard], depths.depths(tables))
 
-    async def purge(self, table: MessageTable, shard: ShardName, cutoff_ns: int) -> int:
-        """Delete one batch of old acked rows and return how many. Raises StoreError."""
+    async def purge(
+        self,
+        table: MessageTable,
+        shard: ShardName,
+        cutoff_ns: int,
+        left_out: Collection[bytes] = (),
+    ) -> Purged:
+        """Delete one batch of old acked rows. Raises StoreError."""
         return await self._by_backend(
-            self._shards[table.keyspace, shard], lambda: conversations.purge(table, cutoff_ns)
+            self._shards[table.keyspace, shard],
+            lambda: conversations.purge(table, cutoff_ns, left_out),
         )
 
     async def partitions(
@@ -210,8 +221,8 @@ class ShardStore:
 
     async def write_acks(
         self, table: MessageTable, shard: ShardName, acks: Sequence[tuple[bytes, int]]
-    ) -> tuple[bytes, ...]:
-        """Write early acks, and return the rows that another transaction has locked. Raises StoreError."""
+    ) -> AckWrites:
+        """Write early acks. Raises StoreError."""
         # An ack is true whoever dispatches the shard by now, so it needs no lock.
         return await self._by_backend(
             self._shards[table.keyspace, shard], lambda: write_acks(table, acks)
@@ -242,16 +253,16 @@ class ShardStore:
 
     async def release(
         self, table: MessageTable, shard: ShardName, rows: Sequence[ClaimedRow]
-    ) -> None:
+    ) -> Refusals:
         """Give claimed rows back. Raises StoreError."""
-        await self._as_dispatcher(
+        return await self._as_dispatcher(
             table.keyspace, shard, lambda: conversations.release(table, rows)
         )
 
     async def shorten(
         self, table: MessageTable, shard: ShardName, leases: Sequence[Lease], due_ns: int
-    ) -> tuple[bytes, ...]:
-        """Make rows of *leases* due at *due_ns*, and return which. Raises StoreError."""
+    ) -> Shortenings:
+        """Make rows of *leases* due at *due_ns*. Raises StoreError."""
         return await self._as_dispatcher(
             table.keyspace, shard, lambda: conversations.shorten(table, leases, due_ns)
         )
@@ -283,7 +294,7 @@ class ShardStore:
         try:
             async with asyncio.timeout(STATEMENT_TIMEOUT_S):
                 result = await _converse(backend, make())
-        except (ProxyError, TimeoutError) as error:
+        except (ProxyError, ServerRefused, TimeoutError) as error:
             runtime.suspect()
             # What the transaction had done is undone with its connection.
             runtime.pool.discard(backend)
@@ -337,13 +348,20 @@ async def by_control(runtime: ShardRuntime, conversation: Conversation[T]) -> T:
                 rows = await runtime.control.rows(query.sql.decode())
                 answer = StoreAnswer(rows=[(_texts(row), b"") for row in rows])
             else:
-                answer = StoreAnswer(affected=await runtime.control.execute(query.sql.decode()))
+                try:
+                    affected = await runtime.control.execute(query.sql.decode())
+                except BackendError as error:
+                    query = conversation.throw(ServerRefused(error.code, str(error)))
+                    continue
+                answer = StoreAnswer(affected=affected)
             query = conversation.send(answer)
     except StopIteration as end:
         result: T = end.value
         return result
-    except ProxyError as error:
-        is_gone = isinstance(error, BackendError) and error.code == NO_SUCH_TABLE
+    except (ProxyError, ServerRefused) as error:
+        is_gone = isinstance(error, BackendError | ServerRefused) and (
+            error.code == NO_SUCH_TABLE
+        )
         raise (TableGone if is_gone else StoreError)(str(error)) from error
 
 
@@ -366,8 +384,12 @@ async def _converse(backend: Backend, conversation: Conversation[T]) -> T:
     try:
         query = next(conversation)
         while True:
-            answers = await backend.pipeline(packets_of(query))
-            query = conversation.send(answer_of(query, answers))
+            try:
+                answers = await backend.pipeline(packets_of(query))
+            except BackendError as error:
+                query = conversation.throw(ServerRefused(error.code, str(error)))
+            else:
+                query = conversation.send(answer_of(query, answers))
     except StopIteration as end:
         result: T = end.value
         return result

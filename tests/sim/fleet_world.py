@@ -86,8 +86,8 @@ class DispatchersStore:
     async def leases_left(self, table, shard):
         return await self.world.store.leases_left(table, shard)
 
-    async def purge(self, table, shard, cutoff_ns):
-        return await self.world.store.purge(table, shard, cutoff_ns)
+    async def purge(self, table, shard, cutoff_ns, left_out=()):
+        return await self.world.store.purge(table, shard, cutoff_ns, left_out)
 
     async def claim(self, table, shard, request):
         result = await self._write(shard, lambda: self.world.core.claim(table, shard, request))
@@ -97,7 +97,7 @@ class DispatchersStore:
         )
 
     async def release(self, table, shard, rows):
-        await self._write(shard, lambda: self.world.core.release(table, shard, rows))
+        return await self._write(shard, lambda: self.world.core.release(table, shard, rows))
 
     async def shorten(self, table, shard, leases, due_ns):
         core = self.world.core
@@ -162,7 +162,11 @@ class FleetWorld(World):
         if not self.servers:
             self.servers = {name: FakeShard() for name in self.settings.shards}
             self.core = MemoryStore(
-                self.store.clock, at_once, self.store.definitions, self.store.rows
+                self.store.clock,
+                at_once,
+                self.store.definitions,
+                self.store.rows,
+                refuses=self.bad.refuses,
             )
         name = f"m{number}"
         own = Member(name, "", f"{name}:1", f"PEM {name}", number, "1", "c")

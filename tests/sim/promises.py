@@ -16,7 +16,8 @@ The promises, checked as things happen or at the end:
 * a receiver gets one batch at a time, of at most vt_batch_size or its own limit, from shards it covers,
   in the order of priority and time;
 * the database is left in peace: no storm of polls, and nothing at all when nobody listens;
-* the cache never holds more than vt_cache_size keys of a shard.
+* the cache never holds more than vt_cache_size keys of a shard;
+* a row that the database does not write holds up no other, and once it has healed it is delivered as well (`tests.sim.bad_rows`).
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from streamfrom.engine.messaging.registry import Registry
 from streamfrom.engine.messaging.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.sending import CLAIMS_IN_FLIGHT_MAX
 from streamfrom.engine.messaging.table_state import TableState
+from tests.sim.bad_rows import HEALED_S, BadRows
 from tests.sim.consumer import SECOND_NS, Consumer, LimitedConsumer
 from tests.sim.settings import KEYSPACE, TABLE, Settings
 from tests.virtual_loop import VirtualClock
@@ -52,6 +54,7 @@ class Promises:
     # How long a poll that runs already, another one and a claim may take: each of their calls takes 0.3 s at most.
     known_s = 3
     settings: Settings = field(init=False)
+    bad: BadRows = field(init=False)
     store: MemoryStore = field(init=False)
     registries: list[Registry] = field(default_factory=list)
     consumers: list[Consumer] = field(default_factory=list)
@@ -130,7 +133,12 @@ class Promises:
             return
         for shard in self.settings.shards:
             for ident, row in self.store.table(KEYSPACE, shard, TABLE).items():
-                if row.time_acked_ns is None and row.epoch - 1 == held.get(ident):
+                is_bad = ident in self.bad.ever
+                if (
+                    row.time_acked_ns is None
+                    and row.epoch - 1 == held.get(ident)
+                    and not is_bad
+                ):
                     # One that is locked is tried again after a second; its lease may end before.
                     is_soon = (row.time_next_ns or 0) <= due_ns + 2 * SECOND_NS
                     is_over = row.time_next_ns == PARKED_NS
@@ -226,6 +234,7 @@ class Promises:
             for row in self.store.table(KEYSPACE, name, TABLE).values()
             if row.time_acked_ns is None
             and row.id not in self.acked_early
+            and row.id not in self.bad.ever
             and not (row.is_locked or self.given_back_count[row.id])
             and not (row.epoch == 0 and (row.id, 0) in self.attempts)  # its lease is unwritten
             and max(row.time_next_ns or 0, self.touched_ns[row.id]) <= before_ns
@@ -241,6 +250,8 @@ class Promises:
         sent = Counter(ident for ident, _ in self.attempts)
         for name in self.settings.shards:
             for row in self.store.table(KEYSPACE, name, TABLE).values():
+                if row.id in self.bad.ever:
+                    continue
                 # Not sent: given back too late, when it was due again; or acked or rescheduled
                 # while it was claimed, so that there was nothing left to undo.
                 excused = self.given_back_count[row.id] + (row.id in self.acked_in_flight)
@@ -252,6 +263,16 @@ class Promises:
                 )
 
     async def _until_all_acked(self):
+        if self.bad.kinds:
+            await self._until_acked()
+            await self.heal()
+            await self._until_acked(HEALED_S)
+        else:
+            # A row that has healed may be tried again late.
+            await self._until_acked(HEALED_S if self.bad.ever else 0)
+        assert len(self.delivered) == self.ids
+
+    async def _until_acked(self, healed_s=0):
         # Long enough for a proxy that is alone, takes one row at a time, and must poll for it.
         backlog_s = 30 + 1.5 * self.settings.messages
         if self.settings.prefetch or self.settings.max_in_flight:
@@ -263,7 +284,7 @@ class Promises:
             backlog_s += (
                 10 * self.settings.messages * len(self.settings.shards) / self.settings.max_rate
             )
-        late_s = backlog_s + (0 if self.is_told else 2 * self.settings.poll_s)
+        late_s = backlog_s + healed_s + (0 if self.is_told else 2 * self.settings.poll_s)
         calm_ns = self.store.clock.time_ns()
         while left := self._unacked():
             self.check_waiting(left)
@@ -272,11 +293,12 @@ class Promises:
                 forgotten = [row for row in left if (row.time_next_ns or 0) < late_ns]
                 assert not forgotten, f"due, and nobody cares: {forgotten}"
             await asyncio.sleep(1)
-        assert len(self.delivered) == self.ids
 
     def _unacked(self):
+        """Return what waits to be acked, but for rows that are bad, or were and are tried late."""
         tables = [self.store.table(KEYSPACE, name, TABLE) for name in self.settings.shards]
-        return [row for rows in tables for row in rows.values() if row.time_acked_ns is None]
+        left = [row for rows in tables for row in rows.values() if row.time_acked_ns is None]
+        return [row for row in left if not self.bad.kinds or row.id not in self.bad.ever]
 
     async def _all_leave(self):
         """With nobody there, the database is left in peace."""
@@ -287,6 +309,9 @@ class Promises:
         await asyncio.sleep(1.2 * min(self.settings.poll_s, POLL_LAST_S))
         idle = [call for call, _ in self.store.calls[before:] if call in ("poll", "claim")]
         assert not idle, "work without anybody to work for"
+
+    async def heal(self):
+        """All rows are good again."""
 
     # What worlds of other tables look at besides
 

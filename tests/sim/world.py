@@ -17,10 +17,11 @@ from functools import partial
 
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, raw_table
-from streamfrom.engine.messaging.message import receiver_numbers
+from streamfrom.engine.messaging.message import Tried, receiver_numbers
 from streamfrom.engine.messaging.registry import Registry
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind, Key
+from tests.sim.bad_rows import BadRows
 from tests.sim.consumer import SECOND_NS, Consumer, LimitedConsumer
 from tests.sim.promises import Promises
 from tests.sim.settings import KEYSPACE, TABLE, Settings
@@ -34,10 +35,12 @@ class World(Promises):
     """One history.
 
     has_limited: there are streams with an end.
+    has_bad_rows: in every second history the database does not write some rows.
     together: messages whose acks are about to be committed together, by shard.
     """
 
     has_limited = True
+    has_bad_rows = False
 
     dice: random.Random = field(init=False)
     is_chaos: bool = True
@@ -48,6 +51,7 @@ class World(Promises):
     def __post_init__(self):
         self.dice = random.Random(self.seed)
         self.settings = Settings.drawn(self.seed, self.dice)
+        self.bad = BadRows.drawn(self.seed if self.has_bad_rows else 0)
         if self.is_told:
             self.settings = replace(self.settings, proxies=1, failing=0, poll_s=POLL_NEVER_S)
         if self.settings.proxies == 1:
@@ -62,7 +66,7 @@ class World(Promises):
     async def run(self) -> Counter[bytes]:
         """Live through one history; AssertionError when a promise is broken."""
         settings = self.settings
-        self.store = MemoryStore(self.clock, pause=self._pause)
+        self.store = MemoryStore(self.clock, pause=self._pause, refuses=self.bad.refuses)
         self.store.create(KEYSPACE, self.definition(settings.comment))
         keyspace = Keyspace(KEYSPACE, tuple(Shard.named(name) for name in settings.shards))
         self.is_chaos = False  # begin in peace, so that every proxy knows the table
@@ -126,6 +130,7 @@ class World(Promises):
         while self.ids < self.settings.messages:
             await asyncio.sleep(self.dice.expovariate(1 / step_s))
             self.trouble()
+            self.bad.heal_some()
             match self.dice.randrange(14):
                 case 0:
                     self._join()
@@ -185,6 +190,7 @@ class World(Promises):
             row.key = self.key_of(self.ids)
             rows.append(row)
         self.group(rows)
+        self.bad.inserted([row.id for row in rows])
         keys = self.store.insert(KEYSPACE, shard, TABLE, *rows)
         self.touched_ns.update(dict.fromkeys((row.id for row in rows), now_ns))
         effect = Effect(
@@ -229,10 +235,11 @@ class World(Promises):
         rows = self.store.table(KEYSPACE, shard, TABLE)
         waiting = [row for row in rows.values() if row.time_acked_ns is None]
         if waiting:
-            row = self.dice.choice(waiting)
-            way = await self._before_change(shard, row.id)
-            if row.time_acked_ns is not None:
-                return
+            await self._reschedule_row(shard, self.dice.choice(waiting))
+
+    async def _reschedule_row(self, shard, row):
+        way = await self._before_change(shard, row.id)
+        if row.time_acked_ns is None:
             now_ns = self.store.clock.time_ns()
             row.time_next_ns = now_ns + self.dice.randrange(-SECOND_NS, 5 * SECOND_NS)
             row.priority = self.dice.choice([1, 5, 9])
@@ -343,6 +350,11 @@ class World(Promises):
                 self.acked_early.update(ids)
                 self.acked_via.update(dict.fromkeys(ids, (now_ns, (0,))))
                 return
+        table = self.store.table(KEYSPACE, shard, TABLE)
+        # Whose row is bad is told so, and is sent it again.
+        ids = [
+            one for one in ids if not (one in table and self.bad.refuses(Tried.ACK, table[one]))
+        ]
         acked = self.store.ack(KEYSPACE, shard, TABLE, ids)
         proxies = (
             [self.dice.randrange(self.settings.proxies)] if self.dice.random() < 0.8 else []
@@ -361,6 +373,15 @@ class World(Promises):
         await asyncio.sleep(self.dice.choice([0, 0.001, 0.001, 0.05, 0.3]))
         if self.is_chaos and self.dice.random() < self.settings.failing:
             raise StoreError(f"the backend of {shard} is gone")
+
+    async def heal(self):
+        """Let all rows be good: one is written with news of it, another past everybody, and a third just when it is tried."""
+        for ident in sorted(self.bad.kinds):
+            del self.bad.kinds[ident]
+            for shard in self.settings.shards:
+                row = self.store.table(KEYSPACE, shard, TABLE).get(ident)
+                if row is not None and self.seed % 4 == 1:
+                    await self._reschedule_row(shard, row)
 
     def spawn(self, work):
         task = asyncio.get_running_loop().create_task(work)

@@ -3,6 +3,7 @@ import pytest
 from streamfrom.engine.messaging.ack_writes import write_acks
 from streamfrom.engine.messaging.conversation import StoreAnswer
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
+from streamfrom.engine.messaging.message import AckWrites
 from streamfrom.sqlparse_ext.writes.completion import COUNT_SEND
 from tests.engine.messaging.test_first_delivery import BY_ID, run
 
@@ -14,7 +15,7 @@ HERE = [((b"1",), b""), ((b"2",), b"")]
 
 @pytest.mark.parametrize(("table", "count_send"), [(LAZY, COUNT_SEND), (WRITTEN, b"")])
 def test_acks_are_written_as_their_clients_would_have(table, count_send):
-    queries, locked = run(
+    queries, found = run(
         write_acks(table, [(b"1", 77), (b"2", 77)]), StoreAnswer(rows=HERE), StoreAnswer()
     )
     assert queries[0].sql == (
@@ -26,7 +27,7 @@ def test_acks_are_written_as_their_clients_would_have(table, count_send):
         b" WHERE `id` IN (1, 2)"
     )
     assert queries[1].commits
-    assert locked == ()
+    assert found == AckWrites()
 
 
 def test_each_message_has_the_time_of_its_ack():
@@ -39,19 +40,19 @@ def test_each_message_has_the_time_of_its_ack():
 
 
 def test_who_holds_a_row_is_not_waited_for_and_what_is_gone_is_no_fault():
-    queries, locked = run(
+    queries, found = run(
         write_acks(WRITTEN, [(b"1", 77), (b"2", 77), (b"3", 77)]),
         StoreAnswer(rows=HERE[:1]),
         StoreAnswer(rows=[((b"3", b"0"), b"")]),  # 2 was deleted
         StoreAnswer(),
     )
     assert queries[2].sql.endswith(b" WHERE `id` IN (1)")
-    assert locked == (b"3",)
+    assert found == AckWrites((b"3",))
 
 
 def test_where_nothing_is_left_to_write_the_transaction_ends():
-    queries, locked = run(
+    queries, found = run(
         write_acks(WRITTEN, [(b"1", 77)]), StoreAnswer(), StoreAnswer(), StoreAnswer()
     )
     assert queries[2].sql == b"COMMIT"
-    assert locked == ()
+    assert found == AckWrites()

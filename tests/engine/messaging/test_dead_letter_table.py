@@ -3,7 +3,7 @@
 import pytest
 
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
-from streamfrom.engine.messaging.dead_letter_table import bury, columns_of, fault
+from streamfrom.engine.messaging.dead_letter_table import Buried, bury, columns_of, fault
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
 
@@ -11,8 +11,8 @@ NOW_NS = 1_800_000_000 * 10**9
 TABLE = loaded(raw_table("msg", f"{DEFAULT_COMMENT},vt_max_attempts=2,vt_dead_letter=grave"))
 
 
-def buried(*columns, refusal=None):
-    """Return the result and the statements; *refusal* is what the INSERT is answered."""
+def buried(*columns, refusal=None, of=b""):
+    """Return the result and the statements; *refusal* is what an INSERT is answered whose text has *of*."""
     sent = []
     conversation = bury(TABLE, [b"1", b"2"], NOW_NS)
     rows = [((name, shared), b"") for name, shared in columns]
@@ -20,7 +20,7 @@ def buried(*columns, refusal=None):
         query = next(conversation)
         while True:
             sent.append(query.sql)
-            if refusal is not None and query.sql.startswith(b"INSERT"):
+            if refusal is not None and query.sql.startswith(b"INSERT") and of in query.sql:
                 query = conversation.throw(refusal)
             else:
                 is_asked = b"information_schema" in query.sql
@@ -38,8 +38,8 @@ def test_what_both_have_is_copied_and_told_is_when_why_and_how_often():
         (b"dead_reason", b"0"),
         (b"dead_attempts", b"0"),
     )
-    assert result is None
-    assert sent[0] == b"SAVEPOINT dead_letter"
+    assert result == Buried([b"1", b"2"], [], [])
+    assert sent[1] == b"SAVEPOINT dead_letter"
     assert sent[2:] == [
         b"INSERT INTO `grave` (`id`, `Message`, `dead_time`, `dead_reason`, `dead_attempts`)"
         b" SELECT `id`, `Message`, 1800000000000000000, 'sent 2 times and not acknowledged', epoch"
@@ -60,13 +60,21 @@ def test_a_message_table_gets_new_messages():
 )
 def test_where_nothing_can_be_copied_the_rows_stay(columns, why):
     result, sent = buried(*columns)
-    assert result == why
-    assert len(sent) == 2
+    assert result == Buried((), [b"1", b"2"], why=why)
+    assert len(sent) == 1
 
 
 def test_what_the_server_refuses_is_undone_alone():
-    result, sent = buried((b"id", b"1"), refusal=ServerRefused(1062, "Duplicate entry '1'"))
-    assert result == "Duplicate entry '1'"
+    refusal = ServerRefused(1062, "Duplicate entry '1'")
+    result, sent = buried((b"id", b"1"), refusal=refusal, of=b"IN (1")
+    assert result == Buried([b"2"], [b"1"], [], "Duplicate entry '1'")
+    assert sent[3::3][:2] == [b"ROLLBACK TO SAVEPOINT dead_letter"] * 2
+    assert sent[-1] == b"DELETE FROM `msg` WHERE `id` IN (2)"
+
+
+def test_what_is_about_no_row_keeps_all_where_they_are():
+    result, sent = buried((b"id", b"1"), refusal=ServerRefused(1142, "INSERT command denied"))
+    assert result == Buried([], (b"1", b"2"), why="INSERT command denied")
     assert sent[3:] == [b"ROLLBACK TO SAVEPOINT dead_letter"]
 
 

@@ -88,6 +88,7 @@ def test_a_send_that_no_row_shows_is_counted_before_the_row_is_claimed():
         StoreAnswer(affected=1),
         StoreAnswer(rows=[((b"1", b"7", b"1"), b"body"), ((b"3", b"7", b"2"), b"body")]),
         StoreAnswer(affected=2),
+        StoreAnswer(),
     )
     assert queries[0].sql == (
         b"SELECT `id` FROM " + BY_ID + b" WHERE `id` IN (1, 2) AND time_acked IS NULL"
@@ -95,6 +96,7 @@ def test_a_send_that_no_row_shows_is_counted_before_the_row_is_claimed():
     )
     assert queries[1].sql == b"UPDATE " + BY_ID + b" SET epoch = 1 WHERE `id` IN (1)"
     assert b"epoch = LEAST(IFNULL(epoch, 0), " in queries[3].sql
+    assert not queries[3].commits, "where it is refused the counting must be undone, too"
     assert [(row.id, row.epoch) for row in result.rows] == [(b"1", 1), (b"2", 3)]
 
 

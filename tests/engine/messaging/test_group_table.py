@@ -8,6 +8,7 @@ from streamfrom.engine.messaging.groups import HELD_NS, FireRequest, FireResult
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from streamfrom.engine.messaging.message import MessageKey
 from streamfrom.engine.messaging.message_table import RawIndex
+from streamfrom.engine.messaging.row_writes import WrittenRows
 from tests.engine.messaging.test_message_table import FIRST
 
 
@@ -42,7 +43,7 @@ def test_what_waits_for_a_member_is_held_and_nothing_else():
     held, sent = carried_out(
         hold(TABLE, [b"3", b"4"]), [(b"3", b"1", b"b", b"50"), (b"4", None, b"c", b"50")]
     )
-    assert held == (b"3",)
+    assert held.done == [b"3"]
     assert sent == [
         b"SELECT h.`id`, "
         + MEMBER
@@ -53,7 +54,7 @@ def test_what_waits_for_a_member_is_held_and_nothing_else():
 
 
 def test_a_table_without_groups_is_asked_nothing():
-    assert carried_out(hold(PLAIN, [b"3"])) == ((), [])
+    assert carried_out(hold(PLAIN, [b"3"])) == (WrittenRows(), [])
     assert carried_out(members(PLAIN, [b"3"])) == (frozenset(), [])
     assert not_after(PLAIN) == b""
     assert not_after(TABLE) == b" AND IFNULL(`finishes`, '') = ''"

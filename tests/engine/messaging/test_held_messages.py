@@ -20,6 +20,7 @@ from streamfrom.engine.messaging.events import (
     TellStanding,
 )
 from streamfrom.engine.messaging.in_flight_limit import STANDING_NS
+from streamfrom.engine.messaging.message import Shortenings
 from streamfrom.engine.messaging.receivers import COMPARED_MAX
 from tests.engine.messaging.table_rig import (
     EMPTY,
@@ -207,13 +208,13 @@ def test_what_is_left_is_made_due_soon_and_tried_again_where_it_was_locked():
     assert sorted(lease.id for lease in shorten.leases) == held
     assert shorten.due_ns == left_ns + 5 * SECOND_NS
     first, *others = held
-    rig.post(Shortened("0", 1, (first,)))
+    rig.post(Shortened("0", 1, Shortenings((first,))))
     assert rig.wake_s() == 1
     (again,) = (a for a in rig.later(1) if isinstance(a, Shorten))
     assert sorted(lease.id for lease in again.leases) == others
     assert again.due_ns == shorten.due_ns
     rig.post(Acked("0", tuple(others)))
-    rig.post(Shortened("0", 1, ()))
+    rig.post(Shortened("0", 1, Shortenings()))
     assert not [a for a in rig.later(2) if isinstance(a, Shorten)]
     rig.acked(1, 2, 3)
 

@@ -12,7 +12,7 @@ from streamfrom.engine.messaging.memory_store import (
     loaded,
     raw_table,
 )
-from streamfrom.engine.messaging.message import ClaimResult, LeaseWrites, MessageKey
+from streamfrom.engine.messaging.message import ClaimResult, LeaseWrites, MessageKey, Purged
 from streamfrom.engine.messaging.message_store import ClaimRequest, Store
 from streamfrom.engine.messaging.poll import PollRequest
 from tests.virtual_loop import START_NS, VirtualClock, running
@@ -101,7 +101,7 @@ async def test_a_poll_sees_unacked_rows_in_order():
 @running
 async def test_a_purge_takes_old_acked_rows():
     store = rig(StoredRow(b"1", time_acked_ns=5), StoredRow(b"2", time_acked_ns=9))
-    assert await store.purge(TABLE, "0", 9) == 1
+    assert await store.purge(TABLE, "0", 9) == Purged(1, 1)
     assert list(store.table("ks", "0", "msg")) == [b"2"]
 
 

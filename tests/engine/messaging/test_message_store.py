@@ -3,7 +3,7 @@ import pytest
 from streamfrom.engine.messaging.conversation import StoreAnswer
 from streamfrom.engine.messaging.leases import Lease
 from streamfrom.engine.messaging.memory_store import loaded, raw_table
-from streamfrom.engine.messaging.message import ClaimedRow
+from streamfrom.engine.messaging.message import ClaimedRow, Purged, Shortenings
 from streamfrom.engine.messaging.message_store import (
     ClaimRequest,
     columns_query,
@@ -54,8 +54,8 @@ def test_a_look_reads_the_unacked_rows_without_a_lock():
 def test_shortening_writes_only_where_the_lease_is_as_it_was():
     leases = [Lease(77, b"1", 1), Lease(78, b"2", 1), Lease(79, b"3", 1)]
     answer = StoreAnswer([((b"1", b"77"), b""), ((b"2", b"99"), b"")])
-    ids, sent = run(shorten(TABLE, leases, 50), answer)
-    assert ids == (b"1",)
+    found, sent = run(shorten(TABLE, leases, 50), answer)
+    assert found == Shortenings((b"1",))
     assert sent == [
         b"SELECT `id`, time_next FROM `msg` FORCE INDEX (`PRIMARY`) WHERE `id` IN (1, 2, 3)"
         b" AND time_acked IS NULL FOR UPDATE SKIP LOCKED",
@@ -80,7 +80,7 @@ def test_a_release_is_one_guarded_statement():
 def test_a_purge_is_one_batch():
     found = StoreAnswer(rows=[((b"5",), b""), ((b"7",), b"")])
     deleted, sent = run(purge(TABLE, 99), found, StoreAnswer(affected=2))
-    assert deleted == 2
+    assert deleted == Purged(2, 2)
     assert sent == [
         b"SELECT `id` FROM `msg` FORCE INDEX (`poller_idx`) WHERE time_acked < 99 LIMIT 500"
         b" FOR UPDATE SKIP LOCKED",
@@ -92,7 +92,7 @@ def test_a_purge_is_one_batch():
 
 def test_a_purge_that_finds_nothing_deletes_nothing():
     deleted, sent = run(purge(TABLE, 99), StoreAnswer(rows=[]))
-    assert deleted == 0
+    assert deleted == Purged()
     assert sent[1:] == [b"COMMIT"]
 
 

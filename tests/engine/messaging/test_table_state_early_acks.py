@@ -18,6 +18,7 @@ from streamfrom.engine.messaging.events import (
     TableEnded,
     WriteAcks,
 )
+from streamfrom.engine.messaging.message import AckWrites
 from streamfrom.engine.messaging.poll import PollResult, TierRead
 from tests.engine.messaging.table_rig import TableRig, table
 from tests.engine.messaging.test_shard_queue import key
@@ -50,7 +51,7 @@ class Rig(TableRig):
         return kinds(self.later(GATHER_NS / 10**9), WriteAcks)
 
     def written(self, *locked):
-        return self.post(AcksWritten("0", tuple(b"%d" % one for one in locked)))
+        return self.post(AcksWritten("0", AckWrites(tuple(b"%d" % one for one in locked))))
 
 
 def kinds(actions, kind):

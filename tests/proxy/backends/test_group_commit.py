@@ -10,6 +10,7 @@ from streamfrom.engine.messaging.memory_store import loaded, raw_table
 from streamfrom.proxy.backends import group_commit
 from streamfrom.proxy.backends.group_commit import ACKS_MAX, Ack, GroupCommit, gathered
 from streamfrom.proxy.errors import AckUnknown, BackendError, BackendLost, PoolTimeout
+from streamfrom.proxy.wire.resultset import Err
 
 
 TABLE = loaded(raw_table("msg"))
@@ -59,10 +60,12 @@ class FakeBackend:
         rows = [b"%c%b" % (len(each), each) for each in sorted(self.server.free)]
         return SimpleNamespace(columns=[b""], rows=rows)
 
-    async def pipeline(self, packets):
-        self.server.heard += [packet[5:] for packet in packets]
+    async def answers(self, packets):
+        heard = [packet[5:] for packet in packets]
+        self.server.heard += heard
         if self.server.at_commit is not None:
             raise self.server.at_commit
+        return [SimpleNamespace(error=self.server.error_of(sql)) for sql in heard]
 
 
 class FakeServer:
@@ -74,6 +77,7 @@ class FakeServer:
         self.at_take: Exception | None = None
         self.at_read: Exception | None = None
         self.at_commit: Exception | None = None
+        self.poison: set[bytes] = set()
         self.go_on = asyncio.Event()
         self.go_on.set()
         self.taken = self.released = self.discarded = 0
@@ -83,6 +87,12 @@ class FakeServer:
             raise self.at_take
         self.taken += 1
         return FakeBackend(self)
+
+    def error_of(self, sql):
+        ids = sql.rpartition(b" IN (")[2].rstrip(b")").split(b", ")
+        if sql.startswith(b"UPDATE") and not self.poison.isdisjoint(ids):
+            return Err(4025, "23000", b"CONSTRAINT `poison` failed")
+        return None
 
     def release(self, backend):
         self.released += 1
@@ -228,6 +238,20 @@ async def test_a_refused_update_has_committed_nothing_so_each_is_sent_again():
     await together(server, *acks)
     assert [ack.told for ack in acks] == [["alone"]] * 2
     assert server.discarded == 1
+
+
+@pytest.mark.parametrize("poison", [{4}, {1, 7}, {1, 2, 3, 4, 5, 6, 7, 8}])
+async def test_an_ack_whose_row_the_server_refuses_goes_alone_and_no_other(poison):
+    server, acks = FakeServer(*range(1, 9)), [FakeAck(each) for each in range(1, 9)]
+    server.poison = {b"%d" % each for each in poison}
+    committed: list[Ack] = []
+    await together(server, *acks, committed=committed.extend)
+    told = {ack.ids[0]: ack.told for ack in acks}
+    assert told == {
+        b"%d" % each: ["alone" if each in poison else "acknowledged"] for each in range(1, 9)
+    }
+    assert {ack.ids[0] for ack in committed} == told.keys() - server.poison
+    assert (server.taken, server.discarded) == (1, 0)
 
 
 async def test_a_connection_that_breaks_in_the_commit_leaves_it_unknown_to_all():

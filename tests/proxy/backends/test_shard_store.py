@@ -4,7 +4,7 @@ import pytest
 
 from streamfrom.engine.errors import OutcomeUnknown, StoreError
 from streamfrom.engine.messaging.leases import Lease
-from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
+from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, Purged, Shortenings
 from streamfrom.engine.messaging.message_store import ClaimRequest
 from streamfrom.engine.messaging.message_table import MessageTable, load
 from streamfrom.engine.messaging.partition_store import Outcome
@@ -78,7 +78,7 @@ async def test_rows_in_flight_are_looked_at_on_the_control_connection(server, st
 async def test_a_purge_counts_what_it_deleted(server, store, table):
     server.once("FOR UPDATE SKIP LOCKED", rows_of(*range(500)))
     server.on("DELETE", Ok(affected_rows=500))
-    assert await store.purge(table, "-", NOW_NS) == 500
+    assert await store.purge(table, "-", NOW_NS) == Purged(500, 500)
     assert f"time_acked < {NOW_NS}" in server.heard[-2]
     assert server.heard[-1] == "COMMIT"
 
@@ -114,7 +114,7 @@ async def test_a_release_is_one_transaction_too(server, store, table):
 
 async def test_shortening_is_one_transaction_too(server, store, table):
     server.once("SELECT `id`, time_next", Rows(("id", "time_next"), ((b"5", b"9"),)))
-    assert await store.shorten(table, "-", [Lease(9, b"5", 1)], 7) == (b"5",)
+    assert await store.shorten(table, "-", [Lease(9, b"5", 1)], 7) == Shortenings((b"5",))
     assert "SET time_next = 7" in server.heard[-2]
     assert server.heard[-1] == "COMMIT"
 

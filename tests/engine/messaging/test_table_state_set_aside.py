@@ -1,0 +1,125 @@
+"""Rows that the server does not write: what the scheduler does about them, and about all others."""
+
+from streamfrom.engine.messaging.events import (
+    Acked,
+    Changed,
+    Claim,
+    Claimed,
+    Deposed,
+    Polled,
+    PurgeRefused,
+    TellSetAside,
+    Tick,
+)
+from streamfrom.engine.messaging.message import ClaimResult, MessageKey, Refused, Tried
+from streamfrom.engine.messaging.poll import FOREVER_NS, PollResult, TierRead
+from tests.engine.messaging.table_rig import SECOND_NS, TableRig
+
+
+NO = Refused(Tried.CLAIM, "CONSTRAINT `c` failed")
+
+
+class Rig(TableRig):
+    def refused(self, claim, *ids):
+        """Of a claim the server refuses *ids*, and the others are won."""
+        bad = {b"%d" % each: NO for each in ids}
+        rows = tuple(self.row(int(each)) for each in claim.ids if each not in bad)
+        return self.post(Claimed(claim.number, claim.shard, ClaimResult(rows, refused=bad)))
+
+    @property
+    def shard_state(self):
+        (shard,) = self.state.shards
+        return shard
+
+    def polled(self, *keys):
+        return self.post(
+            Polled(
+                "0", PollResult((TierRead(50, tuple(keys), False, (), False, 0, FOREVER_NS),))
+            )
+        )
+
+    def later(self, seconds):
+        self.now_ns += round(seconds * SECOND_NS)
+        return self.post(Tick())
+
+
+def claims(actions):
+    return [action for action in actions if isinstance(action, Claim)]
+
+
+def test_a_bad_row_is_told_once_and_tried_again_after_ever_longer_pauses():
+    rig = Rig().attach(1, 2)
+    (claim,) = claims(rig.due(1, 2))
+    told = [a for a in rig.refused(claim, 1) if isinstance(a, TellSetAside)]
+    assert [(ident, row.error) for ident, row in told[0].found] == [(b"1", NO.error)]
+    assert rig.wake_s() == 1
+    (again,) = claims(rig.later(1))
+    assert again.ids == (b"1",)
+    assert not [a for a in rig.refused(again, 1) if isinstance(a, TellSetAside)]
+    assert not claims(rig.later(1.9))
+    (again,) = claims(rig.later(0.1))
+    rig.won(again)
+    assert not rig.shard_state.set_aside, "it is written after all"
+
+
+def test_others_go_on_and_a_poll_does_not_bring_the_bad_row_back():
+    rig = Rig().attach(1, 2)
+    (claim,) = claims(rig.due(1))
+    rig.refused(claim, 1)
+    assert not claims(rig.polled(MessageKey(b"1", 50, 0)))
+    (other,) = claims(rig.due(2))
+    assert other.ids == (b"2",)
+    assert rig.shard_state.polls.trouble.since_ns is None
+    assert not rig.shard_state.is_failing, "no stream ends because of a row"
+
+
+def test_a_poll_that_sees_another_value_and_a_statement_that_names_it_bring_it_back():
+    for change in (
+        lambda rig: rig.polled(MessageKey(b"1", 7, 0)),
+        lambda rig: [
+            *rig.post(Changed("0", (b"1",))),
+            *rig.polled(MessageKey(b"1", 50, 0)),
+        ],
+        lambda rig: rig.due(1),
+    ):
+        rig = Rig().attach(1, 2)
+        (claim,) = claims(rig.due(1))
+        rig.refused(claim, 1)
+        rig.polled(MessageKey(b"1", 50, 0))
+        (again,) = claims(change(rig))
+        assert again.ids == (b"1",)
+
+
+def test_one_that_is_acked_or_deleted_is_forgotten():
+    rig = Rig().attach(1, 2)
+    (claim,) = claims(rig.due(1))
+    rig.refused(claim, 1)
+    rig.post(Acked("0", (b"1",)))
+    assert not rig.shard_state.set_aside
+    assert not claims(rig.later(700))
+
+
+def test_one_that_is_acked_while_its_claim_runs_is_not_set_aside():
+    rig = Rig().attach(1, 2)
+    (claim,) = claims(rig.due(1))
+    rig.post(Acked("0", (b"1",)))
+    rig.refused(claim, 1)
+    assert not rig.shard_state.set_aside
+
+
+def test_what_the_purge_leaves_is_known_until_it_is_deleted():
+    rig = Rig()
+    kept = {b"9": Refused(Tried.PURGE, "a foreign key constraint fails")}
+    rig.post(PurgeRefused("0", kept))
+    assert rig.state.set_aside_by_purge("0", rig.now_ns) == {b"9": True}
+    assert rig.state.set_aside_by_purge("0", rig.now_ns + SECOND_NS) == {b"9": False}
+    rig.post(PurgeRefused("0", {}, over=(b"9",)))
+    assert rig.state.set_aside_by_purge("0", rig.now_ns) == {}
+
+
+def test_another_dispatcher_finds_them_by_itself():
+    rig = Rig().attach(1)
+    (claim,) = claims(rig.due(1))
+    rig.refused(claim, 1)
+    rig.post(Deposed("0", "another dispatches"))
+    assert not rig.shard_state.set_aside

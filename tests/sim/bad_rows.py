@@ -1,0 +1,57 @@
+"""Rows that the database does not write, each for some kinds of statement: a CHECK, a trigger, a value that does not fit.
+
+Besides the promises of `tests.sim.promises`: while they are bad all other messages are delivered and acked; once they have
+healed so are they, by the news of it, by a poll that shows another value, or by the next try.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from streamfrom.engine.messaging.message import Tried
+from streamfrom.engine.messaging.set_aside import PAUSE_LAST_NS
+
+
+# Until the last try, and a claim behind it.
+HEALED_S = PAUSE_LAST_NS / 10**9 + 60
+
+
+@dataclass
+class BadRows:
+    """The bad rows of one history. kinds: what the database does not write of each, by id; ever: those that were bad once."""
+
+    dice: random.Random
+    share: float
+    kinds: dict[bytes, frozenset[Tried]] = field(default_factory=dict)
+    ever: set[bytes] = field(default_factory=set)
+    refused: int = 0
+
+    @classmethod
+    def drawn(cls, seed: int) -> BadRows:
+        """Return those of a history; every second one has some."""
+        dice = random.Random(-seed - 1)
+        return cls(dice, dice.choice([0.05, 0.2, 0.5]) if seed % 2 else 0)
+
+    def inserted(self, idents):
+        """Let some new rows be bad."""
+        for ident in idents:
+            if self.dice.random() < self.share:
+                self.kinds[ident] = frozenset(
+                    self.dice.sample(list(Tried), self.dice.choice([1, 1, 2, len(Tried)]))
+                )
+                self.ever.add(ident)
+
+    def refuses(self, tried, row):
+        """Return whether the database does not write a row."""
+        is_bad = tried in self.kinds.get(row.id, ())
+        self.refused += is_bad
+        return is_bad
+
+    def heal_some(self):
+        """Let some row be good again, while all goes on; return it."""
+        if not self.kinds or self.dice.random() < 0.9:
+            return None
+        ident = self.dice.choice(sorted(self.kinds))
+        del self.kinds[ident]
+        return ident
