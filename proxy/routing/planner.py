@@ -256,15 +256,6 @@ class Planner:
         return WriteParts(tuple((shard, None) for shard in shards))
 
 
-def qualifiers(shape: Shape) -> set[str]:
-    """Return the schema names that qualify the statement's tables, system schemas apart."""
-    return {
-        table.schema
-        for table in shape.tables
-        if table.schema is not None and table.schema.lower() not in SYSTEM_SCHEMAS
-    }
-
-
 def _on_one_shard(plan: Plan) -> Plan:
     """Return *plan* for a statement that only one shard can answer alone.
 

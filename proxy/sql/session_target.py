@@ -15,9 +15,9 @@ from streamfrom.proxy.errors import (
     StreamOfReplica,
     UnknownDatabase,
 )
-from streamfrom.proxy.routing.planner import qualifiers
 from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA
 from streamfrom.sqlparse_ext.errors import StreamfromError, Unsupported
+from streamfrom.sqlparse_ext.reading.database_names import Qualified, database_names, renamed
 from streamfrom.sqlparse_ext.session.information_schema import (
     SYSTEM_SCHEMAS,
     rename_schemas,
@@ -26,13 +26,13 @@ from streamfrom.sqlparse_ext.session.information_schema import (
 from streamfrom.sqlparse_ext.session.sequence_calls import asks_sequence
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from streamfrom.sqlparse_ext.statements import Kind, Uses
-from streamfrom.sqlparse_ext.text.identifiers import redirect_show, requalify
+from streamfrom.sqlparse_ext.text.lexer import splice
 from streamfrom.sqlparse_ext.text.multibyte_text import is_whole, original
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from streamfrom.engine.messaging.registry import Registry
     from streamfrom.engine.sharding.keyspace import Keyspace
@@ -43,12 +43,15 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.privileges import Privileges
     from streamfrom.sqlparse_ext.cache import StatementCache
     from streamfrom.sqlparse_ext.statements import Shape, Statement, TableRef
+    from streamfrom.sqlparse_ext.text.lexer import Edit
 
 
 # The first characters of a target that names no keyspace.
 _PARTS: Final = frozenset({":", "/", "[", "@"})
 _READS: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.EXPLAIN, Kind.SET, Kind.SAVEPOINT})
 # Kind.OTHER has statements that were not understood as well, such as BEGIN NOT ATOMIC.
+# What they name, the proxy itself reads.
+_NAME_NO_PLACE: Final = frozenset({Kind.USE, Kind.STREAM, Kind.QUEUE, Kind.EMPTY, Kind.KILL})
 _OTHER_READS: Final = frozenset({"DO", "HANDLER", "CHECKSUM", "HELP", "GET", "SIGNAL"})
 
 
@@ -253,62 +256,129 @@ class SessionTarget:
     def _resolve(self, statement: Statement) -> StatementTarget:
         if makes_or_drops_database(statement.shape):
             return self._place_database(statement)
-        names = _names(statement.shape)
+        shape = statement.shape
+        names = databases_named(shape)
         if (
             self.schema == STATUS_SCHEMA
-            and statement.shape.target is None
-            and any(table.schema is None for table in statement.shape.tables)
+            and shape.target is None
+            and any(table.schema is None for table in shape.tables)
         ):
             # A connection that the session keeps still has its former default database.
             raise NoDatabaseSelected
+        here = self.here()
         if not names:
-            return self._described(statement) or StatementTarget(
-                self.here(), self.database, statement
+            return self._described(statement) or StatementTarget(here, self.database, statement)
+        views, unknown = self._views_named(names)
+        if not views:
+            return StatementTarget(here, self.database, statement)
+        if self.view is not None and self._are_beside(views, shape):
+            # Other unqualified names, such as those of functions, mean the session's own target as well.
+            return StatementTarget(
+                self.view, self.database, self._renamed(statement, views, self.view)
             )
+        first = next(iter(views.values()))
+        # An unqualified name means the session's own target, wherever the others lead.
+        is_mixed = self.view not in (None, first) and self._has_unqualified(statement)
+        if is_mixed and self._may_stay(views, shape):
+            return StatementTarget(here, self.database, self._renamed(statement, views, here))
+        if is_mixed or unknown or any(view is not first for view in views.values()):
+            raise Unsupported("tables of several keyspaces or targets in one statement")
+        return StatementTarget(first, first.database, self._renamed(statement, views, first))
+
+    def _views_named(self, names: Iterable[str]) -> tuple[dict[str, View], bool]:
+        """Return what *names* mean, and whether one is a database that is no keyspace. Raises as `lookup`."""
         views: dict[str, View] = {}
+        unknown = False
         for name in names:
             try:
                 views[name] = self.lookup(name)
             except StreamfromError:
                 if self.view is not None and name in self.view.databases:
-                    # The name that SELECT DATABASE() returned, and that drivers then ask about.
+                    # The name that the server has for it, as in the text of a view.
                     views[name] = self.view
                     continue
-                if self._privileges.user.keyspaces is not None:
-                    raise
                 # A database of the server that is no keyspace; the server says what it is.
-                here = self.here()
-                if here.is_sharded:
+                if self._privileges.user.keyspaces is not None or self.here().is_sharded:
                     raise
-                return StatementTarget(here, self.database, statement)
-        first = next(iter(views.values()))
-        # An unqualified name means the session's own target, wherever the others lead; in SHOW
-        # COLUMNS FROM t FROM database it means that database's.
-        is_mixed = (
-            self.view not in (None, first)
-            and statement.shape.kind is not Kind.SHOW
+                unknown = True
+        return views, unknown
+
+    def _has_unqualified(self, statement: Statement) -> bool:
+        """True when a statement names a table or program of the session's own database."""
+        shape = statement.shape
+        if shape.kind is Kind.SHOW or any(
+            each.role is Qualified.ALONE for each in database_names(shape).places
+        ):
+            return False  # SHOW COLUMNS FROM t FROM database, EXPLAIN FOR SCHEMA database …
+        if "UNQUALIFIED" in shape.options or any(
+            table.schema is None for table in shape.tables
+        ):
+            return True
+        is_program = shape.kind is Kind.DDL and not shape.tables
+        return (
+            shape.kind in (Kind.EXPLAIN, Kind.DDL)
+            and not is_program
+            and database_names(shape).has_unqualified_tables
+        )
+
+    def _may_stay(self, views: Mapping[str, View], shape: Shape) -> bool:
+        """True where the session's own connection may run a statement that names databases of other keyspaces.
+
+        Their databases are on its server, and are only named in a definition, or before programs.
+        """
+        here = self.here()
+        return (
+            not here.is_sharded
+            and all(
+                not view.is_sharded and not view.is_replica and view.server == here.server
+                for view in views.values()
+            )
             and (
-                "UNQUALIFIED" in statement.shape.options
-                or any(table.schema is None for table in statement.shape.tables)
+                (shape.kind is Kind.DDL and "UNQUALIFIED" in shape.options)
+                or all(each.role is Qualified.PROGRAM for each in database_names(shape).places)
             )
         )
-        if self.view is not None and self._are_beside(views, statement.shape):
-            # Other unqualified names, such as those of functions, mean the session's own target as well.
-            return StatementTarget(self.view, self.database, statement)
-        if is_mixed or any(view is not first for view in views.values()):
-            raise Unsupported("tables of several keyspaces or targets in one statement")
-        # Without a qualifier the connection's own database is meant, whatever its name is on
-        # that shard; so one text serves all shards.
-        mapping: dict[str, str | None] = {
-            name: None for name, view in views.items() if view.databases != {name}
-        }
-        if mapping:
-            sql, mode = statement.sql, statement.mode
-            target = statement.shape.target
-            if statement.shape.kind is Kind.SHOW and target in mapping:
-                sql = redirect_show(sql, target, first.database, mode)
-            statement = self.parse(requalify(sql, mapping, mode))
-        return StatementTarget(first, first.database, statement)
+
+    def _renamed(
+        self, statement: Statement, views: Mapping[str, View], place: View
+    ) -> Statement:
+        """Return *statement* for *place*, with the real databases' names in it.
+
+        Where shards have databases of several names there is no qualifier, which means the connection's own.
+        """
+        shape = statement.shape
+        mapping: dict[str, str | None] = {}
+        for name, view in views.items():
+            databases = view.databases
+            if databases != {name}:
+                mapping[name] = next(iter(databases)) if len(databases) == 1 else None
+        if not mapping:
+            return statement
+        if None in mapping.values():
+            for each in database_names(shape).places:
+                if each.role is Qualified.ALONE and mapping.get(each.name, "") is None:
+                    if shape.kind is not Kind.SHOW:
+                        raise Unsupported(
+                            f"{shape.verb} of a database that is not called the same on all shards;"
+                            " name each shard's"
+                        )
+                    mapping[each.name] = place.database  # the first shard answers
+        return self.edited(statement, renamed(shape, mapping))
+
+    def edited(self, statement: Statement, edits: Sequence[Edit]) -> Statement:
+        """Return *statement* with *edits* of its template, which have no literals."""
+        text = splice(statement.sql, statement.mode, edits)
+        if not text.isascii() and SqlMode.OTHER_CHARSET in statement.mode:
+            return self.parse(text)
+        return self._cache.with_words(statement, text, edits)
+
+    def names_only_itself(self, view: View, shape: Shape) -> bool:
+        """Return whether all databases that a statement names are that of *view*, by the name that its servers have for it."""
+        names = databases_named(shape)
+        if not names:
+            return True
+        own = view.keyspace.name if view.schema is None else view.schema
+        return names == {own} == view.databases and not view.is_part
 
     def _described(self, statement: Statement) -> StatementTarget | None:
         """Return where keyspaces are described that a query names; None where it names none.
@@ -349,9 +419,8 @@ class SessionTarget:
         return all(
             view.has_neighbours
             and view.runtimes[0] is self.here().runtimes[0]
-            and view.databases == {name}
             and not self.touches_messages(view, shape)
-            for name, view in views.items()
+            for view in views.values()
         )
 
     def _place_database(self, statement: Statement) -> StatementTarget:
@@ -364,9 +433,7 @@ class SessionTarget:
             view = self.lookup(name)
         except UnknownDatabase:
             return StatementTarget(self.here(), None, statement)
-        if view.databases != {name}:
-            view = self.here()
-        return StatementTarget(view, None, statement)
+        return StatementTarget(view, None, self._renamed(statement, {name: view}, view))
 
     def stream_source(self, table: TableRef) -> tuple[View, MessageTable]:
         """Return what `STREAM … FROM table` reads.
@@ -478,9 +545,12 @@ def usable_table(table: MessageTable | TableLoadError) -> MessageTable:
     raise TableLoadError(table.table, table.reason)
 
 
-def _names(shape: Shape) -> set[str]:
-    """Return the keyspaces and targets that a statement names."""
-    names = qualifiers(shape)
-    if shape.kind is Kind.SHOW and shape.target and shape.target.lower() not in SYSTEM_SCHEMAS:
-        names.add(shape.target)
-    return names
+def databases_named(shape: Shape) -> set[str]:
+    """Return the keyspaces, targets and other databases that a statement names, system schemas apart."""
+    if shape.kind in _NAME_NO_PLACE:
+        return set()
+    return {
+        each.name
+        for each in database_names(shape).places
+        if each.name.lower() not in SYSTEM_SCHEMAS
+    }

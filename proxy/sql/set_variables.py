@@ -16,7 +16,6 @@ from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.execution.session_state import footprint_of
 from streamfrom.proxy.execution.session_tracking import apply_ok
 from streamfrom.proxy.sql.scatter import run_everywhere
-from streamfrom.proxy.sql.session_target import check_target
 from streamfrom.proxy.sql.set_statement_for import run_set_statement
 from streamfrom.proxy.sql.statement_compiler import CompiledStatement
 from streamfrom.proxy.sql.vitess_variables import VitessVariables, sets_vitess_variables
@@ -83,14 +82,13 @@ class SetVariables:
         if names == {"statement"} and len(shape.set) == 1:
             parts = self._compiler, self._routed, self._streams
             return await run_set_statement(statement, reply, *parts)
-        view = self._compiler.here()
-        check_target(view, shape)
+        read, size = self._compiler.large_texts.read, len(statement.sql)
+        view, database, statement = await read(size, self._compiler.resolve, statement)
         if "session_track_system_variables" in names:
             # From here on the server reports what the client wants to hear, and nothing else.
             self._state.tracked = None
         if "session_track_state_change" in names:
             self._state.tracks_changes = True
-        read, size = self._compiler.large_texts.read, len(statement.sql)
         scoped = await read(size, with_session_scope, statement)
         if scoped is not statement.sql:
             statement = await read(size, self._compiler.parse, scoped)
@@ -105,7 +103,6 @@ class SetVariables:
                     "SET of a user variable together with what every shard must be told; one SET"
                     " for each"
                 )
-            database = self._compiler.database
             await run_everywhere(self._executor, self._state, database, shards, statement)
             reply.ok()
             return True
@@ -120,7 +117,7 @@ class SetVariables:
         if found.sets_collation:
             return await self._set_collation(shards, statement, reply)
         return await self._routed.on_shard(
-            shards[0], self._compiler.database, CompiledStatement(statement), reply
+            shards[0], database, CompiledStatement(statement), reply
         )
 
     async def _set_collation(

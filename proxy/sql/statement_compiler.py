@@ -15,7 +15,6 @@ from streamfrom.proxy.local_statements.local_answers import is_answered_locally
 from streamfrom.proxy.local_statements.show_status import is_session_status
 from streamfrom.proxy.local_statements.show_tables import lists_tables
 from streamfrom.proxy.local_statements.vexplain import is_run
-from streamfrom.proxy.routing.planner import qualifiers
 from streamfrom.proxy.sql.confinement import confine
 from streamfrom.proxy.sql.session_target import SessionTarget, usable_table
 from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA, is_status
@@ -228,7 +227,7 @@ class StatementCompiler(SessionTarget):
             shape.target is not None
             or view.schema == STATUS_SCHEMA
             or is_status(shape, view.schema)
-            or qualifiers(shape)
+            or not self.names_only_itself(view, shape)
             or asks_for_schemas(shape, view.database)
             or is_answered_locally(shape)
             or lists_tables(shape)

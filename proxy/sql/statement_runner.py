@@ -347,10 +347,13 @@ class StatementRunner:
         reply.ok(session_state=schema_state(self._compiler.target) + changed)
 
     async def _lock(self, statement: Statement, reply: Reply) -> bool:
-        if statement.shape.verb != "UNLOCK" or not self._compiler.here().is_sharded:
+        here, held = self._compiler.here(), list(self._branches.held)
+        if statement.shape.verb != "UNLOCK" or not (
+            here.is_sharded or any(shard not in here.runtimes for shard in held)
+        ):
             return await self._on_rows(statement, reply)
-        # No lock is taken over several shards, so each lock is on one shard.
-        for shard in list(self._branches.held):
+        # No lock is taken over several shards, so each lock is on one shard, perhaps of another keyspace.
+        for shard in held:
             await self._executor.ask(shard, None, query(statement.sql), statement.shape)
         reply.ok()
         return True

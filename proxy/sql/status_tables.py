@@ -21,10 +21,11 @@ from streamfrom.proxy.status.status_rows import (
     is_status,
 )
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
+from streamfrom.sqlparse_ext.reading.database_names import database_names, renamed
 from streamfrom.sqlparse_ext.reading.reach import reach
 from streamfrom.sqlparse_ext.statements import Kind
-from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier, requalify
-from streamfrom.sqlparse_ext.text.lexer import locate
+from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
+from streamfrom.sqlparse_ext.text.lexer import locate, splice
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 
@@ -95,10 +96,9 @@ class StatusTables:
             names = {"queues"} if shape.words[:2] == QUEUE_STATUS else set()
             return await self._with_rows(names) + select
         spelled = self._names(shape)
-        found = reach(shape)
-        schemas = {*found.schemas, *(schema or "" for schema, _ in found.tables)}
-        mapping = dict.fromkeys(filter(is_own_schema, schemas))
-        sql = requalify(statement.sql, mapping, statement.mode)
+        named = (each.name for each in database_names(shape).places)
+        edits = renamed(shape, dict.fromkeys(filter(is_own_schema, named)))
+        sql = splice(statement.sql, statement.mode, edits)
         if shape.verb != "WITH":
             return await self._with_rows(spelled) + sql
         tokens = statement_tokens(self._compiler.parse(sql).shape.template)

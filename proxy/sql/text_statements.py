@@ -17,6 +17,7 @@ from streamfrom.proxy.errors import (
     UnknownStatement,
 )
 from streamfrom.proxy.local_statements.local_answers import is_answered_locally
+from streamfrom.proxy.sql.session_target import databases_named
 from streamfrom.proxy.status.status_rows import is_status
 from streamfrom.proxy.wire.binary_parameters import Parameter, literal_of
 from streamfrom.proxy.wire.commands import query
@@ -162,19 +163,19 @@ class TextStatements:
             return statement
         text = await self._text(statement, asked)
         if text is not None:
-            sql = text.encode("utf-8", "surrogateescape")
-            if not isinstance(asked.text, Slot):
+            asks = self._compiler.parse(text.encode("utf-8", "surrogateescape"))
+            found = self._named(asks, shape.verb)
+            if found is not asks or not isinstance(asked.text, Slot):
                 tokens = statement_tokens(shape.template)
-                variable = next(token for token in tokens if token.is_variable)
+                at = next(t for t in tokens if t.slot is not None or t.is_variable)
                 escapes = SqlMode.NO_BACKSLASH_ESCAPES not in statement.mode
-                spelled = _literal(FieldType.VAR_STRING, sql, backslash_escapes=escapes)
-                edit = Edit(variable.start, variable.end, spelled)
+                spelled = _literal(FieldType.VAR_STRING, found.sql, backslash_escapes=escapes)
+                edit = Edit(at.start, at.end, spelled)
                 statement = self._compiler.parse(splice(statement.sql, statement.mode, [edit]))
-            self._check_charsets(sql, statement, asked)
-            found = self._compiler.parse(sql)
+            self._check_charsets(found.sql, statement, asked)
             # The values of an EXECUTE reach the server alone.
-            self._compiler.check(found, are_values_seen=False)
-            self._compiler.check_unbound(found)
+            self._compiler.check(asks, are_values_seen=False)
+            self._compiler.check_unbound(asks)
             if names := passing_variables(found.shape) & TRACKED:
                 # EXECUTE would be told of them as if they stayed.
                 raise Unsupported(f"SET STATEMENT {min(names)} in {shape.verb}")
@@ -182,6 +183,15 @@ class TextStatements:
                 # The server knows no such statement, or would tell of the account that all users have there.
                 raise NotPreparable(" ".join((found.shape.verb, *found.shape.words[:1])))
         return statement
+
+    def _named(self, found: Statement, verb: str) -> Statement:
+        """Return the text to prepare with the real databases' names, for the session's own connection. Raises as `resolve`."""
+        if self._is_own(found.shape) or not databases_named(found.shape):
+            return found
+        place = self._compiler.resolve(found)
+        if place.view.is_sharded or place.view.server != self._compiler.here().server:
+            raise Unsupported(f"{verb} of a statement in another keyspace; USE it first")
+        return place.statement
 
     def _is_own(self, shape: Shape) -> bool:
         """True for a statement that the proxy itself answers."""

@@ -39,6 +39,7 @@ def read_ddl(builder: ShapeBuilder, cursor: Cursor, verb: str) -> None:
     before = cursor.tokens[cursor.at : (at := cursor.find(OBJECTS))]
     cursor.at = at
     what = cursor.take().key
+    cursor.accept("BODY")  # of a package
     if any(token.key == "TEMPORARY" for token in before):
         builder.uses |= Uses.TEMPORARY_TABLE
     else:
@@ -49,17 +50,18 @@ def read_ddl(builder: ShapeBuilder, cursor: Cursor, verb: str) -> None:
     elif cursor.accept("IF", "NOT", "EXISTS"):
         options.add("IF NOT EXISTS")
     builder.options = frozenset(options)
+    is_unqualified = cursor.peek(1).key != "."
     if what in _TABLE_LIKE:
         _ddl_tables(builder, cursor, verb)
     elif what in ("INDEX", "TRIGGER"):
-        if what == "TRIGGER" and cursor.peek(1).key != ".":
-            builder.options |= {"UNQUALIFIED"}
         if verb != "DROP" or what == "INDEX":
             cursor.at = cursor.find({"ON"}) + 1
             builder.take_table(cursor)
     elif what in ("DATABASE", "SCHEMA"):
         builder.target = cursor.name()
     if what in STORED_PROGRAMS:
+        if is_unqualified:
+            builder.options |= {"UNQUALIFIED"}
         # What the body uses is used when it runs, not now.
         builder.uses = Uses.IMPLICIT_COMMIT | builder.uses & Uses.MULTIPLE
 

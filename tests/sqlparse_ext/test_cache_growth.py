@@ -9,10 +9,10 @@ import pytest
 
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.errors import StreamfromError
+from streamfrom.sqlparse_ext.reading.database_names import renamed
 from streamfrom.sqlparse_ext.reading.split import split_statements
 from streamfrom.sqlparse_ext.session.information_schema import schemas_asked
 from streamfrom.sqlparse_ext.session.inline_functions import inline
-from streamfrom.sqlparse_ext.text.identifiers import requalify
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.text.parameters import parameter_places
 from tests.growth import is_linear
@@ -61,7 +61,7 @@ READERS = {
     "split": lambda statement: split_statements(statement.sql),
     "inline": lambda statement: inline(statement, WHO, {5: 6}),
     "schemas": lambda statement: schemas_asked(statement, "information_schema"),
-    "requalify": lambda statement: requalify(statement.sql, {"a": "b"}),
+    "database names": lambda statement: renamed(statement.shape, {"a": "b"}),
     "parameters": lambda statement: parameter_places(statement.sql, statement.mode),
     "rows": insert_rows,
 }

@@ -1,6 +1,6 @@
 import pytest
 
-from streamfrom.proxy.routing.planner import Planner, qualifiers
+from streamfrom.proxy.routing.planner import Planner
 from streamfrom.proxy.routing.routes import Concatenate, Everywhere, Merge, OneShard, WriteParts
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, PLAIN, QUARTERS, SHARDED
@@ -349,13 +349,6 @@ def test_plans_are_dropped_before_they_fill_the_memory(monkeypatch):
     assert not any(
         one.plan(each) is plan for each, plan in zip(shapes[:-3], plans, strict=False)
     )
-
-
-def test_qualifiers_are_the_schemas_that_may_be_keyspaces():
-    found = qualifiers(
-        shape("SELECT * FROM a.t JOIN b.t JOIN u JOIN INFORMATION_SCHEMA.tables")
-    )
-    assert found == {"a", "b"}
 
 
 def test_what_begins_like_no_statement_is_a_syntax_error_and_not_unsupported():

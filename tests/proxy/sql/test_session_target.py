@@ -40,7 +40,7 @@ def test_without_a_target_any_keyspace_answers_but_no_name_means_anything_there(
 
 def test_a_qualified_statement_runs_in_its_keyspace_whose_database_may_have_another_name():
     sql = "SELECT t.id FROM plain.t WHERE plain.t.id = 5"
-    expected = "SELECT t.id FROM t WHERE t.id = 5"
+    expected = "SELECT t.id FROM `db_plain`.t WHERE `db_plain`.t.id = 5"
     for use in (None, "commerce"):
         assert place(sql, use) == ("plain", "db_plain", expected)
     assert place("SELECT * FROM `commerce:-80`.t", "plain")[:2] == ("commerce", "db_commerce")
@@ -135,7 +135,7 @@ def test_nobody_gets_into_a_keyspace_that_is_not_for_him():
             "SHOW COLUMNS FROM commerce FROM commerce",
             "SHOW COLUMNS FROM commerce FROM `db_commerce`",
         ),
-        ("SHOW CREATE TABLE commerce.t", "SHOW CREATE TABLE t"),
+        ("SHOW CREATE TABLE commerce.t", "SHOW CREATE TABLE `db_commerce`.t"),
     ],
 )
 def test_a_target_in_show_is_the_real_database_to_the_server(sql, sent):

@@ -51,7 +51,7 @@ async def test_what_needs_nothing_put_in_goes_as_it_was_written(server, gbk, sql
 @pytest.mark.parametrize(
     ("sql", "sent"),
     [
-        (b"SELECT '" + XU + b"' FROM plain.t", b"SELECT '" + XU + b"' FROM t"),
+        (b"SELECT '" + XU + b"' FROM plain.t", b"SELECT '" + XU + b"' FROM `db`.t"),
         (b"SELECT FOUND_ROWS(), '" + XU + b"'", b"SELECT 0 AS `FOUND_ROWS()`, '" + XU + b"'"),
         (
             b"SET @@sql_notes = 1, @a = '%s'" % XU,

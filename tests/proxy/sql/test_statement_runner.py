@@ -16,7 +16,7 @@ async def test_a_qualified_statement_runs_under_the_real_name_in_its_own_databas
     for database in (None, "commerce"):
         client = await proxy.client(database)
         assert (await client.query("SELECT * FROM plain.t")).values == [b"1"]
-    assert said(server) == ["SELECT * FROM t"] * 2
+    assert said(server) == ["SELECT * FROM `db`.t"] * 2
     assert {connection.database for connection in server.relays} == {"db"}
 
 

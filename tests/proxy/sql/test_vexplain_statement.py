@@ -23,7 +23,10 @@ async def plan(sql, use="commerce", role=Role.READWRITE):
 
 async def test_the_plan_is_that_of_the_text_that_would_be_sent():
     found = await plan("VEXPLAIN PLAN SELECT * FROM `commerce`.t WHERE id = 5")
-    assert (found["Shards"], found["Query"]) == (["-80"], "SELECT * FROM t WHERE id = 5")
+    assert (found["Shards"], found["Query"]) == (
+        ["-80"],
+        "SELECT * FROM `db_commerce`.t WHERE id = 5",
+    )
     found = await plan("VEXPLAIN PLAN UPDATE msg SET time_acked = 1 WHERE id = 5")
     assert "time_next = NULL" in found["Query"]
 

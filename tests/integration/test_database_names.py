@@ -1,0 +1,213 @@
+"""A keyspace's or target's name where servers take a database's: as on the database itself, whatever that is called."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pymysql
+import pytest
+
+from streamfrom.proxy.embedded.servers import Family
+from tests.fixtures.database_servers import DatabaseServer, execute, names, root
+from tests.fixtures.running_proxy import (
+    RunningProxy,
+    StartProxy,
+    keyspace_toml,
+    write_vschema,
+)
+
+
+pytestmark = pytest.mark.db
+
+VSCHEMA = {
+    "sharded": True,
+    "vindexes": {"hash": {"type": "hash"}},
+    "tables": {"item": {"column_vindexes": [{"column": "id", "name": "hash"}]}},
+}
+# Behind the family or the session they are for. {db} is the database in backticks, {name} in a literal. Each statement is on what the ones before it left.
+STATEMENTS = """
+DROP TABLE IF EXISTS {db}.item, {db}.copy, {db}.renamed, {db}.log
+CREATE TABLE {db}.item (id INT PRIMARY KEY, n INT, KEY (n))
+CREATE TABLE {db}.log LIKE {db}.item
+INSERT INTO {db}.item (id, n) VALUES (1, 10), (2, 20)
+REPLACE INTO {db}.item VALUES (3, 30)
+UPDATE {db}.item SET n = n + 1 WHERE {db}.item.id = 1
+DELETE FROM {db}.item WHERE id = 3
+SELECT {db}.item.n FROM {db}.item ORDER BY {db}.item.id
+SELECT i.n, j.n FROM {db}.item i, {db}.item AS j WHERE i.id = j.id ORDER BY 1
+SELECT n FROM {db}.item WHERE id IN (SELECT id FROM {db}.item WHERE n > 15)
+INSERT INTO {db}.log SELECT * FROM {db}.item
+EXPLAIN SELECT * FROM {db}.item WHERE id = 1
+EXPLAIN FORMAT=JSON UPDATE {db}.item SET n = 1 WHERE id = 77
+DESCRIBE {db}.item
+DESC {db}.item n
+mariadb: ANALYZE SELECT * FROM {db}.item WHERE id = 77
+mysql: EXPLAIN FOR SCHEMA {db} SELECT * FROM item WHERE id = 1
+CREATE FUNCTION {db}.f(x INT) RETURNS INT DETERMINISTIC RETURN x + 5
+CREATE PROCEDURE {db}.p(x INT) SELECT n FROM {db}.item WHERE id = x
+CREATE PROCEDURE {db}.q() BEGIN DECLARE item INT; SELECT {db}.f(i.n) INTO item FROM {db}.item i WHERE i.id = 1; INSERT INTO {db}.log VALUES (50, item); CALL {db}.p(1); END
+CALL {db}.p(2)
+CALL {db}.q()
+SELECT n FROM {db}.log WHERE id = 50
+SELECT {db}.f(1) AS a
+SELECT {db}.f({db}.f(n)) AS b FROM {db}.item WHERE n > {db}.f(1) ORDER BY b
+DO {db}.f(1)
+SET @a = {db}.f(2), @b = (SELECT MAX(n) FROM {db}.item)
+SELECT @a, @b
+SHOW CREATE FUNCTION {db}.f
+SHOW CREATE PROCEDURE {db}.p
+SHOW PROCEDURE STATUS WHERE Db = '{name}' AND Name = 'nothing'
+ALTER PROCEDURE {db}.p COMMENT 'x'
+ALTER FUNCTION {db}.f COMMENT 'x'
+CREATE TABLE {db}.copy (a INT DEFAULT 1, b INT CHECK (b > 0))
+mysql: ALTER TABLE {db}.copy ADD FOREIGN KEY (a) REFERENCES {db}.item (id)
+CREATE VIEW {db}.v AS SELECT i.n, {db}.f(i.n) AS m FROM {db}.item i
+SELECT * FROM {db}.v ORDER BY n
+SHOW CREATE VIEW {db}.v
+ALTER VIEW {db}.v AS SELECT {db}.item.n FROM {db}.item
+SELECT * FROM {db}.v ORDER BY n
+CREATE TRIGGER {db}.tg AFTER INSERT ON {db}.item FOR EACH ROW INSERT INTO {db}.log VALUES (NEW.id, {db}.f(NEW.n))
+INSERT INTO {db}.item VALUES (9, 90)
+SELECT n FROM {db}.log WHERE id = 9
+SHOW CREATE TRIGGER {db}.tg
+DROP TRIGGER {db}.tg
+DROP TRIGGER IF EXISTS {db}.tg
+CREATE EVENT {db}.ev ON SCHEDULE AT '2030-01-01' DISABLE DO DELETE FROM {db}.log
+ALTER EVENT {db}.ev RENAME TO {db}.ew
+SHOW CREATE EVENT {db}.ew
+DROP EVENT {db}.ew
+mariadb: CREATE SEQUENCE {db}.sq START WITH 5
+mariadb: SELECT NEXTVAL({db}.sq), LASTVAL({db}.sq), SETVAL({db}.sq, 9), NEXT VALUE FOR {db}.sq
+mariadb: SHOW CREATE SEQUENCE {db}.sq
+mariadb: ALTER SEQUENCE {db}.sq RESTART 3
+mariadb: CREATE OR REPLACE TABLE {db}.copy (a INT DEFAULT NEXTVAL({db}.sq))
+mariadb: DROP TABLE {db}.copy
+mariadb: DROP SEQUENCE {db}.sq
+PREPARE s FROM 'SELECT n FROM {db}.item WHERE id = 1'
+EXECUTE s
+PREPARE s FROM 'SELECT ''it''''s'', {db}.f(n) FROM {db}.item i WHERE i.id = ?'
+EXECUTE s USING @a
+SET @t = 'INSERT INTO {db}.log VALUES (60, {db}.f(1))'
+PREPARE s FROM @t
+EXECUTE s
+DEALLOCATE PREPARE s
+mariadb: EXECUTE IMMEDIATE 'SELECT n FROM {db}.log WHERE id = 60'
+mariadb: BEGIN NOT ATOMIC DECLARE x INT DEFAULT {db}.f(1); DELETE FROM {db}.log WHERE id = x; SELECT COUNT(*) FROM {db}.log; END
+CHECKSUM TABLE {db}.item, {db}.log
+CHECK TABLE {db}.item
+OPTIMIZE TABLE {db}.log
+REPAIR TABLE {db}.log
+ANALYZE TABLE {db}.item
+LOCK TABLES {db}.item READ, {db}.log AS l WRITE
+SELECT COUNT(*) FROM {db}.item
+UNLOCK TABLES
+FLUSH TABLES {db}.item
+HANDLER {db}.item OPEN AS h
+there: HANDLER h READ FIRST
+there: HANDLER h CLOSE
+CREATE INDEX i2 ON {db}.item (n, id)
+DROP INDEX i2 ON {db}.item
+ALTER TABLE {db}.log RENAME TO {db}.renamed
+RENAME TABLE {db}.renamed TO {db}.log
+TRUNCATE TABLE {db}.log
+SHOW COLUMNS FROM {db}.item
+SHOW INDEX FROM item FROM {db}
+SHOW CREATE TABLE {db}.item
+SHOW TABLES FROM {db} LIKE 'ite%'
+SHOW FULL TABLES IN {db} WHERE Table_type = 'VIEW'
+SHOW TRIGGERS FROM {db}
+SHOW EVENTS FROM {db}
+SHOW CREATE DATABASE {db}
+ALTER DATABASE {db} CHARACTER SET utf8mb4
+DROP VIEW {db}.v
+DROP PROCEDURE {db}.p
+DROP PROCEDURE {db}.q
+DROP FUNCTION {db}.f
+DROP TABLE {db}.nothing
+SELECT * FROM {db}.nothing
+""".strip().splitlines()
+
+
+class Rig(NamedTuple):
+    proxy: RunningProxy
+    server: DatabaseServer
+    family: Family
+    prefix: str
+
+    def script(self, name: str, where: str) -> list[str]:
+        """Return the statements on the database *name*, for a session that is *where*."""
+        lines = []
+        for line in STATEMENTS:
+            family, _, sql = line.rpartition(": ")
+            if family in ("", self.family.value, where):
+                db = f"`{name}`"
+                lines.append((sql or line).replace("{db}", db).replace("{name}", name))
+        return lines
+
+    def plain(self, value: Any) -> Any:
+        """Return what an answer says without the names of databases, moments and plans that differ from run to run."""
+        text = re.sub(r"datetime\.datetime\([^)]*\)", "then", str(value))
+        for end in ("_two:-80", "_two_real", "_shop_real", "_direct", "_two", "_shop", "_same"):
+            text = text.replace(self.prefix + end, "#")
+        return text
+
+
+@pytest.fixture
+def rig(
+    servers: tuple[DatabaseServer, DatabaseServer],
+    family: Family,
+    start_proxy: StartProxy,
+    tmp_path: Path,
+) -> Iterator[Rig]:
+    prefix = next(names)
+    real = [f"{prefix}_{end}" for end in ("direct", "same", "shop_real", "two_real")]
+    for server in servers:
+        for database in real:
+            execute(server, f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
+    config = (
+        '[server]\nlisten = "127.0.0.1:0"\n'
+        + keyspace_toml(f"{prefix}_same", servers[:1])
+        + keyspace_toml(f"{prefix}_shop", servers[:1], f"{prefix}_shop_real")
+        + keyspace_toml(
+            f"{prefix}_two", servers, f"{prefix}_two_real", write_vschema(tmp_path, VSCHEMA)
+        )
+    )
+    yield Rig(start_proxy(config), servers[0], family, prefix)
+    for server in servers:
+        for database in real:
+            execute(server, f"DROP DATABASE {database}")
+
+
+def answers(connection: Any, script: list[str], rig: Rig) -> list[tuple[str, str]]:
+    """Run all statements; return each with its rows, or its error."""
+    found = []
+    for sql in script:
+        with connection.cursor() as cursor:
+            try:
+                cursor.execute(sql)
+                rows: Any = cursor.fetchall() if cursor.description else cursor.rowcount
+                while cursor.nextset():
+                    rows = (rows, cursor.fetchall())
+            except pymysql.MySQLError as error:
+                rows = error.args
+        found.append((rig.plain(sql), rig.plain(rows)))
+    return found
+
+
+@pytest.mark.parametrize("name", ["same", "shop", "two:-80"])
+@pytest.mark.parametrize("where", ["nowhere", "there", "elsewhere"])
+def test_each_statement_does_what_it_does_on_the_database_itself(
+    rig: Rig, name: str, where: str
+) -> None:
+    direct = root(rig.server, database=f"{rig.prefix}_direct")
+    expected = answers(direct, rig.script(f"{rig.prefix}_direct", where), rig)
+    direct.close()
+    other = "same" if name == "shop" else "shop"
+    database = {"nowhere": None, "there": name, "elsewhere": other}[where]
+    client = rig.proxy.connect(
+        database=None if database is None else f"{rig.prefix}_{database}", autocommit=True
+    )
+    found = answers(client, rig.script(f"{rig.prefix}_{name}", where), rig)
+    wrong = [pair for pair in zip(found, expected, strict=True) if pair[0] != pair[1]]
+    assert not wrong, "\n".join(f"{through}\n{direct[1]}" for through, direct in wrong)
