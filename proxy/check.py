@@ -16,6 +16,7 @@ from streamfrom.engine.errors import EngineError, StoreError
 from streamfrom.engine.messaging import dead_letter_table
 from streamfrom.engine.messaging.clock import SystemClock
 from streamfrom.engine.messaging.groups import placement_fault
+from streamfrom.engine.messaging.hidden_definitions import sees_triggers
 from streamfrom.engine.messaging.message_table import MessageTable, load
 from streamfrom.engine.messaging.partition_store import split
 from streamfrom.engine.messaging.partitions import late
@@ -34,7 +35,7 @@ from streamfrom.proxy.accounts.grant_discovery import ask
 from streamfrom.proxy.backends.health import ReplicaHealth
 from streamfrom.proxy.backends.shard import ShardRuntime
 from streamfrom.proxy.backends.shard_servers import replicas_of
-from streamfrom.proxy.backends.shard_store import ShardStore
+from streamfrom.proxy.backends.shard_store import ShardStore, by_control
 from streamfrom.proxy.certificate import (
     expires_soon,
     fault_of_key,
@@ -270,7 +271,7 @@ async def _check_shard(
     store = ShardStore({(keyspace.name, shard.name): shard}, SystemClock())
     try:
         placed = {} if keyspace.vschema is None else keyspace.vschema.tables
-        found = await store.discover(keyspace.name, shard.name, (), placed)
+        found = await store.discover(keyspace.name, shard.name, None, placed)
         rows = await shard.control.rows(
             _COMMENTS.format(schema=literal(shard.database.encode()).decode())
         )
@@ -303,6 +304,7 @@ async def _check_shard(
         _check_engine(f"{subject}.{raw.name}", raw.name, engines[raw.name], report)
         await _check_dead_letter(shard, loaded, report)
     await _check_foreign_keys(shard, report)
+    await _check_triggers(shard, report)
     return _ShardTables(shard, tables, comments)
 
 
@@ -340,6 +342,18 @@ async def _check_partitions(
             statement = split(table, partitions.missing(now_ns), partitions.rest).decode()
             cure = f"run while no dump or other long transaction is open: {statement}"
         report.warning(subject, f"partition {name} is held back: {reason}", cure)
+
+
+async def _check_triggers(shard: ShardRuntime, report: CheckReport) -> None:
+    """Say what it costs that the account cannot see triggers."""
+    if shard.is_mariadb or await by_control(shard, sees_triggers(shard.database)):
+        return
+    database = quote_identifier(shard.database)
+    report.warning(
+        str(shard),
+        "its account cannot see triggers, so every write may have put messages into any queue, and causes polls",
+        f"GRANT TRIGGER ON {database}.* TO the account {shard.dsn.user!r}",
+    )
 
 
 async def _check_foreign_keys(shard: ShardRuntime, report: CheckReport) -> None:

@@ -114,10 +114,12 @@ class DefinitionsChanged:
     """A statement that went through the sender has changed tables of a keyspace; answer RequestDone once they are read.
 
     number: as of WantLeases.
+    tables: those that may have changed; empty where any may have.
     """
 
     number: int
     keyspace: str
+    tables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

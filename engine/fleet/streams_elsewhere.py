@@ -38,7 +38,7 @@ from streamfrom.engine.messaging.message import Share
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from streamfrom.engine.fleet.directory import Member
     from streamfrom.engine.fleet.peer_link import (
@@ -157,13 +157,13 @@ class StreamsElsewhere:
         links = [self._link(member) for member in members if member.address]
         return [link for link in links if link is not None]
 
-    async def definitions_changed(self, keyspace: str) -> None:
+    async def definitions_changed(self, keyspace: str, names: Collection[str]) -> None:
         """Return once the other members have read the definitions of a keyspace, after DEFINITIONS_READ_S at most.
 
         So a client may make a queue through one member and use it through another at once.
         """
         links = self._links_to(await self._shards.present())
-        changed = partial(DefinitionsChanged, keyspace=keyspace)
+        changed = partial(DefinitionsChanged, keyspace=keyspace, tables=tuple(sorted(names)))
         await asyncio.gather(*(link.request(changed, DEFINITIONS_READ_S) for link in links))
 
     async def write_leases(

@@ -118,7 +118,9 @@ class Visit:
             case Dispatching():
                 self._host.shards.look_at(message.keyspace, message.shard)
             case DefinitionsChanged():
-                self._do(message.number, self._registry.reload(message.keyspace))
+                self._do(
+                    message.number, self._registry.reload(message.keyspace, message.tables)
+                )
             case WantLeases():
                 leases = self._registry.write_leases_for(
                     message.keyspace, message.shard, message.table, message.ids

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from streamfrom.engine.messaging.events import TableEvent
     from streamfrom.engine.messaging.message import ClientReceiver, Receiver, RowOfStream
@@ -48,8 +48,11 @@ class Elsewhere(Protocol):
         """Let it go, as `Registry.forget`."""
         ...
 
-    async def definitions_changed(self, keyspace: str) -> None:
-        """Have the other processes read the definitions of a keyspace, which a statement has changed; wait for them a while."""
+    async def definitions_changed(self, keyspace: str, names: Collection[str]) -> None:
+        """Have the other processes read the definitions of a keyspace, which a statement has changed; wait for them a while.
+
+        names: the tables that may have changed; empty where any may have.
+        """
         ...
 
     async def write_leases(

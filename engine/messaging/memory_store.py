@@ -16,6 +16,7 @@ from streamfrom.engine.messaging.backoff import spread, wait_range
 from streamfrom.engine.messaging.conversation import StoreAnswer
 from streamfrom.engine.messaging.depths import Depth
 from streamfrom.engine.messaging.groups import HELD_NS, FireResult
+from streamfrom.engine.messaging.hidden_definitions import HiddenDefinitions
 from streamfrom.engine.messaging.in_flight_limit import is_lease
 from streamfrom.engine.messaging.message import (
     AckWrites,
@@ -189,12 +190,19 @@ class MemoryStore:
         self,
         keyspace: str,
         shard: ShardName,
-        known: Collection[str] = (),
+        names: Collection[str] | None = None,
         placed: Collection[str] = (),
     ) -> tuple[RawTable, ...]:
         """Return the definitions, the same for every shard."""
         async with self._call("discover", shard):
-            return tuple(self.definitions.get(keyspace, {}).values())
+            found = self.definitions.get(keyspace, {})
+            return tuple(raw for name, raw in found.items() if names is None or name in names)
+
+    async def read_hidden(
+        self, keyspace: str, shard: ShardName, names: Collection[str] | None = None
+    ) -> HiddenDefinitions:
+        """Return that nothing writes to tables that statements do not name."""
+        return HiddenDefinitions()
 
     async def poll(
         self, table: MessageTable, shard: ShardName, request: PollRequest

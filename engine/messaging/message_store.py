@@ -29,11 +29,12 @@ from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from streamfrom.engine.messaging.conversation import Conversation
+    from streamfrom.engine.messaging.conversation import Conversation, StoreAnswer
     from streamfrom.engine.messaging.depths import Depth
     from streamfrom.engine.messaging.groups import FireRequest, FireResult
+    from streamfrom.engine.messaging.hidden_definitions import HiddenDefinitions
     from streamfrom.engine.messaging.leases import Lease
     from streamfrom.engine.messaging.message import (
         AckWrites,
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 
 
 PURGE_ROWS_MAX: Final = 500  # one short transaction
+# An answer with the definitions of more tables would hold the loop up for longer than 10 ms.
+TABLES_AT_ONCE: Final = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +88,19 @@ class Store(PartitionStore, Protocol):
         self,
         keyspace: str,
         shard: ShardName,
-        known: Collection[str] = (),
+        names: Collection[str] | None = None,
         placed: Collection[str] = (),
     ) -> tuple[RawTable, ...]:
         """Return the tables of *shard* that are marked as message tables, and those of *placed*.
 
-        known: the names of the message tables that were there last.
+        names: of the tables so named alone; None for all.
         """
+        ...
+
+    async def read_hidden(
+        self, keyspace: str, shard: ShardName, names: Collection[str] | None = None
+    ) -> HiddenDefinitions:
+        """Return by what statements on *shard* write to tables that they do not name, of the tables *names* alone if they are given."""
         ...
 
     async def poll(
@@ -164,31 +173,48 @@ class Store(PartitionStore, Protocol):
 
 
 def discover(
-    database: str, known: Collection[str] = (), placed: Collection[str] = ()
+    database: str, names: Collection[str] | None = None, placed: Collection[str] = ()
 ) -> Conversation[tuple[RawTable, ...]]:
-    """Read the definitions of all tables of *database* that carry the mark.
+    """Read the definitions of the tables of *database* that carry the mark, of those named *names* alone if they are given.
 
     MariaDB opens a table to tell of it, and would wait until whoever locks its definition is done,
     be it the client that waits for this. Such tables come as hidden ones.
 
-    known: the names of those that were there last: as long as no other one has come, one statement asks for all.
     placed: the names of other tables, whose columns are asked for as well.
     """
     schema = literal(database.encode())
-    while True:
-        answer = yield StoreQuery(
-            _definitions(schema, dict.fromkeys((*known, *placed))), 10, skips_locked=True
-        )
-        parts: dict[bytes | None, list[tuple[bytes | None, ...]]] = defaultdict(list)
-        for (part, _, *values), _ in answer.rows:
-            parts[part].append(tuple(values))
-        found = [tuple(map(_text, values[:3])) for values in parts[b"table"]]
-        # LIKE compares by the server's collation, in which case does not count.
-        comments = {name: comment for name, comment, _ in found if is_message_table(comment)}
-        if comments.keys() <= set(known):
-            break
-        known = comments.keys()
-    partitioned = {name for name, _, options in found if "partitioned" in options.lower()}
+    asked = names
+    has_skipped = False
+    if asked is None:
+        answer = yield StoreQuery(_marked(schema), 1, skips_locked=True)
+        has_skipped = answer.has_skipped
+        asked = {*placed, *(_text(name) for (name,), _ in answer.rows)}
+    tables: list[RawTable] = []
+    ordered = sorted(asked)
+    for start in range(0, len(ordered), TABLES_AT_ONCE):
+        some = ordered[start : start + TABLES_AT_ONCE]
+        answer = yield StoreQuery(_definitions(schema, some), 10, skips_locked=True)
+        has_skipped |= answer.has_skipped
+        tables += _tables(answer, placed)
+    if not has_skipped:
+        return tuple(tables)
+    # Locked between two parts of the answer: half of a definition is none.
+    whole = [raw for raw in tables if raw.columns and raw.indexes]
+    return (*whole, *(yield from _hidden(schema, whole, names)))
+
+
+def _marked(schema: bytes) -> bytes:
+    return (
+        b"SELECT table_name FROM information_schema.tables WHERE table_schema = %b"
+        b" AND table_type = 'BASE TABLE' AND table_comment LIKE '%%%b%%'"
+        % (schema, MARK.encode())
+    )
+
+
+def _tables(answer: StoreAnswer, placed: Collection[str]) -> Iterator[RawTable]:
+    parts: dict[bytes | None, list[tuple[bytes | None, ...]]] = defaultdict(list)
+    for (part, _, *values), _ in answer.rows:
+        parts[part].append(tuple(values))
     columns: dict[str, list[RawColumn]] = defaultdict(list)
     for table, name, data_type, default, nullable, extra, column_type, collation in parts[
         b"column"
@@ -204,67 +230,68 @@ def discover(
                 collation=_text(collation or b""),
             )
         )
-    indexes: dict[tuple[str, str, bool], list[str]] = defaultdict(list)
+    indexes: dict[str, dict[tuple[str, bool], list[str]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     for table, name, non_unique, column, *_ in parts[b"index"]:
         # A functional index part has no column; its empty name fits none of ours.
-        indexes[_text(table), _text(name), non_unique == b"0"].append(_text(column))
-    tables = tuple(
-        RawTable(
-            name=table,
+        indexes[_text(table)][_text(name), non_unique == b"0"].append(_text(column))
+    # LIKE compares by the server's collation, in which case does not count.
+    marked = {
+        _text(name): (_text(comment), _text(options))
+        for name, comment, options, *_ in parts[b"table"]
+        if is_message_table(_text(comment))
+    }
+    for owner in (*marked, *(columns.keys() & set(placed) - marked.keys())):
+        comment, options = marked.get(owner, ("", ""))
+        yield RawTable(
+            name=owner,
             comment=comment,
-            columns=tuple(columns[table]),
+            columns=tuple(columns[owner]),
             indexes=tuple(
-                RawIndex(name, unique, tuple(parts))
-                for (owner, name, unique), parts in indexes.items()
-                if owner == table
+                RawIndex(index, unique, tuple(columns_of))
+                for (index, unique), columns_of in indexes[owner].items()
             ),
-            is_partitioned=table in partitioned,
+            is_partitioned="partitioned" in options.lower(),
         )
-        for table, comment in {
-            **dict.fromkeys(columns.keys() & set(placed), ""),
-            **comments,
-        }.items()
-    )
-    if not answer.has_skipped:
-        return tables
-    # Locked between two parts of the answer: half of a definition is none.
-    whole = tuple(raw for raw in tables if raw.columns and raw.indexes)
-    return (*whole, *(yield from _hidden(schema, whole)))
 
 
 def _definitions(schema: bytes, names: Collection[str]) -> bytes:
-    """Return the question for the marked tables of *schema*, and for columns and indexes of *names*.
+    """Return the question for the definitions of those of the tables *names* that carry the mark.
 
     A row of its answer: which part it belongs to, its place there, the table's name, and seven values.
     """
-    parts = [
-        b"SELECT 'table' AS part, 0 AS place, table_name AS owner, table_comment AS a, create_options AS b,"
-        b" NULL AS c, NULL AS d, NULL AS e, NULL AS f, NULL AS g FROM information_schema.tables"
-        b" WHERE table_schema = %b AND table_type = 'BASE TABLE'"
-        b" AND table_comment LIKE '%%%b%%'" % (schema, MARK.encode())
-    ]
-    if names:
-        known = b", ".join(literal(name.encode()) for name in names)
-        parts += [
+    known = b", ".join(literal(name.encode()) for name in names)
+    return b" UNION ALL ".join(
+        (
+            b"SELECT 'table' AS part, 0 AS place, table_name AS owner, table_comment AS a, create_options AS b,"
+            b" NULL AS c, NULL AS d, NULL AS e, NULL AS f, NULL AS g FROM information_schema.tables"
+            b" WHERE table_schema = %b AND table_name IN (%b) AND table_type = 'BASE TABLE'"
+            b" AND table_comment LIKE '%%%b%%'" % (schema, known, MARK.encode()),
             b"SELECT 'column', ordinal_position, table_name, column_name, data_type, column_default,"
             b" is_nullable, extra, column_type, collation_name FROM information_schema.columns"
             b" WHERE table_schema = %b AND table_name IN (%b)" % (schema, known),
             b"SELECT 'index', seq_in_index, table_name, index_name, non_unique, column_name, NULL, NULL, NULL, NULL"
             b" FROM information_schema.statistics WHERE table_schema = %b AND table_name IN (%b)"
             b" ORDER BY part, owner, place, a" % (schema, known),
-        ]
-    return b" UNION ALL ".join(parts)
+        )
+    )
 
 
-def _hidden(schema: bytes, seen: Sequence[RawTable]) -> Conversation[tuple[RawTable, ...]]:
-    """Return the tables of *schema* that are not among *seen*, of which a lock hides some."""
+def _hidden(
+    schema: bytes, seen: Sequence[RawTable], asked: Collection[str] | None
+) -> Conversation[tuple[RawTable, ...]]:
+    """Return the tables of *schema*, or those *asked* for, that are not among *seen*, of which a lock hides some."""
     answer = yield StoreQuery(
         b"SELECT table_name FROM information_schema.tables WHERE table_schema = %b" % schema, 1
     )
     known = {raw.name for raw in seen}
+    wanted = None if asked is None else {name.lower() for name in asked}
     names = (_text(name) for (name,), _ in answer.rows)
     return tuple(
-        RawTable(name, "", (), (), is_hidden=True) for name in names if name not in known
+        RawTable(name, "", (), (), is_hidden=True)
+        for name in names
+        if name not in known and (wanted is None or name.lower() in wanted)
     )
 
 

@@ -32,19 +32,22 @@ from streamfrom.engine.messaging.events import (
     ShardUp,
     TableEnded,
 )
+from streamfrom.engine.messaging.hidden_definitions import HiddenDefinitions
 from streamfrom.engine.messaging.message import ClaimedRow, MessageKey
 from streamfrom.engine.messaging.message_ids import MessageIds
 from streamfrom.engine.messaging.message_table import MessageTable, load
 from streamfrom.engine.messaging.purger import Purger
 from streamfrom.engine.messaging.runner import Runner
 from streamfrom.engine.messaging.table_settings import is_message_table
+from streamfrom.engine.messaging.unseen_writes import UnseenWrites
 from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.text.identifiers import literal
-from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
+from streamfrom.sqlparse_ext.writes.hidden_writes import NOTHING_HIDDEN, HiddenWrites
+from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE, Effect, EffectKind
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from streamfrom.engine.messaging.clock import Clock
     from streamfrom.engine.messaging.elsewhere import Elsewhere
@@ -82,6 +85,11 @@ class _KeyspaceTables:
 
     keyspace: Keyspace
     by_name: dict[str, MessageTable | TableLoadError] = field(default_factory=dict)
+    spelled: dict[str, str] = field(default_factory=dict)  # the names by their lower case
+    raw: dict[str, RawTable] = field(default_factory=dict)  # what each was made of
+    hidden: HiddenDefinitions = field(default_factory=HiddenDefinitions)
+    hidden_writes: HiddenWrites = NOTHING_HIDDEN
+    queued: asyncio.Task[None] | None = None  # a reading of all that has not begun
     runners: dict[str, tuple[Runner, Purger]] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     is_failing: bool = False
@@ -96,10 +104,7 @@ class _KeyspaceTables:
 
     def name(self, name: str) -> str:
         """Return *name* as the database spells it, if it is known in another case."""
-        if name in self.by_name:
-            return name
-        lower = name.lower()
-        return next((known for known in self.by_name if known.lower() == lower), name)
+        return name if name in self.by_name else self.spelled.get(name.lower(), name)
 
 
 def _placed(keyspace: Keyspace) -> frozenset[str]:
@@ -152,9 +157,11 @@ class Registry:
         self._keyspaces = {keyspace.name: _KeyspaceTables(keyspace) for keyspace in keyspaces}
         self.set_limits(reload_interval_s, stream_grace_s)
         self._attached: dict[int, Runner] = {}
+        self._readings: set[asyncio.Task[None]] = set()
         self._reloader: asyncio.Task[None] | None = None
         # Set when definitions are to be read again: another member has changed some, or a lock hid them.
         self._is_stale = asyncio.Event()
+        self._unseen = UnseenWrites(self._tell_unseen)
         # The error that `stop` was given: no stream may begin any more.
         self._ending: StreamfromError | None = None
         self.generation = 0
@@ -185,6 +192,10 @@ class Registry:
             with suppress(asyncio.CancelledError):
                 await self._reloader
             self._reloader = None
+        self._unseen.stop()
+        for reading in (readings := list(self._readings)):
+            reading.cancel()
+        await asyncio.gather(*readings, return_exceptions=True)
         running = [
             pair for tables in self._keyspaces.values() for pair in tables.runners.values()
         ]
@@ -202,16 +213,22 @@ class Registry:
         """Return how many messages of all tables clients were sent from here that are neither acked nor due again."""
         return sum(runner.held() for runner in self.runners)
 
-    async def reload(self, keyspace: str | None = None) -> None:
-        """Look at the definitions, of one keyspace or all, and put them into force; of an unknown keyspace there are none."""
-        names = self._keyspaces if keyspace is None else self._keyspaces.keys() & {keyspace}
-        await asyncio.gather(*(self._reload(self._keyspaces[name]) for name in names))
+    async def reload(self, keyspace: str | None = None, names: Collection[str] = ()) -> None:
+        """Look at the definitions and put them into force; of an unknown keyspace there are none.
 
-    async def definitions_changed(self, keyspace: str) -> None:
-        """Read definitions that a statement has changed, here and in the other processes."""
-        await self.reload(keyspace)
+        keyspace: None for all.
+        names: the tables that may have changed, if it is not known that others may, too.
+        """
+        found = self._keyspaces if keyspace is None else self._keyspaces.keys() & {keyspace}
+        await asyncio.gather(
+            *(self._reload(self._keyspaces[name], frozenset(names)) for name in found)
+        )
+
+    async def definitions_changed(self, keyspace: str, names: Collection[str] = ()) -> None:
+        """Read definitions that a statement has changed, here and in the other processes. names: as of `reload`."""
+        await self.reload(keyspace, names)
         if self.elsewhere is not None:
-            await self.elsewhere.definitions_changed(keyspace)
+            await self.elsewhere.definitions_changed(keyspace, names)
 
     def reload_soon(self) -> None:
         """Read all definitions again, once for all who ask meanwhile; at once, but each RELOAD_PACE_S at most."""
@@ -226,27 +243,45 @@ class Registry:
             await self.reload()
             await asyncio.sleep(RELOAD_PACE_S)
 
-    async def _reload(self, tables: _KeyspaceTables) -> None:
+    async def _reload(self, tables: _KeyspaceTables, names: frozenset[str]) -> None:
+        if names:
+            await self._read(tables, names)
+            return
+        # Once for all who ask before it begins.
+        if tables.queued is None:
+            tables.queued = asyncio.create_task(self._read_all(tables))
+            self._readings.add(tables.queued)
+            tables.queued.add_done_callback(self._readings.discard)
+        await asyncio.shield(tables.queued)
+
+    async def _read_all(self, tables: _KeyspaceTables) -> None:
+        await self._read(tables, None)
+
+    async def _read(self, tables: _KeyspaceTables, names: frozenset[str] | None) -> None:
         # One at a time, so that an older answer never follows a newer one.
         async with tables.lock:
-            raw_tables = await self._discover(tables)
-            if raw_tables is not None and self._ending is None:
-                await self._apply(tables, raw_tables)
+            if names is None:
+                tables.queued = None
+            found = await self._ask(tables, names)
+            if found is not None and self._ending is None:
+                await self._apply(tables, *found, names)
 
-    async def _discover(self, tables: _KeyspaceTables) -> tuple[RawTable, ...] | None:
+    async def _ask(
+        self, tables: _KeyspaceTables, names: frozenset[str] | None
+    ) -> tuple[tuple[RawTable, ...], HiddenDefinitions] | None:
         """Ask the shards in turn, until one answers."""
         failure: Exception | None = None
+        keyspace = tables.keyspace.name
         # One speaks for all: where the others differ is told by `streamfrom check`.
         for shard in tables.shards:
             try:
-                found = await self._store.discover(
-                    tables.keyspace.name, shard, tables.by_name.keys(), tables.placed
-                )
+                found = await self._store.discover(keyspace, shard, names, tables.placed)
+                hidden = await self._store.read_hidden(keyspace, shard, names)
             except Exception as error:  # noqa: BLE001  (a reload must not end the proxy)
                 failure = error
             else:
                 tables.is_failing = False
-                return found
+                return found, hidden
         if not tables.is_failing:
             trace = None if isinstance(failure, StreamfromError) else failure
             log.warning(
@@ -259,45 +294,74 @@ class Registry:
         tables.is_failing = True
         return None
 
-    async def _apply(self, tables: _KeyspaceTables, raw_tables: Sequence[RawTable]) -> None:
+    async def _apply(
+        self,
+        tables: _KeyspaceTables,
+        raw_tables: Sequence[RawTable],
+        hidden: HiddenDefinitions,
+        names: frozenset[str] | None,
+    ) -> None:
+        """Put into force what was read of all tables, or those named *names*."""
         before = tables.by_name
-        found = {
-            raw.name: load(tables.keyspace.name, raw, len(tables.shards))
-            for raw in raw_tables
-            if not raw.is_hidden and is_message_table(raw.comment)
-        }
-        types = {
-            raw.name: {column.name.lower(): column.type for column in raw.columns}
-            for raw in raw_tables
-            if raw.columns and raw.name in tables.placed
-        }
-        hidden = [raw.name for raw in raw_tables if raw.is_hidden]
-        if hidden:
-            # A lock hides a table and does not drop it: its streams go on by what was known.
-            asyncio.get_running_loop().call_later(HIDDEN_S, self._is_stale.set)
-            found |= {name: before[name] for name in hidden if name in before}
-            types |= {name: tables.types[name] for name in hidden if name in tables.types}
-        tables.by_name = found
+        found: dict[str, MessageTable | TableLoadError] = {}
+        raw_found: dict[str, RawTable] = {}
+        types: dict[str, dict[str, ColumnType]] = {}
+        if names is not None:
+            lower = {name.lower() for name in names}
+            raw_found = {
+                name: raw for name, raw in tables.raw.items() if name.lower() not in lower
+            }
+            found = {name: before[name] for name in raw_found}
+            types = {n: known for n, known in tables.types.items() if n.lower() not in lower}
+            hidden = tables.hidden.with_tables(names, hidden)
+        changed: list[str] = []
+        for raw in raw_tables:
+            name, known = raw.name, tables.raw.get(raw.name)
+            if raw.is_hidden:
+                # A lock hides a table and does not drop it: its streams go on by what was known.
+                asyncio.get_running_loop().call_later(HIDDEN_S, self._is_stale.set)
+                if known is not None:
+                    found[name], raw_found[name] = before[name], known
+                if name in tables.types:
+                    types[name] = tables.types[name]
+                continue
+            if raw.columns and name in tables.placed:
+                types[name] = {column.name.lower(): column.type for column in raw.columns}
+            if not is_message_table(raw.comment):
+                continue
+            raw_found[name] = raw
+            # What a statement has changed may be more than these facts, such as a collation.
+            if raw == known and names is None:
+                found[name] = before[name]
+                continue
+            table = found[name] = load(tables.keyspace.name, raw, len(tables.shards))
+            changed.append(name)
+            if isinstance(table, MessageTable) and name not in tables.runners:
+                self._run(tables, table)
+            # With a thousand of them nobody waits for all.
+            await asyncio.sleep(0)
+        dropped = [name for name in tables.runners if name not in found]
+        stopped: list[tuple[Runner, Purger, StreamfromError]] = [
+            (*tables.runners.pop(name), TableDropped(name)) for name in dropped
+        ]
+        tables.raw, tables.by_name = raw_found, found
+        tables.spelled = {name.lower(): name for name in found}
+        tables.hidden = hidden
+        tables.hidden_writes = hidden.hidden_writes(tables.keyspace.name, found)
         is_changed = found != before or types != tables.types
         tables.types = types
         if is_changed:
             self.generation += 1
             self.tables_changed(tables.keyspace.name)
-        dropped = [name for name in tables.runners if name not in found]
-        stopped: list[tuple[Runner, Purger, StreamfromError]] = [
-            (*tables.runners.pop(name), TableDropped(name)) for name in dropped
-        ]
-        for name, table in found.items():
-            known = before.get(name)
+        for name in changed:
+            table, known_table = found[name], before.get(name)
             if isinstance(table, TableLoadError):
-                if str(known) != str(table):
+                if str(known_table) != str(table):
                     named = {"keyspace": tables.keyspace.name, "queue": name}
                     log.warning("%s: %s", tables.keyspace.name, table, extra=named)
                 if name in tables.runners:
                     stopped.append((*tables.runners.pop(name), table))
-            elif name not in tables.runners:
-                self._run(tables, table)
-            elif table != known:
+            elif isinstance(known_table, MessageTable) and table != known_table:
                 runner, purger = tables.runners[name]
                 runner.reconfigure(table)
                 if self.elsewhere is not None:
@@ -535,6 +599,9 @@ class Registry:
         self, keyspace: str, shard: ShardName, table: str, effects: Iterable[Effect]
     ) -> None:
         """Tell what a commit on *shard* did to a table's messages. Call only after COMMIT."""
+        if table == ANY_TABLE:
+            self._wrote_unseen(keyspace, shard)
+            return
         runner = self._runner(keyspace, shard, table)
         if runner is None:
             return
@@ -549,6 +616,24 @@ class Registry:
             runner.post(event)
             if (elsewhere := self._elsewhere_of(keyspace, shard)) is not None:
                 elsewhere.happened(keyspace, runner.table.name, event)
+
+    def hidden_writes(self, keyspace: str) -> HiddenWrites:
+        """Return which statements on *keyspace* write to tables that they do not name."""
+        tables = self._keyspaces.get(keyspace)
+        return NOTHING_HIDDEN if tables is None else tables.hidden_writes
+
+    def _wrote_unseen(self, keyspace: str, shard: ShardName) -> None:
+        """Have every queue of a shard polled that has streams, by whichever process dispatches it."""
+        if self.elsewhere is not None and (keyspace, shard) in self._withheld:
+            self._unseen.tell_elsewhere(keyspace, shard)
+            return
+        tables = self._keyspaces.get(keyspace)
+        if tables is not None and shard in tables.shards:
+            self._unseen.happened(shard, (runner for runner, _ in tables.runners.values()))
+
+    def _tell_unseen(self, keyspace: str, shard: ShardName) -> None:
+        if self.elsewhere is not None:
+            self.elsewhere.happened(keyspace, ANY_TABLE, Changed(shard, None))
 
     def ack_early(
         self,
@@ -632,6 +717,9 @@ class Registry:
 
     def happened(self, keyspace: str, table: str, event: TableEvent) -> None:
         """Take in what a commit did that went through another process."""
+        if table == ANY_TABLE:
+            self._wrote_unseen(keyspace, event.shard)
+            return
         runner = self._runner(keyspace, event.shard, table)
         if runner is not None:
             runner.post(event)

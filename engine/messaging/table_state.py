@@ -356,6 +356,15 @@ class TableState:
             return [ident for each in sets for ident in each]
         return [ident for ident in ids if any(ident in each for each in sets)]
 
+    def hears_news(self, shard: ShardName) -> bool:
+        """Return whether messages of a shard go to streams from here, or may soon."""
+        return self._shards[shard].hears_news
+
+    def known(self, shard: ShardName) -> int:
+        """Return how many messages of a shard wait or are held, as far as is known: so many rows changes lead to."""
+        state = self._shards[shard]
+        return len(state.queue) + state.queue.in_flight + len(state.leases)
+
     def takes_ack(self, shard: ShardName, ids: Collection[bytes]) -> bool:
         """Return whether an ack can be written with the next claim, as is done where messages wait for others of their key."""
         return self._shards[shard].takes_ack(ids)

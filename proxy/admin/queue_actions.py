@@ -73,7 +73,7 @@ class QueueActions:
             for shard in shards:
                 await shard.control.execute(definition)
         finally:
-            await services.registry.definitions_changed(keyspace)
+            await services.registry.definitions_changed(keyspace, (name,))
         log.info(
             "queue paused" if is_paused else "queue resumed",
             keyspace=keyspace,

@@ -8,6 +8,7 @@ control connections.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from streamfrom.engine.errors import OutcomeUnknown, PartitionsChanging, StoreError, TableGone
@@ -23,6 +24,7 @@ from streamfrom.engine.messaging import (
 from streamfrom.engine.messaging.ack_writes import write_acks
 from streamfrom.engine.messaging.claim_writes import claim
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
+from streamfrom.engine.messaging.hidden_definitions import read_hidden, sees_triggers
 from streamfrom.engine.messaging.ordered_claim import claim_in_order
 from streamfrom.proxy.backends.backend import ConnectionOwner
 from streamfrom.proxy.backends.lock_session import answer_of, packets_of, store_answer
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.clock import Clock
     from streamfrom.engine.messaging.conversation import Conversation, StoreQuery
     from streamfrom.engine.messaging.groups import FireRequest, FireResult
+    from streamfrom.engine.messaging.hidden_definitions import HiddenDefinitions
     from streamfrom.engine.messaging.leases import Lease
     from streamfrom.engine.messaging.message import (
         AckWrites,
@@ -110,14 +113,25 @@ class ShardStore:
         self,
         keyspace: str,
         shard: ShardName,
-        known: Collection[str] = (),
+        names: Collection[str] | None = None,
         placed: Collection[str] = (),
     ) -> tuple[RawTable, ...]:
         """Return the message tables of the shard's database, and those of *placed*. Raises StoreError."""
         runtime = self._shards[keyspace, shard]
         return await by_control(
-            runtime, conversations.discover(runtime.database, known, placed)
+            runtime, conversations.discover(runtime.database, names, placed)
         )
+
+    async def read_hidden(
+        self, keyspace: str, shard: ShardName, names: Collection[str] | None = None
+    ) -> HiddenDefinitions:
+        """Return by what statements write to tables that they do not name. Raises StoreError."""
+        runtime = self._shards[keyspace, shard]
+        found = await by_control(runtime, read_hidden(runtime.database, names))
+        if names is None and not runtime.is_mariadb:
+            sees = await by_control(runtime, sees_triggers(runtime.database))
+            return replace(found, hides_triggers=not sees)
+        return found
 
     async def poll(
         self, table: MessageTable, shard: ShardName, request: PollRequest

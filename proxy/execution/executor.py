@@ -331,6 +331,7 @@ class Executor(SessionConnections):
                 if not await retries.again(ending_of(error), shard):
                     raise
             except BackendLost:
+                self.branches.broke_off(shard, shape)
                 self.connection_lost(shard, backend)
                 if not await retries.again(Ending.BROKE_OFF, shard):
                     raise
@@ -385,6 +386,7 @@ class Executor(SessionConnections):
         self.current = None
         self._active.pop(backend, None)
         if answer.failure is not None:
+            self.branches.broke_off(shard, shape)
             self.connection_lost(shard, backend)
         elif scanner.error is not None:
             code = scanner.error.code
@@ -397,6 +399,7 @@ class Executor(SessionConnections):
             and not (
                 footprint.is_sticky or footprint.keeps_found_rows or footprint.sets_insert_id
             )
+            and not (footprint.may_hide and self.branches.writes_unseen(shard, shape))
         ):
             # This is the case of nearly every statement: it left no state to remember.
             self._state.answered_at = backend

@@ -18,6 +18,7 @@ from streamfrom.sqlparse_ext.reading.session_settings import passing_variables
 from streamfrom.sqlparse_ext.reading.statement_features import may_assign
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from streamfrom.sqlparse_ext.statements import InsertSource, Kind, SetKind, SetScope, Uses
+from streamfrom.sqlparse_ext.writes.hidden_writes import WRITES, runs_unseen
 
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ class Footprint:
         sets_collation: the result of the function `sets_collation`.
         variables: the user variables that the text names.
         assigns: the statement may set the user variables that it names.
+        may_hide: the statement may write to tables that it does not name, if the database has something by which it would.
         runs_unseen: the statement runs others that are not in its text, such as a procedure's.
         may_begin: the statement runs others that are not in its text and may leave a transaction open.
     """
@@ -131,6 +133,7 @@ class Footprint:
         self.counts_rows = is_write or shape.kind in {Kind.DDL, Kind.LOAD}
         self.variables = shape.variables
         self.assigns = may_assign(shape)
+        self.may_hide = shape.kind in WRITES or b"(" in shape.template or runs_unseen(shape)
         self.runs_unseen = shape.kind is Kind.CALL or shape.verb == "EXECUTE"
         self.may_begin = self.runs_unseen or (
             shape.kind in _MAY_HOLD_OTHERS and bool(shape.uses & Uses.UNPARSED)

@@ -18,7 +18,8 @@ from streamfrom.proxy.execution.session_state import footprint_of, leaves_residu
 from streamfrom.proxy.execution.transaction import ROLLS_BACK
 from streamfrom.proxy.execution.user_variable_sync import note_changes
 from streamfrom.proxy.wire.constants import Status
-from streamfrom.sqlparse_ext.statements import Kind
+from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.writes.hidden_writes import runs_unseen
 
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _IN_TRANS: Final = int(Status.IN_TRANS)
 _CURSOR_EXISTS: Final = int(Status.CURSOR_EXISTS)
+_NONE_MATCHED: Final = b"Rows matched: 0 "
 _MATCHED: Final = re.compile(rb"Rows matched: (\d+)")
 
 
@@ -90,10 +92,29 @@ def apply_ok(
         shard.pool.release(backend)
     if (trackers or footprint.assigns or footprint.runs_unseen) and branches.is_sticky(shard):
         note_changes(state, shard, backend, shape, trackers)
-    # The flag in the OK has gone, whoever ended it: COMMIT, an implicit commit of DDL, or a
-    # procedure.
-    if was_in_transaction and not backend.in_transaction:
-        branches.branch_ended(shard, rolled_back="ROLLBACK" in (shape.verb, *shape.words[:1]))
+    has_hidden = (
+        footprint.may_hide
+        and branches.writes_unseen(shard, shape)
+        and _has_found_rows(shape, ok)
+    )
+    if has_hidden:
+        branches.wrote_unseen(shard)
+    if was_in_transaction:
+        if backend.in_transaction:
+            branches.went_on(shape)
+        else:
+            # The flag in the OK has gone, whoever ended it: COMMIT, an implicit commit of DDL, or
+            # a procedure.
+            branches.branch_ended(shard, shape)
+    if has_hidden:
+        branches.committed_by_itself()
+
+
+def _has_found_rows(shape: Shape, ok: Ok) -> bool:
+    """Return whether a statement, of which the server counted the rows, found one that triggers and cascades may have seen."""
+    if shape.kind is Kind.DELETE:
+        return ok.affected_rows > 0 or bool(shape.uses & Uses.RETURNING)
+    return shape.kind is not Kind.UPDATE or not ok.info.startswith(_NONE_MATCHED)
 
 
 def _carry_found_rows(state: SessionState, backend: Backend) -> None:
@@ -133,6 +154,9 @@ def apply_error(
     backend.found_rows = None
     backend.row_count = -1
     backend.has_warnings = True
+    if backend.in_transaction or runs_unseen(shape):
+        # What it committed before it failed, or what was committed as it began, stays.
+        branches.failed(shard, shape)
     if code in ROLLS_BACK:
         branches.undone(shard, backend)
     elif not state.settings.autocommit:

@@ -30,7 +30,12 @@ from streamfrom.proxy.twophase.coordinator import Branch, roll_back
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind, Uses
-from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
+from streamfrom.sqlparse_ext.writes.hidden_writes import (
+    NOTHING_HIDDEN,
+    WRITES,
+    runs_unseen,
+)
+from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE, UNKNOWN
 
 
 if TYPE_CHECKING:
@@ -42,6 +47,8 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.twophase.coordinator import Coordinator
     from streamfrom.sqlparse_ext.statements import Shape
+    from streamfrom.sqlparse_ext.writes.hidden_writes import HiddenWrites
+    from streamfrom.sqlparse_ext.writes.message_effects import Effect
 
 
 # InnoDB undoes the whole transaction then, not just the statement: a full lock table, a deadlock.
@@ -53,29 +60,56 @@ XA_REFUSES: Final = 1399
 SNAPSHOT_OF_SHARDS: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT over several shards"
 # These statements may commit, on the shard that runs them alone.
 _MAY_COMMIT: Final = frozenset({Kind.CALL, Kind.PREPARE, Kind.LOCK, Kind.XA})
+# Of these it is known whether the effects before them are committed.
+_ENDS: Final = frozenset({Kind.BEGIN, Kind.COMMIT, Kind.ROLLBACK})
+
+
+def _nothing_hidden(_shard: ShardRuntime) -> HiddenWrites:
+    return NOTHING_HIDDEN
+
+
+def may_commit(shape: Shape) -> bool:
+    """Return whether a statement may commit the transaction that it finds, on the shard that runs it alone."""
+    return bool(shape.uses & Uses.IMPLICIT_COMMIT) or runs_unseen(shape)
 
 
 class PendingEffects:
-    """The effects of a transaction on message tables, which the engine is told at the commit."""
+    """The effects of a transaction on message tables, which the engine is told at the commit.
 
-    __slots__ = ("_pending", "_publish")
+    publish: tells the engine the effects on one table of a shard, or on ANY_TABLE.
+    hidden: returns by what statements on a shard write to tables that they do not name.
+    """
 
-    def __init__(self, publish: Callable[[ShardRuntime, str, list[Effect]], None]) -> None:
+    __slots__ = ("_pending", "_publish", "hidden")
+
+    def __init__(
+        self,
+        publish: Callable[[ShardRuntime, str, list[Effect]], None],
+        hidden: Callable[[ShardRuntime], HiddenWrites] = _nothing_hidden,
+    ) -> None:
         self._publish = publish
-        self._pending: list[tuple[ShardRuntime, str, Effect]] = []
+        self.hidden = hidden
+        # By shard and table. What nobody knows is one effect, however many statements had it.
+        self._pending: dict[tuple[ShardRuntime, str], list[Effect]] = {}
 
     def add(self, shard: ShardRuntime, table: str, effect: Effect) -> None:
         """Remember that *table* on *shard* will have changed once the transaction commits."""
-        self._pending.append((shard, table, effect))
+        self._pending.setdefault((shard, table), []).append(effect)
+
+    def wrote_unseen(self, shard: ShardRuntime) -> None:
+        """Remember that any table on *shard* may have changed once the transaction commits."""
+        self._pending[shard, ANY_TABLE] = [UNKNOWN]
 
     def committed(self) -> None:
         """Tell the engine the effects, table by table."""
-        pending, self._pending = self._pending, []
-        grouped: dict[tuple[ShardRuntime, str], list[Effect]] = {}
-        for shard, table, effect in pending:
-            grouped.setdefault((shard, table), []).append(effect)
-        for (shard, table), effects in grouped.items():
+        pending, self._pending = self._pending, {}
+        for (shard, table), effects in pending.items():
             self._publish(shard, table, effects)
+
+    def perhaps_committed(self) -> None:
+        """Have the tables read that may have changed, and keep the effects for a later end of the transaction."""
+        for shard, table in self._pending:
+            self._publish(shard, table, [UNKNOWN])
 
     def rolled_back(self) -> None:
         """Drop the effects: no row has changed."""
@@ -83,18 +117,17 @@ class PendingEffects:
 
     def taken(self) -> PendingEffects:
         """Return the pending effects as an object of its own, which the session cannot drop."""
-        taken = PendingEffects(self._publish)
+        taken = PendingEffects(self._publish, self.hidden)
         # The commit goes on without its session: a client that leaves meanwhile calls
         # `rolled_back`, and the engine must still hear of what is committed.
-        taken._pending, self._pending = self._pending, []
+        taken._pending, self._pending = self._pending, {}
         return taken
 
     def partly_rolled_back(self) -> None:
         """Keep only that these tables may have changed: which effects are left is not known."""
         # A savepoint keeps no place in this list. An UNKNOWN effect makes the engine poll the
         # table, which costs one read and is never wrong.
-        tables = dict.fromkeys((shard, table) for shard, table, _ in self._pending)
-        self._pending = [(s, t, Effect(EffectKind.UNKNOWN, None)) for s, t in tables]
+        self._pending = {place: [UNKNOWN] for place in self._pending}
 
 
 class Branches:
@@ -264,18 +297,64 @@ class Branches:
         *insert_id* is the id that the server generated for it, if it did; *rows* how many it affected.
         """
         self._effects.add(shard, table, effect.answered(insert_id, rows))
+        self.committed_by_itself()
+
+    def writes_unseen(self, shard: ShardRuntime, shape: Shape) -> bool:
+        """Return whether a statement on *shard* may write to tables that it does not name."""
+        return self._effects.hidden(shard).by(shape)
+
+    def wrote_unseen(self, shard: ShardRuntime) -> None:
+        """Note that a statement has written nobody knows what on *shard*, for when that is committed."""
+        self._effects.wrote_unseen(shard)
+
+    def committed_by_itself(self) -> None:
+        """Tell the effects of a statement, unless a transaction is open that holds them."""
         if not self.in_transaction:
             self._effects.committed()
+
+    def failed(self, shard: ShardRuntime, shape: Shape) -> None:
+        """Have read what a statement may have written or committed before the server refused it."""
+        if runs_unseen(shape):
+            self._effects.wrote_unseen(shard)
+        if may_commit(shape):
+            self._effects.perhaps_committed()
+            self.committed_by_itself()
+
+    def broke_off(self, shard: ShardRuntime, shape: Shape) -> None:
+        """Have read what a statement may have written or committed whose answer never came."""
+        is_write = shape.kind in WRITES and not self.in_transaction
+        if is_write or runs_unseen(shape):
+            self._effects.wrote_unseen(shard)
+        if is_write or shape.kind in _ENDS or may_commit(shape):
+            self._effects.perhaps_committed()
 
     def partly_rolled_back(self) -> None:
         """Keep of the effects only their tables: a ROLLBACK TO has undone some of them."""
         self._effects.partly_rolled_back()
 
-    def branch_ended(self, shard: ShardRuntime, *, rolled_back: bool) -> None:
-        """End the branch of *shard*, after COMMIT, ROLLBACK or an implicit commit."""
+    def went_on(self, shape: Shape) -> None:
+        """Follow a statement behind which its branch is in a transaction, be it another one than before.
+
+        The server's flag shows one behind a second BEGIN and behind AND CHAIN as well.
+        """
+        if shape.kind is Kind.ROLLBACK:
+            self._effects.rolled_back()
+        elif shape.kind in _ENDS:
+            self._effects.committed()
+        elif may_commit(shape):
+            self._effects.perhaps_committed()
+
+    def branch_ended(self, shard: ShardRuntime, shape: Shape) -> None:
+        """End the branch of *shard*, after COMMIT, ROLLBACK, an implicit commit or whatever *shape* is of."""
+        rolled_back = "ROLLBACK" in (shape.verb, *shape.words[:1])
+        if runs_unseen(shape) or shape.kind is Kind.XA:
+            # A procedure may have done either, and XA PREPARE has done neither.
+            self._effects.partly_rolled_back()
         if self.open:
             if self._coordinator is not None:
                 self._break(f"shard '{shard}' ended its part by itself")
+            elif not rolled_back:
+                self._effects.perhaps_committed()
             return
         self._state.transaction = None
         if rolled_back:
@@ -379,6 +458,8 @@ class Branches:
                 # Nothing has been committed before this one, so the client gets its error as
                 # from one server. From the second on it must be told which shards have what.
                 if not committed:
+                    if isinstance(error, BackendLost):
+                        self._effects.perhaps_committed()
                     self._effects.rolled_back()
                     raise
                 self._effects.committed()

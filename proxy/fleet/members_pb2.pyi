@@ -204,12 +204,14 @@ class Dispatching(_message.Message):
     def __init__(self, keyspace: _Optional[str] = ..., shard: _Optional[str] = ...) -> None: ...
 
 class DefinitionsChanged(_message.Message):
-    __slots__ = ("keyspace", "number")
+    __slots__ = ("keyspace", "number", "tables")
     KEYSPACE_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
+    TABLES_FIELD_NUMBER: _ClassVar[int]
     keyspace: str
     number: int
-    def __init__(self, keyspace: _Optional[str] = ..., number: _Optional[int] = ...) -> None: ...
+    tables: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, keyspace: _Optional[str] = ..., number: _Optional[int] = ..., tables: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class WantLeases(_message.Message):
     __slots__ = ("number", "keyspace", "table", "shard", "ids")

@@ -145,7 +145,9 @@ def _to_dispatcher_pb(message: ToDispatcher) -> pb.ToDispatcher:
             shard = pb.Dispatching(keyspace=message.keyspace, shard=message.shard)
             return pb.ToDispatcher(dispatching=shard)
         case DefinitionsChanged():
-            changed = pb.DefinitionsChanged(keyspace=message.keyspace, number=message.number)
+            changed = pb.DefinitionsChanged(
+                keyspace=message.keyspace, number=message.number, tables=message.tables
+            )
             return pb.ToDispatcher(definitions_changed=changed)
         case WantLeases():
             want = pb.WantLeases(
@@ -208,7 +210,7 @@ def _to_dispatcher_of_pb(whole: pb.ToDispatcher) -> ToDispatcher | None:
             return Dispatching(whole.dispatching.keyspace, whole.dispatching.shard)
         case "definitions_changed":
             changed = whole.definitions_changed
-            return DefinitionsChanged(changed.number, changed.keyspace)
+            return DefinitionsChanged(changed.number, changed.keyspace, tuple(changed.tables))
         case "want_leases":
             want = whole.want_leases
             ids = tuple(want.ids.ids) if want.HasField("ids") else None

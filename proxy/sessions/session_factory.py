@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.sql.session_context import OtherSessions
     from streamfrom.proxy.wire.server_connection import ServerConnection
+    from streamfrom.sqlparse_ext.writes.hidden_writes import HiddenWrites
     from streamfrom.sqlparse_ext.writes.message_effects import Effect
 
 
@@ -46,6 +47,9 @@ def make_context(
     def publish(shard: ShardRuntime, table: str, effects: list[Effect]) -> None:
         services.registry.committed(shard.keyspace, shard.name, table, effects)
 
+    def hidden(shard: ShardRuntime) -> HiddenWrites:
+        return services.registry.hidden_writes(shard.keyspace)
+
     login = wire.login
     assert login is not None
     state = SessionState(wire.capabilities, services.charset_settings(login.charset))
@@ -53,7 +57,7 @@ def make_context(
         state,
         Branches(
             state,
-            PendingEffects(publish),
+            PendingEffects(publish, hidden),
             may_span_shards=services.config.transaction_mode != "single",
             # Who writes nothing has nothing to agree upon, and its account could not note it.
             coordinator=None if user.role is Role.READONLY else services.coordinator,

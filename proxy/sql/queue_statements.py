@@ -174,7 +174,7 @@ class QueueStatements:
             return set() if isinstance(table, MessageTable) else {table.reason, *table.others}
 
         for shard in view.runtimes:
-            for raw in await store.discover(keyspace.name, shard.name):
+            for raw in await store.discover(keyspace.name, shard.name, (name,)):
                 if raw.name == name and not raw.is_hidden:
                     for fault in sorted(faults(replace(raw, comment=comment)) - faults(raw)):
                         raise BadQueue(fault)

@@ -65,7 +65,9 @@ from streamfrom.sqlparse_ext.session.inline_functions import inline
 from streamfrom.sqlparse_ext.statements import KillBy, KillScope, Kind, Statement, Uses
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES, pause
 from streamfrom.sqlparse_ext.text.identifiers import literal
+from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE
 from streamfrom.sqlparse_ext.writes.insert_gaps import next_values
+from streamfrom.sqlparse_ext.writes.message_effects import UNKNOWN
 
 
 if TYPE_CHECKING:
@@ -287,7 +289,7 @@ class StatementRunner:
         if leaves:
             self._compiler.leave()
         if view.schema is None:
-            await self._context.registry.definitions_changed(view.keyspace.name)
+            await self._defined(view, place.statement.shape)
         warnings = [*warnings, *self._without_vindex(view, place.statement.shape)]
         if warnings:
             await add_warnings(self._state, warnings)
@@ -320,6 +322,17 @@ class StatementRunner:
             for table in made.get(shape.verb, ())
             if table.name not in keyspace.vschema.tables
         ]
+
+    async def _defined(self, view: View, shape: Shape) -> None:
+        """Have read what a DDL statement has changed; its rows, too, as it may have put others into a queue."""
+        registry, keyspace = self._context.registry, view.keyspace.name
+        is_known = not shape.uses & NO_STRUCTURE
+        names = frozenset(table.name for table in shape.tables if is_known)
+        await registry.definitions_changed(keyspace, names)
+        for name in names:
+            if registry.table(keyspace, name) is not None:
+                for shard in view.shards:
+                    registry.committed(keyspace, shard.name, name, [UNKNOWN])
 
     # --- the session's own statements -----------------------------------------------------
 

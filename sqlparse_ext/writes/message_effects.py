@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Shape, Statement, Value
 
 __all__ = [
+    "ANY_TABLE",
     "CHANGES_HELD",
+    "UNKNOWN",
     "Effect",
     "EffectKind",
     "Key",
@@ -34,6 +36,8 @@ __all__ = [
     "together",
 ]
 
+# Stands for the message tables of a shard where it is not known which of them a statement wrote.
+ANY_TABLE: Final = ""
 # A larger INSERT is read by one poll, which costs less than its text.
 _KEYS_MAX: Final = 200
 # So are the ids of a longer batch of other statements.
@@ -99,6 +103,10 @@ class Effect:
         return Effect(self.kind, (insert_id,), (self.generated._replace(id=insert_id),))
 
 
+# Any row may have changed in any way: the table has to be read.
+UNKNOWN: Final = Effect(EffectKind.UNKNOWN, None)
+
+
 def together(effects: Sequence[Effect]) -> Effect | None:
     """Return the effect of one statement that was executed several times, once for each of *effects*."""
     if len(effects) < 2:
@@ -144,12 +152,12 @@ def _is_target(shape: Shape, facts: TableFacts) -> bool:
 def _update_effect(statement: Statement, facts: TableFacts) -> Effect | None:
     shape = statement.shape
     if shape.uses & _NO_SINGLE_TABLE:
-        return Effect(EffectKind.UNKNOWN, None)
+        return UNKNOWN
     if not _is_target(shape, facts):
         return None
     assigned = shape.assignments
     if facts.id_column.lower() in assigned:
-        return Effect(EffectKind.UNKNOWN, None)
+        return UNKNOWN
     if is_ack(shape):
         return Effect(EffectKind.ACK, _exact_ids(statement, facts))
     if assigned.keys() & facts.decisive:

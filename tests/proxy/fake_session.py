@@ -94,6 +94,9 @@ class ServerSession:
                 return self._kill(sql)
             case "SELECT":
                 return self._select(sql)
+            case "SHOW" if sql == "SHOW GRANTS":
+                grant = b"GRANT ALL PRIVILEGES ON *.* TO `root`@`%` WITH GRANT OPTION"
+                return Rows(("grants",), ((grant,),), types=(FieldType.VAR_STRING,))
             case "SHOW":
                 return Rows(("Show",))
             case "INSERT" | "UPDATE" | "DELETE" | "REPLACE":
@@ -135,6 +138,8 @@ class ServerSession:
             return rows_of(self.last_insert_id)
         if "information_schema.tables" in sql:
             return Rows(("table_name", "table_comment"))
+        if "information_schema.triggers" in sql:
+            return Rows(("part", "owner", "parent"))
         return rows_of(1)
 
     def _set(self, sql: str) -> Answer:

@@ -341,6 +341,10 @@ def add_message_table(
         "information_schema.tables",
         Rows(tuple("abcdefghij"), definitions, types=(FieldType.VAR_STRING,) * 10),
     )
+    server.on(
+        "SELECT table_name FROM information_schema.tables",
+        Rows(("name",), ((table,),), types=(FieldType.VAR_STRING,)),
+    )
     add_tables(server, (name, comment, engine))
     server.on("SELECT MIN(priority)", Rows(("least",), ((None,),)))
     server.on("FOR UPDATE SKIP LOCKED", Rows(("epoch", "time_next", "id", "id", "message")))

@@ -119,6 +119,15 @@ async def test_a_privilege_that_delivery_needs_and_lacks_is_a_fault(server, repo
     assert lines[-2] == "fault    plain/-.msg: command denied to user"
 
 
+async def test_an_account_that_cannot_see_triggers_is_told_the_grant(server, report):
+    server.version = "9.7.0"
+    server.on("SHOW GRANTS", Rows(("grants",), ((b"GRANT SELECT ON `db`.* TO `root`@`%`",),)))
+    code, lines = await report(config_of(server))
+    assert code == 0
+    assert any("cannot see triggers" in line for line in lines)
+    assert any("GRANT TRIGGER ON" in line for line in lines)
+
+
 async def test_unknown_keys_and_missing_indexes_are_warnings(server, report):
     add_message_table(
         server,

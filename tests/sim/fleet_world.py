@@ -74,8 +74,11 @@ class DispatchersStore:
     world: FleetWorld
     number: int
 
-    async def discover(self, keyspace, shard, known=(), placed=()):
-        return await self.world.store.discover(keyspace, shard, known, placed)
+    async def discover(self, keyspace, shard, names=None, placed=()):
+        return await self.world.store.discover(keyspace, shard, names, placed)
+
+    async def read_hidden(self, keyspace, shard, names=None):
+        return await self.world.store.read_hidden(keyspace, shard, names)
 
     async def poll(self, table, shard, request):
         return await self.world.store.poll(table, shard, request)

@@ -359,14 +359,14 @@ async def test_a_stream_with_an_end_whose_dispatcher_changes_asks_the_new_one_fo
 @running
 async def test_members_are_waited_for_until_they_have_read_definitions_but_not_for_long():
     rig = Rig()
-    await rig.streams.definitions_changed("ks")
+    await rig.streams.definitions_changed("ks", ())
     assert rig.links == [], "nobody is there"
     rig.newcomers = [member("a"), member("b")]
-    waiting = asyncio.create_task(rig.streams.definitions_changed("ks"))
+    waiting = asyncio.create_task(rig.streams.definitions_changed("ks", ("b", "a")))
     await asyncio.sleep(0.5)
     (_, one), (_, two) = rig.links
     (asked,) = one.sent
-    assert asked == DefinitionsChanged(asked.number, "ks")
+    assert asked == DefinitionsChanged(asked.number, "ks", ("a", "b"))
     one.hearer.heard(RequestDone(asked.number))
     await asyncio.sleep(0)
     assert not waiting.done(), "the other has not answered"

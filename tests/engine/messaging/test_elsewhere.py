@@ -38,8 +38,8 @@ class Told:
     def forget(self, receiver, *, has_left):
         self.calls.append(("forget", receiver, has_left))
 
-    async def definitions_changed(self, keyspace):
-        self.calls.append(("definitions_changed", keyspace))
+    async def definitions_changed(self, keyspace, names):
+        self.calls.append(("definitions_changed", keyspace, names))
 
     async def write_leases(self, keyspace, shard, table, ids):
         self.calls.append(("write_leases", keyspace, shard, table, ids))
@@ -67,7 +67,7 @@ async def test_a_receiver_is_told_of_from_its_start_to_its_end():
     unsent = (PeerRow(b"x", 1),)
     registry.detach(receiver, unsent)
     registry.forget(receiver, has_left=True)
-    await registry.definitions_changed("ks")
+    await registry.definitions_changed("ks", ("msg",))
     assert told.calls == [
         ("admit", receiver),
         ("opened", receiver, "ks", "msg", 0),
@@ -75,7 +75,7 @@ async def test_a_receiver_is_told_of_from_its_start_to_its_end():
         ("wait_over", receiver),
         ("closed", receiver, unsent),
         ("forget", receiver, True),
-        ("definitions_changed", "ks"),
+        ("definitions_changed", "ks", ("msg",)),
     ]
     await registry.stop(StoreError("stopped"))
 

@@ -171,7 +171,7 @@ class Definitions:
         found = [one.table for one in self.status.figures]
         return {table.name: table for table in found if table.keyspace == keyspace}
 
-    async def definitions_changed(self, keyspace):
+    async def definitions_changed(self, keyspace, names):
         """Put what ALTER TABLE said into force."""
         self.changed.append(keyspace)
         for index, one in enumerate(self.status.figures):

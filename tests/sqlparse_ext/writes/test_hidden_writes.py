@@ -1,0 +1,93 @@
+import pytest
+
+from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.writes.hidden_writes import HiddenWrites, cascading
+
+
+CACHE = StatementCache()
+SHOP = HiddenWrites(
+    ("shop_db", "shop"), ("Outbox", "seen"), ("my_message",), ("enqueue", "tools")
+)
+
+
+def hides(sql: bytes, known: HiddenWrites = SHOP) -> bool:
+    return known.by(CACHE.get(sql).shape)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        b"CALL p()",
+        b"EXECUTE s USING @a",
+        b"EXECUTE IMMEDIATE 'INSERT INTO my_message VALUES (1)'",
+        b"BEGIN NOT ATOMIC INSERT INTO my_message VALUES (1); END",
+        b"SET STATEMENT lock_wait_timeout = 1 FOR INSERT INTO t VALUES (1)",
+        b"ANALYZE UPDATE t SET a = 1",
+        b"EXPLAIN ANALYZE SELECT 1",
+        b"XA COMMIT 'x'",
+        b"BINLOG 'x'",
+        b"INSERT INTO outbox VALUES (1)",
+        b"REPLACE INTO `OUTBOX` VALUES (1)",
+        b"LOAD DATA INFILE 'x' INTO TABLE outbox",
+        b"UPDATE seen SET a = 1",
+        b"DELETE FROM seen",
+        b"UPDATE t JOIN my_message USING (id) SET time_next = 0",
+        b"DELETE t FROM t, outbox",
+        b"INSERT INTO other_db.t VALUES (1)",
+        b"SELECT enqueue(1)",
+        b"SELECT a FROM t WHERE `Enqueue` (a) = 1",
+        b"SELECT tools.add(1)",
+        b"SET @a = enqueue(1)",
+        b"DO enqueue(1)",
+        b"INSERT INTO t VALUES (1, enqueue(2))",
+    ],
+)
+def test_a_statement_may_write_to_tables_that_it_does_not_name(sql):
+    assert hides(sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        b"SELECT * FROM seen WHERE id = 1",
+        b"SELECT COUNT(*), enqueue FROM outbox",
+        b"SELECT 'enqueue(1)'",
+        b"INSERT INTO my_message (id) VALUES (1)",
+        b"INSERT INTO t SELECT * FROM seen",
+        b"UPDATE t SET a = (SELECT MAX(a) FROM seen)",
+        b"INSERT INTO shop_db.t VALUES (1)",
+        b"UPDATE t JOIN u USING (id) SET a = 1",
+        b"PREPARE s FROM 'SELECT 1'",
+        b"XA PREPARE 'x'",
+        b"EXPLAIN SELECT 1",
+        b"SET autocommit = 1",
+        b"COMMIT",
+        b"CREATE TABLE t (a INT)",
+    ],
+)
+def test_other_statements_write_at_most_what_they_name(sql):
+    assert not hides(sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_hidden"),
+    [
+        (b"INSERT INTO t VALUES (1)", True),
+        (b"UPDATE t SET a = 1", True),
+        (b"DELETE FROM t", True),
+        (b"SELECT * FROM t", False),
+    ],
+)
+def test_every_write_may_fire_a_trigger_where_triggers_cannot_be_seen(sql, is_hidden):
+    assert hides(sql, HiddenWrites(hides_triggers=True)) is is_hidden
+
+
+def test_cascades_are_followed_to_what_is_of_interest():
+    parents = {
+        "message": {"job"},
+        "job": {"customer"},
+        "other": {"customer2"},
+        "customer": {"job"},
+    }
+    assert cascading(parents, {"message"}) == {"job", "customer"}
+    assert cascading(parents, {"nothing"}) == set()
