@@ -6,6 +6,7 @@ not work. One fault makes the exit code 1. `proxy.report` prints them.
 
 from __future__ import annotations
 
+import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,10 +44,12 @@ from streamfrom.proxy.certificate import (
     read_certificate,
 )
 from streamfrom.proxy.config.file import TransactionMode
+from streamfrom.proxy.config.fleet_members import worker_count
 from streamfrom.proxy.config.keyspaces import hash_of, make_keyspace
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.proxy.fleet.check_members import check_members
 from streamfrom.proxy.report import CheckReport
+from streamfrom.proxy.server_limits import ServerLimits
 from streamfrom.proxy.status.status_rows import is_own_schema
 from streamfrom.proxy.twophase.decisions import CREATE, TABLE, read_own_id
 from streamfrom.sqlparse_ext.stored_forms import folds_case
@@ -64,6 +67,11 @@ if TYPE_CHECKING:
     from streamfrom.proxy.config.file import Config, KeyspaceConfig, TlsSettings
 
 
+# What refuses the right password of an account as well: a fresh mariadb-install-db makes accounts without a name.
+_LOGIN_CURE: Final = (
+    "check user and password of the address, and the host of the account: SELECT user, host FROM mysql.user; an account"
+    " without a name that fits the host better comes first, as mariadb-install-db makes it: DROP USER ''@'localhost'"
+)
 # Statements that touch no row but need every privilege that delivery needs.
 PROBES: Final = (
     "SELECT * FROM {table} WHERE 1 = 0 FOR UPDATE SKIP LOCKED",
@@ -115,9 +123,11 @@ async def check(config: Config, *, as_json: bool = False) -> int:
         except EngineError as error:
             report.fault(each.name, f"vschema: {error}")
     _check_sequences(keyspaces, report)
+    limits = ServerLimits()
     for each in config.keyspaces:
         if each.name in keyspaces:
-            await _check_keyspace(each, keyspaces[each.name], config, report)
+            await _check_keyspace(each, keyspaces[each.name], config, limits, report)
+    limits.report(report)
     for finding in await ask(config):
         report.add(finding)
     report.end()
@@ -154,7 +164,11 @@ def _count(number: int, noun: str) -> str:
 
 
 async def _check_keyspace(
-    config: KeyspaceConfig, keyspace: Keyspace, whole: Config, report: CheckReport
+    config: KeyspaceConfig,
+    keyspace: Keyspace,
+    whole: Config,
+    limits: ServerLimits,
+    report: CheckReport,
 ) -> None:
     server = whole.server
     if keyspace.vschema is not None and config.vschema_path is not None:
@@ -169,6 +183,7 @@ async def _check_keyspace(
             "the proxy's own tables are called streamfrom.queues, .streams, .shards and .members:"
             " tables of these names in this keyspace cannot be read by a qualified name",
         )
+    members = worker_count(whole.fleet, None, cores=len(os.sched_getaffinity(0)))
     listed: list[_ShardTables] = []
     for shard_config in config.shards:
         shard = ShardRuntime(config.name, shard_config, pool_timeout_s=10)
@@ -179,7 +194,11 @@ async def _check_keyspace(
             if server.transaction_mode is TransactionMode.TWOPC and shard.version:
                 await _check_two_phases(shard, report)
             if shard.version and shard.trouble is None:
-                await check_members(shard, __version__, hash_of(whole.keyspaces), report)
+                found_members = await check_members(
+                    shard, __version__, hash_of(whole.keyspaces), report
+                )
+                members = max(members, found_members)
+            await limits.add(shard, members)
         finally:
             await shard.stop()
         for replica in replicas_of(
@@ -189,6 +208,7 @@ async def _check_keyspace(
             health=ReplicaHealth(server.replica_max_lag_s),
         ):
             await replica.probe()
+            await limits.add(replica, members)
             await replica.stop()
             if replica.trouble is None:
                 report.ok(str(replica), f"replica {replica.dsn}: {replica.version}")
@@ -262,7 +282,8 @@ async def _check_shard(
     await shard.probe()
     # Who answered has a version. What else ails the server, such as read_only, leaves its tables readable.
     if not shard.version:
-        report.fault(subject, shard.trouble or "not reached")
+        trouble = shard.trouble or "not reached"
+        report.fault(subject, trouble, _LOGIN_CURE if "Access denied" in trouble else None)
         return None
     if shard.trouble is not None:
         report.fault(subject, f"{shard.dsn}: {shard.trouble}")

@@ -12,6 +12,7 @@ and on uvloop. Feeding them to the BIO loses nothing.
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 import socket
 import ssl
@@ -402,6 +403,11 @@ class _Tls:
     def pending(self) -> bytes:
         """Return what TLS itself wants to send."""
         return self._outgoing.read()
+
+
+def is_out_of_descriptors(error: BaseException | None) -> bool:
+    """Return whether this process, or this machine, has no file descriptor left."""
+    return isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE}
 
 
 async def connect(

@@ -15,6 +15,8 @@ class Level(StrEnum):
     """How bad a finding is."""
 
     OK = "ok"
+    INFO = "info"
+    """It is as intended, and worth knowing."""
     WARNING = "warning"
     """It works, and could be better."""
     FAULT = "fault"
@@ -94,7 +96,7 @@ class CheckReport:
             for level, noun in _NOUNS.items()
             if (number := self.count(level))
         ]
-        return f"summary  {self.count(Level.OK)} ok, {', '.join(told) or 'nothing to mend'}"
+        return f"summary  {self.count(Level.OK)} ok, {', '.join(told) or 'no problems found'}"
 
     def json(self) -> str:
         """Return the report as one document: `findings`, and `summary` with a count for each level."""

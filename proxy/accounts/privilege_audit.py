@@ -208,11 +208,11 @@ def _unseen(users: Sequence[User]) -> Iterator[Finding]:
         if user.tables is not None:
             why.append("tables")
         if why:
-            yield _warning(
+            yield Finding(
+                Level.INFO,
                 f"user {user.name}",
-                f"only the proxy holds this user to {' and '.join(why)}: on the servers its"
+                f"the proxy holds this user to {' and '.join(why)}: on the servers its"
                 " statements run under accounts that others share",
-                (),
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -154,8 +155,12 @@ class ConfigReload:
 async def log_unguarded_users(config: Config) -> None:
     """Log which users the servers would not stop, as `streamfrom check` says it."""
     for finding in await ask(config):
-        if finding.level is not Level.OK:
-            log.warning(finding.text, about=finding.place, run=finding.cure or "")
+        if finding.level is Level.OK:
+            continue
+        level = logging.INFO if finding.level is Level.INFO else logging.WARNING
+        log.log(
+            level, "users", finding=finding.text, about=finding.place, run=finding.cure or ""
+        )
 
 
 def has_admin(users: Mapping[str, User]) -> bool:

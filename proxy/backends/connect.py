@@ -12,7 +12,14 @@ from streamfrom.proxy.backends.backend import Backend
 from streamfrom.proxy.backends.control_connection import tls_context
 from streamfrom.proxy.backends.session_variables import tracking
 from streamfrom.proxy.config.dsn import SslMode
-from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable, WireError
+from streamfrom.proxy.errors import (
+    BackendError,
+    BackendLost,
+    BackendUnavailable,
+    NoDescriptor,
+    WireError,
+    connect_refused,
+)
 from streamfrom.proxy.wire.client_connection import ClientConnection, LoginPhase
 from streamfrom.proxy.wire.constants import Capability
 
@@ -39,7 +46,7 @@ async def open_backend(
 
     Raises:
         BackendUnavailable: the server cannot be reached, or goes away meanwhile.
-        BackendError: the server refuses the login; the error is the server's own.
+        BackendError: the server refuses the login; code and state are the server's own.
     """
     backend = Backend(keyspace, shard, variant)
     wire = ClientConnection(
@@ -70,6 +77,8 @@ async def open_backend(
     except TimeoutError:
         raise BackendUnavailable(keyspace, shard, f"{dsn}: no answer") from None
     except OSError as error:
+        if net.is_out_of_descriptors(error):
+            raise NoDescriptor(keyspace, shard) from None
         raise BackendUnavailable(keyspace, shard, f"{dsn}: {error}") from None
     login.conversation = partial(_log_in, wire, link, dsn, login)
     # The greeting may have come before there was anybody to read it.
@@ -96,7 +105,10 @@ async def open_backend(
     except (WireError, OSError) as error:
         link.abort()
         raise BackendUnavailable(keyspace, shard, f"{dsn}: {error}") from None
-    # Cancelled, or refused by the server: nobody will ever use or close this connection.
+    except BackendError as error:
+        link.abort()
+        raise connect_refused(keyspace, shard, dsn.server, error) from None
+    # Cancelled: no session will ever use or close this connection.
     except BaseException:
         link.abort()
         raise

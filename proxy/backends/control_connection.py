@@ -16,7 +16,16 @@ from asyncmy.cursors import Cursor
 from asyncmy.errors import Error as DriverError
 
 from streamfrom.proxy.config.dsn import SslMode
-from streamfrom.proxy.errors import BackendError, BackendUnavailable, login_refused
+from streamfrom.proxy.errors import (
+    BackendError,
+    BackendUnavailable,
+    NoDescriptor,
+    connect_refused,
+    login_refused,
+)
+from streamfrom.proxy.net import is_out_of_descriptors
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 
 if TYPE_CHECKING:
@@ -34,6 +43,10 @@ STATEMENT_TIMEOUT_S = 60.0
 _INIT = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 
 
+_NUMBERS = frozenset(
+    {FieldType.TINY, FieldType.SHORT, FieldType.LONG, FieldType.INT24, FieldType.LONGLONG}
+    | {FieldType.FLOAT, FieldType.DOUBLE, FieldType.NEWDECIMAL}
+)
 _NO_SUCH_THREAD = 1094
 # CR_MIN_ERROR and CR_MAX_ERROR of errmsg.h: what the client side itself reports.
 _FIRST_CLIENT_ERROR, _LAST_CLIENT_ERROR = 2000, 2999
@@ -96,6 +109,21 @@ class Control:
             await cursor.execute(sql)
             names = [column[0] for column in cursor.description]
             return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
+
+    async def table(
+        self, sql: str
+    ) -> tuple[list[ColumnDefinition], list[tuple[bytes | None, ...]]]:
+        """Return the columns and all rows of *sql*, as a client's result set."""
+        async with self._connection() as connection, connection.cursor() as cursor:
+            await cursor.execute(sql)
+            columns = [
+                ColumnDefinition(name, type=kind if kind in _NUMBERS else FieldType.VAR_STRING)
+                for name, kind, *_ in cursor.description
+            ]
+            return columns, [
+                tuple(None if value is None else str(value).encode() for value in row)
+                for row in await cursor.fetchall()
+            ]
 
     async def execute(self, sql: str) -> int:
         """Run *sql* in its own transaction and return the affected rows."""
@@ -191,6 +219,10 @@ class Control:
             if _is_cancelled():
                 raise asyncio.CancelledError from error
             failure = self._translate(error)
+            if isinstance(failure, BackendError):
+                failure = connect_refused(
+                    self._keyspace, self._shard, self._dsn.server, failure
+                )
             if self._is_readonly and isinstance(failure, BackendError):
                 failure = login_refused(self._keyspace, self._shard, failure)
             raise failure from error
@@ -233,12 +265,17 @@ class Control:
         )
 
     def _translate(self, error: BaseException) -> BackendError | BackendUnavailable:
+        if is_out_of_descriptors(error) or is_out_of_descriptors(error.__cause__):
+            return NoDescriptor(self._keyspace, self._shard)
         args = error.args
         code = args[0] if args and isinstance(args[0], int) else 0
         text = str(args[1]) if len(args) > 1 else str(error) or type(error).__name__
         # 2000 to 2999 are the client's own errors (CR_…): no server has said them, so it was
         # not reached.
         from_driver = code == 0 or _FIRST_CLIENT_ERROR <= code <= _LAST_CLIENT_ERROR
+        cause = error.__cause__
+        if isinstance(cause, ssl.SSLError) and cause.reason == "WRONG_VERSION_NUMBER":
+            text = f"the server offers no TLS, and ssl_mode={self._dsn.ssl_mode} requires it"
         if from_driver or code in _SERVER_GOING_AWAY or not isinstance(error, DriverError):
             return BackendUnavailable(self._keyspace, self._shard, f"{self._dsn}: {text}")
         return BackendError(code, "HY000", text)

@@ -60,7 +60,8 @@ class Pool:
     """At most *size* connections to one server.
 
     Every connection is in one of three places: idle here, lent to a session, or being opened.
-    *on_lost* is called whenever a connection goes away by itself, since the server may be down.
+    *on_lost* is called whenever a connection goes away by itself, since the server may be down,
+    and *on_timeout* whenever a session has waited in vain.
 
     Attributes:
         size: how many connections there may be.
@@ -76,6 +77,7 @@ class Pool:
         timeout_s: float,
         open_backend: Callable[[str | None, int], Awaitable[Backend]],
         on_lost: Callable[[], None],
+        on_timeout: Callable[[PoolTimeout], None] = lambda _: None,
     ) -> None:
         self._keyspace = keyspace
         self._shard = shard
@@ -83,6 +85,7 @@ class Pool:
         self.timeout_s = timeout_s
         self._open_backend = open_backend
         self._on_lost = on_lost
+        self._on_timeout = on_timeout
         # Least recently used first: a dict keeps the order and removes in O(1).
         self._idle: dict[Backend, None] = {}
         self._lent: set[Backend] = set()
@@ -382,7 +385,9 @@ class Pool:
             if waiter.deadline_s > now_s:
                 break
             del self._waiting[waiter]
-            waiter.failed(PoolTimeout(self._keyspace, self._shard, self.timeout_s))
+            error = PoolTimeout(self._keyspace, self._shard, self.timeout_s)
+            self._on_timeout(error)
+            waiter.failed(error)
         self._set_timer()
 
     def _shutting_down(self) -> BackendUnavailable:

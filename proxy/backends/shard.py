@@ -24,6 +24,7 @@ from streamfrom.proxy.backends.health import (
 from streamfrom.proxy.backends.multiplexing import SharedConnections
 from streamfrom.proxy.backends.pool import Pool
 from streamfrom.proxy.backends.sequence_blocks import Sequences
+from streamfrom.proxy.backends.turned_away import TurnedAway
 from streamfrom.proxy.errors import BackendError, BackendUnavailable, login_refused
 
 
@@ -94,6 +95,12 @@ class ShardRuntime:
         self.way_s = 0.0
         self.trouble: str | None = _NOT_REACHED
         self.is_vouched_for: Callable[[], bool] = _nobody_vouches
+        self._log = log.bind(keyspace=keyspace, shard=config.name)
+        if isinstance(health, ReplicaHealth | GuestHealth):
+            self._log = self._log.bind(replica=str(self.dsn))
+        if self.is_readonly:
+            self._log = self._log.bind(account="readonly")
+        self._turned_away = TurnedAway(self._log, self.dsn.server)
         self.control = Control(
             keyspace, config.name, config.primary, is_readonly=self.is_readonly
         )
@@ -105,6 +112,7 @@ class ShardRuntime:
             timeout_s=pool_timeout_s,
             open_backend=self.open_backend,
             on_lost=self.suspect,
+            on_timeout=self._turned_away.note,
         )
         self.shared_connections = SharedConnections(
             self.pool, lambda: self.way_s, is_allowed=config.share_reads
@@ -115,11 +123,6 @@ class ShardRuntime:
         self._check_now = asyncio.Event()
         self._available = asyncio.Event()
         self._monitor: asyncio.Task[None] | None = None
-        self._log = log.bind(keyspace=keyspace, shard=config.name)
-        if isinstance(health, ReplicaHealth | GuestHealth):
-            self._log = self._log.bind(replica=str(self.dsn))
-        if self.is_readonly:
-            self._log = self._log.bind(account="readonly")
 
     def __str__(self) -> str:
         return f"{self.keyspace}/{self.name}"
@@ -156,10 +159,12 @@ class ShardRuntime:
                 variant=variant,
                 program=program,
             )
-        except BackendUnavailable:
+        except BackendUnavailable as error:
+            self._turned_away.note(error)
             self.suspect()
             raise
         except BackendError as error:
+            self._turned_away.note(error)
             # Of another database the account may know nothing; that is the client's mistake.
             if self.is_readonly and database in {None, self.database}:
                 raise login_refused(self.keyspace, self.name, error) from error
@@ -219,9 +224,11 @@ class ShardRuntime:
             self._set(f"{self.dsn}: no answer within {CHECK_TIMEOUT_S:g} s")
             return
         except BackendUnavailable as error:
+            self._turned_away.note(error)
             self._set(error.reason)
             return
         except BackendError as error:
+            self._turned_away.note(error)
             self._set(str(error))
             return
         took_s = loop.time() - began_s

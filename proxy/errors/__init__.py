@@ -45,8 +45,10 @@ A module of this room holds the errors of one kind; all are imported from here.
         ├── BadVindexValue         1048/23000 (NULL) or 1366/HY000
         │ shards
         ├── BackendError           a backend's own code, state and words
+        │   ├── ServerFull         the same, if the server takes no more connections
         │   └── CommitRefused      the same, of one shard for all of them
         ├── BackendUnavailable     1105/HY000  no connection to a shard
+        │   └── NoDescriptor       the same, as this process has no file descriptor left
         ├── BackendLost            1105/HY000  the connection broke while a statement ran
         ├── AckUnknown             1105/HY000  the same, while acks were committed together
         ├── PoolTimeout            1105/HY000  all connections of a shard are taken
@@ -130,8 +132,11 @@ from streamfrom.proxy.errors.shard_errors import (
     BackendError as BackendError,
     BackendLost as BackendLost,
     BackendUnavailable as BackendUnavailable,
+    NoDescriptor as NoDescriptor,
     PoolTimeout as PoolTimeout,
+    ServerFull as ServerFull,
     SessionLost as SessionLost,
+    connect_refused as connect_refused,
     login_refused as login_refused,
 )
 from streamfrom.proxy.errors.statement_errors import (

@@ -29,9 +29,54 @@ class BackendUnavailable(ProxyError):
         self.reason = reason
 
 
+class NoDescriptor(BackendUnavailable):
+    """This process has no file descriptor left for a connection to a shard."""
+
+    def __init__(self, keyspace: str, shard: str) -> None:
+        super().__init__(
+            keyspace,
+            shard,
+            "the proxy has no file descriptor left: raise its limit, LimitNOFILE of systemd or ulimit -n",
+        )
+
+
+ACCESS_DENIED = 1045
+# The limits that a server itself refuses a login for, by its error code.
+_SERVER_LIMITS = {
+    1040: "max_connections of the server",
+    1203: "max_user_connections of the server",
+    1226: "a limit of the account at the server",
+}
+
+
+class ServerFull(BackendError):
+    """A server takes no more connections of the proxy: a limit of its own, not one of the proxy."""
+
+    def __init__(self, keyspace: str, shard: str, server: str, refusal: BackendError) -> None:
+        super().__init__(
+            refusal.code,
+            refusal.state,
+            f"shard {shard!r} of keyspace {keyspace!r} takes no more connections: {server} answers"
+            f" '{refusal}', which is {_SERVER_LIMITS[refusal.code]}, not of the proxy; nothing was"
+            " executed there: try again, raise that limit, or lower pool_size",
+        )
+
+
+def connect_refused(
+    keyspace: str, shard: str, server: str, refusal: BackendError
+) -> BackendError:
+    """Return the error for a login that *server* refused, with its code: limits and passwords with the shard."""
+    if refusal.code in _SERVER_LIMITS:
+        return ServerFull(keyspace, shard, server, refusal)
+    if refusal.code == ACCESS_DENIED:
+        text = f"shard {shard!r} of keyspace {keyspace!r} at {server}: {refusal}"
+        return BackendError(refusal.code, refusal.state, text)
+    return refusal
+
+
 # Refusals of a login that have nothing to do with the account's password or rights: too many connections
 # (1040, 1203, 1226), and a database that does not exist (1049).
-_NOT_OF_THE_ACCOUNT = frozenset({1040, 1203, 1226, 1049})
+_NOT_OF_THE_ACCOUNT = frozenset({*_SERVER_LIMITS, 1049})
 
 
 def login_refused(keyspace: str, shard: str, error: BackendError) -> BackendError:

@@ -38,8 +38,10 @@ _PRESENT: Final = (
 
 async def check_members(
     shard: ShardRuntime, version: str, configuration: str, report: CheckReport
-) -> None:
+) -> int:
     """Say what keeps proxies of *shard* from finding each other, and which of them differ from this one.
+
+    Return how many are connected.
 
     version, configuration: those of this product and of the file that is checked, as members publish them.
     """
@@ -58,10 +60,10 @@ async def check_members(
                 f"a proxy works alone here, for want of rights on streamfrom_members: {error}",
                 f"GRANT SELECT, INSERT, UPDATE, DELETE ON streamfrom_members TO {shard.dsn.user}",
             )
-        return
+        return 0
     except BackendUnavailable as error:
         report.warning(subject, f"streamfrom_members: {error}")
-        return
+        return 0
     report.ok(subject, f"table streamfrom_members, {len(members)} connected")
     troubles = await asyncio.gather(*(_trouble(member[2]) for member in members))
     for trouble, (name, fleet, address, its_version, its_configuration) in zip(
@@ -84,6 +86,7 @@ async def check_members(
                 "its keyspaces or shards are not those of this file",
                 "have equal keyspaces and shards in the files of all proxies, and start them again",
             )
+    return len(members)
 
 
 async def _trouble(address: str) -> str | None:

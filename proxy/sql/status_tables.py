@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import TableNotFound
+from streamfrom.proxy.errors import NoDescriptor, PoolTimeout, ServerFull
 from streamfrom.proxy.local_statements.like_patterns import pattern_text
 from streamfrom.proxy.sql.statement_compiler import CompiledStatement
 from streamfrom.proxy.status.status_rows import (
@@ -64,7 +65,14 @@ class StatusTables:
             SqlError: the form of SHOW does not exist.
         """
         query = self._compiler.parse(await self.text(statement))
-        return await self._routed.on_shard(self.shard(), None, CompiledStatement(query), reply)
+        shard = self.shard()
+        try:
+            return await self._routed.on_shard(shard, None, CompiledStatement(query), reply)
+        except (ServerFull, PoolTimeout, NoDescriptor):
+            # Who looks for the reason must see it: the proxy's own connections are there still.
+            columns, rows = await shard.control.table(query.sql.decode())
+            reply.rows(columns, rows)
+            return True
 
     async def definitions(self, statement: Statement) -> list[bytes]:
         """Return the columns of the answer to *statement*, as a server describes them. Raises as `run`."""

@@ -25,7 +25,7 @@ def test_lines_are_written_as_they_are_found_and_the_summary_at_the_end():
 def test_nothing_wrong_is_said_in_words():
     report = CheckReport()
     report.ok("a", "well")
-    assert report.summary == "summary  1 ok, nothing to mend"
+    assert report.summary == "summary  1 ok, no problems found"
     assert not report.has_fault
     assert report.count(Level.OK) == 1
 
@@ -37,5 +37,5 @@ def test_the_document_has_every_finding_and_counts():
     assert report.has_fault
     assert json.loads(report.json()) == {
         "findings": [{"level": "fault", "place": "kö", "text": 'a "quote"', "cure": "run: x"}],
-        "summary": {"ok": 0, "warning": 0, "fault": 1},
+        "summary": {"ok": 0, "info": 0, "warning": 0, "fault": 1},
     }

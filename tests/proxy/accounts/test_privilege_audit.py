@@ -167,13 +167,13 @@ def test_users_for_whom_no_account_is_narrow_enough_are_named():
     ]
     said = " on the servers its statements run under accounts that others share"
     assert told(users, alpha()) == [
-        ("warning", "user p", f"only the proxy holds this user to role producer:{said}"),
+        ("info", "user p", f"the proxy holds this user to role producer:{said}"),
         (
-            "warning",
+            "info",
             "user c",
-            f"only the proxy holds this user to role consumer and tables:{said}",
+            f"the proxy holds this user to role consumer and tables:{said}",
         ),
-        ("warning", "user t", f"only the proxy holds this user to tables:{said}"),
+        ("info", "user t", f"the proxy holds this user to tables:{said}"),
     ]
 
 

@@ -1,12 +1,14 @@
 import asyncio
+import errno
 
 import pytest
 import structlog
 
+from streamfrom.proxy import net
 from streamfrom.proxy.backends import shard as module
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.backends.shard import ShardRuntime
-from streamfrom.proxy.errors import BackendUnavailable
+from streamfrom.proxy.errors import BackendUnavailable, NoDescriptor, ServerFull
 from tests.proxy.backends.pools import Tenant
 from tests.proxy.fake_answers import Error, Silence, until
 from tests.proxy.fake_server import MARIADB, PASSWORD
@@ -73,7 +75,40 @@ async def test_a_server_that_refuses_is_in_trouble_with_its_own_words(server):
     server.refusal = Error(1040, "Too many connections", "08004")
     shard = await started(server)
     assert shard.trouble is not None
-    assert shard.trouble.endswith("Too many connections")
+    assert "answers 'Too many connections'" in shard.trouble
+    await shard.stop()
+
+
+async def test_a_server_without_room_is_named_to_clients_and_in_the_log(server):
+    shard = await started(server)
+    server.refusal = Error(1040, "Too many connections", "08004")
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(2):
+            with pytest.raises(ServerFull):
+                await shard.open_backend("db", 0)
+        with pytest.raises(ServerFull) as caught:
+            await shard.open_backend("db", 0)
+    assert caught.value.wire_code() == (1040, "08004")
+    assert f"127.0.0.1:{server.port} answers" in str(caught.value)
+    assert "max_connections of the server, not of the proxy" in str(caught.value)
+    (line,) = [each for each in logs if each["event"] == "the server takes no more connections"]
+    assert (line["keyspace"], line["shard"]) == ("plain", "-")
+    assert line["server"] == f"127.0.0.1:{server.port}"
+    await shard.stop()
+
+
+async def test_a_process_without_file_descriptors_is_told_so(server, monkeypatch):
+    shard = await started(server)
+
+    async def no_descriptor(*_, **__):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with structlog.testing.capture_logs() as logs:
+        monkeypatch.setattr(net, "connect", no_descriptor)
+        with pytest.raises(NoDescriptor, match="LimitNOFILE"):
+            await shard.open_backend("db", 0)
+    events = [each["event"] for each in logs]
+    assert "no file descriptor left for a connection to a shard" in events
     await shard.stop()
 
 

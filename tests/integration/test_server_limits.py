@@ -1,0 +1,117 @@
+"""A server that takes no more connections: the error, the log and `check` name the shard and the limit."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from tests.fixtures.database_servers import DatabaseServer, execute, fresh_database
+from tests.fixtures.fork_server import run_to_end
+from tests.fixtures.running_proxy import StartProxy, keyspace_toml
+from tests.fixtures.streams import rows, run
+
+
+pytestmark = pytest.mark.db
+
+ALLOWED = 15
+
+
+@pytest.fixture
+def small_server(
+    breakable_servers: tuple[DatabaseServer, DatabaseServer],
+) -> Iterator[DatabaseServer]:
+    """A server that allows ALLOWED connections, and one more of an administrator."""
+    server = breakable_servers[0]
+    ((before,),) = execute(server, "SELECT @@max_connections")
+    execute(server, f"SET GLOBAL max_connections = {ALLOWED}")
+    yield server
+    execute(server, f"SET GLOBAL max_connections = {before}")
+
+
+def test_a_full_server_is_named_in_the_error_the_log_and_the_status(
+    small_server: DatabaseServer, start_proxy: StartProxy
+) -> None:
+    databases = fresh_database(small_server)
+    database = next(databases)
+    proxy = start_proxy(keyspace_toml(database, [small_server]))
+    watcher = proxy.connect(database=database, autocommit=True)
+    run(watcher, "CREATE TABLE t (id INT)")
+    clients = []
+
+    def fill() -> None:
+        for _ in range(ALLOWED + 2):
+            clients.append(proxy.connect(database=database))
+            run(clients[-1], "BEGIN")
+            run(clients[-1], "INSERT INTO t VALUES (1)")
+
+    with pytest.raises(pymysql.err.OperationalError) as caught:
+        fill()
+    code, sentence = caught.value.args
+    assert code == 1040
+    assert f"shard '-' of keyspace '{database}' takes no more connections" in sentence
+    assert "max_connections of the server, not of the proxy" in sentence
+    # This client has no connection to the server, and can get none.
+    asked = "SELECT keyspace, pool_size, pool_lent > 5, trouble FROM streamfrom.shards"
+    assert rows(watcher, asked) == ((database, 32, 1, None),)
+    (line,) = [
+        line
+        for line in map(json.loads, proxy.log().splitlines())
+        if line["event"] == "the server takes no more connections"
+    ]
+    assert (line["keyspace"], line["shard"]) == (database, "-")
+    assert line["server"] == f"127.0.0.1:{small_server.port}"
+    for client in (*clients, watcher):
+        client.close()
+    proxy.close()
+    next(databases, None)
+
+
+def test_check_compares_pools_with_the_servers_limit(
+    small_server: DatabaseServer, tmp_path: Path
+) -> None:
+    databases = fresh_database(small_server)
+    config = tmp_path / "streamfrom.toml"
+
+    def found(*settings: str) -> list[str]:
+        config.write_text(keyspace_toml(database, [small_server]) + "\n".join(settings))
+        done = run_to_end(["check", "--config", str(config)], tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout.splitlines()
+
+    database = next(databases)
+    warned = [line for line in found() if "may open 37 connections" in line]
+    assert len(warned) == 1
+    assert f"max_connections is {ALLOWED}" in warned[0]
+    assert "pool_size to at most 10" in warned[0]
+    assert found("pool_size = 10")[-1].endswith(" ok, no problems found")
+    lines = found("pool_size = 10", "[fleet]", "workers = 2")
+    assert any("2 proxies may open 30 connections" in line for line in lines)
+    next(databases, None)
+
+
+def test_check_says_at_which_address_a_login_is_refused_and_why_it_may_be(
+    small_server: DatabaseServer, tmp_path: Path
+) -> None:
+    config = tmp_path / "streamfrom.toml"
+    text = keyspace_toml("app", [small_server], "mysql").replace("root@", "stranger:wrong@")
+    config.write_text(text)
+    done = run_to_end(["check", "--config", str(config)], tmp_path)
+    assert done.returncode == 1
+    (fault,) = [line for line in done.stdout.splitlines() if line.startswith("fault")]
+    assert f"at 127.0.0.1:{small_server.port}: Access denied for user 'stranger'" in fault
+    assert "DROP USER ''@'localhost'" in fault
+
+
+def test_check_says_that_a_server_offers_no_tls(
+    mariadb: DatabaseServer, tmp_path: Path
+) -> None:
+    config = tmp_path / "streamfrom.toml"
+    address = f"127.0.0.1:{mariadb.port}/mysql"
+    text = keyspace_toml("app", [mariadb], "mysql")
+    config.write_text(text.replace(address, f"{address}?ssl_mode=required"))
+    done = run_to_end(["check", "--config", str(config)], tmp_path)
+    assert done.returncode == 1
+    assert "the server offers no TLS, and ssl_mode=required requires it" in done.stdout
+    assert "WRONG_VERSION_NUMBER" not in done.stdout
