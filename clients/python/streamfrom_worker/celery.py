@@ -1,0 +1,384 @@
+"""Celery and kombu on streamfrom: `broker_url = "streamfrom://user:password@host:port/keyspace"`.
+
+Importing this module registers the transport. All of an application's queues are keys of one queue of streamfrom, so a
+worker waits for all of them, and for its remote control, with one statement, and is woken by the commit of a task. A
+task with an ETA stays in the table until then and takes no place in a worker's prefetch. A second
+table holds the bindings of exchanges, which remote control and events need.
+
+`broker_transport_options`:
+
+- `table`: the name of the queue, `celery_message` by default; the other table is `TABLE_binding`.
+- `ack_wait`: seconds after which another worker gets the tasks of a worker that died, 30 by default. A worker that lives
+  extends its leases, however long its tasks run.
+- `purge_after`: seconds that acknowledged tasks stay in the table, an hour by default.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
+from queue import Empty
+from typing import Any
+
+import pymysql
+from kombu.transport import TRANSPORT_ALIASES, virtual
+from kombu.utils.json import dumps, loads
+
+from .address import DEFAULT_PORT
+from .celery_store import AT_ONCE, Inbox, Receiver, Row, Store
+
+
+LOOK_S = 0.1  # between two looks whether a full consumer has room again
+SILENCE_S = 30.0  # after which a connection is given up
+REFRESH_S = 30.0  # between two signs of life of a process that has bound a queue
+FORGOTTEN_S = 150.0  # without one, its queues are removed
+PRIORITY_MAX = 9  # Celery's highest is delivered first, and so is streamfrom's lowest
+
+log = logging.getLogger("streamfrom_worker")
+
+
+class Channel(virtual.Channel):
+    """A channel of kombu: delivery tags are the ids of messages."""
+
+    supports_fanout = True
+    do_restore = True
+    default_priority = 0
+    max_priority = PRIORITY_MAX
+    connection: Any
+    qos: Any
+
+    def __init__(self, connection: Any, **options: Any) -> None:
+        super().__init__(connection, **options)
+        self.no_ack_queues: set[str] = set()
+        self.receiver: Receiver | None = None
+
+    @property
+    def store(self) -> Store:
+        """The tables."""
+        store: Store = self.connection.store
+        return store
+
+    def idents(self) -> list[Any]:
+        """Return the ids of what was delivered and is not acknowledged."""
+        if self._qos is None:
+            return []
+        return [tag for tag in list(self._qos._delivered) if tag not in self._qos._dirty]
+
+    def basic_consume(
+        self,
+        queue: str,
+        no_ack: bool,
+        callback: Any,
+        consumer_tag: str,
+        **options: Any,
+    ) -> None:
+        """Consume from a queue; with *no_ack* its messages are acknowledged as they are delivered."""
+        (self.no_ack_queues.add if no_ack else self.no_ack_queues.discard)(queue)
+        super().basic_consume(queue, no_ack, callback, consumer_tag, **options)
+
+    def basic_get(self, queue: str, no_ack: bool = False, **options: Any) -> Any:
+        """Return a message of a queue, or None."""
+        message = super().basic_get(queue, no_ack, **options)
+        if message is not None and no_ack:
+            self.store.acknowledge([message.delivery_tag])
+        return message
+
+    def basic_ack(self, delivery_tag: Any, multiple: bool = False) -> None:
+        """Acknowledge one message."""
+        self.store.acknowledge([delivery_tag])
+        super().basic_ack(delivery_tag, multiple)
+        self.want()
+
+    def basic_reject(self, delivery_tag: Any, requeue: bool = False) -> None:
+        """Give a message back, or drop it."""
+        if not requeue:
+            self.store.acknowledge([delivery_tag])
+        super().basic_reject(delivery_tag, requeue)
+        self.want()
+
+    def want(self) -> None:
+        """Wait for the messages that the channel's consumers have room for."""
+        if self._consumers and not self.closed:
+            if self.receiver is None:
+                self.receiver = Receiver(self.store, self.connection.inbox)
+            room = self.qos.can_consume_max_estimate()
+            count = AT_ONCE if room is None else min(room, AT_ONCE)
+            self.receiver.want(self._active_queues, count)
+
+    def receive(self, rows: Sequence[Row]) -> None:
+        """Deliver messages to their consumers."""
+        if done := [row[0] for row in rows if row[2] in self.no_ack_queues]:
+            self.store.acknowledge(done)
+        for row in rows:
+            self.connection._deliver(payload_of(row), row[2])
+
+    def close(self) -> None:
+        """Give back what is unacknowledged, and leave."""
+        receiver, self.receiver = self.receiver, None
+        if receiver is not None:
+            receiver.close()
+        super().close()
+
+    def after_reply_message_received(self, queue: str) -> None:
+        """Keep the queue: more replies of other workers may come, and its owner deletes it."""
+
+    def _restore(self, message: Any) -> None:
+        self.store.give_back(message.delivery_tag)
+
+    def _get(self, queue: str, timeout: float | None = None) -> Any:
+        rows = self.store.take([queue], 1, timeout or 0.0)
+        if not rows:
+            raise Empty
+        return payload_of(rows[0])
+
+    def _put(self, queue: str, message: dict[str, Any], **_: Any) -> None:
+        self._put_all([queue], message)
+
+    def _put_fanout(
+        self, exchange: str, message: dict[str, Any], routing_key: str, **_: Any
+    ) -> None:
+        self._put_all({queue for _, _, queue in self.get_table(exchange)}, message)
+
+    def _put_all(self, queues: Iterable[str], message: dict[str, Any]) -> None:
+        priority = PRIORITY_MAX - self._get_message_priority(message)
+        self.store.put(queues, dumps(message), priority, moment_ns(message))
+
+    def _size(self, queue: str) -> int:
+        return self.store.size(queue)
+
+    def _purge(self, queue: str) -> int:
+        return self.store.purge(queue)
+
+    def queue_delete(
+        self, queue: str, if_unused: bool = False, if_empty: bool = False, **_: Any
+    ) -> None:
+        """Delete a queue's messages and bindings."""
+        if if_empty and self._size(queue):
+            return
+        self._purge(queue)
+        self.connection.forget(queue)
+        self.store.unbind(queue)
+        self.state.queue_bindings_delete(queue)
+
+    def _queue_bind(
+        self, exchange: str, routing_key: str, pattern: str | None, queue: str
+    ) -> None:
+        binding = (exchange, routing_key or "", pattern or "", queue)
+        self.store.bind(*binding, is_temporary=queue in self.connection.temporary)
+        self.connection.bound.add(binding)
+
+    def get_table(self, exchange: str) -> set[tuple[str, str | None, str]]:
+        """Return (routing key, pattern, queue) of an exchange, as all processes have bound them."""
+        oldest = time.time() - FORGOTTEN_S
+        found: set[tuple[str, str | None, str]] = set()
+        for routing_key, pattern, queue, seen in self.store.bindings(exchange):
+            if seen is not None and seen < oldest:
+                # The queue of a process that died, which no other process reads.
+                self.store.purge(queue)
+                self.store.unbind(queue)
+            else:
+                found.add((routing_key, pattern or None, queue))
+        return found
+
+    def _lookup(self, exchange: str, routing_key: str, default: str | None = None) -> list[str]:
+        # What this process bound itself needs no question: a task's own queue, as a rule.
+        if exchange and self.typeof(exchange).type == "direct":
+            own = [
+                queue
+                for at, key, _, queue in self.connection.bound
+                if (at, key) == (exchange, routing_key)
+            ]
+            if own:
+                return own
+        found: list[str] = super()._lookup(exchange, routing_key, default)
+        return found
+
+
+class Transport(virtual.Transport):
+    """The transport `streamfrom`."""
+
+    Channel = Channel
+    default_port: Any = DEFAULT_PORT
+    driver_type = "streamfrom"
+    driver_name = "pymysql"
+    can_parse_url = False
+    polling_interval: Any = None
+    connection_errors: Any = (
+        *virtual.Transport.connection_errors,
+        pymysql.err.OperationalError,
+        pymysql.err.InterfaceError,
+        OSError,
+    )
+    implements = virtual.Transport.implements.extend(
+        asynchronous=True,
+        exchange_type=frozenset(["direct", "topic", "fanout"]),
+        heartbeats=False,
+    )
+
+    def __init__(self, client: Any, **options: Any) -> None:
+        super().__init__(client, **options)
+        given = client.transport_options
+        self._ack_wait_s = float(given.get("ack_wait", 30))
+        self.bound: set[tuple[str, str, str, str]] = set()
+        self.temporary: set[str] = set()
+        database = (client.virtual_host or "").strip("/")
+        if not database:
+            raise ValueError(
+                "the broker's URL must name a keyspace: streamfrom://user:password@host:port/keyspace"
+            )
+        self.store = Store(
+            {
+                "host": client.hostname or "127.0.0.1",
+                "port": client.port or DEFAULT_PORT,
+                "user": client.userid or "root",
+                "password": client.password or "",
+                "database": database,
+                "ssl": client.ssl or None,
+                "autocommit": True,
+                "charset": "utf8mb4",
+                "connect_timeout": client.connect_timeout or 10,
+                "read_timeout": SILENCE_S,
+            },
+            given.get("table", "celery_message"),
+            self._ack_wait_s,
+            given.get("purge_after", 3600),
+        )
+        self._inbox: Inbox | None = None
+        self._loop: Any = None
+        self._closed = threading.Event()
+        self._keeper: threading.Thread | None = None
+
+    def driver_version(self) -> str:
+        """Return PyMySQL's version."""
+        return str(pymysql.__version__)
+
+    def establish_connection(self) -> Any:
+        """Make the tables, and keep leases and bindings alive from now on."""
+        self.store.make()
+        self._closed.clear()
+        if self._keeper is None or not self._keeper.is_alive():
+            self._keeper = threading.Thread(
+                target=self._keep, name="streamfrom-leases", daemon=True
+            )
+            self._keeper.start()
+        return super().establish_connection()
+
+    def close_connection(self, connection: Any) -> None:
+        """Give back what is unacknowledged, and leave."""
+        super().close_connection(connection)
+        self._closed.set()
+        if self._loop is not None:
+            self._loop.on_tick.discard(self._want)
+            self._loop.remove_reader(self.inbox.sent.fileno())
+            self._loop = None
+        self.store.close()
+        inbox, self._inbox = self._inbox, None
+        if inbox is not None:
+            inbox.close()
+
+    @property
+    def inbox(self) -> Inbox:
+        """What has come; a process that only sends tasks has none."""
+        if self._inbox is None:
+            self._inbox = Inbox()
+        return self._inbox
+
+    def forget(self, queue: str) -> None:
+        """Keep the bindings of *queue* alive no longer."""
+        self.bound = {binding for binding in self.bound if binding[3] != queue}
+
+    def drain_events(self, connection: Any, timeout: float | None = None, **_: Any) -> None:
+        """Deliver what comes for any consumer; wait *timeout* seconds for it, or without limit.
+
+        Raises:
+            TimeoutError: nothing came.
+        """
+        end_s = None if timeout is None else time.monotonic() + timeout
+        while True:
+            self._want()
+            left_s = LOOK_S if end_s is None else max(end_s - time.monotonic(), 0.0)
+            self.inbox.wait(min(left_s, LOOK_S))
+            if self._receive():
+                return
+            if end_s is not None and time.monotonic() >= end_s:
+                raise socket.timeout  # noqa: UP041 - what kombu catches, an alias from 3.10 on
+
+    def register_with_event_loop(self, connection: Any, loop: Any) -> None:
+        """Deliver from the worker's own event loop."""
+        self._loop = loop
+        loop.on_tick.add(self._want)
+        loop.add_reader(self.inbox.sent.fileno(), self._receive)
+
+    def _want(self) -> None:
+        for channel in self.channels:
+            channel.want()
+
+    def _receive(self) -> bool:
+        news = self.inbox.take()
+        if news is None:
+            return False
+        receiver, rows = news
+        for channel in self.channels:
+            if channel.receiver is receiver:
+                channel.receive(rows)
+                channel.want()
+                return True
+        for row in rows:  # of a channel that was closed meanwhile
+            self.store.give_back(row[0])
+        return False
+
+    def _keep(self) -> None:
+        """Extend the leases of what was delivered; show that this process's queues are in use."""
+        seen_s = time.monotonic()
+        every_s = self._ack_wait_s / 3
+        while not self._closed.wait(every_s):
+            is_seen = time.monotonic() - seen_s >= REFRESH_S
+            try:
+                self._show_life(every_s, is_seen=is_seen)
+            except Exception as error:  # noqa: BLE001 - the next round may succeed
+                log.warning("leases not extended", extra={"error": str(error)})
+            if is_seen:
+                seen_s = time.monotonic()
+
+    def _show_life(self, every_s: float, *, is_seen: bool) -> None:
+        idents = [ident for channel in list(self.channels) for ident in channel.idents()]
+        if idents:
+            self.store.extend(idents, every_s)
+        if is_seen:
+            for binding in list(self.bound):
+                if binding[3] in self.temporary:
+                    self.store.bind(*binding, is_temporary=True)
+
+
+def payload_of(row: Row) -> dict[str, Any]:
+    """Return kombu's message of an (id, epoch, queue, payload)."""
+    ident, epoch, _, text = row
+    payload: dict[str, Any] = loads(text)
+    headers = payload.get("headers")
+    if headers and headers.get("eta"):
+        # It came at its ETA. A worker that reads one starts a timer of its own, which is up to a second late.
+        headers["eta"] = None
+    properties = payload["properties"]
+    properties["delivery_tag"] = ident
+    if epoch:
+        payload["redelivered"] = True
+        properties.setdefault("delivery_info", {})["redelivered"] = True
+    return payload
+
+
+def moment_ns(message: dict[str, Any]) -> int:
+    """Return when a task is to be delivered: its ETA in nanoseconds since 1970, or 0 for at once."""
+    eta = (message.get("headers") or {}).get("eta")
+    if not isinstance(eta, str):
+        return 0
+    moment = datetime.fromisoformat(eta.replace("Z", "+00:00"))
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=timezone.utc)
+    return max(round(moment.timestamp() * 1e6) * 1000, 0)
+
+
+TRANSPORT_ALIASES["streamfrom"] = "streamfrom_worker.celery:Transport"

@@ -1,0 +1,234 @@
+"""Celery on streamfrom: a real worker before a real proxy, sent what Celery's users send it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from celery import Celery
+from kombu import Connection, Exchange, Queue, pools
+from kombu.utils.uuid import uuid
+
+from tests.fixtures.streams import WAIT_S, eventually, rows
+from tests.integration.conftest import Queue as Place
+
+
+pytestmark = pytest.mark.db
+
+LIBRARY = Path(__file__).parents[2] / "clients" / "python"
+ACK_WAIT_S = 3
+WORK_S = 2 * ACK_WAIT_S
+TASKS = f"""
+import os, time
+import streamfrom_worker.celery
+from celery import Celery
+
+app = Celery("tasks_of_test", broker=os.environ["BROKER"])
+app.conf.update(
+    broker_transport_options={{"ack_wait": {ACK_WAIT_S}}}, task_acks_late=True, worker_prefetch_multiplier=1,
+    task_ignore_result=True, worker_redirect_stdouts=False, worker_send_task_events=True,
+)
+
+def say(*words):
+    os.write(1, (" ".join(map(str, words)) + chr(10)).encode())
+
+@app.task
+def note(word):
+    say("note", word, time.time())
+
+@app.task(bind=True, max_retries=2)
+def fail(self):
+    say("fail", self.request.retries, time.time())
+    if self.request.retries < 2:
+        raise self.retry(countdown=0.5)
+
+@app.task
+def work(seconds):
+    say("begin")
+    time.sleep(seconds)
+    say("end")
+"""
+
+
+class Worker:
+    """A `celery worker` in a process of its own, and an application that sends it tasks."""
+
+    def __init__(self, folder: Path, broker: str, name: str) -> None:
+        self.out = folder / f"{name}.out"
+        environ = {
+            **os.environ,
+            "BROKER": broker,
+            "PYTHONPATH": os.pathsep.join([str(LIBRARY), str(folder)]),
+        }
+        command = [
+            sys.executable,
+            "-m",
+            "celery",
+            "-A",
+            "tasks_of_test",
+            "worker",
+            "-n",
+            f"{name}@here",
+            "-c",
+            "2",
+            "-l",
+            "INFO",
+        ]
+        with self.out.open("wb") as out, self.out.with_suffix(".log").open("wb") as log:
+            self.process = subprocess.Popen(
+                command, cwd=folder, env=environ, stdout=out, stderr=log, start_new_session=True
+            )
+
+    def said(self, word: str) -> list[list[str]]:
+        """Return the words of each line that begins with *word*."""
+        lines = [line.split() for line in self.out.read_text().splitlines()]
+        return [line for line in lines if line[:1] == [word]]
+
+    def kill(self) -> None:
+        """End it and its children as a crash of the machine would."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> None:
+        """Ask it to end, and wait until it has."""
+        self.process.terminate()
+        assert self.process.wait(WAIT_S) == 0
+
+
+@pytest.fixture
+def broker(plain: Place, tmp_path: Path) -> str:
+    (tmp_path / "tasks_of_test.py").write_text(TASKS)
+    return f"streamfrom://root@127.0.0.1:{plain.proxy.port}/{plain.keyspace}"
+
+
+@pytest.fixture
+def app(broker: str) -> Iterator[Celery]:
+    import streamfrom_worker.celery  # noqa: F401 - it registers the transport
+
+    with Celery("tasks_of_test", broker=broker) as app:
+        app.conf.update(
+            broker_transport_options={"ack_wait": ACK_WAIT_S}, task_ignore_result=True
+        )
+        yield app
+    pools.reset()  # they would outlive the tables of this test
+
+
+@pytest.fixture
+def workers() -> Iterator[list[Worker]]:
+    started: list[Worker] = []
+    yield started
+    for worker in started:
+        if worker.process.poll() is None:
+            worker.kill()
+
+
+def send(app: Celery, name: str, *values: Any, **options: Any) -> Any:
+    return app.send_task(f"tasks_of_test.{name}", values, **options)
+
+
+def test_a_worker_does_what_celerys_users_ask(
+    plain: Place, app: Celery, broker: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    for n in range(50):
+        send(app, "note", f"n{n}")
+    due_s = time.time() + 3
+    send(app, "note", "later", countdown=3)
+    worker = Worker(tmp_path, broker, "one")
+    workers.append(worker)
+    eventually(lambda: app.control.ping(timeout=2) == [{"one@here": {"ok": "pong"}}])
+    revoked = uuid()
+    app.control.revoke(revoked)
+    eventually(lambda: app.control.inspect(timeout=2).revoked() == {"one@here": [revoked]})
+    send(app, "note", "revoked", task_id=revoked)
+    send(app, "fail")
+    eventually(lambda: len(worker.said("fail")) == 3)
+    later = eventually(lambda: [line for line in worker.said("note") if line[1] == "later"])
+    assert float(later[0][2]) >= due_s
+    eventually(lambda: len(worker.said("note")) == 51)
+    assert sorted({line[1] for line in worker.said("note")}) == sorted(
+        [*(f"n{n}" for n in range(50)), "later"]
+    )
+    active = app.control.inspect(timeout=2).active_queues()
+    assert [one["name"] for one in active["one@here"]] == ["celery"]
+    # Warm shutdown: what runs ends, and what has not begun is another worker's at once.
+    for _ in range(4):
+        send(app, "work", 1)
+    eventually(lambda: len(worker.said("begin")) == 2)
+    worker.stop()
+    assert len(worker.said("end")) == len(worker.said("begin"))
+    other = Worker(tmp_path, broker, "two")
+    workers.append(other)
+    eventually(lambda: len(worker.said("end")) + len(other.said("end")) == 4)
+    assert len(worker.said("note")) == 51
+    client = plain.connect()
+    eventually(
+        lambda: (
+            rows(
+                client,
+                "SELECT COUNT(*) FROM celery_message WHERE queue = 'celery' AND time_acked IS NULL",
+            )
+            == ((0,),)
+        )
+    )
+
+
+def test_tasks_of_a_worker_that_is_killed_are_anothers(
+    app: Celery, broker: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    first = Worker(tmp_path, broker, "first")
+    workers.append(first)
+    send(app, "work", WORK_S)
+    eventually(lambda: first.said("begin"))
+    first.kill()
+    second = Worker(tmp_path, broker, "second")
+    workers.append(second)
+    eventually(lambda: second.said("end"))
+    # Longer than the lease, and yet no other process was given it.
+    assert len(second.said("begin")) == 1
+
+
+def test_priorities_and_exchanges_of_kombu(broker: str) -> None:
+    import streamfrom_worker.celery  # noqa: F401 - it registers the transport
+
+    topic = Exchange("of_test", "topic")
+    queue = Queue("q_of_test", topic, routing_key="a.#")
+    with Connection(broker) as connection, Connection(broker) as other:
+        bound = queue(connection.channel())
+        bound.declare()
+        # Another process, which has bound nothing itself.
+        producer = other.Producer()
+        topic(other.channel()).declare()
+        for priority in (0, 9, 5):
+            producer.publish(
+                {"n": priority}, exchange=topic, routing_key="a.b", priority=priority
+            )
+        producer.publish({"n": -1}, exchange=topic, routing_key="b", retry=False)
+        got = [eventually(bound.get) for _ in range(3)]
+        assert [message.payload["n"] for message in got] == [9, 5, 0]
+        assert bound.get() is None
+        got[0].ack()
+        got[1].reject()
+        got[2].requeue()
+        again = eventually(bound.get)
+        assert again.payload == {"n": 0}
+        assert again.delivery_info["redelivered"] is True
+        again.ack()
+        producer.publish({"n": 7}, exchange=topic, routing_key="a.c")
+        assert bound.purge() == 1
+        bound.delete()
+
+
+@pytest.mark.parametrize(
+    "url", ["streamfrom://root@127.0.0.1:1/", "streamfrom://root@127.0.0.1:1"]
+)
+def test_an_address_without_a_keyspace_is_refused(url: str) -> None:
+    import streamfrom_worker.celery  # noqa: F401 - it registers the transport
+
+    with pytest.raises(ValueError, match=re.escape("must name a keyspace: streamfrom://user")):
+        Connection(url).connect()
