@@ -337,7 +337,7 @@ def test_a_signal_lets_work_end_and_gives_back_what_has_not_begun(
 def test_the_programs_of_its_readme_run_as_printed(plain: Place, tmp_path: Path) -> None:
     client = plain.connect()
     run(client, "CREATE QUEUE email (payload JSON)")
-    worker, *_, producer, _ = re.findall(
+    worker, _, producer, *_ = re.findall(
         r"```python\n(.*?)```", (LIBRARY / "README.md").read_text(), re.DOTALL
     )
     here = {
