@@ -30,6 +30,7 @@ from streamfrom.proxy.config.file import Config, ConfigError, load
 from streamfrom.proxy.config.fleet_members import AUTO, WORKERS_MAX, FleetConfig, worker_count
 from streamfrom.proxy.config.log_settings import LogFormat
 from streamfrom.proxy.demo import ListeningProxy, run_demo
+from streamfrom.proxy.printable import printable
 from streamfrom.proxy.queue_watch import ADDRESS_DEFAULT, CannotTell, parse_address, watch
 from streamfrom.proxy.report import CheckReport
 from streamfrom.proxy.service_manager import ServiceManager
@@ -299,5 +300,7 @@ def _on_signals(end: Callable[[], None], hangup: Callable[[], None]) -> None:
 
 
 def _fail(sentence: str, code: int) -> int:
-    sys.stderr.write(f"streamfrom: {sentence}\n")
+    # It may end with several lines of a server's log.
+    shown = "\n".join(map(printable, sentence.split("\n")))
+    sys.stderr.write(f"streamfrom: {shown}\n")
     return code

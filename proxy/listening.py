@@ -1,21 +1,230 @@
-"""Where clients come in: TCP ports and Unix sockets, of this process alone or shared by several."""
+"""Where connections come in: TCP ports and Unix sockets, of this process alone or shared by several."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import stat
+from collections import Counter
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+import structlog
 
 from streamfrom.proxy.net import Link
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import ssl
+    from collections.abc import Callable, Sequence
 
     from streamfrom.proxy.net import Owner
+
+
+log = structlog.get_logger()
+
+# Connections that are taken in one turn of the loop.
+_AT_ONCE: Final = 64
+_OUT_OF_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_PAUSE_S: Final = 1.0
+# How long a peer may say nothing, or not finish a handshake, on the ports that are not MySQL's.
+FIRST_BYTES_S: Final = 10.0
+_LOG_INTERVAL_S: Final = 10.0
+
+
+class PortLimits(NamedTuple):
+    """How many connections a port has at most.
+
+    connections: all together.
+    per_address: those of one address.
+    group: the part of an address that counts as one.
+    """
+
+    connections: int
+    per_address: int
+    group: Callable[[str], str]
+
+
+class Listener:
+    """Accepts the connections of one port and makes a protocol of each.
+
+    It is the only place that accepts, but for gRPC's own: whoever is turned away, and a process without a free file descriptor, gets
+    a line in the log, at most one each 10 s and port.
+
+    name: the port, as the log calls it.
+    bound: the sockets that it listens on and closes.
+    limits: None where the protocol itself turns clients away.
+    tls: what speaks TLS on the connections.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        bound: Sequence[socket.socket],
+        protocol: Callable[[], asyncio.Protocol],
+        *,
+        backlog: int,
+        limits: PortLimits | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.sockets = tuple(bound)
+        self._protocol = protocol
+        self._limits = limits
+        self._tls = tls
+        self._loop = asyncio.get_running_loop()
+        self._log = log.bind(port=name)
+        self._logged_s = -_LOG_INTERVAL_S
+        self._turned_away = 0
+        self._addresses: Counter[str] = Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._pause: asyncio.TimerHandle | None = None
+        self._is_closed = False
+        for each in self.sockets:
+            each.settimeout(0)
+            each.listen(backlog)
+            self._loop.add_reader(each, self._accept, each)
+
+    def close(self) -> None:
+        """Accept nobody any more; the connections that there are go on."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._pause is not None:
+            self._pause.cancel()
+        for each in self.sockets:
+            self._loop.remove_reader(each)
+            each.close()
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                connection, address = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in _OUT_OF_RESOURCES:
+                    raise
+                self._report("no file descriptor left for a client", reason=error.strerror)
+                # The client goes on waiting in the kernel's queue.
+                for each in self.sockets:
+                    self._loop.remove_reader(each)
+                self._pause = self._loop.call_later(_PAUSE_S, self._go_on)
+                return
+            connection.settimeout(0)
+            task = self._loop.create_task(self._serve(connection, address))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _go_on(self) -> None:
+        for each in self.sockets:
+            self._loop.add_reader(each, self._accept, each)
+
+    async def _serve(self, connection: socket.socket, address: Any) -> None:
+        limits = self._limits
+        if limits is None:
+            await self._loop.connect_accepted_socket(self._protocol, connection)
+            return
+        host = limits.group(address[0] if isinstance(address, tuple) else "localhost")
+        if (
+            self._addresses.total() >= limits.connections
+            or self._addresses[host] >= limits.per_address
+        ):
+            connection.close()
+            self._turned_away += 1
+            if self._report(
+                "connections turned away", address=host, connections=self._turned_away
+            ):
+                self._turned_away = 0
+            return
+        self._addresses[host] += 1
+        counted = _Admitted(self._protocol(), partial(self._left, host))
+        try:
+            await self._loop.connect_accepted_socket(
+                lambda: counted,
+                connection,
+                ssl=self._tls,
+                ssl_handshake_timeout=None if self._tls is None else FIRST_BYTES_S,
+            )
+        except OSError:  # TLS failed, or the peer has gone, or said nothing
+            counted.leave()
+
+    def _left(self, host: str) -> None:
+        self._addresses[host] -= 1
+        if not self._addresses[host]:
+            del self._addresses[host]
+
+    def _report(self, event: str, **fields: Any) -> bool:
+        """Log a warning, unless there was one a moment ago; return whether it was logged."""
+        now_s = self._loop.time()
+        if now_s - self._logged_s < _LOG_INTERVAL_S:
+            return False
+        self._logged_s = now_s
+        self._log.warning(event, **fields)
+        return True
+
+
+class _Admitted(asyncio.Protocol):
+    """Hands everything on to *protocol*; calls *on_left* once its connection has ended, and ends one that says nothing."""
+
+    def __init__(self, protocol: asyncio.Protocol, on_left: Callable[[], None]) -> None:
+        self._protocol = protocol
+        self._on_left: Callable[[], None] | None = on_left
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        loop = asyncio.get_running_loop()
+        abort = cast("asyncio.Transport", transport).abort
+        self._timer = loop.call_later(FIRST_BYTES_S, abort)
+        self._protocol.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._protocol.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self._protocol.eof_received()
+
+    def pause_writing(self) -> None:
+        self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._protocol.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.leave()
+        self._protocol.connection_lost(exc)
+
+    def leave(self) -> None:
+        """Count the connection no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._on_left is not None:
+            self._on_left()
+            self._on_left = None
+
+
+def grpc_limits(
+    connections: int, *, idle_s: float | None = None
+) -> tuple[tuple[str, int], ...]:
+    """Return the options by which a gRPC server, which accepts by itself, keeps to the limits of a port.
+
+    It knows no limit for each address, and logs nothing of whom it turns away.
+
+    connections: all together; more are closed at once.
+    idle_s: how long a connection without calls may stay.
+    """
+    idle = () if idle_s is None else (("grpc.max_connection_idle_ms", int(idle_s * 1000)),)
+    return (
+        ("grpc.max_allowed_incoming_connections", connections),
+        ("grpc.server_handshake_timeout_ms", int(FIRST_BYTES_S * 1000)),
+        *idle,
+    )
 
 
 async def listen_tcp(
@@ -25,17 +234,40 @@ async def listen_tcp(
     *,
     backlog: int,
     shares_port: bool = False,
-) -> asyncio.Server:
-    """Listen on a TCP address; port 0 takes a free one. *shares_port*: other processes listen there as well."""
-    loop = asyncio.get_running_loop()
-    return await loop.create_server(
-        lambda: Link(accept),
-        host,
-        port,
-        backlog=backlog,
-        reuse_address=True,
-        reuse_port=shares_port or None,
+) -> Listener:
+    """Listen on a TCP address; port 0 takes a free one. *shares_port*: other processes listen there as well.
+
+    Raises:
+        OSError: somebody listens there already, or *host* is no address of this machine.
+    """
+    bound = await bind_tcp(host, port, shares_port=shares_port)
+    return Listener("mysql", bound, lambda: Link(accept), backlog=backlog)
+
+
+async def bind_tcp(host: str, port: int, *, shares_port: bool = False) -> list[socket.socket]:
+    """Return sockets that are bound to a port on each address of *host*; port 0 takes a free one.
+
+    Raises:
+        OSError: somebody listens there already, or *host* is no address of this machine.
+    """
+    bound: list[socket.socket] = []
+    try:
+        for family, address in await _addresses(host):
+            where = (address[0], port, *address[2:])
+            bound.append(_bound_tcp(family, where, shares_port=shares_port))
+            port = bound[0].getsockname()[1]
+    except OSError:
+        for each in bound:
+            each.close()
+        raise
+    return bound
+
+
+async def _addresses(host: str) -> list[tuple[socket.AddressFamily, tuple[Any, ...]]]:
+    found = await asyncio.get_running_loop().getaddrinfo(
+        host or None, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
+    return [(family, address) for family, _, _, _, address in dict.fromkeys(found)]
 
 
 async def hold_port(host: str, port: int) -> list[socket.socket]:
@@ -46,12 +278,9 @@ async def hold_port(host: str, port: int) -> list[socket.socket]:
     Raises:
         OSError: somebody listens there already, or *host* is no address of this machine.
     """
-    found = await asyncio.get_running_loop().getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )
     held: list[socket.socket] = []
     try:
-        for family, _, _, _, address in dict.fromkeys(found):
+        for family, address in await _addresses(host):
             where = (address[0], port, *address[2:])
             # A second proxy that shares its port as well would take some of our clients.
             _bound_tcp(family, where, shares_port=False).close()
@@ -106,10 +335,9 @@ def bind_unix(path: str, *, mode: int) -> socket.socket:
 
 async def listen_unix(
     accept: Callable[[Link], Owner], bound: socket.socket, *, backlog: int
-) -> asyncio.Server:
-    """Listen on a socket of `bind_unix`, which is closed with the server."""
-    loop = asyncio.get_running_loop()
-    return await loop.create_unix_server(lambda: Link(accept), sock=bound, backlog=backlog)
+) -> Listener:
+    """Listen on a socket of `bind_unix`, which is closed with the listener."""
+    return Listener("mysql, by the Unix socket", [bound], lambda: Link(accept), backlog=backlog)
 
 
 def remove_socket(path: str) -> None:

@@ -11,8 +11,12 @@ from __future__ import annotations
 
 import logging
 import sys
+from io import StringIO
+from typing import TextIO
 
 import structlog
+
+from streamfrom.proxy.printable import printable
 
 
 _members: list[str] = []
@@ -27,6 +31,21 @@ def _add_member(
     _logger: object, _method: str, line: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
     return {**line, "member": _members[0]} if _members else line
+
+
+def _escape(
+    _logger: object, _method: str, line: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    return {
+        key: printable(value) if isinstance(value, str) else value
+        for key, value in line.items()
+    }
+
+
+def _traceback(text: TextIO, raised: structlog.typing.ExcInfo) -> None:
+    whole = StringIO()
+    structlog.dev.plain_traceback(whole, raised)
+    text.write("\n".join(map(printable, whole.getvalue().split("\n"))))
 
 
 def configure(
@@ -56,7 +75,12 @@ def configure(
     last: list[structlog.typing.Processor] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
         if as_json
-        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        else [
+            _escape,
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(), exception_formatter=_traceback
+            ),
+        ]
     )
     if level is None:
         level = logging.DEBUG if verbose else logging.ERROR if quiet else logging.INFO

@@ -238,6 +238,12 @@ class Link(asyncio.Protocol):
         return self._address or "localhost"
 
     @property
+    def endpoint(self) -> str:
+        """`peer` with its port, where it has one: what SHOW PROCESSLIST names."""
+        name = None if self._transport is None else self._transport.get_extra_info("peername")
+        return f"{self.peer}:{name[1]}" if isinstance(name, tuple) else self.peer
+
+    @property
     def is_unix(self) -> bool:
         """True when the peer came through a Unix socket."""
         sock = None if self._transport is None else self._transport.get_extra_info("socket")

@@ -6,6 +6,8 @@ import json
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from streamfrom.proxy.printable import printable
+
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,9 +39,9 @@ class Finding(NamedTuple):
 
     @property
     def line(self) -> str:
-        """The finding as a line of the report."""
+        """The finding as a line of the report, whatever names and servers' words are in it."""
         cure = f"; {self.cure}" if self.cure else ""
-        return f"{self.level:<7}  {self.place}: {self.text}{cure}"
+        return printable(f"{self.level:<7}  {self.place}: {self.text}{cure}")
 
 
 _NOUNS: Final = {Level.WARNING: "warning", Level.FAULT: "fault"}

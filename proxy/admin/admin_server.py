@@ -16,6 +16,7 @@ from aiohttp import web
 
 from streamfrom.engine.messaging.message_table import MessageTable
 from streamfrom.engine.messaging.peek import PeekState, can_peek
+from streamfrom.proxy import listening
 from streamfrom.proxy.admin.admin_gate import AdminGate, posted
 from streamfrom.proxy.admin.exposition import CONTENT_TYPE
 from streamfrom.proxy.admin.history import SAMPLE_S, History
@@ -33,6 +34,7 @@ from streamfrom.proxy.admin.queue_actions import QueueActions
 from streamfrom.proxy.admin.queue_messages import BadCursor, QueueMessages
 from streamfrom.proxy.config.file import Role
 from streamfrom.proxy.errors import NoSuchQueue, NoSuchThread
+from streamfrom.proxy.sessions.addresses import group
 from streamfrom.proxy.sessions.asker import Asker
 from streamfrom.proxy.sessions.local_sessions import LocalSessions
 from streamfrom.proxy.status.status_rows import TABLES
@@ -61,6 +63,9 @@ log = structlog.get_logger()
 AT_ONCE_MAX: Final = 8
 _BODY_BYTES_MAX: Final = 8192
 _KEEPALIVE_S: Final = 75.0
+_BACKLOG: Final = 128
+# A page, a scraper and a balancer have a handful of connections each.
+_LIMITS: Final = listening.PortLimits(connections=256, per_address=64, group=group)
 
 
 class AdminServer:
@@ -80,6 +85,7 @@ class AdminServer:
         self._sampling: asyncio.Task[None] | None = None
         self._under_way = 0
         self._runner: web.AppRunner | None = None
+        self._listener: listening.Listener | None = None
 
     async def start(self, host: str, port: int) -> None:
         """Listen. Raises OSError."""
@@ -107,7 +113,16 @@ class AdminServer:
         )
         await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, host, port, ssl_context=self._tls()).start()
+            server = self._runner.server
+            assert server is not None
+            self._listener = listening.Listener(
+                "admin",
+                await listening.bind_tcp(host, port),
+                server,
+                backlog=_BACKLOG,
+                limits=_LIMITS,
+                tls=self._tls(),
+            )
         except OSError:
             await self.stop()
             raise
@@ -120,8 +135,8 @@ class AdminServer:
     @property
     def port(self) -> int:
         """The TCP port, also where 0 was asked for."""
-        assert self._runner is not None
-        port: int = self._runner.addresses[0][1]
+        assert self._listener is not None
+        port: int = self._listener.sockets[0].getsockname()[1]
         return port
 
     async def stop(self) -> None:
@@ -131,6 +146,8 @@ class AdminServer:
             with suppress(asyncio.CancelledError):
                 await self._sampling
             self._sampling = None
+        if self._listener is not None:
+            self._listener.close()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None

@@ -118,7 +118,7 @@ class Application:
         self._read_again = read_again
         self._seat = seat
         self._manager = manager
-        self._listeners: list[asyncio.Server] = []
+        self._listeners: list[listening.Listener] = []
         self._background: set[asyncio.Task[None]] = set()
         self._sessions: dict[int, Peer] = {}
         # This member's number is drawn and is part of each id: KILL finds the member of a

@@ -81,7 +81,9 @@ class Backend:
         in_transaction: the last answer had the flag SERVER_STATUS_IN_TRANS.
         found_rows, row_count: the current values of FOUND_ROWS() and ROW_COUNT(); None where only the server knows them.
         has_warnings: the server may hold warnings of the owner's last statement.
-        is_spent: the owner left something that outlives a reset, so no other session may have it.
+        is_spent: no other session may have it: the owner left something that outlives a reset, or a login would find other
+            global variables.
+        may_have_role: the owner ran what may have changed CURRENT_ROLE().
         on_lost: called once when the connection goes away by itself or by `close`.
         on_crowded: called when the server has too many prepared statements and none of them is
             this connection's; closes some elsewhere and returns futures of their end.
@@ -110,6 +112,7 @@ class Backend:
     row_count: int | None = None
     has_warnings: bool = False
     is_spent: bool = False
+    may_have_role: bool = False
     on_lost: Callable[[Backend], None] | None = None
     on_crowded: Callable[[], Sequence[asyncio.Future[None]]] | None = None
     on_writable: Callable[[], None] | None = None

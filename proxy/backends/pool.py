@@ -16,12 +16,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.backends.connection_handover import fits, hand_over
+from streamfrom.proxy.backends.connection_handover import fits, hand_over, take_diagnostics
 from streamfrom.proxy.backends.session_variables import Settings
-from streamfrom.proxy.errors import BackendUnavailable, PoolTimeout, ProxyError
-from streamfrom.proxy.wire.commands import RESET_CONNECTION
+from streamfrom.proxy.errors import BackendLost, BackendUnavailable, PoolTimeout, ProxyError
+from streamfrom.proxy.wire.commands import RESET_CONNECTION, query
 
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 # A server that takes longer for COM_RESET_CONNECTION hangs, and would keep the place in the pool.
 RESET_TIMEOUT_S = 5.0
+
+_ASK_ROLE: Final = query(b"SELECT CURRENT_ROLE()")
 
 
 class _Choice(Enum):
@@ -95,6 +97,9 @@ class Pool:
         self._is_serving = False
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
+        # CURRENT_ROLE() of a new login, once somebody may have changed that of another connection.
+        self._login_role: bytes | None = None
+        self._wants_login_role = False
 
     @property
     def connections(self) -> int:
@@ -163,6 +168,8 @@ class Pool:
             BackendLost: it went away in between.
         """
         backend = await self._open(owner, database) if served is None else served
+        if backend.may_have_role and backend.owner is not owner:
+            backend = await self._with_login_role(backend, owner, database)
         try:
             await hand_over(backend, owner, owner.settings, database)
         except BaseException:
@@ -209,6 +216,8 @@ class Pool:
         elif backend.is_busy or backend.in_transaction or backend.awaits_kill:
             # The session left in the middle of an answer, and no reset can be sent before its end.
             backend.abort()
+        elif backend.is_spent and backend.owner is None:
+            backend.close()
         else:
             self._idle[backend] = None
         if self._waiting:
@@ -226,7 +235,10 @@ class Pool:
                 # gone, and who uses the connection next is refused InnoDB's tables (1031).
                 await backend.query(backend.ending(b"ROLLBACK"))
                 await backend.command(RESET_CONNECTION)
+                has_login_role = await self._has_login_role(backend)
         except (ProxyError, TimeoutError):
+            has_login_role = False
+        if not has_login_role:
             self.discard(backend)
             return
         backend.settings = Settings()
@@ -248,7 +260,10 @@ class Pool:
         """Take the owner from a departed session's idle connection, so that it is taken first."""
         if backend is not None and backend.owner is owner:
             backend.owner = None
-            if backend in self._idle:
+            if backend in self._idle and backend.is_spent:
+                del self._idle[backend]
+                backend.close()
+            elif backend in self._idle:
                 # To the front: no session will come back for it.
                 del self._idle[backend]
                 self._idle = {backend: None, **self._idle}
@@ -261,12 +276,16 @@ class Pool:
         return [each.caught_up() for each in self._idle if each.release_statements()]
 
     def outdate(self) -> None:
-        """Have every connection reset before its next session, after a SET GLOBAL.
+        """Let no other session have the connections that there are, after a SET GLOBAL.
 
-        New sessions begin with the server's new values; sessions that there are keep the old ones.
+        New sessions begin with the server's new values; sessions that there are keep the old ones. A reset is not enough: the
+        limit of `max_allowed_packet` is that of the login, and only a login runs `init_connect`.
         """
         for backend in (*self._idle, *self._lent):
-            backend.has_residue = True
+            backend.is_spent = True
+        for backend in [each for each in self._idle if each.owner is None]:
+            del self._idle[backend]
+            backend.close()
 
     def close_idle(self) -> None:
         """Drop the idle connections: the server has restarted or lost its role."""
@@ -290,7 +309,7 @@ class Pool:
 
     def _choose(self, owner: ConnectionOwner, database: str | None) -> Backend | _Choice:
         """Return *owner*'s own connection, else one without owner, else OPEN, else the oldest."""
-        fitting = unowned = oldest = None
+        fitting = unowned = oldest = spent = None
         # The least recently used comes first, so the first match of each kind is the oldest.
         for backend in self._idle:
             if backend.variant != owner.variant or (
@@ -300,7 +319,9 @@ class Pool:
                 continue
             if backend.owner is owner:
                 return backend
-            if backend.owner is not None:
+            if backend.is_spent:
+                spent = spent or backend
+            elif backend.owner is not None:
                 # Only the oldest: taking a connection from a session costs both of them a
                 # handover, and the session that used its own longest ago needs it least.
                 oldest = oldest or backend
@@ -313,11 +334,12 @@ class Pool:
             return found
         if self.connections < self.size:
             return _Choice.OPEN
-        if oldest is not None:
+        if oldest is not None and spent is None:
             return oldest
         if self._idle:
-            # All idle ones are of another variant or have a database: the oldest makes room.
-            victim = next(iter(self._idle))
+            # All idle ones are of another variant or have a database, or are only for their own session: the oldest of
+            # them makes room.
+            victim = spent or next(iter(self._idle))
             del self._idle[victim]
             victim.close()
             return _Choice.OPEN
@@ -364,10 +386,50 @@ class Pool:
             self._take_back(None)
             raise
         self._opening -= 1
+        if self._wants_login_role and self._login_role is None:
+            self._login_role = await self._ask_role(backend)
         backend.on_lost = self._lost
         backend.on_crowded = self.release_statements
         self._lent.add(backend)
         return backend
+
+    async def _with_login_role(
+        self, backend: Backend, owner: ConnectionOwner, database: str | None
+    ) -> Backend:
+        """Return *backend*, or a new connection for *owner* where the last owner may have changed its roles."""
+        await asyncio.wait([take_diagnostics(backend, backend.owner).known])
+        try:
+            if await self._has_login_role(backend):
+                return backend
+        except BackendLost:
+            pass  # in its place as well
+        except BaseException:
+            self.discard(backend)
+            raise
+        self._lent.discard(backend)
+        backend.abort()
+        self._opening += 1
+        return await self._open(owner, database)
+
+    async def _has_login_role(self, backend: Backend) -> bool:
+        """Return False where the last session has, or may have, changed the roles of *backend*; no reset undoes that.
+
+        Raises:
+            BackendLost: the connection went away.
+        """
+        if not backend.may_have_role:
+            return True
+        role = None if self._login_role is None else await self._ask_role(backend)
+        backend.may_have_role = False
+        if role is not None and role == self._login_role:
+            return True
+        # Perhaps the account's default role is another one now: the next login is asked.
+        self._wants_login_role, self._login_role = True, None
+        return False
+
+    async def _ask_role(self, backend: Backend) -> bytes | None:
+        (answer,) = await backend.answers([_ASK_ROLE])
+        return answer.rows[0] if answer.rows else None
 
     def _set_timer(self) -> None:
         """Time the first waiter out; all wait equally long, so its wait ends first."""

@@ -24,12 +24,14 @@ from streamfrom.proxy.backends.health import (
 from streamfrom.proxy.backends.multiplexing import SharedConnections
 from streamfrom.proxy.backends.pool import Pool
 from streamfrom.proxy.backends.sequence_blocks import Sequences
+from streamfrom.proxy.backends.session_variables import globals_of_logins
 from streamfrom.proxy.backends.turned_away import TurnedAway
 from streamfrom.proxy.errors import BackendError, BackendUnavailable, login_refused
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.group_commit import GroupCommit
@@ -123,6 +125,8 @@ class ShardRuntime:
         self._check_now = asyncio.Event()
         self._available = asyncio.Event()
         self._monitor: asyncio.Task[None] | None = None
+        # The global variables that a login takes, as they were at the last check.
+        self._globals: list[tuple[Any, ...]] | None = None
 
     def __str__(self) -> str:
         return f"{self.keyspace}/{self.name}"
@@ -170,6 +174,11 @@ class ShardRuntime:
                 raise login_refused(self.keyspace, self.name, error) from error
             raise
 
+    def outdate(self) -> None:
+        """Have new sessions log in anew, after a change of the server's global variables."""
+        self.pool.outdate()
+        self.shared_connections.release()
+
     def suspect(self) -> None:
         """Have the server checked now, after a statement failed."""
         self._check_now.set()
@@ -205,6 +214,8 @@ class ShardRuntime:
                 await self._check(self._sign_of_life)
             else:
                 await self.probe()
+            if healthy and self.trouble is None and not is_suspect:
+                await self._compare_globals()
 
     async def probe(self) -> None:
         """Ask the server now; `trouble` and `version` say what came of it."""
@@ -237,6 +248,18 @@ class ShardRuntime:
             self.way_s = min(self.way_s or took_s, took_s)
         self.version = found.version
         self._set(found.trouble)
+
+    async def _compare_globals(self) -> None:
+        """Outdate the connections where somebody has changed a global variable past this process."""
+        asked = globals_of_logins(is_mariadb=self.is_mariadb)
+        try:
+            async with asyncio.timeout(CHECK_TIMEOUT_S):
+                found = await self.control.rows(asked)
+        except (TimeoutError, BackendUnavailable, BackendError):
+            return  # what is wrong with the server is for the health check to report
+        if self._globals not in (None, found):
+            self.outdate()
+        self._globals = found
 
     def _set(self, trouble: str | None) -> None:
         before, self.trouble = self.trouble, trouble

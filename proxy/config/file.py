@@ -152,6 +152,7 @@ class User:
         it (a salt may hold characters that no file should).
     keyspaces: the ones this user sees, which are those of its tables where each names one; None is all.
     tables: the ones this user may name, as (keyspace, table); the keyspace None is any. None is all.
+    host: from where the user may log in, as CURRENT_USER() tells it.
     max_connections: logins beyond this are refused with error 1226; None is no limit of its own.
     """
 
@@ -162,6 +163,7 @@ class User:
     keyspaces: frozenset[str] | None
     max_connections: int | None = None
     tables: frozenset[tuple[str | None, str]] | None = None
+    host: str = "%"
 
     @property
     def is_restricted(self) -> bool:
@@ -188,7 +190,9 @@ class Config:
     @property
     def accounts(self) -> tuple[User, ...]:
         """The users that may log in: those of the file, or root where it names none."""
-        return self.users or (User("root", Secret(""), None, Role.READWRITE, None),)
+        return self.users or (
+            User("root", Secret(""), None, Role.READWRITE, None, host="localhost"),
+        )
 
 
 def load(path: Path, environ: Mapping[str, str]) -> Config:

@@ -42,9 +42,11 @@ class BadMessageId(ProxyError):
 
     mysql_code = 1210  # ER_WRONG_ARGUMENTS
 
-    def __init__(self, kind: str, value: bytes) -> None:
+    def __init__(
+        self, kind: str, value: bytes, wanted: str = "a whole number, a text or bytes"
+    ) -> None:
         shown = value[:40].decode("ascii", "replace")
-        super().__init__(f"an id must be a whole number, a text or bytes, not {kind} '{shown}'")
+        super().__init__(f"an id must be {wanted}, not {kind} '{shown}'")
 
 
 class SessionVariable(ProxyError):

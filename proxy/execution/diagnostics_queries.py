@@ -102,24 +102,27 @@ class DiagnosticsQueries:
     def packet_for(self, backend: Backend) -> bytes | None:
         """Return the text for the server that ran the previous statement; for another server with the numbers put in."""
         source = self._state.answered_at
+        is_select = self._statement.shape.kind is Kind.SELECT
         if source is backend:
-            found = backend.found_rows
-            if (
-                isinstance(found, CarriedFoundRows)
-                and self._statement.shape.kind is Kind.SELECT
-            ):
-                count = found.told
+            values = {"ROW_COUNT": b"0"} if self._state.has_used else {}
+            if isinstance(backend.found_rows, CarriedFoundRows) and is_select:
+                count = backend.found_rows.told
                 if count is None:
                     return None
-                return query(inline(self._statement, {"FOUND_ROWS": b"%d" % count}))
-            return query(self._statement.sql)
+                values["FOUND_ROWS"] = b"%d" % count
+            return query(
+                inline(self._statement, values) if values and is_select else self._statement.sql
+            )
         diagnostics = self._state.diagnostics
         # The diagnostics are still on another connection, or on their way: `prepare_on` fetches them.
         if source is not None or (diagnostics is not None and not diagnostics.known.done()):
             return None
-        if self._statement.shape.kind is not Kind.SELECT:
+        if not is_select:
             return None
-        return query(inline(self._statement, _numbers(diagnostics)))
+        values = _numbers(diagnostics)
+        if self._state.has_used:
+            values["ROW_COUNT"] = b"0"
+        return query(inline(self._statement, values))
 
     async def prepare_on(self, backend: Backend) -> None:
         """Wait until the diagnostics are known. Raises AnswerHere for what only the proxy can answer."""

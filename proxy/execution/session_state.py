@@ -45,6 +45,7 @@ _STICKY: Final = (
     | Uses.CALC_FOUND_ROWS
 )
 _IN_TRANS: Final = int(Status.IN_TRANS)
+_READS_ONLY: Final = int(Status.IN_TRANS | Status.IN_TRANS_READONLY)
 _STICKY_KINDS: Final = frozenset({Kind.LOCK, Kind.PREPARE, Kind.XA})
 
 # Statements that leave nothing for another session to notice, if their answer says so too.
@@ -105,7 +106,7 @@ class Footprint:
         assigns: the statement may set the user variables that it names.
         may_hide: the statement may write to tables that it does not name, if the database has something by which it would.
         runs_unseen: the statement runs others that are not in its text, such as a procedure's.
-        may_begin: the statement runs others that are not in its text and may leave a transaction open.
+        may_begin: the statement runs others that are not in its text and may leave a transaction open, or another role.
     """
 
     def __init__(self, shape: Shape) -> None:
@@ -139,7 +140,9 @@ class Footprint:
             shape.kind in _MAY_HOLD_OTHERS and bool(shape.uses & Uses.UNPARSED)
         )
         # MariaDB shows the texts of what is profiled, and goes on as an applier of its binary log.
-        self.outlives_reset = shape.verb == "BINLOG" or "profiling" in self.set_names
+        self.outlives_reset = shape.verb == "BINLOG" or not self.set_names.isdisjoint(
+            {"profiling", "role"}
+        )
         names_insert_id = not self.set_names.isdisjoint({"last_insert_id", "identity"})
         self.needs_insert_id = names_insert_id or bool(
             shape.uses & (Uses.LAST_INSERT_ID | Uses.SETS_LAST_INSERT_ID)
@@ -227,9 +230,10 @@ class Transaction:
         begin: the statement that opened it, sent to each shard when it is first touched.
         savepoints: the savepoint statements so far, to be repeated on a shard that joins late.
         broken: why nothing but ROLLBACK is possible any more, empty while all is well.
-        reads_only: the client began it as READ ONLY.
+        reads_only: it may not write.
         is_snapshot: the transaction began WITH CONSISTENT SNAPSHOT.
         is_implicit: no BEGIN of the client opened it, but a statement without autocommit.
+        has_begun: False while all there is are savepoints without autocommit, which begin none.
         is_xa: the client began it with XA START.
         whole: the global id of the transaction, once it is over several shards and commits in two phases.
         xids: the XA ids of its branches, where it commits in two phases; the first branch has none.
@@ -241,6 +245,7 @@ class Transaction:
     reads_only: bool = False
     is_snapshot: bool = False
     is_implicit: bool = False
+    has_begun: bool = True
     is_xa: bool = False
     whole: GlobalId | None = None
     xids: dict[Backend, Xid] = field(default_factory=dict)
@@ -293,6 +298,7 @@ class SessionState:
         "capabilities",
         "diagnostics",
         "has_own_clock",
+        "has_used",
         "id_before",
         "id_before_at",
         "initial_settings",
@@ -356,6 +362,8 @@ class SessionState:
         # connection has gone to somebody else, what was taken along.
         self.answered_at: Backend | None = None
         self.diagnostics: LastDiagnostics | None = None
+        # Nothing but USE since then, which no server has heard of: ROW_COUNT() is 0.
+        self.has_used = False
         # The user variables since their last change; None before a statement has set one.
         self.variables: UserVariables | None = None
         # The advisory locks that the session may hold; None if only a stored program may hold one.
@@ -380,7 +388,10 @@ class SessionState:
     @property
     def status(self) -> int:
         """The status flags of an OK that the proxy itself answers."""
-        return self._status if self.transaction is None else self._status | _IN_TRANS
+        transaction = self.transaction
+        if transaction is None or not transaction.has_begun:
+            return self._status
+        return self._status | (_READS_ONLY if transaction.reads_only else _IN_TRANS)
 
     def shown(self, session_state: bytes) -> bytes:
         """Return the part of a server's session state that the client is shown."""

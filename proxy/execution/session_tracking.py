@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 
 _IN_TRANS: Final = int(Status.IN_TRANS)
+_READS_ONLY: Final = int(Status.IN_TRANS_READONLY)
+_ENDS: Final = frozenset({Kind.COMMIT, Kind.ROLLBACK, Kind.BEGIN})
 _CURSOR_EXISTS: Final = int(Status.CURSOR_EXISTS)
 _NONE_MATCHED: Final = b"Rows matched: 0 "
 _MATCHED: Final = re.compile(rb"Rows matched: (\d+)")
@@ -59,13 +61,11 @@ def apply_ok(
     elif state.answered_at is not backend:
         _carry_found_rows(state, backend)
     state.answered_at = backend
+    state.has_used = False
     backend.row_count = ok.affected_rows if footprint.counts_rows else None
     backend.has_warnings = ok.warnings > 0
     was_in_transaction = backend.in_transaction
-    # Without autocommit a savepoint begins a transaction that no flag shows yet.
-    backend.in_transaction = bool(ok.status & _IN_TRANS) or (
-        shape.kind is Kind.SAVEPOINT and not state.settings.autocommit
-    )
+    backend.in_transaction = bool(ok.status & _IN_TRANS)
     if footprint.passing:
         # MariaDB tells them as they are for the one statement, and undoes them behind its answer.
         trackers = [tracker for tracker in trackers if tracker.name not in footprint.passing]
@@ -76,17 +76,22 @@ def apply_ok(
         note_insert_id(state, backend, ok.last_insert_id)
     backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
     backend.is_spent = backend.is_spent or footprint.outlives_reset
+    backend.may_have_role = backend.may_have_role or footprint.may_begin
     if must_stay(shape, trackers):
         branches.stick(shard, backend)
-        if backend.in_transaction and shape.kind is Kind.XA:
-            branches.entered(is_xa=True)
+        if backend.in_transaction:
+            branches.entered(
+                is_xa=shape.kind is Kind.XA, reads_only=bool(ok.status & _READS_ONLY)
+            )
     elif backend.in_transaction:
         branches.held[shard] = backend
-        branches.entered()
+        branches.entered(reads_only=bool(ok.status & _READS_ONLY))
         if ok.status & _CURSOR_EXISTS:
             branches.opened_cursor(shard, backend)
     elif ok.status & _CURSOR_EXISTS:
         branches.opened_cursor(shard, backend)
+    elif shape.verb == "SAVEPOINT" and not state.settings.autocommit:
+        branches.saved(shard, backend)
     elif not branches.is_sticky(shard):
         branches.held.pop(shard, None)
         shard.pool.release(backend)
@@ -106,6 +111,16 @@ def apply_ok(
             # The flag in the OK has gone, whoever ended it: COMMIT, an implicit commit of DDL, or
             # a procedure.
             branches.branch_ended(shard, shape)
+    elif (
+        branches.has_savepoints
+        and not backend.in_transaction
+        and (
+            state.settings.autocommit
+            or shape.kind in _ENDS
+            or shape.uses & Uses.IMPLICIT_COMMIT
+        )
+    ):
+        branches.savepoints_ended()
     if has_hidden:
         branches.committed_by_itself()
 
@@ -142,6 +157,7 @@ def apply_error(
     code: int,
 ) -> None:
     """Apply an error that the server answered, as `apply_ok` does for success."""
+    backend.may_have_role = backend.may_have_role or footprint_of(shape).may_begin
     if footprint_of(shape).outlives_reset:
         backend.is_spent = True
         branches.stick(shard, backend)
@@ -151,6 +167,7 @@ def apply_error(
         note_changes(state, shard, backend, shape, has_failed=True)
     backend.has_residue = True
     state.answered_at = backend
+    state.has_used = False
     backend.found_rows = None
     backend.row_count = -1
     backend.has_warnings = True
@@ -159,7 +176,7 @@ def apply_error(
         branches.failed(shard, shape)
     if code in ROLLS_BACK:
         branches.undone(shard, backend)
-    elif not state.settings.autocommit:
+    elif not state.settings.autocommit and shape.kind is not Kind.SAVEPOINT:
         # An error packet says nothing of the transaction. Without autocommit a statement that
         # failed may still have opened one.
         backend.in_transaction = True
@@ -178,6 +195,7 @@ def apply_prepare(state: SessionState, backend: Backend) -> None:
     if state.answered_at is not backend:
         _carry_found_rows(state, backend)
     state.answered_at = backend
+    state.has_used = False
     backend.row_count = None
     backend.has_residue = backend.has_warnings = True
 

@@ -155,6 +155,8 @@ class Branches:
         self._sticky: set[ShardRuntime] = set()
         # Shards on whose connection cursors of this session are open.
         self._cursors: set[ShardRuntime] = set()
+        # Without autocommit: those whose connection has savepoints of a transaction that has not begun.
+        self._savepoints: set[ShardRuntime] = set()
 
     @property
     def in_transaction(self) -> bool:
@@ -175,6 +177,11 @@ class Branches:
         return any(backend.in_transaction for backend in self.held.values())
 
     @property
+    def reads_only(self) -> bool:
+        """True while a transaction is open that may not write."""
+        return self._state.transaction is not None and self._state.transaction.reads_only
+
+    @property
     def is_broken(self) -> bool:
         """True once the transaction has lost a branch: only ROLLBACK leads out."""
         return self._state.transaction is not None and bool(self._state.transaction.broken)
@@ -186,12 +193,44 @@ class Branches:
 
     def is_sticky(self, shard: ShardRuntime) -> bool:
         """True when the connection to *shard* holds session state, and stays with the session."""
-        return shard in self._sticky or shard in self._cursors
+        return shard in self._sticky or shard in self._cursors or shard in self._savepoints
 
     def stick(self, shard: ShardRuntime, backend: Backend) -> None:
         """Keep *backend* until the session ends or is reset."""
         self._sticky.add(shard)
         self.held[shard] = backend
+
+    def saved(self, shard: ShardRuntime, backend: Backend) -> None:
+        """Keep *backend*, which has a savepoint that began no transaction, until `savepoints_ended`."""
+        self._savepoints.add(shard)
+        self.held[shard] = backend
+        self._may_begin()
+
+    @property
+    def has_savepoints(self) -> bool:
+        """True while a connection is kept for savepoints that began no transaction."""
+        return bool(self._savepoints)
+
+    def savepoints_ended(self) -> None:
+        """Note that the savepoints of a transaction that has not begun are gone."""
+        transaction = self._state.transaction
+        if transaction is not None and not transaction.has_begun:
+            self._state.transaction = None
+        for shard in list(self._savepoints):
+            self._savepoints.discard(shard)
+            backend = self.held.get(shard)
+            if backend is not None and not self.is_sticky(shard) and not backend.in_transaction:
+                # A server that was told nothing still has them.
+                backend.has_residue = True
+                del self.held[shard]
+                shard.pool.release(backend)
+
+    def _may_begin(self) -> Transaction:
+        if self._state.transaction is None:
+            self._state.transaction = Transaction(
+                b"START TRANSACTION", is_implicit=True, has_begun=False
+            )
+        return self._state.transaction
 
     def opened_cursor(self, shard: ShardRuntime, backend: Backend) -> None:
         """Keep *backend*, which has the cursor's rows, until `closed_cursors`."""
@@ -207,15 +246,16 @@ class Branches:
         del self.held[shard]
         shard.pool.release(backend)
 
-    def entered(self, *, is_xa: bool = False) -> None:
+    def entered(self, *, is_xa: bool = False, reads_only: bool = False) -> None:
         """Note that a branch is in a transaction, perhaps without a BEGIN.
 
         Without autocommit any statement opens one. The next shard must join it like any other:
         with its savepoints, within `transaction_mode`, and with all the rest if it breaks.
         """
-        if self._state.transaction is None:
-            self._state.transaction = Transaction(b"START TRANSACTION", is_implicit=True)
-        self._state.transaction.is_xa = self._state.transaction.is_xa or is_xa
+        transaction = self._may_begin()
+        transaction.has_begun = True
+        transaction.is_xa = transaction.is_xa or is_xa
+        transaction.reads_only = transaction.reads_only or reads_only
 
     def check(self) -> None:
         """Raise TransactionBroken if the transaction has lost a branch: only ROLLBACK leads out."""
@@ -242,7 +282,7 @@ class Branches:
         # Also for a branch that is open already: the statement that commits comes on that one.
         if self._coordinator is not None:
             self._check_commits_nothing(shard, shape)
-        if backend.in_transaction:
+        if backend.in_transaction or shard in self._savepoints:
             return
         others = self.open
         if others and transaction.is_xa:
@@ -268,7 +308,7 @@ class Branches:
                 else (backend.ending(b"COMMIT"), xid.start)
             )
         # Noted before it is sent: a connection that fails half way must stay with this session.
-        backend.in_transaction = True
+        backend.in_transaction = transaction.has_begun = True
         await backend.pipeline([query(sql) for sql in (*opening, *transaction.savepoints)])
         # Behind those that joined before it, also where it was held already.
         self.held.pop(shard, None)
@@ -357,6 +397,7 @@ class Branches:
                 self._effects.perhaps_committed()
             return
         self._state.transaction = None
+        self.savepoints_ended()
         if rolled_back:
             self._effects.rolled_back()
         else:
@@ -391,6 +432,7 @@ class Branches:
         del self.held[shard]
         was_in_transaction = backend.in_transaction
         self._cursors.discard(shard)
+        self._savepoints.discard(shard)
         if shard in self._sticky:
             self._sticky.discard(shard)
             raise SessionLost(shard.keyspace, shard.name)
@@ -422,6 +464,7 @@ class Branches:
             CommitUnknown, CommitPending: as the coordinator says.
         """
         transaction, self._state.transaction = self._state.transaction, None
+        self.savepoints_ended()
         broken = "" if transaction is None else transaction.broken
         branches = self._branches(transaction)
         for branch in branches:
@@ -518,6 +561,7 @@ class Branches:
     async def rollback(self) -> None:
         """Roll back every branch; closing the connection rolls back one that does not answer."""
         transaction, self._state.transaction = self._state.transaction, None
+        self.savepoints_ended()
         self._effects.rolled_back()
         await self._end(self._branches(transaction))
 
@@ -546,12 +590,16 @@ class Branches:
             TransactionBroken: a branch was lost; only ROLLBACK leads out.
             BackendError, BackendLost: a branch could not do it.
         """
-        if not self._state.settings.autocommit:
-            self.entered()
         self.check()
         for _, backend in self.open:
             await backend.query(sql)
+        self.has_savepoint(sql)
+
+    def has_savepoint(self, sql: bytes) -> None:
+        """Have late branches repeat *sql*, which has been run, or begins no transaction."""
         transaction = self._state.transaction
+        if transaction is None and not self._state.settings.autocommit:
+            transaction = self._may_begin()
         if transaction is not None:
             transaction.savepoints.append(sql)
 
@@ -569,4 +617,5 @@ class Branches:
         self.held.clear()
         self._sticky.clear()
         self._cursors.clear()
+        self._savepoints.clear()
         return recycling

@@ -36,6 +36,7 @@ from streamfrom.proxy.fleet.peer_codec import (
     is_known,
 )
 from streamfrom.proxy.fleet.trusted_certificates import TrustedCertificates
+from streamfrom.proxy.listening import grpc_limits
 
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ MessageT = TypeVar("MessageT")
 
 CONNECT_TIMEOUT_S: Final = 2.0
 STOP_S: Final = 0.5
+# Those of members, and of strangers whose handshake will fail.
+CONNECTIONS_MAX: Final = 256
 KEEPALIVE_MS: Final = 1000
 PING_TIMEOUT_MS: Final = 2000
 RECONNECT_MS: Final = 100
@@ -287,7 +290,7 @@ class GrpcDoor:
         self._loop = asyncio.get_running_loop()
         self._fleet: DoorKeeper | None = None
         self._trusted = TrustedCertificates(self._read_trusted)
-        self._server = grpc.aio.server(options=OPTIONS)
+        self._server = grpc.aio.server(options=(*OPTIONS, *grpc_limits(CONNECTIONS_MAX)))
         link: grpc.RpcMethodHandler[Any, Any] = grpc.stream_stream_rpc_method_handler(
             self._link, response_serializer=encode_from_dispatcher
         )

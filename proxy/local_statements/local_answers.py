@@ -82,9 +82,9 @@ def answer(
             names = [name for name in names if like(statement).fullmatch(name)]
         return ColumnDefinition("Shards"), names
     privileges = _PRIVILEGES.get(user.role, "ALL PRIVILEGES")
-    account = f"`{user.name}`@`%`"
+    account = f"`{user.name}`@`{user.host}`"
     grants = [f"GRANT {privileges} ON `{k.name}`.* TO {account}" for k in ordered]
-    return ColumnDefinition(f"Grants for {user.name}@%"), [
+    return ColumnDefinition(f"Grants for {user.name}@{user.host}"), [
         f"GRANT USAGE ON *.* TO {account}",
         *grants,
     ]

@@ -452,7 +452,7 @@ class CommandLoop:
         return Process(
             self.context.connection_id,
             self.context.privileges.user.name,
-            self._link.peer,
+            self._link.endpoint,
             None if view is None else view.name,
             command,
             int(self._loop.time() - self._since_s),

@@ -70,7 +70,7 @@ class SetVariables:
         if done and statement.shape.uses & Uses.GLOBAL_SCOPE:
             for shard in self._compiler.here().runtimes:
                 for account in shard.same_server:
-                    account.pool.outdate()
+                    account.outdate()
         return done
 
     async def _run(self, statement: Statement, names: frozenset[str], reply: Reply) -> bool:
@@ -106,8 +106,13 @@ class SetVariables:
             await run_everywhere(self._executor, self._state, database, shards, statement)
             reply.ok()
             return True
-        if len(self._branches.open) > 1 and self._switches_autocommit_on(statement):
-            # SET autocommit = 1 commits on every shard of the transaction, not just where it runs.
+        is_xa = self._state.transaction is not None and self._state.transaction.is_xa
+        if self._switches_autocommit_on(statement) and (
+            # It commits on every shard of the transaction, not just where it runs.
+            len(self._branches.open) > 1
+            # MariaDB goes on refusing writes until a COMMIT or ROLLBACK comes.
+            or (self._branches.reads_only and not is_xa)
+        ):
             await self._branches.commit()
         # Any shard that is available will do: the changes that it reports follow the session.
         shards.sort(key=lambda s: (s not in self._branches.held, s.trouble is not None))

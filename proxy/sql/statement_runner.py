@@ -130,7 +130,7 @@ class StatementRunner:
         self._locks = AdvisoryLocks(context)
         self._vitess = VitessVariables(context.state, context.config.transaction_mode)
         self._queues = QueueStatements(context, self._ddl)
-        transactions = TransactionControl(context, self.routed, self._on_rows)
+        transactions = TransactionControl(context, self.routed)
         # A kind without an entry is sent to the shards.
         self._handlers: dict[Kind, Callable[[Statement, Reply], Awaitable[bool]]] = {
             Kind.SELECT: self._select,
@@ -150,7 +150,7 @@ class StatementRunner:
             Kind.KILL: self._kill_statement,
             Kind.EMPTY: self._empty,
         }
-        account = literal(f"{privileges.user.name}@%".encode())
+        account = literal(f"{privileges.user.name}@{privileges.user.host}".encode())
         login = literal(f"{privileges.user.name}@{privileges.host}".encode())
         self._identity = {
             "CONNECTION_ID": b"%d" % context.connection_id,
@@ -356,6 +356,7 @@ class StatementRunner:
     async def use(self, target: str, reply: Reply) -> None:
         """Make *target* the session's current one. Raises as `StatementCompiler.use`."""
         await use(self._compiler, target)
+        self._state.has_used = True
         changed = STATE_CHANGED if self._state.tracks_changes else b""
         reply.ok(session_state=schema_state(self._compiler.target) + changed)
 

@@ -27,23 +27,15 @@ if TYPE_CHECKING:
 class TransactionControl:
     """Begins and ends the transactions of one session.
 
-    on_rows: runs a savepoint that stands in no transaction, as a statement like any other.
-
     All methods return False when nothing may follow in the same text: the answer is an error of the
     server's, or the client is disconnected.
     """
 
-    def __init__(
-        self,
-        context: SessionContext,
-        routed: RoutedStatements,
-        on_rows: Callable[[Statement, Reply], Awaitable[bool]],
-    ) -> None:
+    def __init__(self, context: SessionContext, routed: RoutedStatements) -> None:
         self._state = context.state
         self._compiler = context.compiler
         self._branches = context.executor.branches
         self._routed = routed
-        self._on_rows = on_rows
 
     async def begin(self, statement: Statement, reply: Reply) -> bool:
         """Begin a transaction. Raises Unsupported where none can begin."""
@@ -63,11 +55,14 @@ class TransactionControl:
             ok = await self._routed.on_shard(
                 shard, database, CompiledStatement(statement), reply
             )
+            begun.reads_only = begun.reads_only or self._branches.reads_only
             # A server that refuses it, as within a transaction of XA, has ended nothing.
             self._state.transaction = begun if ok else before
             return ok
         if begun.is_snapshot and self._compiler.view is not None:
             raise Unsupported(SNAPSHOT_OF_SHARDS)
+        if self._state.settings.is_read_only and "READ WRITE" not in statement.shape.options:
+            begun.reads_only = True
         self._state.transaction = begun
         reply.ok()
         return True
@@ -133,11 +128,23 @@ class TransactionControl:
         shape = statement.shape
         if shape.verb == "ROLLBACK":
             self._branches.partly_rolled_back()
-        is_alone = self._state.transaction is None and not self._compiler.here().is_sharded
-        if is_alone and self._state.settings.autocommit:
-            return await self._on_rows(statement, reply)
         self._branches.check()
-        if shape.verb != "SAVEPOINT" and not self._branches.open:
+        transaction, branches = self._state.transaction, self._branches.open
+        shard, database = None, self._compiler.database
+        if len(branches) == 1:
+            # One server, its own transaction.
+            ((shard, backend),) = branches
+            database = backend.database
+        elif not branches and (transaction is None or not transaction.has_begun):
+            view = self._compiler.here()
+            shard = None if view.is_sharded else view.runtimes[0]
+        if shard is not None:
+            step = CompiledStatement(statement)
+            done = await self._routed.on_shard(shard, database, step, reply)
+            if done:
+                self._branches.has_savepoint(statement.sql)
+            return done
+        if shape.verb != "SAVEPOINT" and not branches:
             self._check_is_set(shape.target or "")
         await self._branches.savepoint(statement.sql)
         reply.ok()

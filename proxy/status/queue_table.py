@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from streamfrom.proxy.printable import printable
+
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,9 +76,7 @@ def _reason(row: QueueRow) -> str:
 
 
 def _name(row: QueueRow) -> str:
-    # A name may hold what a terminal would obey.
-    name = f"{row['keyspace']}.{row['queue']}"
-    return "".join(each if each.isprintable() else "?" for each in name)
+    return printable(f"{row['keyspace']}.{row['queue']}")
 
 
 def _cells(row: QueueRow, before: QueueRow | None, took_s: float) -> list[str]:

@@ -47,8 +47,8 @@ def is_own_schema(schema: str | None) -> bool:
 class SqlType(StrEnum):
     """What a column is to a server."""
 
-    NAME = "VARCHAR(255)"
-    TEXT = "VARCHAR(4096)"
+    NAME = "VARCHAR(255) CHARACTER SET utf8mb4"
+    TEXT = "VARCHAR(4096) CHARACTER SET utf8mb4"
     COUNT = "BIGINT"
     DOUBLE = "DOUBLE"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from streamfrom.proxy.printable import printable
 from streamfrom.proxy.status.queue_table import (
     UNKNOWN,
     QueueSample,
@@ -35,9 +36,7 @@ class _TopColumn(NamedTuple):
 
 
 def _text(value: object) -> str:
-    """Return a value in which nothing is left that a terminal would obey."""
-    shown = UNKNOWN if value is None else str(value)
-    return "".join(each if each.isprintable() else "?" for each in shown)
+    return UNKNOWN if value is None else printable(str(value))
 
 
 def _yes(value: object) -> str:

@@ -16,9 +16,16 @@ from grpc_reflection.v1alpha import reflection
 
 from streamfrom.proxy.errors import BackendError, BadMessageId, WireError
 from streamfrom.proxy.fairness import Slices
+from streamfrom.proxy.listening import grpc_limits
 from streamfrom.proxy.vtgate import vtgateservice_pb2 as pb
 from streamfrom.proxy.vtgate.inner_client import InnerClient, is_loopback
-from streamfrom.proxy.vtgate.query_results import field_of, literals, rows_of
+from streamfrom.proxy.vtgate.query_results import (
+    field_of,
+    has_numbers,
+    is_no_number,
+    literals,
+    rows_of,
+)
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
@@ -34,6 +41,9 @@ RequestT = TypeVar("RequestT", pb.MessageStreamRequest, pb.MessageAckRequest)
 SERVICE: Final = "vtgateservice.Vitess"
 # gRPC's own limit, some 300,000 ids. A request is read in one piece, which takes 8 ms for each MiB.
 REQUEST_BYTES_MAX: Final = 4 << 20
+# A client has one connection for all of its calls.
+CONNECTIONS_MAX: Final = 256
+IDLE_S: Final = 60.0
 # A third of a millisecond of work.
 IDS_AT_ONCE: Final = 256
 # After the drain nobody has a session any more; what is left are answers on their way.
@@ -91,6 +101,7 @@ class MessageService:
                 # Only that notices a client that lost power, as on the wire.
                 ("grpc.keepalive_time_ms", 60_000),
                 ("grpc.keepalive_timeout_ms", 20_000),
+                *grpc_limits(CONNECTIONS_MAX, idle_s=IDLE_S),
             )
         )
         self._health = health.aio.HealthServicer()
@@ -171,6 +182,7 @@ class MessageService:
                 ids = await literal_list(request.ids)
                 if ids:
                     table = quote_identifier(request.name).encode()
+                    await _check_ids(client, table, request.ids)
                     acks = b"UPDATE %b SET time_acked = NOW() WHERE id IN (%b)" % (table, ids)
                     acked = (await client.run(acks)).affected_rows
             finally:
@@ -184,6 +196,11 @@ class MessageService:
     ) -> InnerClient:
         """Return a session for a call. Raises BackendError."""
         host = _host(context.peer())
+        if "\0" in database:
+            # It ends the name in a login, and what follows would be read as something else.
+            await context.abort(
+                grpc.StatusCode.INVALID_ARGUMENT, "a keyspace's name has no NUL character"
+            )
         if self._tls is None and not is_loopback(host):
             # As the status page: this password travels in clear text.
             await context.abort(
@@ -205,6 +222,21 @@ async def _read(
         await context.abort(
             grpc.StatusCode.INVALID_ARGUMENT, f"the request is no {kind.DESCRIPTOR.full_name}"
         )
+
+
+async def _check_ids(client: InnerClient, table: bytes, ids: Sequence[pb.Value]) -> None:
+    """Raise BadMessageId for a text that is no number where the table's ids are numbers.
+
+    A server takes the number that such a text begins with, and acknowledges another message.
+    """
+    texts = [value for value in ids if is_no_number(value)]
+    if not texts:
+        return
+    async for _ in client.rows(b"SELECT id FROM %b LIMIT 0" % table):
+        pass
+    if client.columns and has_numbers(client.columns[0]):
+        kind = pb.Type.Name(texts[0].type)
+        raise BadMessageId(kind, texts[0].value, "a whole number, as those of this table")
 
 
 async def literal_list(ids: Sequence[pb.Value]) -> bytes:

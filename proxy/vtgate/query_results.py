@@ -106,6 +106,17 @@ def literals(ids: Sequence[pb.Value]) -> bytes:
     return b",".join(map(_literal, ids))
 
 
+def is_no_number(value: pb.Value) -> bool:
+    """Return whether an id is a text, or bytes, that a server could only cut down to a number."""
+    digits = value.value.removeprefix(b"-")
+    return value.type not in _WHOLE_NUMBERS and not (digits.isdigit() and len(digits) <= 20)
+
+
+def has_numbers(definition: bytes) -> bool:
+    """Return whether the column that a payload describes has whole numbers."""
+    return field_of(definition).type in _WHOLE_NUMBERS
+
+
 def _literal(value: pb.Value) -> bytes:
     if value.type in _WHOLE_NUMBERS:
         digits = value.value.removeprefix(b"-")

@@ -69,6 +69,7 @@ class Status:
     DB_DROPPED: Final = 0x0100
     NO_BACKSLASH_ESCAPES: Final = 0x0200
     PS_OUT_PARAMS: Final = 0x1000
+    IN_TRANS_READONLY: Final = 0x2000
     SESSION_STATE_CHANGED: Final = 0x4000
     ANSI_QUOTES: Final = 0x8000  # MariaDB only
 

@@ -1,11 +1,15 @@
 import asyncio
+import errno
 import socket
 import stat
+from contextlib import asynccontextmanager, suppress
 
 import pytest
+from structlog.testing import capture_logs
 
 from streamfrom.proxy import listening
 from streamfrom.proxy.net import Link
+from tests.proxy.fake_answers import until
 
 
 class Owner:
@@ -92,3 +96,91 @@ async def test_what_is_no_socket_is_not_replaced(tmp_path):
     with pytest.raises(OSError, match="in use"):
         listening.bind_unix(str(path), mode=0o600)
     assert path.read_text() == "precious"
+
+
+@asynccontextmanager
+async def limited(limits):
+    """A port of a protocol that answers each piece with what it got."""
+
+    class Echo(asyncio.Protocol):
+        def connection_made(self, transport):
+            self.transport = transport
+
+        def data_received(self, data):
+            self.transport.write(data)
+
+    listener = listening.Listener(
+        "test", await listening.bind_tcp("127.0.0.1", 0), Echo, backlog=16, limits=limits
+    )
+    yield listener, listener.sockets[0].getsockname()[1]
+    listener.close()
+
+
+async def ends(reader):
+    """Return once the connection has ended."""
+    with suppress(ConnectionError):
+        assert await reader.read() == b""
+
+
+@pytest.mark.parametrize("limits", [(2, 9), (9, 2)])
+async def test_more_connections_than_the_limit_are_turned_away_with_a_line_in_the_log(limits):
+    with capture_logs() as logs:
+        async with limited(listening.PortLimits(limits[0], limits[1], group=str)) as (_, port):
+            first = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+            for reader, writer in first:
+                writer.write(b"x")
+                assert await reader.readexactly(1) == b"x"
+            for _ in range(5):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                await ends(reader)
+                writer.close()
+            first[0][1].close()
+            while True:  # its place is free once the end is known
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                with suppress(ConnectionError):
+                    writer.write(b"x")
+                    if await reader.read(1) == b"x":
+                        break
+                writer.close()
+            writer.close()
+            first[1][1].close()
+    told = [each for each in logs if each["event"] == "connections turned away"]
+    assert [(each["port"], each["address"], each["connections"]) for each in told] == [
+        ("test", "127.0.0.1", 1)
+    ]
+
+
+async def test_who_says_nothing_is_disconnected(monkeypatch):
+    monkeypatch.setattr(listening, "FIRST_BYTES_S", 0.01)
+    async with limited(listening.PortLimits(9, 9, group=str)) as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        await ends(reader)
+        writer.close()
+
+
+async def test_without_a_descriptor_the_log_says_so_and_clients_wait(monkeypatch):
+    monkeypatch.setattr(listening, "_PAUSE_S", 0.01)
+    is_full = True
+
+    class Full(socket.socket):
+        def accept(self):
+            if is_full:
+                raise OSError(errno.EMFILE, "Too many open files")
+            return super().accept()
+
+    (bound,) = await listening.bind_tcp("127.0.0.1", 0)
+    with capture_logs() as logs:
+        listener = listening.Listener(
+            "test",
+            [Full(fileno=bound.detach())],
+            lambda: Link(Owner),
+            backlog=16,
+        )
+        coming = asyncio.ensure_future(greeting(listener.sockets[0].getsockname()[1]))
+        await until(lambda: bool(logs))
+        is_full = False
+        assert await coming == b"hello"
+        listener.close()
+    assert [(each["event"], each["port"], each["log_level"]) for each in logs] == [
+        ("no file descriptor left for a client", "test", "warning")
+    ]

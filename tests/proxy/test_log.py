@@ -173,3 +173,17 @@ def test_a_worker_logs_no_more_than_its_parent():
     with configured(level=logging.WARNING, worker=3) as stderr:
         structlog.get_logger().info("listening")
     assert stderr.lines == []
+
+
+def test_text_of_others_makes_no_line_and_no_colour_of_its_own():
+    forged = "q\n2026-01-01 [error    ] forged\x1b[2J"
+    with configured(as_json=False) as stderr:
+        structlog.get_logger().warning(f"message table {forged}", reason=forged)
+        try:
+            raise ValueError("\x1b[2J")
+        except ValueError:
+            structlog.get_logger().exception("failed")
+    first, *rest = stderr.lines
+    assert r"q\n2026-01-01 [error    ] forged\x1b[2J" in first
+    assert "failed" in rest[0]
+    assert "\x1b" not in stderr.getvalue()

@@ -2,7 +2,7 @@
 
 import json
 
-from streamfrom.proxy.report import CheckReport, Level
+from streamfrom.proxy.report import CheckReport, Finding, Level
 
 
 def test_lines_are_written_as_they_are_found_and_the_summary_at_the_end():
@@ -39,3 +39,8 @@ def test_the_document_has_every_finding_and_counts():
         "findings": [{"level": "fault", "place": "kö", "text": 'a "quote"', "cure": "run: x"}],
         "summary": {"ok": 0, "info": 0, "warning": 0, "fault": 1},
     }
+
+
+def test_names_of_others_make_no_line_of_their_own():
+    line = Finding(Level.FAULT, "alpha/0.q\nok       alpha/0", "all\x1b[2J is well").line
+    assert line == r"fault    alpha/0.q\nok       alpha/0: all\x1b[2J is well"

@@ -171,7 +171,7 @@ class TestHeldState:
         assert number == first.thread_id() != value(second, "SELECT CONNECTION_ID() + 0")
         run(first, "SET @who = CURRENT_USER")
         ((account, login),) = rows(first, "SELECT @who, USER()")
-        assert account == "root@%"
+        assert account == "root@localhost"
         assert login.startswith("root@")
         listed = {row[0]: row for row in rows(first, "SHOW FULL PROCESSLIST")}
         assert {first.thread_id(), second.thread_id()} <= set(listed)

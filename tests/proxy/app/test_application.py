@@ -121,7 +121,7 @@ async def test_a_port_that_is_taken_ends_the_start_and_what_had_begun(server):
     async with running_proxy(server) as proxy:
         config = config_of(server)
         config = replace(config, server=replace(config.server, port=proxy.port))
-        with pytest.raises(OSError, match="address already in use"):
+        with pytest.raises(OSError, match="Address already in use"):
             async with Application(config):
                 pass
         assert (await (await proxy.client()).query("SELECT 1")).values == [b"1"]

@@ -211,7 +211,7 @@ async def test_a_server_that_another_process_asks_for_writes_is_asked_for_a_sign
     shard.is_vouched_for = lambda: True
     asked = len(server.controlled)
     await until(lambda: server.controlled[asked + 1 :].count("PING") > 2)
-    assert not any("read_only" in text for text in server.controlled[asked + 1 :])
+    assert not any("@@global.read_only" in text for text in server.controlled[asked + 1 :])
     server.read_only = True
     await until(lambda: server.controlled.count("PING") > 5)
     assert shard.trouble is None

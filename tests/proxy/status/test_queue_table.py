@@ -88,7 +88,7 @@ def test_a_clock_that_stands_still_gives_totals():
 
 def test_a_hostile_name_reaches_no_terminal():
     _, line = lines({**ORDERS, "queue": "\x1b[2J\nx"})
-    assert line.startswith("shop.?[2J?x ")
+    assert line.startswith(r"shop.\x1b[2J\nx ")
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_nothing_is_wider_or_higher_than_the_terminal(width, height):
 def test_a_reason_is_shown_above_the_last_figures_and_goes_with_the_next_answer():
     screen = screen_of(queue("a"))
     screen.failed("gone\x1b[2J")
-    assert screen.lines(200, 9)[1] == "gone?[2J"
+    assert screen.lines(200, 9)[1] == r"gone\x1b[2J"
     assert names(screen) == ["shop.a"]
     screen.told("queues", [queue("a")], 12.0)
     assert screen.lines(200, 9)[1] == ""

@@ -1,0 +1,133 @@
+"""What a connection keeps from its login or from its last session, and what the next session finds on it."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from streamfrom.proxy.embedded.servers import Family
+from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.streams import run, value
+
+
+pytestmark = pytest.mark.db
+
+LOW_BYTES = 1 << 20
+HANG_S = 60.0
+
+
+@pytest.fixture
+def server(
+    breakable_servers: tuple[DatabaseServer, DatabaseServer], breakable_database: str
+) -> Iterator[DatabaseServer]:
+    """A server whose global variables a test may change."""
+    found = breakable_servers[0]
+    before = [
+        (name, execute(found, f"SELECT @@global.{name}")[0][0])
+        for name in ("max_allowed_packet", "init_connect", "wait_timeout")
+    ]
+    execute(found, f"CREATE TABLE {breakable_database}.large (a LONGBLOB)")
+    yield found
+    for name, old in before:
+        execute(found, f"SET GLOBAL {name} = {old!r}")
+
+
+@pytest.fixture
+def proxy(
+    server: DatabaseServer, breakable_database: str, start_proxy: StartProxy
+) -> RunningProxy:
+    return start_proxy(keyspace_toml(breakable_database, [server]))
+
+
+def sessions(proxy: RunningProxy, number: int, **options: Any) -> list[Any]:
+    """Return clients that have used a connection to the server each."""
+    found = [proxy.connect(autocommit=True, **options) for _ in range(number)]
+    for client in found:
+        run(client, "BEGIN")
+        run(client, "SELECT COUNT(*) FROM large")
+    for client in found:
+        run(client, "COMMIT")
+    return found
+
+
+def test_a_raised_limit_of_packets_is_that_of_all_new_sessions(
+    proxy: RunningProxy, server: DatabaseServer, breakable_database: str
+) -> None:
+    options = {"database": breakable_database, "max_allowed_packet": 1 << 30}
+    admin = proxy.connect(autocommit=True, **options)
+    before = value(admin, "SELECT @@global.max_allowed_packet")
+    run(admin, f"SET GLOBAL max_allowed_packet = {LOW_BYTES}")
+    for client in sessions(proxy, 6, **options):
+        client.close()
+    run(admin, f"SET GLOBAL max_allowed_packet = {before}")
+    for client in sessions(proxy, 8, **options):
+        assert run(client, f"INSERT INTO large VALUES ('{'x' * (2 * LOW_BYTES)}')") == 1
+
+
+def test_a_session_keeps_what_it_began_with(
+    proxy: RunningProxy, server: DatabaseServer, breakable_database: str
+) -> None:
+    old, admin = (proxy.connect(database=breakable_database, autocommit=True) for _ in range(2))
+    before = value(old, "SELECT @@wait_timeout")
+    run(admin, "SET GLOBAL wait_timeout = 4711")
+    assert value(old, "SELECT @@wait_timeout") == before
+    new = proxy.connect(database=breakable_database, autocommit=True)
+    assert value(new, "SELECT @@wait_timeout") == 4711
+
+
+def test_a_change_past_the_proxy_is_noticed(
+    proxy: RunningProxy, server: DatabaseServer, breakable_database: str
+) -> None:
+    options = {"database": breakable_database, "max_allowed_packet": 1 << 30}
+    large = f"INSERT INTO large VALUES ('{'x' * (2 * LOW_BYTES)}')"
+    (before,) = execute(server, "SELECT @@global.max_allowed_packet")[0]
+    execute(server, f"SET GLOBAL max_allowed_packet = {LOW_BYTES}")
+    for limit, is_taken in ((LOW_BYTES, False), (before, True)):
+        execute(server, f"SET GLOBAL max_allowed_packet = {limit}")
+        found: bool | None = None
+        deadline_s = time.monotonic() + HANG_S
+        while time.monotonic() < deadline_s:
+            client = proxy.connect(autocommit=True, **options)
+            try:
+                run(client, large)
+            except Exception:
+                found = False
+            else:
+                found = True
+            client.close()
+            if found is is_taken:
+                break
+            time.sleep(0.1)
+        assert found is is_taken
+
+
+def test_nobody_finds_another_sessions_role(
+    proxy: RunningProxy, server: DatabaseServer, breakable_database: str, family: Family
+) -> None:
+    role = f"role_{breakable_database[-12:]}"
+    execute(server, f"CREATE ROLE {role}")
+    execute(
+        server,
+        f"GRANT {role} TO CURRENT_USER()"
+        if family is Family.MYSQL
+        else f"GRANT {role} TO root@localhost",
+    )
+    admin = proxy.connect(database=breakable_database, autocommit=True)
+    execute(
+        server,
+        f"CREATE PROCEDURE {breakable_database}.takes() SQL SECURITY INVOKER SET ROLE {role}",
+    )
+    default = value(admin, "SELECT CURRENT_ROLE()")
+    try:
+        for _ in range(3):
+            client = proxy.connect(database=breakable_database, autocommit=True)
+            run(client, "CALL takes()")
+            client.close()
+            for _ in range(4):
+                other = proxy.connect(database=breakable_database, autocommit=True)
+                assert value(other, "SELECT CURRENT_ROLE()") == default
+                other.close()
+    finally:
+        execute(server, f"DROP ROLE {role}")
