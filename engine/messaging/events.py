@@ -296,6 +296,11 @@ class Reconfigured:
 
 
 @dataclass(frozen=True, slots=True)
+class TryAgain:
+    """A DDL statement was executed, perhaps one that drops what made servers refuse rows."""
+
+
+@dataclass(frozen=True, slots=True)
 class ShardDown:
     """The shard cannot be reached, as a health check found."""
 
@@ -375,6 +380,7 @@ Event: TypeAlias = (
     | PurgeRefused
     | Fired
     | Reconfigured
+    | TryAgain
     | ShardDown
     | ShardUp
     | Elected

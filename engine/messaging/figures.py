@@ -194,6 +194,7 @@ class ShardFigures:
     is_dispatched: this process sends the shard's messages; otherwise it knows little of them.
     held: how many messages wait for their group; `GroupWatch` knows a bounded number of them.
     partitions_held_back: how many partitions should have been dropped or made, as of the last purge.
+    set_aside: how many rows the server refuses to write.
     parked: how many rows are parked now; None while that is not known.
     dead_lettered: how many rows the table of the dead letters has; None while that is not known, or without one.
     """
@@ -211,6 +212,7 @@ class ShardFigures:
     held: int = 0
     partitions_held_back: int = 0
     parked: int | None = None
+    set_aside: int = 0
     dead_lettered: int | None = None
 
 
@@ -236,6 +238,27 @@ class QueueFigures:
         for shard in self.shards:
             total.add(shard.counters)
         return total
+
+
+@dataclass(frozen=True, slots=True)
+class SetAsideFigures:
+    """A row that its server refuses to write, as the dispatcher of its shard knows it.
+
+    id: as the literal of SQL.
+    tried: what was to be written last: claim, lease, ack, return, fire or purge.
+    since_ns, next_ns: when it was refused first, and when it is tried again.
+    tries: how often it was refused.
+    """
+
+    keyspace: str
+    queue: str
+    shard: ShardName
+    id: str
+    tried: str
+    error: str
+    since_ns: int
+    next_ns: int
+    tries: int
 
 
 @dataclass(frozen=True, slots=True)

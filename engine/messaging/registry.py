@@ -31,6 +31,7 @@ from streamfrom.engine.messaging.events import (
     ShardDown,
     ShardUp,
     TableEnded,
+    TryAgain,
 )
 from streamfrom.engine.messaging.hidden_definitions import HiddenDefinitions
 from streamfrom.engine.messaging.message import ClaimedRow, MessageKey
@@ -223,6 +224,10 @@ class Registry:
         await asyncio.gather(
             *(self._reload(self._keyspaces[name], frozenset(names)) for name in found)
         )
+        for tables in found if keyspace is not None else ():
+            for runner, _ in self._keyspaces[tables].runners.values():
+                if runner.state.has_set_aside:
+                    runner.post(TryAgain())
 
     async def definitions_changed(self, keyspace: str, names: Collection[str] = ()) -> None:
         """Read definitions that a statement has changed, here and in the other processes. names: as of `reload`."""

@@ -57,6 +57,7 @@ class SetAside:
         self.timers: Final = timers
         # What a poll showed of the messages in `timers`: priority and time.
         self._seen: dict[bytes, tuple[int, int]] = {}
+        self._all_ns = 0
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -108,6 +109,13 @@ class SetAside:
             self.rows[ident].next_ns = now_ns
             self._expect(ident)
         return known
+
+    def may_try_all(self, now_ns: int) -> bool:
+        """Return whether all rows may be tried again at once: not twice within PAUSE_FIRST_NS, however many statements want it."""
+        may = bool(self.rows) and now_ns >= self._all_ns
+        if may:
+            self._all_ns = now_ns + PAUSE_FIRST_NS
+        return may
 
     def _expect(self, ident: bytes) -> None:
         self.timers.pop(ident, None)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.figures import QueueFigures, ShardFigures, StreamFigures
+from streamfrom.engine.messaging.figures import (
+    QueueFigures,
+    SetAsideFigures,
+    ShardFigures,
+    StreamFigures,
+)
 
 
 if TYPE_CHECKING:
@@ -15,6 +21,10 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.shard_state import ShardState
     from streamfrom.engine.messaging.table_state import TableState
     from streamfrom.engine.sharding.keyspace import ShardName
+
+
+# Of the rows of a shard that are set aside, so many are listed.
+LISTED_MAX: Final = 1000
 
 
 def queue_figures(
@@ -57,6 +67,7 @@ def _shard_figures(shard: ShardState, asked: Depth | None, now_ns: int) -> Shard
         is_dispatched=shard.is_dispatched,
         held=len(shard.groups),
         partitions_held_back=shard.partitions_held_back if shard.is_dispatched else 0,
+        set_aside=len(shard.set_aside),
         parked=parked,
         dead_lettered=letters,
     )
@@ -76,6 +87,26 @@ def _oldest_due_ns(
         *(one.time_next_ns or None for one in behind),
     ]
     return min((ns for ns in moments if ns is not None and ns <= now_ns), default=None)
+
+
+def set_aside_figures(state: TableState) -> list[SetAsideFigures]:
+    """Return the rows of a table that servers refuse to write, LISTED_MAX of a shard at most, the one refused first at the front."""
+    table = state.table
+    return [
+        SetAsideFigures(
+            table.keyspace,
+            table.name,
+            shard.name,
+            ident.decode(errors="replace"),
+            row.tried.value,
+            row.error,
+            row.since_ns,
+            row.next_ns,
+            row.tries,
+        )
+        for shard in state.shards
+        for ident, row in islice(shard.set_aside.rows.items(), LISTED_MAX)
+    ]
 
 
 def stream_figures(state: TableState, connection_ids: Mapping[int, int]) -> list[StreamFigures]:

@@ -93,6 +93,7 @@ from streamfrom.engine.messaging.events import (
     TakenOver,
     TellDeadMembers,
     Tick,
+    TryAgain,
     WaitOver,
     WantShare,
 )
@@ -247,6 +248,10 @@ class TableState:
                 self._fired(event, now_ns)
             case Reconfigured():
                 self._reconfigured(event, now_ns)
+            case TryAgain():
+                for shard in self._shards.values():
+                    if shard.set_aside.may_try_all(now_ns):
+                        self._try_again(shard, [*shard.set_aside.rows], now_ns)
             case ShardDown():
                 self._shards[event.shard].health.failed(
                     event.reason, now_ns, self._parts.grace_ns
@@ -329,6 +334,11 @@ class TableState:
     def counters(self, shard: ShardName) -> Counters:
         """Return what counts the events of a shard."""
         return self._shards[shard].counters
+
+    @property
+    def has_set_aside(self) -> bool:
+        """Return whether there are rows that servers refuse to write."""
+        return any(shard.set_aside for shard in self.shards)
 
     def set_aside_by_purge(self, shard: ShardName, now_ns: int) -> dict[bytes, bool]:
         """Return the rows of a shard that its server did not delete, and whether each is left alone for now."""
@@ -599,7 +609,7 @@ class TableState:
                         self._settle(shard, now_ns)
                 if self._receivers.is_freed:
                     self._serve(now_ns)
-            case Attached() | Detached() | Left() | Reconfigured() | TableEnded():
+            case Attached() | Detached() | Left() | Reconfigured() | TryAgain() | TableEnded():
                 for shard in self._shards.values():
                     self._settle(shard, now_ns)
             # Of the acks one by one nearly all: settling was a twelfth of what an early one costs.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.engine.messaging.table_figures import (
     is_known_whole,
     queue_figures,
+    set_aside_figures,
     stream_figures,
 )
 from streamfrom.sqlparse_ext.errors import StreamfromError
@@ -23,7 +24,7 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.clock import Clock
     from streamfrom.engine.messaging.depths import Depth
-    from streamfrom.engine.messaging.figures import QueueFigures, StreamFigures
+    from streamfrom.engine.messaging.figures import QueueFigures, SetAsideFigures, StreamFigures
     from streamfrom.engine.messaging.message_store import Store
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.messaging.registry import Registry
@@ -75,6 +76,10 @@ class Watch:
             }
             found.append(queue_figures(state, depths, now_ns))
         return sorted(found, key=lambda queue: (queue.table.keyspace, queue.table.name))
+
+    def set_aside(self) -> list[SetAsideFigures]:
+        """Return the rows that servers refuse to write, as far as this process dispatches."""
+        return [row for state in self._registry.schedulers for row in set_aside_figures(state)]
 
     def streams(self) -> list[StreamFigures]:
         """Return the open streams of this process."""

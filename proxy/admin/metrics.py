@@ -49,6 +49,7 @@ _GAUGES: Final = {
     "max_rate": "Messages a second that may be sent, as vt_max_rate says; absent without.",
     "max_in_flight": "Messages that may be in flight, as vt_max_in_flight says; absent without.",
     "partitions_held_back": "Partitions that should have been dropped or made.",
+    "set_aside": "Rows that the server refuses to write.",
 }
 _BOUNDS: Final = (*(f"{bound_s:g}" for bound_s in BOUNDS_S), "+Inf")
 
@@ -150,6 +151,7 @@ class MetricsPage:
             "max_rate": None if properties.max_rate is None else properties.max_rate / 10**6,
             "max_in_flight": properties.max_in_flight,
             "partitions_held_back": sum(shard.partitions_held_back for shard in shards),
+            "set_aside": sum(shard.set_aside for shard in shards),
         }
         for name, value in found.items():
             if value is not None:

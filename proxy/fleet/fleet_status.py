@@ -19,10 +19,12 @@ from streamfrom.proxy.fleet.sessions_codec import decode_asker, encode_asker
 from streamfrom.proxy.fleet.status_codec import (
     decode_member,
     decode_queue,
+    decode_set_aside,
     decode_shard,
     decode_stream,
     encode_member,
     encode_queue,
+    encode_set_aside,
     encode_shard,
     encode_stream,
 )
@@ -93,6 +95,7 @@ class FleetStatus:
             tuple(queues),
             tuple(decode_stream(each, member.id, now_ns) for each in answer.streams),
             tuple(decode_shard(each, member.id) for each in answer.shards),
+            tuple(decode_set_aside(each, now_ns) for each in answer.set_aside),
         )
 
 
@@ -141,6 +144,11 @@ class StatusForMembers:
             processes = self._sessions.processes(decode_asker(request.asker))
             async for streams in in_turns(source.stream_status(processes)):
                 reply.streams.extend([encode_stream(each, now_ns) for each in streams])
+        if "set_aside" in request.tables:
+            now_ns = source.clock.time_ns()
+            reply.set_aside.extend(
+                [encode_set_aside(one, now_ns) for one in source.set_aside()]
+            )
         if "shards" in request.tables:
             reply.shards.extend(map(encode_shard, source.shard_status()))
         return reply

@@ -368,16 +368,40 @@ class StatusRequest(_message.Message):
     def __init__(self, asker: _Optional[_Union[Asker, _Mapping]] = ..., tables: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class StatusReply(_message.Message):
-    __slots__ = ("member", "queues", "streams", "shards")
+    __slots__ = ("member", "queues", "streams", "shards", "set_aside")
     MEMBER_FIELD_NUMBER: _ClassVar[int]
     QUEUES_FIELD_NUMBER: _ClassVar[int]
     STREAMS_FIELD_NUMBER: _ClassVar[int]
     SHARDS_FIELD_NUMBER: _ClassVar[int]
+    SET_ASIDE_FIELD_NUMBER: _ClassVar[int]
     member: MemberStatus
     queues: _containers.RepeatedCompositeFieldContainer[QueueStatus]
     streams: _containers.RepeatedCompositeFieldContainer[StreamStatus]
     shards: _containers.RepeatedCompositeFieldContainer[ShardStatus]
-    def __init__(self, member: _Optional[_Union[MemberStatus, _Mapping]] = ..., queues: _Optional[_Iterable[_Union[QueueStatus, _Mapping]]] = ..., streams: _Optional[_Iterable[_Union[StreamStatus, _Mapping]]] = ..., shards: _Optional[_Iterable[_Union[ShardStatus, _Mapping]]] = ...) -> None: ...
+    set_aside: _containers.RepeatedCompositeFieldContainer[SetAsideRow]
+    def __init__(self, member: _Optional[_Union[MemberStatus, _Mapping]] = ..., queues: _Optional[_Iterable[_Union[QueueStatus, _Mapping]]] = ..., streams: _Optional[_Iterable[_Union[StreamStatus, _Mapping]]] = ..., shards: _Optional[_Iterable[_Union[ShardStatus, _Mapping]]] = ..., set_aside: _Optional[_Iterable[_Union[SetAsideRow, _Mapping]]] = ...) -> None: ...
+
+class SetAsideRow(_message.Message):
+    __slots__ = ("keyspace", "table", "shard", "id", "tried", "error", "since_ns", "next_in_ns", "tries")
+    KEYSPACE_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    SHARD_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    TRIED_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    SINCE_NS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_IN_NS_FIELD_NUMBER: _ClassVar[int]
+    TRIES_FIELD_NUMBER: _ClassVar[int]
+    keyspace: str
+    table: str
+    shard: str
+    id: str
+    tried: str
+    error: str
+    since_ns: int
+    next_in_ns: int
+    tries: int
+    def __init__(self, keyspace: _Optional[str] = ..., table: _Optional[str] = ..., shard: _Optional[str] = ..., id: _Optional[str] = ..., tried: _Optional[str] = ..., error: _Optional[str] = ..., since_ns: _Optional[int] = ..., next_in_ns: _Optional[int] = ..., tries: _Optional[int] = ...) -> None: ...
 
 class MemberStatus(_message.Message):
     __slots__ = ("version", "uptime_s", "connections", "streams", "questions", "is_stopping", "dispatches", "time_s", "certificate_ends_s")
@@ -458,7 +482,7 @@ class Histogram(_message.Message):
     def __init__(self, counts: _Optional[_Iterable[int]] = ..., sum_ns: _Optional[int] = ...) -> None: ...
 
 class Gauges(_message.Message):
-    __slots__ = ("streams", "waiting", "due", "in_flight", "depth", "oldest_due_ns", "held", "partitions_held_back")
+    __slots__ = ("streams", "waiting", "due", "in_flight", "depth", "oldest_due_ns", "held", "partitions_held_back", "set_aside")
     STREAMS_FIELD_NUMBER: _ClassVar[int]
     WAITING_FIELD_NUMBER: _ClassVar[int]
     DUE_FIELD_NUMBER: _ClassVar[int]
@@ -467,6 +491,7 @@ class Gauges(_message.Message):
     OLDEST_DUE_NS_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_HELD_BACK_FIELD_NUMBER: _ClassVar[int]
+    SET_ASIDE_FIELD_NUMBER: _ClassVar[int]
     streams: int
     waiting: int
     due: int
@@ -475,7 +500,8 @@ class Gauges(_message.Message):
     oldest_due_ns: int
     held: int
     partitions_held_back: int
-    def __init__(self, streams: _Optional[int] = ..., waiting: _Optional[int] = ..., due: _Optional[int] = ..., in_flight: _Optional[int] = ..., depth: _Optional[int] = ..., oldest_due_ns: _Optional[int] = ..., held: _Optional[int] = ..., partitions_held_back: _Optional[int] = ...) -> None: ...
+    set_aside: int
+    def __init__(self, streams: _Optional[int] = ..., waiting: _Optional[int] = ..., due: _Optional[int] = ..., in_flight: _Optional[int] = ..., depth: _Optional[int] = ..., oldest_due_ns: _Optional[int] = ..., held: _Optional[int] = ..., partitions_held_back: _Optional[int] = ..., set_aside: _Optional[int] = ...) -> None: ...
 
 class StreamStatus(_message.Message):
     __slots__ = ("connection_id", "keyspace", "table", "client", "sent", "held", "held_ns", "full_ns")

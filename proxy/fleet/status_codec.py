@@ -9,6 +9,7 @@ from streamfrom.engine.messaging.figures import (
     Counters,
     Histogram,
     QueueFigures,
+    SetAsideFigures,
     ShardFigures,
 )
 from streamfrom.proxy.fleet import members_pb2 as pb
@@ -98,6 +99,7 @@ def _encode_gauges(shard: ShardFigures, now_ns: int) -> pb.Gauges:
         oldest_due_ns=_age_ns(shard.oldest_due_ns, now_ns),
         held=shard.held,
         partitions_held_back=shard.partitions_held_back,
+        set_aside=shard.set_aside,
     )
 
 
@@ -120,6 +122,7 @@ def _decode_shard(told: pb.QueueOnShard, now_ns: int) -> ShardFigures:
         is_dispatched=told.HasField("gauges"),
         held=gauges.held,
         partitions_held_back=gauges.partitions_held_back,
+        set_aside=gauges.set_aside,
     )
 
 
@@ -199,6 +202,36 @@ def decode_stream(told: pb.StreamStatus, member: str, now_ns: int) -> StreamStat
         told.held,
         now_ns - told.held_ns if told.HasField("held_ns") else None,
         now_ns - told.full_ns if told.HasField("full_ns") else None,
+    )
+
+
+def encode_set_aside(row: SetAsideFigures, now_ns: int) -> pb.SetAsideRow:
+    """Return the message of a row that is set aside."""
+    return pb.SetAsideRow(
+        keyspace=row.keyspace,
+        table=row.queue,
+        shard=row.shard,
+        id=row.id,
+        tried=row.tried,
+        error=row.error,
+        since_ns=_age_ns(row.since_ns, now_ns),
+        next_in_ns=max(0, row.next_ns - now_ns),
+        tries=row.tries,
+    )
+
+
+def decode_set_aside(told: pb.SetAsideRow, now_ns: int) -> SetAsideFigures:
+    """Return the row that a message tells of."""
+    return SetAsideFigures(
+        told.keyspace,
+        told.table,
+        told.shard,
+        told.id,
+        told.tried,
+        told.error,
+        now_ns - told.since_ns,
+        now_ns + told.next_in_ns,
+        told.tries,
     )
 
 

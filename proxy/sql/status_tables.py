@@ -1,4 +1,4 @@
-"""The schema `streamfrom`: `queues`, `streams`, `shards` and `members`, as tables that any SELECT reads.
+"""The schema `streamfrom`: `queues`, `streams`, `shards`, `members` and `set_aside`, as tables that any SELECT reads.
 
 A server evaluates the statement: it is sent with the rows before it, as common table expressions over one JSON
 text. So WHERE, ORDER BY, GROUP BY, joins among these tables and every function mean what they mean there.

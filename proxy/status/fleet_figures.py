@@ -16,7 +16,7 @@ from streamfrom.engine.messaging.figures import Counters
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from streamfrom.engine.messaging.figures import QueueFigures, ShardFigures
+    from streamfrom.engine.messaging.figures import QueueFigures, SetAsideFigures, ShardFigures
     from streamfrom.proxy.status.status_rows import (
         MemberStatus,
         ShardStatus,
@@ -47,6 +47,7 @@ class MemberFigures:
     queues: tuple[QueueAtMember, ...] = ()
     streams: tuple[StreamStatus, ...] = ()
     shards: tuple[ShardStatus, ...] = ()
+    set_aside: tuple[SetAsideFigures, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from streamfrom.engine.errors import TableLoadError
-    from streamfrom.engine.messaging.figures import Histogram, QueueFigures, StreamFigures
+    from streamfrom.engine.messaging.figures import (
+        Histogram,
+        QueueFigures,
+        SetAsideFigures,
+        StreamFigures,
+    )
     from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.sqlparse_ext.statements import Shape
 
@@ -95,6 +100,7 @@ QUEUES: Final = _columns(
     parked_total=_COUNT,
     dead_lettered_total=_COUNT,
     partitions_held_back=_COUNT,
+    set_aside=_COUNT,
     error=_TEXT,
     unanswered=_TEXT,
 )
@@ -142,10 +148,22 @@ MEMBERS: Final = _columns(
     certificate_ends_in_s=_DOUBLE,
     error=_TEXT,
 )
+SET_ASIDE: Final = _columns(
+    keyspace=_NAME,
+    queue=_NAME,
+    shard=_NAME,
+    id=_TEXT,
+    tried=_NAME,
+    error=_TEXT,
+    since_s=_DOUBLE,
+    next_try_s=_DOUBLE,
+    tries=_COUNT,
+)
 # By name: SHOW TABLES lists them in this order.
 TABLES: Final[Mapping[str, tuple[StatusColumn, ...]]] = {
     "members": MEMBERS,
     "queues": QUEUES,
+    "set_aside": SET_ASIDE,
     "shards": SHARDS,
     "streams": STREAMS,
 }
@@ -301,6 +319,7 @@ def _queue_row(queue: QueueFigures, now_ns: int) -> StatusRow:
         counters.parked,
         counters.dead,
         sum(shard.partitions_held_back for shard in shards) if is_told else None,
+        sum(shard.set_aside for shard in shards) if is_told else None,
         None,
         _text("; ".join(queue.unanswered)) or None,
     )
@@ -361,6 +380,24 @@ def stream_rows(streams: Iterable[StreamStatus], now_ns: int) -> list[StatusRow]
         )
         for stream in streams
         if (client := stream.client) is not None
+    )
+
+
+def set_aside_rows(rows: Iterable[SetAsideFigures], now_ns: int) -> list[StatusRow]:
+    """Return the rows of `SET_ASIDE`."""
+    return sorted(
+        (
+            row.keyspace,
+            row.queue,
+            row.shard,
+            _text(row.id),
+            row.tried,
+            _text(row.error),
+            _age_s(row.since_ns, now_ns),
+            max(0, row.next_ns - now_ns) / 10**9,
+            row.tries,
+        )
+        for row in rows
     )
 
 

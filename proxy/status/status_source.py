@@ -14,6 +14,7 @@ from streamfrom.proxy.status.status_rows import (
     StreamStatus,
     member_rows,
     queue_rows,
+    set_aside_rows,
     shard_rows,
     stream_rows,
     stream_status,
@@ -25,7 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from streamfrom.engine.messaging.clock import Clock
-    from streamfrom.engine.messaging.figures import QueueFigures, StreamFigures
+    from streamfrom.engine.messaging.figures import (
+        QueueFigures,
+        SetAsideFigures,
+        StreamFigures,
+    )
     from streamfrom.engine.messaging.registry import Registry
     from streamfrom.engine.messaging.watch import Watch
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -107,6 +112,12 @@ class StatusSource:
                 told = [stream for answer in others.answers for stream in answer.streams]
                 streams = merged_streams([*self.stream_status(viewer.processes), *told])
                 rows[name] = stream_rows(streams, self.clock.time_ns())
+            elif name == "set_aside":
+                found = [*self.set_aside(), *(s for a in others.answers for s in a.set_aside)]
+                rows[name] = set_aside_rows(
+                    (one for one in found if sees(viewer.user, one.keyspace, one.queue)),
+                    self.clock.time_ns(),
+                )
             elif name == "shards":
                 shards = [*self.shard_status(), *(s for a in others.answers for s in a.shards)]
                 rows[name] = shard_rows(
@@ -180,6 +191,10 @@ class StatusSource:
     def streams(self) -> list[StreamFigures]:
         """Return the streams of this process, and those of other members' clients that it dispatches to."""
         return self.watch.streams()
+
+    def set_aside(self) -> list[SetAsideFigures]:
+        """Return the rows that servers refuse to write, as far as this process dispatches."""
+        return self.watch.set_aside()
 
     def stream_status(self, processes: Iterable[Process]) -> list[StreamStatus]:
         """Return what this process knows of the streams of *processes* and of other members' clients."""

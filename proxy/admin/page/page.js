@@ -169,6 +169,7 @@ function troubles(all, asked_s, answered_s) {
     else if (queue.is_paused) add("warn", `Queue ${name} is paused${queue.depth ? `; ${count(queue.depth)} messages wait` : ""}`);
     else if (queue.depth && !queue.streams) add("warn", `Queue ${name} has ${count(queue.depth)} messages and no stream`);
     else if (queue.oldest_due_s > 60) add("warn", `Queue ${name}: a message has been due for ${seconds(queue.oldest_due_s)}`);
+    if (queue.set_aside) add("warn", `Queue ${name}: the server refuses to write ${count(queue.set_aside)} of its rows; SELECT * FROM streamfrom.set_aside lists them`);
     if (queue.partitions_held_back) add("warn", `Queue ${name}: ${count(queue.partitions_held_back)} of its partitions cannot be dropped or made; SHOW QUEUE PARTITIONS says why`);
   }
   for (const stream of all.streams) {

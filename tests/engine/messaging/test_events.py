@@ -17,6 +17,7 @@ from streamfrom.engine.messaging.events import (
     TableEnded,
     TableEvent,
     Tick,
+    TryAgain,
     WaitOver,
 )
 
@@ -39,6 +40,7 @@ def test_what_is_not_about_one_shard_is_known():
         ShareGiven,
         TableEnded,
         Tick,
+        TryAgain,
         WaitOver,
     }
     assert without == expected

@@ -6,10 +6,12 @@ from streamfrom.engine.messaging.events import (
     Claim,
     Claimed,
     Deposed,
+    Poll,
     Polled,
     PurgeRefused,
     TellSetAside,
     Tick,
+    TryAgain,
 )
 from streamfrom.engine.messaging.message import ClaimResult, MessageKey, Refused, Tried
 from streamfrom.engine.messaging.poll import FOREVER_NS, PollResult, TierRead
@@ -123,3 +125,16 @@ def test_another_dispatcher_finds_them_by_itself():
     rig.refused(claim, 1)
     rig.post(Deposed("0", "another dispatches"))
     assert not rig.shard_state.set_aside
+
+
+def test_after_a_ddl_statement_all_are_tried_again_but_not_with_each_of_many():
+    rig = Rig().attach(1, 2)
+    (claim,) = claims(rig.due(1))
+    rig.refused(claim, 1)
+    rig.later(0.5)
+    found = rig.post(TryAgain())
+    assert [type(action) for action in found] == [Poll], "which says when it is due"
+    (again,) = claims(rig.polled(MessageKey(b"1", 50, 0)))
+    rig.refused(again, 1)
+    rig.polled()
+    assert rig.post(TryAgain()) == []

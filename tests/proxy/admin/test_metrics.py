@@ -124,7 +124,7 @@ def test_a_name_that_is_no_text_costs_no_other_figure():
 
 def test_limits_and_what_is_held_back_are_told():
     comment = f"{DEFAULT_COMMENT},vt_max_rate=0.5,vt_max_in_flight=8"
-    shard = replace(on_shard("0", Counters()), held=4, partitions_held_back=2)
+    shard = replace(on_shard("0", Counters()), held=4, partitions_held_back=2, set_aside=3)
     found = samples(
         QueueFigures(loaded(raw_table("msg", comment)), (shard,), 1),
         QueueFigures(loaded(raw_table("free")), (shard, replace(shard, streams=0)), 1),
@@ -134,6 +134,7 @@ def test_limits_and_what_is_held_back_are_told():
     assert found["streamfrom_queue_max_in_flight", *of] == 8
     assert found["streamfrom_queue_held", *of] == 4
     assert found["streamfrom_queue_partitions_held_back", *free] == 4
+    assert found["streamfrom_queue_set_aside", *free] == 6
     unknown = {"streamfrom_queue_max_rate", "streamfrom_queue_held"}
     assert not {(name, *free) for name in unknown} & set(found)
 

@@ -5,16 +5,23 @@ from dataclasses import fields, replace
 from hypothesis import given, strategies as st
 
 from streamfrom.engine.fleet.directory import Member
-from streamfrom.engine.messaging.figures import Counters, QueueFigures, ShardFigures
+from streamfrom.engine.messaging.figures import (
+    Counters,
+    QueueFigures,
+    SetAsideFigures,
+    ShardFigures,
+)
 from streamfrom.engine.messaging.memory_store import loaded, raw_table
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.status_codec import (
     decode_member,
     decode_queue,
+    decode_set_aside,
     decode_shard,
     decode_stream,
     encode_member,
     encode_queue,
+    encode_set_aside,
     encode_shard,
     encode_stream,
 )
@@ -122,9 +129,29 @@ def carried(*shards, streams=2):
     return decode_queue(pb.QueueStatus.FromString(data), THERE_NS)
 
 
+def test_a_row_that_is_set_aside_is_told_with_its_moments():
+    row = SetAsideFigures(
+        "ks", "msg", "-80", "'a'", "claim", "no", NOW_NS - 5, NOW_NS + 7, tries=3
+    )
+    data = encode_set_aside(row, NOW_NS).SerializeToString()
+    found = decode_set_aside(pb.SetAsideRow.FromString(data), THERE_NS)
+    assert found == replace(row, since_ns=THERE_NS - 5, next_ns=THERE_NS + 7)
+
+
 def test_a_shard_that_is_dispatched_comes_whole():
     shard = ShardFigures(
-        "-80", counted(), 1, 2, 3, True, 4, 5, NOW_NS - 6, held=7, partitions_held_back=8
+        "-80",
+        counted(),
+        1,
+        2,
+        3,
+        True,
+        4,
+        5,
+        NOW_NS - 6,
+        held=7,
+        partitions_held_back=8,
+        set_aside=9,
     )
     part = carried(shard)
     assert (part.keyspace, part.table, part.streams) == ("ks", "msg", 2)
