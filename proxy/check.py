@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from streamfrom import __version__
 from streamfrom.engine.errors import EngineError, StoreError
+from streamfrom.engine.fleet.directory import CREATE
 from streamfrom.engine.messaging import dead_letter_table
 from streamfrom.engine.messaging.clock import SystemClock
 from streamfrom.engine.messaging.groups import placement_fault
@@ -51,7 +52,7 @@ from streamfrom.proxy.fleet.check_members import check_members
 from streamfrom.proxy.report import CheckReport
 from streamfrom.proxy.server_limits import ServerLimits
 from streamfrom.proxy.status.status_rows import is_own_schema
-from streamfrom.proxy.twophase.decisions import CREATE, TABLE, read_own_id
+from streamfrom.proxy.twophase.decisions import TABLE, read_own_id
 from streamfrom.sqlparse_ext.stored_forms import folds_case
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
@@ -436,8 +437,8 @@ async def _check_two_phases(shard: ShardRuntime, report: CheckReport) -> None:
         if await read_own_id(shard) is None:
             report.warning(
                 subject,
-                f"no table {TABLE} yet, which commits in two phases need",
-                f"the proxy makes it if it may, else run: {CREATE}",
+                f"no table {TABLE} with this shard yet, which commits in two phases need",
+                f"the proxy makes it if it may, else run: {'; '.join(CREATE)}",
             )
         else:
             for probe in _DECISION_PROBES:

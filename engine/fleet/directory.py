@@ -1,8 +1,7 @@
-"""Who the members of a fleet are, by the table `streamfrom_members` on each of its shards.
+"""Who the members of a fleet are, by the directory: the database `streamfrom` on each of their servers.
 
-A row says where a member is reached, by which certificate it is known, and in which term it last
-dispatched this shard. It does not say whether the member is there, nor whether it dispatches: that is
-told by who holds which lock on the server, read in the same statement (`lock_connection`).
+A row of its table `members` says where a member is reached, and by which certificate it is known. It does not say whether the member is there, nor whether it dispatches: who holds which lock on the
+server shows that, read in the same statement (`lock_connection`).
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-TABLE: Final = b"streamfrom_members"
+SCHEMA: Final = "streamfrom"
 COLUMNS: Final = (
     b"member",
     b"fleet",
@@ -24,20 +23,29 @@ COLUMNS: Final = (
     b"id_prefix",
     b"version",
     b"configuration",
-    b"term",
 )
-CREATE_TABLE: Final = b"""CREATE TABLE IF NOT EXISTS streamfrom_members (
-  member VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
-  fleet VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
-  address VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-  certificate TEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-  id_prefix INT UNSIGNED NOT NULL,
-  version VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-  configuration VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-  term BIGINT UNSIGNED NOT NULL
-) ENGINE=InnoDB"""
-
-CREATE_TEXT: Final = " ".join(CREATE_TABLE.decode().split())
+# A server may hold several shards, so each row names the database that it is about.
+_OF_DATABASE: Final = (
+    "database_name VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"
+)
+# By these statements whoever may make the directory makes it, in this order.
+CREATE: Final = (
+    "CREATE DATABASE IF NOT EXISTS streamfrom",
+    f"CREATE TABLE IF NOT EXISTS streamfrom.members ({_OF_DATABASE},"
+    " member VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,"
+    " fleet VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,"
+    " address VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,"
+    " certificate TEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL,"
+    " id_prefix INT UNSIGNED NOT NULL,"
+    " version VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,"
+    " configuration VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,"
+    " PRIMARY KEY (database_name, member), UNIQUE KEY (database_name, id_prefix)) ENGINE=InnoDB",
+    f"CREATE TABLE IF NOT EXISTS streamfrom.locks ({_OF_DATABASE} PRIMARY KEY,"
+    " secret CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, term BIGINT UNSIGNED NOT NULL) ENGINE=InnoDB",
+    "CREATE TABLE IF NOT EXISTS streamfrom.decisions (id VARBINARY(64) NOT NULL PRIMARY KEY,"
+    " branches MEDIUMBLOB NOT NULL, time_created BIGINT NOT NULL) ENGINE=InnoDB",
+)
+GRANT: Final = "GRANT SELECT, INSERT, UPDATE, DELETE ON streamfrom.* TO {user}"
 
 # A member whose connection broke comes back within seconds; its certificate is trusted meanwhile.
 FORGET_NS: Final = 60 * 10**9
@@ -66,7 +74,7 @@ class Member:
 
     @property
     def values(self) -> tuple[bytes, ...]:
-        """Return the row's values but for the term."""
+        """Return the row's values but for the database."""
         texts = (
             self.id,
             self.fleet,
@@ -79,14 +87,13 @@ class Member:
         return tuple(text.encode() for text in texts)
 
 
-def member_of(fields: Sequence[bytes | None]) -> tuple[Member, int] | str:
-    """Return the member and the term of a row, in the order of COLUMNS, or what is wrong with it."""
+def member_of(fields: Sequence[bytes | None]) -> Member | str:
+    """Return the member of a row, in the order of COLUMNS, or what is wrong with it."""
     texts = [(value or b"").decode("utf-8", "replace") for value in fields]
-    name, fleet, address, certificate, prefix, version, configuration, term = texts
-    if not prefix.isdigit() or not term.isdigit():
-        return f"the row of member {name!r} in streamfrom_members was changed by hand"
-    member = Member(name, fleet, address, certificate, int(prefix), version, configuration)
-    return member, int(term)
+    name, fleet, address, certificate, prefix, version, configuration = texts
+    if not prefix.isdigit():
+        return f"the row of member {name!r} in streamfrom.members was changed by hand"
+    return Member(name, fleet, address, certificate, int(prefix), version, configuration)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +103,20 @@ class DirectoryRead:
     holder: the connection that holds the dispatcher's lock; None while nobody does.
     own: the connection of the reader's own; None while it has none.
     entries: every row, with the connection of a member that is there.
-    is_unreadable: the table does not exist, or may not be read.
+    secret: what the directory says that the lock's name contains; None if the directory does not exist, or may not be read.
+    outsider: the connection of another account that holds the plain name of the lock.
     """
 
     holder: int | None
     own: int | None
-    entries: tuple[tuple[int | None, tuple[Member, int] | str], ...]
-    is_unreadable: bool = False
+    entries: tuple[tuple[int | None, Member | str], ...]
+    secret: str | None = None
+    outsider: int | None = None
 
     def has(self, member: str) -> bool:
         """Return whether there is a row of *member* that can be read."""
         return any(
-            not isinstance(entry, str) and entry[0].id == member for _, entry in self.entries
+            not isinstance(entry, str) and entry.id == member for _, entry in self.entries
         )
 
 
@@ -174,7 +183,7 @@ class Directory:
             if isinstance(entry, str):
                 warnings.append(entry)
             else:
-                rows[entry[0].id] = connection, entry[0]
+                rows[entry.id] = connection, entry
         # Its row may be missing: no right to write one, or somebody has deleted it.
         rows[self.own.id] = read.own, self.own
         self.dispatcher = self._holder(read.holder, rows)
@@ -191,8 +200,16 @@ class Directory:
         }
         if isinstance(self.dispatcher, Stranger):
             warnings.append(str(self.dispatcher))
-            if read.is_unreadable:
-                warnings.append(f"members find each other by a table; create it: {CREATE_TEXT}")
+            if read.secret is None:
+                needs = "; ".join((*CREATE, GRANT.format(user="the shards' account")))
+                warnings.append(
+                    f"members find each other by the database streamfrom, which it needs: {needs}"
+                )
+        if read.outsider is not None:
+            warnings.append(
+                f"connection {read.outsider} of another account holds the lock's plain name: if it is a proxy's, give"
+                " both proxies one account at the shards; otherwise end it"
+            )
         for name in sorted(self._connected - {self.own.id}):
             warnings += _compared(self.own, self.members[name])
         # Said once, and again only after it was over.

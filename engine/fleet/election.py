@@ -21,6 +21,14 @@ SILENCE_S, which is longer and counts from a later moment. That is a lease by tw
 equally fast; they need not agree. A dispatcher whose proof is too old is in *jeopardy* (the word of Chubby's
 sessions): it withholds messages, keeps its place, and goes on with the next answer.
 
+**Two names.** The lock has a plain name and one with the directory's secret (`lock_connection`), and who has both has them
+alone. Who has one of them waits until a dispatcher by the other one would have noticed:
+
+* by the plain name alone (it cannot read the directory): LEASE_NS from the grant. A dispatcher without the plain name asks for
+  it with each proof, so by then it has found it taken, or has no proof any more.
+* by the secret alone (a connection of another account has the plain name): LEASE_NS from the reading of the secret, by which
+  a dispatcher with an earlier secret, which reads it with each proof, has found it changed.
+
 ``now_ns`` is a monotonic clock's, for the wall clock may jump.
 """
 
@@ -70,6 +78,19 @@ class ElectionRole(Enum):
     RESIGNING = auto()
 
 
+class LockHold(Enum):
+    """How a connection has the dispatcher's lock.
+
+    PLAIN: by its plain name, and it knows no other.
+    BOTH: by both names.
+    SECRET: by the name with the secret, as a connection of another account has the plain one.
+    """
+
+    PLAIN = auto()
+    BOTH = auto()
+    SECRET = auto()
+
+
 # Events. *connection* is the number that Connect gave; what concerns an earlier one is ignored.
 
 
@@ -93,6 +114,7 @@ class LockGranted:
     """The connection holds the lock."""
 
     connection: int
+    hold: LockHold
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +206,7 @@ class AcquireLock:
 
 @dataclass(frozen=True, slots=True)
 class WriteTerm:
-    """Write the next term if the server is writable; answer TermWritten, TermRefused or ConnectionLost."""
+    """Write the next term if the lock is still held and the server writable; answer TermWritten, TermRefused or ConnectionLost."""
 
     connection: int
 
@@ -254,6 +276,7 @@ class Election:
         )
         self._next_ns = 0  # when to connect or ping again
         self._look_ns = 0  # when a dispatcher looks around again
+        self._connected_ns = 0  # when the directory had been read on the connection
         self._failures = 0
         self._is_over = False
         self._actions: list[ElectionAction] = []
@@ -267,6 +290,7 @@ class Election:
             case Connected():
                 if self._is_current(event.connection, ElectionRole.FOLLOWER):
                     self.role = ElectionRole.CANDIDATE
+                    self._connected_ns = now_ns
                     # Without a wait, so that whoever is not alone soon knows who else there is.
                     self._acquire(0, now_ns)
             case ConnectionLost():
@@ -276,7 +300,8 @@ class Election:
                 if self._is_current(event.connection, ElectionRole.CANDIDATE):
                     self.role = ElectionRole.ELECT
                     self._failures = 0
-                    self._write_term(now_ns)
+                    self._given_up_ns = None
+                    self._next_ns = self._sole_ns(event.hold, now_ns)
             case LockNotGranted():
                 if self._is_current(event.connection, ElectionRole.CANDIDATE):
                     self._failures = 0
@@ -337,10 +362,10 @@ class Election:
         match self.role:
             case ElectionRole.FOLLOWER:
                 return not self._is_open and not self._is_over
-            case ElectionRole.DISPATCHER | ElectionRole.RESIGNING:
-                return True
-            case _:
+            case ElectionRole.CANDIDATE:
                 return False
+            case _:
+                return True
 
     def _act(self, now_ns: int) -> None:
         if self._given_up_ns is not None or not self._has_next() or now_ns < self._next_ns:
@@ -353,6 +378,9 @@ class Election:
                 self._is_open = True
                 self._given_up_ns = now_ns + ANSWER_NS
                 self._actions.append(Connect(self._connection))
+            case ElectionRole.ELECT:
+                self._given_up_ns = now_ns + ANSWER_NS
+                self._actions.append(WriteTerm(self._connection))
             case _:
                 self._given_up_ns = now_ns + ANSWER_NS
                 self._actions.append(Ping(self._connection))
@@ -370,9 +398,17 @@ class Election:
         self._given_up_ns = now_ns + wait_s * SECOND_NS + ANSWER_NS
         self._actions.append(AcquireLock(self._connection, wait_s))
 
-    def _write_term(self, now_ns: int) -> None:
-        self._given_up_ns = now_ns + ANSWER_NS
-        self._actions.append(WriteTerm(self._connection))
+    def _sole_ns(self, hold: LockHold, now_ns: int) -> int:
+        """Return from when on nobody else can take itself for the dispatcher."""
+        match hold:
+            case LockHold.BOTH:
+                return now_ns
+            case LockHold.PLAIN:
+                return now_ns + LEASE_NS
+            case LockHold.SECRET:
+                return self._connected_ns + LEASE_NS
+            case _:
+                assert_never(hold)
 
     def _elected(self, event: TermWritten, now_ns: int) -> None:
         self.role = ElectionRole.DISPATCHER

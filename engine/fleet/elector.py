@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections import deque
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeVar, assert_never
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar, assert_never
 
 from streamfrom.engine.errors import StoreError, TableGone
 from streamfrom.engine.fleet.directory import Directory, Member
@@ -27,6 +29,7 @@ from streamfrom.engine.fleet.election import (
     Elapsed,
     Election,
     LockGranted,
+    LockHold,
     LockNotGranted,
     LookAround,
     Ping,
@@ -40,13 +43,16 @@ from streamfrom.engine.fleet.election import (
 from streamfrom.engine.fleet.lock_connection import (
     NO_SUCH_TABLE,
     READ_ONLY,
+    LockLost,
     MemberExists,
     NotWritable,
     acquire,
+    enroll,
     forget,
     join,
-    publish_again,
+    keep,
     read_directory,
+    settings,
     write_term,
 )
 from streamfrom.engine.messaging.conversation import ServerRefused
@@ -64,6 +70,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
+
+# A stop waits no longer for a server that does not answer.
+LEAVE_TIMEOUT_S: Final = 2.0
 
 
 class ElectionSession(Protocol):
@@ -144,7 +153,9 @@ class Elector:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ns = 0
         self._is_failing = False
-        self._is_published = False  # the row could be written when the connection was opened
+        self._secret: str | None = None  # of the lock's name, as read on the connection
+        self._hold = LockHold.PLAIN
+        self._has_left = False
         self.directory = Directory(member)
 
     def start(self) -> None:
@@ -217,6 +228,20 @@ class Elector:
         if self._is_waiting:
             self.post(ConnectionLost(self._connection, reason))
 
+    async def leave(self) -> None:
+        """Say goodbye, once `stop` has returned: nobody shall look for this member any more."""
+        self._has_left = True
+        if self._secret is None:
+            return
+        with suppress(StreamfromError, ServerRefused, TimeoutError):
+            async with asyncio.timeout(LEAVE_TIMEOUT_S):
+                session = await self._open_session(_no_matter)
+                try:
+                    await session.converse(settings())
+                    await session.converse(forget(self._database, (self._member.id,)))
+                finally:
+                    session.close()
+
     def turned_read_only(self) -> None:
         """Note that the server refuses writes."""
         self.post(TurnedReadOnly(self._connection))
@@ -278,7 +303,9 @@ class Elector:
             return
         self.session = session
         try:
-            denied, _ = await session.converse(join(self._database, self._member))
+            joined, _ = await session.converse(
+                join(self._database, self._member, secrets.token_hex(16))
+            )
         except MemberExists:
             # Of this member: an earlier connection whose end the server has not noticed yet.
             self._fail(connection, "the server still has an earlier connection of this member")
@@ -287,10 +314,12 @@ class Elector:
             self._fail(connection, str(error))
         else:
             self._is_failing = False
-            self._is_published = denied is None
-            if denied is not None:
+            self._secret = joined.secret
+            if joined.denied is not None:
                 self._log.info(
-                    "%s: streamfrom_members has no row of this member: %s", self._where, denied
+                    "%s: the directory has no row of this member: %s",
+                    self._where,
+                    joined.denied,
                 )
             self.post(Connected(connection))
 
@@ -299,33 +328,51 @@ class Elector:
         assert session is not None
         self._is_waiting = True
         try:
-            is_granted, _ = await session.converse(acquire(self._database, action.wait_s))
+            hold, _ = await session.converse(
+                acquire(self._database, self._secret, action.wait_s)
+            )
         finally:
             self._is_waiting = False
-        kind = LockGranted if is_granted else LockNotGranted
-        return kind(action.connection)
+        if hold is None:
+            return LockNotGranted(action.connection)
+        self._hold = hold
+        return LockGranted(action.connection, hold)
 
     async def _write_term(self, connection: int) -> ElectionEvent:
         assert self.session is not None
         try:
-            term, asked_ns = await self.session.converse(write_term(self._member))
-        except (NotWritable, ServerRefused) as refused:
+            await self._keep(self.session)
+            term, asked_ns = await self.session.converse(write_term(self._database))
+        except (LockLost, NotWritable, ServerRefused) as refused:
             return TermRefused(connection, str(refused) or "the server is read-only")
         return TermWritten(connection, asked_ns, term)
 
     async def _ping(self, connection: int) -> ElectionEvent:
         assert self.session is not None
+        if self._hold is LockHold.SECRET:
+            # Others may take the plain name as soon as it is free, so a sign of life is no proof.
+            return Answered(connection, await self._keep(self.session))
         return Answered(connection, await self.session.ping())
+
+    async def _keep(self, session: ElectionSession) -> int:
+        """See that the lock is still this member's alone; return when that was asked. Raises LockLost."""
+        asked_ns = self._now_ns()
+        self._hold, _ = await session.converse(keep(self._database, self._secret))
+        return asked_ns
 
     async def _look(self) -> None:
         with suppress(StreamfromError, ServerRefused):
+            connection = self._connection
             read = await self._read_directory()
+            if self.session is not None and read.secret != self._secret:
+                # The directory was made, dropped, restored, or may be read by now: take part under the lock's name of today.
+                self.post(ConnectionLost(connection, "the directory's secret has changed"))
             differences = self.directory.take(read, self._now_ns())
             for text in differences.warnings:
                 self._log.warning("%s: %s", self._where, text)
             self._tables.changed(differences)
             if differences.forgotten and self.session is not None and self.may_send():
-                await self.session.converse(forget(differences.forgotten))
+                await self.session.converse(forget(self._database, differences.forgotten))
 
     async def _read_directory(self) -> DirectoryRead:
         if self.session is not None and not self._is_waiting:
@@ -334,16 +381,21 @@ class Elector:
         # election has none.
         session = await self._open_session(_no_matter)
         try:
+            await session.converse(settings())
             return await self._ask_directory(session)
         finally:
             session.close()
 
     async def _ask_directory(self, session: ElectionSession) -> DirectoryRead:
-        read, _ = await session.converse(read_directory(self._database, self._member))
-        if self._is_published and not read.has(self._member.id):
-            # Whoever dropped the table, or emptied it, has hidden this member from all others.
-            await session.converse(publish_again(self._member, self.term))
-        return read
+        read, _ = await session.converse(
+            read_directory(self._database, self._member, self._secret)
+        )
+        if self._has_left or (read.secret is not None and read.has(self._member.id)):
+            return read
+        # The directory can be had by now, or somebody has dropped it, or the row, which hides this member from all others.
+        again = enroll(self._database, self._member, secrets.token_hex(16))
+        joined, _ = await session.converse(again)
+        return replace(read, secret=joined.secret)
 
     def _ask(self, connection: int, ask: Callable[[], Awaitable[ElectionEvent]]) -> None:
         self._start(self._answer(connection, ask))
@@ -353,7 +405,7 @@ class Elector:
     ) -> None:
         try:
             event = await ask()
-        except (StreamfromError, ServerRefused) as error:
+        except (StreamfromError, ServerRefused, LockLost) as error:
             event = ConnectionLost(connection, str(error))
         self.post(event)
 

@@ -193,6 +193,10 @@ class Fleet:
             self.look()
             await asyncio.sleep(LOOK_PAUSE_S)
 
+    async def leave(self) -> None:
+        """Say goodbye, once `close` has been called."""
+        await asyncio.gather(*(election.elector.leave() for election in self._elections))
+
     def close(self) -> None:
         """Close the ways to other members, and theirs to this one."""
         if self._following is not None:

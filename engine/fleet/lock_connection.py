@@ -6,6 +6,11 @@ refuses is thrown into the conversation as `ServerRefused`; one that nobody answ
 Every lock's name begins with the database, for locks belong to the server: two shards may be two
 databases of one server. MySQL takes 64 characters and compares them without case, so the
 database stands there as a hash.
+
+The dispatcher's lock has two names. The *plain* one anybody can compute, a client too. The other one contains a *secret*
+that the directory has. Who cannot read the directory takes the plain name alone. Who can takes both, and needs the plain
+one only as far as another connection of the shards' account has it: a client of an account of its own that holds it keeps
+nobody from dispatching. So of two connections of the shards' account one dispatches, whatever each knows of the directory.
 """
 
 from __future__ import annotations
@@ -16,13 +21,12 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.fleet.directory import (
     COLUMNS,
-    CREATE_TABLE,
-    TABLE,
+    CREATE,
     DirectoryRead,
     Member,
     member_of,
 )
-from streamfrom.engine.fleet.election import SILENCE_S
+from streamfrom.engine.fleet.election import SILENCE_S, LockHold
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
 from streamfrom.sqlparse_ext.text.identifiers import literal
 
@@ -45,11 +49,15 @@ SETTINGS: Final = (
 
 DUPLICATE_KEY: Final = 1062
 NO_SUCH_TABLE: Final = 1146
+# A server may miss the database before it misses the table.
+NO_DIRECTORY: Final = frozenset({1049, NO_SUCH_TABLE})
 INTERRUPTED: Final = 1317
 # Rights: of the database, of the table, of a column, of a command.
 DENIED: Final = frozenset({1044, 1142, 1143, 1227})
 # --read-only, and read-only mode as a whole.
 READ_ONLY: Final = frozenset({1290, 1836})
+# How long a member that has the name with the secret waits for the plain one, before its round is over.
+PLAIN_WAIT_S: Final = 3
 _READ_ONLY_SAID: Final = "the server is read-only"
 
 
@@ -65,10 +73,63 @@ class TakeLock:
 
 
 @dataclass(frozen=True, slots=True)
+class AskHolder:
+    """Ask which connection has a lock, and whether it is one of the account that asks."""
+
+    name: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class MakeDirectory:
+    """Make one of the parts of the directory unless it is there."""
+
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskSecret:
+    """Ask for the secret of a database."""
+
+    database: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSecret:
+    """Write the secret of a database that has none."""
+
+    database: str
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
 class InsertMember:
     """Insert the row of a member."""
 
+    database: str
     member: Member
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMember:
+    """Write what the row of a member says."""
+
+    database: str
+    member: Member
+
+
+@dataclass(frozen=True, slots=True)
+class AskNumber:
+    """Ask who has a number; no row for nobody."""
+
+    database: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskNumbers:
+    """Ask for all numbers that members have."""
+
+    database: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +139,31 @@ class AskReadOnly:
 
 @dataclass(frozen=True, slots=True)
 class AskTerm:
-    """Ask for the highest term."""
+    """Ask for the term."""
+
+    database: str
 
 
 @dataclass(frozen=True, slots=True)
 class SetTerm:
-    """Write the term into the row of a member."""
+    """Write the term."""
 
-    member: str
+    database: str
     term: int
 
 
 @dataclass(frozen=True, slots=True)
 class AskMembers:
-    """Ask for all rows, and for the connections that hold the locks.
+    """Ask for all rows, for the connections that hold the locks, and for the secret.
 
-    lock: the dispatcher's lock; a member's is this, a dot and its id.
-    has_rows: ask for the rows as well.
+    lock: the plain name of the dispatcher's lock; a member's is this, a dot and its id.
+    secret_lock: its other name; the plain one again for who has no secret.
+    has_rows: ask for the rows and the secret as well.
     """
 
+    database: str
     lock: bytes
+    secret_lock: bytes
     own: str
     has_rows: bool
 
@@ -106,7 +172,20 @@ class AskMembers:
 class ForgetMembers:
     """Delete the rows of members."""
 
+    database: str
     members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What a connection found when it was made known.
+
+    secret: of the lock's name; None where the directory cannot be had.
+    denied: why the member has no row; None if it has one.
+    """
+
+    secret: str | None
+    denied: str | None
 
 
 class MemberExists(Exception):
@@ -117,12 +196,25 @@ class NotWritable(Exception):
     """The server is read-only, so nobody dispatches from it."""
 
 
-def dispatcher_lock(database: str) -> bytes:
-    """Return the name of the lock that the dispatcher of *database* holds."""
+class LockLost(Exception):
+    """Somebody else may have the dispatcher's lock, or the directory says another secret."""
+
+
+class NumberTaken(Exception):
+    """Another member has the number."""
+
+
+def dispatcher_lock(database: str, secret: str | None = None) -> bytes:
+    """Return the name of the lock that the dispatcher of *database* holds: the plain one, or that with a *secret*."""
     # A lock's name has 64 characters at most, and a database's may have as many. Names of locks
     # are the whole server's, so that of the database must be in it.
-    digest = hashlib.sha256(database.encode()).hexdigest()[:16]
-    return b"streamfrom." + digest.encode()
+    if secret is None:
+        return b"streamfrom." + _digest(database, 16)
+    return b"streamfrom." + _digest(f"{secret} {database}", 32)
+
+
+def _digest(text: str, digits: int) -> bytes:
+    return hashlib.sha256(text.encode()).hexdigest()[:digits].encode()
 
 
 def member_lock(database: str, member: bytes) -> bytes:
@@ -130,26 +222,76 @@ def member_lock(database: str, member: bytes) -> bytes:
     return dispatcher_lock(database) + b"." + member
 
 
-def join(database: str, member: Member) -> Conversation[str | None]:
-    """Make the connection known, with the member's row; return why it has no row; None if it has one.
+def settings() -> Conversation[None]:
+    """Set up a connection."""
+    for sql in SETTINGS:
+        yield StoreQuery(sql)
+
+
+def join(database: str, member: Member, new_secret: str) -> Conversation[Joined]:
+    """Make the connection known, and `enroll`.
 
     Raises:
         MemberExists: the member has another connection to this database.
         ServerRefused: the server has trouble that no right explains.
     """
-    for sql in SETTINGS:
-        yield StoreQuery(sql)
+    yield from settings()
     # This lock is the sign of life: the server frees it with the connection.
     if not (yield from _take(member_lock(database, member.id.encode()), 0)):
         raise MemberExists
+    return (yield from enroll(database, member, new_secret))
+
+
+def enroll(database: str, member: Member, new_secret: str) -> Conversation[Joined]:
+    """Write the member's row; make the directory, with *new_secret*, where there is none.
+
+    Raises:
+        ServerRefused: the server has trouble that no right explains.
+    """
     if (yield from _is_read_only()):
-        return _READ_ONLY_SAID
+        return Joined((yield from read_secret(database)), _READ_ONLY_SAID)
+    denied: str | None
     try:
-        return (yield from _publish(member))
+        denied = yield from publish(database, member)
+    except NumberTaken as taken:
+        # By a row that a dump has brought, say, which the dispatcher deletes in the end.
+        denied = str(taken)
     except ServerRefused as refused:
-        if refused.code in READ_ONLY:
-            return _READ_ONLY_SAID
-        raise
+        if refused.code not in READ_ONLY:
+            raise
+        denied = _READ_ONLY_SAID
+    secret = yield from read_secret(database)
+    if secret is None and denied is None:
+        # Of two members that write at the same time the first one wins.
+        write = StoreQuery(
+            b"INSERT IGNORE INTO streamfrom.locks (database_name, secret, term) VALUES (%b, %b, 0)"
+            % (_name(database), literal(new_secret.encode())),
+            about=WriteSecret(database, new_secret),
+        )
+        try:
+            yield from _in_directory(write)
+        except ServerRefused as refused:
+            if refused.code not in DENIED:
+                raise
+            return Joined(None, refused.message)
+        secret = yield from read_secret(database)
+    return Joined(secret, denied)
+
+
+def _in_directory(write: StoreQuery) -> Conversation[None]:
+    """Write into the directory, which is made where it, or a part of it, is missing."""
+    try:
+        yield write
+    except ServerRefused as refused:
+        if refused.code not in NO_DIRECTORY:
+            raise
+        for sql in CREATE:
+            yield StoreQuery(sql.encode(), about=MakeDirectory(sql))
+        yield write
+
+
+def _name(database: str) -> bytes:
+    return literal(database.encode())
 
 
 def _is_read_only() -> Conversation[bool]:
@@ -160,54 +302,147 @@ def _is_read_only() -> Conversation[bool]:
     return answer.rows[0][0] != (b"0",)
 
 
-def _publish(member: Member) -> Conversation[str | None]:
-    """Write the member's row unless it is there, and the table too; return what denies it."""
+def read_secret(database: str) -> Conversation[str | None]:
+    """Return the secret of a database; None where the directory has none, or cannot be read."""
     try:
-        try:
-            yield _insert(member)
-        except ServerRefused as refused:
-            if refused.code != NO_SUCH_TABLE:
-                raise
-            yield StoreQuery(CREATE_TABLE)
-            yield _insert(member)
+        answer = yield StoreQuery(
+            b"SELECT secret FROM streamfrom.locks WHERE database_name = %b" % _name(database),
+            1,
+            AskSecret(database),
+        )
     except ServerRefused as refused:
-        if refused.code == DUPLICATE_KEY:
+        if refused.code in DENIED | NO_DIRECTORY:
             return None
+        raise
+    return _text(answer.rows[0][0][0]) if answer.rows else None
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("ascii", "replace")
+
+
+def publish(database: str, member: Member) -> Conversation[str | None]:
+    """Write the member's row, and make the directory before; return what denies it.
+
+    Raises:
+        NumberTaken: the row of another member has its number.
+    """
+    try:
+        yield from _in_directory(_insert(database, member))
+    except ServerRefused as refused:
         if refused.code in DENIED:
             return refused.message
-        raise
+        if refused.code != DUPLICATE_KEY:
+            raise
+        answer = yield StoreQuery(
+            b"SELECT member FROM streamfrom.members WHERE database_name = %b AND id_prefix = %d"
+            % (_name(database), member.id_prefix),
+            1,
+            AskNumber(database, member.id_prefix),
+        )
+        if answer.rows and answer.rows[0][0] != (member.id.encode(),):
+            (other,) = answer.rows[0][0]
+            raise NumberTaken(
+                f"its number {member.id_prefix} is that of member {_text(other)}"
+            ) from None
+        # It is the member's own: of its start, or of an earlier connection.
+        yield _update(database, member)
     return None
 
 
-def publish_again(member: Member, term: int) -> Conversation[None]:
-    """Write the member's row, which somebody has deleted, with its term; where that cannot be, do nothing."""
+def numbers(database: str) -> Conversation[frozenset[int] | None]:
+    """Return the numbers that members have; None where there is no directory, or none for this account."""
     try:
-        denied = yield from _publish(member)
-        if denied is None and term:
-            yield _set_term(member, term)
-    except ServerRefused:
-        return
+        answer = yield StoreQuery(
+            b"SELECT id_prefix FROM streamfrom.members WHERE database_name = %b"
+            % _name(database),
+            1,
+            AskNumbers(database),
+        )
+    except ServerRefused as refused:
+        if refused.code in DENIED | NO_DIRECTORY:
+            return None
+        raise
+    return frozenset(int(value) for (value,), _ in answer.rows if value is not None)
 
 
-def _set_term(member: Member, term: int) -> StoreQuery:
+def _insert(database: str, member: Member) -> StoreQuery:
     return StoreQuery(
-        b"UPDATE %b SET term = %d WHERE member = %b"
-        % (TABLE, term, literal(member.id.encode())),
-        about=SetTerm(member.id, term),
+        b"INSERT INTO streamfrom.members (database_name, %b) VALUES (%b, %b)"
+        % (
+            b", ".join(COLUMNS),
+            _name(database),
+            b", ".join(literal(value) for value in member.values),
+        ),
+        about=InsertMember(database, member),
     )
 
 
-def _insert(member: Member) -> StoreQuery:
+def _update(database: str, member: Member) -> StoreQuery:
+    values = zip(COLUMNS, member.values, strict=True)
     return StoreQuery(
-        b"INSERT INTO %b (%b) VALUES (%b, 0)"
-        % (TABLE, b", ".join(COLUMNS), b", ".join(literal(value) for value in member.values)),
-        about=InsertMember(member),
+        b"UPDATE streamfrom.members SET %b WHERE database_name = %b AND member = %b"
+        % (
+            b", ".join(b"%b = %b" % (column, literal(value)) for column, value in values),
+            _name(database),
+            literal(member.id.encode()),
+        ),
+        about=UpdateMember(database, member),
     )
 
 
-def acquire(database: str, wait_s: int) -> Conversation[bool]:
-    """Wait for the dispatcher's lock; return whether the connection has it now."""
-    return (yield from _take(dispatcher_lock(database), wait_s))
+def acquire(database: str, secret: str | None, wait_s: int) -> Conversation[LockHold | None]:
+    """Wait for the dispatcher's lock; return how the connection has it now, None if it does not."""
+    if not (yield from _take(dispatcher_lock(database, secret), wait_s)):
+        return None
+    if secret is None:
+        return LockHold.PLAIN
+    while (hold := (yield from _hold(database))) is None:
+        # A proxy without the directory dispatches. The server gives its lock up as soon as it does.
+        if not wait_s or not (yield from _take(dispatcher_lock(database), PLAIN_WAIT_S)):
+            return None
+    return hold
+
+
+def keep(database: str, secret: str | None) -> Conversation[LockHold]:
+    """Return how a connection that has acquired the dispatcher's lock has it now.
+
+    Raises:
+        LockLost: another connection of the account has the plain name, or the directory says another secret.
+    """
+    if (yield from read_secret(database)) != secret:
+        raise LockLost("the directory has another secret for the lock than before")
+    if secret is None:
+        return LockHold.PLAIN
+    hold = yield from _hold(database)
+    if hold is None:
+        raise LockLost("a proxy that does not know the directory has the lock")
+    return hold
+
+
+def _hold(database: str) -> Conversation[LockHold | None]:
+    """Take the plain name as well; return None if another connection of the account has it."""
+    plain = dispatcher_lock(database)
+    while not (yield from _take(plain, 0)):
+        holder, is_ours = yield from _holder(plain)
+        if is_ours:
+            return None
+        if holder is not None:
+            return LockHold.SECRET
+    return LockHold.BOTH
+
+
+def _holder(lock: bytes) -> Conversation[tuple[int | None, bool]]:
+    """Return the connection that has a lock, and whether it is one of this account, which alone shows to everybody."""
+    answer = yield StoreQuery(
+        b"SELECT k.holder, EXISTS (SELECT 1 FROM information_schema.processlist AS p WHERE p.id = k.holder"
+        b" AND p.user = SUBSTRING_INDEX(USER(), '@', 1)) FROM (SELECT IS_USED_LOCK(%b) AS holder) AS k"
+        % literal(lock),
+        2,
+        AskHolder(lock),
+    )
+    holder, is_ours = answer.rows[0][0]
+    return _number(holder), is_ours == b"1"
 
 
 def _take(lock: bytes, wait_s: int) -> Conversation[bool]:
@@ -220,8 +455,8 @@ def _take(lock: bytes, wait_s: int) -> Conversation[bool]:
     return value == b"1"
 
 
-def write_term(member: Member) -> Conversation[int]:
-    """Write the next term into the member's row and return it; 0 where no row can be written.
+def write_term(database: str) -> Conversation[int]:
+    """Write the next term and return it; 0 where none can be written.
 
     Only the holder of the lock calls this, so no other term is written meanwhile.
 
@@ -232,61 +467,94 @@ def write_term(member: Member) -> Conversation[int]:
     if (yield from _is_read_only()):
         raise NotWritable
     try:
-        if (yield from _publish(member)) is not None:
+        answer = yield StoreQuery(
+            b"SELECT term FROM streamfrom.locks WHERE database_name = %b" % _name(database),
+            1,
+            AskTerm(database),
+        )
+        if not answer.rows:
             return 0
-        answer = yield StoreQuery(b"SELECT MAX(term) FROM %b" % TABLE, 1, AskTerm())
         term = int(answer.rows[0][0][0] or 0) + 1
-        yield _set_term(member, term)
+        yield StoreQuery(
+            b"UPDATE streamfrom.locks SET term = %d WHERE database_name = %b"
+            % (term, _name(database)),
+            about=SetTerm(database, term),
+        )
     except ServerRefused as refused:
         if refused.code in READ_ONLY:
             raise NotWritable from refused
-        if refused.code in DENIED:
+        if refused.code in DENIED | NO_DIRECTORY:
             return 0
         raise
     return term
 
 
-def read_directory(database: str, own: Member) -> Conversation[DirectoryRead]:
+def read_directory(
+    database: str, own: Member, secret: str | None
+) -> Conversation[DirectoryRead]:
     """Read who is there and who dispatches.
 
     The server answers that itself, by who holds which lock: no row has to be kept fresh for it, and no
-    clock is asked. Any connection may ask.
+    clock is asked. Any connection may ask. *secret*: the one that the reader's own election uses.
     """
-    lock = dispatcher_lock(database)
-    locks = b"IS_USED_LOCK(%b) AS holder, IS_USED_LOCK(%b) AS own" % (
-        literal(lock),
-        literal(member_lock(database, own.id.encode())),
+    plain = dispatcher_lock(database)
+    about = AskMembers(
+        database, plain, dispatcher_lock(database, secret), own.id, has_rows=True
+    )
+    locks = (
+        b"IS_USED_LOCK(%b) AS plain, IS_USED_LOCK(%b) AS holder, IS_USED_LOCK(%b) AS own"
+        % (
+            literal(plain),
+            literal(about.secret_lock),
+            literal(member_lock(database, own.id.encode())),
+        )
     )
     try:
         answer = yield StoreQuery(
-            b"SELECT k.holder, k.own, IS_USED_LOCK(CONCAT(%b, IFNULL(m.member, ''))), m.%b"
-            b" FROM (SELECT %b) AS k LEFT JOIN %b AS m ON TRUE"
-            % (literal(member_lock(database, b"")), b", m.".join(COLUMNS), locks, TABLE),
-            3 + len(COLUMNS),
-            AskMembers(lock, own.id, has_rows=True),
+            b"SELECT k.plain, k.holder, k.own,"
+            b" (SELECT secret FROM streamfrom.locks WHERE database_name = %b),"
+            b" IS_USED_LOCK(CONCAT(%b, IFNULL(m.member, ''))), m.%b"
+            b" FROM (SELECT %b) AS k LEFT JOIN streamfrom.members AS m ON m.database_name = %b"
+            % (
+                _name(database),
+                literal(member_lock(database, b"")),
+                b", m.".join(COLUMNS),
+                locks,
+                _name(database),
+            ),
+            5 + len(COLUMNS),
+            about,
         )
     except ServerRefused as refused:
-        if refused.code != NO_SUCH_TABLE and refused.code not in DENIED:
+        if refused.code not in DENIED | NO_DIRECTORY:
             raise
-        answer = yield StoreQuery(
-            b"SELECT %b" % locks, 2, AskMembers(lock, own.id, has_rows=False)
-        )
-        holder, mine = answer.rows[0][0]
-        return DirectoryRead(_number(holder), _number(mine), (), is_unreadable=True)
+        about = AskMembers(database, plain, about.secret_lock, own.id, has_rows=False)
+        answer = yield StoreQuery(b"SELECT %b, NULL, NULL" % locks, 5, about)
     entries = tuple(
         (_number(connection), member_of(fields))
-        for (_, _, connection, *fields), _ in answer.rows
-        if fields[0] is not None
+        for (_, _, _, _, connection, *fields), _ in answer.rows
+        if fields and fields[0] is not None
     )
-    holder, mine, *_ = answer.rows[0][0]
-    return DirectoryRead(_number(holder), _number(mine), entries)
+    by_plain, by_secret, mine, its_secret, *_ = answer.rows[0][0]
+    holder = _number(by_plain)
+    outsider = None
+    if holder is not None and holder not in {_number(mine), *(one for one, _ in entries)}:
+        now, is_ours = yield from _holder(plain)
+        if now == holder and not is_ours:
+            outsider = holder
+    if holder is None or (outsider is not None and secret is not None):
+        # Who waits for the plain name holds the other one, and does not dispatch; who need not wait does.
+        holder = _number(by_secret)
+    return DirectoryRead(holder, _number(mine), entries, _text(its_secret), outsider)
 
 
-def forget(members: tuple[str, ...]) -> Conversation[None]:
-    """Delete the rows of members that have long been gone."""
+def forget(database: str, members: tuple[str, ...]) -> Conversation[None]:
+    """Delete the rows of members that have gone."""
     ids = b", ".join(literal(member.encode()) for member in members)
     yield StoreQuery(
-        b"DELETE FROM %b WHERE member IN (%b)" % (TABLE, ids), about=ForgetMembers(members)
+        b"DELETE FROM streamfrom.members WHERE database_name = %b AND member IN (%b)"
+        % (_name(database), ids),
+        about=ForgetMembers(database, members),
     )
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 
 MARK = "vitess_message"
-# Of tables that the proxies keep for themselves.
-OWN_PREFIX = "streamfrom_"
 SEQUENCE_MARK = "vitess_sequence"
 COUNT_MAX = 2**31 - 1
 # Rates are counted in millionths of a message a second.
@@ -200,10 +198,6 @@ def parse_comment(comment: str) -> Properties:
     if settings.get("vt_max_attempts"):
         max_attempts = take(_limit, "vt_max_attempts")
     dead_letter = settings.get("vt_dead_letter") or None
-    if dead_letter is not None and dead_letter.lower().startswith(OWN_PREFIX):
-        faults.append(
-            f"vt_dead_letter must be no table of the proxies' own, not '{dead_letter}'"
-        )
     if dead_letter is not None and "." in dead_letter:
         faults.append(
             f"vt_dead_letter must be a table of the same keyspace, without its name, not '{dead_letter}'"

@@ -25,7 +25,7 @@ from streamfrom.proxy.app.config_reload import (
     log_unguarded_users,
 )
 from streamfrom.proxy.app.disconnection import Disconnection
-from streamfrom.proxy.app.member_numbers import numbers_in_use
+from streamfrom.proxy.app.member_numbers import MemberNumber, take_number
 from streamfrom.proxy.app.membership import Membership
 from streamfrom.proxy.backends.charsets import Charsets
 from streamfrom.proxy.backends.health import READ_ONLY
@@ -40,7 +40,7 @@ from streamfrom.proxy.queue_sharding import QueueSharding
 from streamfrom.proxy.rsa import ServerKey
 from streamfrom.proxy.service_manager import NOBODY, ServiceManager
 from streamfrom.proxy.sessions.addresses import Addresses
-from streamfrom.proxy.sessions.connection_ids import draw
+from streamfrom.proxy.sessions.connection_ids import ConnectionIds
 from streamfrom.proxy.sessions.local_sessions import LocalSessions
 from streamfrom.proxy.sessions.login_backoff import LoginBackoff
 from streamfrom.proxy.sessions.login_work import LoginWork
@@ -65,7 +65,7 @@ from streamfrom.sqlparse_ext.text.version_comments import server_version
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Coroutine, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
 
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.proxy.admin.admin_server import AdminServer
@@ -90,7 +90,7 @@ class Application:
     hurry: setting this event makes a stop wait for no client.
     read_again: reads the configuration; without it a hangup has the vschema files alone read again.
     seat: the place of this process among the workers that share the port; None for a process that serves the port alone.
-    taken: the numbers of the other members of the fleet.
+    number: what this process is called in its fleet.
     manager: the service manager, which is told when files are read again.
 
     Attributes:
@@ -108,7 +108,7 @@ class Application:
         hurry: asyncio.Event | None = None,
         read_again: Callable[[], Config] | None = None,
         seat: WorkerSeat | None = None,
-        taken: Container[int] = (),
+        number: MemberNumber | None = None,
         manager: ServiceManager = NOBODY,
     ) -> None:
         server = config.server
@@ -121,12 +121,9 @@ class Application:
         self._listeners: list[listening.Listener] = []
         self._background: set[asyncio.Task[None]] = set()
         self._sessions: dict[int, Peer] = {}
-        # This member's number is drawn and is part of each id: KILL finds the member of a
-        # session by it, so no two may share one.
-        self._connection_ids = draw(
-            lambda: int.from_bytes(os.urandom(4)),
-            lambda number: number not in taken and (seat is None or seat.may_have(number)),
-        )
+        number = number or MemberNumber.drawn()
+        # The number is part of each id: KILL finds the member of a session by it.
+        self._connection_ids = ConnectionIds(number.number, int.from_bytes(os.urandom(4)))
         self._started = time.monotonic()
         self._stopped = False
         self._admin: AdminServer | None = None
@@ -135,7 +132,7 @@ class Application:
         self.shards = self._servers.primaries
         keyspaces = [make_keyspace(keyspace) for keyspace in config.keyspaces]
         clock = SystemClock()
-        self._membership = Membership(config, self.shards, self._connection_ids.member)
+        self._membership = Membership(config, self.shards, number)
         fleet = self._fleet = self._membership.fleet
         store = ShardStore(self.shards, clock, fleet.electors)
         self._registry = Registry(
@@ -475,10 +472,9 @@ async def run(
     """
     parent = None if seat is None else Parent(seat, stop, hurry)
     try:
-        taken = await numbers_in_use(config)
-        application = Application(config, hangup, hurry, read_again, seat, taken, manager)
-        if (member := application.member) is not None:
-            name_member(member)
+        number = await take_number(config)
+        application = Application(config, hangup, hurry, read_again, seat, number, manager)
+        name_member(application.member)
         async with application:
             process.prepare(config)
             if parent is not None:

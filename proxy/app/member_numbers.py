@@ -1,15 +1,35 @@
-"""Which numbers the members of a fleet have, by the table in which they publish them.
+"""The number of this process in its fleet, the least that no other member has.
 
-A number is a part of connection ids, and of the ids that a proxy gives to messages: two members must not have the same one.
+It is a part of connection ids and of the ids that a proxy gives to messages, so no two members may have the same one: a unique
+key of the directory on each primary sees to that.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import random
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.backends.control_connection import Control
-from streamfrom.proxy.errors import BackendError, BackendUnavailable
+from streamfrom import __version__
+from streamfrom.engine.fleet.directory import Member
+from streamfrom.engine.fleet.lock_connection import (
+    NumberTaken,
+    forget,
+    numbers,
+    publish,
+    settings,
+)
+from streamfrom.engine.messaging.conversation import ServerRefused
+from streamfrom.proxy.backends.connect import open_backend
+from streamfrom.proxy.backends.lock_session import LockSession
+from streamfrom.proxy.config.keyspaces import hash_of
+from streamfrom.proxy.config.toml_values import ConfigError
+from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable
+from streamfrom.proxy.sessions.connection_ids import MEMBERS_MAX
 
 
 if TYPE_CHECKING:
@@ -20,32 +40,120 @@ if TYPE_CHECKING:
 # A start waits no longer for a server that does not answer.
 TIMEOUT_S: Final = 2.0
 
-_NUMBERS: Final = "SELECT id_prefix FROM streamfrom_members"
+
+@dataclass(frozen=True, slots=True)
+class MemberNumber:
+    """What a process is called in its fleet. name: 16 hexadecimal digits, drawn for it; number: from 1 to MEMBERS_MAX."""
+
+    name: str
+    number: int
+
+    @classmethod
+    def drawn(cls) -> MemberNumber:
+        """Return one of a process that asks nobody."""
+        return cls(_drawn_name(), random.SystemRandom().randint(1, MEMBERS_MAX))
 
 
-async def numbers_in_use(config: Config) -> frozenset[int]:
-    """Return the numbers that members published on any shard of *config*.
+async def take_number(config: Config) -> MemberNumber:
+    """Take the least number that is free on all shards of *config*, by a row in each directory.
 
-    A shard that is away, or has no table yet, or none for this account, is passed over.
+    A shard that is away, or has no directory for this account, is passed over. Where all are, the number is drawn.
+
+    Raises:
+        ConfigError: every number is taken.
     """
-    asking = [
-        asyncio.ensure_future(_numbers(keyspace.name, shard))
+    places = {
+        (shard.primary.server, shard.primary.database): (keyspace.name, shard)
         for keyspace in config.keyspaces
         for shard in keyspace.shards
+    }
+    opening = [
+        asyncio.ensure_future(_NumberPlace.open(*places[place])) for place in sorted(places)
     ]
-    done, late = await asyncio.wait(asking, timeout=TIMEOUT_S)
+    done, late = await asyncio.wait(opening, timeout=TIMEOUT_S)
     for each in late:
         each.cancel()
     await asyncio.gather(*late, return_exceptions=True)
-    return frozenset(number for each in done for number in each.result())
-
-
-async def _numbers(keyspace: str, shard: ShardConfig) -> list[int]:
-    control = Control(keyspace, shard.name, shard.primary)
+    # In one order for everybody: of two processes that want one number, one meets the other at the first directory.
+    found = [each.result() for each in opening if each in done]
+    directories = [each for each in found if each is not None]
     try:
-        rows = await control.rows(_NUMBERS)
-    except (BackendUnavailable, BackendError):
-        return []
+        async with asyncio.timeout(TIMEOUT_S):
+            return await _take(config, directories)
+    except TimeoutError:
+        return MemberNumber.drawn()
     finally:
-        await control.close()
-    return [int(number) for (number,) in rows]
+        for directory in directories:
+            directory.session.close()
+
+
+async def _take(config: Config, directories: list[_NumberPlace]) -> MemberNumber:
+    name = _drawn_name()
+    taken = {number for directory in directories for number in directory.taken}
+    while directories:
+        number = next(number for number in count(1) if number not in taken)
+        if number > MEMBERS_MAX:
+            raise ConfigError(
+                "",
+                f"all {MEMBERS_MAX} numbers of members are taken in the directory, the database streamfrom, of these shards;"
+                " the dispatcher frees those of members that have been gone for a minute",
+            )
+        own = Member(
+            name, config.fleet.name, "", "", number, __version__, hash_of(config.keyspaces)
+        )
+        with suppress(NumberTaken):
+            for directory in list(directories):
+                if not await directory.publish(own):
+                    directories.remove(directory)
+            if directories:
+                return MemberNumber(name, number)
+            break
+        taken.add(number)
+        for directory in directories:
+            await directory.forget(name)
+    return MemberNumber.drawn()
+
+
+@dataclass(eq=False, slots=True)
+class _NumberPlace:
+    """The directory of one database, while a number is taken. taken: the numbers in it when it was opened."""
+
+    database: str
+    session: LockSession
+    taken: frozenset[int]
+
+    @classmethod
+    async def open(cls, keyspace: str, shard: ShardConfig) -> _NumberPlace | None:
+        """Return the directory of a shard; None where it is away."""
+        database = shard.primary.database
+        try:
+            backend = await open_backend(
+                keyspace,
+                shard.name,
+                shard.primary,
+                database=None,
+                program="streamfrom-election",
+            )
+            session = LockSession(backend, lambda: None)
+            await session.converse(settings())
+            found, _ = await session.converse(numbers(database))
+        except (BackendUnavailable, BackendError, BackendLost, ServerRefused):
+            return None
+        return cls(database, session, found or frozenset())
+
+    async def publish(self, own: Member) -> bool:
+        """Write the row of a member; False where it cannot be. Raises NumberTaken."""
+        try:
+            denied, _ = await self.session.converse(publish(self.database, own))
+        except (BackendLost, ServerRefused):
+            return False
+        return denied is None
+
+    async def forget(self, name: str) -> None:
+        """Delete the row of a member."""
+        with suppress(BackendLost, ServerRefused):
+            await self.session.converse(forget(self.database, (name,)))
+
+
+def _drawn_name() -> str:
+    return os.urandom(8).hex()

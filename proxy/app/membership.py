@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import time
 from collections import defaultdict
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.messaging.registry import Registry
     from streamfrom.engine.sharding.keyspace import ShardName
+    from streamfrom.proxy.app.member_numbers import MemberNumber
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.dsn import Dsn
     from streamfrom.proxy.config.file import Config
@@ -48,11 +48,10 @@ class Membership:
         self,
         config: Config,
         shards: Mapping[tuple[str, ShardName], ShardRuntime],
-        id_prefix: int,
+        number: MemberNumber,
     ) -> None:
         fleet = config.fleet
-        name = os.urandom(8).hex()
-        own = make_certificate(name)
+        own = make_certificate(number.name)
         self.links = GrpcLinks(own)
         self.door: GrpcDoor | None = None
         address = ""
@@ -66,7 +65,7 @@ class Membership:
                 raise ConfigError("fleet.listen", f"cannot listen on {listen}") from error
             address = fleet.advertise or self.door.address
         self.member = member_of_config(
-            config, name, fleet.name, address, own.certificate.decode(), id_prefix
+            config, number, fleet.name, address, own.certificate.decode()
         )
         self.fleet = Fleet(self.member, databases_of(shards), self.links, time.monotonic_ns)
         for key, runtime in shards.items():
@@ -96,21 +95,22 @@ class Membership:
         """Hand over, and close all ways to others and from them."""
         await self.fleet.stop()
         self.fleet.close()
+        await self.fleet.leave()
         await self.links.stop()
         if self.door is not None:
             await self.door.stop()
 
 
 def member_of_config(
-    config: Config, name: str, fleet: str, address: str, certificate: str, id_prefix: int
+    config: Config, number: MemberNumber, fleet: str, address: str, certificate: str
 ) -> Member:
-    """Return what the directories tell of this process. *name*: the id of the member, 16 hexadecimal digits."""
+    """Return what the directories have of this process."""
     return Member(
-        id=name,
+        id=number.name,
         fleet=fleet,
         address=address,
         certificate=certificate,
-        id_prefix=id_prefix,
+        id_prefix=number.number,
         version=__version__,
         configuration=hash_of(config.keyspaces),
     )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.config.toml_values import TomlTable
 
 
-NAME_MAX: Final = 64  # of its column in streamfrom_members
+NAME_MAX: Final = 64  # of its column in streamfrom.members
 PORT_MAX: Final = 65535
 AUTO: Final = 0
 WORKERS_MAX: Final = 256

@@ -1,6 +1,6 @@
-"""What `streamfrom check` says of the fleet: whether a shard can be its directory, and who is there.
+"""What `streamfrom check` says of the fleet: whether a shard's server has the directory, and who is there.
 
-A proxy without the table, or without rights on it, works alone; so nothing here is a fault.
+A proxy without the directory, or without rights on it, works alone; so nothing here is a fault.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.fleet.directory import CREATE_TEXT
-from streamfrom.engine.fleet.lock_connection import NO_SUCH_TABLE, member_lock
+from streamfrom.engine.fleet.directory import CREATE, GRANT
+from streamfrom.engine.fleet.lock_connection import NO_DIRECTORY, member_lock
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.sqlparse_ext.text.identifiers import literal
 
@@ -22,17 +22,21 @@ if TYPE_CHECKING:
 
 REACH_TIMEOUT_S: Final = 2.0
 # They touch no row, and need every privilege that a member needs.
-_PROBES: Final = (
-    "INSERT INTO streamfrom_members SELECT * FROM streamfrom_members WHERE 1 = 0",
-    "UPDATE streamfrom_members SET term = term WHERE 1 = 0",
-    "DELETE FROM streamfrom_members WHERE 1 = 0",
+_PROBES: Final = tuple(
+    probe.format(table=table)
+    for table in ("members", "locks")
+    for probe in (
+        "INSERT INTO streamfrom.{table} SELECT * FROM streamfrom.{table} WHERE 1 = 0",
+        "UPDATE streamfrom.{table} SET database_name = database_name WHERE 1 = 0",
+        "DELETE FROM streamfrom.{table} WHERE 1 = 0",
+    )
 )
 # It fails in any case: for want of the right to create, or of a table to be like.
-_CREATE_PROBE: Final = "CREATE TABLE streamfrom_members LIKE streamfrom_members_of_nobody"
+_CREATE_PROBE: Final = "CREATE TABLE streamfrom.members LIKE streamfrom.members_of_nobody"
 # Who is there, by the locks that only a connected member holds.
 _PRESENT: Final = (
-    "SELECT member, fleet, address, version, configuration FROM streamfrom_members"
-    " WHERE IS_USED_LOCK(CONCAT({prefix}, member)) IS NOT NULL ORDER BY member"
+    "SELECT member, fleet, address, version, configuration FROM streamfrom.members"
+    " WHERE database_name = {database} AND IS_USED_LOCK(CONCAT({prefix}, member)) IS NOT NULL ORDER BY member"
 )
 
 
@@ -50,21 +54,22 @@ async def check_members(
         for probe in _PROBES:
             await shard.control.rows(probe)
         prefix = literal(member_lock(shard.database, b"")).decode()
-        members = await shard.control.rows(_PRESENT.format(prefix=prefix))
+        database = literal(shard.database.encode()).decode()
+        members = await shard.control.rows(_PRESENT.format(database=database, prefix=prefix))
     except BackendError as error:
-        if error.code == NO_SUCH_TABLE:
+        if error.code in NO_DIRECTORY:
             await _check_absent(shard, report)
         else:
             report.warning(
                 subject,
-                f"a proxy works alone here, for want of rights on streamfrom_members: {error}",
-                f"GRANT SELECT, INSERT, UPDATE, DELETE ON streamfrom_members TO {shard.dsn.user}",
+                f"a proxy works alone here, for want of rights on the database streamfrom: {error}",
+                f"run: {await _grant(shard)}",
             )
         return 0
     except BackendUnavailable as error:
-        report.warning(subject, f"streamfrom_members: {error}")
+        report.warning(subject, f"the database streamfrom: {error}")
         return 0
-    report.ok(subject, f"table streamfrom_members, {len(members)} connected")
+    report.ok(subject, f"database streamfrom, {len(members)} connected")
     troubles = await asyncio.gather(*(_trouble(member[2]) for member in members))
     for trouble, (name, fleet, address, its_version, its_configuration) in zip(
         troubles, members, strict=True
@@ -108,15 +113,25 @@ async def _trouble(address: str) -> str | None:
 
 
 async def _check_absent(shard: ShardRuntime, report: CheckReport) -> None:
-    """Say who makes the table that is not there yet."""
+    """Say who makes the directory that is not there yet."""
     try:
         await shard.control.rows(_CREATE_PROBE)
     except (BackendError, BackendUnavailable) as error:
-        if isinstance(error, BackendError) and error.code == NO_SUCH_TABLE:
-            report.ok(str(shard), "table streamfrom_members, which the first proxy makes")
+        if isinstance(error, BackendError) and error.code in NO_DIRECTORY:
+            report.ok(str(shard), "database streamfrom, which the first proxy makes")
             return
         report.warning(
             str(shard),
-            f"no table streamfrom_members, by which several proxies find each other: {error}",
-            f"run: {CREATE_TEXT}",
+            f"no database streamfrom, by which several proxies find each other: {error}",
+            f"run: {'; '.join((*CREATE, await _grant(shard)))}",
         )
+
+
+async def _grant(shard: ShardRuntime) -> str:
+    """Return the statement that gives the shard's account the rights on the directory."""
+    user = shard.dsn.user
+    with suppress(BackendError, BackendUnavailable):
+        ((account,),) = await shard.control.rows("SELECT CURRENT_USER()")
+        name, _, host = str(account).rpartition("@")
+        user = f"'{name}'@'{host}'"
+    return GRANT.format(user=user)

@@ -1,17 +1,13 @@
-"""Statements that would change or show the proxies' own accounts and tables on the servers. Pure.
+"""Statements that would change or show the proxies' own accounts on the servers. Pure.
 
 The proxy's accounts live in its configuration; on the servers every statement runs under the account
 of a DSN. No user may change that account, however the statement names it, or read the hash of its password.
-
-No user may write `streamfrom_members` either: a process with a row there is a member of the fleet, sees and kills
-all sessions, and gets the messages of all keyspaces.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.local_statements.show_tables import OWN_TABLES
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind, SetKind, Uses
 from streamfrom.sqlparse_ext.text.tokens import Token, statement_tokens, unquote
@@ -31,8 +27,6 @@ _ACCOUNT_OBJECTS: Final = frozenset({"USER", "ROLE"})
 _ACCOUNT_VERBS: Final = frozenset({"CREATE", "ALTER", "DROP", "RENAME"})
 _RIGHTS: Final = frozenset({"GRANT", "REVOKE"})
 _OPTIONS: Final = frozenset({"OR", "REPLACE"})
-# The caller checks the statement in EXPLAIN or PREPARE separately.
-_READS: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.EXPLAIN})
 _WRITES: Final = frozenset(
     {Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.DDL, Kind.LOAD, Kind.OTHER}
     | {Kind.PREPARE, Kind.LOCK}
@@ -73,20 +67,7 @@ def may_reach_accounts(shape: Shape, schema: str | None) -> bool:
     """Tell whether `Privileges.check_statement` may refuse a read or write of rows or a SHOW to all users."""
     if shape.kind is Kind.SHOW:
         return shape.words[:1] == ("GRANTS",) or shape.words[:2] == ("CREATE", "USER")
-    return _names(shape, schema, GRANT_TABLES) or own_table_written(shape) is not None
-
-
-def own_table_written(shape: Shape) -> str | None:
-    """Return which of the proxies' own tables a statement names that may do more than read it."""
-    if shape.kind in _READS and not shape.uses & Uses.LOCKING_READ:
-        return None
-    template = shape.template
-    if b"streamfrom_" not in template.lower():
-        return None
-    names = (
-        unquote(each, template).lower() for each in statement_tokens(template) if each.is_name
-    )
-    return next((name for name in names if name in OWN_TABLES), None)
+    return _names(shape, schema, GRANT_TABLES)
 
 
 def may_show_hashes(shape: Shape, schema: str | None) -> bool:

@@ -22,6 +22,7 @@ from streamfrom.proxy.sql.account_protection import may_reach_accounts
 from streamfrom.proxy.sql.catalog import FastRoute
 from streamfrom.proxy.sql.early_ack_answer import answer_early, early_ack
 from streamfrom.proxy.sql.group_ack import joins_group
+from streamfrom.proxy.status.status_rows import names_schema
 from streamfrom.proxy.wire.binary_parameters import with_types
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import StreamfromError
@@ -246,6 +247,7 @@ class FastPath:
             or shape.uses & _INDIRECT_USES
             or not self._compiler.is_sent_as_written(view, shape)
             or may_reach_accounts(shape, view.schema)
+            or names_schema(shape)
         ):
             return None
         touches = self._compiler.touches_messages(view, shape)

@@ -14,7 +14,6 @@ from streamfrom.proxy.errors import CommandDenied, DatabaseAccessDenied
 from streamfrom.proxy.sql.account_protection import (
     check_accounts,
     may_show_hashes,
-    own_table_written,
 )
 from streamfrom.sqlparse_ext.statements import Kind, SetKind, Uses
 
@@ -81,9 +80,6 @@ class Privileges:
         check_accounts(statement, self.accounts, schema)
         if may_show_hashes(shape, schema):
             raise CommandDenied(shape.verb, self.user.name, self.host, "mysql.user")
-        own_table = own_table_written(shape)
-        if own_table is not None and self.user.role is not Role.ADMIN:
-            raise CommandDenied(shape.verb, self.user.name, self.host, own_table)
         if is_explained or self.user.role is not Role.READONLY:
             return
         if not _is_read(shape):

@@ -13,11 +13,10 @@ from streamfrom.engine.messaging.message_table import MessageTable
 from streamfrom.engine.sharding.vschema import AutoIncrement
 from streamfrom.proxy.local_statements.local_answers import is_answered_locally
 from streamfrom.proxy.local_statements.show_status import is_session_status
-from streamfrom.proxy.local_statements.show_tables import lists_tables
 from streamfrom.proxy.local_statements.vexplain import is_run
 from streamfrom.proxy.sql.confinement import confine
 from streamfrom.proxy.sql.session_target import SessionTarget, usable_table
-from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA, is_status
+from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA, is_status, names_schema
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.parser import explained_text
 from streamfrom.sqlparse_ext.reading.session_settings import split_set_statement
@@ -124,6 +123,10 @@ class StatementCompiler(SessionTarget):
         are_values_seen: bool = True,
     ) -> bool:
         view = self.view
+        if names_schema(statement.shape):
+            raise Unsupported(
+                f"{statement.shape.verb} of the schema {STATUS_SCHEMA}, which only SELECT and SHOW TABLES read"
+            )
         self._privileges.check_statement(
             statement,
             None if view is None else view.schema or view.database,
@@ -230,7 +233,6 @@ class StatementCompiler(SessionTarget):
             or not self.names_only_itself(view, shape)
             or asks_for_schemas(shape, view.database)
             or is_answered_locally(shape)
-            or lists_tables(shape)
             or (view.is_part and asks_database(shape))
             or is_session_status(shape)
             or next_values(shape) is not None

@@ -31,7 +31,6 @@ from streamfrom.proxy.local_statements.show_status import (
     own_status,
     with_own_status,
 )
-from streamfrom.proxy.local_statements.show_tables import listed_tables, lists_tables
 from streamfrom.proxy.local_statements.show_vitess import is_show_vitess, show_vitess
 from streamfrom.proxy.local_statements.show_vschema import is_show_vschema, show_vschema
 from streamfrom.proxy.local_statements.vexplain import columns_of, is_run, is_vexplain
@@ -60,7 +59,7 @@ from streamfrom.proxy.wire.resultset import column_definition
 from streamfrom.proxy.wire.trackers import STATE_CHANGED, schema_state
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.split import split_statements
-from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS, asks_database
+from streamfrom.sqlparse_ext.session.information_schema import asks_database
 from streamfrom.sqlparse_ext.session.inline_functions import inline
 from streamfrom.sqlparse_ext.statements import KillBy, KillScope, Kind, Statement, Uses
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES, pause
@@ -396,10 +395,6 @@ class StatementRunner:
             return await self._status_tables.run(statement, reply)
         if is_session_status(statement.shape):
             return await self._status(statement, reply)
-        if lists_tables(statement.shape):
-            _, database, _ = self._compiler.resolve(statement)
-            if database is not None and database.lower() not in SYSTEM_SCHEMAS:
-                statement = self._compiler.parse(listed_tables(statement.shape, database))
         if not is_answered_locally(statement.shape):
             return await self._on_rows(statement, reply)
         if is_show_queues(statement.shape) or is_show_partitions(statement.shape):

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from streamfrom.sqlparse_ext.statements import Kind
+from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.text.tokens import statement_tokens, unquote
 
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ StatusValue: TypeAlias = str | int | float | None
 
 SCHEMA: Final = "streamfrom"
 QUEUE_STATUS: Final = ("QUEUE", "STATUS")
+_DATABASE: Final = frozenset({"DATABASE", "SCHEMA"})
+_OF_SCHEMA: Final = frozenset({"FROM", "IN"})
 _SHOWS_TABLES: Final = frozenset({("TABLES",), ("FULL", "TABLES")})
 
 
@@ -42,6 +45,26 @@ def is_status(shape: Shape, schema: str | None) -> bool:
     if shape.kind is not Kind.SELECT:
         return False
     return any(is_own_schema(table.schema or schema) for table in shape.tables)
+
+
+def names_schema(shape: Shape) -> bool:
+    """Return whether a statement that these tables do not answer names their schema.
+
+    The database of that name on the servers is the proxies' own, and no client's.
+    """
+    template = shape.template
+    if b"streamfrom" not in template.lower() or is_status(shape, None):
+        return False
+    if shape.kind is Kind.SELECT and not shape.uses & Uses.UNPARSED:
+        return False  # its tables are known: `is_status`
+    tokens = statement_tokens(template)
+    keys = [token.key for token in tokens]
+    is_show, is_of_databases = shape.kind is Kind.SHOW, keys[1] in _DATABASE
+    return any(
+        is_of_databases or after == "." or (is_show and before in _OF_SCHEMA)
+        for token, before, after in zip(tokens, ["", *keys], [*keys[1:], ""], strict=False)
+        if token.is_name and is_own_schema(unquote(token, template))
+    )
 
 
 def is_own_schema(schema: str | None) -> bool:

@@ -1,7 +1,7 @@
 """Transactions over several shards that commit everywhere or nowhere: `transaction_mode = "twopc"`.
 
 The first shard of a transaction runs an ordinary one, every other shard a branch of XA. At COMMIT
-the proxy writes a row into the table `streamfrom_decisions` of the first shard, *inside its
+the proxy writes a row into the table `streamfrom.decisions` of the first shard, *inside its
 transaction*; then every other branch is prepared; then the first shard commits. That commit is
 the decision: the row exists if and only if the transaction is committed. `xid` names the branches,
 `decisions` keeps the table, `coordinator` runs a commit, `triage` decides what a look at all

@@ -1,21 +1,22 @@
-"""The table in which a shard keeps the outcomes of the transactions that began on it.
+"""The table `decisions` of a server's directory, with the outcomes of the transactions that began on its shards.
 
 A row is written inside a transaction's own part on its first shard, so it exists exactly if the
-transaction is committed; `outcome` reads it with a lock, which waits for nobody. One row, `self`,
-holds the table's random id, by which transactions name the place of their outcome: a name must
+transaction is committed; `outcome` reads it with a lock, which waits for nobody. A row `self …` for each shard
+holds a random id, by which transactions name the place of their outcome: a name must
 never be looked up in somebody else's table, where an absent row would mean nothing. Nor in a copy
-of it: beside the id stands the database that the table was made in, and a copy elsewhere, as a
-restored dump brings it, gets an id of its own.
+of it: beside the id stands the database that it is for, and the copy of a database under another name gets an id of its own.
 """
 
 from __future__ import annotations
 
+import hashlib
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.engine.fleet.directory import CREATE
+from streamfrom.engine.fleet.lock_connection import NO_DIRECTORY
 from streamfrom.proxy.errors import BackendError, BackendUnavailable, NoDecisionTable
 from streamfrom.proxy.twophase.xid import GlobalId
-from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
@@ -24,30 +25,22 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
 
 
-TABLE: Final = "streamfrom_decisions"
-CREATE: Final = (
-    "CREATE TABLE IF NOT EXISTS streamfrom_decisions (id VARBINARY(64) NOT NULL PRIMARY KEY,"
-    " branches MEDIUMBLOB NOT NULL, time_created BIGINT NOT NULL) ENGINE=InnoDB"
-    " COMMENT 'outcomes of transactions over several shards; kept by streamfrom'"
-)
-_READ_SELF: Final = "SELECT branches FROM streamfrom_decisions WHERE id = 'self'"
-# A copy has the value of another database; of two proxies that make the table the first one wins.
+TABLE: Final = "streamfrom.decisions"
+_READ_SELF: Final = "SELECT branches FROM streamfrom.decisions WHERE id = '{own}'"
+# Of two proxies that write it the first one wins.
 _WRITE_SELF: Final = (
-    "INSERT INTO streamfrom_decisions (id, branches, time_created) VALUES ('self', {value}, 0)"
+    "INSERT INTO streamfrom.decisions (id, branches, time_created) VALUES ('{own}', {value}, 0)"
     " ON DUPLICATE KEY UPDATE branches ="
     " IF(SUBSTR(branches, 17) = SUBSTR({value}, 17), branches, {value})"
 )
-_READ_ALL: Final = (
-    "SELECT id, branches FROM streamfrom_decisions WHERE id <> 'self' LIMIT 10000"
-)
+_READ_ALL: Final = "SELECT id, branches FROM streamfrom.decisions WHERE id LIKE 'streamfrom:{table}:%' LIMIT 10000"
 # NOWAIT: a locked row says that its transaction is alive, which is an answer and nothing to wait for.
-_READ_ONE: Final = "SELECT id FROM streamfrom_decisions WHERE id = '{whole}' FOR UPDATE NOWAIT"
-_DELETE: Final = "DELETE FROM streamfrom_decisions WHERE id IN ({names})"
+_READ_ONE: Final = "SELECT id FROM streamfrom.decisions WHERE id = '{whole}' FOR UPDATE NOWAIT"
+_DELETE: Final = "DELETE FROM streamfrom.decisions WHERE id IN ({names})"
 _DECIDE: Final = (
-    "INSERT INTO {table} (id, branches, time_created)"
-    " SELECT '{whole}', '{branches}', {now_ns} FROM {table} WHERE id = 'self' AND branches = {own}"
+    "INSERT INTO streamfrom.decisions (id, branches, time_created) SELECT '{whole}', '{branches}', {now_ns}"
+    " FROM streamfrom.decisions WHERE id = '{own}' AND branches = {value}"
 )
-_NO_SUCH_TABLE: Final = 1146
 _DELETED_AT_ONCE: Final = 500
 
 
@@ -82,9 +75,7 @@ class Decisions:
             try:
                 table = await read_own_id(shard)
                 if table is None:
-                    await shard.control.execute(CREATE)
-                    value = _self_value(self._new_id(), shard.database)
-                    await shard.control.execute(_WRITE_SELF.format(value=value))
+                    await self._write_own_id(shard)
                     table = await read_own_id(shard)
             except (BackendError, BackendUnavailable) as error:
                 raise NoDecisionTable(TABLE, str(shard), str(error)) from error
@@ -95,6 +86,18 @@ class Decisions:
                     raise NoDecisionTable(TABLE, str(shard), reason)
             self._ids[shard] = table
         return table
+
+    async def _write_own_id(self, shard: ShardRuntime) -> None:
+        value = _self_value(self._new_id(), shard.database)
+        sql = _WRITE_SELF.format(own=_own(shard.database), value=value)
+        try:
+            await shard.control.execute(sql)
+        except BackendError as error:
+            if error.code not in NO_DIRECTORY:
+                raise
+            for making in CREATE:
+                await shard.control.execute(making)
+            await shard.control.execute(sql)
 
     async def outcome(self, shard: ShardRuntime, whole: GlobalId) -> TransactionOutcome:
         """Return what became of *whole*, which began on *shard*; one of its branches is prepared.
@@ -111,11 +114,11 @@ class Decisions:
         return TransactionOutcome.COMMITTED if found else TransactionOutcome.ROLLED_BACK
 
     async def rows(self, shard: ShardRuntime) -> dict[GlobalId, frozenset[str]]:
-        """Return the committed transactions, each with the tables of its other branches.
+        """Return the committed transactions of a shard whose table is known, each with the tables of its other branches.
 
         Raises BackendUnavailable and BackendError.
         """
-        found = await shard.control.rows(_READ_ALL)
+        found = await shard.control.rows(_READ_ALL.format(table=self._ids[shard]))
         return {
             whole: frozenset(_as_text(branches).split(","))
             for name, branches in found
@@ -141,15 +144,14 @@ class Decisions:
 def record(database: str, whole: GlobalId, branches: Iterable[str], now_ns: int) -> bytes:
     """Return the INSERT that decides for *whole*; it affects one row, or this is another table.
 
-    *branches*: the tables of the other shards. *database* is said, as the session of the
-    transaction may be in none.
+    *branches*: the tables of the other shards. *database*: of the first shard.
     """
     return _DECIDE.format(
-        table=f"{quote_identifier(database)}.{TABLE}",
         whole=whole,
         branches=",".join(branches),
         now_ns=now_ns,
-        own=_self_value(whole.table, database),
+        own=_own(database),
+        value=_self_value(whole.table, database),
     ).encode()
 
 
@@ -159,15 +161,20 @@ async def read_own_id(shard: ShardRuntime) -> str | None:
     Raises BackendUnavailable and BackendError.
     """
     try:
-        found = await shard.control.rows(_READ_SELF)
+        found = await shard.control.rows(_READ_SELF.format(own=_own(shard.database)))
     except BackendError as error:
-        if error.code != _NO_SUCH_TABLE:
+        if error.code not in NO_DIRECTORY:
             raise
         return None
     value = found[0][0] if found else b""
     data = value if isinstance(value, bytes | bytearray) else str(value).encode()
     table, _, database = data.partition(b" ")
     return table.decode() if database == shard.database.encode() else None
+
+
+def _own(database: str) -> str:
+    """Return the key of the row that holds the id for *database*, whose name may be longer than a key."""
+    return f"self {hashlib.sha256(database.encode()).hexdigest()[:32]}"
 
 
 def _self_value(table: str, database: str) -> str:

@@ -63,10 +63,6 @@ class WorkerSeat:
             admin=admin,
         )
 
-    def may_have(self, member: int) -> bool:
-        """Return whether the worker may have this number in its fleet; each may have others, as all start together."""
-        return member % self.workers == self.number % self.workers
-
     def unix_socket(self) -> socket.socket:
         """Return the shared Unix socket, of a configuration that has one."""
         assert self.unix_fd is not None

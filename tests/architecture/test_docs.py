@@ -202,7 +202,6 @@ def test_the_heads_of_packages_name_modules_that_are_there():
             r"(?<!`)(``?)([a-z][a-z0-9_]*)\1(?!`)",
             ast.get_docstring(ast.parse(path.read_text())) or "",
         )
-        if name != "streamfrom_decisions"  # a table
-        and not ((path.parent / f"{name}.py").is_file() or (path.parent / name).is_dir())
+        if not ((path.parent / f"{name}.py").is_file() or (path.parent / name).is_dir())
     ]
     assert not missing

@@ -133,7 +133,6 @@ def cluster(
             table
             for shard in range(len(shared_cluster.servers_of(keyspace)))
             for (table,) in shared_cluster.direct("SHOW TABLES", keyspace=keyspace, shard=shard)
-            if table != "streamfrom_members"  # it is the proxies' own
         }
         for table in tables:
             # Who still holds a lock on it is a client that is gone, and that was forgotten.

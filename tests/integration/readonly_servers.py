@@ -117,8 +117,6 @@ class Walled:
         ):
             database = self.database(keyspace)
             for (table,) in execute(server, f"SHOW TABLES FROM {database}"):
-                if table == "streamfrom_members":
-                    continue  # the proxy's own
                 found.append(
                     (keyspace, table, execute(server, f"SELECT * FROM {database}.{table}"))
                 )

@@ -8,15 +8,23 @@ from dataclasses import replace
 import pytest
 
 from streamfrom.engine.fleet.directory import Directory, Member, Stranger
-from streamfrom.engine.fleet.election import SILENCE_S
+from streamfrom.engine.fleet.election import SILENCE_S, LockHold
 from streamfrom.engine.fleet.lock_connection import (
+    Joined,
+    LockLost,
     MemberExists,
     NotWritable,
+    NumberTaken,
     acquire,
     dispatcher_lock,
+    enroll,
     forget,
     join,
+    keep,
+    numbers,
+    publish,
     read_directory,
+    read_secret,
     write_term,
 )
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
@@ -27,6 +35,7 @@ from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.embedded.servers import Family
 from streamfrom.proxy.errors import BackendLost
 from tests.fixtures.database_servers import execute
+from tests.fixtures.streams import eventually
 
 
 pytestmark = pytest.mark.db
@@ -62,7 +71,7 @@ async def opened(server, database):
         session = await session_of(server, database, user, on_lost)
         sessions.append(session)
         if joined:
-            await session.converse(join(database, own))
+            await session.converse(join(database, own, "s" * 32))
         return session
 
     yield opened
@@ -70,8 +79,15 @@ async def opened(server, database):
         session.close()
 
 
+async def acquired(session, database, wait_s=0):
+    """Take part as the directory says; return how the session has the lock."""
+    secret, _ = await session.converse(read_secret(database))
+    return (await session.converse(acquire(database, secret, wait_s)))[0]
+
+
 async def directory(session, database, own):
-    read, _ = await session.converse(read_directory(database, own))
+    secret, _ = await session.converse(read_secret(database))
+    read, _ = await session.converse(read_directory(database, own, secret))
     found = Directory(own)
     found.take(read, 0)
     return found
@@ -79,8 +95,8 @@ async def directory(session, database, own):
 
 async def test_one_of_two_has_the_lock_and_both_see_who(opened, database):
     first, second = await opened(A), await opened(B)
-    assert (await first.converse(acquire(database, 0)))[0] is True
-    assert (await second.converse(acquire(database, 0)))[0] is False
+    assert await acquired(first, database) is LockHold.BOTH
+    assert await acquired(second, database) is None
     for session, own in ((first, A), (second, B)):
         found = await directory(session, database, own)
         assert found.dispatcher == A
@@ -89,23 +105,23 @@ async def test_one_of_two_has_the_lock_and_both_see_who(opened, database):
 
 async def test_terms_grow_from_dispatcher_to_dispatcher(opened, database):
     first = await opened(A)
-    await first.converse(acquire(database, 0))
-    assert (await first.converse(write_term(A)))[0] == 1
+    await acquired(first, database)
+    assert (await first.converse(write_term(database)))[0] == 1
     second = await opened(B)
-    waiting = asyncio.ensure_future(second.converse(acquire(database, 30)))
+    waiting = asyncio.ensure_future(acquired(second, database, 30))
     first.close()
     began_s = time.monotonic()
-    assert (await waiting)[0] is True
+    assert await waiting is LockHold.BOTH
     assert time.monotonic() - began_s < 1
-    assert (await second.converse(write_term(B)))[0] == 2
+    assert (await second.converse(write_term(database)))[0] == 2
 
 
 async def test_who_holds_the_lock_and_says_nothing_loses_it(opened, database):
     lost = asyncio.Event()
     silent, second = await opened(A, on_lost=lost.set), await opened(B)
-    await silent.converse(acquire(database, 0))
+    await acquired(silent, database)
     began_s = time.monotonic()
-    assert (await second.converse(acquire(database, 30)))[0] is True
+    assert await acquired(second, database, 30) is LockHold.BOTH
     waited_s = time.monotonic() - began_s
     assert waited_s > SILENCE_S - 0.5
     await lost.wait()
@@ -115,28 +131,28 @@ async def test_who_holds_the_lock_and_says_nothing_loses_it(opened, database):
 
 async def test_pings_keep_the_lock(opened, database):
     first, second = await opened(A), await opened(B)
-    await first.converse(acquire(database, 0))
-    waiting = asyncio.ensure_future(second.converse(acquire(database, SILENCE_S + 2)))
+    await acquired(first, database)
+    waiting = asyncio.ensure_future(acquired(second, database, SILENCE_S + 2))
     while not waiting.done():
         await first.ping()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(waiting), 0.5)
-    assert waiting.result()[0] is False
+    assert waiting.result() is None
 
 
 async def test_a_killed_dispatcher_cannot_write_once_its_successor_can(
     opened, database, server
 ):
     first, second = await opened(A), await opened(B)
-    await first.converse(acquire(database, 0))
+    await acquired(first, database)
     execute(server, f"CREATE TABLE {database}.t (id INT PRIMARY KEY, v INT)")
     execute(server, f"INSERT INTO {database}.t VALUES (1, 0)")
     await first.converse(statements("BEGIN", "UPDATE t SET v = 1 WHERE id = 1"))
-    waiting = asyncio.ensure_future(second.converse(acquire(database, 30)))
+    waiting = asyncio.ensure_future(acquired(second, database, 30))
     lock = dispatcher_lock(database).decode()
     ((holder,),) = execute(server, f"SELECT IS_USED_LOCK('{lock}')")
     execute(server, f"KILL {holder}")
-    assert (await waiting)[0] is True
+    assert await waiting is LockHold.BOTH
     # It is rolled back before the lock is free: nothing of it is locked any more.
     free = execute(server, f"SELECT v FROM {database}.t FOR UPDATE SKIP LOCKED")
     assert free == ((0,),)
@@ -148,49 +164,51 @@ async def test_a_member_connects_once(opened, database):
     await opened(A)
     second = await opened(A, joined=False)
     with pytest.raises(MemberExists):
-        await second.converse(join(database, A))
+        await second.converse(join(database, A, "s" * 32))
     assert await second.ping()
 
 
 async def test_who_comes_back_finds_its_row_and_keeps_its_term(opened, database):
     first = await opened(A)
-    await first.converse(acquire(database, 0))
-    assert (await first.converse(write_term(A)))[0] == 1
+    await acquired(first, database)
+    assert (await first.converse(write_term(database)))[0] == 1
     first.close()
     again = await opened(A, joined=False)
     while True:
         with contextlib.suppress(MemberExists):
-            assert (await again.converse(join(database, A)))[0] is None
+            assert (await again.converse(join(database, A, "s" * 32)))[0].denied is None
             break
-    await again.converse(acquire(database, 5))
-    assert (await again.converse(write_term(A)))[0] == 2
+    await acquired(again, database, 5)
+    assert (await again.converse(write_term(database)))[0] == 2
 
 
 async def test_a_row_that_was_deleted_by_hand_is_written_again(opened, database, server):
     first = await opened(A)
-    await first.converse(acquire(database, 0))
-    execute(server, f"DELETE FROM {database}.streamfrom_members")
+    await acquired(first, database)
+    execute(server, f"DELETE FROM streamfrom.members WHERE database_name = '{database}'")
     assert (await directory(first, database, A)).dispatcher == A
-    assert (await first.converse(write_term(A)))[0] == 1
-    assert (await directory(first, database, A)).members == {A.id: A}
+    await first.converse(enroll(database, A, "t" * 32))
+    found = await directory(first, database, A)
+    assert (found.members, found.dispatcher) == ({A.id: A}, A)
 
 
 async def test_a_stranger_holds_the_lock(opened, database, connect, server):
     stranger = connect(server)
     with stranger.cursor() as cursor:
         cursor.execute("SELECT GET_LOCK(%s, 0)", (dispatcher_lock(database).decode(),))
+    # It is of the members' account, so it may be a proxy that knows no directory.
     first = await opened(A)
-    assert (await first.converse(acquire(database, 0)))[0] is False
+    assert await acquired(first, database) is None
     found = (await directory(first, database, A)).dispatcher
     assert found == Stranger(stranger.thread_id(), None)
 
 
 async def test_another_fleet_waits_for_the_same_lock(opened, database):
     first = await opened(A)
-    await first.converse(acquire(database, 0))
+    await acquired(first, database)
     other = replace(B, fleet="staging")
     second = await opened(other)
-    assert (await second.converse(acquire(database, 0)))[0] is False
+    assert await acquired(second, database) is None
     found = await directory(second, database, other)
     assert isinstance(found.dispatcher, Stranger)
     assert found.dispatcher.fleet == ""
@@ -207,24 +225,111 @@ def poor_user(server, database):
     execute(server, f"DROP USER {database}@'%'")
 
 
-async def test_an_account_that_may_make_no_table_dispatches_alone(opened, database, poor_user):
+async def test_an_account_that_may_make_no_directory_dispatches_alone(
+    opened, database, poor_user
+):
     first = await opened(A, poor_user, joined=False)
-    assert "denied" in (await first.converse(join(database, A)))[0]
-    assert (await first.converse(acquire(database, 0)))[0] is True
-    assert (await first.converse(write_term(A)))[0] == 0
+    joined, _ = await first.converse(join(database, A, "s" * 32))
+    assert joined.secret is None
+    assert "denied" in joined.denied
+    assert await acquired(first, database) is LockHold.PLAIN
+    assert (await first.converse(write_term(database)))[0] == 0
+    assert (await first.converse(keep(database, None)))[0] is LockHold.PLAIN
     assert (await directory(first, database, A)).dispatcher == A
-    second = await opened(B, poor_user, joined=False)
-    await second.converse(join(database, B))
-    read, _ = await second.converse(read_directory(database, B))
+    second = await opened(B, poor_user)
+    assert await acquired(second, database) is None
+    read, _ = await second.converse(read_directory(database, B, None))
     warnings = Directory(B).take(read, 0).warnings
-    assert any("create it: CREATE TABLE" in text for text in warnings)
+    assert any("CREATE DATABASE IF NOT EXISTS streamfrom" in text for text in warnings)
+
+
+async def test_of_one_account_who_knows_the_directory_and_who_does_not_never_both_dispatch(
+    opened, database
+):
+    """The plain name, which both take, keeps them apart."""
+    knows, knows_not = await opened(A), await opened(B)
+    plain = acquire(database, None, 0)
+    assert (await knows_not.converse(plain))[0] is LockHold.PLAIN
+    assert await acquired(knows, database) is None
+    waiting = asyncio.ensure_future(acquired(knows, database, 30))
+    knows_not.close()
+    assert await waiting is LockHold.BOTH
+    third = await opened(member("c"))
+    assert (await third.converse(acquire(database, None, 0)))[0] is None
+
+
+async def test_a_client_that_holds_the_plain_name_stops_nobody(
+    opened, database, poor_user, connect, server
+):
+    client = connect(server, user=poor_user)
+    name = dispatcher_lock(database).decode()
+    with client.cursor() as cursor:
+        cursor.execute("SELECT GET_LOCK(%s, 0)", (name,))
+    first, second = await opened(A), await opened(B)
+    assert await acquired(first, database) is LockHold.SECRET
+    assert await acquired(second, database) is None
+    secret, _ = await first.converse(read_secret(database))
+    assert (await first.converse(keep(database, secret)))[0] is LockHold.SECRET
+    read, _ = await second.converse(read_directory(database, B, secret))
+    assert (read.outsider, read.own) != (None, None)
+    assert Directory(B).take(read, 0).dispatcher == A
+    client.close()
+    free = f"SELECT IS_FREE_LOCK('{name}')"
+    await asyncio.to_thread(
+        eventually, lambda: execute(server, free) == ((1,),), "the client has gone"
+    )
+    assert (await first.converse(keep(database, secret)))[0] is LockHold.BOTH
+    # A proxy that does not know the secret is kept away again, and one that came before has the lock.
+    assert (await second.converse(acquire(database, None, 0)))[0] is None
+
+
+async def test_a_proxy_that_took_the_plain_name_when_it_was_free_is_found(
+    opened, database, poor_user, connect, server
+):
+    client = connect(server, user=poor_user)
+    with client.cursor() as cursor:
+        cursor.execute("SELECT GET_LOCK(%s, 0)", (dispatcher_lock(database).decode(),))
+    first, second = await opened(A), await opened(B)
+    await acquired(first, database)
+    waiting = asyncio.ensure_future(second.converse(acquire(database, None, 30)))
+    client.close()
+    assert (await waiting)[0] is LockHold.PLAIN
+    secret, _ = await first.converse(read_secret(database))
+    with pytest.raises(LockLost):
+        await first.converse(keep(database, secret))
+
+
+async def test_a_directory_that_was_dropped_is_made_again_under_another_secret(
+    opened, database, server
+):
+    first = await opened(A)
+    await acquired(first, database)
+    before, _ = await first.converse(read_secret(database))
+    execute(server, "DROP DATABASE streamfrom")
+    read, _ = await first.converse(read_directory(database, A, before))
+    assert (read.secret, read.entries) == (None, ())
+    with pytest.raises(LockLost):
+        await first.converse(keep(database, before))
+    joined, _ = await first.converse(enroll(database, A, "t" * 32))
+    assert joined == Joined("t" * 32, None)
+    with pytest.raises(LockLost):
+        await first.converse(keep(database, before))
+
+
+async def test_no_two_members_have_one_number(opened, database):
+    first = await opened(A)
+    with pytest.raises(NumberTaken):
+        await first.converse(publish(database, replace(B, id_prefix=A.id_prefix)))
+    assert (await first.converse(numbers(database)))[0] == {A.id_prefix}
 
 
 async def test_who_has_long_been_gone_is_deleted(opened, database, server):
     first, second = await opened(A), await opened(B)
     second.close()
-    await first.converse(forget((B.id,)))
-    rows = execute(server, f"SELECT member FROM {database}.streamfrom_members")
+    await first.converse(forget(database, (B.id,)))
+    rows = execute(
+        server, f"SELECT member FROM streamfrom.members WHERE database_name = '{database}'"
+    )
     assert [str(name) for (name,) in rows] == [A.id]
 
 
@@ -232,7 +337,7 @@ async def test_a_claim_on_the_locks_connection_is_one_transaction(opened, databa
     execute(server, f"CREATE TABLE {database}.t (id INT PRIMARY KEY, v INT)")
     execute(server, f"INSERT INTO {database}.t VALUES (1, 0)")
     first = await opened(A)
-    await first.converse(acquire(database, 0))
+    await acquired(first, database)
 
     def claim():
         answer = yield StoreQuery(b"SELECT id, v FROM t FOR UPDATE SKIP LOCKED", 1)
@@ -251,7 +356,7 @@ async def test_a_claim_on_the_locks_connection_is_one_transaction(opened, databa
 
 async def test_a_refused_statement_leaves_the_connection_and_its_lock(opened, database):
     first = await opened(A)
-    await first.converse(acquire(database, 0))
+    await acquired(first, database)
     with pytest.raises(ServerRefused):
         await first.converse(statements("SELECT nonsense"))
     assert (await directory(first, database, A)).dispatcher == A
@@ -259,13 +364,13 @@ async def test_a_refused_statement_leaves_the_connection_and_its_lock(opened, da
 
 async def test_a_cancelled_statement_gives_the_lock_up(opened, database):
     first, second = await opened(A), await opened(B)
-    await first.converse(acquire(database, 0))
+    await acquired(first, database)
     sleeping = asyncio.ensure_future(first.converse(statements("SELECT SLEEP(20)")))
     await asyncio.sleep(0.05)
     sleeping.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await sleeping
-    assert (await second.converse(acquire(database, 15)))[0] is True
+    assert await acquired(second, database, 15) is LockHold.BOTH
 
 
 async def test_nobody_dispatches_from_a_read_only_server(breakable_servers, breakable_database):
@@ -274,13 +379,14 @@ async def test_nobody_dispatches_from_a_read_only_server(breakable_servers, brea
     name = "super_read_only" if server.family is Family.MYSQL else "read_only"
     execute(server, f"SET GLOBAL {name} = 1")
     try:
-        why, _ = await session.converse(join(breakable_database, A))
-        assert why == "the server is read-only"
-        assert (await session.converse(acquire(breakable_database, 0)))[0] is True
+        joined, _ = await session.converse(join(breakable_database, A, "s" * 32))
+        assert joined == Joined(None, "the server is read-only")
+        assert (await session.converse(acquire(breakable_database, None, 0)))[0]
         with pytest.raises(NotWritable):
-            await session.converse(write_term(A))
+            await session.converse(write_term(breakable_database))
     finally:
         execute(server, f"SET GLOBAL {name} = 0")
         execute(server, "SET GLOBAL read_only = 0")
-    assert (await session.converse(write_term(A)))[0] == 1
+    await session.converse(enroll(breakable_database, A, "s" * 32))
+    assert (await session.converse(write_term(breakable_database)))[0] == 1
     session.close()

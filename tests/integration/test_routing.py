@@ -16,7 +16,7 @@ LOW, HIGH = LOW_IDS[0], HIGH_IDS[0]
 ALL_IDS = sorted((*LOW_IDS, *HIGH_IDS))
 TABLES = (
     "SELECT table_name FROM information_schema.tables"
-    " WHERE table_schema = DATABASE() AND table_name <> 'streamfrom_members' ORDER BY 1"
+    " WHERE table_schema = DATABASE() ORDER BY 1"
 )
 
 

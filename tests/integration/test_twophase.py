@@ -88,10 +88,25 @@ class Stage:
             for shard in range(3)
         ]
 
+    def decisions(self) -> int:
+        """How many transactions that began on the first shard have a decision there."""
+        ((count,),) = self.direct(
+            0, "SELECT COUNT(*) FROM streamfrom.decisions WHERE id LIKE 'streamfrom:%'"
+        )
+        return int(count)
+
+    def beside(self, shard: int) -> int:
+        """How many shards are on the server of one."""
+        return sum(server is self.servers[shard] for server in self.servers)
+
     def prepared(self) -> list[Any]:
         """The branches of this stage that are in doubt."""
         tables = [
-            self.direct(shard, "SELECT branches FROM streamfrom_decisions WHERE id = 'self'")
+            self.direct(
+                shard,
+                "SELECT branches FROM streamfrom.decisions"
+                " WHERE id = CONCAT('self ', LEFT(SHA2(DATABASE(), 256), 32))",
+            )
             for shard in range(3)
         ]
         own = [value.split()[0].decode() for ((value,),) in tables]
@@ -180,7 +195,7 @@ def test_a_transaction_over_shards_commits_and_leaves_nothing_behind(stage: Stag
     assert stage.ids() == [[LOW], [LOW], [HIGH]]
     assert stage.prepared() == []
     eventually(
-        lambda: stage.direct(0, "SELECT COUNT(*) FROM streamfrom_decisions") == ((1,),),
+        lambda: stage.decisions() == 0,
         "the decision is forgotten",
     )
     client = insert_everywhere(proxy, plus=100)
@@ -248,7 +263,7 @@ def test_what_may_commit_by_itself_is_refused_beside_other_shards(stage: Stage) 
 def test_a_shard_that_cannot_keep_decisions_takes_no_part(stage: Stage) -> None:
     proxy = stage.proxy()
     for shard in range(3):
-        stage.direct(shard, "DROP TABLE streamfrom_decisions")
+        stage.direct(shard, "DROP TABLE IF EXISTS streamfrom.decisions")
     client = insert_everywhere(proxy)
     code, text = refused(client, "COMMIT")
     assert code == 1146
@@ -264,10 +279,10 @@ def test_check_says_what_commits_in_two_phases_need(stage: Stage, tmp_path: Path
         return done.returncode, done.stdout
 
     code, lines = checked()
-    assert (code, lines.count("table streamfrom_decisions, for commits")) == (0, 3), lines
-    stage.direct(0, "DROP TABLE streamfrom_decisions")
+    assert (code, lines.count("table streamfrom.decisions, for commits")) == (0, 3), lines
+    stage.direct(0, "DROP TABLE streamfrom.decisions")
     code, lines = checked()
-    assert (code, lines.count("else run: CREATE TABLE")) == (0, 1), lines
+    assert (code, lines.count("else run: CREATE DATABASE")) == (0, stage.beside(0)), lines
 
 
 def test_a_deadlock_between_two_takes_its_victim_everywhere(stage: Stage) -> None:

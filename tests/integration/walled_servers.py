@@ -153,8 +153,6 @@ class Walls:
                 found.append(_names(cursor, name))
                 cursor.execute(f"SHOW FULL TABLES FROM {name} WHERE Table_type = 'BASE TABLE'")
                 for table, _ in cursor.fetchall():
-                    if table == "streamfrom_members":
-                        continue  # it tells of proxies that started, not of what users did
                     cursor.execute(f"SELECT * FROM {name}.`{table}`")
                     found.append((table, cursor.fetchall()))
                 if self.server.family is Family.MARIADB:
@@ -194,9 +192,7 @@ def _names(cursor: Any, name: str) -> Any:
         " WHERE table_schema = %s",
     ):
         cursor.execute(query, (name,))
-        rows = cursor.fetchall()
-        # A table of the proxies' own, which they make when they find a database without it.
-        found.append(sorted(row for row in rows if row[0] != "streamfrom_members"))
+        found.append(sorted(cursor.fetchall()))
     return found
 
 

@@ -21,7 +21,7 @@ MYSQL = "8.4.3"
 MARIADB = "10.11.6-MariaDB"
 PASSWORD = "sesame-of-the-backend"
 # What is said on an election's connection and on no other: rules for "SELECT" or "COMMIT" are not for it.
-OF_ELECTIONS = ("streamfrom_members", "SKIP LOCKED", "'streamfrom.")
+OF_ELECTIONS = ("streamfrom.members", "streamfrom.locks", "SKIP LOCKED", "'streamfrom.")
 
 
 class FakeServer:

@@ -355,10 +355,10 @@ def add_message_table(
 def add_decisions(server: FakeServer, table: str, database: str = "db") -> None:
     """Have *server* say that it keeps decisions, in a table with the id *table*."""
     server.on(
-        "SELECT branches FROM streamfrom_decisions",
+        "SELECT branches FROM streamfrom.decisions",
         Rows(("branches",), ((f"{table} {database}".encode(),),)),
     )
-    server.on("SELECT id, branches FROM streamfrom_decisions", Rows(("id", "branches")))
+    server.on("SELECT id, branches FROM streamfrom.decisions", Rows(("id", "branches")))
 
 
 def claimed(ident: int, message: bytes) -> tuple[bytes, ...]:

@@ -243,18 +243,18 @@ async def test_commits_in_two_phases_are_looked_at_where_they_are_asked_for(serv
     add_decisions(server, "a" * 16)
     code, lines = await report(two_phases(server))
     assert code == 0
-    assert "ok       plain/-: table streamfrom_decisions, for commits in two phases" in lines
+    assert "ok       plain/-: table streamfrom.decisions, for commits in two phases" in lines
     _, lines = await report(config_of(server))
     assert "decisions" not in str(lines)
 
 
 async def test_a_table_of_decisions_that_is_missing_is_told_with_how_to_make_it(server, report):
-    server.on("SELECT branches FROM streamfrom_decisions", Error(1146, "doesn't exist"))
+    server.on("SELECT branches FROM streamfrom.decisions", Error(1146, "doesn't exist"))
     code, lines = await report(two_phases(server))
     assert code == 0
     (line,) = (line for line in lines if line.startswith("warning"))
-    assert "no table streamfrom_decisions yet" in line
-    assert "else run: CREATE TABLE IF NOT EXISTS streamfrom_decisions (" in line
+    assert "no table streamfrom.decisions with this shard yet" in line
+    assert "else run: CREATE DATABASE IF NOT EXISTS streamfrom; CREATE TABLE" in line
     assert not any(text.startswith("CREATE") for text in server.controlled)
 
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.election import LEASE_NS
 from streamfrom.engine.fleet.fleet import ElectedDatabase, Fleet
-from streamfrom.engine.fleet.lock_connection import dispatcher_lock
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
 from streamfrom.engine.messaging.events import Deposed, Elected, ServedElsewhere
 from streamfrom.engine.messaging.memory_store import MemoryStore
@@ -310,6 +309,6 @@ class FleetWorld(World):
     def _check_lock(self, number, shard):
         session = self.parts[number, shard].elector.session
         assert isinstance(session, FakeSession), "sent without a lock"
-        if session.server.locks.get(dispatcher_lock(shard)) is not session:
+        if session not in session.server.locks.values():
             assert not session.fell_silent, "sent after the server had freed its lock"
             assert now_ns() - session.ended_ns <= LEASE_NS, "killed, and goes on for long"

@@ -18,13 +18,20 @@ from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.election import SILENCE_S
 from streamfrom.engine.fleet.lock_connection import (
     DUPLICATE_KEY,
+    NO_SUCH_TABLE,
+    AskHolder,
     AskMembers,
+    AskNumber,
     AskReadOnly,
+    AskSecret,
     AskTerm,
     ForgetMembers,
     InsertMember,
+    MakeDirectory,
     SetTerm,
     TakeLock,
+    UpdateMember,
+    WriteSecret,
 )
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
 
@@ -47,9 +54,16 @@ def now_ns():
 
 @dataclass(eq=False)
 class Network:
-    """The way of one member to one server. A cut way loses nothing that is sent again: TCP does that."""
+    """The way of one member to one server. A cut way loses nothing that is sent again: TCP does that.
+
+    account: as whom it logs in there.
+    may_use, may_make: what that account may do with the directory.
+    """
 
     delay_s: float = 0.001
+    account: str = "shards"
+    may_use: bool = True
+    may_make: bool = True
     is_whole: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self):
@@ -69,15 +83,18 @@ class FakeShard:
     """One primary. Its locks and its sessions live as long as its process, its rows for ever.
 
     sessions: in the order in which they came, since a set has another order in each process.
+    has_directory: the database `streamfrom` is there; secret: of the lock's name, in it.
     """
 
     silence_s: float = SILENCE_S
-    rows: dict[str, tuple[Member, int]] = field(default_factory=dict)
+    rows: dict[str, Member] = field(default_factory=dict)
     locks: dict[bytes, FakeSession] = field(default_factory=dict)
     waiting: dict[bytes, deque[tuple[FakeSession, asyncio.Future[bool]]]] = field(
         default_factory=dict
     )
     sessions: dict[FakeSession, None] = field(default_factory=dict)
+    has_directory: bool = False
+    secret: str | None = None
     is_read_only: bool = False
     is_up: bool = True
     write_s: float = 0.001
@@ -136,19 +153,47 @@ class FakeShard:
                 return [((b"%d" % await self._take(session, about),), b"")]
             case AskReadOnly():
                 return [((b"%d" % self.is_read_only,), b"")]
+            case AskHolder():
+                holder = self.locks.get(about.name)
+                is_ours = holder is not None and holder.account == session.account
+                return [((self._holder(about.name), b"%d" % is_ours), b"")]
+            case MakeDirectory():
+                self._refuse_read_only()
+                if not session.network.may_make:
+                    raise ServerRefused(1044, "Access denied")
+                if not self.has_directory:
+                    self.drop_directory()
+                    self.has_directory = True
+            case AskSecret():
+                self._find_directory(session)
+                return [] if self.secret is None else [((self.secret.encode(),), b"")]
+            case WriteSecret():
+                self._find_directory(session)
+                self._refuse_read_only()
+                self.secret = self.secret or about.secret
             case InsertMember():
-                if about.member.id in self.rows:
+                self._find_directory(session)
+                numbers = {member.id_prefix for member in self.rows.values()}
+                if about.member.id in self.rows or about.member.id_prefix in numbers:
                     raise ServerRefused(DUPLICATE_KEY, "Duplicate entry")
                 self._refuse_read_only()
-                self.rows[about.member.id] = about.member, 0
-            case AskTerm():
-                return [
-                    ((b"%d" % max((term for _, term in self.rows.values()), default=0),), b"")
-                ]
-            case SetTerm():
+                self.rows[about.member.id] = about.member
+            case UpdateMember():
+                self._find_directory(session)
                 self._refuse_read_only()
-                member, _ = self.rows[about.member]
-                self.rows[about.member] = member, about.term
+                if about.member.id in self.rows:
+                    self.rows[about.member.id] = about.member
+            case AskNumber():
+                self._find_directory(session)
+                found = [m for m in self.rows.values() if m.id_prefix == about.number]
+                return [((member.id.encode(),), b"") for member in found]
+            case AskTerm():
+                self._find_directory(session)
+                term = self.terms[-1] if self.terms else 0
+                return [] if self.secret is None else [((b"%d" % term,), b"")]
+            case SetTerm():
+                self._find_directory(session)
+                self._refuse_read_only()
                 self.terms.append(about.term)
             case Work():
                 await asyncio.sleep(self.write_s)
@@ -159,10 +204,11 @@ class FakeShard:
                 assert session in self.locks.values(), "writes without the lock"
                 about.result.append(await about.run())
             case ForgetMembers():
+                self._find_directory(session)
                 for name in about.members:
                     self.rows.pop(name, None)
             case AskMembers():
-                return self._directory(about)
+                return self._directory(session, about)
             case _:
                 pass  # settings and pings
         return []
@@ -188,25 +234,41 @@ class FakeShard:
             granted.cancel()
             return False
 
-    def _directory(self, about):
-        holder, own = (
+    def _find_directory(self, session):
+        if not session.network.may_use:
+            raise ServerRefused(1142, "SELECT command denied")
+        if not self.has_directory:
+            raise ServerRefused(NO_SUCH_TABLE, "Table 'streamfrom.members' doesn't exist")
+
+    def drop_directory(self):
+        """Drop the directory, with all that is in it."""
+        self.has_directory, self.secret = False, None
+        self.rows.clear()
+        self.terms.clear()
+
+    def _directory(self, session, about):
+        locks = (
             self._holder(about.lock),
+            self._holder(about.secret_lock),
             self._holder(about.lock + b"." + about.own.encode()),
         )
+        if not about.has_rows:
+            return [((*locks, None, None), b"")]
+        self._find_directory(session)
+        secret = None if self.secret is None else self.secret.encode()
         rows = [
             (
                 (
-                    holder,
-                    own,
+                    *locks,
+                    secret,
                     self._holder(about.lock + b"." + name.encode()),
                     *member.values,
-                    b"%d" % term,
                 ),
                 b"",
             )
-            for name, (member, term) in self.rows.items()
+            for name, member in self.rows.items()
         ]
-        return rows or [((holder, own, *[None] * 9), b"")]
+        return rows or [((*locks, secret, *[None] * 8), b"")]
 
     def _holder(self, name):
         return b"%d" % self.locks[name].id if name in self.locks else None
@@ -242,6 +304,10 @@ class FakeSession:
     is_closed: asyncio.Event = field(default_factory=asyncio.Event)
     ended_ns: int = 0
     fell_silent: bool = False
+
+    @property
+    def account(self):
+        return self.network.account
 
     async def watch_silence(self):
         """End the session when it has been idle for long. A stopped server looks at no clock."""

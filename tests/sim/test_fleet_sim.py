@@ -2,6 +2,8 @@
 
 One seed is one history. The promises, checked at every step of it and at its end:
 
+* of those whose sessions are there at most one may send, whatever each of them knows of the directory: it is made, dropped and
+  restored meanwhile, members lose and get the right to it, and a client holds the lock's plain name;
 * whoever may send holds the lock, as the server sees it; where the server has ended its session, as KILL
   does, it may send for 2 s more but write nothing, since its connection is gone; never where the server
   has ended it for its silence;
@@ -22,9 +24,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from streamfrom.engine.fleet.directory import Member
-from streamfrom.engine.fleet.election import LEASE_NS
+from streamfrom.engine.fleet.election import LEASE_NS, LOOK_NS
 from streamfrom.engine.fleet.elector import Elector
-from streamfrom.engine.fleet.lock_connection import dispatcher_lock
+from streamfrom.engine.fleet.lock_connection import TakeLock, dispatcher_lock
 from tests.sim.servers import FakeSession, FakeShard, Network, nobody_watches, now_ns
 from tests.virtual_loop import run_virtual
 
@@ -48,7 +50,8 @@ class SimMember:
     is_alive: bool = True
 
     def __post_init__(self):
-        own = Member(self.name, "", f"{self.name}:1", f"PEM {self.name}", 1, "1", "c")
+        number = self.fleet.names
+        own = Member(self.name, "", f"{self.name}:1", f"PEM {self.name}", number, "1", "c")
         self.elector = Elector("ks/-", DATABASE, own, self, self._open, now_ns, nobody_watches)
         self.elector.start()
 
@@ -72,7 +75,7 @@ class SimMember:
         await asyncio.sleep(self.fleet.dice.choice([0, 0.01, 1]))
 
     def changed(self, differences):
-        if not self.fleet.is_chaos:
+        if not self.fleet.is_chaos and now_ns() > self.fleet.calm_ns + 2 * LOOK_NS:
             assert not differences.warnings
 
 
@@ -86,6 +89,9 @@ class SimFleet:
     members: list[SimMember] = field(default_factory=list)
     names: int = 0
     is_chaos: bool = True
+    calm_ns: int = 0
+    outsider: FakeSession | None = None  # a client that holds the plain name of the lock
+    dumped: tuple[str | None, dict[str, Member]] = (None, {})
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     history: list[tuple[int, str]] = field(default_factory=list)
 
@@ -103,8 +109,8 @@ class SimFleet:
             await asyncio.sleep(self.dice.choice([0.01, 0.3, 1, 2, 4, 8]))
             await self._something()
         self._calm()
-        self.is_chaos = False
-        await asyncio.sleep(25)
+        self.is_chaos, self.calm_ns = False, now_ns()
+        await asyncio.sleep(3 * LOOK_NS / SECOND_NS)
         self.check()
         assert len(self._sending()) == 1, "nobody dispatches"
         await self._check_successions()
@@ -122,7 +128,7 @@ class SimFleet:
 
     async def _something(self):
         member = self.dice.choice(self.members)
-        kind = self.dice.randrange(9)
+        kind = self.dice.randrange(15)
         self.history.append((now_ns(), f"{kind} {member.name}"))
         match kind:
             case 0:
@@ -151,8 +157,39 @@ class SimFleet:
                 for session in list(self.server.sessions):
                     if self.dice.random() < 0.5:
                         self.server.end(session)  # KILL
+            case 9 if not self.server.is_read_only:
+                self.server.drop_directory()
+            case 10 if not self.server.is_read_only:
+                # By hand, or from a dump: with the secret and the rows of then.
+                self.dumped = self.dumped if self.dice.random() < 0.5 else (None, {})
+                self.server.drop_directory()
+                self.server.has_directory = True
+                self.server.secret = self.dumped[0]
+                self.server.rows |= self.dumped[1]
+            case 11:
+                self.dumped = self.server.secret, dict(self.server.rows)
+            case 12:
+                member.network.may_use = self.dice.random() < 0.5
+                member.network.may_make = member.network.may_use and self.dice.random() < 0.5
+            case 13:
+                await self._meddle()
             case _:
                 pass
+
+    async def _meddle(self):
+        """Let a client of another account take the plain name of the lock as soon as it is free, or leave it."""
+        if self.outsider is not None and self.outsider in self.server.sessions:
+            self.server.end(self.outsider)
+            return
+        if self.server.is_up and self.server.runs.is_set():
+            self.outsider = await self.server.open(Network(account="client"))
+            self.outsider.silence.cancel()
+            name, wait_s = dispatcher_lock(DATABASE), self.dice.choice([0, 60])
+            taking = self.server.execute(self.outsider, TakeLock(name, wait_s))
+            task = asyncio.create_task(taking)
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+            await asyncio.sleep(0.001)  # it has it, or waits for it
 
     def _join(self):
         self.names += 1
@@ -174,9 +211,12 @@ class SimFleet:
     def _calm(self):
         self.server.is_read_only = False
         self.server.runs.set()
+        if self.outsider is not None:
+            self.outsider.server.end(self.outsider)
         for member in self.members:
             member.network.is_whole.set()
             member.network.delay_s = 0.001
+            member.network.may_use = member.network.may_make = True
 
     # What is promised
 
@@ -194,9 +234,14 @@ class SimFleet:
             assert member.term is not None
             session = member.elector.session
             assert isinstance(session, FakeSession)
-            if session.server.locks.get(dispatcher_lock(DATABASE)) is not session:
+            if session not in session.server.sessions:
                 assert not session.fell_silent, "the server gave the lock to somebody else"
                 assert now_ns() - session.ended_ns <= LEASE_NS, "killed, and goes on for long"
+            else:
+                assert session in session.server.locks.values()
+        live = [m.elector.session for m in sending]
+        servers = [each.server for each in live if each in each.server.sessions]
+        assert len(servers) == len(set(map(id, servers))), "two dispatchers"
         terms = self.server.terms
         assert terms == sorted(set(terms)), "a term twice, or backwards"
 

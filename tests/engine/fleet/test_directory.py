@@ -24,34 +24,30 @@ def member(name, fleet="", version="1.0", configuration="c"):
 A, B, C = map(member, "abc")
 
 
-def read(*entries, holder=None, own=MINE, is_unreadable=False):
-    rows = tuple((connection, (row, 3)) for connection, row in entries)
-    return DirectoryRead(holder, own, rows, is_unreadable)
+def read(*entries, holder=None, own=MINE, secret="s", outsider=None):
+    return DirectoryRead(holder, own, entries, secret, outsider)
 
 
 def test_a_row_survives_the_way_through_the_table():
-    assert len(A.values) == len(COLUMNS) - 1
-    assert member_of([*A.values, b"7"]) == (A, 7)
+    assert len(A.values) == len(COLUMNS)
+    assert member_of(A.values) == A
 
 
-@pytest.mark.parametrize(
-    ("column", "value"), [("id_prefix", b"x"), ("id_prefix", None), ("term", b"-1")]
-)
-def test_a_row_that_was_changed_by_hand_is_told_and_is_nobody(column, value):
-    fields = [*A.values, b"7"]
-    fields[COLUMNS.index(column.encode())] = value
+@pytest.mark.parametrize("value", [b"x", None])
+def test_a_row_that_was_changed_by_hand_is_told_and_is_nobody(value):
+    fields: list[bytes | None] = [*A.values]
+    fields[COLUMNS.index(b"id_prefix")] = value
     fault = member_of(fields)
-    assert fault == "the row of member 'a' in streamfrom_members was changed by hand"
+    assert fault == "the row of member 'a' in streamfrom.members was changed by hand"
     found = Directory(B).take(DirectoryRead(MINE, MINE, ((THEIRS, fault),)), NOW_NS)
     assert found.warnings == (fault,)
     assert found.joined == (B,)
 
 
 def test_bytes_that_are_no_text_in_a_row_do_no_harm():
-    fields = [b"\xff", *A.values[1:], b"7"]
-    row = member_of(fields)
+    row = member_of([b"\xff", *A.values[1:]])
     assert not isinstance(row, str)
-    assert row[0].id == "�"
+    assert row.id == "�"
 
 
 def test_who_holds_the_lock_dispatches():
@@ -73,7 +69,7 @@ def test_nobody_holds_it_for_a_moment():
 
 
 def test_without_rows_the_reader_knows_itself():
-    found = Directory(A).take(read(holder=MINE, is_unreadable=True), NOW_NS)
+    found = Directory(A).take(read(holder=MINE, secret=None), NOW_NS)
     assert found.dispatcher == A
     assert found.warnings == ()
 
@@ -101,10 +97,18 @@ def test_another_fleet_on_the_same_database_is_named_and_not_trusted():
 
 
 def test_a_second_proxy_without_the_table_is_told_what_to_create():
-    found = Directory(A).take(read(holder=THEIRS, is_unreadable=True), NOW_NS)
+    found = Directory(A).take(read(holder=THEIRS, secret=None), NOW_NS)
     stranger, advice = found.warnings
     assert "connection 12" in stranger
-    assert "create it: CREATE TABLE IF NOT EXISTS streamfrom_members ( member" in advice
+    assert "CREATE DATABASE IF NOT EXISTS streamfrom; CREATE TABLE" in advice
+    assert advice.endswith("ON streamfrom.* TO the shards' account")
+
+
+def test_a_connection_of_another_account_that_holds_the_plain_name_is_reported_once():
+    directory = Directory(A)
+    (warning,) = directory.take(read((MINE, A), holder=MINE, outsider=99), NOW_NS).warnings
+    assert warning.startswith("connection 99 of another account holds the lock's plain name")
+    assert directory.take(read((MINE, A), holder=MINE, outsider=99), NOW_NS).warnings == ()
 
 
 def test_a_certificate_is_trusted_as_long_as_its_row_is_there():

@@ -22,6 +22,7 @@ from streamfrom.engine.fleet.election import (
     Election,
     ElectionRole,
     LockGranted,
+    LockHold,
     LockNotGranted,
     LookAround,
     Ping,
@@ -52,7 +53,7 @@ def candidate():
 
 def elect():
     election = candidate()
-    assert election.handle(LockGranted(1), NOW_NS) == [WriteTerm(1)]
+    assert election.handle(LockGranted(1, LockHold.BOTH), NOW_NS) == [WriteTerm(1)]
     return election
 
 
@@ -77,7 +78,9 @@ def test_a_lock_that_is_taken_is_waited_for_in_rounds():
     assert election.handle(LockNotGranted(1), NOW_NS) == [LookAround(), AcquireLock(1, ROUND_S)]
     assert election.role is ElectionRole.CANDIDATE
     assert not election.may_send(NOW_NS)
-    assert election.handle(LockGranted(1), NOW_NS + 4 * SECOND_NS) == [WriteTerm(1)]
+    assert election.handle(LockGranted(1, LockHold.BOTH), NOW_NS + 4 * SECOND_NS) == [
+        WriteTerm(1)
+    ]
 
 
 def test_a_round_without_an_answer_ends_with_the_connection():
@@ -175,7 +178,7 @@ def test_what_an_earlier_connection_says_counts_no_more():
     assert election.handle(Elapsed(), NOW_NS + 1 + RETRY_FIRST_NS) == [Connect(2)]
     for event in (
         Connected(1),
-        LockGranted(1),
+        LockGranted(1, LockHold.BOTH),
         LockNotGranted(1),
         TermWritten(1, NOW_NS, 9),
         TermRefused(1, "?"),
@@ -286,3 +289,20 @@ def test_a_server_that_goes_while_one_leaves_ends_it():
     election.handle(Resign(), NOW_NS)
     assert election.handle(ConnectionLost(1, "gone"), NOW_NS) == [Disconnect(1)]
     assert election.handle(Elapsed(), NOW_NS + SECOND_NS) == []
+
+
+@pytest.mark.parametrize("hold", [LockHold.PLAIN, LockHold.SECRET])
+def test_who_has_one_name_of_the_lock_waits_until_any_other_dispatcher_has_noticed(hold):
+    election = candidate()
+    sole_ns = NOW_NS + LEASE_NS
+    assert election.handle(LockGranted(1, hold), NOW_NS) == []
+    assert election.wake_ns() == sole_ns
+    assert election.handle(Elapsed(), sole_ns - 1) == []
+    assert election.handle(Elapsed(), sole_ns) == [WriteTerm(1)]
+
+
+def test_who_has_long_known_the_secret_need_not_wait():
+    election, sole_ns = candidate(), NOW_NS + LEASE_NS
+    assert election.handle(LockGranted(1, LockHold.SECRET), sole_ns) == [WriteTerm(1)]
+    other = candidate()
+    assert other.handle(LockGranted(1, LockHold.PLAIN), sole_ns) == []

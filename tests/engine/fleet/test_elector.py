@@ -29,7 +29,7 @@ class Part:
         self.doubts = 0
         self.is_busy = asyncio.Event()
         self.is_busy.set()
-        own = Member(name, "", f"{name}:1", f"PEM {name}", 1, "1", "c")
+        own = Member(name, "", f"{name}:1", f"PEM {name}", ord(name[0]), "1", "c")
         self.elector = Elector("ks/-", DATABASE, own, self, self._open, now_ns, self._doubted)
         self.elector.start()
 
@@ -134,7 +134,7 @@ async def test_who_waits_knows_that_another_dispatches_and_who_dispatches_does_n
 async def test_who_waits_for_a_stranger_knows_nobody_that_asks():
     server = FakeShard()
     stranger = await server.open(Network())
-    assert await stranger.converse(acquire(DATABASE, 0))
+    assert await stranger.converse(acquire(DATABASE, None, 0))
     part = Part(server, "a")
     await asyncio.sleep(0.1)
     assert part.elector.directory.dispatcher == Stranger(1, None)

@@ -1,14 +1,22 @@
+"""What an election says to a server; what real servers answer is in tests/integration/test_elections.py."""
+
 import pytest
 
-from streamfrom.engine.fleet.directory import CREATE_TABLE, Member
+from streamfrom.engine.fleet.directory import CREATE, Member
+from streamfrom.engine.fleet.election import LockHold
 from streamfrom.engine.fleet.lock_connection import (
+    Joined,
+    LockLost,
     MemberExists,
     NotWritable,
+    NumberTaken,
     acquire,
     dispatcher_lock,
     forget,
     join,
+    keep,
     member_lock,
+    publish,
     read_directory,
     write_term,
 )
@@ -17,7 +25,7 @@ from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
 
 OWN = Member("a" * 16, "", "10.0.0.1:1", "PEM", 5, "1.0", "c")
 SET = [None, None, None]  # the answers to the session's settings
-ROW = [*OWN.values, b"7"]
+JOINS = [*SET, [b"1"], [b"0"]]  # and to the lock, and whether the server is read-only
 
 
 def said(conversation, *answers):
@@ -45,105 +53,183 @@ def refused(code):
 def test_locks_belong_to_the_database_and_fit_mysqls_64_characters():
     longest = member_lock("d" * 64, b"m" * 32)
     assert len(longest) <= 64
-    assert dispatcher_lock("a") != dispatcher_lock("b")
+    assert len(dispatcher_lock("d" * 64, "s" * 32)) <= 64
+    names = {dispatcher_lock(name, secret) for name in "ab" for secret in (None, "s", "t")}
+    assert len(names) == 6
     assert longest.startswith(dispatcher_lock("d" * 64) + b".")
 
 
 def test_a_member_limits_how_long_the_server_waits_for_it_before_it_takes_a_lock():
-    (_, _, settings, lock, _, insert), denied = said(
-        join("ks", OWN), *SET, [b"1"], [b"0"], None
+    (_, _, settings, lock, _, insert, secret), joined = said(
+        join("ks", OWN, "new"), *JOINS, None, [b"there"]
     )
     for name in (b"wait_timeout", b"net_write_timeout", b"net_read_timeout"):
         assert b"SESSION %b = 3" % name in settings
     assert lock.startswith(b"SELECT GET_LOCK('%b', 0)" % member_lock("ks", OWN.id.encode()))
-    assert insert.startswith(b"INSERT INTO streamfrom_members (member, fleet")
-    assert denied is None
+    assert insert.startswith(b"INSERT INTO streamfrom.members (database_name, member, fleet")
+    assert secret == b"SELECT secret FROM streamfrom.locks WHERE database_name = 'ks'"
+    assert joined == Joined("there", None)
 
 
-def test_the_table_is_made_when_it_is_missing():
-    texts, denied = said(join("ks", OWN), *SET, [b"1"], [b"0"], refused(1146), None, None)
-    assert texts[-2] == CREATE_TABLE
-    assert denied is None
+@pytest.mark.parametrize("code", [1049, 1146])
+def test_the_directory_is_made_when_it_is_missing(code):
+    made = [refused(code), *[None] * len(CREATE), None]
+    texts, joined = said(join("ks", OWN, "new"), *JOINS, *made, None, None, [b"new"])
+    assert [text.decode() for text in texts[6 : 6 + len(CREATE)]] == list(CREATE)
+    assert b"INSERT IGNORE INTO streamfrom.locks" in texts[-2]
+    assert joined == Joined("new", None)
+
+
+def test_of_two_secrets_the_first_one_holds():
+    _, joined = said(join("ks", OWN, "new"), *JOINS, None, None, None, [b"first"])
+    assert joined == Joined("first", None)
 
 
 @pytest.mark.parametrize("code", [1044, 1142, 1143, 1227])
 def test_an_account_without_rights_joins_without_a_row(code):
-    _, denied = said(join("ks", OWN), *SET, [b"1"], [b"0"], refused(code))
-    assert denied == f"error {code}"
-    _, denied = said(join("ks", OWN), *SET, [b"1"], [b"0"], refused(1146), refused(code))
-    assert denied == f"error {code}"
+    _, joined = said(join("ks", OWN, "new"), *JOINS, refused(code), refused(code))
+    assert joined == Joined(None, f"error {code}")
+    cannot_make = [refused(1146), refused(code), refused(1146)]
+    _, joined = said(join("ks", OWN, "new"), *JOINS, *cannot_make)
+    assert joined == Joined(None, f"error {code}")
+    _, joined = said(join("ks", OWN, "new"), *JOINS, None, None, refused(code))
+    assert joined == Joined(None, f"error {code}"), "the row, and no secret"
 
 
 def test_nothing_is_written_to_a_read_only_server():
-    assert said(join("ks", OWN), *SET, [b"1"], [b"1"])[1] == "the server is read-only"
+    said_so = Joined("s", "the server is read-only")
+    assert said(join("ks", OWN, "new"), *SET, [b"1"], [b"1"], [b"s"])[1] == said_so
     # It turned read-only between the question and the row.
-    last = said(join("ks", OWN), *SET, [b"1"], [b"0"], refused(1290))
-    assert last[1] == "the server is read-only"
+    assert said(join("ks", OWN, "new"), *JOINS, refused(1290), [b"s"])[1] == said_so
 
 
 def test_trouble_that_no_right_explains_is_raised():
     with pytest.raises(ServerRefused):
-        said(join("ks", OWN), *SET, [b"1"], [b"0"], refused(1114))
+        said(join("ks", OWN, "new"), *JOINS, refused(1114))
 
 
 def test_a_member_that_is_there_already_is_told():
     with pytest.raises(MemberExists):
-        said(join("ks", OWN), *SET, [b"0"])
+        said(join("ks", OWN, "new"), *SET, [b"0"])
 
 
-def test_the_lock_is_granted_or_not_or_the_wait_is_interrupted():
-    assert said(acquire("ks", 10), [b"1"])[1] is True
-    assert said(acquire("ks", 10), [b"0"])[1] is False
+def test_a_row_of_the_member_itself_gets_what_it_says_now():
+    texts, denied = said(publish("ks", OWN), refused(1062), [OWN.id.encode()], None)
+    assert denied is None
+    assert texts[-1].startswith(b"UPDATE streamfrom.members SET member = ")
+    assert said(publish("ks", OWN), refused(1062), None, None)[1] is None
+
+
+def test_a_number_is_of_one_member():
+    with pytest.raises(NumberTaken, match="its number 5 is that of member bbbb"):
+        said(publish("ks", OWN), refused(1062), [b"bbbb"])
+    # It takes part without a row: a stale one keeps nobody from dispatching.
+    _, joined = said(join("ks", OWN, "new"), *JOINS, refused(1062), [b"bbbb"], [b"s"])
+    assert joined == Joined("s", "its number 5 is that of member bbbb")
+
+
+def test_without_a_secret_the_plain_name_is_the_lock():
+    texts, hold = said(acquire("ks", None, 10), [b"1"])
+    assert texts == [b"SELECT GET_LOCK('%b', 10)" % dispatcher_lock("ks")]
+    assert hold is LockHold.PLAIN
+    assert said(acquire("ks", None, 10), [b"0"])[1] is None
     with pytest.raises(ServerRefused):
-        said(acquire("ks", 10), [None])
+        said(acquire("ks", None, 10), [None])
 
 
-def test_a_term_is_the_next_one_and_the_row_is_there_for_it():
-    texts, term = said(write_term(OWN), [b"0"], refused(1062), [b"41"], None)
+def test_with_a_secret_both_names_are_taken():
+    texts, hold = said(acquire("ks", "s", 10), [b"1"], [b"1"])
+    names = dispatcher_lock("ks", "s"), dispatcher_lock("ks")
+    assert texts == [
+        b"SELECT GET_LOCK('%b', %d)" % each for each in zip(names, (10, 0), strict=True)
+    ]
+    assert hold is LockHold.BOTH
+    assert said(acquire("ks", "s", 10), [b"0"])[1] is None
+
+
+def test_a_client_that_holds_the_plain_name_keeps_nobody_from_dispatching():
+    assert said(acquire("ks", "s", 10), [b"1"], [b"0"], [b"99", b"0"])[1] is LockHold.SECRET
+    # It has let it go meanwhile.
+    free = [[b"0"], [None, b"0"], [b"1"]]
+    assert said(acquire("ks", "s", 10), [b"1"], *free)[1] is LockHold.BOTH
+
+
+def test_a_proxy_that_holds_the_plain_name_is_waited_for():
+    ours = [[b"1"], [b"0"], [b"99", b"1"]]
+    assert said(acquire("ks", "s", 0), *ours)[1] is None
+    texts, hold = said(acquire("ks", "s", 10), *ours, [b"0"])
+    assert hold is None
+    assert texts[-1] == b"SELECT GET_LOCK('%b', 3)" % dispatcher_lock("ks")
+    assert said(acquire("ks", "s", 10), *ours, [b"1"], [b"1"])[1] is LockHold.BOTH
+
+
+def test_the_lock_is_kept_as_long_as_nobody_else_can_have_it():
+    assert said(keep("ks", "s"), [b"s"], [b"1"])[1] is LockHold.BOTH
+    assert said(keep("ks", "s"), [b"s"], [b"0"], [b"99", b"0"])[1] is LockHold.SECRET
+    assert said(keep("ks", None), refused(1146))[1] is LockHold.PLAIN
+    with pytest.raises(LockLost, match="does not know the directory"):
+        said(keep("ks", "s"), [b"s"], [b"0"], [b"99", b"1"])
+    for secret, now in [("s", [b"t"]), ("s", refused(1146)), (None, [b"s"])]:
+        with pytest.raises(LockLost, match="another secret"):
+            said(keep("ks", secret), now)
+
+
+def test_a_term_is_the_next_one():
+    texts, term = said(write_term("ks"), [b"0"], [b"41"], None)
     assert term == 42
-    assert texts[-1] == b"UPDATE streamfrom_members SET term = 42 WHERE member = '%b'" % (
-        OWN.id.encode()
-    )
-    assert said(write_term(OWN), [b"0"], None, [None], None)[1] == 1
+    assert texts[-1] == b"UPDATE streamfrom.locks SET term = 42 WHERE database_name = 'ks'"
 
 
 def test_no_term_is_written_where_nothing_can_be():
     with pytest.raises(NotWritable):
-        said(write_term(OWN), [b"1"])
+        said(write_term("ks"), [b"1"])
     with pytest.raises(NotWritable):
-        said(write_term(OWN), [b"0"], refused(1062), [b"1"], refused(1290))
+        said(write_term("ks"), [b"0"], [b"1"], refused(1290))
 
 
-def test_without_rights_the_term_is_0():
-    assert said(write_term(OWN), [b"0"], refused(1142))[1] == 0
-    assert said(write_term(OWN), [b"0"], refused(1062), [b"1"], refused(1142))[1] == 0
+def test_without_rights_or_a_directory_the_term_is_0():
+    assert said(write_term("ks"), [b"0"], refused(1142))[1] == 0
+    assert said(write_term("ks"), [b"0"], [b"1"], refused(1142))[1] == 0
+    assert said(write_term("ks"), [b"0"], None)[1] == 0
 
 
 def test_a_locked_table_is_no_lack_of_rights():
     with pytest.raises(ServerRefused):
-        said(write_term(OWN), [b"0"], refused(1205))
+        said(write_term("ks"), [b"0"], refused(1205))
 
 
 def test_the_directory_is_rows_and_who_holds_which_lock():
-    _, read = said(read_directory("ks", OWN), [b"11", b"12", b"11", *ROW])
-    assert (read.holder, read.own) == (11, 12)
-    assert read.entries == ((11, (OWN, 7)),)
-    assert not read.is_unreadable
+    row = [b"11", b"11", b"12", b"s", b"11", *OWN.values]
+    _, read = said(read_directory("ks", OWN, "s"), row)
+    assert (read.holder, read.own, read.secret, read.outsider) == (11, 12, "s", None)
+    assert read.entries == ((11, OWN),)
 
 
 def test_a_table_without_rows_still_tells_who_holds_the_lock():
-    _, read = said(read_directory("ks", OWN), [b"11", None, None, *[None] * len(ROW)])
+    nothing = [None] * len(OWN.values)
+    row = [b"11", None, None, b"s", None, *nothing]
+    _, read = said(read_directory("ks", OWN, "s"), row, [b"11", b"1"])
     assert (read.holder, read.own, read.entries) == (11, None, ())
 
 
-@pytest.mark.parametrize("code", [1146, 1142])
-def test_a_table_that_cannot_be_read_leaves_the_locks(code):
-    _, read = said(read_directory("ks", OWN), refused(code), [b"11", b"11"])
-    assert (read.holder, read.own, read.is_unreadable) == (11, 11, True)
+def test_who_holds_the_plain_name_and_is_no_member_may_be_a_client():
+    row = [b"99", b"11", b"12", b"s", b"11", *OWN.values]
+    _, read = said(read_directory("ks", OWN, "s"), row, [b"99", b"0"])
+    assert (read.holder, read.outsider) == (11, 99)
+
+
+@pytest.mark.parametrize("code", [1049, 1146, 1142])
+def test_a_directory_that_cannot_be_read_leaves_the_locks(code):
+    _, read = said(
+        read_directory("ks", OWN, None), refused(code), [b"11", b"11", b"11", None, None]
+    )
+    assert (read.holder, read.own, read.secret, read.entries) == (11, 11, None, ())
     with pytest.raises(ServerRefused):
-        said(read_directory("ks", OWN), refused(1205))
+        said(read_directory("ks", OWN, None), refused(1205))
 
 
 def test_ids_are_quoted_whatever_they_are():
-    texts, _ = said(forget(("a", "b'; DROP")), None)
-    assert texts == [b"DELETE FROM streamfrom_members WHERE member IN ('a', 'b''; DROP')"]
+    texts, _ = said(forget("k's", ("a", "b'; DROP")), None)
+    assert texts == [
+        b"DELETE FROM streamfrom.members WHERE database_name = 'k''s' AND member IN ('a', 'b''; DROP')"
+    ]

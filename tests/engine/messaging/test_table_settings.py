@@ -330,12 +330,6 @@ def test_dead_letters_go_to_a_table_of_the_same_keyspace():
         parse_comment(comment("vt_max_attempts=3,vt_dead_letter=other.grave"))
 
 
-@pytest.mark.parametrize("name", ["streamfrom_members", "Streamfrom_Decisions"])
-def test_dead_letters_go_to_no_table_of_the_proxies_own(name):
-    with pytest.raises(CommentError, match=f"no table of the proxies' own, not '{name}'"):
-        parse_comment(comment(f"vt_max_attempts=3,vt_dead_letter={name}"))
-
-
 def test_dead_letters_without_an_end_of_attempts_are_a_warning():
     (warning,) = parse_comment(comment("vt_dead_letter=grave")).warnings
     assert warning == "vt_dead_letter without vt_max_attempts: no message ever goes there"

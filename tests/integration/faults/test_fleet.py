@@ -56,8 +56,9 @@ def test_one_dispatches_and_the_other_takes_over(
     assert at_second.ids(1) == [2]
     took_s = time.monotonic() - killed_s
     assert took_s < 5, "a killed process closes its connections: its successor is there at once"
-    (terms,) = execute(server, f"SELECT COUNT(*), MAX(term) FROM {database}.streamfrom_members")
-    assert terms == (2, 2)
+    own = f"WHERE database_name = '{database}'"
+    assert execute(server, f"SELECT term FROM streamfrom.locks {own}") == ((2,),)
+    assert execute(server, f"SELECT COUNT(*) FROM streamfrom.members {own}") == ((2,),)
 
 
 def test_a_proxy_that_stops_hands_over(
@@ -156,7 +157,11 @@ def test_dispatchers_send_a_stream_no_more_than_its_prefetch_together(
     first = start_proxy(toml)
     eventually(lambda: first.log().count(DISPATCHED) == 2, "both shards")
     second = start_proxy(toml)
-    lock = dispatcher_lock(sharded_database).decode()
+    ((secret,),) = execute(
+        servers[1],
+        f"SELECT secret FROM streamfrom.locks WHERE database_name = '{sharded_database}'",
+    )
+    lock = dispatcher_lock(sharded_database, secret).decode()
     waiting = (
         "SELECT COUNT(*) FROM information_schema.processlist"
         f" WHERE info LIKE '%GET_LOCK%{lock}%' AND id <> CONNECTION_ID()"

@@ -1,10 +1,19 @@
 from dataclasses import replace
 
+import pytest
+
 from streamfrom.proxy.app import member_numbers
-from streamfrom.proxy.app.member_numbers import numbers_in_use
-from tests.proxy.fake_answers import Silence, rows_of
+from streamfrom.proxy.app.member_numbers import take_number
+from streamfrom.proxy.config.toml_values import ConfigError
+from streamfrom.proxy.sessions.connection_ids import MEMBERS_MAX
+from tests.proxy.fake_answers import Error, Rows, Silence, rows_of
 from tests.proxy.fake_server import FakeServer
 from tests.proxy.rigs import config_of
+
+
+NUMBERS = "SELECT id_prefix FROM streamfrom.members"
+INSERT = "INSERT INTO streamfrom.members"
+DENIED = Error(1142, "INSERT command denied")
 
 
 def fleet_of(*servers):
@@ -17,20 +26,50 @@ def fleet_of(*servers):
     return replace(configs[0], keyspaces=tuple(keyspaces))
 
 
-async def test_numbers_on_all_shards_are_in_use(server):
-    server.once("streamfrom_members", rows_of(5, 7, column="id_prefix"))
-    server.once("streamfrom_members", rows_of(7, 9, column="id_prefix"))
-    assert await numbers_in_use(fleet_of(server, server)) == {5, 7, 9}
+def none():
+    return Rows(("id_prefix",))
 
 
-async def test_a_server_that_is_away_or_has_no_table_is_passed_over(server):
+async def test_the_least_number_that_is_free_on_all_shards_is_taken(server, other_server):
+    server.once(NUMBERS, rows_of(1, 3, column="id_prefix"))
+    other_server.once(NUMBERS, rows_of(2, 5, column="id_prefix"))
+    own = await take_number(fleet_of(server, other_server))
+    assert own.number == 4
+    for each in (server, other_server):
+        (insert,) = [text for text in each.controlled if text.startswith(INSERT)]
+        assert f"'{own.name}'" in insert
+        assert "'4'" in insert
+
+
+async def test_who_meets_another_that_wants_the_same_number_takes_the_next_one(server):
+    server.once(NUMBERS, none())
+    server.once(INSERT, Error(1062, "Duplicate entry"))
+    server.once("SELECT member FROM streamfrom.members", rows_of("bbbb", column="member"))
+    assert (await take_number(fleet_of(server))).number == 2
+    assert any(text.startswith("DELETE FROM streamfrom.members") for text in server.controlled)
+
+
+async def test_a_server_that_is_away_is_passed_over(server):
     away = FakeServer()
-    server.once("streamfrom_members", rows_of(5, column="id_prefix"))
-    assert await numbers_in_use(fleet_of(server, away)) == {5}
+    server.once(NUMBERS, rows_of(1, column="id_prefix"))
+    assert (await take_number(fleet_of(server, away))).number == 2
     assert away.controlled == []
+
+
+async def test_without_a_directory_the_number_is_drawn(server):
+    server.on("streamfrom.members", DENIED)
+    numbers = {(await take_number(fleet_of(server))).number for _ in range(20)}
+    assert len(numbers) > 1
+    assert all(1 <= number <= MEMBERS_MAX for number in numbers)
+
+
+async def test_where_every_number_is_taken_the_start_fails_and_says_so(server):
+    server.once(NUMBERS, rows_of(*range(1, MEMBERS_MAX + 1), column="id_prefix"))
+    with pytest.raises(ConfigError, match=f"all {MEMBERS_MAX} numbers of members are taken"):
+        await take_number(fleet_of(server))
 
 
 async def test_a_server_that_does_not_answer_is_not_waited_for(server, monkeypatch):
     monkeypatch.setattr(member_numbers, "TIMEOUT_S", 0.01)
-    server.once("streamfrom_members", Silence())
-    assert await numbers_in_use(fleet_of(server)) == frozenset()
+    server.once(NUMBERS, Silence())
+    assert (await take_number(fleet_of(server))).number

@@ -5,10 +5,14 @@ from dataclasses import replace
 
 import pytest
 
+from streamfrom.proxy.app.member_numbers import MemberNumber
 from streamfrom.proxy.app.membership import Membership, databases_of, member_of_config
 from streamfrom.proxy.backends.shard import ShardRuntime
 from streamfrom.proxy.config.file import load
 from streamfrom.proxy.config.toml_values import ConfigError
+
+
+FIVE = MemberNumber("a" * 16, 5)
 
 
 def config(folder, more=""):
@@ -22,12 +26,12 @@ def config(folder, more=""):
 
 def test_the_fleet_is_the_configurations_and_its_hash_tells_shards_apart(tmp_path):
     one = config(tmp_path, "[fleet]\nname = 'shop'\n")
-    member = member_of_config(one, "a" * 16, "shop", "h:1", "PEM", 5)
+    member = member_of_config(one, FIVE, "shop", "h:1", "PEM")
     assert (member.id, member.fleet, member.id_prefix) == ("a" * 16, "shop", 5)
     shard = replace(one.keyspaces[0].shards[0], name="other")
     other = replace(one, keyspaces=(replace(one.keyspaces[0], shards=(shard,)),))
     assert (
-        member_of_config(other, "a" * 16, "shop", "h:1", "PEM", 5).configuration
+        member_of_config(other, FIVE, "shop", "h:1", "PEM").configuration
         != member.configuration
     )
     assert "secret" not in str(member)
@@ -50,7 +54,7 @@ def test_shards_that_are_one_database_have_one_election(tmp_path):
 
 def membership(folder, text):
     async def main():
-        made = Membership(config(folder, text), {}, 5)
+        made = Membership(config(folder, text), {}, FIVE)
         await made.links.stop()
         return made.member.address, made.door is not None
 

@@ -2,7 +2,7 @@
 
 import socket
 
-from streamfrom.engine.fleet.directory import CREATE_TEXT
+from streamfrom.engine.fleet.directory import CREATE
 from streamfrom.proxy.backends.shard import ShardRuntime
 from streamfrom.proxy.fleet import check_members as module
 from streamfrom.proxy.fleet.check_members import check_members
@@ -11,7 +11,7 @@ from tests.proxy.fake_answers import Error, Rows
 from tests.proxy.rigs import shard_config
 
 
-ABSENT = Error(1146, "Table 'db.streamfrom_members' doesn't exist")
+ABSENT = Error(1146, "Table 'streamfrom.members' doesn't exist")
 COLUMNS = ("member", "fleet", "address", "version", "configuration")
 
 
@@ -31,10 +31,10 @@ async def lines_of(server):
     return lines
 
 
-async def test_the_table_and_who_is_there_are_told(server):
+async def test_the_directory_and_who_is_there_are_told(server):
     address = f"127.0.0.1:{server.port}"
     server.once("IS_USED_LOCK", members(("aa", "", address, "0.1.0", "c0ffee")))
-    assert await lines_of(server) == ["ok       plain/-: table streamfrom_members, 1 connected"]
+    assert await lines_of(server) == ["ok       plain/-: database streamfrom, 1 connected"]
 
 
 async def test_members_that_are_not_reached_from_here_are_warnings(server, monkeypatch):
@@ -67,25 +67,25 @@ async def test_members_of_another_version_or_configuration_are_warnings(server):
     )
 
 
-async def test_a_table_that_the_first_proxy_makes_is_nothing_to_mend(server):
-    server.on("streamfrom_members", ABSENT)
+async def test_a_directory_that_the_first_proxy_makes_is_nothing_to_mend(server):
+    server.on("streamfrom.members", ABSENT)
     (line,) = await lines_of(server)
-    assert line.startswith(
-        "ok       plain/-: table streamfrom_members, which the first proxy makes"
-    )
+    assert line.startswith("ok       plain/-: database streamfrom, which the first proxy makes")
 
 
-async def test_a_table_that_it_may_not_make_is_printed(server):
-    server.on("streamfrom_members", ABSENT)
+async def test_a_directory_that_it_may_not_make_is_printed(server):
+    server.on("streamfrom.members", ABSENT)
     server.on("CREATE TABLE", Error(1142, "CREATE command denied"))
+    server.on("CURRENT_USER()", Rows(("CURRENT_USER()",), ((b"app@%",),)))
     said = "\n".join(await lines_of(server))
-    assert said.startswith("warning  plain/-: no table streamfrom_members")
+    assert said.startswith("warning  plain/-: no database streamfrom")
     assert "CREATE command denied" in said
-    assert CREATE_TEXT in said
+    assert "; ".join(CREATE) in said
+    assert said.endswith("; GRANT SELECT, INSERT, UPDATE, DELETE ON streamfrom.* TO 'app'@'%'")
 
 
 async def test_rights_that_lack_on_it_are_a_warning(server):
-    server.once("UPDATE streamfrom_members", Error(1142, "UPDATE command denied"))
+    server.once("UPDATE streamfrom.members", Error(1142, "UPDATE command denied"))
     said = "\n".join(await lines_of(server))
     assert said.startswith("warning  plain/-: a proxy works alone here")
     assert "GRANT SELECT, INSERT, UPDATE, DELETE" in said
@@ -94,4 +94,4 @@ async def test_rights_that_lack_on_it_are_a_warning(server):
 async def test_a_server_that_hangs_up_is_a_warning(server):
     server.stop()
     (line,) = await lines_of(server)
-    assert line.startswith("warning  plain/-: streamfrom_members: ")
+    assert line.startswith("warning  plain/-: the database streamfrom: ")

@@ -79,7 +79,7 @@ def steps(server):
     told = []
     for text in server.heard:
         verb = text.split()[0]
-        if "streamfrom_decisions" in text:
+        if "streamfrom.decisions" in text:
             told.append("DECIDE")
         elif verb in words:
             told.append(words[verb] or " ".join(text.split()[:2]))
@@ -111,7 +111,7 @@ async def test_the_first_shard_decides_once_all_others_are_prepared(
     assert (low.pool.lent, high.pool.lent) == (0, 0)
     assert coordinator.live == set()
     await decisions.flush()
-    assert any("DELETE FROM streamfrom_decisions" in text for text in server.controlled)
+    assert any("DELETE FROM streamfrom.decisions" in text for text in server.controlled)
 
 
 async def test_a_transaction_of_one_shard_is_an_ordinary_one(server, session):
@@ -219,7 +219,9 @@ async def test_a_decision_that_cannot_be_written_prepares_nothing(
     server, other_server, session
 ):
     await on_both(session)
-    server.once("INSERT INTO `db`.streamfrom", Error(1142, "INSERT command denied", "42000"))
+    server.once(
+        "INSERT INTO streamfrom.decisions", Error(1142, "INSERT command denied", "42000")
+    )
     with pytest.raises(CommitRefused, match="INSERT command denied"):
         await session.branches.commit()
     assert steps(server) == ["BEGIN", "DECIDE", "ROLLBACK"]
@@ -228,7 +230,7 @@ async def test_a_decision_that_cannot_be_written_prepares_nothing(
 
 async def test_a_decision_in_a_table_that_was_replaced_is_none(server, other_server, session):
     await on_both(session)
-    server.once("INSERT INTO `db`.streamfrom", Ok(affected_rows=0))
+    server.once("INSERT INTO streamfrom.decisions", Ok(affected_rows=0))
     with pytest.raises(CommitRefused, match="is not the one that it was"):
         await session.branches.commit()
     assert "XA PREPARE" not in steps(other_server)
@@ -260,7 +262,7 @@ async def test_a_session_that_reads_only_commits_without_a_decision(
 ):
     await on_both(session)
     for each in (server, other_server):
-        each.on("INSERT INTO `db`.streamfrom", Error(1792, "in a READ ONLY transaction"))
+        each.on("INSERT INTO streamfrom.decisions", Error(1792, "in a READ ONLY transaction"))
     await session.branches.commit()
     assert steps(server) == ["BEGIN", "DECIDE", "ROLLBACK"]
 
@@ -269,7 +271,7 @@ async def test_a_first_shard_that_reads_only_beside_one_that_writes_cannot_decid
     server, other_server, session
 ):
     await on_both(session)
-    server.on("INSERT INTO `db`.streamfrom", Error(1792, "in a READ ONLY transaction"))
+    server.on("INSERT INTO streamfrom.decisions", Error(1792, "in a READ ONLY transaction"))
     with pytest.raises(TransactionBroken, match="READ ONLY transaction; nothing was committed"):
         await session.branches.commit()
     assert "XA ROLLBACK" in steps(other_server)

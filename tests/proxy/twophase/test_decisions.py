@@ -1,10 +1,11 @@
+import hashlib
 from itertools import count
 
 import pytest
 
+from streamfrom.engine.fleet.directory import CREATE
 from streamfrom.proxy.errors import BackendError, NoDecisionTable
 from streamfrom.proxy.twophase.decisions import (
-    CREATE,
     Decisions,
     TransactionOutcome,
     read_own_id,
@@ -17,8 +18,9 @@ from tests.proxy.rigs import add_decisions, running_shard
 
 OWN = "0123456789abcdef"
 WHOLE = GlobalId(OWN, "1" * 32)
-READ_SELF = "SELECT branches FROM streamfrom_decisions WHERE id = 'self'"
-NONE = Error(1146, "Table 'db.streamfrom_decisions' doesn't exist", "42S02")
+OWN_KEY = f"self {hashlib.sha256(b'db').hexdigest()[:32]}"
+READ_SELF = f"SELECT branches FROM streamfrom.decisions WHERE id = '{OWN_KEY}'"
+NONE = Error(1146, "Table 'streamfrom.decisions' doesn't exist", "42S02")
 
 
 def row(*values):
@@ -38,7 +40,7 @@ def decisions():
 
 
 def about_decisions(server):
-    return [text for text in server.controlled if "streamfrom_decisions" in text]
+    return [text for text in server.controlled if "streamfrom.decisions" in text]
 
 
 async def test_a_table_is_asked_for_its_id_once(server, shard, decisions):
@@ -51,9 +53,11 @@ async def test_a_table_is_asked_for_its_id_once(server, shard, decisions):
 
 async def test_a_missing_table_is_made_and_given_an_id(server, shard, decisions):
     server.once(READ_SELF, NONE, row(f"{1:016x} db"))
+    server.once("INSERT INTO streamfrom.decisions", NONE)
     assert await decisions.table_of(shard) == f"{1:016x}"
-    _, create, write, _ = about_decisions(server)
-    assert create == CREATE
+    _, refused, create, write, _ = about_decisions(server)
+    assert create == CREATE[-1]
+    assert refused == write
     assert f"{1:016x} db".encode().hex() in write
 
 
@@ -76,11 +80,11 @@ async def test_two_shards_with_one_table_are_refused(server, shard, decisions):
 
 
 async def test_a_table_that_cannot_be_made_says_why(server, shard, decisions):
-    server.on(READ_SELF, NONE)
+    server.on("streamfrom.decisions", NONE)
     server.on("CREATE TABLE", Error(1142, "CREATE command denied to user 'u'", "42000"))
     with pytest.raises(NoDecisionTable, match="CREATE command denied") as refused:
         await decisions.table_of(shard)
-    assert "'streamfrom_decisions' on shard 'plain/-'" in str(refused.value)
+    assert "'streamfrom.decisions' on shard 'plain/-'" in str(refused.value)
     assert "`streamfrom check`" in str(refused.value)
 
 
@@ -121,11 +125,11 @@ async def test_a_server_that_is_down_says_nothing(server, shard, decisions):
     assert await decisions.outcome(shard, WHOLE) is TransactionOutcome.UNKNOWN
 
 
-async def test_rows_that_are_not_ours_are_left_out(server, shard, decisions):
-    server.on(
-        "id <> 'self'",
-        Rows(("id", "branches"), ((str(WHOLE).encode(), b"b,c"), (b"mine", b"x"))),
-    )
+async def test_rows_of_other_shards_of_the_server_are_left_out(server, shard, decisions):
+    add_decisions(server, OWN)
+    await decisions.table_of(shard)
+    rows = ((str(WHOLE).encode(), b"b,c"), (b"mine", b"x"))
+    server.on(f"LIKE 'streamfrom:{OWN}:%'", Rows(("id", "branches"), rows))
     assert await decisions.rows(shard) == {WHOLE: frozenset({"b", "c"})}
 
 
@@ -139,14 +143,12 @@ async def test_what_is_done_with_is_deleted_together_and_again_if_that_fails(
     await decisions.flush()
     await decisions.flush()
     await decisions.flush()
-    sql = f"DELETE FROM streamfrom_decisions WHERE id IN ('{WHOLE}', '{other}')"
+    sql = f"DELETE FROM streamfrom.decisions WHERE id IN ('{WHOLE}', '{other}')"
     assert about_decisions(server) == [sql, sql]
 
 
-def test_a_decision_is_written_into_the_table_that_the_name_means_and_no_other():
-    sql = record("my`db", WHOLE, ["b", "c"], 7).decode()
-    assert sql.startswith(
-        "INSERT INTO `my``db`.streamfrom_decisions (id, branches, time_created)"
-    )
+def test_a_decision_is_written_for_the_database_that_the_name_means_and_no_other():
+    sql = record("db", WHOLE, ["b", "c"], 7).decode()
+    assert sql.startswith("INSERT INTO streamfrom.decisions (id, branches, time_created)")
     assert f"SELECT '{WHOLE}', 'b,c', 7 FROM" in sql
-    assert sql.endswith(f"branches = x'{f'{OWN} my`db'.encode().hex()}'")
+    assert sql.endswith(f"id = '{OWN_KEY}' AND branches = x'{f'{OWN} db'.encode().hex()}'")

@@ -81,9 +81,3 @@ async def test_a_worker_that_is_ready_too_late_stops(line):
     ours.close()
     parent.tell_ready()
     await stop.wait()
-
-
-def test_no_two_workers_may_have_the_same_number():
-    seats = [replace(seat(), number=number) for number in (1, 2, 3)]
-    for member in range(1, 1024):
-        assert sum(each.may_have(member) for each in seats) == 1
