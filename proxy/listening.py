@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import structlog
 
+from streamfrom.proxy.log import SparingLog
 from streamfrom.proxy.net import Link
 
 
@@ -32,7 +33,6 @@ _OUT_OF_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS,
 _PAUSE_S: Final = 1.0
 # How long a peer may say nothing, or not finish a handshake, on the ports that are not MySQL's.
 FIRST_BYTES_S: Final = 10.0
-_LOG_INTERVAL_S: Final = 10.0
 
 
 class PortLimits(NamedTuple):
@@ -75,9 +75,7 @@ class Listener:
         self._limits = limits
         self._tls = tls
         self._loop = asyncio.get_running_loop()
-        self._log = log.bind(port=name)
-        self._logged_s = -_LOG_INTERVAL_S
-        self._turned_away = 0
+        self._log = SparingLog(log.bind(port=name))
         self._addresses: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
         self._pause: asyncio.TimerHandle | None = None
@@ -107,7 +105,7 @@ class Listener:
             except OSError as error:
                 if error.errno not in _OUT_OF_RESOURCES:
                     raise
-                self._report("no file descriptor left for a client", reason=error.strerror)
+                self._log.warning("no file descriptor left for a client", reason=error.strerror)
                 # The client goes on waiting in the kernel's queue.
                 for each in self.sockets:
                     self._loop.remove_reader(each)
@@ -133,11 +131,7 @@ class Listener:
             or self._addresses[host] >= limits.per_address
         ):
             connection.close()
-            self._turned_away += 1
-            if self._report(
-                "connections turned away", address=host, connections=self._turned_away
-            ):
-                self._turned_away = 0
+            self._log.warning("connections turned away", address=host)
             return
         self._addresses[host] += 1
         counted = _Admitted(self._protocol(), partial(self._left, host))
@@ -155,15 +149,6 @@ class Listener:
         self._addresses[host] -= 1
         if not self._addresses[host]:
             del self._addresses[host]
-
-    def _report(self, event: str, **fields: Any) -> bool:
-        """Log a warning, unless there was one a moment ago; return whether it was logged."""
-        now_s = self._loop.time()
-        if now_s - self._logged_s < _LOG_INTERVAL_S:
-            return False
-        self._logged_s = now_s
-        self._log.warning(event, **fields)
-        return True
 
 
 class _Admitted(asyncio.Protocol):

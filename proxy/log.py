@@ -11,15 +11,46 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
 from io import StringIO
-from typing import TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import structlog
 
 from streamfrom.proxy.printable import printable
 
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+# Of each event of a `SparingLog` one line in this time.
+QUIET_S: Final = 10.0
+
 _members: list[str] = []
+
+
+class SparingLog:
+    """Warnings that may come at any rate: of each event one line in QUIET_S, with the `count` of all since the last line.
+
+    log: a logger with what each line says besides.
+    """
+
+    def __init__(self, log: Any, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._log = log
+        self._now_s = now_s
+        # By event: how many since its last line, and when that was.
+        self._since: dict[str, tuple[int, float]] = {}
+
+    def warning(self, event: str, **fields: Any) -> None:
+        """Log *event*, if there was no line of it within QUIET_S."""
+        now_s = self._now_s()
+        count, told_s = self._since.get(event, (0, -QUIET_S))
+        if now_s - told_s < QUIET_S:
+            self._since[event] = count + 1, told_s
+            return
+        self._since[event] = 0, now_s
+        self._log.warning(event, count=count + 1, **fields)
 
 
 def name_member(member: str) -> None:

@@ -6,14 +6,13 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from streamfrom.proxy.errors import NoDescriptor, PoolTimeout, ServerFull
+from streamfrom.proxy.log import SparingLog
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-# Of each kind one line in this time.
-QUIET_S: Final = 10.0
 _EVENTS: Final = {
     ServerFull: "the server takes no more connections",
     PoolTimeout: "no free connection",
@@ -30,25 +29,11 @@ class TurnedAway:
     def __init__(
         self, log: Any, server: str, now_s: Callable[[], float] = time.monotonic
     ) -> None:
-        self._log = log
+        self._log = SparingLog(log, now_s)
         self._server = server
-        self._now_s = now_s
-        # By kind: how many since its last line, and when that was.
-        self._since: dict[type[Exception], tuple[int, float]] = {}
 
     def note(self, error: Exception) -> None:
-        """Log *error*, if it is of such a kind and there was no line of that kind within QUIET_S.
-
-        `count` in the line is the number of all since the last one.
-        """
-        kind = type(error)
-        event = _EVENTS.get(kind)
-        if event is None:
-            return
-        now_s = self._now_s()
-        count, told_s = self._since.get(kind, (0, -QUIET_S))
-        if now_s - told_s < QUIET_S:
-            self._since[kind] = count + 1, told_s
-            return
-        self._since[kind] = 0, now_s
-        self._log.warning(event, server=self._server, count=count + 1, reason=str(error))
+        """Log *error*, if it is of such a kind and there was no line of that kind a moment ago."""
+        event = _EVENTS.get(type(error))
+        if event is not None:
+            self._log.warning(event, server=self._server, reason=str(error))

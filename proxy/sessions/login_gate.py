@@ -63,6 +63,9 @@ class LoginGate:
         """Return whether a client may try to log in; one that may not is told why."""
         error = self.refusal()
         if error is not None:
+            self._services.turned_away.warning(
+                "connections turned away", address=self._link.peer, reason=str(error)
+            )
             self._link.write(refusal(error))
             self._link.close()
         return error is None

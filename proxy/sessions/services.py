@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
+
+import structlog
+
+from streamfrom.proxy.log import SparingLog
 
 
 if TYPE_CHECKING:
@@ -73,6 +77,10 @@ class Peer(Protocol):
         """Keep to the limits of a configuration that was read again."""
 
 
+def _port_log() -> SparingLog:
+    return SparingLog(structlog.get_logger().bind(port="mysql"))
+
+
 class OtherMembers(Protocol):
     """The sessions of the other members of the fleet. Each method raises MemberUnreachable."""
 
@@ -136,6 +144,7 @@ class Services:
         readers: the threads that read large texts.
         spawn: runs a coroutine in the background and logs its failure.
         members: the sessions of the other members of the fleet; None without a fleet.
+        turned_away: tells of clients that may not even try to log in.
     """
 
     config: Server
@@ -166,3 +175,4 @@ class Services:
     readers: ThreadPoolExecutor
     spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
     members: OtherMembers | None = None
+    turned_away: SparingLog = field(default_factory=_port_log)

@@ -110,7 +110,7 @@ class SetVariables:
         if self._switches_autocommit_on(statement) and (
             # It commits on every shard of the transaction, not just where it runs.
             len(self._branches.open) > 1
-            # MariaDB goes on refusing writes until a COMMIT or ROLLBACK comes.
+            # Servers would go on refusing writes until a COMMIT or ROLLBACK comes.
             or (self._branches.reads_only and not is_xa)
         ):
             await self._branches.commit()

@@ -7,7 +7,7 @@ import pytest
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import ServerPool
-from tests.fixtures.streams import eventually, refused, rows, value
+from tests.fixtures.streams import eventually, refused, rows, run, value
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, Queue, SharedCluster
 from tests.integration.walled_servers import HIDDEN, Walls, walls
 
@@ -122,6 +122,8 @@ def test_show_queue_status_tells_of_the_keyspace_one_is_in(
     other = rows(client, "show queue status from plain like 'plain\\_%'")
     assert [row[1] for row in other] == ["plain_message"]
     assert rows(client, "SHOW QUEUE STATUS IN `plain` LIKE 'x%'") == ()
+    run(client, "SET collation_server = latin1_swedish_ci")  # what JSON_TABLE would take
+    assert rows(client, "SHOW QUEUE STATUS LIKE '日本%'") == ()
     anywhere = cluster.proxy.connect(autocommit=True)
     assert {row[0] for row in rows(anywhere, "SHOW QUEUE STATUS")} == {"commerce", "plain"}
     assert refused(client, "SHOW QUEUE STATUS FROM nowhere")[0] == 1049

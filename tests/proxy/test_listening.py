@@ -145,7 +145,7 @@ async def test_more_connections_than_the_limit_are_turned_away_with_a_line_in_th
             writer.close()
             first[1][1].close()
     told = [each for each in logs if each["event"] == "connections turned away"]
-    assert [(each["port"], each["address"], each["connections"]) for each in told] == [
+    assert [(each["port"], each["address"], each["count"]) for each in told] == [
         ("test", "127.0.0.1", 1)
     ]
 

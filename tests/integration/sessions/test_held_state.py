@@ -114,6 +114,18 @@ class TestHeldState:
                 assert (level, code) == ("Warning", 1292)
                 assert f"{number}-{turn}x" in text
 
+    def test_behind_use_no_row_is_counted(self, tight: RunningProxy) -> None:
+        client = tight.connect(database="plain", autocommit=True)
+        run(client, "CREATE TABLE counted (id INT)")
+        for others in (0, 4):
+            run(client, "SELECT 1 UNION SELECT 2")
+            run(client, "INSERT INTO counted VALUES (1), (2), (3)")
+            run(client, "USE plain")
+            crowd(tight, others)
+            assert rows(client, "SELECT ROW_COUNT(), FOUND_ROWS()")[0][0] == 0
+            run(client, "INSERT INTO counted VALUES (1), (2)")
+            assert value(client, "SELECT ROW_COUNT()") == 2
+
     def test_what_is_asked_with_the_insert_id_is_of_the_statement_before(
         self, tight: RunningProxy
     ) -> None:

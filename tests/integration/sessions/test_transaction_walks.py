@@ -77,7 +77,7 @@ def answers(client: Any, walk: list[str], database: str) -> list[Any]:
 
 
 def is_stuck(walk: list[str]) -> bool:
-    """Return whether MariaDB may refuse writes behind SET autocommit = 1 until a COMMIT comes, and the proxy does not."""
+    """Return whether a server may refuse writes behind SET autocommit = 1 until a COMMIT comes; the proxy sends one before."""
     return "SET autocommit = 1" in walk and any("READ ONLY" in sql for sql in walk)
 
 

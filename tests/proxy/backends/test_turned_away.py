@@ -2,8 +2,9 @@
 
 import structlog
 
-from streamfrom.proxy.backends.turned_away import QUIET_S, TurnedAway
+from streamfrom.proxy.backends.turned_away import TurnedAway
 from streamfrom.proxy.errors import BackendLost, NoDescriptor, PoolTimeout
+from streamfrom.proxy.log import QUIET_S
 
 
 def test_each_kind_has_a_line_at_once_and_then_seldom_with_the_number_of_all():

@@ -13,6 +13,7 @@ from streamfrom.proxy.errors import (
     TooManyConnections,
     UserLimitReached,
 )
+from streamfrom.proxy.log import SparingLog
 from streamfrom.proxy.sessions.addresses import Addresses
 from streamfrom.proxy.sessions.login_backoff import LoginBackoff
 from streamfrom.proxy.sessions.login_gate import LoginGate
@@ -49,6 +50,7 @@ def made(
         loopback_only=loopback_only,
         sessions={n: SimpleNamespace(user=user) for n, user in enumerate(users)},
         backoff=LoginBackoff(backoff_s),
+        turned_away=SparingLog(structlog.get_logger()),
     )
     gate = LoginGate(services, link.link, LOG)  # type: ignore[arg-type]
     gate.refusal()  # which notes the address
