@@ -16,11 +16,16 @@ far as not too many are known. If rows that are due had to be left out, keys are
 index, some in each poll. Each of them is read apart, so that no key, however flooded, hides
 another one's rows.
 
+A cache that is larger than SPAN_KEYS is not read whole at each interval, but span by span, in turn: a part of a lane that is
+known, whose rows are added to what is known, or replace it. What is due is claimed by then, and what is gone a claim
+finds gone.
+
 With several priorities each gets an equal share first; what is left over goes to those that
 had to leave rows out, rows that are due before rows that are not, the most urgent first.
 
 Traps, measured at a million rows: a range on ``time_next`` in its order sorts the whole range
-on MySQL with a descending index, so it is bounded by now and asked only under overload;
+on MySQL with a descending index, so it is bounded by now and asked only under overload, and that of a span is in no
+order;
 ``time_next = 0 OR time_next IS NULL`` sorts (60 ms against 1.5); DISTINCT priority walks
 everything (80 ms), while a step of the MIN chain costs 0.06 ms.
 """
@@ -47,10 +52,52 @@ if TYPE_CHECKING:
 FOREVER_NS: Final = 2**63
 NOTHING_NS: Final = -1  # a horizon below every time: nothing of the lane may be added
 PRIORITIES_MAX: Final = 1000
+# A larger cache is read in so many keys at an interval: some 5 ms of each side.
+SPAN_KEYS: Final = 1000
 # News waits for the poll that runs, so none takes long.
 KEY_ROOM_MAX: Final = 1000
 # Each claim looks at all keys that are known.
 KEYS_KNOWN_MAX: Final = 200
+
+
+class PollPart(Enum):
+    """Which rows of a priority a statement asks for."""
+
+    SOONEST = auto()  # in order of time_next, NULL first
+    ZERO = auto()
+    NULL = auto()
+    DUE = auto()  # 0 < time_next <= now, soonest first
+    DUE_NEWEST = auto()  # the same, latest first
+    TIMED = auto()  # of a span, in no order
+
+
+@dataclass(frozen=True, slots=True)
+class KeySpan:
+    """A part of a lane: moments of the timed lane, or ids of rows that were never sent.
+
+    after: of rows never sent those behind this id; b"" for the first.
+    from_ns, to_ns: of the timed lane the moments, both included.
+    """
+
+    priority: int
+    part: PollPart
+    limit: int
+    after: bytes = b""
+    from_ns: int = 0
+    to_ns: int = FOREVER_NS
+
+
+@dataclass(frozen=True, slots=True)
+class SpanRead:
+    """The rows of a span; more: its limit left rows out."""
+
+    span: KeySpan
+    keys: Sequence[MessageKey]
+
+    @property
+    def more(self) -> bool:
+        """Return whether rows may have been left out."""
+        return len(self.keys) >= self.span.limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +114,8 @@ class PollRequest:
     is_fair: keys take turns.
     walked_to: up to which key, as a literal, the last poll walked; b"" for the end.
     told: ids of messages of which nothing else is known.
+    spans: what is read again of what is known, until *limit* keys are read; nothing else is read but priorities that are not
+        in *known*.
     """
 
     limit: int
@@ -79,6 +128,8 @@ class PollRequest:
     is_fair: bool = False
     walked_to: bytes = b""
     told: tuple[bytes, ...] = ()
+    spans: tuple[KeySpan, ...] = ()
+    known: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,22 +162,14 @@ class PollResult:
     is_of_named: they are those of the named keys alone.
     told: the messages of the request that are there and unacked, with their keys.
     walked_to: see `PollRequest`.
+    spans: those of the request; None where everything was read.
     """
 
     tiers: tuple[TierRead, ...]
     is_of_named: bool = False
     told: tuple[MessageKey, ...] = ()
     walked_to: bytes = b""
-
-
-class PollPart(Enum):
-    """Which rows of a priority a statement asks for."""
-
-    SOONEST = auto()  # in order of time_next, NULL first
-    ZERO = auto()
-    NULL = auto()
-    DUE = auto()  # 0 < time_next <= now, soonest first
-    DUE_NEWEST = auto()  # the same, latest first
+    spans: tuple[SpanRead, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +180,7 @@ class PollSelect:
     passed_over: keys whose due messages are left out.
     key: the key that is read apart; b"" for all.
     with_keys: each row is asked for its key, too.
+    span: the part of the lane that is read; None for all of it.
     """
 
     part: PollPart
@@ -146,6 +190,7 @@ class PollSelect:
     passed_over: tuple[bytes, ...] = ()
     key: bytes = b""
     with_keys: bool = False
+    span: KeySpan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +203,8 @@ class NextPriority:
 
 def poll(table: MessageTable, request: PollRequest, now_ns: int) -> Conversation[PollResult]:
     """Read the soonest keys of one shard. Wants autocommit and READ COMMITTED."""
+    if request.spans:
+        return (yield from _poll_spans(_PollReader(table, request, now_ns), request))
     named: list[TierRead] = []
     for key in request.named:
         room = max(1, request.limit // 2 // len(request.named))
@@ -170,6 +217,23 @@ def poll(table: MessageTable, request: PollRequest, now_ns: int) -> Conversation
         tiers = yield from _read(_PollReader(table, request, now_ns), room, now_ns)
         return PollResult((*named, *tiers))
     return (yield from _fair_poll(table, request, now_ns, (room, named, told)))
+
+
+def _poll_spans(reader: _PollReader, request: PollRequest) -> Conversation[PollResult]:
+    """Read some of what is known again, and the soonest keys of priorities of which nothing is known."""
+    priorities = yield from reader.priorities()
+    unknown = [priority for priority in priorities if (priority or 0) not in request.known]
+    tiers = yield from reader.tiers(unknown, SPAN_KEYS)
+    spans: list[SpanRead] = []
+    room = request.limit
+    for span in request.spans:
+        is_timed = span.part is PollPart.TIMED
+        read = yield from reader.span(span if is_timed else replace(span, limit=room))
+        spans.append(read)
+        room -= len(read.keys)
+        if read.more or room <= 0:
+            break
+    return PollResult(tuple(tiers), spans=tuple(spans))
 
 
 def _fair_poll(
@@ -333,6 +397,11 @@ class _PollReader:
         # It was back at once. What is not due yet was not read, and the next poll shall.
         return replace(lanes, timed_more=True)
 
+    def span(self, span: KeySpan) -> Conversation[SpanRead]:
+        """Read the rows of a span."""
+        keys = yield from self._keys(span.part, span.priority, span.limit, span)
+        return SpanRead(span, keys)
+
     def _whole(self, priority: int | None, limit: int) -> Conversation[TierRead | None]:
         """Read the soonest rows; None when due rows alone fill the answer."""
         keys = yield from self._keys(PollPart.SOONEST, priority, limit)
@@ -386,12 +455,12 @@ class _PollReader:
         )
 
     def _keys(
-        self, part: PollPart, priority: int | None, limit: int
+        self, part: PollPart, priority: int | None, limit: int, span: KeySpan | None = None
     ) -> Conversation[list[MessageKey]]:
         passed_over = () if self._key else self._request.passed_over
         with_keys = self._request.is_fair and not self._key
         select = PollSelect(
-            part, priority, limit, self._now_ns, passed_over, self._key, with_keys
+            part, priority, limit, self._now_ns, passed_over, self._key, with_keys, span
         )
         answer: StoreAnswer = yield StoreQuery(self._sql(select), 3 if with_keys else 2, select)
         read, key_of, key = priority or 0, self._table.id_literal, self._key
@@ -439,11 +508,23 @@ class _PollReader:
             case PollPart.NULL:
                 where += b" AND time_next IS NULL"
                 hint, order = (hint if self._key else b""), self._id
+            case PollPart.TIMED:
+                assert select.span is not None
+                where += b" AND time_next >= %d AND time_next <= %d" % (
+                    max(select.span.from_ns, 1),
+                    min(select.span.to_ns, FOREVER_NS - 1),
+                )
+                order = b""
             case PollPart.DUE:
                 where += b" AND time_next > 0 AND time_next <= %d" % select.now_ns
             case PollPart.DUE_NEWEST:
                 where += b" AND time_next > 0 AND time_next <= %d" % select.now_ns
                 order = b"time_next DESC"
+        if select.span is not None and self._table.time_index is not None:
+            # MySQL walks along the ids of a small table, and would past all that are acked.
+            hint = b" FORCE INDEX (%b)" % quote_identifier(self._table.time_index).encode()
+        if select.span is not None and select.span.after:
+            where += b" AND %b > %b" % (self._id, select.span.after)
         columns = self._id + b", time_next"
         if select.with_keys and self._table.key_column is not None:
             columns += b", " + quote_identifier(self._table.key_column).encode()

@@ -56,17 +56,31 @@ class PollTimes:
         """Poll at once: what was to happen at a moment of the clock before would come late."""
         self._wanted_from_ns = self.next_ns = now_ns
 
-    def start(self, now_ns: int, order: KeyOrder | None = None) -> PollRequest | None:
-        """Return what to poll for, if it is time and no poll is running."""
+    def start(
+        self, now_ns: int, order: KeyOrder | None = None, *, in_spans: bool = False
+    ) -> PollRequest | None:
+        """Return what to poll for, if it is time and no poll is running.
+
+        in_spans: of a large queue whose rows somebody may have changed past the proxies a part is enough.
+        """
         is_whole = self._whole_ns() <= now_ns
         if self._is_running or not (is_whole or self._named_ns() <= now_ns):
             return None
+        left_out_ns = self._queue.next_poll_ns()
+        is_checking = (
+            in_spans
+            and order is None
+            and not (self.wanted or self.named_wanted)
+            and (left_out_ns is None or left_out_ns > now_ns)
+        )
         self._is_running = True
         self._is_asked = self._is_to_ask(now_ns) or bool(self._queue.told)
         self.named_wanted = False
         if is_whole:
             self.wanted = False
         self._started_ns = now_ns
+        if is_checking and self._queue.is_large:
+            return self._queue.spans_started()
         request = self._queue.poll_started(now_ns)
         if not is_whole:
             return replace(request, is_of_named=True)
@@ -90,6 +104,7 @@ class PollTimes:
             self._queue.poll_failed()
         else:
             self._queue.poll_finished(result, now_ns)
+            self.wanted |= self._queue.is_torn
 
     def failed(self, reason: str, now_ns: int, grace_ns: int) -> None:
         """Note that a poll failed; it is wanted again after a pause."""

@@ -1,6 +1,6 @@
 """Deletes acked messages once they are older than vt_purge_after.
 
-Runs with and without streams, every poll interval, on each shard by itself: batches of
+Runs with and without streams, every INTERVAL_S, on each shard by itself: batches of
 `PURGE_ROWS_MAX` rows, each its own short transaction, until a batch is short. Where a queue is partitioned by time,
 its partitions are dropped, and what is deleted row by row is only what they leave behind.
 """
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.message import Refused
     from streamfrom.engine.messaging.message_store import Store
     from streamfrom.engine.messaging.message_table import MessageTable
+    from streamfrom.engine.messaging.table_settings import Properties
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
@@ -32,6 +33,15 @@ if TYPE_CHECKING:
 REFUSED_MAX: Final = 1000
 
 log = logging.getLogger(__name__)
+
+
+# Between two purges, unless rows are to be gone sooner.
+INTERVAL_S: Final = 30.0
+INTERVAL_MIN_S: Final = 1.0
+
+
+def _interval_s(properties: Properties) -> float:
+    return max(INTERVAL_MIN_S, min(INTERVAL_S, properties.purge_after_ns / 10**9))
 
 
 class Purger:
@@ -107,7 +117,7 @@ class Purger:
         while True:
             changed = self._changed
             try:
-                async with asyncio.timeout(self._table.properties.poller_interval_ns / 10**9):
+                async with asyncio.timeout(_interval_s(self._table.properties)):
                     await changed.wait()
             except TimeoutError:
                 return

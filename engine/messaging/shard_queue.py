@@ -18,6 +18,7 @@ answer may be older.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import OrderedDict
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -25,14 +26,22 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from streamfrom.engine.messaging.key_turns import KeyTurns
 from streamfrom.engine.messaging.lanes import Lane, Tier
 from streamfrom.engine.messaging.message import MessageKey
-from streamfrom.engine.messaging.poll import FOREVER_NS, KEYS_KNOWN_MAX, NOTHING_NS, PollRequest
+from streamfrom.engine.messaging.poll import (
+    FOREVER_NS,
+    KEYS_KNOWN_MAX,
+    NOTHING_NS,
+    SPAN_KEYS,
+    KeySpan,
+    PollPart,
+    PollRequest,
+)
 from streamfrom.engine.messaging.retry_limit import PARKED_NS
 
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
-    from streamfrom.engine.messaging.poll import PollResult, TierRead
+    from streamfrom.engine.messaging.poll import PollResult, SpanRead, TierRead
 
 
 # Who locks a row that is due mostly acks another one, for as long as a commit takes: 1,004.6 ms
@@ -46,6 +55,13 @@ POLL_LEAD_NS: Final = 10**9
 TOLD_AT_ONCE: Final = 500
 # So many messages at once do not wait for their keys if nothing else waits: among more some may be of other keys.
 TOLD_ALONE_MAX: Final = 1
+
+
+# The parts of a tier, in the order in which they are read again, and the first of all.
+_PARTS: Final = (PollPart.NULL, PollPart.ZERO, PollPart.TIMED)
+_FIRST_SPAN: Final = (-(2**63), 0, b"")
+# With more lanes they are read by more polls.
+SPANS_MAX: Final = 30
 
 
 class Removed:
@@ -64,6 +80,8 @@ class LockedRow(NamedTuple):
 
 class ShardQueue:
     """The keys of one shard that are due soonest. Pure: no clock, no I/O; times come in as arguments."""
+
+    span_keys = SPAN_KEYS
 
     def __init__(self, limit: int, *, newest: bool = False, fair: bool = False) -> None:
         self._limit = limit
@@ -97,6 +115,10 @@ class ShardQueue:
         self.following: dict[bytes, MessageKey] = {}
         # Messages whose rows the server does not write (`engine.messaging.set_aside`), due when they are tried again.
         self.set_aside: dict[bytes, MessageKey] = {}
+        # Where the next span begins: priority, part of its lane, and a moment or the id before it.
+        self._span_at: tuple[int, int, int | bytes] = _FIRST_SPAN
+        # The spans that were read last left rows out: there are many more than were known.
+        self.is_torn = False
         # What changed while a poll runs, by id: the key as it is now, None if it does not wait.
         self._changed: dict[bytes, MessageKey | None] | None = None
 
@@ -332,9 +354,75 @@ class ShardQueue:
 
     # Polls
 
+    @property
+    def is_large(self) -> bool:
+        """Return whether a poll that nothing but its interval has caused reads a part of it."""
+        return (
+            self._is_polled
+            and not (self._fair or self.named or self.told)
+            and len(self._keys) > self.span_keys
+        )
+
+    def spans_started(self) -> PollRequest:
+        """Return what to ask for of what is known, in turn, in place of `poll_started`."""
+        self._changed = {}
+        self._named_polled, self._told_polled = self.named, ()
+        tiers = self._tiers.get(b"", {})
+        return PollRequest(
+            self.span_keys,
+            extra=self._not_waiting,
+            newest=self._newest,
+            spans=self._next_spans(tiers),
+            known=frozenset(tiers),
+        )
+
+    def _next_spans(self, tiers: Mapping[int, Tier]) -> tuple[KeySpan, ...]:
+        """Return the parts of lanes that come next, about `span_keys` keys."""
+        spans: list[KeySpan] = []
+        room = self.span_keys
+        lanes = [(priority, part) for priority in sorted(tiers) for part in range(len(_PARTS))]
+        at = bisect_left(lanes, self._span_at[:2]) % len(lanes)
+        for turn in range(min(len(lanes), SPANS_MAX)):
+            priority, part = lanes[(at + turn) % len(lanes)]
+            tier = tiers[priority]
+            begins = self._span_at[2] if self._span_at[:2] == (priority, part) else None
+            if _PARTS[part] is not PollPart.TIMED:
+                if not tier.fresh.more:
+                    after = begins if isinstance(begins, bytes) else b""
+                    spans.append(KeySpan(priority, _PARTS[part], room, after=after))
+                    # The lane has both parts, one of which is empty mostly.
+                    room -= len(tier.fresh) if _PARTS[part] is PollPart.ZERO else 0
+                if room <= 0:
+                    break
+                continue
+            lane = tier.timed
+            from_ns = max(begins if isinstance(begins, int) else 0, lane.floor_ns)
+            start = lane.keys.bisect_key_left((from_ns,))
+            end = min(len(lane), start + room)
+            room -= end - start
+            to_ns = lane.horizon_ns if end == len(lane) else lane.keys[end].time_next_ns
+            # Rows that do not wait here are read as well, and others may have come.
+            limit = lane.due(to_ns) - start + self._not_waiting + self.span_keys
+            spans.append(KeySpan(priority, PollPart.TIMED, limit, from_ns=from_ns, to_ns=to_ns))
+            if room <= 0:
+                break
+        return tuple(spans)
+
+    @property
+    def _not_waiting(self) -> int:
+        """Return how many rows polls may find that need no room."""
+        return (
+            len(self._in_flight)
+            + len(self._locked)
+            + len(self.unwritten)
+            + len(self.acked)
+            + len(self.following)
+        )
+
     def poll_started(self, now_ns: int) -> PollRequest:
         """Return what to ask for; one poll at a time."""
         self._changed = {}
+        self.is_torn = False
         self._named_polled = self.named
         self._told_polled = tuple(islice(self.told, TOLD_AT_ONCE))
         for ident in self._told_polled:
@@ -377,6 +465,9 @@ class ShardQueue:
         """Replace what was known before the poll started by what it found."""
         changed = self._changed or {}
         self._changed = None
+        if result.spans is not None:
+            self._spans_finished(result.tiers, result.spans, changed, now_ns)
+            return
         self._is_polled = True
         # Fresh and timed keys take turns. Whose turn it is must not begin anew with each poll,
         # or one lane would starve behind frequent polls.
@@ -396,15 +487,8 @@ class ShardQueue:
                 self._know_key(read, changed)
         # What is named goes to its own lanes, whatever was read beside.
         for read in sorted(result.tiers, key=lambda read: not read.key):
-            tier = self._tier(read.key, read.priority)
             known = before.get(read.key, {}).get(read.priority)
-            tier.fresh_first = known is None or known.fresh_first
-            tier.fresh.narrow(
-                0, NOTHING_NS if read.fresh_more else FOREVER_NS, more=read.fresh_more
-            )
-            tier.timed.narrow(read.floor_ns, read.horizon_ns, more=read.timed_more)
-            self._fill(tier.fresh, self._usable(read.fresh, changed))
-            self._fill(tier.timed, self._usable(read.timed, changed))
+            self._take_in(read, changed).fresh_first = known is None or known.fresh_first
         self._told_polled = ()
         for one in self._usable(result.told, changed):
             if one.id not in self.told:
@@ -430,6 +514,69 @@ class ShardQueue:
             self._left = self._due_ids(now_ns) if self._fair else set()
             self._left_full = len(self._left)
         self._turns.keep(self._tiers)
+
+    def _spans_finished(
+        self,
+        tiers: Iterable[TierRead],
+        spans: Sequence[SpanRead],
+        changed: Container[bytes],
+        now_ns: int,
+    ) -> None:
+        """Put what spans have found in place of what was known there, and add priorities that were not known."""
+        for tier in tiers:
+            self._take_in(tier, changed)
+        for read in spans:
+            seen = {key.id for key in read.keys}
+            for key in read.keys:
+                known = self._keys.get(key.id)
+                if key != known and not self._is_elsewhere(key.id, changed):
+                    self._forget(key.id)
+                    self._admit(key)
+            self._span_at = self._behind(read)
+            if read.span.part is PollPart.TIMED and not read.more:
+                lane = self._tier(b"", read.span.priority).timed
+                between = lane.keys.irange_key((read.span.from_ns,), (read.span.to_ns, 2))
+                for ident in [key.id for key in between if key.id not in seen]:
+                    if not (self._is_elsewhere(ident, changed) or ident in self._locked):
+                        self._forget(ident)
+        self.is_torn = any(read.more and read.span.part is PollPart.TIMED for read in spans)
+        self._postpone_locked(now_ns)
+        self._shrink(now_ns)
+
+    def _behind(self, read: SpanRead) -> tuple[int, int, int | bytes]:
+        """Return where the span begins that follows one that was read."""
+        span, part = read.span, _PARTS.index(read.span.part)
+        if span.part is not PollPart.TIMED:
+            if read.more:
+                return span.priority, part, read.keys[-1].id
+        elif span.to_ns < self._tier(b"", span.priority).timed.horizon_ns:
+            return span.priority, part, span.to_ns + 1
+        return (
+            (span.priority, part + 1, b"")
+            if part + 1 < len(_PARTS)
+            else (span.priority + 1, 0, b"")
+        )
+
+    def _is_elsewhere(self, ident: bytes, changed: Container[bytes]) -> bool:
+        """Return whether something is known of a message that its row does not show."""
+        return (
+            ident in changed
+            or ident in self._in_flight
+            or ident in self.unwritten
+            or ident in self.following
+            or ident in self.acked
+        )
+
+    def _take_in(self, read: TierRead, changed: Container[bytes]) -> Tier:
+        """Add what was read of a priority, and note how far it is known."""
+        tier = self._tier(read.key, read.priority)
+        tier.fresh.narrow(
+            0, NOTHING_NS if read.fresh_more else FOREVER_NS, more=read.fresh_more
+        )
+        tier.timed.narrow(read.floor_ns, read.horizon_ns, more=read.timed_more)
+        self._fill(tier.fresh, self._usable(read.fresh, changed))
+        self._fill(tier.timed, self._usable(read.timed, changed))
+        return tier
 
     def _usable(
         self, keys: Iterable[MessageKey], changed: Container[bytes]

@@ -84,7 +84,11 @@ def turns_of(
 
 def by_id(row: StoredRow) -> tuple[int, bytes]:
     """Sort as a database does that reads along the key."""
-    return len(row.id), row.id  # the numeric order of the non-negative ids of tests
+    return _place(row.id)
+
+
+def _place(ident: bytes) -> tuple[int, bytes]:
+    return len(ident), ident  # the numeric order of the non-negative ids of tests
 
 
 def answer(about: object, rows: list[StoredRow]) -> list[Row]:
@@ -119,6 +123,7 @@ def answer(about: object, rows: list[StoredRow]) -> list[Row]:
         and _is_of(row, about.key)
         and _is_in(row, about)
         and not (row.key in about.passed_over and (row.time_next_ns or 0) <= about.now_ns)
+        and not (about.span and about.span.after and by_id(row) <= _place(about.span.after))
     ]
     latest_first = about.part is PollPart.DUE_NEWEST
     # Ties stand in the order of the id, backwards, as on a descending index read in reverse.
@@ -149,3 +154,7 @@ def _is_in(row: StoredRow, select: PollSelect) -> bool:
             return row.time_next_ns is None
         case PollPart.DUE | PollPart.DUE_NEWEST:
             return row.time_next_ns is not None and 0 < row.time_next_ns <= select.now_ns
+        case PollPart.TIMED:
+            assert select.span is not None
+            moment_ns = row.time_next_ns or 0
+            return moment_ns > 0 and select.span.from_ns <= moment_ns <= select.span.to_ns

@@ -101,7 +101,7 @@ class Properties:
     purge_after_ns: the age at which acked rows are deleted.
     batch_size: how many rows a receiver is given at once, at most.
     cache_size: how many keys of each shard are held in memory, and asked for by a poll, at most.
-    poller_interval_ns: the time between two polls, and between two purges.
+    poller_interval_ns: the time between two polls that nothing else has caused.
     min_backoff_ns, max_backoff_ns: the bounds of the backoff; a max of 0 stands for no maximum.
     max_attempts: how often a message is sent, at most; 0 for no limit.
     max_in_flight: how many messages may be sent and neither acked nor due again, on all shards; None for no limit.

@@ -656,7 +656,11 @@ class TableState:
             shard.wake_ns = lost_ns
             return
         self._sending.claim(shard, now_ns)
-        request = shard.polls.start(now_ns, shard.order)
+        table = self._parts.table
+        in_spans = (
+            table.time_index is not None and table.has_priority and not table.priority_nullable
+        )
+        request = shard.polls.start(now_ns, shard.order, in_spans=in_spans)
         if request is not None:
             self._actions.append(Poll(shard.name, self._bounded(shard, request)))
         if shard.groups.next_ns() <= now_ns:

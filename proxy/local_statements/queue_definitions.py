@@ -41,7 +41,7 @@ DEFAULTS: Final = {
     "vt_purge_after": "86400",
     "vt_batch_size": "100",
     "vt_cache_size": "10000",
-    "vt_poller_interval": "30",
+    "vt_poller_interval": "1",
 }
 # RESUME takes the key away, as if there had been none.
 _SWITCHES: Final = {"PAUSE": ("vt_paused", "on"), "RESUME": ("vt_paused", None)}

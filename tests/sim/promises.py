@@ -284,7 +284,7 @@ class Promises:
             backlog_s += (
                 10 * self.settings.messages * len(self.settings.shards) / self.settings.max_rate
             )
-        late_s = backlog_s + healed_s + (0 if self.is_told else 2 * self.settings.poll_s)
+        late_s = backlog_s + healed_s + (0 if self.is_told else 2 * self.settings.found_s)
         calm_ns = self.store.clock.time_ns()
         while left := self._unacked():
             self.check_waiting(left)

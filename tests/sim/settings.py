@@ -37,6 +37,16 @@ class Settings:
     lease: str = "written"
     ack: str = "committed"
     order: str = ""
+    span_keys: int = (
+        0  # how many keys a poll of a larger cache reads; 0 for the product's own number
+    )
+
+    @property
+    def found_s(self) -> float:
+        """How long what was written past the proxies takes to be found."""
+        # A part of the rows that were never sent, and of the others, of each of two priorities may be short.
+        polls = self.messages // self.span_keys + 8 if self.span_keys else 1
+        return polls * self.poll_s
 
     @classmethod
     def drawn(cls, seed: int, dice: random.Random) -> Settings:

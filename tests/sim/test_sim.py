@@ -25,6 +25,7 @@ from tests.sim.keyed_streams import KeyedStreams, KeyedStreamsInOrder, KeyedStre
 from tests.sim.limited_queue import InFlightLimited, InFlightLimitedFleet, RateLimited
 from tests.sim.locked_rows import LockedRows
 from tests.sim.ordered_queue import Ordered, OrderedFleet
+from tests.sim.read_in_parts import ReadInParts
 from tests.sim.shared_prefetch import SharedPrefetch
 from tests.sim.spent_messages import SpentMessages
 from tests.sim.unsteady import Unsteady, UnsteadyFleet
@@ -45,6 +46,7 @@ def grouped_messages(seed: int) -> World:
 HISTORIES = {
     "every promise is kept whatever happens": World,
     "every promise is kept where all is told": partial(World, is_told=True),
+    "every promise is kept where caches are read in parts": ReadInParts,
     "a fleet keeps every promise whatever happens": FleetWorld,
     "dispatchers share the prefetch of a stream": SharedPrefetch,
     "a clock that is set and news that comes twice break no promise": Unsteady,
@@ -94,9 +96,15 @@ def test_histories_of_limited_queues_reach_their_limits():
 
 
 def test_histories_of_streams_that_name_keys_give_them_many_messages():
-    world = KeyedStreams(3)
+    world = KeyedStreams(2)
     run_virtual(world.run())
     assert world.named > 20
+
+
+def test_caches_are_read_in_parts_where_they_are_large():
+    world = ReadInParts(3)
+    run_virtual(world.run())
+    assert world.parts > 10
 
 
 def test_histories_of_spent_messages_park_some():

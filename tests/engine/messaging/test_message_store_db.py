@@ -22,7 +22,7 @@ from streamfrom.engine.messaging.message_store import (
     release,
     shorten,
 )
-from streamfrom.engine.messaging.poll import PollRequest, poll
+from streamfrom.engine.messaging.poll import KeySpan, PollPart, PollRequest, poll
 from streamfrom.sqlparse_ext.text.identifiers import literal
 
 
@@ -464,3 +464,27 @@ def test_the_store_in_memory_answers_as_the_server_does(client, database, limit,
         for ours, theirs in zip(by_memory, by_server, strict=True):
             assert set(ours.fresh) == set(theirs.fresh)
             assert replace(ours, fresh=()) == replace(theirs, fresh=())
+
+
+def test_spans_are_read_along_the_index(client, database):
+    table = create(client, database)
+    insert(client, *((b"%d" % n, 50, NOW_NS + n) for n in range(1, 400)))
+    insert(client, *((b"%d" % n, 50, 0) for n in range(400, 800)))
+    insert(client, *((b"%d" % n, 50, None) for n in range(800, 900)))
+    client.execute(b"ANALYZE TABLE msg")
+    spans = (
+        KeySpan(50, PollPart.NULL, 500, after=b"850"),
+        KeySpan(50, PollPart.ZERO, 500, after=b"500"),
+        KeySpan(50, PollPart.TIMED, 500, from_ns=NOW_NS + 100, to_ns=NOW_NS + 199),
+    )
+    request = PollRequest(1000, spans=spans, known=frozenset({50}))
+    result = client.run(poll(table, request, NOW_NS))
+    assert result.tiers == ()
+    nulls, zeros, timed = (sorted(int(key.id) for key in read.keys) for read in result.spans)
+    assert nulls == list(range(851, 900))
+    assert zeros == list(range(501, 800))
+    assert timed == list(range(100, 200))
+    for sql in [sql for sql in client.sent if b"time_next FROM" in sql]:
+        plan = repr(client.rows(b"EXPLAIN " + sql))
+        assert "poller_idx" in plan
+        assert "sort" not in plan.lower()

@@ -118,8 +118,8 @@ async def test_a_transaction_that_holds_the_table_is_waited_for_in_longer_pauses
     other = rig.insert(4000, is_locked=True)
     await asyncio.sleep(2 * 3600)
     assert FIRST in rig.names
-    # For 50 minutes, with each purge, as its pause is not longer than the interval.
-    assert 48 <= rig.calls("drop_partition") <= 52
+    # For 50 minutes, with every other purge at most, as its pause is not longer than a minute.
+    assert 48 <= rig.calls("drop_partition") <= 102
     assert "a transaction holds the table" in caplog.text
     assert caplog.text.count("a transaction holds the table") <= 3, "once for each partition"
     other.is_locked = False
@@ -131,7 +131,7 @@ async def test_a_transaction_that_holds_the_table_is_waited_for_in_longer_pauses
 @on_virtual_time
 async def test_a_transaction_that_is_soon_over_is_nothing_to_tell(rig, caplog):
     other = rig.insert(5, acked_s=6, is_locked=True)
-    await asyncio.sleep(3600 + 600 + 61)
+    await asyncio.sleep(3600 + 600 + 31)
     assert rig.calls("drop_partition") == 2
     other.is_locked = False
     await asyncio.sleep(600)

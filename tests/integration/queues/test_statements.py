@@ -57,7 +57,7 @@ def test_the_proposals_own_example_runs_to_the_letter(queue: Queue) -> None:
     )
     assert set(comments(queue.cluster, queue.keyspace, "my_queue")) == {
         "vitess_message,vt_ack_wait=30,vt_max_backoff=3600,vt_purge_after=86400"
-        ",vt_batch_size=100,vt_cache_size=10000,vt_poller_interval=30,vt_auto_id=on"
+        ",vt_batch_size=100,vt_cache_size=10000,vt_poller_interval=1,vt_auto_id=on"
         + (",vt_shard_by=hash(id)" if queue.keyspace == "commerce" else "")
     }
     shown = value(client, "SHOW QUEUES")
@@ -107,7 +107,7 @@ def test_a_queue_is_altered_live_and_dropped(cluster: SharedCluster, keyspace: s
     for comment in comments(cluster, keyspace, "my_message"):
         assert comment == (
             "vitess_message,vt_ack_wait=60,vt_max_backoff=3600,vt_purge_after=86400"
-            ",vt_batch_size=100,vt_cache_size=10000,vt_poller_interval=30,vt_auto_id=on,vt_order=newest"
+            ",vt_batch_size=100,vt_cache_size=10000,vt_poller_interval=1,vt_auto_id=on,vt_order=newest"
             ",vt_prefetch=7"
         )
     run(client, "DROP QUEUE my_message")
