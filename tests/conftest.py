@@ -1,4 +1,4 @@
-"""The plugins of the suite, and hypothesis without a clock."""
+"""The plugins of the suite, what it does without, and hypothesis without a clock."""
 
 import gc
 import os
@@ -6,12 +6,17 @@ import os
 import pytest
 from hypothesis import settings
 
+from tests.fixtures import absent
+
 
 # A deadline for each example says how busy the machine is, not what the code does. CI has a hundred examples, a nightly run a thousand.
 settings.register_profile(
     "unhurried", deadline=None, max_examples=int(os.environ.get("EXAMPLES", "25"))
 )
 settings.load_profile("unhurried")
+
+# Before the modules that look for programs when they are imported.
+absent.hide()
 
 pytest_plugins = (
     "tests.fixtures.database_servers",

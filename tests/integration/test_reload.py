@@ -66,8 +66,8 @@ def log_in(request: pytest.FixtureRequest) -> Connect:
         if (program := shutil.which("mariadb")) is None:
             pytest.skip("no mariadb")
         return by_program(program, "--ssl", "--skip-ssl-verify-server-cert")
-    mysqld = find_server(Family.MYSQL)
-    assert mysqld is not None
+    if (mysqld := find_server(Family.MYSQL)) is None:
+        pytest.skip("no MySQL server on this machine, so no client of it")
     for place in (mysqld.parent, mysqld.parent.parent / "bin"):
         if (place / "mysql").exists():
             return by_program(str(place / "mysql"), "--ssl-mode=REQUIRED")
