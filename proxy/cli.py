@@ -31,7 +31,13 @@ from streamfrom.proxy.config.fleet_members import AUTO, WORKERS_MAX, FleetConfig
 from streamfrom.proxy.config.log_settings import LogFormat
 from streamfrom.proxy.demo import ListeningProxy, run_demo
 from streamfrom.proxy.printable import printable
-from streamfrom.proxy.queue_watch import ADDRESS_DEFAULT, CannotTell, parse_address, watch
+from streamfrom.proxy.queue_watch import (
+    ADDRESS_DEFAULT,
+    ADDRESS_SCHEME,
+    CannotTell,
+    parse_address,
+    watch,
+)
 from streamfrom.proxy.report import CheckReport
 from streamfrom.proxy.service_manager import ServiceManager
 from streamfrom.proxy.top import top
@@ -180,11 +186,16 @@ def _completed_by_files(action: argparse.Action) -> None:
 def _command_first(argv: Sequence[str]) -> Sequence[str]:
     """Return *argv* with its command before all options: argparse takes the options of a command only after it.
 
+    The address of a proxy comes next.
+
     Where several words could be the command, as in `--data demo check`, nothing is guessed: argparse wants it first.
     """
     match [place for place, word in enumerate(argv) if word in COMMANDS]:
         case [place]:
-            return [argv[place], *argv[:place], *argv[place + 1 :]]
+            rest = [*argv[:place], *argv[place + 1 :]]
+            # Or `--watch`, whose number may be left out, would take the address for one.
+            rest.sort(key=lambda word: not word.startswith(ADDRESS_SCHEME))
+            return [argv[place], *rest]
         case _:
             return argv
 

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     Ask = Callable[[], Awaitable[list[QueueRow]]]
 
-ADDRESS_DEFAULT: Final = "mysql://root@127.0.0.1:15306"
+ADDRESS_SCHEME: Final = "mysql://"
+ADDRESS_DEFAULT: Final = f"{ADDRESS_SCHEME}root@127.0.0.1:15306"
 # Home, to the line's end, and all below: what is drawn over does not flicker.
 _HOME: Final = "\x1b[H"
 _REST_OF_LINE: Final = "\x1b[K"

@@ -4,6 +4,7 @@ import logging
 import os
 import re
 import shutil
+import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 # spark-submit sets it in the processes that it starts.
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+# What Spark takes for the address of its driver, instead of the machine's name; the first that is set.
+_DRIVER_HOSTS: Final = ("SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_IP")
 SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",  # `spark.jobs.progress` says how far a job is
@@ -43,7 +46,7 @@ def start_session(
     settings: Spark settings beside `SETTINGS`.
 
     Raises:
-        RequestError: there is no Java to run it on.
+        RequestError: there is no Java to run it on, the name of this machine does not resolve, or Spark does not start.
     """
     from pyspark.sql import SparkSession  # the seconds that it takes begin here
 
@@ -52,6 +55,8 @@ def start_session(
             "Spark needs Java and there is none: apt-get install default-jre-headless, or set"
             " JAVA_HOME to one"
         )
+    if _SUBMITTED not in os.environ:
+        _check_host(os.environ)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
     if master or _SUBMITTED not in os.environ:
@@ -63,7 +68,27 @@ def start_session(
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
     for key, value in {**SETTINGS, **(settings or {})}.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    try:
+        return builder.getOrCreate()
+    except SPARK_ERRORS as error:
+        raise RequestError(f"Spark does not start: {reason_of(error)}") from error
+
+
+def _check_host(environ: "Mapping[str, str]") -> None:
+    """Raise RequestError if the address at which Spark's driver is to be reached does not resolve.
+
+    Java would end with an UnknownHostException and its traces.
+    """
+    named = [name for name in _DRIVER_HOSTS if environ.get(name)]
+    host = environ[named[0]] if named else socket.gethostname()
+    try:
+        socket.getaddrinfo(host, None)
+    except OSError as error:
+        what = f"{named[0]} is {host!r}" if named else f"this machine is called {host!r}"
+        raise RequestError(
+            f"{what}, which does not resolve ({error.strerror or error}), and Spark needs an address: add it to"
+            " /etc/hosts, or set SPARK_LOCAL_IP=127.0.0.1 for a job on this machine alone"
+        ) from error
 
 
 def _has_java() -> bool:

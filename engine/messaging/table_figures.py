@@ -124,7 +124,8 @@ def stream_figures(state: TableState, connection_ids: Mapping[int, int]) -> list
                 held=receiver.held,
                 held_since_ns=min((ns for ns in since_ns if ns is not None), default=None),
                 prefetch=receiver.limit,
-                full_since_ns=receiver.full_since_ns,
+                # It is kept beyond a lease's end: a stream that is given as much again has still acked nothing.
+                full_since_ns=None if receiver.room else receiver.full_since_ns,
                 is_for_member=receiver.is_for_member,
             )
         )

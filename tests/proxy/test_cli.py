@@ -88,7 +88,7 @@ def test_every_fault_of_a_configuration_is_told(tmp_path, capsys):
         "keyspaces.shop.shards",
     ]
     document = json.loads(out)
-    assert document["summary"] == {"ok": 0, "warning": 0, "fault": 3}
+    assert document["summary"] == {"ok": 0, "info": 0, "warning": 0, "fault": 3}
     assert document["findings"][1]["place"] == "server.shutdown_grace"
 
 
@@ -228,6 +228,8 @@ def test_help_of_a_command_names_its_options_wherever_it_is_asked_for(command, c
         (["queues"], ("root@127.0.0.1:15306", None)),
         (["queues", "--watch"], ("root@127.0.0.1:15306", 2.0)),
         (["--watch", "0.5", "queues", "mysql://app@proxy:7"], ("app@proxy:7", 0.5)),
+        (["queues", "--watch", "mysql://app@proxy:7"], ("app@proxy:7", 2.0)),
+        (["queues", "mysql://app@proxy:7", "--watch"], ("app@proxy:7", 2.0)),
     ],
 )
 def test_queues_are_shown_of_the_proxy_that_is_named(argv, told, monkeypatch, unconfigured):

@@ -16,6 +16,24 @@ def test_without_java_it_says_where_to_get_one(monkeypatch, tmp_path):
         start_session("test")
 
 
+@pytest.mark.parametrize("name", [None, "SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_IP"])
+def test_a_host_name_that_does_not_resolve_is_one_line(monkeypatch, name):
+    for each in ("PYSPARK_GATEWAY_PORT", "SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_IP"):
+        monkeypatch.delenv(each, raising=False)
+    monkeypatch.setattr("streamfrom.spark.session._has_java", lambda: True)
+    host = "no-such-host.invalid"
+    monkeypatch.setattr("socket.gethostname", lambda: "localhost" if name else host)
+    if name:
+        monkeypatch.setenv(name, host)
+    with pytest.raises(RequestError) as caught:
+        start_session("test")
+    text = str(caught.value)
+    assert text.startswith(f"{name or 'this machine'} is ")
+    assert host in text
+    assert "SPARK_LOCAL_IP=127.0.0.1" in text
+    assert "\n" not in text
+
+
 def test_spark_logs_nothing_between_the_lines_of_a_job(monkeypatch):
     """Not even that it sets a level, which it does where the root's is another than its own, nor where its settings come from."""
     asked: dict[str, str] = {}
