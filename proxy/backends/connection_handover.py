@@ -29,9 +29,11 @@ if TYPE_CHECKING:
 
 SHOW_WARNINGS: Final = query(b"SHOW WARNINGS")
 # Read from left to right: LAST_INSERT_ID() is the value before, LAST_INSERT_ID(0) sets it to 0.
-_COUNTS: Final = query(b"SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0)")
+_COUNTS: Final = query(
+    b"SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0) LIMIT 1"
+)
 # An INSERT leaves only this to ask, since its answer has the counts. One column takes a third of the packets of four.
-_INSERT_ID: Final = query(b"SELECT LAST_INSERT_ID() + LAST_INSERT_ID(0)")
+_INSERT_ID: Final = query(b"SELECT LAST_INSERT_ID() + LAST_INSERT_ID(0) LIMIT 1")
 
 
 def fits(

@@ -15,6 +15,7 @@ import asyncmy
 from asyncmy.cursors import Cursor
 from asyncmy.errors import Error as DriverError
 
+from streamfrom.proxy.backends.session_variables import own_statement
 from streamfrom.proxy.config.dsn import SslMode
 from streamfrom.proxy.errors import (
     BackendError,
@@ -37,11 +38,6 @@ if TYPE_CHECKING:
 CONNECTIONS_MAX = 4
 CONNECT_TIMEOUT_S = 5.0
 STATEMENT_TIMEOUT_S = 60.0
-
-# READ COMMITTED: under REPEATABLE READ a locking read that finds nothing would lock the gap that
-# others insert into. The wait is short because nobody waits for a control statement to be polite.
-_INIT = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
-
 
 _NUMBERS = frozenset(
     {FieldType.TINY, FieldType.SHORT, FieldType.LONG, FieldType.INT24, FieldType.LONGLONG}
@@ -102,6 +98,13 @@ class Control:
         async with self._connection() as connection, connection.cursor(_Warned) as cursor:
             await cursor.execute(f"SET STATEMENT lock_wait_timeout = 0 FOR {sql}")
             return list(await cursor.fetchall()), cursor.was_warned
+
+    async def rows_uncommitted(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return all rows of *sql*, those of transactions that are open among them."""
+        async with self._connection() as connection, connection.cursor() as cursor:
+            await cursor.execute("SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
+            await cursor.execute(sql)
+            return list(await cursor.fetchall())
 
     async def records(self, sql: str) -> list[dict[str, Any]]:
         """Return all rows of *sql*, their values by column."""
@@ -259,7 +262,7 @@ class Control:
             db=dsn.database,
             charset="utf8mb4",
             autocommit=True,
-            init_command=_INIT,
+            init_command=own_statement(),
             connect_timeout=CONNECT_TIMEOUT_S,
             ssl=context,
         )

@@ -285,6 +285,55 @@ def names(charset: str, collation: str) -> Settings:
     )
 
 
+_UNLIMITED: Final = str((1 << 64) - 1)
+# What decides the meaning or the answer of the proxy's own statements, whatever the server's globals are.
+_OWN: Final = {
+    "sql_mode": "STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION",
+    "sql_select_limit": _UNLIMITED,
+    "max_join_size": _UNLIMITED,
+    "sql_big_selects": "1",
+    "sql_quote_show_create": "1",
+    "sql_safe_updates": "0",
+    "sql_auto_is_null": "0",
+    "group_concat_max_len": str(1 << 24),
+    "completion_type": "0",
+    "foreign_key_checks": "1",
+    "unique_checks": "1",
+}
+# Under REPEATABLE READ a locking read that finds nothing would lock the gap that others insert into.
+_OWN_ON_MARIADB: Final = {
+    "tx_isolation": "READ-COMMITTED",
+    "tx_read_only": "0",
+    "max_statement_time": "0",
+}
+_OWN_ON_MYSQL: Final = {
+    "transaction_isolation": "READ-COMMITTED",
+    "transaction_read_only": "0",
+    "max_execution_time": "0",
+}
+
+
+def own_settings(*, on_mariadb: bool, autocommit: bool) -> Settings:
+    """Return the settings of a connection for statements of the proxy's own."""
+    by_family = _OWN_ON_MARIADB if on_mariadb else _OWN_ON_MYSQL
+    return names("utf8mb4", "utf8mb4_general_ci").with_changes(
+        [("autocommit", "ON" if autocommit else "OFF"), *_OWN.items(), *by_family.items()]
+    )
+
+
+def own_statement() -> str:
+    """Return the SET that turns a new connection to any server into one for statements of the proxy's own."""
+    common = names("utf8mb4", "utf8mb4_general_ci").with_changes(_OWN.items())
+    statement = common.statement_from(Settings())
+    assert statement is not None
+    # The one comment is text to MariaDB alone, the other to MySQL.
+    on_mariadb, on_mysql = (
+        "".join(f", {each}" for each in _assignments(by_family))
+        for by_family in (_OWN_ON_MARIADB, _OWN_ON_MYSQL)
+    )
+    return f"{statement.decode()} /*M!{on_mariadb} */ /*!80000{on_mysql} */"
+
+
 def _tracking(names: Iterable[str]) -> bytes:
     return (
         "SET @@session.autocommit = 1,"

@@ -28,7 +28,7 @@ from streamfrom.engine.messaging.hidden_definitions import read_hidden, sees_tri
 from streamfrom.engine.messaging.ordered_claim import claim_in_order
 from streamfrom.proxy.backends.backend import ConnectionOwner
 from streamfrom.proxy.backends.lock_session import answer_of, packets_of, store_answer
-from streamfrom.proxy.backends.session_variables import names
+from streamfrom.proxy.backends.session_variables import own_settings
 from streamfrom.proxy.errors import BackendError, BackendLost, ProxyError
 
 
@@ -75,17 +75,13 @@ class _Engine(ConnectionOwner):
 
     variant = 0
 
-    def __init__(self, isolation_variable: str) -> None:
-        # With autocommit off a claim is one transaction without a BEGIN. READ COMMITTED locks
-        # the rows that are claimed and no gap beside them.
-        self.settings = names("utf8mb4", "utf8mb4_general_ci").with_changes(
-            [("autocommit", "OFF"), (isolation_variable, "READ-COMMITTED")]
-        )
+    def __init__(self, *, on_mariadb: bool) -> None:
+        # With autocommit off a claim is one transaction without a BEGIN.
+        self.settings = own_settings(on_mariadb=on_mariadb, autocommit=False)
 
 
-# MariaDB knew only the old name before 11.1 and keeps it; MySQL dropped it in 8.0.
-_ON_MARIADB: Final = _Engine("tx_isolation")
-_ON_MYSQL: Final = _Engine("transaction_isolation")
+_ON_MARIADB: Final = _Engine(on_mariadb=True)
+_ON_MYSQL: Final = _Engine(on_mariadb=False)
 
 
 def engine_of(runtime: ShardRuntime) -> ConnectionOwner:

@@ -51,9 +51,10 @@ from streamfrom.proxy.local_statements.show_queues import (
 )
 from streamfrom.proxy.routing.vschema_tables import not_in_vschema
 from streamfrom.proxy.wire.commands import query
-from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row
+from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.queues import read_queue
+from streamfrom.sqlparse_ext.statements import TableRef
 from streamfrom.sqlparse_ext.stored_forms import ColumnType, folds_case
 
 
@@ -68,7 +69,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.catalog import View
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.sqlparse_ext.reading.queues import QueueStatement
-    from streamfrom.sqlparse_ext.statements import Shape, Statement, TableRef
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 _NO_SUCH_TABLE: Final = 1146
 _WRONG_ARGUMENTS: Final = 1210
@@ -327,16 +328,18 @@ class QueueStatements:
         found: list[tuple[ShardRuntime, str | None]] = []
         for shard in view.runtimes:
             try:
-                answer = await self._executor.ask(
+                # As the user, for what the user may see; its text depends on the session's sql_mode.
+                await self._executor.ask(
                     shard, place.database, query(place.statement.sql), place.statement.shape
                 )
+                name = TableRef(shard.database, place.statement.shape.tables[0].name)
+                rows = await shard.control.rows(show_create_table(name).decode())
             except BackendError as error:
                 if error.code != _NO_SUCH_TABLE:
                     raise
                 found.append((shard, None))
             else:
-                _, text, *_ = parse_text_row(answer.rows[0])
-                found.append((shard, (text or b"").decode("utf-8", "replace")))
+                found.append((shard, str(rows[0][1])))
         return view, found
 
 

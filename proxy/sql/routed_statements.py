@@ -27,6 +27,7 @@ from streamfrom.proxy.sql.gather import gather
 from streamfrom.proxy.sql.scatter import write_parts
 from streamfrom.proxy.sql.two_stage import TwoStageSelect
 from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.resultset import parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.text.identifiers import literal
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.routing.routes import Route
     from streamfrom.proxy.sql.catalog import View
+    from streamfrom.proxy.sql.given_ids import GivenIds
     from streamfrom.proxy.sql.scatter import AfterOthers
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.sql.statement_compiler import CompiledStatement
@@ -105,6 +107,7 @@ class RoutedStatements:
                 for runtime, _ in pieces:
                     await self.show_leases(runtime, step.table, step.effect)
                 shape = step.statement.shape
+                before = await self._insert_id_before(step.given, pieces[0][0], database)
                 result = await write_parts(
                     self._executor,
                     self._state,
@@ -121,15 +124,24 @@ class RoutedStatements:
                     shape,
                     self._context.config.merge_memory_bytes,
                 )
-                if step.insert_id:
-                    generated(self._state, step.insert_id)
+                insert_id = step.insert_id
+                if insert_id:
+                    generated(self._state, insert_id)
+                if step.given is not None:
+                    insert_id = await step.given.told(
+                        self._state,
+                        [runtime for runtime, _ in pieces],
+                        result.affected_rows,
+                        result.last_insert_id,
+                        before,
+                    )
                 if step.effect is not None:
                     for (runtime, sql), rows in zip(pieces, result.affected, strict=True):
                         effect = await self._compiler.large_texts.read(
                             len(sql), self._effect_of_part, view, step.effect, sql
                         )
                         self._branches.happened(runtime, step.table, effect, rows=rows)
-                await result.tell(reply, route.places, step.insert_id)
+                await result.tell(reply, route.places, insert_id)
                 return True
             case Everywhere():
                 raise Unsupported(f"{step.statement.shape.verb} in a sharded keyspace")
@@ -189,9 +201,57 @@ class RoutedStatements:
             reply.more_rows(answer.rows)
             reply.end_of_rows(warnings=answer.ok.warnings)
             return True
+        if step.given is not None:
+            return await self._with_given_ids(shard, database, step, step.given, sent, reply)
         attempt = Attempt(shard, database, sent, shape, reply)
         attempt.step = step
         return (await self._executor.relay(attempt)).error is None
+
+    async def _insert_id_before(
+        self, given: GivenIds | None, shard: ShardRuntime, database: str | None
+    ) -> int:
+        """Return the session's LAST_INSERT_ID(), for an INSERT that puts it back."""
+        if given is None or not given.names_updated or self._state.insert_id_at is None:
+            return self._state.last_insert_id
+        asked = self._compiler.parse(b"SELECT LAST_INSERT_ID() LIMIT 1")
+        answer = await self._executor.ask(shard, database, query(asked.sql), asked.shape)
+        (value,) = parse_text_row(answer.rows[0])
+        return int(value or 0)
+
+    async def _with_given_ids(
+        self,
+        shard: ShardRuntime,
+        database: str | None,
+        step: CompiledStatement,
+        given: GivenIds,
+        sent: bytes | Packet,
+        reply: Reply,
+    ) -> bool:
+        """Run an INSERT whose insert id depends on which of its rows were inserted."""
+        shape, state = step.statement.shape, self._state
+        before = await self._insert_id_before(given, shard, database)
+        if shape.uses & Uses.RETURNING:
+            # The answer is rows, and names no insert id.
+            attempt = Attempt(shard, database, sent, shape, reply)
+            attempt.step = step
+            scanner = await self._executor.relay(attempt)
+            if scanner.error is not None:
+                return False
+            await given.told(state, [shard], scanner.rows, 0, before)
+            return True
+        answer = await self._executor.ask(shard, database, sent, shape)
+        ok = answer.ok
+        assert ok is not None
+        if step.effect is not None:
+            self._branches.happened(shard, step.table, step.effect, rows=ok.affected_rows)
+        told = await given.told(state, [shard], ok.affected_rows, ok.last_insert_id, before)
+        reply.ok(
+            affected_rows=ok.affected_rows,
+            last_insert_id=told,
+            warnings=ok.warnings,
+            info=ok.info,
+        )
+        return True
 
     async def _acked_early_elsewhere(
         self, shard: ShardRuntime, step: CompiledStatement, reply: Reply

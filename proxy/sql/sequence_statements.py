@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import SequenceError
 from streamfrom.proxy.errors import CommandDenied, NoDatabaseSelected, ReplicaTarget
+from streamfrom.proxy.sql.given_ids import GivenIds
 from streamfrom.proxy.sql.statement_compiler import MESSAGE_IDS
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition
-from streamfrom.sqlparse_ext.writes.insert_gaps import count_of, next_values
+from streamfrom.sqlparse_ext.statements import Uses
+from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
+from streamfrom.sqlparse_ext.writes.insert_gaps import count_of, naming_updated, next_values
 
 
 if TYPE_CHECKING:
@@ -37,10 +40,12 @@ class SequenceStatements:
         self._catalog = context.catalog
         self._registry = context.registry
 
-    async def filled(self, view: View, statement: Statement) -> tuple[Statement, int]:
+    async def filled(
+        self, view: View, statement: Statement
+    ) -> tuple[Statement, int, GivenIds | None]:
         """Return an INSERT with values of its table's sequence or ids for its messages, and the first value.
 
-        Every other statement is returned as it is, with 0.
+        Where rows may not be inserted, the values are returned instead. Every other statement is returned as it is.
 
         Raises:
             Unsupported, VschemaError, SequenceError: the INSERT cannot be given values.
@@ -48,16 +53,34 @@ class SequenceStatements:
         """
         auto = self._compiler.sequence_of(view, statement.shape)
         if auto is None:
-            return statement, 0
+            return statement, 0, None
         read, size = self._compiler.large_texts.read, len(statement.sql)
         gaps = await read(size, self._compiler.gaps, view, statement, auto.column)
         if not len(gaps):
-            return statement, 0
+            return statement, 0, None
         values = await self._values(view, auto.sequence, len(gaps))
         filled = await read(
             size, lambda: self._compiler.parse(gaps.filled(statement.sql, values))
         )
-        return filled, values[0]
+        insert = statement.shape.insert
+        if insert is None or not (insert.ignore or insert.on_duplicate):
+            return filled, values[0], None
+        naming = None
+        if insert.on_duplicate and not statement.shape.uses & Uses.SETS_LAST_INSERT_ID:
+            naming = await read(size, naming_updated, filled, auto.column)
+        rows = await read(size, insert_rows, filled)
+        count = 1 if rows is None else len(rows)
+        given = GivenIds(
+            statement.shape.tables[0].name,
+            auto.column,
+            values,
+            count,
+            insert.on_duplicate,
+            naming is not None,
+        )
+        if naming is not None:
+            filled = await read(size, self._compiler.parse, naming)
+        return filled, 0, given
 
     async def _values(self, view: View, sequence: str, count: int) -> Sequence[int]:
         if sequence == MESSAGE_IDS:

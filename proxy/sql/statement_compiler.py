@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.routing.routes import Route
     from streamfrom.proxy.sql.catalog import Catalog, View
+    from streamfrom.proxy.sql.given_ids import GivenIds
     from streamfrom.proxy.sql.large_texts import LargeTexts
     from streamfrom.proxy.sql.privileges import Privileges
     from streamfrom.sqlparse_ext.cache import StatementCache
@@ -70,6 +71,7 @@ class CompiledStatement:
         table: the message table that the statement writes; else "".
         effect: what the statement will do to `table`; else None.
         insert_id: the first value that a sequence gave the statement; 0 for none.
+        given: the values that a sequence gave it where they may not become rows; else None.
         acks_early: the rows of the table may not show yet which messages were acknowledged.
     """
 
@@ -77,6 +79,7 @@ class CompiledStatement:
     table: str = ""
     effect: Effect | None = None
     insert_id: int = 0
+    given: GivenIds | None = None
     acks_early: bool = False
 
 

@@ -238,9 +238,9 @@ class StatementRunner:
         if with_rows is None:
             return True
         place, view = with_rows, place.view
-        filled, insert_id = await self._sequences.filled(view, place.statement)
+        filled, insert_id, given = await self._sequences.filled(view, place.statement)
         step, route = await read(size, self._compiler.routed, view, filled)
-        step.insert_id = insert_id
+        step.insert_id, step.given = insert_id, given
         if step.statement.shape.uses & Uses.LOCAL_INFILE and not (
             self._state.capabilities & Capability.LOCAL_FILES
         ):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.inserts import insert_parts
+from streamfrom.sqlparse_ext.reading.queries import read_assignments
 from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Uses
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
@@ -143,6 +144,37 @@ def _is_gap(text: bytes, value: Value | Opaque, *, zero_is_value: bool) -> bool:
     if value is None or text.upper() == b"DEFAULT":
         return True
     return not zero_is_value and value in (0, b"0")
+
+
+def naming_updated(statement: Statement, column: str) -> bytes | None:
+    """Return the text of an INSERT … ON DUPLICATE KEY UPDATE whose answer has *column* of an updated row as insert id.
+
+    None where no assignment can take it.
+    """
+    span = _first_assigned(statement.shape)
+    if span is None:
+        return None
+    (start, end), table = span, statement.shape.tables[0]
+    names = (table.schema, table.name, column)
+    name = ".".join(quote_identifier(name) for name in names if name is not None)
+    # MySQL knows without looking that an id IS NOT NULL.
+    head = b"IF(LAST_INSERT_ID(%s) = -1, NULL, " % name.encode("utf-8", "surrogateescape")
+    edits = [Edit(start, start, head), Edit(end, end, b")")]
+    return splice(statement.sql, statement.mode, edits)
+
+
+@lru_cache(maxsize=1024)
+def _first_assigned(shape: Shape) -> tuple[int, int] | None:
+    """Return where in the template the first expression of ON DUPLICATE KEY UPDATE is; DEFAULT is none."""
+    cursor = Cursor(statement_tokens(shape.template), shape.template)
+    cursor.at = cursor.find({"INSERT", "REPLACE"}) + 1
+    parts = insert_parts(cursor)
+    assert parts is not None
+    assert parts.duplicate_at is not None
+    for each in read_assignments(cursor, *parts.duplicate_at) or ():
+        if cursor.tokens[each.start].key != "DEFAULT" or each.end > each.start + 1:
+            return cursor.tokens[each.start].start, cursor.tokens[each.end - 1].end
+    return None
 
 
 # --- INSERT without a column list ---------------------------------------------------------------

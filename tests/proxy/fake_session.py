@@ -128,10 +128,13 @@ class ServerSession:
             return Rows(("user", "version", "host", "port", "folder"), (who,))
         if "information_schema.COLLATIONS" in sql:
             return collations_of(self._server.version, self._server.collation)
-        if sql == "SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0)":
+        if (
+            sql
+            == "SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0) LIMIT 1"
+        ):
             before, self.last_insert_id = self.last_insert_id, 0
             return Rows(("a", "b", "c", "d"), ((b"3", b"0", b"%d" % before, b"0"),))
-        if sql == "SELECT LAST_INSERT_ID() + LAST_INSERT_ID(0)":
+        if sql == "SELECT LAST_INSERT_ID() + LAST_INSERT_ID(0) LIMIT 1":
             before, self.last_insert_id = self.last_insert_id, 0
             return rows_of(before)
         if "LAST_INSERT_ID()" in sql:

@@ -27,9 +27,16 @@ async def test_rows_come_decoded_and_connections_are_used_again(server, control)
     assert len(server.connections) == 1
 
 
-async def test_control_work_runs_read_committed(server, control):
+async def test_control_work_does_not_depend_on_the_server_s_own_settings(server, control):
     await control.rows("SELECT 1")
-    assert server.controlled[0] == "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+    first = server.controlled[0]
+    assert first.startswith("SET NAMES 'utf8mb4'")
+    for each in (
+        "transaction_isolation = 'READ-COMMITTED'",
+        "sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'",
+        f"sql_select_limit = {2**64 - 1}",
+    ):
+        assert f"@@session.{each}" in first
 
 
 async def test_a_sign_of_life_is_no_statement(server, control):

@@ -8,7 +8,7 @@ from tests.proxy.rigs import SessionRig, running_shard
 from tests.sqlparse_ext.facts import shape
 
 
-WHAT_IS_LEFT = "SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0)"
+WHAT_IS_LEFT = "SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0) LIMIT 1"
 
 
 @pytest.mark.parametrize("sql", ["SET @a = 1", "SELECT GET_LOCK('a', 1)", "LOCK TABLES t READ"])
