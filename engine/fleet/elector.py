@@ -133,7 +133,7 @@ class Elector:
         on_doubt: Callable[[], None],
     ) -> None:
         self._where = where
-        self._log = logging.LoggerAdapter(log, {"shards": where})
+        self._named = {"shards": where}
         self._database = database
         self._member = member
         self._tables = tables
@@ -281,11 +281,13 @@ class Elector:
                 self._disconnect()
                 self._on_doubt()
             case BeginDispatch():
-                self._log.info("%s is dispatched from here, term %d", self._where, action.term)
+                term = {"term": action.term}
+                log.info("shard is dispatched from here", extra={**self._named, **term})
                 self._tables.dispatch(action.term)
             case Withhold():
                 level = logging.INFO if self._is_stopping else logging.WARNING
-                self._log.log(level, "%s is withheld: %s", self._where, action.reason)
+                reason = {"reason": action.reason}
+                log.log(level, "shard is withheld", extra={**self._named, **reason})
                 # In this turn of the loop: after the event that lost the lock no row may leave.
                 self._tables.withhold(action.reason)
             case _:
@@ -316,10 +318,9 @@ class Elector:
             self._is_failing = False
             self._secret = joined.secret
             if joined.denied is not None:
-                self._log.info(
-                    "%s: the directory has no row of this member: %s",
-                    self._where,
-                    joined.denied,
+                log.info(
+                    "the directory has no row of this member",
+                    extra={**self._named, "reason": joined.denied},
                 )
             self.post(Connected(connection))
 
@@ -369,7 +370,7 @@ class Elector:
                 self.post(ConnectionLost(connection, "the directory's secret has changed"))
             differences = self.directory.take(read, self._now_ns())
             for text in differences.warnings:
-                self._log.warning("%s: %s", self._where, text)
+                log.warning("members differ", extra={**self._named, "reason": text})
             self._tables.changed(differences)
             if differences.forgotten and self.session is not None and self.may_send():
                 await self.session.converse(forget(self._database, differences.forgotten))
@@ -424,7 +425,7 @@ class Elector:
 
     def _note_failure(self, reason: str) -> None:
         if not self._is_failing:
-            self._log.warning("%s: no election: %s", self._where, reason)
+            log.warning("no election", extra={**self._named, "reason": reason})
         self._is_failing = True
 
     # Tasks and the timer

@@ -101,7 +101,8 @@ def test_the_lines_of_an_election_name_its_shards(caplog):
     with caplog.at_level(logging.INFO, logger="streamfrom.engine.fleet.elector"):
         run_virtual(main())
     dispatched, *_ = caplog.records
-    assert dispatched.message == "ks/- is dispatched from here, term 1"
+    assert dispatched.message == "shard is dispatched from here"
+    assert vars(dispatched)["term"] == 1
     assert {vars(record)["shards"] for record in caplog.records} == {"ks/-"}
 
 
