@@ -30,6 +30,10 @@ _LIST_ENDS: Final = frozenset(
     {"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT"}
     | {"INTO", "FOR", "LOCK", "WINDOW", "PROCEDURE"}
 )
+# Behind a dot stands a column or a function of a schema, behind the others the table of an INSERT.
+_NO_CALL_BEHIND: Final = frozenset(
+    {".", "INTO", "INSERT", "REPLACE", "IGNORE", "LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED"}
+)
 _LOCK_HOLDER: Final = "IS_USED_LOCK"
 _GLOBAL: Final = frozenset({"SOCKET"})
 _UNSIGNED: Final = frozenset({"CONNECTION_ID", "@@WARNING_COUNT", "@@ERROR_COUNT"})
@@ -110,7 +114,7 @@ def _places(tokens: list[Token], values: Mapping[str, bytes]) -> list[tuple[int,
     found = []
     for at, token in enumerate(tokens):
         key = _name(token)
-        if key not in values or (at and tokens[at - 1].key == "."):
+        if key not in values or (at and tokens[at - 1].key in _NO_CALL_BEHIND):
             continue
         after = [following.key for following in tokens[at + 1 : at + 3]]
         if after == ["(", ")"]:

@@ -80,6 +80,8 @@ def test_a_call_becomes_its_value_and_its_column_keeps_the_name(sql, result):
         "SELECT t.current_user FROM t",
         "SELECT `current_user` FROM t",
         "SELECT found_rows(1)",
+        "INSERT INTO `connection_id`() VALUES ()",
+        "REPLACE connection_id() VALUES ()",
         "SELECT @connection_id",
     ],
 )
