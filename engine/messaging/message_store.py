@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
 
 PURGE_ROWS_MAX: Final = 500  # one short transaction
-# An answer with the definitions of more tables would hold the loop up for longer than 10 ms.
-TABLES_AT_ONCE: Final = 25
+# An answer with the definitions of more tables would hold the loop up for longer than 5 ms.
+TABLES_AT_ONCE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,16 @@ from streamfrom.engine.messaging.memory_store import (
     StoredRow,
     raw_table,
 )
-from streamfrom.engine.messaging.message_table import MessageTable, RawTable
+from streamfrom.engine.messaging.message_table import MessageTable, RawTable, load
 from streamfrom.engine.messaging.registry import NAMED_MAX, Registry
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
-from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind, Key
+from streamfrom.sqlparse_ext.writes.message_effects import (
+    ANY_TABLE,
+    UNKNOWN,
+    Effect,
+    EffectKind,
+    Key,
+)
 from tests.engine.messaging.runner_rig import Receiver
 from tests.virtual_loop import START_NS, VirtualClock, run_virtual, running
 
@@ -60,6 +66,86 @@ class Told:
 
     def happened(self, _keyspace, _table, event):
         self.events.append(event)
+
+
+class Definitions:
+    """Counts which definitions are asked for and loaded."""
+
+    def __init__(self, rig, monkeypatch):
+        self.asked: list[frozenset[str] | None] = []
+        self.loaded: list[str] = []
+        discover = rig.store.discover
+
+        async def asked(keyspace, shard, names=None, placed=()):
+            self.asked.append(names)
+            return await discover(keyspace, shard, names, placed)
+
+        def loaded(keyspace, raw, shards):
+            self.loaded.append(raw.name)
+            return load(keyspace, raw, shards)
+
+        monkeypatch.setattr(rig.store, "discover", asked)
+        monkeypatch.setattr("streamfrom.engine.messaging.registry.load", loaded)
+
+
+@running
+async def test_a_definition_that_a_statement_names_is_read_alone_beside_a_thousand(monkeypatch):
+    async with RegistryRig(*(f"t{number}" for number in range(1000))) as rig:
+        before = dict(rig.registry.tables("ks"))
+        counted = Definitions(rig, monkeypatch)
+        rig.store.create("ks", raw_table("t5", DEFAULT_COMMENT + ",vt_prefetch=3"))
+        await rig.registry.definitions_changed("ks", ("t5", "new"))
+        assert counted.asked == [frozenset({"t5", "new"})]
+        assert counted.loaded == ["t5"]
+        after = rig.registry.tables("ks")
+        assert after["t5"].properties.prefetch == 3
+        assert all(after[name] is table for name, table in before.items() if name != "t5")
+        rig.store.drop("ks", "t5")
+        await rig.registry.definitions_changed("ks", ("T5",))
+        assert rig.registry.table("ks", "t5") is None
+        assert len(rig.registry.runners) == 999
+
+
+@running
+async def test_a_reading_of_all_is_one_for_all_who_ask_and_loads_what_has_changed(monkeypatch):
+    async with RegistryRig(*(f"t{number}" for number in range(50))) as rig:
+        counted = Definitions(rig, monkeypatch)
+        await asyncio.gather(*(rig.registry.definitions_changed("ks") for _ in range(20)))
+        assert counted.asked == [None]
+        assert counted.loaded == []
+
+
+@running
+async def test_other_work_goes_on_while_a_thousand_definitions_are_loaded(monkeypatch):
+    rig = RegistryRig(*(f"t{number}" for number in range(1000)))
+    counted = Definitions(rig, monkeypatch)
+    most = 0
+    starting = asyncio.create_task(rig.registry.start())
+    while not starting.done():
+        before = len(counted.loaded)
+        await asyncio.sleep(0)
+        most = max(most, len(counted.loaded) - before)
+    assert len(counted.loaded) == 1000
+    assert most <= 2
+    await rig.registry.stop(STOPPED)
+
+
+@running
+async def test_a_commit_that_may_have_written_anything_is_found_by_every_stream_of_its_shard():
+    async with RegistryRig("t1", "t2", "t3") as rig:
+        receivers = [Receiver(number, frozenset({"-80"})) for number in (1, 2)]
+        for receiver, name in zip(receivers, ("t1", "t2"), strict=True):
+            rig.registry.attach(receiver, "ks", name)
+        await asyncio.sleep(0.1)
+        rig.store.calls.clear()
+        insert(rig, 1, table="t1")
+        insert(rig, 2, table="t2")
+        for _ in range(50):
+            rig.commit(UNKNOWN, table=ANY_TABLE)
+        await asyncio.sleep(0.1)
+        assert [len(receiver.rows) for receiver in receivers] == [1, 1]
+        assert rig.store.calls.count(("poll", "-80")) <= 4
+        assert ("poll", "80-") not in rig.store.calls
 
 
 @pytest.mark.parametrize(
