@@ -68,6 +68,7 @@ class ShardRuntime:
         group_commits: the acks of several clients that are written together, by message table.
         sequences: the values of sequences that are reserved on this shard and not given yet.
         version: the server's version, empty until it was first reached.
+        system_columns: the columns of tables of system schemas, by the server's version, as far as they were asked for.
         way_s: the shortest round trip to the server that was measured, in seconds; 0 while none was.
         trouble: why the shard is not available, None while it is.
         is_vouched_for: returns whether another process checks that the server is writable, and has `suspect` called once
@@ -94,6 +95,7 @@ class ShardRuntime:
         self.database = config.primary.database
         self.is_alone = config.name in _ONLY_SHARD
         self.version = ""
+        self.system_columns: dict[str, dict[tuple[str, str], tuple[str, ...]]] = {}
         self.way_s = 0.0
         self.trouble: str | None = _NOT_REACHED
         self.is_vouched_for: Callable[[], bool] = _nobody_vouches

@@ -206,6 +206,26 @@ class Catalog:
                     server, is_serving = one.dsn.server, one.trouble is None
                     yield Tablet(*key, one is primary, server, one.dsn.host, is_serving)
 
+    def names_on(
+        self, server: tuple[str, int, str | None], allowed: frozenset[str] | None
+    ) -> dict[str, list[str]]:
+        """Return what clients call each database on a server that is a keyspace's, the usual name first."""
+        found: dict[str, list[str]] = {}
+        for keyspace in self.visible(allowed):
+            usual = keyspace.name
+            for shard in keyspace.shards:
+                key = keyspace.name, shard.name
+                for runtime in (self._runtimes[key], *self._replicas.get(key, ())):
+                    dsn = runtime.dsn
+                    if (dsn.host, dsn.port, dsn.unix_socket) != server:
+                        continue
+                    target = f"{keyspace.name}:{shard.name}"
+                    names = found.setdefault(runtime.database, [])
+                    # Of several shards on one server the first one is the keyspace.
+                    names += [usual, target] if usual else [target]
+                    usual = ""
+        return found
+
     def has_keyspace(self, name: str) -> bool:
         """Return whether a keyspace is called so."""
         return name in self._keyspaces

@@ -20,7 +20,6 @@ from streamfrom.sqlparse_ext.errors import StreamfromError, Unsupported
 from streamfrom.sqlparse_ext.reading.database_names import Qualified, database_names, renamed
 from streamfrom.sqlparse_ext.session.information_schema import (
     SYSTEM_SCHEMAS,
-    rename_schemas,
     schemas_asked,
 )
 from streamfrom.sqlparse_ext.session.sequence_calls import asks_sequence
@@ -381,10 +380,7 @@ class SessionTarget:
         return names == {own} == view.databases and not view.is_part
 
     def _described(self, statement: Statement) -> StatementTarget | None:
-        """Return where keyspaces are described that a query names; None where it names none.
-
-        On the server there is a database, which may have another name.
-        """
+        """Return where keyspaces are described that a query names; None where it names none."""
         here, database = self.view, self.database
         views: dict[str, View] = {}
         for name in schemas_asked(statement, database):
@@ -399,9 +395,6 @@ class SessionTarget:
         first = next(iter(views.values()))
         if any(view.server != first.server for view in views.values()):
             raise Unsupported("the schemas of several servers in one statement")
-        names = {name: v.database for name, v in views.items() if v.database != name}
-        if names:
-            statement = self.parse(rename_schemas(statement, names, database))
         if here is not None and here.server == first.server:
             return StatementTarget(here, database, statement)
         if here is not None and here.schema is not None:
@@ -409,6 +402,32 @@ class SessionTarget:
         if any(table.schema is None for table in statement.shape.tables):
             raise Unsupported("tables of several keyspaces or targets in one statement")
         return StatementTarget(first, first.database, statement)
+
+    def shown_names(self, statement: Statement) -> tuple[View, dict[str, str]]:
+        """Return where a statement that `describes` runs, and what databases there are called in its rows.
+
+        That is a keyspace's name, or the session's own target; else the name that the statement has for it. There is none
+        where the server's names are right. Raises as `resolve`.
+        """
+        view = self.resolve(statement).view
+        known = self._catalog.names_on(view.server, self._privileges.user.keyspaces)
+        shown = {database: names[0] for database, names in known.items()}
+        own = self.view
+        if own is not None and own.schema is None and own.server == view.server:
+            usual = self.target if own.is_part else own.keyspace.name
+            shown = {name: name if new == usual else new for name, new in shown.items()}
+            shown[own.database] = usual
+        texts = schemas_asked(statement, self.database)
+        for text in texts:
+            with contextlib.suppress(StreamfromError):
+                target = self.lookup(text)
+                if target.server == view.server and text not in known[target.database]:
+                    known[target.database].append(text)
+        for database, names in known.items():
+            shown[database] = _spelled([*names, database], texts) or shown[database]
+        if all(name == new for name, new in shown.items()):
+            return view, {}
+        return view, shown
 
     def _are_beside(self, views: Mapping[str, View], shape: Shape) -> bool:
         """True where the session's connection reaches the databases of all *views*, by the same names.
@@ -497,6 +516,17 @@ class SessionTarget:
         """Tell whether a table is a queue with a column `state`, a write of which only acknowledges."""
         found = self._registry.table(keyspace, table)
         return isinstance(found, MessageTable) and found.has_state
+
+
+def _spelled(names: Sequence[str], texts: Sequence[str]) -> str | None:
+    """Return by which of its *names* a database is meant in *texts*; None if by none. Raises Unsupported for two."""
+    exact = [name for name in dict.fromkeys(names) if name in texts]
+    if len(exact) > 1:
+        raise Unsupported(
+            f"one database by two names, '{exact[0]}' and '{exact[1]}'; write one"
+        )
+    within = exact or [name for name in names if any(name in text for text in texts)]
+    return max(within, key=len, default=None)
 
 
 @lru_cache(maxsize=1024)

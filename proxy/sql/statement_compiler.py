@@ -22,7 +22,7 @@ from streamfrom.sqlparse_ext.reading.parser import explained_text
 from streamfrom.sqlparse_ext.reading.session_settings import split_set_statement
 from streamfrom.sqlparse_ext.reading.split import several
 from streamfrom.sqlparse_ext.session.dynamic_sql import takes_text
-from streamfrom.sqlparse_ext.session.information_schema import asks_database, asks_for_schemas
+from streamfrom.sqlparse_ext.session.information_schema import asks_database, describes
 from streamfrom.sqlparse_ext.statements import Kind
 from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
 from streamfrom.sqlparse_ext.writes.completion import check_bound, complete
@@ -234,7 +234,7 @@ class StatementCompiler(SessionTarget):
             or view.schema == STATUS_SCHEMA
             or is_status(shape, view.schema)
             or not self.names_only_itself(view, shape)
-            or asks_for_schemas(shape, view.database)
+            or describes(shape, view.database)
             or is_answered_locally(shape)
             or (view.is_part and asks_database(shape))
             or is_session_status(shape)

@@ -43,6 +43,7 @@ from streamfrom.proxy.sql.kill_targets import killed_id, killed_user
 from streamfrom.proxy.sql.queue_statements import QueueStatements
 from streamfrom.proxy.sql.routed_statements import RoutedStatements
 from streamfrom.proxy.sql.scatter import run_everywhere
+from streamfrom.proxy.sql.schema_names import SchemaNames
 from streamfrom.proxy.sql.sequence_statements import COLUMNS as NEXT_COLUMNS, SequenceStatements
 from streamfrom.proxy.sql.set_variables import SetVariables
 from streamfrom.proxy.sql.sibling_databases import has_database, use
@@ -89,6 +90,8 @@ _COMMENTS: Final = re.compile(
 _TELL_WHO: Final = frozenset(
     {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.SET}
 )
+# Kinds that may read what a server tells of its databases.
+_DESCRIBE: Final = _TELL_WHO | {Kind.SHOW, Kind.EXPLAIN, Kind.OTHER}
 
 
 def _is_comment(sql: bytes) -> bool:
@@ -124,6 +127,7 @@ class StatementRunner:
         self._large_texts = context.compiler.large_texts
         self._insert_selects = InsertSelects(context)
         self._sequences = SequenceStatements(context)
+        self._schema_names = SchemaNames(context)
         self._status_tables = StatusTables(context, self.routed)
         self._catalog = context.catalog
         self._locks = AdvisoryLocks(context)
@@ -197,12 +201,16 @@ class StatementRunner:
         return has_succeeded
 
     async def with_identity(self, statement: Statement, *, locks: bool = True) -> Statement:
-        """Return *statement* with the client's CONNECTION_ID() and user in it, where it asks for them.
+        """Return *statement* with the client's CONNECTION_ID() and user in it, and keyspaces' names in what it reads of databases.
 
         locks: put in the holder of a lock as well, which may be another one the next time.
         """
+        if is_answered_locally(statement.shape):
+            return statement
+        if statement.shape.kind in _DESCRIBE:
+            statement = await self._schema_names.named(statement)
         shape = statement.shape
-        if shape.kind not in _TELL_WHO or is_answered_locally(shape):
+        if shape.kind not in _TELL_WHO:
             return statement
         view = self._compiler.view
         if asks_database(shape) and view is not None and view.is_part:

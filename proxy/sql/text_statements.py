@@ -17,6 +17,7 @@ from streamfrom.proxy.errors import (
     UnknownStatement,
 )
 from streamfrom.proxy.local_statements.local_answers import is_answered_locally
+from streamfrom.proxy.sql.schema_names import SchemaNames
 from streamfrom.proxy.sql.session_target import databases_named
 from streamfrom.proxy.status.status_rows import is_status
 from streamfrom.proxy.wire.binary_parameters import Parameter, literal_of
@@ -70,6 +71,7 @@ class TextStatements:
     def __init__(self, context: SessionContext) -> None:
         self._compiler = context.compiler
         self._executor = context.executor
+        self._schema_names = SchemaNames(context)
         self._kept: dict[str, _Kept] = {}
 
     def clear(self) -> None:
@@ -164,7 +166,7 @@ class TextStatements:
         text = await self._text(statement, asked)
         if text is not None:
             asks = self._compiler.parse(text.encode("utf-8", "surrogateescape"))
-            found = self._named(asks, shape.verb)
+            found = await self._schema_names.named(self._named(asks, shape.verb))
             if found is not asks or not isinstance(asked.text, Slot):
                 tokens = statement_tokens(shape.template)
                 at = next(t for t in tokens if t.slot is not None or t.is_variable)

@@ -276,6 +276,8 @@ class _Finder:
         """Take the word at *place* as what it says of the names behind it; False where it says nothing."""
         frame, key, before = self.frames[-1], self._key(place), self._key(place - 1)
         is_call = self._key(place + 1) == "("
+        if key == "TABLES" and frame.state == _TABLE:
+            return False  # a table of information_schema: only TABLE is reserved
         if key in _WRITES and (before in _BEFORE_NO_VERB or is_call):
             if key == "UPDATE" and before == "KEY":
                 frame.state = _EXPRESSION

@@ -1,25 +1,28 @@
-"""The schemas that a query asks `information_schema` about by name: `WHERE TABLE_SCHEMA = 'commerce'`.
+"""The schemas in which a server describes its databases, read with the names that clients have for these.
 
-So does `SHOW FUNCTION STATUS WHERE Db = 'commerce'`.
-Found where a column of a schema's name is compared with literals or `?`s for being equal: by `=`,
-`<=>`, `LIKE` or `IN`. What is said in any other way is not seen, and means what the server says.
+A table of such a schema is read through a derived table in which the columns of databases' names hold keyspaces' names:
+`(SELECT …, CASE TABLE_SCHEMA WHEN 'shop_db_1' THEN 'shop' ELSE TABLE_SCHEMA END AS TABLE_SCHEMA … FROM information_schema.TABLES)`.
+So every expression on them sees those names, whatever its form. The server merges the derived table into the query, and still
+looks up a table by its name alone.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from streamfrom.sqlparse_ext.reading.database_names import database_names
 from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Param, Slot
-from streamfrom.sqlparse_ext.text.identifiers import literal
-from streamfrom.sqlparse_ext.text.lexer import Edit, splice
+from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
+from streamfrom.sqlparse_ext.text.lexer import Edit
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens, unquote
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from streamfrom.sqlparse_ext.statements import Shape, Statement, Value
+    from streamfrom.sqlparse_ext.reading.database_names import TablePlace
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
     from streamfrom.sqlparse_ext.text.tokens import Token
 
 
@@ -27,25 +30,21 @@ if TYPE_CHECKING:
 SYSTEM_SCHEMAS: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
 
 _ASKS_DATABASE: Final = re.compile(rb"SELECT (?:DATABASE|SCHEMA)\(\)", re.IGNORECASE)
+# Columns of databases' names; also those that end in _SCHEMA.
 _NAMES_SCHEMA: Final = frozenset(
-    {
-        "SCHEMA_NAME", "TABLE_SCHEMA", "CONSTRAINT_SCHEMA", "UNIQUE_CONSTRAINT_SCHEMA", "INDEX_SCHEMA",
-        "REFERENCED_TABLE_SCHEMA", "ROUTINE_SCHEMA", "SPECIFIC_SCHEMA", "EVENT_SCHEMA", "TRIGGER_SCHEMA",
-        "EVENT_OBJECT_SCHEMA", "OBJECT_SCHEMA", "VIEW_SCHEMA",
-    }
-)  # fmt: skip
-# What dumps ask: SHOW FUNCTION STATUS WHERE Db = 'commerce'.
-_SHOWS_OF_SCHEMAS: Final = (("FUNCTION", "STATUS"), ("PROCEDURE", "STATUS"))
-_SHOWS_SCHEMA: Final = frozenset({"DB"})
-_EQUALS: Final = frozenset({"=", "<=>"})
-_COMPARES: Final = _EQUALS | {"LIKE"}
-_LIST_ENDS: Final = frozenset({")", "("})
-
-
-class _Asked(NamedTuple):
-    start: int
-    end: int
-    operand: Slot | ListSlot | Param
+    {"SCHEMA_NAME", "DB", "DATABASE_NAME", "DATABASE", "OBJECT_SCHEMA"}
+)
+# SHOW statements with such a column, to which WHERE may refer.
+_SHOWS_SCHEMA: Final = frozenset(
+    {("PROCEDURE", "STATUS"), ("FUNCTION", "STATUS"), ("PACKAGE", "STATUS"), ("OPEN", "TABLES")}
+)
+_COMPARES: Final = frozenset({"=", "<=>", "LIKE", "<>", "!=", "IN", "REGEXP", "RLIKE"})
+# What the names of other columns end in: TABLE_NAME, ENGINE, USER.
+_OTHERS: Final = ("NAME", "TYPE", "ENGINE", "USER", "HOST", "STATUS", "KEY", "EXTRA", "VERSION")
+# No value behind these is a name.
+_COUNTS: Final = frozenset({"LIMIT", "OFFSET"})
+# A hint that no server reads: the derived table is there already.
+_IS_NAMED: Final = "schemas_named"
 
 
 def asks_database(shape: Shape) -> bool:
@@ -53,86 +52,167 @@ def asks_database(shape: Shape) -> bool:
     return _ASKS_DATABASE.fullmatch(shape.template) is not None
 
 
-def asks_for_schemas(shape: Shape, database: str | None) -> bool:
-    """True for a query on a system schema that compares a schema's name with values.
+def describing(shape: Shape, database: str | None) -> list[TablePlace]:
+    """Return the places of the tables of system schemas that the queries of a statement read.
 
     database: the current database, to which unqualified names belong.
     """
-    return bool(_asked(shape, database))
-
-
-def asks_by_parameter(shape: Shape, database: str | None) -> bool:
-    """True when a parameter of a prepared statement is compared with a schema's name."""
-    return any(isinstance(each.operand, Param) for each in _asked(shape, database))
-
-
-def schemas_asked(statement: Statement, database: str | None) -> list[str]:
-    """Return the schema names that a query asks for, in the order of the text, each once."""
-    names = dict.fromkeys(
-        value.decode("utf-8", "surrogateescape")
-        for each in _asked(statement.shape, database)
-        for value in _values(statement, each)
-        if isinstance(value, bytes)
-    )
-    return list(names)
-
-
-def rename_schemas(
-    statement: Statement, names: Mapping[str, str], database: str | None
-) -> bytes:
-    """Return the text with each schema name replaced as *names* says."""
-    spelled = {
-        old.encode("utf-8", "surrogateescape"): new.encode("utf-8", "surrogateescape")
-        for old, new in names.items()
-    }
-    edits = []
-    for each in _asked(statement.shape, database):
-        values = _values(statement, each)
-        if any(value in spelled for value in values if isinstance(value, bytes)):
-            renamed = (spelled.get(v, v) if isinstance(v, bytes) else v for v in values)
-            edits.append(Edit(each.start, each.end, b", ".join(map(literal, renamed))))
-    return splice(statement.sql, statement.mode, edits) if edits else statement.sql
-
-
-def _values(statement: Statement, asked: _Asked) -> list[Value]:
-    # A `?` has a value only when it is bound, and then the text already has it.
-    if isinstance(asked.operand, Param):
+    if _IS_NAMED in shape.directives:
         return []
-    return statement.values((asked.operand,)) or []
-
-
-def _asked(shape: Shape, database: str | None) -> list[_Asked]:
-    if shape.kind is Kind.SHOW:
-        columns = _SHOWS_SCHEMA if shape.words[:2] in _SHOWS_OF_SCHEMAS else frozenset[str]()
-    elif shape.kind is Kind.SELECT and any(
-        (table.schema or database or "").lower() in SYSTEM_SCHEMAS for table in shape.tables
-    ):
-        columns = _NAMES_SCHEMA
-    else:
-        columns = frozenset()
-    if not columns:
-        return []
-    tokens = statement_tokens(shape.template)
     return [
-        _Asked(token.start, token.end, token.slot)
-        for place, column in enumerate(tokens)
-        if column.is_name and unquote(column, shape.template).upper() in columns
-        for token in _compared(tokens, place)
-        if token.slot is not None
+        table
+        for table in database_names(shape).read
+        if (table.schema or database or "").lower() in SYSTEM_SCHEMAS
     ]
 
 
-def _compared(tokens: list[Token], place: int) -> Iterator[Token]:
-    """Yield what the column at *place* is compared with."""
-    after = [token.key for token in tokens[place + 1 : place + 3]]
-    if after[:1] and after[0] in _COMPARES:
-        yield from tokens[place + 2 : place + 3]
-    elif after == ["IN", "("]:
-        for at in range(place + 3, len(tokens)):
-            # An IN that opens before the other one is closed is no list of values.
-            if tokens[at].key in _LIST_ENDS:
-                break
-            yield tokens[at]
-    first = place - 2 if place and tokens[place - 1].key == "." else place
-    if first > 1 and tokens[first - 1].key in _EQUALS:
-        yield tokens[first - 2]
+def describes(shape: Shape, database: str | None) -> bool:
+    """True for a statement that reads a system schema, or SHOWs what is in several databases by a condition."""
+    return (_shows(shape) and "WHERE" in shape.words) or any(
+        (table.schema or database or "").lower() in SYSTEM_SCHEMAS
+        for table in database_names(shape).read
+    )
+
+
+def asks_by_parameter(shape: Shape, database: str | None) -> bool:
+    """True when a parameter of a prepared statement may be a database's name."""
+    return describes(shape, database) and any(
+        isinstance(each, Param) for each in _operands(shape)
+    )
+
+
+def schemas_asked(statement: Statement, database: str | None) -> list[str]:
+    """Return the texts in a statement that `describes`, each of which may be a database's name, each once.
+
+    A value that is compared with a column of other names is none.
+    """
+    if not describes(statement.shape, database):
+        return []
+    literals = [each for each in _operands(statement.shape) if not isinstance(each, Param)]
+    values = (value for each in literals for value in statement.values((each,)) or ())
+    texts = (v.decode("utf-8", "surrogateescape") for v in values if isinstance(v, bytes))
+    return list(dict.fromkeys(texts))
+
+
+def with_names(
+    shape: Shape,
+    database: str | None,
+    names: Mapping[str, str],
+    columns_of: Callable[[str, str], Sequence[str]],
+) -> list[Edit]:
+    """Return the edits of the template by which a statement reads *names* for databases.
+
+    names: by the database's name on the server. A database that is called as another one is named is left out.
+    columns_of: returns the columns of a system schema's table; none for a table that does not exist.
+    """
+    if _shows(shape):
+        return _condition_edits(shape, names)
+    edits = []
+    replaced = set()
+    for table in describing(shape, database):
+        schema = (table.schema or database or "").lower()
+        columns = columns_of(schema, table.name)
+        if any(_is_schema(column) for column in columns):
+            text = _derived(schema, table.name, columns, names)
+            alias = b"" if table.has_alias else b" AS " + _quoted(table.name)
+            edits.append(Edit(table.start, table.end, text + alias))
+            replaced.add(table.schema)
+    edits += [
+        Edit(column.start, column.behind, b"")
+        for column in database_names(shape).columns
+        if column.name in replaced
+    ]
+    return edits
+
+
+def _derived(
+    schema: str, table: str, columns: Sequence[str], names: Mapping[str, str]
+) -> bytes:
+    shown = [
+        _named(_quoted(column), names) + b" AS " + _quoted(column)
+        if _is_schema(column)
+        else _quoted(column)
+        for column in columns
+    ]
+    hidden = names.values() - names.keys()
+    where = b""
+    if hidden:
+        first = next(_quoted(column) for column in columns if _is_schema(column))
+        texts = b", ".join(_text(name) for name in sorted(hidden))
+        where = b" WHERE COALESCE(%b, '') NOT IN (%b)" % (first, texts)
+    return b"(SELECT /*vt+ %b */ %b FROM %b.%b%b)" % (
+        _IS_NAMED.encode(),
+        b", ".join(shown),
+        _quoted(schema),
+        _quoted(table),
+        where,
+    )
+
+
+def _condition_edits(shape: Shape, names: Mapping[str, str]) -> list[Edit]:
+    tokens = statement_tokens(shape.template)
+    keys = [token.key for token in tokens]
+    behind = keys.index("WHERE") if "WHERE" in keys else len(keys)
+    return [
+        Edit(token.start, token.end, _named(shape.template[token.start : token.end], names))
+        for token in tokens[behind:]
+        if token.is_name and unquote(token, shape.template).upper() in _NAMES_SCHEMA
+    ]
+
+
+def _named(column: bytes, names: Mapping[str, str]) -> bytes:
+    cases = b"".join(
+        b" WHEN %b THEN %b" % (_text(name), _text(shown)) for name, shown in names.items()
+    )
+    return b"(CASE %b%b ELSE %b END)" % (column, cases, column)
+
+
+def _shows(shape: Shape) -> bool:
+    return shape.kind is Kind.SHOW and (
+        shape.words[:2] in _SHOWS_SCHEMA or shape.words[:1] == ("EVENTS",)
+    )
+
+
+def _is_schema(column: str) -> bool:
+    upper = column.upper()
+    return upper in _NAMES_SCHEMA or upper.endswith("_SCHEMA")
+
+
+def _operands(shape: Shape) -> list[Slot | ListSlot | Param]:
+    """Return the values of a statement that may be names of databases."""
+    tokens = statement_tokens(shape.template)
+    found = []
+    before = -1  # the last token that is neither a value nor a comma
+    for place, token in enumerate(tokens):
+        if token.slot is None:
+            before = before if token.key == "," else place
+        elif tokens[before].key not in _COUNTS and not _is_of_another_column(
+            tokens, before, shape.template, is_listed=before != place - 1
+        ):
+            found.append(token.slot)
+    return found
+
+
+def _is_of_another_column(
+    tokens: list[Token], at: int, template: bytes, *, is_listed: bool
+) -> bool:
+    """Return whether the value behind *at* is compared with a column that holds no databases' names."""
+    if at > 0 and tokens[at].key == "(" and tokens[at - 1].key == "IN":
+        at -= 1
+    elif is_listed:
+        return False
+    if at > 0 and tokens[at].key in _COMPARES:
+        at -= 1
+        if at > 0 and tokens[at].key == "NOT":
+            at -= 1
+        name = unquote(tokens[at], template).upper()
+        return tokens[at].is_name and name.endswith(_OTHERS) and not _is_schema(name)
+    return False
+
+
+def _text(name: str) -> bytes:
+    return literal(name.encode("utf-8", "surrogateescape"))
+
+
+def _quoted(name: str) -> bytes:
+    return quote_identifier(name).encode("utf-8", "surrogateescape")

@@ -211,3 +211,72 @@ def test_each_statement_does_what_it_does_on_the_database_itself(
     found = answers(client, rig.script(f"{rig.prefix}_{name}", where), rig)
     wrong = [pair for pair in zip(found, expected, strict=True) if pair[0] != pair[1]]
     assert not wrong, "\n".join(f"{through}\n{direct[1]}" for through, direct in wrong)
+
+
+TABLES = "SELECT table_name FROM information_schema.tables WHERE table_name = 'item' AND "
+# Each says something of the database NAME, which has `item` and `f`.
+DESCRIBING = f"""
+{TABLES}table_schema = 'NAME'
+{TABLES}table_schema COLLATE utf8mb3_bin = 'NAME'
+{TABLES}(table_schema, table_name) IN (('NAME', 'item'))
+SELECT `TABLE_SCHEMA` AS `Db`, `TABLE_NAME` AS `Name` FROM `information_schema`.`TABLES` t WHERE `TABLE_SCHEMA` COLLATE utf8mb3_bin IN ('NAME') AND t.`TABLE_NAME` COLLATE utf8mb3_bin = 'item' ORDER BY Name ASC
+SELECT *, CAST(BIN_NAME AS CHAR CHARACTER SET utf8mb3) AS SCHEMA_NAME FROM (SELECT BINARY s.SCHEMA_NAME AS BIN_NAME, s.DEFAULT_COLLATION_NAME, COUNT(t.TABLE_SCHEMA) > 0 FROM `information_schema`.SCHEMATA s LEFT JOIN `information_schema`.TABLES t ON BINARY t.TABLE_SCHEMA = BINARY s.SCHEMA_NAME WHERE SCHEMA_NAME COLLATE utf8mb3_bin = 'NAME' GROUP BY BINARY s.SCHEMA_NAME, s.DEFAULT_COLLATION_NAME) a
+SELECT TRIGGER_SCHEMA FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA COLLATE utf8mb3_bin= 'NAME'
+{TABLES}LOWER(table_schema) = 'NAME'
+{TABLES}table_schema = IFNULL('NAME', DATABASE())
+{TABLES}table_schema REGEXP '^NAME$'
+{TABLES}CONCAT(table_schema, '.', table_name) = 'NAME.item'
+{TABLES}table_schema = @s
+{TABLES}table_schema IN (SELECT schema_name FROM information_schema.schemata WHERE schema_name = 'NAME')
+SELECT table_schema AS s, table_name FROM information_schema.tables WHERE table_name = 'item' HAVING s = 'NAME'
+SELECT * FROM information_schema.schemata WHERE schema_name = 'NAME'
+SELECT information_schema.tables.table_schema FROM information_schema.tables WHERE table_name = 'item' AND table_schema LIKE 'NAME'
+SELECT c.column_name FROM information_schema.tables t JOIN information_schema.columns AS c USING (table_schema, table_name) WHERE t.table_schema = 'NAME' AND table_name = 'item' ORDER BY 1
+SELECT COUNT(*) FROM information_schema.statistics s WHERE EXISTS (SELECT 1 FROM information_schema.columns c WHERE c.table_schema = s.table_schema AND c.table_schema = 'NAME' AND c.table_name = 'item') AND table_name = 'item'
+SELECT routine_name FROM information_schema.routines WHERE BINARY routine_schema = 'NAME'
+mariadb: SELECT name FROM mysql.proc WHERE db = 'NAME'
+SHOW FUNCTION STATUS WHERE LOWER(Db) = 'NAME' AND Name = 'nothing'
+PREPARE s FROM 'SELECT table_name FROM information_schema.tables WHERE LOWER(table_schema) = ''NAME'' AND table_name = ''item'''
+EXECUTE s
+""".strip().splitlines()  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["same", "shop", "two:-80", "two"])
+@pytest.mark.parametrize("where", ["nowhere", "there", "elsewhere"])
+def test_what_servers_tell_of_databases_has_the_names_of_keyspaces(
+    rig: Rig, name: str, where: str
+) -> None:
+    def script(database: str) -> list[str]:
+        lines = (line.rpartition(": ") for line in DESCRIBING)
+        chosen = [sql for family, _, sql in lines if family in ("", rig.family.value)]
+        if name == "two:-80" and where != "there":
+            # No text of the statement says which of the names of that shard's database is meant.
+            chosen = [sql for sql in chosen if "@s" not in sql]
+        return [
+            f"SET @s = '{database}'",
+            *(re.sub(r"\bNAME\b", database, sql) for sql in chosen),
+        ]
+
+    made = (
+        "CREATE TABLE {}.item (id INT PRIMARY KEY, n INT)",
+        "CREATE FUNCTION {}.f() RETURNS INT DETERMINISTIC RETURN 1",
+    )
+    direct = root(rig.server, database=f"{rig.prefix}_direct")
+    for sql in made:
+        execute(rig.server, sql.format(f"{rig.prefix}_direct"))
+    expected = answers(direct, script(f"{rig.prefix}_direct"), rig)
+    direct.close()
+    other = "same" if name == "shop" else "shop"
+    database = {"nowhere": None, "there": name, "elsewhere": other}[where]
+    client = rig.proxy.connect(
+        database=None if database is None else f"{rig.prefix}_{database}", autocommit=True
+    )
+    for sql in made:
+        answers(client, [sql.format(f"`{rig.prefix}_{name}`")], rig)
+    found = answers(client, script(f"{rig.prefix}_{name}"), rig)
+    wrong = [
+        pair
+        for pair in zip(found, expected, strict=True)
+        if pair[0] != pair[1] and "unsupported" not in pair[0][1]
+    ]
+    assert not wrong, "\n".join(f"{through}\n{direct[1]}" for through, direct in wrong)

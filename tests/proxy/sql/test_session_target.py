@@ -51,16 +51,11 @@ def test_schemas_that_describe_the_server_are_left_alone():
     assert place(sql, "plain") == ("plain", "db_plain", sql)
 
 
-def test_a_keyspace_is_described_by_its_own_server_under_its_databases_name():
-    sql = "SELECT 1 FROM information_schema.tables WHERE table_schema = '{}'"
+def test_a_keyspace_is_described_by_its_own_server():
+    sql = "SELECT 1 FROM information_schema.tables WHERE LOWER(table_schema) = '{}'"
     for use in (None, "plain", "commerce"):
-        expected = ("plain", "db_plain", sql.format("db_plain"))
-        assert place(sql.format("plain"), use) == expected
-    narrow = "commerce:80-"
-    assert place(sql.format("commerce"), narrow)[1:] == (
-        "db_commerce",
-        sql.format("db_commerce"),
-    )
+        assert place(sql.format("plain"), use)[:2] == ("plain", "db_plain")
+    assert place(sql.format("commerce"), "commerce:80-")[1] == "db_commerce"
     for other in ("db_plain", "mysql", "elsewhere"):
         assert place(sql.format(other), "plain") == ("plain", "db_plain", sql.format(other))
 
@@ -68,8 +63,34 @@ def test_a_keyspace_is_described_by_its_own_server_under_its_databases_name():
 def test_a_session_of_information_schema_asks_for_keyspaces_as_well():
     sql = "SELECT 1 FROM tables WHERE table_schema = '{}'"
     for name in ("plain", "commerce"):
-        expected = (name, "information_schema", sql.format(f"db_{name}"))
+        expected = (name, "information_schema", sql.format(name))
         assert place(sql.format(name), "information_schema") == expected
+
+
+@pytest.mark.parametrize(
+    ("use", "condition", "shown"),
+    [
+        ("plain", "LOWER(table_schema) = @s", "plain"),
+        ("plain", "table_schema = 'db_plain'", None),
+        ("plain", "table_schema REGEXP '^db_plain$'", None),
+        ("commerce", "table_name = 'commerce:-80'", "commerce"),
+        ("commerce", "table_schema COLLATE utf8_bin = 'commerce:-80'", "commerce:-80"),
+        ("commerce:-80", "table_name = 'commerce'", "commerce:-80"),
+        ("commerce:-80", "CONCAT(table_schema, '.') = 'commerce.'", "commerce"),
+    ],
+)
+def test_a_database_is_called_as_the_session_or_the_statement_calls_it(use, condition, shown):
+    made = compiler(use)
+    sql = f"SELECT 1 FROM information_schema.tables WHERE {condition}"
+    view, names = made.shown_names(made.parse(sql.encode()))
+    assert names == ({} if shown is None else {view.database: shown})
+
+
+def test_one_database_by_two_names_is_refused():
+    made = compiler("plain")
+    sql = b"SELECT 1 FROM information_schema.tables WHERE table_schema IN ('plain', 'db_plain')"
+    with pytest.raises(Unsupported, match="one database by two names"):
+        made.shown_names(made.parse(sql))
 
 
 def test_schemas_of_two_servers_are_refused():
@@ -311,3 +332,17 @@ def test_two_spellings_of_one_target_are_each_their_sessions_own():
     assert (one.target, other.target) == ("commerce/-80", "commerce:-80")
     one.leave()
     assert one.target == ""
+
+
+def test_a_session_knows_statements_that_name_only_its_own_database():
+    made = compiler("plain")
+    for sql, is_own in (
+        ("SELECT * FROM t", True),
+        ("SELECT * FROM db_plain.t", False),  # the keyspace has another name
+        ("SELECT * FROM plain.t", False),
+    ):
+        assert made.names_only_itself(made.here(), made.parse(sql.encode()).shape) is is_own
+    beside = made.here().neighbour("other")
+    shape = made.parse(b"SELECT * FROM other.t WHERE other.f(1)").shape
+    assert made.names_only_itself(beside, shape)
+    assert not made.names_only_itself(made.here(), shape)

@@ -209,6 +209,7 @@ def test_tables_without_a_database(sql, has):
         ("INSERT INTO ks.a SELECT * FROM ks.b", [("ks", "b", False)]),
         ("DELETE FROM ks.a WHERE n IN (SELECT n FROM ks.b)", [("ks", "b", False)]),
         ("UPDATE ks.a JOIN ks.b SET x = 1", []),
+        ("SELECT 1 FROM tables t", [(None, "tables", True)]),
     ],
 )
 def test_the_tables_that_queries_read(sql, read):

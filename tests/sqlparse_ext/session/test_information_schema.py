@@ -1,71 +1,105 @@
-"""Which schemas a query on information_schema asks for, and the text that asks for others."""
+"""System schemas, read with the names that clients have for databases."""
 
 import pytest
 
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.session.information_schema import (
     asks_by_parameter,
-    asks_for_schemas,
-    rename_schemas,
+    describes,
     schemas_asked,
+    with_names,
 )
+from streamfrom.sqlparse_ext.text.lexer import splice
 
 
 CACHE = StatementCache()
 COLUMNS = "SELECT COLUMN_NAME FROM information_schema.COLUMNS "
+KNOWN = {("information_schema", "t"): ("TABLE_SCHEMA", "TABLE_NAME"), ("mysql", "x"): ("id",)}
+CASE = "(CASE `TABLE_SCHEMA` WHEN 'a' THEN 'x' ELSE `TABLE_SCHEMA` END) AS `TABLE_SCHEMA`"
+DERIVED = (
+    f"(SELECT /*vt+ schemas_named */ {CASE}, `TABLE_NAME` FROM `information_schema`.`t`"
+    " WHERE COALESCE(`TABLE_SCHEMA`, '') NOT IN ('x'))"
+)
 
 
 def statement(sql):
     return CACHE.get(sql.encode())
 
 
+def named(sql, database=None, names=None):
+    found = statement(sql)
+    edits = with_names(
+        found.shape,
+        database,
+        {"a": "x"} if names is None else names,
+        lambda *key: KNOWN.get(key, ()),
+    )
+    return splice(found.sql, found.mode, edits).decode()
+
+
 @pytest.mark.parametrize(
-    ("where", "names", "renamed"),
+    ("sql", "expected"),
     [
-        ("WHERE TABLE_SCHEMA='a' AND TABLE_NAME='a'", ["a"], "WHERE TABLE_SCHEMA='x' AND TABLE_NAME='a'"),
-        ("WHERE c.`table_schema` LIKE 'a'", ["a"], "WHERE c.`table_schema` LIKE 'x'"),
-        ("WHERE 'a' = c.TABLE_SCHEMA", ["a"], "WHERE 'x' = c.TABLE_SCHEMA"),
-        ("WHERE TABLE_SCHEMA <=> _utf8mb4'a'", ["a"], "WHERE TABLE_SCHEMA <=> 'x'"),
-        ("WHERE TABLE_SCHEMA IN ('b', 'a')", ["b", "a"], "WHERE TABLE_SCHEMA IN ('b', 'x')"),
-        ("WHERE TABLE_SCHEMA IN ('a')", ["a"], "WHERE TABLE_SCHEMA IN ('x')"),
+        ("SELECT 1 FROM information_schema.t", f"SELECT 1 FROM {DERIVED} AS `t`"),
+        ("SELECT 1 FROM INFORMATION_SCHEMA.`t` AS i", f"SELECT 1 FROM {DERIVED} AS i"),
         (
-            "WHERE (TABLE_SCHEMA = 'a' AND TABLE_NAME = 't') OR (TABLE_SCHEMA = 'it''s')",
-            ["a", "it's"],
-            "WHERE (TABLE_SCHEMA = 'x' AND TABLE_NAME = 't') OR (TABLE_SCHEMA = 'it''s')",
+            "SELECT information_schema.t.TABLE_NAME FROM (SELECT 1) u, information_schema.t",
+            f"SELECT t.TABLE_NAME FROM (SELECT 1) u, {DERIVED} AS `t`",
         ),
-        ("WHERE TABLE_SCHEMA = DATABASE()", [], None),
-        ("WHERE TABLE_SCHEMA <> 'a'", [], None),
-        ("WHERE TABLE_SCHEMA NOT IN ('a')", [], None),
-        ("WHERE TABLE_NAME = 'a'", [], None),
-        ("WHERE TABLE_SCHEMA =", [], None),
+        (
+            "DELETE FROM q WHERE EXISTS (SELECT 1 FROM information_schema.t i)",
+            f"DELETE FROM q WHERE EXISTS (SELECT 1 FROM {DERIVED} i)",
+        ),
+        (
+            "SHOW FUNCTION STATUS WHERE LOWER(Db) = 'x' AND Name = 'Db'",
+            "SHOW FUNCTION STATUS WHERE LOWER((CASE Db WHEN 'a' THEN 'x' ELSE Db END)) = 'x' AND Name = 'Db'",
+        ),
+        ("SELECT 1 FROM mysql.x, information_schema.nothing, u.t", None),
+        ("SHOW FUNCTION STATUS LIKE 'x'", None),
+        ("DELETE FROM information_schema.t", None),
     ],
 )  # fmt: skip
-def test_a_schema_is_found_where_it_is_compared_and_nowhere_else(where, names, renamed):
-    found = statement(COLUMNS + where)
-    assert schemas_asked(found, None) == names
-    assert asks_for_schemas(found.shape, None) is bool(names)
-    expected = COLUMNS + (where if renamed is None else renamed)
-    assert rename_schemas(found, {"a": "x"}, None) == expected.encode()
+def test_a_table_is_read_through_a_derived_one(sql, expected):
+    assert named(sql) == (sql if expected is None else expected)
+
+
+def test_what_is_derived_is_not_derived_again():
+    once = named("SELECT 1 FROM information_schema.t")
+    assert named(once) == once
 
 
 def test_tables_of_users_may_have_such_columns():
-    found = statement("SELECT 1 FROM tables WHERE TABLE_SCHEMA = 'a'")
-    assert schemas_asked(found, None) == []
-    assert schemas_asked(found, "plain") == []
-    assert schemas_asked(found, "information_schema") == ["a"]
+    assert named("SELECT 1 FROM t") == "SELECT 1 FROM t"
+    assert named("SELECT 1 FROM t", "information_schema") == f"SELECT 1 FROM {DERIVED} AS `t`"
+    assert not describes(statement("SELECT 1 FROM tables WHERE TABLE_SCHEMA = 'a'").shape, "a")
 
 
-@pytest.mark.parametrize("kind", ["FUNCTION", "PROCEDURE"])
-def test_show_status_asks_for_the_routines_of_a_schema(kind):
-    found = statement(f"SHOW {kind} STATUS WHERE Db = 'a' AND Name = 'a'")
-    assert schemas_asked(found, None) == ["a"]
-    expected = f"SHOW {kind} STATUS WHERE Db = 'x' AND Name = 'a'"
-    assert rename_schemas(found, {"a": "x"}, None) == expected.encode()
-    assert schemas_asked(statement("SHOW TABLE STATUS WHERE Db = 'a'"), None) == []
+def test_two_databases_may_have_each_others_names():
+    assert "WHERE" not in named(
+        "SELECT 1 FROM information_schema.t", names={"a": "b", "b": "a"}
+    )
 
 
-def test_a_parameter_names_a_schema_with_each_execution():
+@pytest.mark.parametrize(
+    ("where", "texts"),
+    [
+        ("TABLE_SCHEMA = 'a' AND TABLE_NAME = 'b'", ["a"]),
+        ("c.`table_schema` COLLATE utf8_bin = 'a'", ["a"]),
+        ("'a' = c.TABLE_SCHEMA", ["a"]),
+        ("TABLE_SCHEMA IN ('b', 'a') AND TABLE_TYPE IN ('c', 'd')", ["b", "a"]),
+        ("(TABLE_SCHEMA, TABLE_NAME) IN (('a', 't'))", ["a", "t"]),
+        ("TABLE_SCHEMA = IFNULL('a', DATABASE()) LIMIT 5", ["a"]),
+        ("CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) = 'a.t'", [".", "a.t"]),
+        ("TABLE_NAME NOT LIKE 'a'", []),
+    ],
+)
+def test_the_texts_that_may_be_databases_names(where, texts):
+    assert schemas_asked(statement(f"{COLUMNS}WHERE {where}"), None) == texts
+
+
+def test_a_parameter_may_be_a_name_with_each_execution():
     found = statement(COLUMNS + "WHERE TABLE_SCHEMA = ? AND TABLE_NAME = 'a'")
     assert asks_by_parameter(found.shape, None)
     assert schemas_asked(found, None) == []
-    assert not asks_by_parameter(statement(COLUMNS + "WHERE TABLE_NAME = ?").shape, None)
+    other = statement(COLUMNS + "WHERE TABLE_NAME = ? LIMIT ?")
+    assert not asks_by_parameter(other.shape, None)

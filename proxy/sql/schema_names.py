@@ -1,0 +1,76 @@
+"""The names of keyspaces in what servers tell of their databases: information_schema, mysql, performance_schema, SHOW … WHERE Db."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamfrom.proxy.errors import BackendError
+from streamfrom.sqlparse_ext.session.information_schema import (
+    asks_by_parameter,
+    describes,
+    describing,
+    with_names,
+)
+from streamfrom.sqlparse_ext.session.inline_functions import inline
+from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
+
+
+if TYPE_CHECKING:
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.sql.session_context import SessionContext
+    from streamfrom.sqlparse_ext.statements import Statement
+
+
+class SchemaNames:
+    """Has the statements of one session read keyspaces' names for databases."""
+
+    def __init__(self, context: SessionContext) -> None:
+        self._compiler = context.compiler
+        self._executor = context.executor
+
+    async def named(self, statement: Statement) -> Statement:
+        """Return *statement*; where servers have other names for databases, it reads those of keyspaces.
+
+        A prepared one whose parameters may be names is so for each execution, with their values.
+
+        Raises:
+            Unsupported: it names one database by two names, or databases of several servers.
+            BackendUnavailable: the server could not be asked for the columns.
+        """
+        compiler, shape = self._compiler, statement.shape
+        database, read, size = compiler.database, compiler.large_texts.read, len(statement.sql)
+        if not await read(size, describes, shape, database):
+            return statement
+        if statement.arguments is None and await read(size, asks_by_parameter, shape, database):
+            return statement
+        view, names = await read(size, compiler.shown_names, statement)
+        if not names:
+            return statement
+        columns = {}
+        for table in describing(shape, database):
+            key = (table.schema or database or "").lower(), table.name
+            columns[key] = await self._columns(view.runtimes[0], *key)
+
+        def written() -> Statement:
+            found, own = statement, compiler.view
+            if own is not None and own.schema is None and own.server == view.server:
+                shown = literal(names.get(own.database, own.database).encode())
+                calls = {"DATABASE": shown, "SCHEMA": shown}
+                found = compiler.parse(inline(statement, calls))
+            edits = with_names(found.shape, database, names, lambda *key: columns.get(key, ()))
+            return compiler.edited(found, edits) if edits else found
+
+        return await read(size, written)
+
+    async def _columns(self, shard: ShardRuntime, schema: str, table: str) -> tuple[str, ...]:
+        known = shard.system_columns.setdefault(shard.version, {})
+        if (schema, table) not in known:
+            asked = f"SHOW COLUMNS FROM {quote_identifier(schema)}.{quote_identifier(table)}"
+            try:
+                found = await self._executor.patiently(
+                    shard, lambda: shard.control.records(asked)
+                )
+            except BackendError:
+                return ()  # there is no such table, as the server will say
+            known[schema, table] = tuple(row["Field"] for row in found)
+        return known[schema, table]

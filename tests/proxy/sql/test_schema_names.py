@@ -1,0 +1,74 @@
+"""What a session reads of system schemas, with the names of keyspaces in it."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from streamfrom.proxy.errors import BackendError
+from streamfrom.proxy.sql.schema_names import SchemaNames
+from tests.proxy.sql.compilers import compiler
+
+
+class Control:
+    """Answers SHOW COLUMNS for `tables` alone."""
+
+    def __init__(self):
+        self.asked = []
+
+    async def records(self, sql):
+        self.asked.append(sql)
+        if "`tables`" not in sql:
+            raise BackendError(1109, "42S02", "Unknown table")
+        return [{"Field": "TABLE_SCHEMA"}, {"Field": "TABLE_NAME"}]
+
+
+class Executor:
+    async def patiently(self, _shard, ask):
+        return await ask()
+
+
+@pytest.fixture
+def session():
+    made = compiler("plain")
+    control = Control()
+    for runtime in made.here().runtimes:
+        runtime.control, runtime.version, runtime.system_columns = control, "11", {}
+    context = SimpleNamespace(compiler=made, executor=Executor())
+    names = SchemaNames(context)  # type: ignore[arg-type]
+
+    async def named(sql):
+        return (await names.named(made.parse(sql.encode()))).sql.decode()
+
+    return SimpleNamespace(named=named, control=control)
+
+
+async def test_the_columns_of_a_table_are_asked_for_once(session):
+    sql = "SELECT 1 FROM information_schema.tables WHERE LOWER(table_schema) = 'plain'"
+    for _ in range(2):
+        assert "WHEN 'db_plain' THEN 'plain'" in await session.named(sql)
+    assert session.control.asked == ["SHOW COLUMNS FROM `information_schema`.`tables`"]
+
+
+async def test_the_current_database_has_the_name_that_the_rows_have(session):
+    sql = "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE()"
+    assert (await session.named(sql)).endswith("table_schema = 'plain'")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1 FROM information_schema.nothing",
+        "SELECT 1 FROM t",
+        "SELECT 1 FROM information_schema.tables WHERE table_schema = 'db_plain'",
+        "SELECT 1 FROM information_schema.tables WHERE table_schema = ?",
+    ],
+)
+async def test_what_needs_no_other_names_stays_as_it_is(session, sql):
+    assert await session.named(sql) == sql
+
+
+async def test_a_show_needs_no_columns(session):
+    sql = "SHOW FUNCTION STATUS WHERE Db = 'plain'"
+    expected = "SHOW FUNCTION STATUS WHERE (CASE Db WHEN 'db_plain' THEN 'plain' ELSE Db END) = 'plain'"
+    assert await session.named(sql) == expected
+    assert not session.control.asked
