@@ -351,7 +351,8 @@ def publish(database: str, member: Member) -> Conversation[str | None]:
 
 
 def numbers(database: str) -> Conversation[frozenset[int] | None]:
-    """Return the numbers that members have; None where there is no directory, or none for this account."""
+    """Return the numbers that members have; None if there are members that the directory does not show, as after a drop."""
+    found = frozenset[int]()
     try:
         answer = yield StoreQuery(
             b"SELECT id_prefix FROM streamfrom.members WHERE database_name = %b"
@@ -359,11 +360,13 @@ def numbers(database: str) -> Conversation[frozenset[int] | None]:
             1,
             AskNumbers(database),
         )
+        found = frozenset(int(value) for (value,), _ in answer.rows if value is not None)
     except ServerRefused as refused:
-        if refused.code in DENIED | NO_DIRECTORY:
-            return None
-        raise
-    return frozenset(int(value) for (value,), _ in answer.rows if value is not None)
+        if refused.code not in DENIED | NO_DIRECTORY:
+            raise
+    if not found and (yield from _holder(dispatcher_lock(database)))[0] is not None:
+        return None
+    return found
 
 
 def _insert(database: str, member: Member) -> StoreQuery:

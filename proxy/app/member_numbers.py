@@ -57,7 +57,8 @@ class MemberNumber:
 async def take_number(config: Config) -> MemberNumber:
     """Take the least number that is free on all shards of *config*, by a row in each directory.
 
-    A shard that is away, or has no directory for this account, is passed over. Where all are, the number is drawn.
+    A shard that is away, or has no directory for this account, is passed over. Where all are, the number is drawn, and so it is
+    where somebody dispatches whose row is not there: the directory may have been dropped a moment ago.
 
     Raises:
         ConfigError: every number is taken.
@@ -89,9 +90,12 @@ async def take_number(config: Config) -> MemberNumber:
 
 async def _take(config: Config, directories: list[_NumberPlace]) -> MemberNumber:
     name = _drawn_name()
-    taken = {number for directory in directories for number in directory.taken}
+    taken = {number for directory in directories for number in directory.taken or ()}
+    is_complete = all(directory.taken is not None for directory in directories)
     while directories:
         number = next(number for number in count(1) if number not in taken)
+        if not is_complete:
+            number = max(number, MemberNumber.drawn().number)
         if number > MEMBERS_MAX:
             raise ConfigError(
                 "",
@@ -116,11 +120,11 @@ async def _take(config: Config, directories: list[_NumberPlace]) -> MemberNumber
 
 @dataclass(eq=False, slots=True)
 class _NumberPlace:
-    """The directory of one database, while a number is taken. taken: the numbers in it when it was opened."""
+    """The directory of one database, while a number is taken. taken: the numbers in it; None if it lacks some."""
 
     database: str
     session: LockSession
-    taken: frozenset[int]
+    taken: frozenset[int] | None
 
     @classmethod
     async def open(cls, keyspace: str, shard: ShardConfig) -> _NumberPlace | None:
@@ -139,7 +143,7 @@ class _NumberPlace:
             found, _ = await session.converse(numbers(database))
         except (BackendUnavailable, BackendError, BackendLost, ServerRefused):
             return None
-        return cls(database, session, found or frozenset())
+        return cls(database, session, found)
 
     async def publish(self, own: Member) -> bool:
         """Write the row of a member; False where it cannot be. Raises NumberTaken."""

@@ -63,6 +63,13 @@ async def test_without_a_directory_the_number_is_drawn(server):
     assert all(1 <= number <= MEMBERS_MAX for number in numbers)
 
 
+async def test_beside_a_dispatcher_without_a_row_the_number_is_drawn(server):
+    server.on(NUMBERS, none())
+    server.on("IS_USED_LOCK('streamfrom.", Rows(("holder", "is_ours"), ((b"7", b"1"),)))
+    numbers = {(await take_number(fleet_of(server))).number for _ in range(20)}
+    assert len(numbers) > 1
+
+
 async def test_where_every_number_is_taken_the_start_fails_and_says_so(server):
     server.once(NUMBERS, rows_of(*range(1, MEMBERS_MAX + 1), column="id_prefix"))
     with pytest.raises(ConfigError, match=f"all {MEMBERS_MAX} numbers of members are taken"):

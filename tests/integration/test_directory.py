@@ -1,0 +1,158 @@
+"""The database `streamfrom` on each primary: no keyspace shows anything of it, and no client reaches it."""
+
+import pytest
+
+from streamfrom.engine.fleet.lock_connection import dispatcher_lock
+from tests.fixtures.database_servers import execute
+from tests.fixtures.running_proxy import keyspace_toml
+from tests.fixtures.streams import eventually, message_table, refused, rows, run
+
+
+pytestmark = pytest.mark.db
+
+DISPATCHED = "is dispatched from here"
+
+
+def test_a_keyspace_without_tables_is_empty_and_can_be_dropped_and_made(
+    server, database, start_proxy
+):
+    proxy = start_proxy(keyspace_toml(database, [server]))
+    eventually(lambda: DISPATCHED in proxy.log(), "the proxy dispatches")
+    lists = (
+        "SHOW TABLES",
+        "SHOW FULL TABLES WHERE table_type = 'BASE TABLE'",
+        "SHOW TABLES LIKE '%'",
+        "SHOW TABLE STATUS",
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()",
+    )
+    for _ in range(2):
+        client = proxy.connect(database=database, autocommit=True)
+        for text in lists:
+            assert rows(client, text) == (), text
+        run(client, "CREATE TABLE z (a INT)")
+        ((names,),) = rows(
+            client,
+            "SELECT GROUP_CONCAT(table_name) FROM information_schema.tables WHERE table_schema = DATABASE()",
+        )
+        run(client, f"TRUNCATE TABLE {names}")
+        run(client, f"DROP TABLE {names}")
+        run(client, f"DROP DATABASE {database}")
+        run(client, f"CREATE DATABASE {database}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INSERT INTO streamfrom.locks VALUES ('a', 'b', 0)",
+        "UPDATE `Streamfrom`.locks SET secret = 'x'",
+        "DELETE FROM streamfrom . members",
+        "INSERT INTO t SELECT 1 FROM streamfrom.locks",
+        "CREATE TABLE streamfrom.x (a INT)",
+        "DROP TABLE t, streamfrom.members",
+        "DROP DATABASE IF EXISTS streamfrom",
+        "CREATE SCHEMA IF NOT EXISTS streamfrom",
+        "CREATE VIEW v AS SELECT * FROM streamfrom.locks",
+        "CREATE TRIGGER r AFTER INSERT ON t FOR EACH ROW DELETE FROM streamfrom.locks",
+        "CREATE PROCEDURE p() DELETE FROM `streamfrom`.`locks`",
+        "PREPARE s FROM 'DELETE FROM streamfrom.locks'",
+        "SHOW COLUMNS FROM locks IN streamfrom",
+        "SHOW CREATE TABLE streamfrom.locks",
+        "EXPLAIN SELECT * FROM streamfrom.locks",
+        "SELECT * FROM t JOIN streamfrom.locks",
+        "SELECT secret FROM streamfrom.locks",
+        "SET @a = (SELECT secret FROM streamfrom.locks LIMIT 1)",
+        "LOCK TABLES streamfrom.locks WRITE",
+    ],
+)
+def test_no_client_reaches_the_real_database(cluster, text):
+    query = "SELECT database_name, secret FROM streamfrom.locks"
+    secrets = set(cluster.direct(query))
+    client = cluster.proxy.connect(database="plain", autocommit=True)
+    run(client, "CREATE TABLE IF NOT EXISTS t (id INT)")
+    assert refused(client, text)[0] in {1146, 1235}
+    assert secrets <= set(cluster.direct(query))
+    assert rows(client, "SELECT COUNT(*) FROM streamfrom.members") == ((1,),)
+    assert ("streamfrom",) not in rows(client, "SHOW DATABASES")
+
+
+def test_a_name_that_only_looks_like_it_is_anybodys(cluster):
+    client = cluster.proxy.connect(database="plain", autocommit=True)
+    run(client, "CREATE TABLE streamfrom (streamfrom INT)")
+    run(client, "INSERT INTO streamfrom VALUES (1)")
+    assert rows(client, "SELECT streamfrom.streamfrom FROM streamfrom") == ((1,),)
+    run(client, "DELETE FROM streamfrom WHERE streamfrom = 1")
+    run(client, "DROP TABLE streamfrom")
+
+
+def test_a_clean_restart_logs_no_warning_about_members(server, database, start_proxy):
+    toml = keyspace_toml(database, [server])
+    for _ in range(2):
+        proxy = start_proxy(toml)
+        eventually(lambda: DISPATCHED in proxy.log(), "it dispatches")  # noqa: B023
+        assert "cannot be reached" not in proxy.log()
+        proxy.stop()
+        own = f"SELECT COUNT(*) FROM streamfrom.members WHERE database_name = '{database}'"
+        assert execute(server, own) == ((0,),)
+    for number in (1, 2):
+        member = start_proxy(toml)
+        numbers = (
+            f"SELECT MAX(id_prefix) FROM streamfrom.members WHERE database_name = '{database}'"
+        )
+        assert execute(server, numbers) == ((number,),)
+        assert member.log()
+
+
+def test_one_account_with_and_without_the_directory_has_one_dispatcher(
+    server, database, start_proxy, consume, connect
+):
+    """The account loses the directory while one proxy runs, a second one starts, and it gets it back."""
+    execute(server, message_table(), database=database)
+    user = database
+    execute(server, f"CREATE USER {user}@'%'")
+    execute(server, f"GRANT ALL ON {database}.* TO {user}@'%'")
+    grant = f"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON streamfrom.* TO {user}@'%'"
+    execute(server, grant)
+    toml = keyspace_toml(database, [server]).replace("root@", f"{user}@")
+    first = start_proxy(toml)
+    eventually(lambda: DISPATCHED in first.log(), "the first dispatches")
+    # Connections that are open keep their rights to a database on some servers: only the second one is without it.
+    execute(server, grant.replace("GRANT", "REVOKE").replace(" TO ", " FROM "))
+    second = start_proxy(toml)
+    eventually(lambda: "run: " in second.log() or "needs: " in second.log(), "what it needs")
+    assert DISPATCHED not in second.log() or "is withheld" in first.log()
+
+    # A client of another account that takes the plain name stops nobody who has the secret.
+    execute(server, grant)
+    for proxy in (first, second):
+        proxy.stop()
+    client = connect(server)
+    with client.cursor() as cursor:
+        cursor.execute("SELECT GET_LOCK(%s, 0)", (dispatcher_lock(database).decode(),))
+    third = start_proxy(toml)
+    stream = consume(third, "STREAM id FROM my_message", database=database)
+    run(
+        third.connect(database=database, autocommit=True),
+        "INSERT INTO my_message (id) VALUES (7)",
+    )
+    assert stream.ids(1) == [7]
+    client.close()
+
+    execute(server, "DROP DATABASE streamfrom")
+    run(
+        third.connect(database=database, autocommit=True),
+        "INSERT INTO my_message (id) VALUES (8)",
+    )
+    assert stream.ids(1) == [8]
+    fourth = start_proxy(toml)
+    eventually(
+        lambda: (
+            execute(
+                server,
+                f"SELECT COUNT(*) FROM streamfrom.members WHERE database_name = '{database}'",
+            )
+            == ((2,),)
+        ),
+        "both are in the directory that was made again",
+    )
+    assert DISPATCHED not in fourth.log() or "is withheld" in third.log()
+    execute(server, f"DROP USER {user}@'%'")
