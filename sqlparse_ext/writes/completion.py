@@ -15,6 +15,7 @@ from itertools import accumulate, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.inserts import insert_parts
 from streamfrom.sqlparse_ext.reading.queries import read_assignments, update_parts
 from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Shape, Statement, Uses
@@ -169,6 +170,11 @@ def complete(
 
 def _words(shape: Shape, facts: TableFacts) -> tuple[Edit, ...]:
     plan = _update_plan(shape, is_lazy=facts.is_lazy)
+    if plan.truth:
+        raise Unsupported(
+            f"{plan.truth} for time_acked, which holds nanoseconds since 1970: that were a moment of"
+            " 1970; write NOW()"
+        )
     return (
         plan.hinted if facts.by_primary and facts.id_column in shape.conditions else plan.fixed
     )
@@ -210,10 +216,12 @@ class _UpdatePlan(NamedTuple):
     """The edits of one shape's template that make an UPDATE the whole idiom.
 
     hinted: these, and the edit that names the primary key unless the client names an index.
+    truth: TRUE or FALSE, if time_acked is given that.
     """
 
     fixed: tuple[Edit, ...] = ()
     hinted: tuple[Edit, ...] = ()
+    truth: str = ""
     is_ack: bool = False
 
 
@@ -227,6 +235,13 @@ def _update_plan(shape: Shape, *, is_lazy: bool) -> _UpdatePlan:
     if parts is None or shape.uses & Uses.CTE:
         return _UpdatePlan()
     tokens = cursor.tokens
+    truths = [
+        tokens[each.start].key
+        for each in parts.assignments
+        if each.column == "time_acked" and each.end - each.start == 1
+    ]
+    if truths and truths[-1] in ("TRUE", "FALSE"):
+        return _UpdatePlan(truth=truths[-1])
     acked = _acknowledgement(cursor, parts)
     is_ack = acked is not None
     hint: tuple[Edit, ...] = ()

@@ -104,6 +104,8 @@ REFUSED = (
     "UPDATE my_message SET time_acked = 20261122150345 WHERE id = 1",
     "UPDATE my_message SET time_acked = UNIX_TIMESTAMP() * 1 WHERE id = 1",
     "UPDATE my_message SET time_acked = 1795220485 WHERE id = 1",
+    "UPDATE my_message SET time_acked = TRUE WHERE id = 1",
+    "UPDATE my_message AS m SET m.time_acked = false",
     "INSERT INTO my_message (id, time_next) VALUES (20, '2026-11-22 15:00:00')",
     "INSERT INTO my_message (id, time_next) VALUES (20, 1795220485123)",
 )
