@@ -163,13 +163,18 @@ class Planner:
                 return plan_of_parts(self._tables, shape, parts, self._route_of)
             return JoinPlanner(self._tables, shape).plan()
         rows = self._tables.rows(tables[0].name)
-        if shape.kind is Kind.UPDATE:
-            rows.refuse_changes(shape)
+        changes = shape.kind is Kind.UPDATE and not shape.assignments.keys().isdisjoint(
+            rows.columns
+        )
         given, limit = rows.given(shape), limit_of(shape)
+        if changes and not given:
+            rows.refuse_changes(shape)
         if not given and limit is None:
             return Plan(self._scattered(shape, self._shards))
 
         def find(statement: Statement) -> Route:
+            if changes:
+                rows.refuse_changes(shape, statement)
             route = spread(statement)
             if limit is None or not isinstance(route, WriteParts):
                 return route

@@ -10,7 +10,8 @@ from streamfrom.engine.sharding.keyspace import KeyRange
 from streamfrom.engine.sharding.multicolumn_vindex import end_of_range, is_multi_column
 from streamfrom.proxy.errors import BadVindexValue
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.statements import Opaque
+from streamfrom.sqlparse_ext.statements import OPAQUE, Opaque
+from streamfrom.sqlparse_ext.writes.insert_gaps import keeps_shard
 
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Keyspace, Shard
     from streamfrom.engine.sharding.vindex import Vindex
     from streamfrom.engine.sharding.vschema import ColumnVindex
-    from streamfrom.sqlparse_ext.statements import Operand, Shape, Value
+    from streamfrom.sqlparse_ext.statements import Operand, Shape, Statement, Value
 
 
 # So many combinations of values of several columns are looked at; more go to all shards.
@@ -114,11 +115,27 @@ class RowRouting:
             raise Unsupported(f"a row of shard '{shard.name}', which is not in the target")
         return shard
 
-    def refuse_changes(self, shape: Shape) -> None:
-        """Raise Unsupported for what would move a row to another shard."""
-        for column in self.columns:
-            if column in shape.assignments:
-                raise Unsupported(f"changing the vindex column '{column}'")
+    def refuse_changes(self, shape: Shape, statement: Statement | None = None) -> None:
+        """Raise Unsupported for what may move a row to another shard.
+
+        statement: one of an UPDATE's, whose values may show that it moves none.
+        """
+        for form, column in zip(self._forms, self.columns, strict=True):
+            if column not in shape.assignments:
+                continue
+            if shape.insert is not None and keeps_shard(shape, column):
+                continue
+            if statement is not None:
+                new = statement.known(shape.assignments[column])
+                old = statement.values(shape.conditions.get(column, (OPAQUE,)))
+                stored = None if isinstance(new, Opaque) or new is None else form.stored(new)
+                if (
+                    stored is not None
+                    and old
+                    and {form.equal(each) for each in old} == {stored}
+                ):
+                    continue
+            raise Unsupported(f"changing the vindex column '{column}'")
 
     def _shards_of(self, prefix: bytes) -> Sequence[Shard]:
         """Return the shards of all keyspace ids that begin with *prefix*."""

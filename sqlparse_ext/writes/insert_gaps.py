@@ -177,6 +177,34 @@ def _first_assigned(shape: Shape) -> tuple[int, int] | None:
     return None
 
 
+@lru_cache(maxsize=1024)
+def keeps_shard(shape: Shape, column: str) -> bool:
+    """Tell whether ON DUPLICATE KEY UPDATE leaves *column* as it is, or as the row that was to be inserted has it."""
+    cursor = Cursor(statement_tokens(shape.template), shape.template)
+    cursor.at = cursor.find({"INSERT", "REPLACE"}) + 1
+    parts = insert_parts(cursor)
+    if parts is None or parts.duplicate_at is None:
+        return False
+    for each in read_assignments(cursor, *parts.duplicate_at) or ():
+        if each.column != column:
+            continue
+        value = Cursor(cursor.tokens, cursor.template, each.start)
+        is_call = (
+            value.key in {"VALUES", "VALUE", "LAST_INSERT_ID"} and value.peek(1).key == "("
+        )
+        if is_call:
+            value.at += 2
+        name, of = value.name(), None
+        while value.accept("."):
+            name, of = value.name(), name
+        is_whole = value.accept(")") if is_call else True
+        if (name or "").lower() != column or not is_whole or value.at != each.end:
+            return False
+        if of is not None and of not in {parts.table.name, parts.row_alias}:
+            return False  # a column of the query that gives the rows
+    return True
+
+
 # --- INSERT without a column list ---------------------------------------------------------------
 
 

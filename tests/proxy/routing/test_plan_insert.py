@@ -60,3 +60,26 @@ def test_a_row_outside_of_a_narrowed_target_is_refused_and_not_dropped(rows):
         route(
             f"INSERT INTO t (id) VALUES {rows}", keyspace=QUARTERS, shards=QUARTERS.shards[:2]
         )
+
+
+@pytest.mark.parametrize("value", ["VALUES(id)", "id", "LAST_INSERT_ID(id)", "t.id"])
+def test_an_upsert_may_assign_the_vindex_column_what_it_has(value):
+    sql = f"INSERT INTO t (id, a) VALUES (1, 2) ON DUPLICATE KEY UPDATE id = {value}, a = 3"
+    assert isinstance(route(sql), OneShard)
+
+
+@pytest.mark.parametrize("value", ["VALUES(a)", "id + 1", "2", "VALUES(id) + 1", "s.id"])
+def test_an_upsert_that_may_move_a_row_is_refused(value):
+    with pytest.raises(Unsupported, match="changing the vindex column 'id'"):
+        route(f"INSERT INTO t (id, a) VALUES (1, 2) ON DUPLICATE KEY UPDATE id = {value}")
+
+
+@pytest.mark.parametrize("where", ["id = 1", "id = 1 AND a = 2", "id IN (1, 1)"])
+def test_an_update_may_assign_the_vindex_column_the_value_that_it_asks_for(where):
+    assert isinstance(route(f"UPDATE t SET id = 1, a = 3 WHERE {where}"), OneShard)
+
+
+@pytest.mark.parametrize("where", ["id = 2", "id IN (1, 2)", "a = 1", "id = 1 OR a = 1"])
+def test_an_update_that_may_move_a_row_is_refused(where):
+    with pytest.raises(Unsupported, match="changing the vindex column 'id'"):
+        route(f"UPDATE t SET id = 1, a = 3 WHERE {where}")
