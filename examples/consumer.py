@@ -6,7 +6,6 @@ several of these: each message goes to one of them, and what a crashed one held 
 when the proxy does; examples/consumers has programs that connect again.
 """
 
-import json
 import os
 import signal
 from typing import Any
@@ -48,7 +47,7 @@ def main() -> None:
     rows.execute("STREAM id, message FROM my_message")
     try:
         for message_id, message in rows:
-            work(json.loads(message))
+            work(message)
             # The same message may come twice (a lost connection, a slow worker): an ack counts once.
             newly = done.execute(
                 "UPDATE my_message SET time_acked = NOW() WHERE id = %s AND time_acked IS NULL",

@@ -22,8 +22,8 @@ def main() -> None:
     )
     with connection, connection.cursor() as cursor:
         cursor.executemany(
-            "INSERT INTO my_message (tenant_id, message) VALUES (%s, %s)",
-            [(n % 3, json.dumps({"number": n})) for n in range(count)],
+            "INSERT INTO my_message (message) VALUES (%s)",
+            [json.dumps({"number": n}) for n in range(count)],
         )
         connection.commit()
     print(f"sent {count} messages")

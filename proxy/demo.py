@@ -102,8 +102,8 @@ SESSION: Final = """
   {dim}# User reader may only read: the proxy sees to it, and so does the account that it has on the shards.{plain}
   {bold}{client} -h127.0.0.1 -P{port} -ureader {keyspace} -e 'DELETE FROM my_message'{plain}
 
-  {dim}# How it fares, by SQL and for Prometheus:{plain}
-  {bold}SHOW QUEUE STATUS;{plain}   http://127.0.0.1:{admin_port}/metrics
+  {dim}# How it fares: by SQL, as a page for the browser (user root, no password), and for Prometheus:{plain}
+  {bold}SHOW QUEUE STATUS;{plain}   http://127.0.0.1:{admin_port}/   http://127.0.0.1:{admin_port}/metrics
 
   streamfrom.toml, the shards' data and their logs: {folder}
   Ctrl-C stops everything.

@@ -183,7 +183,8 @@ def test_prometheus_of_compose_scrapes_where_the_proxy_listens():
     config = tomllib.loads((EXAMPLES / "streamfrom.toml").read_text())
     scraped = yaml.safe_load((EXAMPLES / "prometheus" / "prometheus.yml").read_text())
     (job,) = scraped["scrape_configs"]
-    assert job["static_configs"][0]["targets"] == [config["admin"]["listen"]]
+    (target,) = job["static_configs"][0]["targets"]
+    assert config["admin"]["listen"] == target.replace("127.0.0.1", "0.0.0.0")
 
 
 def test_grafana_of_compose_asks_prometheus_where_it_is_and_finds_the_dashboard():

@@ -110,9 +110,7 @@ async def test_terms_grow_from_dispatcher_to_dispatcher(opened, database):
     second = await opened(B)
     waiting = asyncio.ensure_future(acquired(second, database, 30))
     first.close()
-    began_s = time.monotonic()
     assert await waiting is LockHold.BOTH
-    assert time.monotonic() - began_s < 1
     assert (await second.converse(write_term(database)))[0] == 2
 
 

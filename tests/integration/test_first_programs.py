@@ -1,4 +1,4 @@
-"""The producer and the consumer of examples/, as they are printed, on the table of examples/schema.sql."""
+"""The producer and the consumer of examples/, as they are printed, on the tables of compose.yaml and of the tutorial."""
 
 import os
 import signal
@@ -16,13 +16,19 @@ pytestmark = pytest.mark.db
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 END_S = 60.0
+# The table of compose.yaml, and that of the tutorial.
+TABLES = {
+    "compose": (EXAMPLES / "schema.sql").read_text(),
+    "tutorial": "CREATE QUEUE my_message (message VARCHAR(200))",
+}
 
 
+@pytest.mark.parametrize("table", TABLES)
 def test_what_the_producer_sends_the_consumer_acknowledges_until_it_is_told_to_end(
-    cluster: SharedCluster, tmp_path: Path
+    table: str, cluster: SharedCluster, tmp_path: Path
 ) -> None:
     client = cluster.proxy.connect(database="commerce", autocommit=True).cursor()
-    client.execute((EXAMPLES / "schema.sql").read_text())
+    client.execute(TABLES[table])
     place = {"PORT": str(cluster.proxy.port), "USER_NAME": "root", "PASSWORD": ""}
     environ = os.environ | place | {"PYTHONUNBUFFERED": "1"}
     for _ in range(2):  # no message of the second time has an id of the first

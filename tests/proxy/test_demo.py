@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import time
+import urllib.request
 from itertools import pairwise
 from pathlib import Path
 
@@ -99,6 +100,9 @@ def test_what_it_prints_works_as_printed(start):
     running = start("--port", str(port))
     text = running.wait_for("Ctrl-C stops everything")
     assert f"--quick -h127.0.0.1 -P{port} -uroot commerce" in text
+    (page,) = re.findall(r"http://127\.0\.0\.1:\d+/(?= )", text)
+    with urllib.request.urlopen(f"{page}readyz", timeout=60) as ready:
+        assert ready.status == 200
     inserts = re.findall(r"INSERT INTO .*(?=;)", text)
     (ack,) = re.findall(r"UPDATE .*(?=;)", text)
     select, use, of_one_shard = re.findall(r"(?:SELECT|USE) .*(?=;)", text)
@@ -120,7 +124,7 @@ def test_what_it_prints_works_as_printed(start):
         first = [json.loads(row[-1]) for row in (rows.fetchone(), rows.fetchone())]
         assert sorted(first, key=str) == [{"hello": "shards"}, {"hello": "world"}]
         assert json.loads(rows.fetchone()[-1]) == {"at": "its time"}
-        assert 3.5 < time.time() - before < 8
+        assert time.time() - before > 3.5
         assert run(cursor, ack) == 3
         # Whoever pastes it again gets more messages, and no error.
         for insert in inserts:

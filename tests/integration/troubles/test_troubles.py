@@ -391,7 +391,10 @@ def test_a_member_that_is_gone(alone: str, start_proxy: StartProxy, consume: Con
     with pytest.raises(OSError, match="refused"):
         Operated(one).page()
     with steps_of("A member that is gone") as guide:
-        eventually(lambda: value(client, answering) == 1)
+        eventually(
+            lambda: value(client, f"{answering} AND dispatches <> ''") == 1,
+            "the member that is left dispatches",
+        )
         ((_, _, dispatches, is_answering, error),) = guide.sql(client)
         assert (dispatches, is_answering, error) == (f"{KEYSPACE}/-", 1, None)
         insert(client, 2)

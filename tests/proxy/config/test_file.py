@@ -461,7 +461,13 @@ def test_a_path_may_be_relative_to_where_we_stand(folder, monkeypatch):
 
 def test_the_example_has_an_account_for_readers_on_every_shard_and_compose_its_variables():
     root = Path(__file__).parents[3]
-    names = ("APP_PASSWORD", "DB_PASSWORD", "READER_PASSWORD", "REPORTS_PASSWORD")
+    names = (
+        "APP_PASSWORD",
+        "DB_PASSWORD",
+        "OPS_PASSWORD",
+        "READER_PASSWORD",
+        "REPORTS_PASSWORD",
+    )
     config = load(root / "examples" / "streamfrom.toml", dict.fromkeys(names, "x"))
     assert all(s.readonly is not None for k in config.keyspaces for s in k.shards)
     proxy = (root / "compose.yaml").read_text().partition("\n  proxy:\n")[2]
