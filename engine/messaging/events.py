@@ -146,6 +146,14 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
+class Touched:
+    """Committed: changes of columns by which nothing is scheduled; a server may take rows now that it refused."""
+
+    shard: ShardName
+    ids: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AckedUnnamed:
     """Committed: messages that were acked or deleted, and the text does not tell which."""
 
@@ -362,6 +370,7 @@ Event: TypeAlias = (
     | AckedEarly
     | Acking
     | Changed
+    | Touched
     | AckedUnnamed
     | Looked
     | LookFailed
@@ -392,7 +401,7 @@ Event: TypeAlias = (
 
 
 # What a commit does to messages.
-TableEvent: TypeAlias = Due | Acked | Changed | AckedUnnamed
+TableEvent: TypeAlias = Due | Acked | Changed | Touched | AckedUnnamed
 
 
 # Actions

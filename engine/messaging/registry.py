@@ -31,6 +31,7 @@ from streamfrom.engine.messaging.events import (
     ShardDown,
     ShardUp,
     TableEnded,
+    Touched,
     TryAgain,
 )
 from streamfrom.engine.messaging.hidden_definitions import HiddenDefinitions
@@ -781,6 +782,8 @@ def _event(shard: ShardName, effect: Effect) -> TableEvent:
             for ident, priority, ns in effect.keys
         )
         return Due(shard, tuple(keys))
+    if effect.kind is EffectKind.TOUCH:
+        return Touched(shard, tuple(map(literal, ids or ())))
     if ids is None and effect.kind is not EffectKind.NEW:
         return Changed(shard, None, by_heartbeat=effect.kind is EffectKind.HEARTBEAT)
     changed = tuple(map(literal, ids or ()))

@@ -93,6 +93,7 @@ from streamfrom.engine.messaging.events import (
     TakenOver,
     TellDeadMembers,
     Tick,
+    Touched,
     TryAgain,
     WaitOver,
     WantShare,
@@ -201,6 +202,8 @@ class TableState:
                     shard.order.free_all(now_ns)
                 elif event.ids is not None and not event.by_heartbeat:
                     shard.freed(event.ids, now_ns)
+            case Touched():
+                self._try_again(self._shards[event.shard], event.ids, now_ns)
             case AckedUnnamed():
                 shard = self._shards[event.shard]
                 shard.groups.changed(None)
@@ -616,6 +619,8 @@ class TableState:
             case Acked() | AckedEarly() if not self._receivers.is_freed and self._shards[
                 event.shard
             ].is_quiet(now_ns):
+                return
+            case Touched() if not self._shards[event.shard].set_aside:
                 return
             case _:
                 self._settle(self._shards[event.shard], now_ns)

@@ -148,18 +148,20 @@ class News(_message.Message):
     def __init__(self, keyspace: _Optional[str] = ..., table: _Optional[str] = ..., events: _Optional[_Iterable[_Union[TableEvent, _Mapping]]] = ...) -> None: ...
 
 class TableEvent(_message.Message):
-    __slots__ = ("shard", "due", "acked", "changed", "acked_unnamed")
+    __slots__ = ("shard", "due", "acked", "changed", "acked_unnamed", "touched")
     SHARD_FIELD_NUMBER: _ClassVar[int]
     DUE_FIELD_NUMBER: _ClassVar[int]
     ACKED_FIELD_NUMBER: _ClassVar[int]
     CHANGED_FIELD_NUMBER: _ClassVar[int]
     ACKED_UNNAMED_FIELD_NUMBER: _ClassVar[int]
+    TOUCHED_FIELD_NUMBER: _ClassVar[int]
     shard: str
     due: Keys
     acked: Ids
     changed: Changed
     acked_unnamed: Unnamed
-    def __init__(self, shard: _Optional[str] = ..., due: _Optional[_Union[Keys, _Mapping]] = ..., acked: _Optional[_Union[Ids, _Mapping]] = ..., changed: _Optional[_Union[Changed, _Mapping]] = ..., acked_unnamed: _Optional[_Union[Unnamed, _Mapping]] = ...) -> None: ...
+    touched: Ids
+    def __init__(self, shard: _Optional[str] = ..., due: _Optional[_Union[Keys, _Mapping]] = ..., acked: _Optional[_Union[Ids, _Mapping]] = ..., changed: _Optional[_Union[Changed, _Mapping]] = ..., acked_unnamed: _Optional[_Union[Unnamed, _Mapping]] = ..., touched: _Optional[_Union[Ids, _Mapping]] = ...) -> None: ...
 
 class Key(_message.Message):
     __slots__ = ("id", "priority", "time_next_ns")

@@ -31,7 +31,14 @@ from streamfrom.engine.fleet.peer_link import (
     ToDispatcher,
     WantLeases,
 )
-from streamfrom.engine.messaging.events import Acked, AckedUnnamed, Changed, Due, TableEvent
+from streamfrom.engine.messaging.events import (
+    Acked,
+    AckedUnnamed,
+    Changed,
+    Due,
+    TableEvent,
+    Touched,
+)
 from streamfrom.engine.messaging.message import MessageKey
 from streamfrom.proxy.fleet import members_pb2 as pb
 
@@ -303,6 +310,8 @@ def _event_to_pb(event: TableEvent) -> pb.TableEvent:
             ids = None if event.ids is None else pb.Ids(ids=event.ids)
             changed = pb.Changed(ids=ids, by_heartbeat=event.by_heartbeat)
             return pb.TableEvent(shard=event.shard, changed=changed)
+        case Touched():
+            return pb.TableEvent(shard=event.shard, touched=pb.Ids(ids=event.ids))
         case AckedUnnamed():
             return pb.TableEvent(shard=event.shard, acked_unnamed=pb.Unnamed())
         case _:
@@ -322,6 +331,8 @@ def _event_of_pb(event: pb.TableEvent) -> TableEvent | None:
             changed = event.changed
             ids = tuple(changed.ids.ids) if changed.HasField("ids") else None
             return Changed(event.shard, ids, changed.by_heartbeat)
+        case "touched":
+            return Touched(event.shard, tuple(event.touched.ids))
         case "acked_unnamed":
             return AckedUnnamed(event.shard)
         case _:

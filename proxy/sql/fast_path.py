@@ -30,7 +30,7 @@ from streamfrom.sqlparse_ext.selects.plain_reads import is_plain_read
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES
 from streamfrom.sqlparse_ext.text.identifiers import literal
-from streamfrom.sqlparse_ext.writes.message_effects import CHANGES_HELD, EffectKind
+from streamfrom.sqlparse_ext.writes.message_effects import CHANGES_HELD, STANDS_ALONE
 
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ class FastPath:
         """Return whether a statement has to wait for acks of its table that were answered but are not yet written."""
         return (
             step.effect is not None
-            and step.effect.kind is not EffectKind.NEW
+            and step.effect.kind not in STANDS_ALONE
             and self._registry.awaits_acks(shard.keyspace, shard.name, step.table)
         )
 

@@ -31,7 +31,7 @@ from streamfrom.proxy.wire.resultset import parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.text.identifiers import literal
-from streamfrom.sqlparse_ext.writes.message_effects import CHANGES_HELD, EffectKind
+from streamfrom.sqlparse_ext.writes.message_effects import CHANGES_HELD, STANDS_ALONE
 from streamfrom.sqlparse_ext.writes.row_limit import with_limit
 
 
@@ -172,7 +172,7 @@ class RoutedStatements:
 
     async def show_leases(self, shard: ShardRuntime, table: str, effect: Effect | None) -> None:
         """Write the leases and early acks of the rows that a statement with *effect* is about to change."""
-        if effect is None or effect.kind is EffectKind.NEW:
+        if effect is None or effect.kind in STANDS_ALONE:
             return
         registry, name = self._context.registry, shard.name
         if effect.kind in CHANGES_HELD or registry.awaits_acks(shard.keyspace, name, table):

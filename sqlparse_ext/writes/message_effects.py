@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ANY_TABLE",
     "CHANGES_HELD",
+    "STANDS_ALONE",
     "UNKNOWN",
     "Effect",
     "EffectKind",
@@ -60,12 +61,15 @@ class EffectKind(StrEnum):
     ACK = "ACK"
     REMOVE = "REMOVE"
     UNKNOWN = "UNKNOWN"
+    TOUCH = "TOUCH"  # columns by which nothing is scheduled
 
 
 # What these change must show before that a message was sent.
 CHANGES_HELD: Final = frozenset(
     {EffectKind.RESCHEDULE, EffectKind.HEARTBEAT, EffectKind.UNKNOWN}
 )
+# These need to know nothing of what was sent or acked before.
+STANDS_ALONE: Final = frozenset({EffectKind.NEW, EffectKind.TOUCH})
 _COUNTED: Final = frozenset({EffectKind.ACK, EffectKind.REMOVE})
 
 
@@ -81,7 +85,7 @@ class Key(NamedTuple):
 class Effect:
     """The messages that a statement touches once it is committed.
 
-    ids: exactly those of ACK, REMOVE and NEW, at least those of RESCHEDULE and HEARTBEAT; None when
+    ids: exactly those of ACK, REMOVE and NEW, at least those of RESCHEDULE, HEARTBEAT and TOUCH; None when
         the text does not tell, and the table has to be read. A REPLACE reschedules.
     keys: the keys of new messages whose ids are known.
     generated: the key of the one new message whose id the server generates; its id is None.
@@ -164,7 +168,8 @@ def _update_effect(statement: Statement, facts: TableFacts) -> Effect | None:
         is_heartbeat = "time_next" in assigned and _RELATIVE.search(shape.template)
         kind = EffectKind.HEARTBEAT if is_heartbeat else EffectKind.RESCHEDULE
         return Effect(kind, _ids(statement, facts))
-    return None
+    ids = _ids(statement, facts)
+    return None if ids is None else Effect(EffectKind.TOUCH, ids)
 
 
 def _ids(statement: Statement, facts: TableFacts) -> tuple[Value, ...] | None:

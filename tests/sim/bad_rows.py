@@ -19,10 +19,18 @@ HEALED_S = PAUSE_LAST_NS / 10**9 + 60
 
 @dataclass
 class BadRows:
-    """The bad rows of one history. kinds: what the database does not write of each, by id; ever: those that were bad once."""
+    """The bad rows of one history.
+
+    share: how many of all are bad.
+    what: what the database may not write.
+    kinds: what it does not write of each, by id.
+    ever: those that were bad once.
+    refused: how often it was asked in vain.
+    """
 
     dice: random.Random
     share: float
+    what: tuple[Tried, ...] = tuple(Tried)
     kinds: dict[bytes, frozenset[Tried]] = field(default_factory=dict)
     ever: set[bytes] = field(default_factory=set)
     refused: int = 0
@@ -37,9 +45,8 @@ class BadRows:
         """Let some new rows be bad."""
         for ident in idents:
             if self.dice.random() < self.share:
-                self.kinds[ident] = frozenset(
-                    self.dice.sample(list(Tried), self.dice.choice([1, 1, 2, len(Tried)]))
-                )
+                count = self.dice.choice([1, 1, 2, len(self.what)])
+                self.kinds[ident] = frozenset(self.dice.sample(self.what, count))
                 self.ever.add(ident)
 
     def refuses(self, tried, row):

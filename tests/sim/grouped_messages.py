@@ -66,6 +66,11 @@ class GroupedMessages(World):
         if self.dice.random() < 0.1:
             rows[0].after = b"nobody"
 
+    async def until_all_acked(self):
+        # What comes after a group with a bad member waits for it.
+        await self.heal()
+        await super().until_all_acked()
+
     def was_acked(self, shard, ids):
         if self.is_told:
             effect = Effect(EffectKind.ACK, tuple(int(ident) for ident in ids))
@@ -102,7 +107,8 @@ class GroupedMessages(World):
         tables = [self.store.table(KEYSPACE, name, TABLE) for name in self.settings.shards]
         for row in rows:
             table = next(table for table in tables if row.id in table)
-            if row.time_next_ns == HELD_NS and not self.members(table, row):
+            is_bad = row.id in self.bad.ever
+            if row.time_next_ns == HELD_NS and not (is_bad or self.members(table, row)):
                 first_ns = self.ready_ns.setdefault(row.id, now_ns)
                 assert now_ns - first_ns < late_s * SECOND_NS, "held, and its group is done"
 

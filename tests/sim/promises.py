@@ -262,7 +262,8 @@ class Promises:
                     f"neither sent nor released: {row}"
                 )
 
-    async def _until_all_acked(self):
+    async def until_all_acked(self):
+        """Wait until every message is acked, first those whose rows are good."""
         if self.bad.kinds:
             await self._until_acked()
             await self.heal()

@@ -186,3 +186,13 @@ def test_histories_of_groups_hold_and_fire_some():
     run_virtual(world.run())
     assert world.held
     assert world.fired
+
+
+def test_histories_have_rows_that_the_database_does_not_write():
+    def is_refused(seed: int) -> bool:
+        world = World(seed)
+        run_virtual(world.run())
+        return world.bad.refused > 0
+
+    assert not is_refused(0)
+    assert any(map(is_refused, range(1, 20, 2)))

@@ -40,7 +40,7 @@ class World(Promises):
     """
 
     has_limited = True
-    has_bad_rows = False
+    has_bad_rows = True
 
     dice: random.Random = field(init=False)
     is_chaos: bool = True
@@ -97,7 +97,7 @@ class World(Promises):
         for proxy in range(settings.proxies):
             if proxy == 0 or self.dice.random() < 0.5:
                 self._join(proxy=proxy, polite=True)
-        await self._until_all_acked()
+        await self.until_all_acked()
         await self._all_leave()
         if not settings.failing:
             self._check_claims()

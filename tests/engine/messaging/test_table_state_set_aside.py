@@ -11,6 +11,7 @@ from streamfrom.engine.messaging.events import (
     PurgeRefused,
     TellSetAside,
     Tick,
+    Touched,
     TryAgain,
 )
 from streamfrom.engine.messaging.message import ClaimResult, MessageKey, Refused, Tried
@@ -80,6 +81,10 @@ def test_a_poll_that_sees_another_value_and_a_statement_that_names_it_bring_it_b
         lambda rig: rig.polled(MessageKey(b"1", 7, 0)),
         lambda rig: [
             *rig.post(Changed("0", (b"1",))),
+            *rig.polled(MessageKey(b"1", 50, 0)),
+        ],
+        lambda rig: [
+            *rig.post(Touched("0", (b"1",))),
             *rig.polled(MessageKey(b"1", 50, 0)),
         ],
         lambda rig: rig.due(1),

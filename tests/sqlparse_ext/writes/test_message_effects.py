@@ -16,7 +16,7 @@ from tests.sqlparse_ext.facts import statement
 from tests.sqlparse_ext.writes.test_completion import CURRENT, FIRST
 
 
-NEW, RESCHEDULE, HEARTBEAT, ACK, REMOVE, UNKNOWN = EffectKind
+NEW, RESCHEDULE, HEARTBEAT, ACK, REMOVE, UNKNOWN, TOUCH = EffectKind
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,7 @@ def test_effects(sql, kind, ids):
     "sql",
     [
         "SELECT * FROM m",
-        "UPDATE m SET body = 'a' WHERE id = 7",
-        "UPDATE m SET epoch = 0 WHERE id = 7",
+        "UPDATE m SET body = 'a' WHERE tenant = 7",
         "UPDATE u SET time_acked = (SELECT 1 FROM m) WHERE id = 7",
         "DELETE FROM u WHERE id IN (SELECT id FROM m)",
         "INSERT INTO u SELECT * FROM m",
@@ -184,4 +183,10 @@ def test_of_one_effect_without_ids_or_of_very_many_none_is_known():
 def test_a_message_that_is_moved_to_another_group_is_another_than_before(sql, ids):
     facts = replace(CURRENT, groups=frozenset({"batch", "finishes"}))
     assert effect(statement(sql), facts) == Effect(RESCHEDULE, ids)
-    assert effect(statement(sql), CURRENT) is None
+    assert effect(statement(sql), CURRENT) == (None if ids is None else Effect(TOUCH, ids))
+
+
+def test_a_change_of_other_columns_touches_the_messages_that_it_names():
+    for column in ("body = 'a'", "epoch = 0"):
+        sql = f"UPDATE m SET {column} WHERE id = 7"
+        assert effect(statement(sql), CURRENT) == Effect(TOUCH, (7,))
