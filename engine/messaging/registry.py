@@ -390,6 +390,7 @@ class Registry:
             draw=self._draw,
             grace_ns=self._grace_ns,
             may_send=may_send,
+            has_written=partial(self._has_written, table.keyspace, table.name),
         )
         for (keyspace, _), event in self._withheld.items():
             if keyspace == table.keyspace:
@@ -622,6 +623,13 @@ class Registry:
             runner.post(event)
             if (elsewhere := self._elsewhere_of(keyspace, shard)) is not None:
                 elsewhere.happened(keyspace, runner.table.name, event)
+        # Acks of several sessions that were committed together.
+        self._has_written(keyspace, runner.table.name, shard)
+
+    def _has_written(self, keyspace: str, table: str, shard: ShardName) -> None:
+        """Note a write to a table that no session has made: its triggers may have written to any queue."""
+        if self.hidden_writes(keyspace).by_table(table):
+            self._wrote_unseen(keyspace, shard)
 
     def hidden_writes(self, keyspace: str) -> HiddenWrites:
         """Return which statements on *keyspace* write to tables that they do not name."""

@@ -115,8 +115,11 @@ class Runner:
         draw: Callable[[], int],
         grace_ns: int,
         may_send: Callable[[ShardName], bool] = lambda _: True,
+        has_written: Callable[[ShardName], None] = lambda _: None,
     ) -> None:
         self._may_send = may_send
+        # Is told when rows were acked or claimed, which triggers of the table may have seen.
+        self._has_written = has_written
         self._table = table
         self._log = TableLog(table)
         self._store = store
@@ -422,6 +425,7 @@ class Runner:
             self._log.works(action.shard)
             counters = self._state.counters(action.shard)
             counters.acked += len(result.acked)
+            self._has_written(action.shard)
             _answer(acks, frozenset(result.acked))
             if result.parked or result.dead:
                 counters.parked += len(result.parked)
@@ -490,6 +494,7 @@ class Runner:
     async def _write_acks(self, action: WriteAcks) -> None:
         answer = self._store.write_acks(self._table, action.shard, action.acks)
         result = await self._ask("writing of acks", action.shard, answer)
+        self._has_written(action.shard)
         self.post(AcksWritten(action.shard, None if isinstance(result, Exception) else result))
 
     async def _fire(self, action: Fire) -> None:

@@ -252,6 +252,24 @@ def test_what_a_cascade_makes_ready_wakes_the_stream(plain: Queue) -> None:
     run(producer, "DROP TABLE my_message, gate")
 
 
+@pytest.mark.parametrize("ack", ["committed", "early"])
+def test_what_a_trigger_makes_of_an_ack_wakes_the_stream_of_the_next_queue(
+    plain: Queue, ack: str
+) -> None:
+    producer = plain.create(poller_interval=INTERVAL_S, more=f",vt_ack={ack}")
+    plain.create("other_message", poller_interval=INTERVAL_S)
+    run(
+        producer,
+        "CREATE TRIGGER hand_on AFTER UPDATE ON my_message FOR EACH ROW"
+        " IF NEW.time_acked IS NOT NULL THEN INSERT INTO other_message (id) VALUES (NEW.id); END IF",
+    )
+    first, second = plain.stream(), plain.stream("STREAM id FROM other_message")
+    run(producer, "INSERT INTO my_message (id) VALUES (1), (2), (3)")
+    for ident in sorted(first.ids(3)):
+        run(producer, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ident}")
+        assert second.next(LATE_S) == (ident,)
+
+
 @pytest.mark.parametrize(
     "statements",
     [
