@@ -104,7 +104,7 @@ class DiagnosticsQueries:
         source = self._state.answered_at
         is_select = self._statement.shape.kind is Kind.SELECT
         if source is backend:
-            values = {"ROW_COUNT": b"0"} if self._state.has_used else {}
+            values = {"ROW_COUNT": b"0"} if self._state.answered_since else {}
             if isinstance(backend.found_rows, CarriedFoundRows) and is_select:
                 count = backend.found_rows.told
                 if count is None:
@@ -120,7 +120,7 @@ class DiagnosticsQueries:
         if not is_select:
             return None
         values = _numbers(diagnostics)
-        if self._state.has_used:
+        if self._state.answered_since:
             values["ROW_COUNT"] = b"0"
         return query(inline(self._statement, values))
 

@@ -403,7 +403,7 @@ class Executor(SessionConnections):
         ):
             # This is the case of nearly every statement: it left no state to remember.
             self._state.answered_at = backend
-            self._state.has_used = False
+            self._state.answered_since = False
             backend.found_rows = scanner.rows if footprint.finds_its_rows else None
             backend.row_count = -1
             backend.has_warnings = False

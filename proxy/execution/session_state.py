@@ -294,11 +294,11 @@ class SessionState:
     __slots__ = (
         "_status",
         "answered_at",
+        "answered_since",
         "attributes",
         "capabilities",
         "diagnostics",
         "has_own_clock",
-        "has_used",
         "id_before",
         "id_before_at",
         "initial_settings",
@@ -362,8 +362,8 @@ class SessionState:
         # connection has gone to somebody else, what was taken along.
         self.answered_at: Backend | None = None
         self.diagnostics: LastDiagnostics | None = None
-        # Nothing but USE since then, which no server has heard of: ROW_COUNT() is 0.
-        self.has_used = False
+        # Since then the proxy itself has answered a USE, a COMMIT or the like: ROW_COUNT() is 0.
+        self.answered_since = False
         # The user variables since their last change; None before a statement has set one.
         self.variables: UserVariables | None = None
         # The advisory locks that the session may hold; None if only a stored program may hold one.

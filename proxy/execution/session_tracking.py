@@ -61,7 +61,7 @@ def apply_ok(
     elif state.answered_at is not backend:
         _carry_found_rows(state, backend)
     state.answered_at = backend
-    state.has_used = False
+    state.answered_since = False
     backend.row_count = ok.affected_rows if footprint.counts_rows else None
     backend.has_warnings = ok.warnings > 0
     was_in_transaction = backend.in_transaction
@@ -167,7 +167,7 @@ def apply_error(
         note_changes(state, shard, backend, shape, has_failed=True)
     backend.has_residue = True
     state.answered_at = backend
-    state.has_used = False
+    state.answered_since = False
     backend.found_rows = None
     backend.row_count = -1
     backend.has_warnings = True
@@ -195,7 +195,7 @@ def apply_prepare(state: SessionState, backend: Backend) -> None:
     if state.answered_at is not backend:
         _carry_found_rows(state, backend)
     state.answered_at = backend
-    state.has_used = False
+    state.answered_since = False
     backend.row_count = None
     backend.has_residue = backend.has_warnings = True
 

@@ -363,7 +363,7 @@ class StatementRunner:
     async def use(self, target: str, reply: Reply) -> None:
         """Make *target* the session's current one. Raises as `StatementCompiler.use`."""
         await use(self._compiler, target)
-        self._state.has_used = True
+        self._state.answered_since = True
         changed = STATE_CHANGED if self._state.tracks_changes else b""
         reply.ok(session_state=schema_state(self._compiler.target) + changed)
 

@@ -64,6 +64,7 @@ class TransactionControl:
         if self._state.settings.is_read_only and "READ WRITE" not in statement.shape.options:
             begun.reads_only = True
         self._state.transaction = begun
+        self._state.answered_since = True
         reply.ok()
         return True
 
@@ -103,6 +104,7 @@ class TransactionControl:
         await end()
         if chains and not releases:
             self._state.transaction = Transaction.chained_to(transaction)
+        self._state.answered_since = True
         reply.ok()
         if releases:
             reply.link.close()
@@ -147,6 +149,7 @@ class TransactionControl:
         if shape.verb != "SAVEPOINT" and not branches:
             self._check_is_set(shape.target or "")
         await self._branches.savepoint(statement.sql)
+        self._state.answered_since = True
         reply.ok()
         return True
 

@@ -169,7 +169,7 @@ async def test_a_count_that_another_server_is_being_asked_for_is_waited_for():
 
 def test_behind_use_no_row_is_counted_wherever_it_is_asked():
     state = SessionState(0, Settings())
-    state.has_used = True
+    state.answered_since = True
     asked = parse("SELECT ROW_COUNT() r FROM t")
     assert DiagnosticsQueries(state, asked).packet_for(HERE) == query(b"SELECT 0 r FROM t")
     state.answered_at = HERE
