@@ -309,7 +309,7 @@ def test_ids_of_any_type_go_through_the_whole_life(client, claimer, database, id
     assert due == {b"%d" % (NOW_NS + 30 * SECOND_NS)}
     assert client.run(look(table, polled)) == {row.id: row.due_next_ns for row in won}
     leases = [Lease(row.due_next_ns, row.id, 1) for row in won]
-    assert sorted(claimer.run(shorten(table, leases, NOW_NS + 5))) == sorted(ids)
+    assert sorted(claimer.run(shorten(table, leases, NOW_NS + 5)).ids) == sorted(ids)
     assert client.rows(b"SELECT DISTINCT time_next FROM msg") == [(b"%d" % (NOW_NS + 5),)]
     won = [row._replace(due_next_ns=NOW_NS + 5) for row in won]
     claimer.run(release(table, won))
@@ -339,7 +339,7 @@ def test_shortening_passes_over_rows_that_somebody_holds_or_has_changed(
     with other.cursor() as cursor:
         cursor.execute("UPDATE msg SET time_acked = 1 WHERE id = 3")
     leases = [Lease(row.due_next_ns, row.id, 1) for row in won.rows]
-    assert claimer.run(shorten(table, leases, NOW_NS)) == (b"4",)
+    assert claimer.run(shorten(table, leases, NOW_NS)).ids == (b"4",)
     other.rollback()
     assert client.rows(b"SELECT id, time_next = %d FROM msg ORDER BY id" % NOW_NS) == [
         (b"1", None), (b"2", b"0"), (b"3", b"0"), (b"4", b"1"),
@@ -375,7 +375,7 @@ def test_a_purge_deletes_what_was_acked_before_the_cutoff(client, claimer, datab
     client.execute(
         b"INSERT INTO msg (id, time_acked) VALUES (1, NULL), (2, 10), (3, 20), (4, 0)"
     )
-    assert claimer.run(purge(table, 20)) == 2
+    assert claimer.run(purge(table, 20)).deleted == 2
     assert client.rows(b"SELECT id FROM msg ORDER BY id") == [(b"1",), (b"3",)]
 
 
@@ -392,9 +392,9 @@ def test_a_purge_waits_for_nobody(client, claimer, other, database, sql, held):
     claimer.execute(b"SET innodb_lock_wait_timeout = 1")
     with other.cursor() as cursor:
         cursor.execute(f"UPDATE msg SET time_acked = 11 WHERE {held}")
-        assert claimer.run(purge(table, 20)) == (1 if held == "id = 2" else 0)
+        assert claimer.run(purge(table, 20)).deleted == (1 if held == "id = 2" else 0)
         other.rollback()
-    assert claimer.run(purge(table, 20)) == (0 if held == "id = 2" else 1)
+    assert claimer.run(purge(table, 20)).deleted == (0 if held == "id = 2" else 1)
     assert client.rows(b"SELECT id FROM msg ORDER BY id") == [(b"1",), (b"2",)]
 
 
@@ -408,9 +408,9 @@ def test_many_purges_at_the_same_time_share_the_work(client, claimer, other, dat
             "SELECT id FROM msg FORCE INDEX (poller_idx) WHERE time_acked < 9 LIMIT 500"
             " FOR UPDATE SKIP LOCKED"
         )
-    assert claimer.run(purge(table, 9)) == 200
+    assert claimer.run(purge(table, 9)).deleted == 200
     other.rollback()
-    assert claimer.run(purge(table, 9)) == 500
+    assert claimer.run(purge(table, 9)).deleted == 500
     assert client.rows(b"SELECT id FROM msg") == []
 
 
@@ -421,8 +421,8 @@ def test_the_first_layout_lives_a_whole_life(client, claimer, database):
     assert [(row.id, row.payload) for row in won] == [(b"1", b"1|x")]
     claimer.run(release(table, won))
     client.execute(b"UPDATE msg SET time_acked = 30, time_next = NULL")
-    assert claimer.run(purge(table, 25)) == 0
-    assert claimer.run(purge(table, 31)) == 1
+    assert claimer.run(purge(table, 25)).deleted == 0
+    assert claimer.run(purge(table, 31)).deleted == 1
 
 
 def test_the_columns_of_a_stream_come_without_rows(client, database):
