@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from streamfrom.engine.messaging.figures import Counters
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from tests.fixtures.chromium import PROGRAM, Page, chromium
 from tests.proxy.admin.conftest import USERS, Client, MessagesServer, figures, stream_of
@@ -116,7 +115,7 @@ async def what_needs_attention(page: Page, status) -> None:
 async def limits_and_what_is_held(page: Page, status) -> None:
     before = status.figures[0]
     comment = f"{DEFAULT_COMMENT},vt_max_in_flight=8,vt_max_rate=50"
-    shard = replace(before.shards[0], held=77, counters=Counters(parked=20, dead=4))
+    shard = replace(before.shards[0], held=77, parked=24)
     table = loaded(raw_table("orders", comment), "ks")
     status.figures[0] = replace(before, table=table, shards=(shard,))
     cells = f"{QUEUES}[1].innerText"
