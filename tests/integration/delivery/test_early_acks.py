@@ -204,8 +204,9 @@ def test_a_proxy_that_stops_writes_first_what_it_has_answered(
     assert left == ((0,),)
 
 
-def test_a_server_that_takes_no_acks_refuses_them(plain: Queue) -> None:
-    """Once a writing has failed, an ack is sent to the server as it is, and its answer is the client's."""
+def test_acks_that_no_row_takes_are_listed_and_written_once_the_server_takes_them(
+    plain: Queue,
+) -> None:
     client = plain.create(ack_wait=600, more=EARLY)
     insert_all(client, [1, 2])
     assert sorted(plain.stream().ids(2)) == [1, 2]
@@ -213,18 +214,16 @@ def test_a_server_that_takes_no_acks_refuses_them(plain: Queue) -> None:
         "CREATE TRIGGER refuse BEFORE UPDATE ON my_message FOR EACH ROW"
         " SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not now'"
     )
-    assert run(client, ACK.format(1)) == 1
-
-    def is_refused() -> bool:
-        try:
-            run(client, ACK.format(2))
-        except Exception as error:
-            return "not now" in str(error)
-        return False
-
-    eventually(is_refused, "the server's own error")
+    for ident in (1, 2):
+        assert run(client, ACK.format(ident)) == 1
+    listed = "SELECT id, error FROM streamfrom.set_aside ORDER BY id"
+    eventually(
+        lambda: [row[0] for row in rows(client, listed)] == ["1", "2"], "both are listed"
+    )
+    assert all("not now" in error for _, error in rows(client, listed))
     plain.cluster.direct("DROP TRIGGER refuse")
-    eventually(lambda: acked(client, 1), "what was answered is written in the end")
+    eventually(lambda: acked(client, 1) and acked(client, 2), "they are written in the end")
+    eventually(lambda: not rows(client, listed), "and listed no more")
 
 
 def test_an_ack_through_a_member_that_does_not_dispatch_is_answered_by_the_one_that_does(
