@@ -34,6 +34,12 @@ class ColumnType:
     text: str
     collation: str = ""
 
+    @property
+    def kind(self) -> tuple[str, bool]:
+        """Return the name of the type, and whether it is unsigned: what rows of the binary protocol depend on."""
+        found = _TYPE.match(self.text.lower())
+        return (found[1], "unsigned" in found[3]) if found else (self.text, False)
+
 
 class StoredForm(ABC):
     """The stored forms of the values of one column.

@@ -9,7 +9,8 @@ A module of this room holds the errors of one kind; all are imported from here.
         │   ├── OutOfOrder         1156/08S01
         │   ├── PacketTooLarge     1153/08S01
         │   ├── CannotUnpack       1157/08S01
-        │   └── CutTypes           told as MalformedPacket or BadArguments
+        │   ├── CutTypes           told as MalformedPacket or BadArguments
+        │   └── ValueOfOtherType   of a prepared STREAM it is told as ColumnTypeChanged
         ├── MalformedPacket        1835/HY000  inside a packet: the connection goes on
         ├── LocalDataDisabled      3948/42000, or MariaDB's 4166/HY000
         │ access
@@ -77,6 +78,7 @@ A module of this room holds the errors of one kind; all are imported from here.
         ├── BadMessageId           1210/HY000  of a call of MessageAck
         ├── BadStreamArgument      1210/HY000
         ├── BadStreamKey           1210/HY000
+        ├── ColumnTypeChanged      1412/HY000  ends a prepared STREAM
         ├── SessionVariable        1228/HY000
         ├── WrongVariableValue     1231/42000
         ├── LongDataTooLarge       1105/HY000  as MySQL, at the execution
@@ -144,6 +146,7 @@ from streamfrom.proxy.errors.statement_errors import (
     BadMessageId as BadMessageId,
     BadStreamArgument as BadStreamArgument,
     BadStreamKey as BadStreamKey,
+    ColumnTypeChanged as ColumnTypeChanged,
     ConnectionKilled as ConnectionKilled,
     DistinctTooLarge as DistinctTooLarge,
     EmptyQuery as EmptyQuery,
@@ -187,5 +190,6 @@ from streamfrom.proxy.errors.wire_errors import (
     MalformedPacket as MalformedPacket,
     OutOfOrder as OutOfOrder,
     PacketTooLarge as PacketTooLarge,
+    ValueOfOtherType as ValueOfOtherType,
     WireError as WireError,
 )

@@ -37,6 +37,18 @@ class BadStreamKey(ProxyError):
     mysql_code = 1210  # ER_WRONG_ARGUMENTS
 
 
+class ColumnTypeChanged(ProxyError):
+    """A prepared STREAM whose rows are not of the types any more that its client was told."""
+
+    mysql_code = 1412  # ER_TABLE_DEF_CHANGED
+
+    def __init__(self, column: str, table: str) -> None:
+        super().__init__(
+            f"column '{column}' of message table '{table}' has changed its type;"
+            " send STREAM again"
+        )
+
+
 class BadMessageId(ProxyError):
     """An id to ack that no message can have."""
 

@@ -18,6 +18,14 @@ class CutTypes(WireError):
     """The types of an execution's parameters are announced, and not all there."""
 
 
+class ValueOfOtherType(WireError):
+    """A server sent a value that the type of its column does not have; the column is at *place*."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__(f"column {place} has a value of another type")
+        self.place = place
+
+
 class MalformedPacket(ProxyError):
     """A command that makes no sense inside. The packet's end is known: the connection goes on."""
 

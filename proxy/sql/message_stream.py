@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.engine.errors import ReceiverGone
 from streamfrom.engine.messaging.message import receiver_numbers
 from streamfrom.proxy import net
-from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.errors import ProxyError
 from streamfrom.proxy.wire.framing import frames
 
 
@@ -53,7 +53,7 @@ class MessageStream:
         prefetch: int | None = None,
         rows_max: int | None = None,
         connection_id: int = 0,
-        encode: Callable[[bytes], bytes] | None = None,
+        encode: Callable[[Sequence[bytes]], list[bytes]] | None = None,
     ) -> None:
         self.id = next(receiver_numbers)
         self.shards = shards
@@ -92,8 +92,8 @@ class MessageStream:
             payloads = [row.payload for row in now]
             if self._encode is not None:
                 try:
-                    payloads = list(map(self._encode, payloads))
-                except WireError as error:
+                    payloads = self._encode(payloads)
+                except ProxyError as error:
                     # The error is this stream's alone, and must not reach the engine or other streams.
                     self._waiting = [*now, *self._waiting]
                     self.end(error)

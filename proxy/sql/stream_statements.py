@@ -9,8 +9,15 @@ from math import isfinite
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.messaging.message_store import columns_query
+from streamfrom.engine.messaging.message_table import MessageTable
 from streamfrom.engine.messaging.table_settings import COUNT_MAX, read_limit
-from streamfrom.proxy.errors import BackendLost, BackendUnavailable, BadStreamArgument
+from streamfrom.proxy.errors import (
+    BackendLost,
+    BackendUnavailable,
+    BadStreamArgument,
+    ColumnTypeChanged,
+    ValueOfOtherType,
+)
 from streamfrom.proxy.sql.message_stream import MessageStream
 from streamfrom.proxy.sql.stream_keys import stream_keys
 from streamfrom.proxy.wire.binary_rows import BinaryRows
@@ -20,7 +27,8 @@ from streamfrom.sqlparse_ext.statements import OPAQUE
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.message_table import MessageTable
+    from collections.abc import Callable, Sequence
+
     from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.reply import Reply
@@ -98,7 +106,7 @@ class StreamStatements:
             prefetch=prefetch,
             rows_max=rows_max,
             connection_id=self._connection_id,
-            encode=BinaryRows(definitions).from_text if reply.binary else None,
+            encode=self._encoder(view, table, columns, definitions) if reply.binary else None,
         )
         self.current = stream
         timer = None
@@ -119,6 +127,31 @@ class StreamStatements:
         self._registry.forget(self._over.pop(), has_left=False)
         reply.end_of_rows()
         return True
+
+    def _encoder(
+        self,
+        view: View,
+        table: MessageTable,
+        columns: tuple[str, ...],
+        definitions: Sequence[bytes],
+    ) -> Callable[[Sequence[bytes]], list[bytes]]:
+        """Return what makes binary rows of text rows, and raises ColumnTypeChanged when they are of other types than *table*'s."""
+        encode = BinaryRows(definitions).from_text
+        kinds = [_kind(table, column) for column in columns]
+
+        def encoded(payloads: Sequence[bytes]) -> list[bytes]:
+            # A value may have the form of the old type and mean something else, as the bytes of a BIT do.
+            now = self._registry.table(view.keyspace.name, table.name)
+            if now is not table and isinstance(now, MessageTable):
+                for column, kind in zip(columns, kinds, strict=True):
+                    if _kind(now, column) not in {kind, None}:
+                        raise ColumnTypeChanged(column, table.name)
+            try:
+                return list(map(encode, payloads))
+            except ValueOfOtherType as error:
+                raise ColumnTypeChanged(columns[error.place], table.name) from None
+
+        return encoded
 
     def _detach(self) -> None:
         stream, self.current = self.current, None
@@ -185,6 +218,11 @@ class StreamStatements:
         finally:
             self._executor.release(shard, backend)
         return answer.columns
+
+
+def _kind(table: MessageTable, column: str) -> tuple[str, bool] | None:
+    found = table.type_of(column)
+    return None if found is None else found.kind
 
 
 def _prefetch(shape: Shape) -> int | None:

@@ -10,9 +10,10 @@ statements, whoever they are for. The text of a FLOAT has six digits only, so a 
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.errors import ValueOfOtherType
 from streamfrom.proxy.wire.binary_parameters import DATES, FLOATS, INTEGER_BYTES
 from streamfrom.proxy.wire.codec import lenenc_bytes
 from streamfrom.proxy.wire.constants import FieldFlag, FieldType
@@ -21,6 +22,7 @@ from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from struct import Struct
 
 
 # The first two bits of the bitmap are for a use that never came.
@@ -40,11 +42,15 @@ class BinaryRows:
         self._encoders = [_encoder(column.type, column.flags) for column in columns]
 
     def from_text(self, payload: bytes) -> bytes:
-        """Return a text row as a binary one. WireError if the text is not of its column."""
+        """Return a text row as a binary one. Raises WireError, and what `encode` raises."""
         return self.encode(parse_text_row(payload, len(self._encoders)))
 
     def encode(self, values: Sequence[bytes | None]) -> bytes:
-        """Return the row of these values, each as the text protocol would say it."""
+        """Return the row of these values, each as the text protocol would say it.
+
+        Raises:
+            ValueOfOtherType: a column's type has no such value.
+        """
         bitmap = bytearray((len(values) + _BITMAP_SHIFT + 7) // 8)
         # The header, and the place of the bitmap, which is known when all values are.
         parts: list[bytes] = [b"\0", b""]
@@ -53,42 +59,48 @@ class BinaryRows:
                 bit = place + _BITMAP_SHIFT
                 bitmap[bit // 8] |= 1 << bit % 8
             else:
-                parts.append(encode(value))
+                try:
+                    parts.append(encode(value))
+                except (ValueError, OverflowError):
+                    raise ValueOfOtherType(place) from None
         parts[1] = bytes(bitmap)
         return b"".join(parts)
 
 
 def _encoder(kind: int, flags: int) -> Callable[[bytes], bytes]:
+    """Return what encodes a value of a type, and raises ValueError or OverflowError for a text that is none."""
     size = INTEGER_BYTES.get(kind)
     if size is not None:
         # A YEAR has no sign, and says so on some servers only.
         signed = not flags & FieldFlag.UNSIGNED and kind != FieldType.YEAR
-        return lambda text: _integer(text, size, signed=signed)
+        return lambda text: int(text).to_bytes(size, "little", signed=signed)
     real = FLOATS.get(kind)
     if real is not None:
-        return lambda text: real.pack(float(text))
+        return lambda text: _real(text, real)
     if kind in DATES:
         return _date
     return _time if kind == FieldType.TIME else lenenc_bytes
 
 
-def _integer(text: bytes, size: int, *, signed: bool) -> bytes:
-    try:
-        return int(text).to_bytes(size, "little", signed=signed)
-    except (ValueError, OverflowError):
-        raise WireError("a value that its column cannot hold") from None
+def _real(text: bytes, real: Struct) -> bytes:
+    number = float(text)
+    data = real.pack(number)
+    (kept,) = real.unpack(data)
+    if kept != number:
+        # Only a rounding in the last digit shown is the column's own.
+        shown = Decimal(text.decode())
+        if abs(Decimal(kept) - shown) > Decimal((0, (1,), int(shown.as_tuple().exponent))):
+            raise ValueError(text)
+    return data
 
 
 def _date(text: bytes) -> bytes:
     """Encode `2026-01-31`, with ` 12:30:00` and `.000001` where there are such."""
-    try:
-        day, _, clock = text.partition(b" ")
-        year, month, date = map(int, day.split(b"-"))
-        data = year.to_bytes(2, "little") + bytes((month, date))
-        if clock:
-            data += _clock(clock)
-    except (ValueError, OverflowError):
-        raise WireError("a value that is no date") from None
+    day, _, clock = text.partition(b" ")
+    year, month, date = map(int, day.split(b"-"))
+    data = year.to_bytes(2, "little") + bytes((month, date))
+    if clock:
+        data += _clock(clock)
     # Zeroes at the end are left out: the time of midnight, all of 0000-00-00.
     while data and not any(data[_shorter(data) :]):
         data = data[: _shorter(data)]
@@ -101,15 +113,12 @@ def _shorter(data: bytes) -> int:
 
 def _time(text: bytes) -> bytes:
     """Encode `-838:59:59.000001`."""
-    try:
-        clock = text.removeprefix(b"-")
-        hours, _, rest = clock.partition(b":")
-        # The text counts hours up to 838, the binary form days and hours.
-        days, hour = divmod(int(hours), 24)
-        tail = _clock(b"%d:%s" % (hour, rest))
-        data = bytes((text[:1] == b"-",)) + days.to_bytes(4, "little") + tail
-    except (ValueError, OverflowError):
-        raise WireError("a value that is no time") from None
+    clock = text.removeprefix(b"-")
+    hours, _, rest = clock.partition(b":")
+    # The text counts hours up to 838, the binary form days and hours.
+    days, hour = divmod(int(hours), 24)
+    tail = _clock(b"%d:%s" % (hour, rest))
+    data = bytes((text[:1] == b"-",)) + days.to_bytes(4, "little") + tail
     if not any(data[1:]):
         return b"\0"
     if len(data) == 12 and not any(data[8:]):

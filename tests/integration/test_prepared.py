@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.streams import message_table, run
+from tests.fixtures.streams import Consume, message_table, run
 from tests.integration.conftest import SharedCluster
 
 
@@ -172,6 +172,78 @@ def test_an_insert_and_an_ack_reach_the_stream(
     assert change(writer, ack, ident) == 0
     # Only KILL ends a stream; the driver reads on until then.
     run(cluster.proxy.connect(autocommit=True), f"KILL {reader.connection_id}")
+
+
+# A column's type, the next one, and a value that the new one holds and the old one does not, or holds as something else.
+MODIFIED = [
+    ("INT", "DECIMAL(10,2)", "1.25"),
+    ("INT", "DOUBLE", "1.25"),
+    ("INT", "INT UNSIGNED", "4294967295"),
+    ("INT UNSIGNED", "INT", "-1"),
+    ("TINYINT", "INT", "70000"),
+    ("INT", "VARCHAR(20)", "'seven'"),
+    ("TIME", "VARCHAR(20)", "'noon'"),
+    ("YEAR", "INT", "70000"),
+    ("DATE", "DATETIME", "'2026-01-02 03:04:05'"),
+    ("FLOAT", "DOUBLE", "0.12345678901234"),
+    ("FLOAT", "DOUBLE", "1e300"),
+    ("BIT(8)", "INT", "5"),
+    ("VARCHAR(20)", "INT", "5"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "value"), MODIFIED)
+def test_a_column_of_another_type_ends_a_prepared_stream_with_a_sentence(
+    cluster: SharedCluster, connector: Connect, old: str, new: str, value: str
+):
+    writer = cluster.proxy.connect(database="plain", autocommit=True)
+    run(writer, message_table("ps", columns=f"n {old}"))
+    reader = connector(database="plain")
+    cursor = reader.cursor(prepared=True)
+    cursor.execute("STREAM id, n FROM ps")
+    run(writer, f"ALTER TABLE ps MODIFY n {new}")
+    run(writer, f"INSERT INTO ps (id, n) VALUES (1, {value})")
+    with pytest.raises(Exception, match="has changed its type") as ended:
+        cursor.fetchone()
+    assert (ended.value.errno, ended.value.sqlstate, ended.value.msg) == (  # type: ignore[attr-defined]
+        1412,
+        "HY000",
+        "column 'n' of message table 'ps' has changed its type; send STREAM again",
+    )
+    # The connection is intact, and the message goes to the stream that it sends now.
+    again = reader.cursor(prepared=True)
+    again.execute("STREAM id, n FROM ps LIMIT 1")
+    ((ident, found),) = again.fetchall()
+    shown = fetch(connector(database="plain"), "SELECT n FROM ps WHERE id = ?", ident)
+    assert (ident, [(found,)]) == (1, shown)
+
+
+def test_a_column_that_keeps_its_type_leaves_a_prepared_stream_open(
+    cluster: SharedCluster, connector: Connect
+):
+    writer = cluster.proxy.connect(database="plain", autocommit=True)
+    run(writer, message_table("ps", columns="n VARCHAR(5)"))
+    reader = connector(database="plain")
+    cursor = reader.cursor(prepared=True)
+    cursor.execute("STREAM n FROM ps")
+    changes = "MODIFY n VARCHAR(50)", "ADD COLUMN m INT", "MODIFY m BIGINT"
+    for number, change_of_table in enumerate(changes):
+        run(writer, f"ALTER TABLE ps {change_of_table}")
+        run(writer, f"INSERT INTO ps (id, n) VALUES ({number}, 'a long word')")
+    # The driver reads one row ahead.
+    assert [cursor.fetchone() for _ in changes[1:]] == [("a long word",)] * 2
+    run(writer, f"KILL {reader.connection_id}")
+
+
+def test_a_stream_in_text_goes_on_whatever_type_a_column_has(
+    cluster: SharedCluster, consume: Consume
+):
+    writer = cluster.proxy.connect(database="plain", autocommit=True)
+    run(writer, message_table("ps", columns="n TINYINT"))
+    stream = consume(cluster.proxy, "STREAM n FROM ps", database="plain")
+    run(writer, "ALTER TABLE ps MODIFY n INT")
+    run(writer, "INSERT INTO ps (id, n) VALUES (1, 70000)")
+    assert stream.next() == (70000,)
 
 
 def test_a_transaction_is_one_for_text_and_executions(connector: Connect, tables: str):

@@ -3,7 +3,7 @@ import struct
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.errors import ValueOfOtherType, WireError
 from streamfrom.proxy.wire.binary_parameters import Parameter, value_of
 from streamfrom.proxy.wire.binary_rows import BinaryRows
 from streamfrom.proxy.wire.constants import FieldFlag, FieldType
@@ -82,14 +82,26 @@ def test_an_integer_reads_back_as_what_it_was(number):
     [
         (FieldType.TINY, b"256"),
         (FieldType.LONG, b"x"),
+        (FieldType.LONG, b"1.5"),
+        (FieldType.FLOAT, b"0.12345678901234"),
+        (FieldType.FLOAT, b"1e300"),
+        (FieldType.DOUBLE, b"x"),
         (FieldType.DATE, b"today"),
         (FieldType.DATETIME, b"2026-01-02 03"),
         (FieldType.TIME, b"noon"),
     ],
 )
 def test_a_value_that_is_not_of_its_column_is_refused(kind, text):
-    with pytest.raises(WireError):
-        value(kind, text)
+    with pytest.raises(ValueOfOtherType) as refused:
+        row((FieldType.TINY, 0, b"1"), (kind, 0, text))
+    assert refused.value.place == 1
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False), st.integers(0, 10))
+def test_what_a_server_shows_of_a_float_is_one(number, digits):
+    for text in (f"{number:.6g}", f"{number:.{digits}f}"):
+        (kept,) = struct.unpack("<f", value(FieldType.FLOAT, text.encode()))
+        assert kept == struct.unpack("<f", struct.pack("<f", float(text)))[0]
 
 
 def test_a_row_of_another_size_is_refused():
