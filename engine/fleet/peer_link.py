@@ -114,7 +114,7 @@ class DefinitionsChanged:
     """A statement that went through the sender has changed tables of a keyspace; answer RequestDone once they are read.
 
     number: as of WantLeases.
-    tables: those that may have changed; empty where any may have.
+    tables: those that it names; none where it defined something else, such as a routine.
     """
 
     number: int

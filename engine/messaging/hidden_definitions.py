@@ -32,6 +32,7 @@ class HiddenDefinitions:
     parents: the tables to which foreign keys with a cascade refer, by the table that has the keys.
     functions: the names of stored functions, and packages of such, of the whole server.
     hides_triggers: the account cannot see triggers.
+    is_partial: a lock hid some of it.
     """
 
     schema: str = ""
@@ -40,6 +41,7 @@ class HiddenDefinitions:
     parents: Mapping[str, frozenset[str]] = field(default_factory=dict)
     functions: frozenset[str] = frozenset()
     hides_triggers: bool = False
+    is_partial: bool = False
 
     def with_tables(
         self, names: Collection[str], found: HiddenDefinitions
@@ -53,9 +55,11 @@ class HiddenDefinitions:
         parents = {child: self.parents[child] for child in others(self.parents)}
         return replace(
             self,
+            schema=found.schema,
             views=others(self.views) | found.views,
             triggered=others(self.triggered) | found.triggered,
             parents={**parents, **found.parents},
+            functions=self.functions | found.functions,
         )
 
     def hidden_writes(self, keyspace: str, queues: Collection[str]) -> HiddenWrites:
@@ -114,6 +118,7 @@ def read_hidden(
         frozenset(found[b"trigger"]),
         {child: frozenset(each) for child, each in parents.items()},
         frozenset(found[b"function"]),
+        is_partial=answer.has_skipped,
     )
 
 

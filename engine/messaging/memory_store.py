@@ -198,6 +198,13 @@ class MemoryStore:
             found = self.definitions.get(keyspace, {})
             return tuple(raw for name, raw in found.items() if names is None or name in names)
 
+    async def come_or_gone(
+        self, keyspace: str, shard: ShardName, known: Collection[str]
+    ) -> frozenset[str]:
+        """Compare the definitions with *known*."""
+        async with self._call("come_or_gone", shard):
+            return frozenset(self.definitions.get(keyspace, {})).symmetric_difference(known)
+
     async def read_hidden(
         self, keyspace: str, shard: ShardName, names: Collection[str] | None = None
     ) -> HiddenDefinitions:

@@ -97,6 +97,12 @@ class Store(PartitionStore, Protocol):
         """
         ...
 
+    async def come_or_gone(
+        self, keyspace: str, shard: ShardName, known: Collection[str]
+    ) -> frozenset[str]:
+        """Return which tables of *shard* are marked as message tables and not *known*, or the other way round."""
+        ...
+
     async def read_hidden(
         self, keyspace: str, shard: ShardName, names: Collection[str] | None = None
     ) -> HiddenDefinitions:
@@ -201,6 +207,18 @@ def discover(
     # Locked between two parts of the answer: half of a definition is none.
     whole = [raw for raw in tables if raw.columns and raw.indexes]
     return (*whole, *(yield from _hidden(schema, whole, names)))
+
+
+def come_or_gone(database: str, known: Collection[str]) -> Conversation[frozenset[str]]:
+    """Read which tables of *database* carry the mark and are not *known*, or the other way round.
+
+    One that a lock hides is not gone.
+    """
+    answer = yield StoreQuery(_marked(literal(database.encode())), 1, skips_locked=True)
+    marked = frozenset(_text(name) for (name,), _ in answer.rows)
+    return (
+        marked.difference(known) if answer.has_skipped else marked.symmetric_difference(known)
+    )
 
 
 def _marked(schema: bytes) -> bytes:

@@ -1,7 +1,7 @@
 """All message tables of all keyspaces: finds them, runs them, and is the engine's front door.
 
-Tables are looked up at start, whenever `reload` is called (after a DDL statement), and every
-*reload_interval_s*. A table whose definition cannot be used is kept as the error that tells
+Tables are looked up at start, after a DDL statement, and every *reload_interval_s*. A DDL statement has those
+tables read that it names, and those that have come or gone past the proxy. A table whose definition cannot be used is kept as the error that tells
 why, and hurts nothing else. Changed settings reach the running scheduler, so that streams
 survive them; a table that went away ends its streams.
 """
@@ -91,7 +91,8 @@ class _KeyspaceTables:
     raw: dict[str, RawTable] = field(default_factory=dict)  # what each was made of
     hidden: HiddenDefinitions = field(default_factory=HiddenDefinitions)
     hidden_writes: HiddenWrites = NOTHING_HIDDEN
-    queued: asyncio.Task[None] | None = None  # a reading of all that has not begun
+    # Readings that have not begun, by the names of the tables; None for all.
+    queued: dict[frozenset[str] | None, asyncio.Task[None]] = field(default_factory=dict)
     runners: dict[str, tuple[Runner, Purger]] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     is_failing: bool = False
@@ -215,23 +216,25 @@ class Registry:
         """Return how many messages of all tables clients were sent from here that are neither acked nor due again."""
         return sum(runner.held() for runner in self.runners)
 
-    async def reload(self, keyspace: str | None = None, names: Collection[str] = ()) -> None:
+    async def reload(
+        self, keyspace: str | None = None, names: Collection[str] | None = None
+    ) -> None:
         """Look at the definitions and put them into force; of an unknown keyspace there are none.
 
         keyspace: None for all.
-        names: the tables that may have changed, if it is not known that others may, too.
+        names: the tables that a statement has defined, perhaps none; None if any may have changed. Tables that have come or
+            gone are found in any case.
         """
         found = self._keyspaces if keyspace is None else self._keyspaces.keys() & {keyspace}
-        await asyncio.gather(
-            *(self._reload(self._keyspaces[name], frozenset(names)) for name in found)
-        )
+        wanted = None if names is None else frozenset(names)
+        await asyncio.gather(*(self._reload(self._keyspaces[name], wanted) for name in found))
         for tables in found if keyspace is not None else ():
             for runner, _ in self._keyspaces[tables].runners.values():
                 if runner.state.has_set_aside:
                     runner.post(TryAgain())
 
-    async def definitions_changed(self, keyspace: str, names: Collection[str] = ()) -> None:
-        """Read definitions that a statement has changed, here and in the other processes. names: as of `reload`."""
+    async def definitions_changed(self, keyspace: str, names: Collection[str]) -> None:
+        """Read what a statement has defined, here and in the other processes. names: the tables among it."""
         await self.reload(keyspace, names)
         if self.elsewhere is not None:
             await self.elsewhere.definitions_changed(keyspace, names)
@@ -239,6 +242,9 @@ class Registry:
     def reload_soon(self) -> None:
         """Read all definitions again, once for all who ask meanwhile; at once, but each RELOAD_PACE_S at most."""
         self._is_stale.set()
+
+    def _reload_later(self) -> None:
+        asyncio.get_running_loop().call_later(HIDDEN_S, self._is_stale.set)
 
     async def _reload_regularly(self) -> None:
         while True:
@@ -249,45 +255,51 @@ class Registry:
             await self.reload()
             await asyncio.sleep(RELOAD_PACE_S)
 
-    async def _reload(self, tables: _KeyspaceTables, names: frozenset[str]) -> None:
-        if names:
-            await self._read(tables, names)
-            return
-        # Once for all who ask before it begins.
-        if tables.queued is None:
-            tables.queued = asyncio.create_task(self._read_all(tables))
-            self._readings.add(tables.queued)
-            tables.queued.add_done_callback(self._readings.discard)
-        await asyncio.shield(tables.queued)
-
-    async def _read_all(self, tables: _KeyspaceTables) -> None:
-        await self._read(tables, None)
+    async def _reload(self, tables: _KeyspaceTables, names: frozenset[str] | None) -> None:
+        # Once for all who ask for the same before it begins.
+        reading = tables.queued.get(names)
+        if reading is None:
+            reading = tables.queued[names] = asyncio.create_task(self._read(tables, names))
+            self._readings.add(reading)
+            reading.add_done_callback(self._readings.discard)
+        await asyncio.shield(reading)
 
     async def _read(self, tables: _KeyspaceTables, names: frozenset[str] | None) -> None:
         # One at a time, so that an older answer never follows a newer one.
         async with tables.lock:
-            if names is None:
-                tables.queued = None
+            del tables.queued[names]
             found = await self._ask(tables, names)
             if found is not None and self._ending is None:
-                await self._apply(tables, *found, names)
+                await self._apply(tables, *found)
 
     async def _ask(
         self, tables: _KeyspaceTables, names: frozenset[str] | None
-    ) -> tuple[tuple[RawTable, ...], HiddenDefinitions] | None:
-        """Ask the shards in turn, until one answers."""
+    ) -> tuple[tuple[RawTable, ...], HiddenDefinitions, frozenset[str] | None] | None:
+        """Ask the shards in turn, until one answers: return what was read, and of which tables alone."""
         failure: Exception | None = None
         keyspace = tables.keyspace.name
         # One speaks for all: where the others differ is told by `streamfrom check`.
         for shard in tables.shards:
             try:
-                found = await self._store.discover(keyspace, shard, names, tables.placed)
-                hidden = await self._store.read_hidden(keyspace, shard, names)
+                read = names
+                if names is not None:
+                    read = names | await self._store.come_or_gone(
+                        keyspace, shard, tables.by_name.keys()
+                    )
+                found = await self._store.discover(keyspace, shard, read, tables.placed)
+                # What names no table may define a routine.
+                hidden = await self._store.read_hidden(keyspace, shard, read if names else None)
             except Exception as error:  # noqa: BLE001  (a reload must not end the proxy)
                 failure = error
             else:
                 tables.is_failing = False
-                return found, hidden
+                if hidden.is_partial:
+                    # What a lock hides is not dropped.
+                    hidden = tables.hidden.with_tables((), hidden)
+                    self._reload_later()
+                elif names and read:
+                    hidden = tables.hidden.with_tables(read, hidden)
+                return found, hidden, read
         if not tables.is_failing:
             trace = None if isinstance(failure, StreamfromError) else failure
             log.warning(
@@ -319,13 +331,12 @@ class Registry:
             }
             found = {name: before[name] for name in raw_found}
             types = {n: known for n, known in tables.types.items() if n.lower() not in lower}
-            hidden = tables.hidden.with_tables(names, hidden)
         changed: list[str] = []
         for raw in raw_tables:
             name, known = raw.name, tables.raw.get(raw.name)
             if raw.is_hidden:
                 # A lock hides a table and does not drop it: its streams go on by what was known.
-                asyncio.get_running_loop().call_later(HIDDEN_S, self._is_stale.set)
+                self._reload_later()
                 if known is not None:
                     found[name], raw_found[name] = before[name], known
                 if name in tables.types:

@@ -118,6 +118,13 @@ class ShardStore:
             runtime, conversations.discover(runtime.database, names, placed)
         )
 
+    async def come_or_gone(
+        self, keyspace: str, shard: ShardName, known: Collection[str]
+    ) -> frozenset[str]:
+        """Return which message tables are not *known*, and which of *known* are none any more. Raises StoreError."""
+        runtime = self._shards[keyspace, shard]
+        return await by_control(runtime, conversations.come_or_gone(runtime.database, known))
+
     async def read_hidden(
         self, keyspace: str, shard: ShardName, names: Collection[str] | None = None
     ) -> HiddenDefinitions:

@@ -65,7 +65,6 @@ from streamfrom.sqlparse_ext.session.inline_functions import inline
 from streamfrom.sqlparse_ext.statements import KillBy, KillScope, Kind, Statement, Uses
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES, pause
 from streamfrom.sqlparse_ext.text.identifiers import literal
-from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE
 from streamfrom.sqlparse_ext.writes.insert_gaps import next_values
 from streamfrom.sqlparse_ext.writes.message_effects import UNKNOWN
 
@@ -333,8 +332,7 @@ class StatementRunner:
     async def _defined(self, view: View, shape: Shape) -> None:
         """Have read what a DDL statement has changed; its rows, too, as it may have put others into a queue."""
         registry, keyspace = self._context.registry, view.keyspace.name
-        is_known = not shape.uses & NO_STRUCTURE
-        names = frozenset(table.name for table in shape.tables if is_known)
+        names = frozenset(table.name for table in shape.tables)
         await registry.definitions_changed(keyspace, names)
         for name in names:
             if registry.table(keyspace, name) is not None:

@@ -39,6 +39,8 @@ def read_ddl(builder: ShapeBuilder, cursor: Cursor, verb: str) -> None:
     before = cursor.tokens[cursor.at : (at := cursor.find(OBJECTS))]
     cursor.at = at
     what = cursor.take().key
+    if what == "SPATIAL" and cursor.accept("INDEX"):
+        what = "INDEX"
     cursor.accept("BODY")  # of a package
     if any(token.key == "TEMPORARY" for token in before):
         builder.uses |= Uses.TEMPORARY_TABLE

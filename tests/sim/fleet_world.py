@@ -76,6 +76,9 @@ class DispatchersStore:
     async def discover(self, keyspace, shard, names=None, placed=()):
         return await self.world.store.discover(keyspace, shard, names, placed)
 
+    async def come_or_gone(self, keyspace, shard, known):
+        return await self.world.store.come_or_gone(keyspace, shard, known)
+
     async def read_hidden(self, keyspace, shard, names=None):
         return await self.world.store.read_hidden(keyspace, shard, names)
 

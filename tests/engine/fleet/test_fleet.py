@@ -198,7 +198,7 @@ async def test_a_definition_that_changes_through_one_member_is_read_by_the_other
         # At once, though the first member has not heard of the second yet.
         for name in ("new", "newer"):
             fleet.store.create("ks", raw_table(name, COMMENT))
-            await fleet.registries[0].definitions_changed("ks")
+            await fleet.registries[0].definitions_changed("ks", (name,))
             assert name in fleet.registries[1].tables("ks")
 
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from streamfrom.engine.messaging.conversation import StoreAnswer
@@ -28,6 +30,15 @@ def test_what_tables_were_read_again_replaces_what_was_known_of_them():
     assert both.views == {"seen", "new"}
     assert (both.triggered, both.parents) == (frozenset(), {})
     assert both.functions == {"f"}, "tables do not change them"
+
+
+def test_a_reading_from_which_a_lock_hid_something_says_so():
+    (known, _), (partial, _) = (
+        run(read_hidden("db"), StoreAnswer(WHOLE.rows, has_skipped=hides))
+        for hides in (False, True)
+    )
+    assert (known.is_partial, partial.is_partial) == (False, True)
+    assert partial.with_tables((), known) == replace(known, is_partial=True)
 
 
 def test_the_parent_of_a_queue_by_a_cascade_writes_to_it():

@@ -8,6 +8,7 @@ from streamfrom.engine.messaging.message_store import (
     TABLES_AT_ONCE,
     ClaimRequest,
     columns_query,
+    come_or_gone,
     discover,
     look,
     purge,
@@ -192,6 +193,13 @@ def test_tables_that_are_placed_are_read_as_well():
 ID = column(b"t", b"id")
 PRIMARY = index(b"t", b"PRIMARY", b"0", b"id")
 NAMES = StoreAnswer([((b"plain",), b""), ((b"t",), b"")])
+
+
+def test_a_table_that_a_lock_hides_is_not_gone():
+    known = ("t", "gone")
+    listed = StoreAnswer([((b"new",), b"")], has_skipped=True)
+    assert run(come_or_gone("db", known), listed)[0] == {"new"}
+    assert run(come_or_gone("db", known), StoreAnswer([]))[0] == {"t", "gone"}
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from streamfrom.engine.messaging.message import MessageKey
 from streamfrom.engine.messaging.message_store import (
     ClaimRequest,
     columns_query,
+    come_or_gone,
     discover,
     look,
     purge,
@@ -135,6 +136,13 @@ def test_other_tables_are_not_discovered(client, database):
     client.execute(b"CREATE TABLE loud (id int) COMMENT 'VITESS_MESSAGE'")
     client.execute(b"CREATE TABLE likely (id int) COMMENT 'vitess-message'")
     assert client.run(discover(database)) == ()
+
+
+def test_tables_that_have_come_or_gone_are_found_by_name(client, database):
+    create(client, database)
+    client.execute(b"CREATE TABLE plain (id int)")
+    assert client.run(come_or_gone(database, ("msg",))) == frozenset()
+    assert client.run(come_or_gone(database, ("plain", "old"))) == {"msg", "plain", "old"}
 
 
 def test_the_first_layout_is_discovered(client, database):

@@ -6,6 +6,7 @@ import pytest
 
 from streamfrom.engine.errors import StoreError, TableDropped, TableLoadError, TableNotFound
 from streamfrom.engine.messaging.events import Acked, AckedUnnamed, Changed
+from streamfrom.engine.messaging.hidden_definitions import HiddenDefinitions
 from streamfrom.engine.messaging.memory_store import (
     DEFAULT_COMMENT,
     MemoryStore,
@@ -13,7 +14,7 @@ from streamfrom.engine.messaging.memory_store import (
     raw_table,
 )
 from streamfrom.engine.messaging.message_table import MessageTable, RawTable, load
-from streamfrom.engine.messaging.registry import NAMED_MAX, Registry
+from streamfrom.engine.messaging.registry import HIDDEN_S, NAMED_MAX, Registry
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.message_effects import (
     ANY_TABLE,
@@ -73,18 +74,24 @@ class Definitions:
 
     def __init__(self, rig, monkeypatch):
         self.asked: list[frozenset[str] | None] = []
+        self.hidden: list[frozenset[str] | None] = []
         self.loaded: list[str] = []
-        discover = rig.store.discover
+        discover, read_hidden = rig.store.discover, rig.store.read_hidden
 
         async def asked(keyspace, shard, names=None, placed=()):
             self.asked.append(names)
             return await discover(keyspace, shard, names, placed)
+
+        async def hidden(keyspace, shard, names=None):
+            self.hidden.append(names)
+            return await read_hidden(keyspace, shard, names)
 
         def loaded(keyspace, raw, shards):
             self.loaded.append(raw.name)
             return load(keyspace, raw, shards)
 
         monkeypatch.setattr(rig.store, "discover", asked)
+        monkeypatch.setattr(rig.store, "read_hidden", hidden)
         monkeypatch.setattr("streamfrom.engine.messaging.registry.load", loaded)
 
 
@@ -96,6 +103,7 @@ async def test_a_definition_that_a_statement_names_is_read_alone_beside_a_thousa
         rig.store.create("ks", raw_table("t5", DEFAULT_COMMENT + ",vt_prefetch=3"))
         await rig.registry.definitions_changed("ks", ("t5", "new"))
         assert counted.asked == [frozenset({"t5", "new"})]
+        assert counted.hidden == [frozenset({"t5", "new"})]
         assert counted.loaded == ["t5"]
         after = rig.registry.tables("ks")
         assert after["t5"].properties.prefetch == 3
@@ -107,12 +115,67 @@ async def test_a_definition_that_a_statement_names_is_read_alone_beside_a_thousa
 
 
 @running
-async def test_a_reading_of_all_is_one_for_all_who_ask_and_loads_what_has_changed(monkeypatch):
+async def test_a_statement_that_names_no_table_reads_none_but_routines_beside_a_thousand(
+    monkeypatch,
+):
+    async with RegistryRig(*(f"t{number}" for number in range(1000))) as rig:
+        counted = Definitions(rig, monkeypatch)
+        await rig.registry.definitions_changed("ks", ())
+        assert counted.asked == [frozenset()]
+        assert counted.hidden == [None]
+        assert counted.loaded == []
+
+
+@running
+@pytest.mark.parametrize("named", [(), ("other",)])
+async def test_every_statement_finds_tables_that_came_or_went_past_the_proxy(
+    monkeypatch, named
+):
+    async with RegistryRig(*(f"t{number}" for number in range(1000))) as rig:
+        counted = Definitions(rig, monkeypatch)
+        rig.store.create("ks", raw_table("new"))
+        rig.store.drop("ks", "t5")
+        await rig.registry.definitions_changed("ks", named)
+        assert counted.asked == [frozenset({"new", "t5", *named})]
+        assert counted.loaded == ["new"]
+        assert rig.registry.table("ks", "new") is not None
+        assert rig.registry.table("ks", "t5") is None
+        assert len(rig.registry.runners) == 1000
+
+
+@running
+async def test_what_a_lock_hides_is_not_dropped_and_is_read_again(monkeypatch):
+    async with RegistryRig("t1") as rig:
+        whole = HiddenDefinitions(
+            "db", views=frozenset({"seen"}), triggered=frozenset({"outbox"})
+        )
+        found = [
+            whole,
+            HiddenDefinitions("db", functions=frozenset({"f"}), is_partial=True),
+            whole,
+        ]
+
+        async def read_hidden(keyspace, shard, names=None):
+            return found.pop(0)
+
+        monkeypatch.setattr(rig.store, "read_hidden", read_hidden)
+        await rig.registry.definitions_changed("ks", ())
+        await rig.registry.definitions_changed("ks", ())
+        writes = rig.registry.hidden_writes("ks")
+        assert writes.by_table("outbox")
+        assert writes.by_table("seen")
+        await asyncio.sleep(HIDDEN_S + 1)
+        assert not found
+
+
+@running
+@pytest.mark.parametrize("names", [None, (), ("t5",)])
+async def test_a_reading_is_one_for_all_who_ask_for_it_before_it_begins(monkeypatch, names):
     async with RegistryRig(*(f"t{number}" for number in range(50))) as rig:
         counted = Definitions(rig, monkeypatch)
-        await asyncio.gather(*(rig.registry.definitions_changed("ks") for _ in range(20)))
-        assert counted.asked == [None]
-        assert counted.loaded == []
+        await asyncio.gather(*(rig.registry.reload("ks", names) for _ in range(20)))
+        assert len(counted.asked) == 1
+        assert counted.loaded == list(names or ())
 
 
 @running

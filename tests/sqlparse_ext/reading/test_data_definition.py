@@ -14,6 +14,8 @@ from tests.sqlparse_ext.facts import shape, tables, uses
         ("CREATE OR REPLACE TEMPORARY TABLE t LIKE u", Kind.DDL, ["t", "u"]),
         ("CREATE TABLE t (LIKE u)", Kind.DDL, ["t", "u"]),
         ("CREATE UNIQUE INDEX i ON ks.t (a)", Kind.DDL, ["ks.t"]),
+        ("CREATE SPATIAL INDEX i ON ks.t (a)", Kind.DDL, ["ks.t"]),
+        ("CREATE SPATIAL REFERENCE SYSTEM 4120 NAME 'a' DEFINITION 'b'", Kind.DDL, []),
         ("DROP INDEX i ON t", Kind.DDL, ["t"]),
         ("CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW SET @a = 1", Kind.DDL, ["t"]),
         ("CREATE SQL SECURITY INVOKER VIEW v AS SELECT 1", Kind.DDL, ["v"]),
