@@ -28,16 +28,19 @@ if TYPE_CHECKING:
 # A text of twice as many bytes is below every server's max_allowed_packet.
 VALUE_BYTES_MAX: Final = 1 << 20
 
+# Without a LIMIT of their own, the queries would obey the session's sql_select_limit.
+_ROWS_MAX: Final = (1 << 64) - 1
 # The names of a connection's user variables, or NULL at least: no row means that the server does not list them.
 # Values are asked for one by one.
 NAMES_ON_MARIADB: Final = (
-    b"SELECT VARIABLE_NAME FROM information_schema.USER_VARIABLES UNION ALL SELECT NULL"
+    b"SELECT VARIABLE_NAME FROM information_schema.USER_VARIABLES UNION ALL SELECT NULL LIMIT %d"
+    % _ROWS_MAX
 )
 # Without rows where performance_schema is off. PS_CURRENT_THREAD_ID() came with 8.0.16.
 NAMES_ON_MYSQL: Final = (
     b"SELECT VARIABLE_NAME FROM performance_schema.threads LEFT JOIN"
     b" performance_schema.user_variables_by_thread USING (THREAD_ID)"
-    b" WHERE PROCESSLIST_ID = CONNECTION_ID()"
+    b" WHERE PROCESSLIST_ID = CONNECTION_ID() LIMIT %d" % _ROWS_MAX
 )
 
 _TEXTS: Final = frozenset(
@@ -115,7 +118,7 @@ def question(name: str) -> bytes:
             f"user variable @{name} in another keyspace or shard: its name is not ASCII"
         )
     quoted = quote_identifier(name).encode()
-    return b"SELECT @%b, CHARSET(@%b), COLLATION(@%b), HEX(@%b)" % ((quoted,) * 4)
+    return b"SELECT @%b, CHARSET(@%b), COLLATION(@%b), HEX(@%b) LIMIT 1" % ((quoted,) * 4)
 
 
 def read(name: str, columns: Sequence[bytes], rows: Sequence[bytes]) -> VariableValue:
@@ -125,7 +128,7 @@ def read(name: str, columns: Sequence[bytes], rows: Sequence[bytes]) -> Variable
         Unsupported: the value cannot be copied.
     """
     column = parse_column_definition(columns[0])
-    if len(rows) != 1:  # SET sql_select_limit = 0
+    if len(rows) != 1:
         raise _cannot(name, "its value is not to be had")
     value, charset, collation, digits = parse_text_row(rows[0], 4)
     if not _is(_WORD, charset) or not _is(_WORD, collation):

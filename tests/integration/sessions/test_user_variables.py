@@ -97,6 +97,20 @@ def test_what_triggers_and_procedures_do_is_seen_elsewhere(cluster: SharedCluste
         run(client, "DROP PROCEDURE sets")
 
 
+@pytest.mark.parametrize("limit", [0, 1])
+def test_values_go_along_whatever_sql_select_limit_is(
+    cluster: SharedCluster, limit: int
+) -> None:
+    client = cluster.proxy.connect(database="plain", autocommit=True)
+    run(client, "SET @a = 1, @b = 2")
+    # What it sets, its text alone does not name.
+    run(client, "PREPARE s FROM 'SELECT @c := 3'")
+    run(client, "EXECUTE s")
+    run(client, f"SET sql_select_limit = {limit}")
+    client.select_db("commerce:80-")
+    assert rows(client, "SELECT @a, @b, @c LIMIT 1") == ((1, 2, 3),)
+
+
 def test_without_variables_the_next_keyspace_is_free_behind_programs(
     cluster: SharedCluster, family: Family
 ) -> None:

@@ -30,7 +30,7 @@ def said(kind, value, charset=BINARY, digits=None, flags=0, name="a", rows=1):
 
 def test_one_question_asks_for_all_that_makes_a_value():
     assert question("a `b") == (
-        b"SELECT @`a ``b`, CHARSET(@`a ``b`), COLLATION(@`a ``b`), HEX(@`a ``b`)"
+        b"SELECT @`a ``b`, CHARSET(@`a ``b`), COLLATION(@`a ``b`), HEX(@`a ``b`) LIMIT 1"
     )
 
 

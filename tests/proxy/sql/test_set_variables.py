@@ -39,7 +39,7 @@ async def test_a_user_variable_is_set_once_and_carried(server, other_server, cli
     assert (await client.query("SET @a = RAND()")).error is None
     assert said(server) == ["SET @a = RAND()"]
     assert said(other_server) == []
-    question = "SELECT @`a`, CHARSET(@`a`), COLLATION(@`a`), HEX(@`a`)"
+    question = "SELECT @`a`, CHARSET(@`a`), COLLATION(@`a`), HEX(@`a`) LIMIT 1"
     await client.query(f"SELECT * FROM t WHERE id = {HIGH}")
     assert question in other_server.heard
 
