@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.errors import BackendError
+from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA
 from streamfrom.sqlparse_ext.session.information_schema import (
     asks_by_parameter,
     describes,
     describing,
+    shows_only_others,
     with_names,
 )
 from streamfrom.sqlparse_ext.session.inline_functions import inline
@@ -31,6 +33,7 @@ class SchemaNames:
     async def named(self, statement: Statement) -> Statement:
         """Return *statement*; where servers have other names for databases, it reads those of keyspaces.
 
+        It reads nothing of the proxies' own database, for which the status tables stand.
         A prepared one whose parameters may be names is so for each execution, with their values.
 
         Raises:
@@ -44,7 +47,7 @@ class SchemaNames:
         if statement.arguments is None and await read(size, asks_by_parameter, shape, database):
             return statement
         view, names = await read(size, compiler.shown_names, statement)
-        if not names:
+        if not names and await read(size, shows_only_others, statement, STATUS_SCHEMA):
             return statement
         columns = {}
         for table in describing(shape, database):
@@ -53,11 +56,18 @@ class SchemaNames:
 
         def written() -> Statement:
             found, own = statement, compiler.view
-            if own is not None and own.schema is None and own.server == view.server:
+            if names and own and own.schema is None and own.server == view.server:
                 shown = literal(names.get(own.database, own.database).encode())
                 calls = {"DATABASE": shown, "SCHEMA": shown}
                 found = compiler.parse(inline(statement, calls))
-            edits = with_names(found.shape, database, names, lambda *key: columns.get(key, ()))
+            edits = with_names(
+                found.shape,
+                database,
+                names,
+                lambda *key: columns.get(key, ()),
+                hidden=STATUS_SCHEMA,
+                on_mariadb=view.runtimes[0].is_mariadb,
+            )
             return compiler.edited(found, edits) if edits else found
 
         return await read(size, written)

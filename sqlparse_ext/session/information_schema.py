@@ -2,8 +2,8 @@
 
 A table of such a schema is read through a derived table in which the columns of databases' names hold keyspaces' names:
 `(SELECT …, CASE TABLE_SCHEMA WHEN 'shop_db_1' THEN 'shop' ELSE TABLE_SCHEMA END AS TABLE_SCHEMA … FROM information_schema.TABLES)`.
-So every expression on them sees those names, whatever its form. The server merges the derived table into the query, and still
-looks up a table by its name alone.
+So every expression on them sees those names, whatever its form, and the rows of hidden schemas are left out. The server merges the
+derived table into the query, and still looks up a table by its name alone.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.reading.database_names import database_names
+from streamfrom.sqlparse_ext.session.described_schemas import SCHEMA_COLUMNS, described
 from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Param, Slot
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 from streamfrom.sqlparse_ext.text.lexer import Edit
@@ -94,58 +95,90 @@ def schemas_asked(statement: Statement, database: str | None) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
+def shows_only_others(statement: Statement, hidden: str) -> bool:
+    """True where the conditions of a query allow rows of some schemas alone, by literals or DATABASE(), and *hidden* is none."""
+    found = described(statement, SCHEMA_COLUMNS)
+    # Servers compare without case and trailing spaces.
+    return found is not None and not any(
+        each.lower().rstrip() in (b"?", hidden.encode()) for each in found
+    )
+
+
 def with_names(
     shape: Shape,
     database: str | None,
     names: Mapping[str, str],
     columns_of: Callable[[str, str], Sequence[str]],
+    *,
+    hidden: str,
+    on_mariadb: bool,
 ) -> list[Edit]:
-    """Return the edits of the template by which a statement reads *names* for databases.
+    """Return the edits of the template by which a statement reads *names* for databases, and nothing of *hidden*.
 
     names: by the database's name on the server. A database that is called as another one is named is left out.
     columns_of: returns the columns of a system schema's table; none for a table that does not exist.
     """
     if _shows(shape):
-        return _condition_edits(shape, names)
+        return _condition_edits(shape, names) if names else []
     edits = []
     replaced = set()
+    left_out = {hidden, *(names.values() - names.keys())}
     for table in describing(shape, database):
         schema = (table.schema or database or "").lower()
         columns = columns_of(schema, table.name)
         if any(_is_schema(column) for column in columns):
-            text = _derived(schema, table.name, columns, names)
+            is_view = schema == "sys" or (schema == "information_schema" and not on_mariadb)
+            spelled = {} if is_view else _spelled(shape)
+            text = _derived(schema, table.name, columns, names, left_out, spelled)
             alias = b"" if table.has_alias else b" AS " + _quoted(table.name)
             edits.append(Edit(table.start, table.end, text + alias))
-            replaced.add(table.schema)
+            replaced.add(schema)
     edits += [
         Edit(column.start, column.behind, b"")
         for column in database_names(shape).columns
-        if column.name in replaced
+        if column.name.lower() in replaced
     ]
     return edits
 
 
+def _spelled(shape: Shape) -> dict[str, str]:
+    """Return the names that stand between SELECT and FROM as the client spells them, by the name in upper case.
+
+    Servers call a column of a table in an answer as the query spells it, and one of a view or derived table as that is defined.
+    """
+    found: dict[str, str] = {}
+    is_list = False
+    for token in statement_tokens(shape.template):
+        if token.key in ("SELECT", "FROM"):
+            is_list = token.key == "SELECT"
+        elif is_list and token.is_name:
+            name = unquote(token, shape.template)
+            found.setdefault(name.upper(), name)
+    return found
+
+
 def _derived(
-    schema: str, table: str, columns: Sequence[str], names: Mapping[str, str]
+    schema: str,
+    table: str,
+    columns: Sequence[str],
+    names: Mapping[str, str],
+    hidden: set[str],
+    spelled: Mapping[str, str],
 ) -> bytes:
-    shown = [
-        _named(_quoted(column), names) + b" AS " + _quoted(column)
-        if _is_schema(column)
-        else _quoted(column)
-        for column in columns
-    ]
-    hidden = names.values() - names.keys()
-    where = b""
-    if hidden:
-        first = next(_quoted(column) for column in columns if _is_schema(column))
-        texts = b", ".join(_text(name) for name in sorted(hidden))
-        where = b" WHERE COALESCE(%b, '') NOT IN (%b)" % (first, texts)
-    return b"(SELECT /*vt+ %b */ %b FROM %b.%b%b)" % (
+    shown = []
+    for column in columns:
+        read = _quoted(column)
+        value = _named(read, names) if _is_schema(column) else read
+        name = _quoted(spelled.get(column.upper(), column))
+        shown.append(value if value == name else value + b" AS " + name)
+    first = next(_quoted(column) for column in columns if _is_schema(column))
+    return b"(SELECT /*vt+ %b */ %b FROM %b.%b WHERE COALESCE(%b, '') NOT IN (%b))" % (
         _IS_NAMED.encode(),
         b", ".join(shown),
         _quoted(schema),
         _quoted(table),
-        where,
+        first,
+        b", ".join(_text(name) for name in sorted(hidden)),
     )
 
 
@@ -161,6 +194,8 @@ def _condition_edits(shape: Shape, names: Mapping[str, str]) -> list[Edit]:
 
 
 def _named(column: bytes, names: Mapping[str, str]) -> bytes:
+    if not names:
+        return column
     cases = b"".join(
         b" WHEN %b THEN %b" % (_text(name), _text(shown)) for name, shown in names.items()
     )

@@ -3,7 +3,7 @@
 import pytest
 
 from streamfrom.engine.fleet.lock_connection import dispatcher_lock
-from tests.fixtures.database_servers import execute
+from tests.fixtures.database_servers import execute, root
 from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import eventually, message_table, refused, rows, run
 
@@ -38,6 +38,57 @@ def test_a_keyspace_without_tables_is_empty_and_can_be_dropped_and_made(
         run(client, f"DROP TABLE {names}")
         run(client, f"DROP DATABASE {database}")
         run(client, f"CREATE DATABASE {database}")
+
+
+# What tools list, by the column of databases' names.
+LISTED = {
+    "schemata": "schema_name",
+    "tables": "table_schema",
+    "columns": "table_schema",
+    "statistics": "table_schema",
+    "partitions": "table_schema",
+    "key_column_usage": "table_schema",
+    "table_constraints": "constraint_schema",
+}
+
+
+@pytest.mark.parametrize("is_mapped", [False, True])
+def test_no_list_of_databases_shows_it(server, database, start_proxy, is_mapped):
+    name = f"{database}_shop" if is_mapped else database
+    proxy = start_proxy(keyspace_toml(name, [server], database))
+    eventually(lambda: DISPATCHED in proxy.log(), "the proxy dispatches")
+    client = proxy.connect(database=name, autocommit=True)
+    run(client, "CREATE TABLE z (id INT PRIMARY KEY, KEY k (id))")
+    for table, column in LISTED.items():
+        asked = f"SELECT DISTINCT {column} FROM information_schema.{table}"
+        assert ("streamfrom",) in execute(server, asked), table
+        found = rows(client, asked)
+        assert (name,) in found, table
+        assert ("streamfrom",) not in found, table
+        for condition in (
+            f"{column} = 'streamfrom'",
+            f"{column} LIKE 'stream%'",
+            f"{column} IN ('{name}', 'STREAMFROM')",
+        ):
+            found = rows(client, f"{asked} WHERE {condition}")
+            assert set(found) <= {(name,)}, condition
+        with client.cursor() as cursor:
+            cursor.execute(asked)
+            shown = [each[0] for each in cursor.description]
+        with root(server) as direct, direct.cursor() as cursor:
+            cursor.execute(asked)
+            assert shown == [each[0] for each in cursor.description]
+    everything = "SELECT * FROM information_schema.tables WHERE table_schema NOT IN ('mysql')"
+    with client.cursor() as cursor, root(server) as direct, direct.cursor() as other:
+        for asked in (everything, everything.replace("*", "table_name, Engine")):
+            cursor.execute(asked)
+            other.execute(asked)
+            assert [each[:2] for each in cursor.description] == [
+                each[:2] for each in other.description
+            ]
+    for table in ("mysql.innodb_table_stats", "performance_schema.table_handles"):
+        assert "streamfrom" not in str(rows(client, f"SELECT * FROM {table}"))
+    run(client, "DROP TABLE z")
 
 
 @pytest.mark.parametrize(

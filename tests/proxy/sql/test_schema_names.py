@@ -33,6 +33,7 @@ def session():
     control = Control()
     for runtime in made.here().runtimes:
         runtime.control, runtime.version, runtime.system_columns = control, "11", {}
+        runtime.is_mariadb = True
     context = SimpleNamespace(compiler=made, executor=Executor())
     names = SchemaNames(context)  # type: ignore[arg-type]
 
@@ -60,6 +61,7 @@ async def test_the_current_database_has_the_name_that_the_rows_have(session):
         "SELECT 1 FROM information_schema.nothing",
         "SELECT 1 FROM t",
         "SELECT 1 FROM information_schema.tables WHERE table_schema = 'db_plain'",
+        "SELECT 1 FROM information_schema.tables WHERE table_schema IN ('db_plain', 'mysql')",
         "SELECT 1 FROM information_schema.tables WHERE table_schema = ?",
     ],
 )

@@ -7,6 +7,7 @@ from streamfrom.sqlparse_ext.session.information_schema import (
     asks_by_parameter,
     describes,
     schemas_asked,
+    shows_only_others,
     with_names,
 )
 from streamfrom.sqlparse_ext.text.lexer import splice
@@ -14,11 +15,15 @@ from streamfrom.sqlparse_ext.text.lexer import splice
 
 CACHE = StatementCache()
 COLUMNS = "SELECT COLUMN_NAME FROM information_schema.COLUMNS "
-KNOWN = {("information_schema", "t"): ("TABLE_SCHEMA", "TABLE_NAME"), ("mysql", "x"): ("id",)}
+KNOWN = {
+    ("information_schema", "t"): ("TABLE_SCHEMA", "TABLE_NAME"),
+    ("mysql", "x"): ("id",),
+    ("sys", "t"): ("table_schema",),
+}
 CASE = "(CASE `TABLE_SCHEMA` WHEN 'a' THEN 'x' ELSE `TABLE_SCHEMA` END) AS `TABLE_SCHEMA`"
 DERIVED = (
     f"(SELECT /*vt+ schemas_named */ {CASE}, `TABLE_NAME` FROM `information_schema`.`t`"
-    " WHERE COALESCE(`TABLE_SCHEMA`, '') NOT IN ('x'))"
+    " WHERE COALESCE(`TABLE_SCHEMA`, '') NOT IN ('own', 'x'))"
 )
 
 
@@ -26,13 +31,15 @@ def statement(sql):
     return CACHE.get(sql.encode())
 
 
-def named(sql, database=None, names=None):
+def named(sql, database=None, names=None, *, on_mariadb=False):
     found = statement(sql)
     edits = with_names(
         found.shape,
         database,
         {"a": "x"} if names is None else names,
         lambda *key: KNOWN.get(key, ()),
+        hidden="own",
+        on_mariadb=on_mariadb,
     )
     return splice(found.sql, found.mode, edits).decode()
 
@@ -45,6 +52,10 @@ def named(sql, database=None, names=None):
         (
             "SELECT information_schema.t.TABLE_NAME FROM (SELECT 1) u, information_schema.t",
             f"SELECT t.TABLE_NAME FROM (SELECT 1) u, {DERIVED} AS `t`",
+        ),
+        (
+            "SELECT Information_Schema.t.TABLE_NAME FROM information_schema.t",
+            f"SELECT t.TABLE_NAME FROM {DERIVED} AS `t`",
         ),
         (
             "DELETE FROM q WHERE EXISTS (SELECT 1 FROM information_schema.t i)",
@@ -75,9 +86,46 @@ def test_tables_of_users_may_have_such_columns():
 
 
 def test_two_databases_may_have_each_others_names():
-    assert "WHERE" not in named(
+    assert "NOT IN ('own')" in named(
         "SELECT 1 FROM information_schema.t", names={"a": "b", "b": "a"}
     )
+
+
+def test_a_schema_is_hidden_where_no_name_is_another_one():
+    derived = (
+        "(SELECT /*vt+ schemas_named */ `TABLE_SCHEMA`, `TABLE_NAME` FROM `information_schema`.`t`"
+        " WHERE COALESCE(`TABLE_SCHEMA`, '') NOT IN ('own')) AS `t`"
+    )
+    assert named("SELECT 1 FROM information_schema.t", names={}) == f"SELECT 1 FROM {derived}"
+    show = "SHOW FUNCTION STATUS WHERE Db = 'x'"
+    assert named(show, names={}) == show
+
+
+def test_columns_of_tables_are_called_as_the_query_spells_them():
+    sql = "SELECT table_name, 1 FROM information_schema.t WHERE table_schema LIKE 'x'"
+    assert "`TABLE_SCHEMA`, `TABLE_NAME` AS `table_name` FROM" in named(
+        sql, names={}, on_mariadb=True
+    )
+    assert "`TABLE_SCHEMA`, `TABLE_NAME` FROM" in named(sql, names={})
+    view = "SELECT TABLE_SCHEMA FROM sys.t"
+    assert "`table_schema` FROM" in named(view, names={}, on_mariadb=True)
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("TABLE_SCHEMA = 'a' AND TABLE_NAME LIKE 'b'", True),
+        ("TABLE_SCHEMA IN ('a', 'b')", True),
+        ("TABLE_SCHEMA = DATABASE()", True),
+        ("TABLE_SCHEMA IN ('a', 'Own ')", False),
+        ("TABLE_SCHEMA = 'a' OR TABLE_NAME = 'b'", False),
+        ("TABLE_SCHEMA <> 'a'", False),
+        ("TABLE_SCHEMA = ?", False),
+        ("TABLE_NAME = 'a'", False),
+    ],
+)
+def test_conditions_that_allow_no_row_of_a_hidden_schema(where, expected):
+    assert shows_only_others(statement(f"{COLUMNS}WHERE {where}"), "own") is expected
 
 
 @pytest.mark.parametrize(
