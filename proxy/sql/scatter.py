@@ -8,6 +8,7 @@ when another part fails.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -21,10 +22,12 @@ from streamfrom.proxy.errors import (
 )
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.proxy.execution.retry_rules import Ending, ending_of
+from streamfrom.proxy.execution.session_connections import named
 from streamfrom.proxy.execution.session_state import leaves_residue
 from streamfrom.proxy.execution.session_tracking import note_insert_ids, spread_insert_id
 from streamfrom.proxy.execution.transaction import ROLLS_BACK
 from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.resultset import parse_text_row
 from streamfrom.sqlparse_ext.statements import Uses
 
 
@@ -44,11 +47,13 @@ if TYPE_CHECKING:
 
     AfterOthers: TypeAlias = Callable[[int], bytes]
     Part: TypeAlias = bytes | Packet | AfterOthers
+    _Warning: TypeAlias = tuple[bytes | None, ...]
 
 
 _SAVEPOINT: Final = query(b"SAVEPOINT streamfrom_part")
 _ROLLBACK_TO: Final = query(b"ROLLBACK TO SAVEPOINT streamfrom_part")
 _NUMBER: Final = re.compile(rb"\d+")
+_WARNINGS: Final = re.compile(rb"Warnings: \d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +292,7 @@ async def run_everywhere(
     shards: Sequence[ShardRuntime],
     statement: Statement,
 ) -> MergedOk:
-    """Run one statement on every shard in turn and stop at the first that refuses.
+    """Run one statement on every shard in turn and stop at the first that refuses. What all of them warn of is one warning.
 
     DDL cannot be undone: what ran before a refusal stays, and the error says where.
 
@@ -302,13 +307,18 @@ async def run_everywhere(
         return MergedOk((answer.ok,))
     oks = []
     diagnostics = diagnostics_of_several()
+    known: Counter[_Warning] = Counter()
     for shard in shards:
+        before = diagnostics.rows
         try:
             answer = await executor.ask(
                 shard, database, sent, statement.shape, diagnostics=diagnostics
             )
             assert answer.ok is not None
-            oks.append(answer.ok)
+            own = diagnostics.rows[len(before) :]
+            new = _new(own, named(shard, database), known)
+            diagnostics.rows = [*before, *new]
+            oks.append(_with_fewer_warnings(answer.ok, len(own) - len(new)))
         except ProxyError as error:
             if isinstance(error, BackendError):
                 state.answered_at, state.diagnostics = None, diagnostics
@@ -319,3 +329,28 @@ async def run_everywhere(
     if diagnostics.rows:
         state.answered_at, state.diagnostics = None, diagnostics
     return MergedOk(tuple(oks))
+
+
+def _new(rows: Sequence[bytes], database: str | None, known: Counter[_Warning]) -> list[bytes]:
+    """Return the warnings of a shard without those that the shards before it gave as often, and add them to *known*.
+
+    database: the shard's, which may be called something else than theirs.
+    """
+    qualifier = f"'{database}.".encode()
+    own: Counter[_Warning] = Counter()
+    new: list[bytes] = []
+    for row in rows:
+        *level_and_code, message = parse_text_row(row, 3)
+        warning = (*level_and_code, (message or b"").replace(qualifier, b"'"))
+        own[warning] += 1
+        if own[warning] > known[warning]:
+            known[warning] += 1
+            new.append(row)
+    return new
+
+
+def _with_fewer_warnings(ok: Ok, fewer: int) -> Ok:
+    warnings = ok.warnings - fewer
+    return ok._replace(
+        warnings=warnings, info=_WARNINGS.sub(b"Warnings: %d" % warnings, ok.info)
+    )

@@ -526,6 +526,29 @@ class TestDdl:
         assert warned("CREATE TABLE IF NOT EXISTS purchase (customer_id BIGINT)") == []
         assert warned("CREATE QUEUE invoice (n INT)") == []
 
+    @pytest.mark.parametrize(
+        "sql",
+        [
+            "DROP TABLE IF EXISTS nothing",
+            "DROP TABLE IF EXISTS nothing, none",
+            "CREATE TABLE IF NOT EXISTS customer (id BIGINT PRIMARY KEY)",
+            "DROP VIEW IF EXISTS nothing",
+        ],
+    )
+    def test_what_both_shards_note_is_one_note(
+        self, cluster: SharedCluster, client: Any, sql: str
+    ) -> None:
+        def noted() -> tuple[int, Any]:
+            with client.cursor() as cursor:
+                cursor.execute(sql)
+                return cursor.warning_count, rows(client, "SHOW WARNINGS")
+
+        count, notes = noted()
+        client.select_db("commerce:80-")
+        # A shard is one server.
+        assert noted() == (count, notes)
+        assert count == len(notes) > 0
+
     def test_narrowed_ddl_stays_on_its_shard(self, cluster: SharedCluster, client: Any) -> None:
         run(client, "USE `commerce:80-`")
         run(client, "CREATE TABLE only_here (n INT)")

@@ -300,17 +300,32 @@ async def test_ddl_runs_on_one_shard_after_another(server, other_server, session
     assert low.pool.lent == 0
 
 
-async def test_the_warnings_of_all_shards_are_left(server, other_server, session):
-    warning = Rows(("Level", "Code", "Message"), ((b"Note", b"1050", b"exists"),))
-    for each in (server, other_server):
-        each.once(DDL, Ok(warnings=1))
-        each.on("SHOW WARNINGS", warning)
-    assert (await everywhere(session)).warnings == 2
-    assert len(session.state.diagnostics.rows) == 2
+def warned(*messages):
+    return Rows(
+        ("Level", "Code", "Message"), tuple((b"Note", b"1050", text) for text in messages)
+    )
+
+
+async def test_what_every_shard_warns_of_is_one_warning(server, other_server, session):
+    own = b"own", b"own"
+    for each, messages in (server, (b"exists",)), (other_server, (b"exists", *own)):
+        info = b"Records: 0  Duplicates: 0  Warnings: %d" % len(messages)
+        each.once(DDL, Ok(warnings=len(messages), info=info))
+        each.on("SHOW WARNINGS", warned(*messages))
+    merged = await everywhere(session)
+    assert (merged.warnings, merged.info) == (3, b"Records: 0  Duplicates: 0  Warnings: 3")
+    told = [parse_text_row(row, 3)[2] for row in session.state.diagnostics.rows]
+    assert told == [b"exists", *own]
+
+
+async def test_the_warnings_before_a_refusal_are_left(server, other_server, session):
+    server.once(DDL, Ok(warnings=1))
     other_server.once(DDL, Error(1060, "Duplicate column name 'b'", "42S21"))
+    server.on("SHOW WARNINGS", warned(b"exists"))
+    other_server.on("SHOW WARNINGS", warned(b"Duplicate column name 'b'"))
     with pytest.raises(BackendError):
         await everywhere(session)
-    assert len(session.state.diagnostics.rows) == 1
+    assert len(session.state.diagnostics.rows) == 2
     assert session.state.answered_at is None
 
 
