@@ -39,11 +39,13 @@ class SucceedingStep(Protocol):
         table: the message table that the statement has written; else "".
         effect: what the statement has done to `table`; else None.
         insert_id: the insert id for the client's OK, where the server knows of none; 0 for none.
+        has_selected: the rows that it inserts are those of its SELECT, which have been read.
     """
 
     table: str
     effect: Effect | None
     insert_id: int
+    has_selected: bool
 
 
 class Attempt:

@@ -36,7 +36,7 @@ from streamfrom.proxy.execution.session_tracking import (
 from streamfrom.proxy.execution.shared_reads import SharedReads
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.response import AnswerKind
-from streamfrom.proxy.wire.resultset import with_insert_id
+from streamfrom.proxy.wire.resultset import with_insert_id, with_row_info
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 
 
@@ -421,6 +421,8 @@ class Executor(SessionConnections):
         if step.insert_id:
             attempt.held = with_insert_id(attempt.held, step.insert_id)
             generated(self._state, step.insert_id)
+        if step.has_selected:
+            attempt.held = with_row_info(attempt.held)
         if step.effect is not None:
             ok = attempt.scanner.ok
             # With RETURNING the answer is rows, one for each that was affected.

@@ -24,7 +24,7 @@ from streamfrom.proxy.routing.routes import (
 )
 from streamfrom.proxy.sql.early_ack_answer import answer_early, early_ack
 from streamfrom.proxy.sql.gather import gather
-from streamfrom.proxy.sql.scatter import write_parts
+from streamfrom.proxy.sql.scatter import MergedOk, write_parts
 from streamfrom.proxy.sql.two_stage import TwoStageSelect
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import parse_text_row
@@ -249,7 +249,7 @@ class RoutedStatements:
             affected_rows=ok.affected_rows,
             last_insert_id=told,
             warnings=ok.warnings,
-            info=ok.info,
+            info=MergedOk((ok,), is_insert=step.has_selected).info,
         )
         return True
 

@@ -27,7 +27,7 @@ from streamfrom.proxy.execution.session_state import leaves_residue
 from streamfrom.proxy.execution.session_tracking import note_insert_ids, spread_insert_id
 from streamfrom.proxy.execution.transaction import ROLLS_BACK
 from streamfrom.proxy.wire.commands import query
-from streamfrom.proxy.wire.resultset import parse_text_row
+from streamfrom.proxy.wire.resultset import parse_text_row, row_info
 from streamfrom.sqlparse_ext.statements import Uses
 
 
@@ -131,10 +131,7 @@ class MergedOk:
         if ok.info or not self.is_insert:
             return ok.info
         # A server sends no text for a single row; here the row is one of several.
-        return b"Records: 1  Duplicates: %d  Warnings: %d" % (
-            ok.affected_rows != 1,
-            ok.warnings,
-        )
+        return row_info(ok.affected_rows, ok.warnings)
 
 
 def _in_order(parts: Sequence[Sequence[bytes]], places: Sequence[Sequence[int]]) -> list[bytes]:

@@ -73,6 +73,7 @@ class CompiledStatement:
         insert_id: the first value that a sequence gave the statement; 0 for none.
         given: the values that a sequence gave it where they may not become rows; else None.
         acks_early: the rows of the table may not show yet which messages were acknowledged.
+        has_selected: the rows that it inserts are those of its SELECT, which have been read.
     """
 
     statement: Statement
@@ -81,6 +82,7 @@ class CompiledStatement:
     insert_id: int = 0
     given: GivenIds | None = None
     acks_early: bool = False
+    has_selected: bool = False
 
 
 class StatementCompiler(SessionTarget):

@@ -244,10 +244,10 @@ class StatementRunner:
         with_rows = await self._insert_selects.with_rows(place, reply)
         if with_rows is None:
             return True
-        place, view = with_rows, place.view
+        has_selected, place, view = with_rows is not place, with_rows, place.view
         filled, insert_id, given = await self._sequences.filled(view, place.statement)
         step, route = await read(size, self._compiler.routed, view, filled)
-        step.insert_id, step.given = insert_id, given
+        step.insert_id, step.given, step.has_selected = insert_id, given, has_selected
         if step.statement.shape.uses & Uses.LOCAL_INFILE and not (
             self._state.capabilities & Capability.LOCAL_FILES
         ):

@@ -154,6 +154,28 @@ def with_insert_id(framed: bytes, insert_id: int) -> bytes:
     return frame(told, framed[3])
 
 
+def row_info(affected_rows: int, warnings: int) -> bytes:
+    """Return the text of the OK of an INSERT of one row that is one of several, or was selected: a server sends none for VALUES."""
+    return b"Records: 1  Duplicates: %d  Warnings: %d" % (affected_rows != 1, warnings)
+
+
+def with_row_info(framed: bytes) -> bytes:
+    """Return an OK packet without a text, header and all, with that of `row_info`; anything else as it is."""
+    payload = framed[4:]
+    if payload[:1] != bytes((OK_HEADER,)):
+        return framed
+    cursor = PacketReader(payload[1:])
+    affected_rows = cursor.lenenc_int()
+    cursor.lenenc_int()
+    cursor.read(2)
+    warnings = cursor.uint(2)
+    rest = cursor.rest()
+    if rest[:1] not in {b"", b"\0"}:
+        return framed
+    info = lenenc_bytes(row_info(affected_rows, warnings))
+    return frame(payload[: len(payload) - len(rest)] + info + rest[1:], framed[3])
+
+
 def eof_packet(status: int, warnings: int = 0) -> bytes:
     """Return an EOF packet, for clients without DEPRECATE_EOF."""
     status &= ~_STATE_CHANGED

@@ -85,6 +85,28 @@ class TestInsertSelect:
         # A point SELECT asks the one shard that the vindex says.
         assert [ident for ident in new if ids(client, f"id = {ident}") == [ident]] == new
 
+    @pytest.mark.parametrize("verb", ["INSERT", "INSERT IGNORE", "REPLACE"])
+    @pytest.mark.parametrize("count", [0, 1, 2, 8])
+    def test_its_answer_counts_the_rows_as_a_servers(
+        self, cluster: SharedCluster, client: Any, verb: str, count: int
+    ) -> None:
+        def counted(client: Any, table: str, add: int) -> tuple[int, bytes]:
+            with client.cursor() as cursor:
+                cursor.execute(
+                    f"{verb} INTO {table} (id, name) SELECT id + {add}, name FROM source"
+                    f" ORDER BY id LIMIT {count}".replace("source", table)
+                )
+                assert cursor._result is not None
+                return cursor.rowcount, cursor._result.message
+
+        run(client, f"INSERT INTO customer (id) VALUES ({ALL_IDS[0] + 1000})")
+        alone = cluster.proxy.connect(database="plain", autocommit=True)
+        run(alone, "CREATE TABLE copied (id BIGINT PRIMARY KEY, name VARCHAR(20))")
+        values = ", ".join(f"({ident}, 'name {ident}')" for ident in ALL_IDS)
+        run(alone, f"INSERT INTO copied VALUES {values}, ({ALL_IDS[0] + 1000}, NULL)")
+        for add in (2000,) if verb == "INSERT" else (2000, 1000):
+            assert counted(client, "customer", add) == counted(alone, "copied", add)
+
     def test_it_takes_part_in_a_transaction_and_locks_what_it_has_read(
         self, cluster: SharedCluster, client: Any
     ) -> None:

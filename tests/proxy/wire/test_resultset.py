@@ -26,9 +26,11 @@ from streamfrom.proxy.wire.resultset import (
     parse_text_row,
     parse_trackers,
     resultset_head,
+    row_info,
     skip_lenenc,
     text_row,
     with_insert_id,
+    with_row_info,
     with_type_of,
 )
 from tests.proxy.wire.peers import encode_trackers, parse_column_definition
@@ -256,6 +258,30 @@ def test_another_insert_id_leaves_the_rest_of_an_ok_as_it_is(affected, before, a
     assert with_insert_id(told(before), after) == told(after)
 
 
-def test_only_an_ok_has_an_insert_id():
+@given(
+    st.integers(0, 2**64 - 1),
+    st.integers(0, 2**16 - 1),
+    st.sampled_from([b"", b"\0\0"]),
+    st.sampled_from([b"", b"x"]),
+)
+def test_an_ok_without_a_text_gets_that_of_one_row(affected, warnings, state, info):
+    def told(text):
+        return frame(
+            ok_packet(
+                affected,
+                9,
+                status=2,
+                warnings=warnings,
+                info=text,
+                session_state=state,
+                capabilities=MODERN,
+            ),
+            7,
+        )
+
+    assert with_row_info(told(info)) == told(info or row_info(affected, warnings))
+
+
+def test_only_an_ok_has_an_insert_id_and_a_text():
     for other in (frame(b"\xff\x15\x04#28000no", 1), frame(b"\xfe\0\0\2\0", 3), b""):
-        assert with_insert_id(other, 5) == other
+        assert with_insert_id(other, 5) == with_row_info(other) == other
