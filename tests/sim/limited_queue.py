@@ -31,6 +31,7 @@ class InFlightLimited(World):
         least = len(self.settings.shards)
         limit = dice.choice([least, least + 1, max(8, least)])
         self.settings = replace(self.settings, max_in_flight=limit)
+        self.bad.spare_acks()
         self._elect()
 
     def _elect(self):
