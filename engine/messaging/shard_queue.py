@@ -326,6 +326,8 @@ class ShardQueue:
         self._note(ident, None)
         found = self._flying_keys.pop(ident, b"")
         queued = meanwhile if meanwhile is not None else key
+        if found and (timer := self.set_aside.get(ident)) is not None:
+            self.set_aside[ident] = timer._replace(key=found)
         if isinstance(queued, MessageKey):
             self.add(queued._replace(key=found) if found else queued, now_ns)
         return meanwhile
@@ -597,14 +599,15 @@ class ShardQueue:
 
     def _know_key(self, read: TierRead, changed: dict[bytes, MessageKey | None]) -> None:
         """Let messages that were known otherwise belong to the key that they were found under."""
+        waiting = (changed, self.unwritten, self.following, self.set_aside)
         for one in (*read.fresh, *read.timed):
             ident, key = one.id, one.key
             if (known := self._keys.get(ident)) is not None and known.key != key:
                 # Put where it belongs, unless the poll has brought more of it than was known.
                 self._forget(ident)
-                if ident in changed or ident in self.unwritten or ident in self.following:
+                if any(ident in others for others in waiting):
                     self._admit(known._replace(key=key))
-            for others in (changed, self.unwritten, self.following):
+            for others in waiting:
                 if (other := others.get(ident)) is not None:
                     others[ident] = other._replace(key=key)
             if ident in self._in_flight:

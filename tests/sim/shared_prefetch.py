@@ -29,6 +29,7 @@ class SharedPrefetch(FleetWorld):
             lease=self.dice.choice(["written", "lazy"]),
             failing=0,
         )
+        self.bad.spare_acks()
 
     def make_registry(self, number, keyspace, **options):
         registry = super().make_registry(number, keyspace, **options)

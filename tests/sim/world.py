@@ -29,6 +29,9 @@ from tests.sim.settings import KEYSPACE, TABLE, Settings
 
 POLL_NEVER_S = 10_000
 
+# Messages whose acks their clients cannot write fill a prefetch below this one.
+FILLED_BY_BAD = 20
+
 
 @dataclass(eq=False)
 class World(Promises):
@@ -52,6 +55,8 @@ class World(Promises):
         self.dice = random.Random(self.seed)
         self.settings = Settings.drawn(self.seed, self.dice)
         self.bad = BadRows.drawn(self.seed if self.has_bad_rows else 0)
+        if 0 < self.settings.prefetch < FILLED_BY_BAD:
+            self.bad.spare_acks()
         if self.is_told:
             self.settings = replace(self.settings, proxies=1, failing=0, poll_s=POLL_NEVER_S)
         if self.settings.proxies == 1:
