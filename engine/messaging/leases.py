@@ -28,6 +28,10 @@ STALE_MIN: Final = 1000
 LOOK_IDS_MAX: Final = 500
 # Who holds what a former dispatcher has sent; no receiver has this number.
 NOBODY: Final = 0
+# The end of a lease that only the row knows: a former dispatcher gave it. Before every other.
+UNKNOWN_NS: Final = -1
+# After a failed question, the rows of such leases are read again.
+ASK_AGAIN_NS: Final = 250 * 10**6
 # Of a million leases that end at the same time no turn of the loop ends more.
 ENDED_MAX: Final = 1000
 
@@ -59,8 +63,6 @@ class Leases:
         self._to_look_at: dict[bytes, bool] = {}
         self._all_by_heartbeat: bool | None = None  # all that are held are suspect; None if not
         self._looking_at: dict[bytes, tuple[Lease, bool]] | None = None
-        # Messages that a former dispatcher sent, until their rows have said when their leases end.
-        self._taken_over: set[bytes] = set()
 
     def __len__(self) -> int:
         """Return how many messages are held."""
@@ -128,6 +130,11 @@ class Leases:
 
     def found(self, until_ns: Mapping[bytes, int], now_ns: int) -> None:
         """Note messages that a former dispatcher has in flight; each is looked at, as it may be acked meanwhile."""
+        for ident, end_ns in until_ns.items():
+            lease = self.get(ident)
+            if lease is not None and lease.until_ns == UNKNOWN_NS:
+                self._set_end(lease, end_ns)
+                self.suspect((ident,), by_heartbeat=True)
         ends_ns = {i: end_ns for i, end_ns in until_ns.items() if i not in self._receivers}
         if ends_ns:
             self._receivers.update(dict.fromkeys(ends_ns, (NOBODY, now_ns)))
@@ -139,16 +146,16 @@ class Leases:
         """Note that *receiver* holds messages that a former dispatcher sent to it; return how many.
 
         Messages that another receiver holds were sent again since, and are left out. The rows of all others are read:
-        acked and due ones are given back, and the leases of the rest end when their rows say.
+        acked ones are given back, and the leases of the rest end when their rows say.
         """
         known = self._receivers
         new = [i for i in dict.fromkeys(idents) if i not in known or known[i][0] == NOBODY]
         if new:
+            found = self._ends_ns.get(NOBODY, {})
+            ends_ns = {ident: found.get(ident, UNKNOWN_NS) for ident in new}
             self.give_back_all(new)
             known.update(dict.fromkeys(new, (receiver, now_ns)))
-            self._ends_ns.setdefault(receiver, {}).update(dict.fromkeys(new, now_ns))
-            self._note_end(now_ns, tuple(new))
-            self._taken_over.update(new)
+            self._ends_ns.setdefault(receiver, {}).update(ends_ns)
             self.suspect(new, by_heartbeat=True)
         return len(new)
 
@@ -206,7 +213,9 @@ class Leases:
                 # A suspect one gets its entry again from `looked` or `look_failed`.
                 if lease is None or self._is_suspect(ident):
                     continue
-                if lease.until_ns <= now_ns:
+                if lease.until_ns == UNKNOWN_NS:
+                    self.suspect((ident,), by_heartbeat=True)
+                elif lease.until_ns <= now_ns:
                     self._remove(lease)
                     ended.append(lease)
                 else:
@@ -298,8 +307,6 @@ class Leases:
             lease = self.get(ident)
             if lease is not None:
                 looking_at[ident] = lease, by_heartbeat
-            else:
-                self._taken_over.discard(ident)
         if not looking_at:
             return ()
         self._looking_at = looking_at
@@ -321,32 +328,30 @@ class Leases:
             until_ns = time_next_ns.get(ident, 0)
             # What came after the heartbeat may be what the row shows.
             alone = self._all_by_heartbeat is not False and self._to_look_at.get(ident, True)
-            is_longer = by_heartbeat and alone
-            if ident in self._taken_over:
-                self._taken_over.discard(ident)
-                is_longer = True
+            is_longer = (by_heartbeat and alone) or lease.until_ns == UNKNOWN_NS
             # The row says what is known, or the message was sent again since the question.
             if lease.until_ns == until_ns or lease.until_ns != asked.until_ns:
                 # Its time may have come meanwhile, when it was not let end.
                 self._note_end(lease.until_ns, (ident,))
-            elif until_ns > lease.until_ns and is_longer:
+            elif until_ns > max(lease.until_ns, 0) and is_longer:
                 prolonged.append(self._set_end(lease, until_ns))
             else:
                 self._remove(lease)
                 given_back.append(lease)
         return given_back, prolonged
 
-    def look_failed(self) -> None:
-        """Note that a question had no answer; it is not asked again.
+    def look_failed(self, now_ns: int) -> None:
+        """Note that a question had no answer; it is asked again only about leases whose ends are unknown.
 
-        The leases end by themselves; until then the rows count as held, which sends nothing twice.
+        The others end by themselves; until then the rows count as held, which sends nothing twice.
         """
         looking_at, self._looking_at = self._looking_at or {}, None
         for ident in looking_at:
-            self._taken_over.discard(ident)
             lease = self.get(ident)
             if lease is not None:
-                self._note_end(lease.until_ns, (ident,))
+                is_unknown = lease.until_ns == UNKNOWN_NS
+                end_ns = now_ns + ASK_AGAIN_NS if is_unknown else lease.until_ns
+                self._note_end(end_ns, (ident,))
 
     # What is left by a receiver whose connection has ended
 
@@ -360,8 +365,9 @@ class Leases:
         for ident, until_ns in self._ends_ns.get(receiver, {}).items():
             if len(found) == LOOK_IDS_MAX:
                 return found, True
-            if until_ns > due_ns or ident in self._taken_over:
-                if self._is_suspect(ident):
+            is_unknown = until_ns == UNKNOWN_NS
+            if until_ns > due_ns or is_unknown:
+                if is_unknown or self._is_suspect(ident):
                     is_more = True
                 else:
                     found.append(Lease(until_ns, ident, receiver))

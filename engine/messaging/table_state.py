@@ -224,7 +224,7 @@ class TableState:
             case LeasesFound() | FindLeasesFailed():
                 self._held.leases_found(event, now_ns)
             case LookFailed():
-                self._shards[event.shard].leases.look_failed()
+                self._shards[event.shard].leases.look_failed(now_ns)
             case Claimed():
                 self._sending.claimed(event, now_ns)
             case ClaimFailed():

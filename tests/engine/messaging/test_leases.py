@@ -65,7 +65,7 @@ def test_only_what_is_held_is_looked_at_and_one_question_at_a_time():
     assert leases.next_look() == ()
     leases.looked({b"1": 10})
     assert leases.next_look() == (b"1", b"2")
-    leases.look_failed()
+    leases.look_failed(now_ns=5)
     assert leases.next_look() == ()
 
 
@@ -165,7 +165,7 @@ def test_a_look_that_fails_lets_leases_end_by_their_time():
     leases.suspect([b"1"])
     leases.next_look()
     assert leases.ended(11) == []
-    leases.look_failed()
+    leases.look_failed(now_ns=5)
     assert leases.ended(12) == [Lease(10, b"1", 1)]
 
 
@@ -215,12 +215,50 @@ def test_what_a_former_dispatcher_sent_to_a_receiver_is_held_until_its_row_says(
     # 3 is acked, and 4 was given back.
     given_back, prolonged = leases.looked({b"2": 50, b"4": 0, b"5": 40})
     assert {lease.id for lease in given_back} == {b"3", b"4"}
-    assert prolonged == [Lease(50, b"2", 7), Lease(40, b"5", 7)]
+    assert prolonged == [Lease(40, b"5", 7)]
+    assert set(leases.next_look()) == {b"1", b"2", b"5"}
+    assert leases.looked({b"1": 10, b"2": 50, b"5": 40}) == ([], [])
+    assert leases.ended(49) == [Lease(10, b"1", 1), Lease(40, b"5", 7)]
+    assert leases.ended(50) == [Lease(50, b"2", 7)], "its end was known"
 
 
-def test_what_cannot_be_looked_at_a_receiver_does_not_hold():
+def test_what_a_former_dispatcher_sent_is_held_though_its_row_was_asked_for_before():
+    leases = held((2, 30))
+    leases.found({b"1": 50}, now_ns=5)
+    leases.suspect(None)
+    assert set(leases.next_look()) == {b"1"}
+    assert leases.give_back(b"2")
+    assert leases.take_over(7, [b"1", b"2"], now_ns=6) == 2
+    leases.suspect(None)
+    assert leases.looked({b"1": 50}) == ([], [])
+    assert set(leases.next_look()) == {b"1", b"2"}
+    assert leases.looked({b"1": 50, b"2": 40}) == ([], [Lease(40, b"2", 7)])
+    assert leases.ended(39) == []
+
+
+def test_what_a_former_dispatcher_sent_is_held_and_looked_at_until_its_row_says():
     leases = Leases()
     leases.take_over(7, [b"1"], now_ns=5)
-    leases.next_look()
-    leases.look_failed()
-    assert leases.ended(6) == [Lease(5, b"1", 7)]
+    assert leases.next_look()
+    leases.look_failed(now_ns=5)
+    assert not leases.next_look(), "not at once again"
+    assert leases.left(7, due_ns=0) == ([], True)
+    again_ns = leases.first_end_ns()
+    assert again_ns is not None
+    assert leases.ended(again_ns) == []
+    assert leases.next_look() == (b"1",)
+    given_back, _ = leases.looked({})
+    assert [lease.id for lease in given_back] == [b"1"]
+    assert len(leases) == 0
+
+
+def test_a_reading_of_what_is_in_flight_says_when_what_was_taken_over_ends():
+    leases = Leases()
+    leases.take_over(7, [b"1"], now_ns=5)
+    assert leases.next_look()
+    leases.found({b"1": 50}, now_ns=6)
+    assert leases.looked({}) == ([], []), "read before"
+    assert leases.next_look() == (b"1",)
+    assert leases.looked({b"1": 50}) == ([], [])
+    assert leases.ended(49) == []
+    assert leases.ended(50) == [Lease(50, b"1", 7)]
