@@ -94,8 +94,8 @@ class World(Promises):
         seconds = asyncio.get_running_loop().time() * len(settings.shards) * settings.proxies
         polls = sum(call == "poll" for call, _ in self.store.calls)
         assert polls < 50 * seconds, "polls without a pause"
-        # Newest first, what is never acked goes before all else: past it a limit lets nothing.
-        is_blocked = self.settings.newest and self.settings.max_in_flight is not None
+        # What is never acked may go before all else, as the newest or by its priority: past it a limit lets nothing.
+        is_blocked = self.settings.max_in_flight is not None
         for consumer in list(self.consumers):
             if self.dice.random() < 0.5 or is_blocked:
                 consumer.leave()
