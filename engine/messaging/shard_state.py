@@ -336,7 +336,9 @@ class ShardState:
         """
         if not (self.unwritten and self.is_dispatched):
             return ()
-        return self.unwritten.next_write(now_ns, max(self.queue.limit // 2, 1))
+        # Leases that the server refuses stay unwritten, however often they are tried.
+        at_most = max(self.queue.limit // 2, 1) + len(self.set_aside)
+        return self.unwritten.next_write(now_ns, at_most)
 
     def rescheduled(self, idents: Iterable[bytes], now_ns: int) -> None:
         """Claim messages again that somebody has rescheduled, whatever their rows show.

@@ -29,7 +29,7 @@ from tests.sim.settings import KEYSPACE, TABLE, Settings
 
 POLL_NEVER_S = 10_000
 
-# Messages whose acks their clients cannot write fill a prefetch below this one.
+# Messages whose acks their clients cannot write come again and again, and fill a prefetch or a cache below this one.
 FILLED_BY_BAD = 20
 
 
@@ -54,8 +54,9 @@ class World(Promises):
     def __post_init__(self):
         self.dice = random.Random(self.seed)
         self.settings = Settings.drawn(self.seed, self.dice)
-        self.bad = BadRows.drawn(self.seed if self.has_bad_rows else 0)
-        if 0 < self.settings.prefetch < FILLED_BY_BAD:
+        # What waits behind a bad row of its key is found by a poll, which there is none of where all is told.
+        self.bad = BadRows.drawn(self.seed if self.has_bad_rows and not self.is_told else 0)
+        if 0 < self.settings.prefetch < FILLED_BY_BAD or self.settings.cache < FILLED_BY_BAD:
             self.bad.spare_acks()
         if self.is_told:
             self.settings = replace(self.settings, proxies=1, failing=0, poll_s=POLL_NEVER_S)
