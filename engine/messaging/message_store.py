@@ -99,8 +99,11 @@ class Store(PartitionStore, Protocol):
 
     async def come_or_gone(
         self, keyspace: str, shard: ShardName, known: Collection[str]
-    ) -> frozenset[str]:
-        """Return which tables of *shard* are marked as message tables and not *known*, or the other way round."""
+    ) -> frozenset[str] | None:
+        """Return which tables of *shard* are marked as message tables and not *known*, or the other way round.
+
+        None if a lock hides some of them: then all definitions have to be read.
+        """
         ...
 
     async def read_hidden(
@@ -209,16 +212,14 @@ def discover(
     return (*whole, *(yield from _hidden(schema, whole, names)))
 
 
-def come_or_gone(database: str, known: Collection[str]) -> Conversation[frozenset[str]]:
+def come_or_gone(database: str, known: Collection[str]) -> Conversation[frozenset[str] | None]:
     """Read which tables of *database* carry the mark and are not *known*, or the other way round.
 
-    One that a lock hides is not gone.
+    Return None if a lock hides some of them.
     """
     answer = yield StoreQuery(_marked(literal(database.encode())), 1, skips_locked=True)
     marked = frozenset(_text(name) for (name,), _ in answer.rows)
-    return (
-        marked.difference(known) if answer.has_skipped else marked.symmetric_difference(known)
-    )
+    return None if answer.has_skipped else marked.symmetric_difference(known)
 
 
 def _marked(schema: bytes) -> bytes:

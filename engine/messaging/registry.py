@@ -283,9 +283,10 @@ class Registry:
             try:
                 read = names
                 if names is not None:
-                    read = names | await self._store.come_or_gone(
+                    come_or_gone = await self._store.come_or_gone(
                         keyspace, shard, tables.by_name.keys()
                     )
+                    read = None if come_or_gone is None else names | come_or_gone
                 found = await self._store.discover(keyspace, shard, read, tables.placed)
                 # What names no table may define a routine.
                 hidden = await self._store.read_hidden(keyspace, shard, read if names else None)

@@ -120,8 +120,12 @@ class ShardStore:
 
     async def come_or_gone(
         self, keyspace: str, shard: ShardName, known: Collection[str]
-    ) -> frozenset[str]:
-        """Return which message tables are not *known*, and which of *known* are none any more. Raises StoreError."""
+    ) -> frozenset[str] | None:
+        """Return which message tables are not *known*, and which of *known* are none any more; None if a lock hides some.
+
+        Raises:
+            StoreError: the shard cannot be asked.
+        """
         runtime = self._shards[keyspace, shard]
         return await by_control(runtime, conversations.come_or_gone(runtime.database, known))
 
