@@ -33,7 +33,6 @@ from streamfrom.engine.sharding.multicolumn_vindex import is_multi_column
 from streamfrom.engine.sharding.queue_vschema import with_queues
 from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.engine.sharding.vindex import is_loose
-from streamfrom.proxy.accounts.grant_discovery import ask
 from streamfrom.proxy.backends.health import ReplicaHealth
 from streamfrom.proxy.backends.shard import ShardRuntime
 from streamfrom.proxy.backends.shard_servers import replicas_of
@@ -129,8 +128,6 @@ async def check(config: Config, *, as_json: bool = False) -> int:
         if each.name in keyspaces:
             await _check_keyspace(each, keyspaces[each.name], config, limits, report)
     limits.report(report)
-    for finding in await ask(config):
-        report.add(finding)
     report.end()
     if as_json:
         _write_line(report.json())

@@ -44,7 +44,7 @@ VSCHEMA: Final = {
 }
 
 ACCOUNT: Final = "streamfrom"
-READER: Final = "streamfrom_reader"
+READER: Final = "reader"
 # What a shard runs before it lets anybody in (--init-file), one statement a line. Its root may do anything
 # and comes without a password, and everybody on this machine can reach the port.
 INIT: Final = """\
@@ -55,7 +55,7 @@ CREATE USER IF NOT EXISTS {account}@'127.0.0.1';
 ALTER USER {account}@'127.0.0.1' IDENTIFIED BY '{password}';
 GRANT ALL PRIVILEGES ON {keyspace}.* TO {account}@'127.0.0.1';
 CREATE USER IF NOT EXISTS {reader}@'127.0.0.1';
-ALTER USER {reader}@'127.0.0.1' IDENTIFIED BY '{reader_password}';
+ALTER USER {reader}@'127.0.0.1' IDENTIFIED BY '{reader}';
 GRANT SELECT, SHOW VIEW ON {keyspace}.* TO {reader}@'127.0.0.1';
 """
 
@@ -100,7 +100,7 @@ SESSION: Final = """
   SELECT id FROM my_message;{plain}
 
   {dim}# User reader may only read: the proxy sees to it, and so does the account that it has on the shards.{plain}
-  {bold}{client} -h127.0.0.1 -P{port} -ureader {keyspace} -e 'DELETE FROM my_message'{plain}
+  {bold}{client} -h127.0.0.1 -P{port} -ureader -preader {keyspace} -e 'DELETE FROM my_message'{plain}
 
   {dim}# How it fares: by SQL, as a page for the browser (user root, no password), and for Prometheus:{plain}
   {bold}SHOW QUEUE STATUS;{plain}   http://127.0.0.1:{admin_port}/   http://127.0.0.1:{admin_port}/metrics
@@ -111,12 +111,10 @@ SESSION: Final = """
 
 
 class Accounts:
-    """The accounts of the shards, with passwords that are made for this run and written nowhere but there."""
+    """The accounts of the shards that can write; their passwords are made for this run and written nowhere but there."""
 
     def __init__(self) -> None:
-        self.root, self.password, self.reader_password = (
-            secrets.token_urlsafe(PASSWORD_BYTES) for _ in range(3)
-        )
+        self.root, self.password = (secrets.token_urlsafe(PASSWORD_BYTES) for _ in range(2))
 
     def init_sql(self, hostname: str) -> str:
         """Return what a shard of this machine runs as it starts."""
@@ -128,7 +126,6 @@ class Accounts:
             account=ACCOUNT,
             password=self.password,
             reader=READER,
-            reader_password=self.reader_password,
         )
 
 
@@ -304,8 +301,8 @@ def _write_config(
         'password = ""',
         "",
         "[[users]]",
-        'name = "reader"',
-        'password = ""',
+        f'name = "{READER}"',
+        f'password = "{READER}"',
         'role = "readonly"',
         "",
         f"[keyspaces.{KEYSPACE}]",
@@ -317,7 +314,6 @@ def _write_config(
             f"[[keyspaces.{KEYSPACE}.shards]]",
             f'name = "{name}"',
             f'primary = "mysql://{ACCOUNT}:{accounts.password}@127.0.0.1:{server.port}/{KEYSPACE}"',
-            f'readonly = "mysql://{READER}:{accounts.reader_password}@"',
         ]
     path = folder / "streamfrom.toml"
     _write_private(path, "\n".join(lines) + "\n")

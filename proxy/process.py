@@ -51,7 +51,7 @@ def leave() -> None:
 def raise_file_limit(config: Config) -> None:
     """Raise the limit on open files to what *config* needs, as far as the system allows."""
     backends = sum(
-        shard.pool_size * (1 + len(shard.replicas)) * (1 + (shard.readonly is not None))
+        shard.pool_size * (1 + len(shard.replicas))
         for k in config.keyspaces
         for shard in k.shards
     )

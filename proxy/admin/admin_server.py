@@ -285,7 +285,7 @@ class AdminServer:
                 text="no index finds its messages by state: see streamfrom check\n"
             )
         try:
-            page = await self._peeks.page(visitor.user, table, state, asked.get("cursor", ""))
+            page = await self._peeks.page(table, state, asked.get("cursor", ""))
         except BadCursor as error:
             raise web.HTTPBadRequest(text=f"{error}\n") from None
         return web.json_response(page)

@@ -1,4 +1,4 @@
-"""Some messages of a queue, as the page shows them: read by the account that the user's statements have.
+"""Some messages of a queue, as the page shows them.
 
 The shards are read one after the other, until a page is full. One that does not answer is left out, and the page says so.
 """
@@ -19,7 +19,6 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.message_table import MessageTable
-    from streamfrom.proxy.config.file import User
     from streamfrom.proxy.sessions.services import Services
 
 
@@ -41,19 +40,16 @@ class QueueMessages:
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    async def page(
-        self, user: User, table: MessageTable, state: PeekState, cursor: str
-    ) -> dict[str, Any]:
+    async def page(self, table: MessageTable, state: PeekState, cursor: str) -> dict[str, Any]:
         """Return the messages of a page, and the cursor of the next one.
 
-        user: one who may SELECT from the table.
         cursor: "" for the first page.
 
         Raises:
             BadCursor: it is not one of this queue's.
         """
         services = self._services
-        view = services.catalogs.of(user).view(table.keyspace)
+        view = services.catalog.view(table.keyspace)
         runtimes = list(view.runtimes)
         names = [runtime.name for runtime in runtimes]
         start, place = _read(cursor, names, table)

@@ -22,7 +22,6 @@ from streamfrom.proxy.app.config_reload import (
     ConfigReload,
     account_of,
     has_admin,
-    log_unguarded_users,
 )
 from streamfrom.proxy.app.disconnection import Disconnection
 from streamfrom.proxy.app.member_numbers import MemberNumber, take_number
@@ -46,7 +45,7 @@ from streamfrom.proxy.sessions.login_backoff import LoginBackoff
 from streamfrom.proxy.sessions.login_work import LoginWork
 from streamfrom.proxy.sessions.services import Peer, Services, Tally
 from streamfrom.proxy.sessions.session import Session
-from streamfrom.proxy.sql.catalog import Catalog, Catalogs
+from streamfrom.proxy.sql.catalog import Catalog
 from streamfrom.proxy.sql.large_texts import readers
 from streamfrom.proxy.status.status_rows import MemberStatus
 from streamfrom.proxy.status.status_source import StatusSource
@@ -65,7 +64,7 @@ from streamfrom.sqlparse_ext.text.version_comments import server_version
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Coroutine
 
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.proxy.admin.admin_server import AdminServer
@@ -164,10 +163,12 @@ class Application:
         tls = None if server.tls is None else ServerTls(server.tls)
         users = {user.name: user for user in config.accounts}
         rsa_key = ServerKey()
-        catalogs = self._catalogs(keyspaces)
+        catalog = Catalog(
+            keyspaces, self._servers.primaries, self._registry, self._servers.replicas
+        )
         registry = self._registry
         queue_sharding = QueueSharding(
-            keyspaces, registry.tables, registry.column_types, catalogs.replace
+            keyspaces, registry.tables, registry.column_types, catalog.replace
         )
         registry.tables_changed = queue_sharding.tables_changed
 
@@ -195,7 +196,7 @@ class Application:
             server_version=self._server_version,
             collation_id=lambda: self._charsets.greeted,
             extends_metadata=self._extends_metadata,
-            catalogs=catalogs,
+            catalog=catalog,
             registry=self._registry,
             cache=StatementCache(
                 server=lambda: server_version(self._server_version()),
@@ -289,7 +290,6 @@ class Application:
             )
         self._vschema_files.start()
         self._config_reload.keep_deadlines(server)
-        self._spawn(log_unguarded_users(self._config))
         self._spawn(self._hangups())
         await self._start_admin()
         await self._start_message_service()
@@ -349,19 +349,6 @@ class Application:
         return port
 
     # --- parts ----------------------------------------------------------------------------
-
-    def _catalogs(self, keyspaces: Sequence[Keyspace]) -> Catalogs:
-        servers = self._servers
-        owner = Catalog(keyspaces, servers.primaries, self._registry, servers.replicas)
-        if not servers.readonly_primaries:
-            return Catalogs(owner, owner)
-        readonly = Catalog(
-            keyspaces,
-            servers.primaries | servers.readonly_primaries,
-            self._registry,
-            servers.replicas | servers.readonly_replicas,
-        )
-        return Catalogs(owner, readonly)
 
     def _accept(self, link: Link) -> Session:
         return Session(self.services, link, self._connection_ids.allocate(self._sessions))

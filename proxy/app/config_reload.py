@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import structlog
 
 from streamfrom.proxy import process
-from streamfrom.proxy.accounts.grant_discovery import ask
 from streamfrom.proxy.config.changes import changes
 from streamfrom.proxy.config.file import Role
 from streamfrom.proxy.config.toml_values import ConfigError
 from streamfrom.proxy.errors import AccountChanged
 from streamfrom.proxy.passwords.verifier import Verifier
-from streamfrom.proxy.report import Level
 from streamfrom.proxy.sessions.statement_timeout import StatementTimeout
 from streamfrom.proxy.tls import ServerTls
 from streamfrom.proxy.wire.auth import Account
@@ -98,8 +95,6 @@ class ConfigReload:
         await self.prepare(read)
         process.raise_file_limit(found.config)
         is_renewed = self._put_into_force(found, tls)
-        if found.added or found.rights:
-            self._services.spawn(log_unguarded_users(found.config))
         if found.restart:
             log.warning("changes that need a restart", keys=list(found.restart))
         if found.is_nothing and not is_renewed:
@@ -150,17 +145,6 @@ class ConfigReload:
         if removed:
             services.spawn(self._disconnection.dismiss(removed))
         return is_renewed
-
-
-async def log_unguarded_users(config: Config) -> None:
-    """Log which users the servers would not stop, as `streamfrom check` says it."""
-    for finding in await ask(config):
-        if finding.level is Level.OK:
-            continue
-        level = logging.INFO if finding.level is Level.INFO else logging.WARNING
-        log.log(
-            level, "users", finding=finding.text, about=finding.place, run=finding.cure or ""
-        )
 
 
 def has_admin(users: Mapping[str, User]) -> bool:

@@ -71,8 +71,7 @@ class Membership:
         self.fleet = Fleet(self.member, databases_of(shards), self.links, time.monotonic_ns)
         for key, runtime in shards.items():
             # Of all members the one that dispatches asks whether the primary can be written.
-            for account in runtime.same_server:
-                account.is_vouched_for = partial(self.fleet.is_another_dispatching, *key)
+            runtime.is_vouched_for = partial(self.fleet.is_another_dispatching, *key)
 
     def serve_sessions(self, sessions: LocalSessions) -> FleetSessions:
         """Let other members list and end *sessions*; return theirs."""
@@ -137,8 +136,7 @@ def databases_of(
 
 def _suspect(primaries: Iterable[ShardRuntime]) -> None:
     for primary in primaries:
-        for account in primary.same_server:
-            account.suspect()
+        primary.suspect()
 
 
 async def _open(runtime: ShardRuntime, on_lost: Callable[[], None]) -> LockSession:

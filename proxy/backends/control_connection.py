@@ -22,7 +22,6 @@ from streamfrom.proxy.errors import (
     BackendUnavailable,
     NoDescriptor,
     connect_refused,
-    login_refused,
 )
 from streamfrom.proxy.net import is_out_of_descriptors
 from streamfrom.proxy.wire.constants import FieldType
@@ -66,11 +65,7 @@ class Control:
     BackendError with the server's own code and words when it refuses a statement.
     """
 
-    def __init__(
-        self, keyspace: str, shard: str, dsn: Dsn, *, is_readonly: bool = False
-    ) -> None:
-        """Prepare connections by *dsn*; *is_readonly*: its account is the shard's `readonly` one."""
-        self._is_readonly = is_readonly
+    def __init__(self, keyspace: str, shard: str, dsn: Dsn) -> None:
         self._keyspace = keyspace
         self._shard = shard
         self._dsn = dsn
@@ -226,8 +221,6 @@ class Control:
                 failure = connect_refused(
                     self._keyspace, self._shard, self._dsn.server, failure
                 )
-            if self._is_readonly and isinstance(failure, BackendError):
-                failure = login_refused(self._keyspace, self._shard, failure)
             raise failure from error
         if _is_cancelled():
             connection.close()

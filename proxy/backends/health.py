@@ -47,23 +47,6 @@ class ReplicaHealth:
         return Health(str(version), lag_trouble(channels, self.lag_max_s))
 
 
-class GuestHealth:
-    """The health of a server whose account may not ask for it: *health* asks through *owner* instead.
-
-    SHOW REPLICA STATUS needs a privilege that an account for reading should not have.
-    """
-
-    def __init__(self, health: Probe, owner: Control) -> None:
-        self._health = health
-        self._owner = owner
-
-    async def __call__(self, control: Control) -> Health:
-        """Ask. Raises BackendUnavailable and BackendError."""
-        # That the account itself can log in is asked too: its password may be the wrong one.
-        await control.rows("SELECT 1")
-        return await self._health(self._owner)
-
-
 def lag_trouble(channels: Sequence[dict[str, Any]], lag_max_s: float) -> str | None:
     """Return what keeps a replica from being read, by the rows of SHOW REPLICA STATUS."""
     if not channels:

@@ -16,7 +16,6 @@ import structlog
 from streamfrom.proxy.backends.connect import open_backend
 from streamfrom.proxy.backends.control_connection import Control
 from streamfrom.proxy.backends.health import (
-    GuestHealth,
     Health,
     ReplicaHealth,
     primary_health,
@@ -26,7 +25,7 @@ from streamfrom.proxy.backends.pool import Pool
 from streamfrom.proxy.backends.sequence_blocks import Sequences
 from streamfrom.proxy.backends.session_variables import globals_of_logins
 from streamfrom.proxy.backends.turned_away import TurnedAway
-from streamfrom.proxy.errors import BackendError, BackendUnavailable, login_refused
+from streamfrom.proxy.errors import BackendError, BackendUnavailable
 
 
 if TYPE_CHECKING:
@@ -58,8 +57,6 @@ class ShardRuntime:
     Attributes:
         keyspace: the keyspace of the shard.
         name: the name of the shard.
-        is_readonly: the account is the shard's `readonly` one.
-        same_server: this object, and the object of the server's other account where there is one.
         database: the real database's name on its server.
         is_alone: it is the only shard of its keyspace.
         pool: connections for clients' statements.
@@ -83,13 +80,8 @@ class ShardRuntime:
         pool_timeout_s: float,
         on_change: Callable[[ShardRuntime], None] = lambda _: None,
         health: Probe = primary_health,
-        owner: ShardRuntime | None = None,
     ) -> None:
-        """Prepare the connections of *config*; with *owner*, those of the same server's `readonly` account."""
         self.keyspace = keyspace
-        self.is_readonly = owner is not None
-        self.same_server: list[ShardRuntime] = [] if owner is None else owner.same_server
-        self.same_server.append(self)
         self.name = config.name
         self.dsn = config.primary
         self.database = config.primary.database
@@ -100,14 +92,10 @@ class ShardRuntime:
         self.trouble: str | None = _NOT_REACHED
         self.is_vouched_for: Callable[[], bool] = _nobody_vouches
         self._log = log.bind(keyspace=keyspace, shard=config.name)
-        if isinstance(health, ReplicaHealth | GuestHealth):
+        if isinstance(health, ReplicaHealth):
             self._log = self._log.bind(replica=str(self.dsn))
-        if self.is_readonly:
-            self._log = self._log.bind(account="readonly")
         self._turned_away = TurnedAway(self._log, self.dsn.server)
-        self.control = Control(
-            keyspace, config.name, config.primary, is_readonly=self.is_readonly
-        )
+        self.control = Control(keyspace, config.name, config.primary)
         self.sequences = Sequences(self.control)
         self.pool = Pool(
             keyspace,
@@ -171,9 +159,6 @@ class ShardRuntime:
             raise
         except BackendError as error:
             self._turned_away.note(error)
-            # Of another database the account may know nothing; that is the client's mistake.
-            if self.is_readonly and database in {None, self.database}:
-                raise login_refused(self.keyspace, self.name, error) from error
             raise
 
     def outdate(self) -> None:

@@ -17,7 +17,6 @@ from streamfrom.proxy.config.toml_values import ConfigError, Secret, Surrounding
 PORT_DEFAULT: Final = 3306
 UNIX_SOCKET_BYTES_MAX: Final = 107  # sun_path of unix(7) without its closing zero byte
 FORM: Final = "mysql://user:password@host:port/database"
-ACCOUNT_FORM: Final = "mysql://user:password@"
 PARAMETERS: Final = ("ssl_ca", "ssl_mode", "unix_socket")
 
 
@@ -63,13 +62,10 @@ class Dsn:
         return f"mysql://{quote(self.user)}@{self.server}/{self.database}"
 
 
-def parse(
-    text: str, key: str, *, database: str, around: Surroundings, beside: Dsn | None = None
-) -> Dsn:
+def parse(text: str, key: str, *, database: str, around: Surroundings) -> Dsn:
     """Return the address in *text*, the value of the configuration's *key*.
 
-    An address without a database means *database*. One without a host means the server of
-    *beside*, and one without a parameter of TLS the TLS of *beside*. Raises ConfigError.
+    An address without a database means *database*. Raises ConfigError.
     """
     try:
         url = urlsplit(_expanded(text, key, around))
@@ -91,18 +87,13 @@ def parse(
     unix_socket = socket_path(socket_text, key, around) if socket_text else None
     if port == 0:
         raise ConfigError(key, "expected a port from 1 to 65535, got 0")
-    host = unquote(url.hostname or "localhost")
     if not url.hostname and unix_socket is None:
-        if beside is None:
-            raise ConfigError(key, f"expected {FORM}, got neither a host nor a unix_socket")
-        host, unix_socket = beside.host, beside.unix_socket
-        port = beside.port if port is None else port
+        raise ConfigError(key, f"expected {FORM}, got neither a host nor a unix_socket")
+    host = unquote(url.hostname or "localhost")
     ssl_ca = parameters.get("ssl_ca")
     is_local = unix_socket is not None or _is_loopback(host)
     mode = _ssl_mode(parameters.get("ssl_mode"), key, has_ca=bool(ssl_ca), is_local=is_local)
     ca = str(around.readable_file(ssl_ca, f"{key} (ssl_ca)")) if ssl_ca else None
-    if beside is not None and not parameters.keys() & {"ssl_ca", "ssl_mode"}:
-        mode, ca = beside.ssl_mode, beside.ssl_ca
     return Dsn(
         host=host,
         port=PORT_DEFAULT if port is None else port,
@@ -113,22 +104,6 @@ def parse(
         ssl_mode=mode,
         ssl_ca=ca,
     )
-
-
-def parse_account(text: str, key: str, *, primary: Dsn, around: Surroundings) -> Dsn:
-    """Return the address of *primary* with the account in *text*, and TLS as that says.
-
-    Raises ConfigError, also for another server or database, and for the account of *primary*.
-    """
-    dsn = parse(text, key, database=primary.database, around=around, beside=primary)
-    if (dsn.server, dsn.database) != (primary.server, primary.database):
-        raise ConfigError(
-            key,
-            f"expected the server and the database of primary (or {ACCOUNT_FORM}), got another",
-        )
-    if dsn.user == primary.user:
-        raise ConfigError(key, "expected another user than that of primary")
-    return dsn
 
 
 def _expanded(text: str, key: str, around: Surroundings) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 from streamfrom.engine.errors import KeyspaceError, VindexError, VschemaError
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard, check_partition
 from streamfrom.engine.sharding.vschema import parse_vschema
-from streamfrom.proxy.config.dsn import ACCOUNT_FORM, FORM, Dsn, parse, parse_account
+from streamfrom.proxy.config.dsn import FORM, Dsn, parse
 from streamfrom.proxy.config.toml_values import (
     REQUIRED,
     ConfigError,
@@ -22,6 +22,7 @@ from streamfrom.proxy.config.toml_values import (
     shown,
 )
 from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 # They part a target as Vitess writes it (`commerce:-80@replica`, `commerce[-80]`) or a quoted name;
@@ -37,8 +38,6 @@ class ShardConfig:
 
     name: "0", "-", or a key range with its hexadecimal digits in lower case.
     share_reads: quick reads of several clients may share one of the connections.
-    readonly: the primary's address with the account of users who may only read, None where
-        they use that of primary.
     """
 
     name: str
@@ -46,17 +45,6 @@ class ShardConfig:
     replicas: tuple[Dsn, ...]
     pool_size: int
     share_reads: bool = True
-    readonly: Dsn | None = None
-
-    def as_readonly(self) -> "ShardConfig | None":
-        """Return the shard with the account *readonly* on every server; None without one."""
-        account = self.readonly
-        if account is None:
-            return None
-        replicas = tuple(
-            replace(dsn, user=account.user, password=account.password) for dsn in self.replicas
-        )
-        return replace(self, primary=account, replicas=replicas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,16 +161,16 @@ def _shard(table: TomlTable, keyspace: str) -> ShardConfig:
         parse(text, f"{table.key('replicas')}[{index}]", database=keyspace, around=table.around)
         for index, text in enumerate(table.strings("replicas", (), secret=True))
     )
-    readonly = None
     if "readonly" in table:
-        text = table.written("readonly", REQUIRED, expected=ACCOUNT_FORM, secret=True)
-        readonly = parse_account(
-            text, table.key("readonly"), primary=primary, around=table.around
+        raise table.fault(
+            "readonly",
+            "no key any more: the server's grants decide. Let each reader log in with an account of its own"
+            f" and run on the server: GRANT SELECT, SHOW VIEW ON {quote_identifier(primary.database)}.* TO it",
         )
     pool_size = table.integer("pool_size", 32, least=1)
     share_reads = table.boolean("share_reads", default=True)
     table.close()
-    return ShardConfig(name, primary, replicas, pool_size, share_reads, readonly)
+    return ShardConfig(name, primary, replicas, pool_size, share_reads)
 
 
 def _place(dsn: Dsn) -> tuple[str, str]:

@@ -139,7 +139,6 @@ from streamfrom.proxy.errors.shard_errors import (
     ServerFull as ServerFull,
     SessionLost as SessionLost,
     connect_refused as connect_refused,
-    login_refused as login_refused,
 )
 from streamfrom.proxy.errors.statement_errors import (
     BadArguments as BadArguments,

@@ -74,23 +74,6 @@ def connect_refused(
     return refusal
 
 
-# Refusals of a login that have nothing to do with the account's password or rights: too many connections
-# (1040, 1203, 1226), and a database that does not exist (1049).
-_NOT_OF_THE_ACCOUNT = frozenset({*_SERVER_LIMITS, 1049})
-
-
-def login_refused(keyspace: str, shard: str, error: BackendError) -> BackendError:
-    """Return what a user with role readonly is told when the shard's account is refused."""
-    if error.code in _NOT_OF_THE_ACCOUNT:
-        return error
-    return BackendError(
-        error.code,
-        error.state,
-        f"the readonly account of shard {shard!r} of keyspace {keyspace!r} cannot log in ({error});"
-        " readonly users are served by no other: have the operator run streamfrom check",
-    )
-
-
 class BackendLost(ProxyError):
     """The connection to a shard broke after a statement had been sent."""
 

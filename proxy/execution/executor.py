@@ -152,14 +152,13 @@ class Executor(SessionConnections):
     def commits_at_once(self, shard: ShardRuntime) -> bool:
         """Return whether a write to *shard* is a transaction of its own, on any connection of the session's account.
 
-        Return False as well where the account or the session's transactions may only read, so that the server refuses the
-        write.
+        Return False as well where the session's transactions may only read, so that the server refuses the write.
         """
         state = self._state
         return (
             state.transaction is None
             and state.settings.autocommit
-            and not (state.settings.is_read_only or shard.is_readonly)
+            and not state.settings.is_read_only
             and shard not in self.branches.held
         )
 

@@ -99,9 +99,7 @@ class ProcessList:
     def holders(self, shard: ShardRuntime) -> dict[int, int]:
         """Return the holders of connections to the server of *shard*: the proxy's ids by the server's."""
         threads = (
-            (peer.thread_on(each), number)
-            for number, peer in self._services.sessions.items()
-            for each in shard.same_server
+            (peer.thread_on(shard), number) for number, peer in self._services.sessions.items()
         )
         return {thread: number for thread, number in threads if thread is not None}
 

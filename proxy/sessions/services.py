@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sessions.asker import Asker
     from streamfrom.proxy.sessions.login_backoff import LoginBackoff
     from streamfrom.proxy.sessions.login_work import LoginWork
-    from streamfrom.proxy.sql.catalog import Catalogs
+    from streamfrom.proxy.sql.catalog import Catalog
     from streamfrom.proxy.status.status_source import StatusSource
     from streamfrom.proxy.tls import ServerTls
     from streamfrom.proxy.twophase.coordinator import Coordinator
@@ -125,7 +125,7 @@ class Services:
         server_version: returns the version of the greeting.
         collation_id: returns the collation of the greeting.
         extends_metadata: returns True if every server can tell more of a column than its type, as MariaDB does.
-        catalogs: the keyspaces that each user sees.
+        catalog: the keyspaces.
         registry: the message tables.
         cache: the parsed statements.
         clock: tells the time.
@@ -156,7 +156,7 @@ class Services:
     server_version: Callable[[], str]
     collation_id: Callable[[], int]
     extends_metadata: Callable[[], bool]
-    catalogs: Catalogs
+    catalog: Catalog
     registry: Registry
     cache: StatementCache
     clock: Clock

@@ -66,8 +66,8 @@ def make_context(
         spawn=services.spawn,
     )
     executor.on_file = wire.expect_infile
-    guard = Privileges(user, link.peer, services.catalogs.accounts())
-    catalog = services.catalogs.of(user)
+    guard = Privileges(user, link.peer, services.catalog.accounts())
+    catalog = services.catalog
     compiler = StatementCompiler(
         state,
         guard,

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.engine.messaging.message_table import MessageTable
 from streamfrom.engine.sharding.keyspace import Keyspace, parse_target
 from streamfrom.engine.sharding.sequence_tables import resolve
-from streamfrom.proxy.config.file import Role
 from streamfrom.proxy.errors import NoDatabaseSelected, NoHealthyReplica, UnknownDatabase
 from streamfrom.proxy.local_statements.show_vitess import Tablet
 from streamfrom.proxy.routing.planner import Planner
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.registry import Registry
     from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.config.file import User
     from streamfrom.proxy.execution.latency_class import LatencyClass
     from streamfrom.proxy.routing.routes import Plan
     from streamfrom.sqlparse_ext.statements import Shape
@@ -319,28 +317,3 @@ class Catalog:
         for keyspace in self.visible(allowed):
             return self.view(keyspace.name)
         raise NoDatabaseSelected
-
-
-class Catalogs:
-    """Which catalog a user's sessions have, and so which accounts of the servers they can reach.
-
-    A session gets one catalog when it begins, and can reach no account of the other one.
-    """
-
-    def __init__(self, owner: Catalog, readonly: Catalog) -> None:
-        self._owner = owner
-        self._readonly = readonly
-
-    def accounts(self) -> frozenset[str]:
-        """Return the names of the proxy's own accounts on its servers, in lower case."""
-        return self._owner.accounts() | self._readonly.accounts()
-
-    def of(self, user: User) -> Catalog:
-        """Return the catalog of a user; the role readonly has that of the `readonly` accounts."""
-        return self._readonly if user.role is Role.READONLY else self._owner
-
-    def replace(self, keyspace: Keyspace) -> None:
-        """Put *keyspace*, with another vschema, into force for all sessions at once."""
-        self._owner.replace(keyspace)
-        if self._readonly is not self._owner:
-            self._readonly.replace(keyspace)

@@ -69,8 +69,7 @@ class SetVariables:
                     self._state.has_own_clock = value not in ("DEFAULT", "0")
         if done and statement.shape.uses & Uses.GLOBAL_SCOPE:
             for shard in self._compiler.here().runtimes:
-                for account in shard.same_server:
-                    account.outdate()
+                shard.outdate()
         return done
 
     async def _run(self, statement: Statement, names: frozenset[str], reply: Reply) -> bool:

@@ -1,7 +1,6 @@
 import gc
 import resource
 import sys
-from dataclasses import replace
 
 import pytest
 import structlog
@@ -63,18 +62,6 @@ def test_a_limit_that_is_too_low_is_told(monkeypatch):
     limits, (line,) = prepared(monkeypatch, 256, 512)
     assert limits == (512, 512)
     assert (line["log_level"], line["limit"], line["wanted"]) == ("warning", 512, WANTED)
-
-
-def test_a_readonly_account_counts_like_the_primary(monkeypatch):
-    limits = Limits(1024, 4096)
-    monkeypatch.setattr(resource, "getrlimit", limits.get)
-    monkeypatch.setattr(resource, "setrlimit", limits.set)
-    config = config_of(FakeServer(), max_connections=1000, pool_size=50)
-    (keyspace,) = config.keyspaces
-    (shard,) = keyspace.shards
-    shards = (replace(shard, readonly=shard.primary, replicas=(shard.primary,)),)
-    process.prepare(replace(config, keyspaces=(replace(keyspace, shards=shards),)))
-    assert limits.now == (1000 + 4 * 50 + 256, 4096)
 
 
 def test_the_collector_leaves_alone_what_stays(monkeypatch):

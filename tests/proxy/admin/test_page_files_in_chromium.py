@@ -183,9 +183,7 @@ async def its_messages(page: Page, guarded) -> None:
         SimpleNamespace(name="1", trouble=HOSTILE, control=server),
     ]
     view = SimpleNamespace(runtimes=shards)
-    guarded.services.catalogs = SimpleNamespace(
-        of=lambda _: SimpleNamespace(view=lambda _: view)
-    )
+    guarded.services.catalog = SimpleNamespace(view=lambda _: view)
     guarded.services.clock = guarded.status.clock
     table = loaded(raw_table("msg", texts=(HOSTILE,)), "ks")
     guarded.status.figures[0] = replace(guarded.status.figures[0], table=table)

@@ -119,9 +119,7 @@ def furnish(guarded) -> None:
     ]
     status.shards.update({(SHOP, shard.name): shard for shard in shards})
     view = SimpleNamespace(runtimes=shards)
-    guarded.services.catalogs = SimpleNamespace(
-        of=lambda _: SimpleNamespace(view=lambda _: view)
-    )
+    guarded.services.catalog = SimpleNamespace(view=lambda _: view)
     guarded.services.clock = status.clock
 
 

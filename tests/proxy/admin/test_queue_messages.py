@@ -34,13 +34,9 @@ async def peeked(guarded):
             ),
         )
     ]
-    guarded.readers_of = []
-
-    def of(user):
-        guarded.readers_of.append(user.name)
-        return SimpleNamespace(view=lambda keyspace: SimpleNamespace(runtimes=shards))
-
-    guarded.services.catalogs = SimpleNamespace(of=of)
+    guarded.services.catalog = SimpleNamespace(
+        view=lambda keyspace: SimpleNamespace(runtimes=shards)
+    )
     guarded.services.clock = guarded.status.clock
     guarded.shards = shards
     raw = raw_table("msg")
@@ -71,7 +67,6 @@ async def test_messages_come_shard_by_shard_each_once(peeked):
     assert rows[0]["values"][-1] == HOSTILE
     bodies = [row["values"][-1] for row in rows[30:]]
     assert bodies == ["0xff00", None, "x" * 200 + "…", "0x01"]
-    assert set(peeked.readers_of) == {"app"}
 
 
 async def test_a_shard_that_is_down_or_late_or_refuses_is_named(peeked, monkeypatch):

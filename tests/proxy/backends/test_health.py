@@ -1,7 +1,6 @@
 import pytest
 
 from streamfrom.proxy.backends.health import (
-    GuestHealth,
     ReplicaHealth,
     lag_trouble,
     primary_health,
@@ -64,17 +63,3 @@ async def test_a_replica_must_be_near_its_primary(column):
 )
 def test_what_keeps_a_replica_from_being_read_is_told(channels, trouble):
     assert lag_trouble(channels, 5) == trouble
-
-
-async def test_a_guest_logs_in_by_itself_and_has_the_owner_ask():
-    class Guest(Control):
-        asked = 0
-
-        async def rows(self, sql):
-            self.asked += 1
-            return [(1,)]
-
-    guest, owner = Guest(), Control(Seconds_Behind_Source=31)
-    found = await GuestHealth(ReplicaHealth(30), owner)(guest)  # type: ignore[arg-type]
-    assert found.trouble == "31 s behind, more than replica_max_lag"
-    assert guest.asked == 1

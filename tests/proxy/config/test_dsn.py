@@ -1,12 +1,11 @@
 """Addresses of backends."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.proxy.config.dsn import Dsn, SslMode, parse, parse_account
+from streamfrom.proxy.config.dsn import Dsn, SslMode, parse
 from streamfrom.proxy.config.toml_values import ConfigError, Secret, Surroundings
 
 
@@ -131,75 +130,3 @@ def test_an_authority_without_tls_is_a_contradiction(tmp_path):
     (tmp_path / "ca.pem").write_text("")
     with pytest.raises(ConfigError, match="expected no ssl_ca with ssl_mode=disabled"):
         read("mysql://root@db1?ssl_ca=ca.pem&ssl_mode=disabled", folder=tmp_path)
-
-
-# --- a second account of a server --------------------------------------------------------
-
-
-def second(text, primary="mysql://app:pw@db1:3307/shop?ssl_mode=required", environ=None):
-    around = Surroundings(Path("/etc"), environ or {})
-    first = parse(primary, "primary", database="commerce", around=around)
-    return first, parse_account(text, "here", primary=first, around=around)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "mysql://reader:${PW}@",
-        "mysql://reader:${PW}@/",
-        "mysql://reader:${PW}@/shop",
-        "mysql://reader:${PW}@:3307",
-        "mysql://reader:${PW}@db1:3307",
-        "mysql://reader:${PW}@DB1:3307/shop",
-    ],
-)
-def test_an_account_is_at_the_primarys_address(text):
-    primary, account = second(text, environ={"PW": "a@b"})
-    assert account == replace(primary, user="reader", password=Secret("a@b"))
-
-
-def test_an_account_by_a_unix_socket_is_at_that_of_the_primary():
-    primary, account = second("mysql://reader@", "mysql://app@?unix_socket=/run/db")
-    assert account == replace(primary, user="reader", password=Secret(""))
-    assert second("mysql://reader@?unix_socket=/run/db", "mysql://app@?unix_socket=/run/db")
-
-
-def test_an_account_may_have_its_own_way_of_tls():
-    _, account = second("mysql://reader@?ssl_mode=verify_identity")
-    assert (account.ssl_mode, account.ssl_ca) == (SslMode.VERIFY_IDENTITY, None)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            "mysql://reader:hunter2@db2:3307",
-            "here: expected the server and the database of pri",
-        ),
-        ("mysql://reader:hunter2@db1", "here: expected the server and the database of primary"),
-        (
-            "mysql://reader:hunter2@:3308",
-            "here: expected the server and the database of primary",
-        ),
-        ("mysql://reader:hunter2@/hunter2", "here: expected the server and the database of"),
-        (
-            "mysql://reader@?unix_socket=/hunter2",
-            "here: expected the server and the database of",
-        ),
-        ("mysql://app:hunter2@", "here: expected another user than that of primary"),
-        (
-            "mysql://:hunter2@db1",
-            "here: expected mysql://user:password@host:port/database, got no",
-        ),
-        ("mysql://reader:hunter2@?color=1", "here: unknown parameter after ?; expected one of"),
-        (
-            "reader:hunter2@",
-            "here: expected mysql://user:password@host:port/database, got",
-        ),
-    ],
-)
-def test_a_fault_of_an_account_is_named_without_repeating_it(text, expected):
-    with pytest.raises(ConfigError) as error:
-        second(text)
-    assert str(error.value).startswith(expected)
-    assert "hunter2" not in str(error.value)

@@ -8,10 +8,9 @@ from streamfrom.engine.errors import KeyspaceError, TargetError
 from streamfrom.engine.messaging.memory_store import raw_table
 from streamfrom.engine.messaging.message_table import load
 from streamfrom.engine.sharding.vschema import parse_vschema
-from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.errors import NoDatabaseSelected, NoHealthyReplica, UnknownDatabase
 from streamfrom.proxy.routing.routes import OneShard, Plan
-from streamfrom.proxy.sql.catalog import Catalog, Catalogs, FastRoute
+from streamfrom.proxy.sql.catalog import Catalog, FastRoute
 from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.keyspaces import (
     HIGH,
@@ -193,17 +192,6 @@ def test_a_shard_without_replicas_has_no_healthy_one():
 
 
 # --- who gets which ----------------------------------------------------------------------
-
-
-def test_readers_have_a_catalog_of_their_own_and_a_vschema_reaches_both():
-    owner, readonly = catalog(), catalog()
-    both = Catalogs(owner, readonly)
-    for role in Role:
-        user = User("u", Secret(""), None, role, None)
-        assert both.of(user) is (readonly if role is Role.READONLY else owner)
-    seen = [each.view("commerce") for each in (owner, readonly)]
-    both.replace(replace(SHARDED, vschema=parse_vschema(VSCHEMA, "commerce")))
-    assert all(view.keyspace is not SHARDED for view in seen)
 
 
 def test_the_servers_of_a_keyspace_are_its_primaries_and_their_replicas_in_a_users_sight():

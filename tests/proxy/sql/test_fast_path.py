@@ -206,15 +206,12 @@ async def test_an_ack_inside_a_transaction_is_never_early(server, scene):
     assert "time_acked = 5" in server.heard[-1]
 
 
-@pytest.mark.parametrize("why", ["account", "tx_read_only", "transaction_read_only"])
+@pytest.mark.parametrize("why", ["tx_read_only", "transaction_read_only"])
 async def test_whoever_may_only_read_is_refused_by_the_server(server, scene, why):
     scene.registry.know("msg", EARLY)
     scene.registry.taken = 2
     session = scene.session
-    if why == "account":
-        session.shards[0].is_readonly = True
-    else:
-        session.state.settings = session.state.settings.with_changes([(why, "ON")])
+    session.state.settings = session.state.settings.with_changes([(why, "ON")])
     await scene.send(ACK)
     assert scene.registry.asked == []
 
