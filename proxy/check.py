@@ -252,12 +252,12 @@ async def _check_dead_letter(
     except (BackendError, BackendUnavailable) as error:
         report.fault(subject, f"vt_dead_letter: {error}")
         return
-    columns = [str(column) for (column,) in rows]
-    reason = dead_letter_table.fault(name, columns, loaded.columns)
+    columns = [(str(column), str(comment)) for column, comment in rows]
+    reason = dead_letter_table.fault(name, columns, loaded.name, loaded.columns)
     if reason is not None:
-        report.fault(
-            subject, reason, f"create {name} with those of its columns that are to be kept"
-        )
+        lacks_columns = not columns or dead_letter_table.consents(columns[0][1], loaded.name)
+        cure = f"create {name} with those of its columns that are to be kept"
+        report.fault(subject, reason, cure if lacks_columns else None)
 
 
 def _check_sequences(keyspaces: Mapping[str, Keyspace], report: CheckReport) -> None:

@@ -1,8 +1,12 @@
 """Where a message goes that was sent often enough: a table of the same database, `vt_dead_letter`.
 
 The row moves within the claim that would have sent it once more. Its columns may be others: what both tables
-have is copied, and of the columns below the table has those that it wants. Where the row cannot move, nothing
+have is copied, and of the columns below the table has those that it wants. If the row cannot move, nothing
 of the claim is undone but that: the row is parked where it is, and the log says why.
+
+The account that moves rows may write any table. So rows move only into a table whose own comment consents: it has
+`vt_dead_letters_of` with the queue's name, or with several names separated by blanks. CREATE QUEUE and ALTER QUEUE write
+it on the user's own connection, so only a user who may alter the table can name it.
 
 dead_time: when it moved, in nanoseconds since 1970.
 dead_reason: why, as a sentence.
@@ -16,6 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
 from streamfrom.engine.messaging.refusals import is_of_rows
 from streamfrom.engine.messaging.row_writes import Halves
+from streamfrom.engine.messaging.table_settings import CONSENT, settings_of
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
 
@@ -28,17 +33,20 @@ if TYPE_CHECKING:
 
 # Generated columns take no value. MariaDB has NULL there for the others, and MySQL an empty text.
 _COLUMNS: Final = (
-    b"SELECT d.column_name, s.column_name IS NOT NULL FROM information_schema.columns AS d"
-    b" LEFT JOIN information_schema.columns AS s ON s.table_schema = d.table_schema"
-    b" AND s.table_name = %b AND s.column_name = d.column_name"
+    b"SELECT d.column_name, s.column_name IS NOT NULL, t.table_comment"
+    b" FROM information_schema.columns AS d LEFT JOIN information_schema.columns AS s"
+    b" ON s.table_schema = d.table_schema AND s.table_name = %b AND s.column_name = d.column_name"
+    b" JOIN information_schema.tables AS t ON t.table_schema = DATABASE() AND t.table_name = %b"
     b" WHERE d.table_schema = DATABASE() AND d.table_name = %b"
     b" AND COALESCE(d.generation_expression, '') = '' ORDER BY d.ordinal_position"
 )
 
 
 _NAMES: Final = (
-    b"SELECT column_name FROM information_schema.columns WHERE table_schema = %b"
-    b" AND table_name = %b AND COALESCE(generation_expression, '') = ''"
+    b"SELECT c.column_name, t.table_comment FROM information_schema.columns AS c"
+    b" JOIN information_schema.tables AS t ON t.table_schema = %b AND t.table_name = %b"
+    b" WHERE c.table_schema = %b AND c.table_name = %b"
+    b" AND COALESCE(c.generation_expression, '') = ''"
 )
 # They tell of the delivery, and a row that moves takes none of them along.
 _OF_DELIVERY: Final = frozenset({"priority", "epoch", "time_next", "time_acked", "state"})
@@ -59,18 +67,45 @@ class Buried(NamedTuple):
 
 
 def columns_of(database: str, name: str) -> str:
-    """Return the query for the names of the columns of a table that can be written; no rows where there is no table."""
-    return (_NAMES % (_text(database), _text(name))).decode()
+    """Return the query for the columns of a table that can be written, each with the table's comment; no rows without a table."""
+    place = _text(database), _text(name)
+    return (_NAMES % (*place, *place)).decode()
 
 
-def fault(name: str, columns: Collection[str], own: Collection[str]) -> str | None:
+def consents(comment: str, queue: str) -> bool:
+    """Return whether a table with *comment* takes the dead letters of *queue*."""
+    named = settings_of(comment).get(CONSENT, "")
+    return queue == named or queue in named.split()
+
+
+def with_consent(comment: str, queue: str) -> str:
+    """Return *comment* with the consent to take the dead letters of *queue*."""
+    if consents(comment, queue):
+        return comment
+    pieces = comment.split(",")
+    places = [at for at, each in enumerate(pieces) if CONSENT in settings_of(each)]
+    if not places:
+        return ",".join([*filter(None, (comment,)), f"{CONSENT}={queue}"])
+    # The last of two wins.
+    pieces[places[-1]] = f"{pieces[places[-1]].rstrip()} {queue}"
+    return ",".join(pieces)
+
+
+def fault(
+    name: str,
+    columns: Collection[tuple[str, str]],
+    queue: str,
+    own: Collection[str],
+) -> str | None:
     """Return why dead letters are not kept, or nothing of them is; None if they are.
 
-    columns: those of the table *name*, none where there is no such table. own: those of the messages' table.
+    columns: those of the table *name* with its comment, as `columns_of` gives them. queue, own: the messages' table and its columns.
     """
     if not columns:
         return f"vt_dead_letter: there is no table {name}: messages are parked instead"
-    shared = {column.lower() for column in columns} & {column.lower() for column in own}
+    if not all(consents(comment, queue) for _, comment in columns):
+        return f"vt_dead_letter: {_refusal(name, queue)}: messages are parked instead"
+    shared = {column.lower() for column, _ in columns} & {column.lower() for column in own}
     if shared <= _OF_DELIVERY:
         return (
             f"vt_dead_letter: {name} has no column of a message, so nothing of it would be kept"
@@ -82,8 +117,12 @@ def bury(table: MessageTable, ids: Sequence[bytes], now_ns: int) -> Conversation
     """Move the rows *ids*, locked by this transaction, to the dead letters, as far as the servers take them."""
     name = table.properties.dead_letter
     assert name is not None
-    answer = yield StoreQuery(_COLUMNS % (_text(table.name), _text(name)), 2)
-    columns = [(column or b"", shared == b"1") for (column, shared), _ in answer.rows]
+    target = _text(name)
+    answer = yield StoreQuery(_COLUMNS % (_text(table.name), target, target), 3)
+    columns = [(column or b"", shared == b"1") for (column, shared, _), _ in answer.rows]
+    for (_, _, comment), _ in answer.rows[:1]:
+        if not consents((comment or b"").decode(errors="replace"), table.name):
+            return Buried((), ids, why=_refusal(name, table.name))
     values = [
         (quote_identifier(column.decode()).encode(), value)
         for column, shared in columns
@@ -121,6 +160,13 @@ def bury(table: MessageTable, ids: Sequence[bytes], now_ns: int) -> Conversation
         else:
             moved += part
     return Buried(moved, [ident for ident, _ in halves.refused], halves.left, refusal)
+
+
+def _refusal(name: str, queue: str) -> str:
+    return (
+        f"the comment of {name} does not consent to it: ALTER QUEUE {queue} SET (dead_letter ="
+        f" {name}) adds {CONSENT}={queue} to it"
+    )
 
 
 def _value(table: MessageTable, column: bytes, now_ns: int, *, is_shared: bool) -> bytes | None:

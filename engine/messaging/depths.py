@@ -15,13 +15,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.messaging.conversation import StoreQuery
+from streamfrom.engine.messaging.dead_letter_table import consents
 from streamfrom.engine.messaging.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.table_settings import is_message_table
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from streamfrom.engine.messaging.conversation import Conversation
     from streamfrom.engine.messaging.message_table import MessageTable
@@ -88,9 +89,7 @@ def depths(tables: Sequence[MessageTable]) -> Conversation[dict[str, Depth]]:
         found |= yield from _of_many(many)
     letters = yield from _dead_lettered(tables)
     return {
-        table.name: found[table.name]._replace(
-            dead_lettered=letters.get(table.properties.dead_letter or "")
-        )
+        table.name: found[table.name]._replace(dead_lettered=letters.get(table.name))
         for table in tables
     }
 
@@ -218,8 +217,8 @@ def _counts(
     }
 
 
-def _dead_lettered(tables: Iterable[MessageTable]) -> Conversation[dict[str, int]]:
-    """Return the number of dead letters by the names of their tables; a table that is not there is left out."""
+def _dead_lettered(tables: Collection[MessageTable]) -> Conversation[dict[str, int]]:
+    """Return the number of dead letters by queue, without queues whose dead letters no table takes."""
     wanted = {table.properties.dead_letter for table in tables} - {None}
     if not wanted:
         return {}
@@ -229,9 +228,16 @@ def _dead_lettered(tables: Iterable[MessageTable]) -> Conversation[dict[str, int
         % b", ".join(literal(name.encode()) for name in sorted(filter(None, wanted))),
         2,
     )
-    named = [
-        ((name or b"").decode(), (text or b"").decode()) for (name, text), _ in answer.rows
-    ]
+    comments = {
+        (name or b"").decode(): (text or b"").decode() for (name, text), _ in answer.rows
+    }
+    takers = {
+        table.name: taker
+        for table in tables
+        if (taker := table.properties.dead_letter) is not None
+        and consents(comments.get(taker, ""), table.name)
+    }
+    named = [(name, comments[name]) for name in dict.fromkeys(takers.values())]
     # What waits of a queue, and all of another table.
     rows = [
         _Rows(_name(name), _UNACKED if is_message_table(text) else b"TRUE")
@@ -243,7 +249,8 @@ def _dead_lettered(tables: Iterable[MessageTable]) -> Conversation[dict[str, int
     few = [index for index, count in enumerate(counts) if count < COUNTED_MAX]
     for index, (count, _) in (yield from _counts(rows, few, b"0")).items():
         counts[index] = count
-    return {name: count for (name, _), count in zip(named, counts, strict=True)}
+    of_table = {name: count for (name, _), count in zip(named, counts, strict=True)}
+    return {queue: of_table[taker] for queue, taker in takers.items()}
 
 
 def _name(name: str) -> bytes:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MARK = "vitess_message"
 SEQUENCE_MARK = "vitess_sequence"
+# In the comment of any table: the queues whose dead letters it takes.
+CONSENT = "vt_dead_letters_of"
 COUNT_MAX = 2**31 - 1
 # Rates are counted in millionths of a message a second.
 RATE_UNIT = 10**6
@@ -58,6 +60,7 @@ KEYS = frozenset(
         "vt_max_in_flight",
         "vt_max_rate",
         "vt_dead_letter",
+        CONSENT,
         "vt_key",
         "vt_key_in_flight",
         "vt_fair",
@@ -169,7 +172,10 @@ def is_nearly_marked(comment: str) -> bool:
     if is_message_table(comment) or SEQUENCE_MARK in comment:
         return False
     words = re.findall(r"[a-z_]+", comment.lower())
-    return bool(KEYS.intersection(words) or difflib.get_close_matches(MARK, words, cutoff=0.85))
+    return bool(
+        (KEYS - {CONSENT}).intersection(words)
+        or difflib.get_close_matches(MARK, words, cutoff=0.85)
+    )
 
 
 def parse_comment(comment: str) -> Properties:

@@ -68,7 +68,7 @@ class QueueActions:
             if not is_queue(definition):
                 raise BadQueue(f"table '{name}' of shard {shard.name} is no queue")
             comments.append(comment_in(definition))
-        definition = alter_table(queue, changed_comment(queue, comments[0])).decode()
+        definition = alter_table(queue.table, changed_comment(queue, comments[0])).decode()
         try:
             for shard in shards:
                 await shard.control.execute(definition)

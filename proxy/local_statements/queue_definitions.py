@@ -163,9 +163,9 @@ def partition_unit(definition: str) -> str | None:
     return by[1] if partitions is None else partitions.span.unit
 
 
-def alter_table(queue: QueueStatement, comment: str) -> bytes:
-    """Return the ALTER TABLE for an ALTER QUEUE whose comment `changed_comment` made."""
-    return b"ALTER TABLE %s COMMENT=%s" % (_table(queue.table), _quoted(comment))
+def alter_table(table: TableRef, comment: str) -> bytes:
+    """Return the ALTER TABLE that gives a table a comment that was `checked`."""
+    return b"ALTER TABLE %s COMMENT=%s" % (_table(table), _quoted(comment))
 
 
 def drop_table(queue: QueueStatement) -> bytes:
@@ -317,13 +317,18 @@ def _with_settings(comment: str, settings: Iterable[tuple[str, str | None]]) -> 
         parse_comment(changed)
     except CommentError as error:
         raise BadQueue(str(error)) from None
-    if "\\" in changed:
+    return checked(changed)
+
+
+def checked(comment: str) -> str:
+    """Return *comment*. Raises BadQueue for one that cannot be written."""
+    if "\\" in comment:
         raise BadQueue("a comment with a backslash in it is changed by ALTER TABLE … COMMENT")
-    if len(changed) > _COMMENT_LENGTH_MAX:
+    if len(comment) > _COMMENT_LENGTH_MAX:
         raise BadQueue(
             f"the settings are longer than the {_COMMENT_LENGTH_MAX} characters of a comment"
         )
-    return changed
+    return comment
 
 
 def _key(piece: str) -> str:

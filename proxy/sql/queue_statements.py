@@ -1,6 +1,7 @@
 """CREATE, ALTER and DROP QUEUE, SHOW QUEUES, SHOW CREATE QUEUE and SHOW QUEUE PARTITIONS, carried out.
 
-Each statement is carried out by definitions of an ordinary message table, which the user must be allowed to send. All shards
+Each statement is carried out by definitions of an ordinary message table, which the user must be allowed to send. So is the
+consent of the table that takes the queue's dead letters, in the comment of that table. All shards
 are asked for their definitions before anything is made, so nothing is made while a shard is down. If a shard fails in the
 middle, the same statement completes the rest when it is sent again.
 """
@@ -29,6 +30,7 @@ from streamfrom.proxy.local_statements.queue_definitions import (
     alter_table,
     changed_comment,
     check_partitions,
+    checked,
     column_types,
     comment_in,
     create_table,
@@ -50,6 +52,7 @@ from streamfrom.proxy.local_statements.show_queues import (
     show_queues,
 )
 from streamfrom.proxy.routing.vschema_tables import not_in_vschema
+from streamfrom.proxy.sql.scatter import run_everywhere
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
@@ -86,6 +89,7 @@ class QueueStatements:
         context: SessionContext,
         run_ddl: Callable[[Statement, Reply, Sequence[bytes]], Awaitable[bool]],
     ) -> None:
+        self._state = context.state
         self._executor = context.executor
         self._compiler = context.compiler
         self._registry = context.registry
@@ -140,6 +144,7 @@ class QueueStatements:
                     f"a CREATE QUEUE that was not finished left '{name}' on shard {shard} with other"
                     " partitions: repeat that one, or DROP QUEUE first"
                 )
+        await self._consent(queue.table, comment)
         warnings = await _warnings(name, comment, view, columns)
         return await self._run_ddl(made_by, reply, warnings)
 
@@ -160,9 +165,38 @@ class QueueStatements:
             raise BadQueue(fault)
         for _, text in found:
             check_partitions(partition_unit(text or ""), comment)
-        definition = alter_table(queue, comment)
+        definition = alter_table(queue.table, comment)
+        await self._consent(queue.table, comment)
         warnings = await _warnings(name, comment, view, column_types(found[0][1] or ""))
         return await self._run_ddl(self._allowed(definition), reply, warnings)
+
+    async def _consent(self, queue: TableRef, comment: str) -> None:
+        """Have the table that takes the dead letters of *queue* consent in its comment; without one nothing is done.
+
+        Raises:
+            BadQueue: the comment cannot take it.
+            BackendUnavailable, BackendError: a shard or its server's grants refuse.
+        """
+        taker = parse_comment(comment).dead_letter
+        if taker is None:
+            return
+        table = replace(queue, name=taker)
+        _, found = await self._definitions(table)
+        changed: dict[str, list[ShardRuntime]] = {}
+        for shard, text in found:
+            old = "" if text is None else comment_in(text)
+            if text is not None and not dead_letter_table.consents(old, queue.name):
+                new = checked(dead_letter_table.with_consent(old, queue.name))
+                changed.setdefault(new, []).append(shard)
+        for new, shards in changed.items():
+            place = self._compiler.resolve(self._allowed(alter_table(table, new)))
+            if self._executor.branches.in_transaction:
+                # On every shard of the transaction, and not just those that run the statement.
+                await self._executor.branches.commit()
+            await run_everywhere(
+                self._executor, self._state, place.database, shards, place.statement
+            )
+            await self._registry.definitions_changed(place.view.keyspace.name, (taker,))
 
     async def _check_change(self, view: View, name: str, comment: str) -> None:
         """Raise BadQueue where *comment* would give a table a fault that it does not have yet."""
@@ -402,8 +436,8 @@ async def _warnings(
         rows, is_hidden = await shard.control.rows_unlocked(
             dead_letter_table.columns_of(shard.database, name), on_mariadb=shard.is_mariadb
         )
-        columns = [str(column) for (column,) in rows]
-        reason = None if is_hidden else dead_letter_table.fault(name, columns, own)
+        columns = [(str(column), str(comment)) for column, comment in rows]
+        reason = None if is_hidden else dead_letter_table.fault(name, columns, queue, own)
         if reason is not None:
             reasons[shard] = _WRONG_ARGUMENTS if columns else _NO_SUCH_TABLE, reason
     if not reasons:

@@ -362,7 +362,7 @@ async def test_a_message_table_without_row_locks_is_a_fault(server, report, engi
 async def test_dead_letters_without_a_table_are_a_fault(server, report):
     comment = f"{DEFAULT_COMMENT},vt_max_attempts=3,vt_dead_letter=grave"
     add_message_table(server, comment=comment)
-    server.on("table_name = 'grave'", Rows(("column_name",)))
+    server.on("table_name = 'grave'", Rows(("column_name", "table_comment")))
     code, lines = await report(config_of(server))
     assert code == 1
     (line,) = (line for line in lines if line.startswith("fault"))
@@ -372,11 +372,23 @@ async def test_dead_letters_without_a_table_are_a_fault(server, report):
 async def test_dead_letters_that_nothing_is_kept_of_are_a_fault(server, report):
     comment = f"{DEFAULT_COMMENT},vt_max_attempts=3,vt_dead_letter=grave"
     add_message_table(server, comment=comment)
-    server.on("table_name = 'grave'", Rows(("column_name",), ((b"dead_time",),)))
+    rows = ((b"dead_time", b"vt_dead_letters_of=msg"),)
+    server.on("table_name = 'grave'", Rows(("column_name", "table_comment"), rows))
     code, lines = await report(config_of(server))
     assert code == 1
     (line,) = (line for line in lines if line.startswith("fault"))
     assert line.startswith("fault    plain/-.msg: vt_dead_letter: grave has no column of a")
+
+
+async def test_dead_letters_without_the_consent_of_their_table_are_a_fault(server, report):
+    comment = f"{DEFAULT_COMMENT},vt_max_attempts=3,vt_dead_letter=grave"
+    add_message_table(server, comment=comment)
+    rows = ((b"id", b"vt_dead_letters_of=another"),)
+    server.on("table_name = 'grave'", Rows(("column_name", "table_comment"), rows))
+    code, lines = await report(config_of(server))
+    assert code == 1
+    (line,) = (line for line in lines if line.startswith("fault"))
+    assert "the comment of grave does not consent to it: ALTER QUEUE msg SET" in line
 
 
 async def test_dead_letters_that_may_not_be_looked_at_are_a_fault(server, report):

@@ -137,7 +137,10 @@ def test_a_spent_member_of_a_group_is_parked_and_others_are_dead_letters():
     comment = f"{GROUPED},vt_max_attempts=2,vt_dead_letter=grave"
     table = loaded(raw_table("msg", comment, texts=("batch", "finishes")))
     spent = StoreAnswer([((b"2", b"0", b"1"), b"x"), ((b"2", b"0", b"2"), b"x")])
-    members, columns = StoreAnswer([((b"2",), b"")]), StoreAnswer([((b"id", b"1"), b"")])
+    members, columns = (
+        StoreAnswer([((b"2",), b"")]),
+        StoreAnswer([((b"id", b"1", b"vt_dead_letters_of=msg"), b"")]),
+    )
     result, sent = run(claim(table, "0", request(b"1", b"2"), NOW_NS), spent, members, columns)
     assert (result.dead, result.parked) == ((b"1",), (b"2",))
     assert result.why_parked == "members of groups stay"

@@ -3,19 +3,30 @@
 import pytest
 
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
-from streamfrom.engine.messaging.dead_letter_table import Buried, bury, columns_of, fault
+from streamfrom.engine.messaging.dead_letter_table import (
+    Buried,
+    bury,
+    columns_of,
+    consents,
+    fault,
+    with_consent,
+)
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
+from streamfrom.engine.messaging.table_settings import is_nearly_marked, parse_comment
 
 
 NOW_NS = 1_800_000_000 * 10**9
 TABLE = loaded(raw_table("msg", f"{DEFAULT_COMMENT},vt_max_attempts=2,vt_dead_letter=grave"))
 
 
-def buried(*columns, refusal=None, of=b""):
+CONSENT = "vt_dead_letters_of=msg"
+
+
+def buried(*columns, refusal=None, of=b"", comment=CONSENT):
     """Return the result and the statements; *refusal* is what an INSERT is answered whose text has *of*."""
     sent = []
     conversation = bury(TABLE, [b"1", b"2"], NOW_NS)
-    rows = [((name, shared), b"") for name, shared in columns]
+    rows = [((name, shared, comment.encode()), b"") for name, shared in columns]
     try:
         query = next(conversation)
         while True:
@@ -92,11 +103,56 @@ OWN = ("id", "priority", "epoch", "time_next", "time_acked", "state", "message")
     ],
 )
 def test_a_table_that_keeps_nothing_of_a_message_is_told(columns, words):
-    found = fault("grave", columns, OWN)
+    found = fault("grave", [(column, CONSENT) for column in columns], "msg", OWN)
     assert (found is None) == (words is None)
     assert (words or "") in (found or "")
 
 
+NOT_CONSENTING = ["", "dead letters", "vt_dead_letters_of=other", "vt_dead_letters_of", "msg"]
+
+
+@pytest.mark.parametrize("comment", NOT_CONSENTING)
+def test_without_the_consent_of_the_table_the_rows_stay_and_the_statement_is_named(comment):
+    result, sent = buried((b"id", b"1"), (b"message", b"1"), comment=comment)
+    assert result.stay == [b"1", b"2"]
+    assert not result.moved
+    assert len(sent) == 1
+    words = "ALTER QUEUE msg SET (dead_letter = grave) adds vt_dead_letters_of=msg to it"
+    assert words in (result.why or "")
+    found = fault("grave", [("id", comment)], "msg", OWN)
+    assert found is not None
+    assert words in found
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        *NOT_CONSENTING,
+        "Letters, unread,",
+        f"{DEFAULT_COMMENT},vt_dead_letters_of=other ,vt_ack_wait=3",
+        "vt_dead_letters_of=msg,vt_dead_letters_of=other",
+        "vt_dead_letters_of=msgs my_msg",
+    ],
+)
+def test_a_consent_is_added_once_and_changes_nothing_else(comment):
+    assert not consents(comment, "msg")
+    agreed = with_consent(comment, "msg")
+    assert consents(agreed, "msg")
+    assert with_consent(agreed, "msg") == agreed
+    both = with_consent(agreed, "another")
+    assert all(consents(both, queue) for queue in ("msg", "another"))
+    if comment.startswith(DEFAULT_COMMENT):
+        assert parse_comment(agreed) == parse_comment(comment)
+    else:
+        assert comment in agreed
+    for queue in ("other", "msgs", "my_msg"):
+        assert consents(agreed, queue) == consents(comment, queue)
+
+
+def test_a_consent_alone_does_not_look_like_a_message_table():
+    assert not is_nearly_marked(CONSENT)
+
+
 def test_names_of_databases_and_tables_are_literals():
-    assert "table_schema = 'it''s' AND table_name = 'a'';'" in columns_of("it's", "a';")
+    assert "table_schema = 'it''s' AND c.table_name = 'a'';'" in columns_of("it's", "a';")
     assert "table_name = x'ff'" in columns_of("db", "\udcff")

@@ -102,9 +102,12 @@ def test_dead_letters_are_counted_if_there_is_such_a_table(client, database):
     assert client.run(depths([table])) == {"msg": Depth(0)}
     client.execute(b"CREATE TABLE dead (id BIGINT PRIMARY KEY)")
     client.execute(b"INSERT INTO dead VALUES (1), (2), (3)")
+    assert client.run(depths([table])) == {"msg": Depth(0)}, "it has not consented"
+    client.execute(b"ALTER TABLE dead COMMENT = 'vt_dead_letters_of=other msg'")
     assert client.run(depths([table])) == {"msg": Depth(0, 0, 3)}
     client.execute(b"DROP TABLE dead")
-    queue = CURRENT.format(id_type="bigint", comment=COMMENT).replace(" msg ", " dead ")
+    taking = f"{COMMENT},vt_dead_letters_of=msg"
+    queue = CURRENT.format(id_type="bigint", comment=taking).replace(" msg ", " dead ")
     client.execute(queue.encode())
     client.execute(b"INSERT INTO dead (id, time_acked) VALUES (1, NULL), (2, 5)")
     assert client.run(depths([table])) == {"msg": Depth(0, 0, 1)}

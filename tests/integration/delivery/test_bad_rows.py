@@ -273,7 +273,10 @@ def test_messages_are_given_up_but_for_a_bad_row(plain: Queue, *, dead_letter: b
     if dead_letter:
         poison = refused_by_trigger("TRUE", "DELETE")
     with poisoned(plain, poison, ack_wait=0.2, more=more) as client:
-        run(client, "CREATE TABLE other_message (id BIGINT PRIMARY KEY, message JSON)")
+        run(
+            client,
+            "CREATE TABLE other_message (id BIGINT PRIMARY KEY, message JSON) COMMENT = 'vt_dead_letters_of=my_message'",
+        )
         stream = plain.stream("STREAM id FROM my_message")
         assert sorted(stream.ids(4)) == [1, 2, 3, 4]
         if dead_letter:

@@ -54,27 +54,34 @@ GRAVE = (
 
 
 def test_a_message_that_nobody_handles_is_a_dead_letter(plain: Queue) -> None:
-    """Once its table is there; before that, and while the table refuses it, it is parked."""
+    """Once its table is there and consents; before that, and while the table refuses it, it is parked."""
     other = plain.create()
-    run(
-        other,
-        "ALTER QUEUE my_message SET"
-        " (ack_wait = 0.3, min_backoff = 0.3, max_attempts = 2, dead_letter = grave)",
-    )
+    settings = "ack_wait = 0.3, min_backoff = 0.3, max_attempts = 2, dead_letter = grave"
+    run(other, f"ALTER QUEUE my_message SET ({settings})")
     stream = plain.stream("STREAM id FROM my_message")
     parked = f"SELECT id FROM my_message WHERE time_next = {PARKED_NS}"
     insert_all(other, [1])
     assert stream.take(2) == [(1,), (1,)]
     eventually(lambda: rows(other, parked) == ((1,),))
     run(other, GRAVE)
+    insert_all(other, [9])
+    assert stream.take(2) == [(9,), (9,)]
+    plain.proxy.wait_for_log("the comment of grave does not consent to it")
+    eventually(lambda: rows(other, parked) == ((1,), (9,)))
+    assert rows(other, "SELECT COUNT(*) FROM grave") == ((0,),)
+    run(other, f"ALTER QUEUE my_message SET ({settings})")
+    assert (
+        "COMMENT='vt_dead_letters_of=my_message'"
+        in rows(other, "SHOW CREATE TABLE grave")[0][1]
+    )
     insert_all(other, [2])
     assert stream.take(2) == [(2,), (2,)]
     told = "SELECT id, dead_time > 1.7e18, dead_reason, dead_attempts, seen_by FROM grave"
     reason = "sent 2 times and not acknowledged"
     eventually(lambda: rows(other, told) == ((2, 1, reason, 2, "nobody"),))
     figures = "SELECT parked, dead_lettered FROM streamfrom.queues WHERE queue = 'my_message'"
-    eventually(lambda: rows(other, figures) == ((1, 1),))
-    assert rows(other, "SELECT id FROM my_message") == ((1,),)
+    eventually(lambda: rows(other, figures) == ((2, 1),))
+    assert rows(other, "SELECT id FROM my_message ORDER BY id") == ((1,), (9,))
     # Its id is taken there: it stays where it is, and nothing else is held up by it.
     insert_all(other, [2, 3])
     assert sorted(stream.take(4)) == [(2,), (2,), (3,), (3,)]

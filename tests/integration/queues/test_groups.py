@@ -251,7 +251,8 @@ def test_every_form_of_insert_is_held(plain: Queue) -> None:
 def test_a_parked_member_is_told_and_holds_on_until_somebody_ends_it(plain: Queue) -> None:
     """Also where there is a table for dead letters: moved there it would look done."""
     client = make(plain, ack_wait=0.3, max_attempts=1, poller_interval=1, dead_letter="grave")
-    run(client, f"CREATE TABLE grave (id BIGINT PRIMARY KEY, {COLUMNS})")
+    consent = "COMMENT = 'vt_dead_letters_of=step'"
+    run(client, f"CREATE TABLE grave (id BIGINT PRIMARY KEY, {COLUMNS}) {consent}")
     stream = plain.stream(STREAM)
     insert(client, (1, "b", None), (2, None, "b"), (3, None, None))
     assert sorted(stream.ids(2)) == [1, 3]

@@ -39,7 +39,7 @@ def test_a_queue_is_an_ordinary_message_table():
     assert "  a INT,\n  KEY k (a),\n  `state` VARCHAR(11) GENERATED" in text
     assert " VIRTUAL INVISIBLE,\n  PRIMARY KEY (`id`),\n" in text
     assert shape(text).tables[0].name == "q"
-    assert alter_table(queue, "x'y") == b"ALTER TABLE `ks`.`q` COMMENT='x''y'"
+    assert alter_table(queue.table, "x'y") == b"ALTER TABLE `ks`.`q` COMMENT='x''y'"
     assert drop_table(queue) == b"DROP TABLE IF EXISTS `ks`.`q`"
     assert show_create_table(queue.table) == b"SHOW CREATE TABLE `ks`.`q`"
 
