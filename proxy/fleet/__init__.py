@@ -3,6 +3,7 @@
 Read in this order:
 
 * ``members.proto``: the service, and what goes over it as bytes;
+* ``fields_codec``: copies what a class and a protobuf message share by name;
 * ``peer_codec``: the engine's messages from and to those bytes;
 * ``member_certificate``: the key that a process makes at its start, and the certificate that it publishes;
 * ``grpc_links``: the ways to other members, and the door for theirs;

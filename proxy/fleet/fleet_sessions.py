@@ -12,9 +12,8 @@ from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.member_calls import ask, check
 from streamfrom.proxy.fleet.sessions_codec import (
-    decode_asker,
+    ASKERS,
     decode_process,
-    encode_asker,
     encode_process,
 )
 from streamfrom.proxy.local_statements.show_processlist import Process
@@ -54,7 +53,7 @@ class FleetSessions:
         """End a connection, as `OtherMembers.kill`."""
         prefix = prefix_of(connection_id)
         request = pb.KillRequest(
-            asker=encode_asker(asker), connection_id=connection_id, query_only=query_only
+            asker=ASKERS.encode(asker), connection_id=connection_id, query_only=query_only
         )
         owners = [m for m in await self._roster.present() if m.id_prefix == prefix]
         is_anothers = False
@@ -66,14 +65,14 @@ class FleetSessions:
 
     async def kill_user(self, asker: Asker, name: str, *, query_only: bool) -> int:
         """End connections of a user, as `OtherMembers.kill_user`."""
-        request = pb.KillRequest(asker=encode_asker(asker), user=name, query_only=query_only)
+        request = pb.KillRequest(asker=ASKERS.encode(asker), user=name, query_only=query_only)
         answers = await self._kill(await self._roster.present(), request)
         return sum(answer.killed for answer in answers)
 
     async def processes(self, asker: Asker) -> list[Process]:
         """Return lines, as `OtherMembers.processes`."""
         members = await self._roster.present()
-        request = pb.SessionsRequest(asker=encode_asker(asker))
+        request = pb.SessionsRequest(asker=ASKERS.encode(asker))
         answers = await asyncio.gather(
             *(
                 self._ask(member, "Sessions", request, pb.SessionsReply, SESSIONS_TIMEOUT_S)
@@ -156,7 +155,7 @@ class SessionsForMembers:
         context: grpc.aio.ServicerContext[pb.KillRequest, pb.KillReply],
     ) -> pb.KillReply:
         await check(self._roster, context)
-        asker = decode_asker(request.asker)
+        asker = ASKERS.decode(request.asker)
         if request.WhichOneof("whom") == "user":
             if not asker.is_admin and asker.user != request.user:
                 return pb.KillReply(refusal=pb.KillReply.NOT_OWNER)
@@ -177,5 +176,5 @@ class SessionsForMembers:
         context: grpc.aio.ServicerContext[pb.SessionsRequest, pb.SessionsReply],
     ) -> pb.SessionsReply:
         await check(self._roster, context)
-        processes = self._sessions.processes(decode_asker(request.asker))
+        processes = self._sessions.processes(ASKERS.decode(request.asker))
         return pb.SessionsReply(sessions=map(encode_process, processes))

@@ -15,17 +15,14 @@ import grpc.aio
 
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.member_calls import ask, check
-from streamfrom.proxy.fleet.sessions_codec import decode_asker, encode_asker
+from streamfrom.proxy.fleet.sessions_codec import ASKERS
 from streamfrom.proxy.fleet.status_codec import (
-    decode_member,
+    MEMBERS,
+    SET_ASIDE,
+    SHARDS,
     decode_queue,
-    decode_set_aside,
-    decode_shard,
     decode_stream,
-    encode_member,
     encode_queue,
-    encode_set_aside,
-    encode_shard,
     encode_stream,
 )
 from streamfrom.proxy.sessions.asker import Asker
@@ -66,7 +63,7 @@ class FleetStatus:
         request = pb.StatusRequest(tables=tables)
         if viewer is not None:
             asker = Asker(viewer.user.name, viewer.is_admin)
-            request.asker.CopyFrom(encode_asker(asker))
+            request.asker.CopyFrom(ASKERS.encode(asker))
         told = await asyncio.gather(
             *(
                 ask(self._channel, member, "Status", request, pb.StatusReply, STATUS_TIMEOUT_S)
@@ -91,11 +88,11 @@ class FleetStatus:
         async for some in in_turns(answer.queues):
             queues += [decode_queue(each, now_ns) for each in some]
         return MemberFigures(
-            decode_member(answer.member, member),
+            MEMBERS.decode(answer.member, member=member.id, address=member.address),
             tuple(queues),
             tuple(decode_stream(each, member.id, now_ns) for each in answer.streams),
-            tuple(decode_shard(each, member.id) for each in answer.shards),
-            tuple(decode_set_aside(each, now_ns) for each in answer.set_aside),
+            tuple(SHARDS.decode(each, member=member.id) for each in answer.shards),
+            tuple(SET_ASIDE.decode(each, now_ns) for each in answer.set_aside),
         )
 
 
@@ -132,7 +129,7 @@ class StatusForMembers:
     ) -> pb.StatusReply:
         await check(self._roster, context)
         source = self._source
-        reply = pb.StatusReply(member=encode_member(source.member()))
+        reply = pb.StatusReply(member=MEMBERS.encode(source.member()))
         if "queues" in request.tables:
             # No server is asked: one that hangs would hold the answer up. How much waits the other asks itself.
             queues = await source.watch.known_queues()
@@ -141,14 +138,14 @@ class StatusForMembers:
                 reply.queues.extend([encode_queue(each, now_ns) for each in some])
         if "streams" in request.tables:
             now_ns = source.clock.time_ns()
-            processes = self._sessions.processes(decode_asker(request.asker))
+            processes = self._sessions.processes(ASKERS.decode(request.asker))
             async for streams in in_turns(source.stream_status(processes)):
                 reply.streams.extend([encode_stream(each, now_ns) for each in streams])
         if "set_aside" in request.tables:
             now_ns = source.clock.time_ns()
             reply.set_aside.extend(
-                [encode_set_aside(one, now_ns) for one in source.set_aside()]
+                [SET_ASIDE.encode(one, now_ns) for one in source.set_aside()]
             )
         if "shards" in request.tables:
-            reply.shards.extend(map(encode_shard, source.shard_status()))
+            reply.shards.extend(map(SHARDS.encode, source.shard_status()))
         return reply

@@ -384,26 +384,26 @@ class StatusReply(_message.Message):
     def __init__(self, member: _Optional[_Union[MemberStatus, _Mapping]] = ..., queues: _Optional[_Iterable[_Union[QueueStatus, _Mapping]]] = ..., streams: _Optional[_Iterable[_Union[StreamStatus, _Mapping]]] = ..., shards: _Optional[_Iterable[_Union[ShardStatus, _Mapping]]] = ..., set_aside: _Optional[_Iterable[_Union[SetAsideRow, _Mapping]]] = ...) -> None: ...
 
 class SetAsideRow(_message.Message):
-    __slots__ = ("keyspace", "table", "shard", "id", "tried", "error", "since_ns", "next_in_ns", "tries")
+    __slots__ = ("keyspace", "queue", "shard", "id", "tried", "error", "since_ns", "next_ns", "tries")
     KEYSPACE_FIELD_NUMBER: _ClassVar[int]
-    TABLE_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
     SHARD_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     TRIED_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     SINCE_NS_FIELD_NUMBER: _ClassVar[int]
-    NEXT_IN_NS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_NS_FIELD_NUMBER: _ClassVar[int]
     TRIES_FIELD_NUMBER: _ClassVar[int]
     keyspace: str
-    table: str
+    queue: str
     shard: str
     id: str
     tried: str
     error: str
     since_ns: int
-    next_in_ns: int
+    next_ns: int
     tries: int
-    def __init__(self, keyspace: _Optional[str] = ..., table: _Optional[str] = ..., shard: _Optional[str] = ..., id: _Optional[str] = ..., tried: _Optional[str] = ..., error: _Optional[str] = ..., since_ns: _Optional[int] = ..., next_in_ns: _Optional[int] = ..., tries: _Optional[int] = ...) -> None: ...
+    def __init__(self, keyspace: _Optional[str] = ..., queue: _Optional[str] = ..., shard: _Optional[str] = ..., id: _Optional[str] = ..., tried: _Optional[str] = ..., error: _Optional[str] = ..., since_ns: _Optional[int] = ..., next_ns: _Optional[int] = ..., tries: _Optional[int] = ...) -> None: ...
 
 class MemberStatus(_message.Message):
     __slots__ = ("version", "uptime_s", "connections", "streams", "questions", "is_stopping", "dispatches", "time_s", "certificate_ends_s")
@@ -506,38 +506,38 @@ class Gauges(_message.Message):
     def __init__(self, streams: _Optional[int] = ..., waiting: _Optional[int] = ..., due: _Optional[int] = ..., in_flight: _Optional[int] = ..., depth: _Optional[int] = ..., oldest_due_ns: _Optional[int] = ..., held: _Optional[int] = ..., partitions_held_back: _Optional[int] = ..., set_aside: _Optional[int] = ...) -> None: ...
 
 class StreamStatus(_message.Message):
-    __slots__ = ("connection_id", "keyspace", "table", "client", "sent", "held", "held_ns", "full_ns")
+    __slots__ = ("connection_id", "keyspace", "queue", "client", "sent", "held", "held_since_ns", "full_since_ns")
     CONNECTION_ID_FIELD_NUMBER: _ClassVar[int]
     KEYSPACE_FIELD_NUMBER: _ClassVar[int]
-    TABLE_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
     SENT_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
-    HELD_NS_FIELD_NUMBER: _ClassVar[int]
-    FULL_NS_FIELD_NUMBER: _ClassVar[int]
+    HELD_SINCE_NS_FIELD_NUMBER: _ClassVar[int]
+    FULL_SINCE_NS_FIELD_NUMBER: _ClassVar[int]
     connection_id: int
     keyspace: str
-    table: str
+    queue: str
     client: Client
     sent: int
     held: int
-    held_ns: int
-    full_ns: int
-    def __init__(self, connection_id: _Optional[int] = ..., keyspace: _Optional[str] = ..., table: _Optional[str] = ..., client: _Optional[_Union[Client, _Mapping]] = ..., sent: _Optional[int] = ..., held: _Optional[int] = ..., held_ns: _Optional[int] = ..., full_ns: _Optional[int] = ...) -> None: ...
+    held_since_ns: int
+    full_since_ns: int
+    def __init__(self, connection_id: _Optional[int] = ..., keyspace: _Optional[str] = ..., queue: _Optional[str] = ..., client: _Optional[_Union[Client, _Mapping]] = ..., sent: _Optional[int] = ..., held: _Optional[int] = ..., held_since_ns: _Optional[int] = ..., full_since_ns: _Optional[int] = ...) -> None: ...
 
 class Client(_message.Message):
-    __slots__ = ("user", "host", "open_ns", "prefetch", "shards")
+    __slots__ = ("user", "host", "opened_ns", "prefetch", "shards")
     USER_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
-    OPEN_NS_FIELD_NUMBER: _ClassVar[int]
+    OPENED_NS_FIELD_NUMBER: _ClassVar[int]
     PREFETCH_FIELD_NUMBER: _ClassVar[int]
     SHARDS_FIELD_NUMBER: _ClassVar[int]
     user: str
     host: str
-    open_ns: int
+    opened_ns: int
     prefetch: int
     shards: str
-    def __init__(self, user: _Optional[str] = ..., host: _Optional[str] = ..., open_ns: _Optional[int] = ..., prefetch: _Optional[int] = ..., shards: _Optional[str] = ...) -> None: ...
+    def __init__(self, user: _Optional[str] = ..., host: _Optional[str] = ..., opened_ns: _Optional[int] = ..., prefetch: _Optional[int] = ..., shards: _Optional[str] = ...) -> None: ...
 
 class ShardStatus(_message.Message):
     __slots__ = ("keyspace", "shard", "server", "version", "trouble", "pool_size", "pool_open", "pool_lent", "pool_waiting", "is_dispatched")

@@ -6,7 +6,7 @@ later one, and skips what it does not know.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar, assert_never
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from google.protobuf.message import DecodeError
 
@@ -36,15 +36,15 @@ from streamfrom.engine.messaging.events import (
     AckedUnnamed,
     Changed,
     Due,
-    TableEvent,
     Touched,
 )
 from streamfrom.engine.messaging.message import MessageKey
 from streamfrom.proxy.fleet import members_pb2 as pb
+from streamfrom.proxy.fleet.fields_codec import FieldCodec, FieldsCodec, OneOfCodec
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from streamfrom.engine.sharding.keyspace import ShardName
 
@@ -68,6 +68,72 @@ _SINCE: Final[dict[type, int]] = {
 }
 
 
+class _IdsCodec:
+    """A message around ids, as an empty repeated field is an absent one, and None is any."""
+
+    def encode(self, value: tuple[bytes, ...], _now_ns: int) -> pb.Ids:
+        return pb.Ids(ids=value)
+
+    def decode(self, found: pb.Ids, _now_ns: int) -> tuple[bytes, ...]:
+        return tuple(found.ids)
+
+
+class _HeldCodec:
+    def encode(self, value: tuple[ShardName, tuple[bytes, ...]], _now_ns: int) -> pb.Held:
+        return pb.Held(shard=value[0], ids=value[1])
+
+    def decode(self, found: pb.Held, _now_ns: int) -> tuple[ShardName, tuple[bytes, ...]]:
+        return found.shard, tuple(found.ids)
+
+
+_NESTED: Final[dict[str, FieldCodec]] = {
+    "Held": _HeldCodec(),
+    "Ids": _IdsCodec(),
+    "Key": FieldsCodec(MessageKey, pb.Key),
+}
+# What is of a kind that this version does not know the dispatcher finds by its poll.
+_NESTED["TableEvent"] = OneOfCodec(
+    pb.TableEvent,
+    {
+        Acked: "acked",
+        AckedUnnamed: "acked_unnamed",
+        Changed: "changed",
+        Due: "due",
+        Touched: "touched",
+    },
+    _NESTED,
+)
+TO_DISPATCHER: Final = OneOfCodec(
+    pb.ToDispatcher,
+    {
+        AckEarly: "ack_early",
+        CloseStream: "close_stream",
+        DefinitionsChanged: "definitions_changed",
+        Dispatching: "dispatching",
+        ForgetStream: "forget_stream",
+        GiveShare: "give_share",
+        News: "news",
+        OpenStream: "open_stream",
+        RowsTaken: "rows_taken",
+        StopWaiting: "stop_waiting",
+        WantLeases: "want_leases",
+    },
+    _NESTED,
+)
+FROM_DISPATCHER: Final = OneOfCodec(
+    pb.FromDispatcher,
+    {
+        RequestDone: "request_done",
+        RowsSent: "rows_sent",
+        ShareKept: "share_kept",
+        ShareWanted: "share_wanted",
+        StreamEnded: "stream_ended",
+        StreamFinished: "stream_finished",
+    },
+    _NESTED,
+)
+
+
 class PeerMessageUnreadable(ValueError):
     """Bytes of another member that are no message: the link is of no use."""
 
@@ -79,7 +145,7 @@ def is_known(message: object, protocol: int) -> bool:
 
 def encode_to_dispatcher(messages: Sequence[ToDispatcher]) -> bytes:
     """Return *messages*, at least one, as bytes; more than one since protocol BATCHES_SINCE."""
-    first, *others = map(_to_dispatcher_pb, messages)
+    first, *others = map(TO_DISPATCHER.encode, messages)
     first.more.extend(others)
     return first.SerializeToString()
 
@@ -91,12 +157,12 @@ def decode_to_dispatcher(data: bytes) -> list[ToDispatcher | None]:
         PeerMessageUnreadable: there is none.
     """
     whole = _parsed(pb.ToDispatcher(), data)
-    return [_to_dispatcher_of_pb(whole), *map(_to_dispatcher_of_pb, whole.more)]
+    return [TO_DISPATCHER.decode(each) for each in (whole, *whole.more)]
 
 
 def encode_from_dispatcher(messages: Sequence[FromDispatcher]) -> bytes:
     """Return *messages* as bytes, as `encode_to_dispatcher`."""
-    first, *others = map(_from_dispatcher_pb, messages)
+    first, *others = map(FROM_DISPATCHER.encode, messages)
     first.more.extend(others)
     return first.SerializeToString()
 
@@ -104,180 +170,7 @@ def encode_from_dispatcher(messages: Sequence[FromDispatcher]) -> bytes:
 def decode_from_dispatcher(data: bytes) -> list[FromDispatcher | None]:
     """Return the messages in *data*, as `decode_to_dispatcher`."""
     whole = _parsed(pb.FromDispatcher(), data)
-    return [_from_dispatcher_of_pb(whole), *map(_from_dispatcher_of_pb, whole.more)]
-
-
-def _to_dispatcher_pb(message: ToDispatcher) -> pb.ToDispatcher:
-    match message:
-        case OpenStream():
-            return pb.ToDispatcher(
-                open_stream=pb.OpenStream(
-                    stream=message.stream,
-                    keyspace=message.keyspace,
-                    table=message.table,
-                    shards=message.shards,
-                    columns=message.columns,
-                    prefetch=message.prefetch,
-                    rows_max=message.rows_max,
-                    connection_id=message.connection_id,
-                    # No stream asks for no key at all, so none stands for all.
-                    keys=message.keys or (),
-                    held=_held_to_pb(message.held),
-                    share=message.share,
-                )
-            )
-        case GiveShare():
-            share = pb.GiveShare(stream=message.stream, share=message.share)
-            return pb.ToDispatcher(give_share=share)
-        case RowsTaken():
-            taken = pb.RowsTaken(stream=message.stream, rows=message.rows)
-            return pb.ToDispatcher(rows_taken=taken)
-        case CloseStream():
-            close = pb.CloseStream(stream=message.stream, taken=message.taken)
-            return pb.ToDispatcher(close_stream=close)
-        case ForgetStream():
-            forget = pb.ForgetStream(stream=message.stream, has_left=message.has_left)
-            return pb.ToDispatcher(forget_stream=forget)
-        case StopWaiting():
-            stop = pb.StopWaiting(stream=message.stream)
-            return pb.ToDispatcher(stop_waiting=stop)
-        case News():
-            news = pb.News(
-                keyspace=message.keyspace,
-                table=message.table,
-                events=map(_event_to_pb, message.events),
-            )
-            return pb.ToDispatcher(news=news)
-        case Dispatching():
-            shard = pb.Dispatching(keyspace=message.keyspace, shard=message.shard)
-            return pb.ToDispatcher(dispatching=shard)
-        case DefinitionsChanged():
-            changed = pb.DefinitionsChanged(
-                keyspace=message.keyspace, number=message.number, tables=message.tables
-            )
-            return pb.ToDispatcher(definitions_changed=changed)
-        case WantLeases():
-            want = pb.WantLeases(
-                number=message.number,
-                keyspace=message.keyspace,
-                table=message.table,
-                shard=message.shard,
-                # A message around them, as an empty repeated field is an absent one, and None is all.
-                ids=None if message.ids is None else pb.Ids(ids=message.ids),
-            )
-            return pb.ToDispatcher(want_leases=want)
-        case AckEarly():
-            ack = pb.AckEarly(
-                number=message.number,
-                keyspace=message.keyspace,
-                table=message.table,
-                shard=message.shard,
-                ids=message.ids,
-                acked_ns=message.acked_ns,
-            )
-            return pb.ToDispatcher(ack_early=ack)
-        case _:
-            assert_never(message)
-
-
-def _to_dispatcher_of_pb(whole: pb.ToDispatcher) -> ToDispatcher | None:
-    match whole.WhichOneof("message"):
-        case "open_stream":
-            found = whole.open_stream
-            return OpenStream(
-                found.stream,
-                found.keyspace,
-                found.table,
-                tuple(found.shards),
-                tuple(found.columns),
-                found.prefetch if found.HasField("prefetch") else None,
-                found.rows_max if found.HasField("rows_max") else None,
-                found.connection_id,
-                tuple(found.keys) or None,
-                _held_of_pb(found.held),
-                found.share if found.HasField("share") else None,
-            )
-        case "give_share":
-            return GiveShare(whole.give_share.stream, whole.give_share.share)
-        case "rows_taken":
-            return RowsTaken(whole.rows_taken.stream, whole.rows_taken.rows)
-        case "close_stream":
-            return CloseStream(whole.close_stream.stream, whole.close_stream.taken)
-        case "forget_stream":
-            return ForgetStream(whole.forget_stream.stream, whole.forget_stream.has_left)
-        case "stop_waiting":
-            return StopWaiting(whole.stop_waiting.stream)
-        case "news":
-            news = whole.news
-            events = map(_event_of_pb, news.events)
-            # What is of a kind that is not known the dispatcher finds by its poll.
-            known = tuple(event for event in events if event is not None)
-            return News(news.keyspace, news.table, known)
-        case "dispatching":
-            return Dispatching(whole.dispatching.keyspace, whole.dispatching.shard)
-        case "definitions_changed":
-            changed = whole.definitions_changed
-            return DefinitionsChanged(changed.number, changed.keyspace, tuple(changed.tables))
-        case "want_leases":
-            want = whole.want_leases
-            ids = tuple(want.ids.ids) if want.HasField("ids") else None
-            return WantLeases(want.number, want.keyspace, want.table, want.shard, ids)
-        case "ack_early":
-            ack = whole.ack_early
-            return AckEarly(
-                ack.number, ack.keyspace, ack.table, ack.shard, tuple(ack.ids), ack.acked_ns
-            )
-        case _:
-            return None
-
-
-def _from_dispatcher_pb(message: FromDispatcher) -> pb.FromDispatcher:
-    match message:
-        case RowsSent():
-            rows = pb.RowsSent(
-                stream=message.stream, first=message.first, payloads=message.payloads
-            )
-            return pb.FromDispatcher(rows_sent=rows)
-        case StreamEnded():
-            ended = pb.StreamEnded(
-                stream=message.stream, reason=message.reason, held=_held_to_pb(message.held)
-            )
-            return pb.FromDispatcher(stream_ended=ended)
-        case StreamFinished():
-            finished = pb.StreamFinished(stream=message.stream)
-            return pb.FromDispatcher(stream_finished=finished)
-        case ShareKept():
-            return pb.FromDispatcher(
-                share_kept=pb.ShareKept(stream=message.stream, most=message.most)
-            )
-        case ShareWanted():
-            return pb.FromDispatcher(share_wanted=pb.ShareWanted(stream=message.stream))
-        case RequestDone():
-            done = pb.RequestDone(number=message.number, rows=message.rows)
-            return pb.FromDispatcher(request_done=done)
-        case _:
-            assert_never(message)
-
-
-def _from_dispatcher_of_pb(whole: pb.FromDispatcher) -> FromDispatcher | None:
-    match whole.WhichOneof("message"):
-        case "rows_sent":
-            rows = whole.rows_sent
-            return RowsSent(rows.stream, rows.first, tuple(rows.payloads))
-        case "stream_ended":
-            ended = whole.stream_ended
-            return StreamEnded(ended.stream, ended.reason, _held_of_pb(ended.held))
-        case "stream_finished":
-            return StreamFinished(whole.stream_finished.stream)
-        case "share_kept":
-            return ShareKept(whole.share_kept.stream, whole.share_kept.most)
-        case "share_wanted":
-            return ShareWanted(whole.share_wanted.stream)
-        case "request_done":
-            done = whole.request_done
-            return RequestDone(done.number, done.rows if done.HasField("rows") else None)
-        case _:
-            return None
+    return [FROM_DISPATCHER.decode(each) for each in (whole, *whole.more)]
 
 
 def _parsed(whole: WholeT, data: bytes) -> WholeT:
@@ -286,54 +179,3 @@ def _parsed(whole: WholeT, data: bytes) -> WholeT:
     except DecodeError as error:
         raise PeerMessageUnreadable from error
     return whole
-
-
-def _held_to_pb(held: Mapping[ShardName, tuple[bytes, ...]]) -> list[pb.Held]:
-    return [pb.Held(shard=shard, ids=ids) for shard, ids in held.items()]
-
-
-def _held_of_pb(held: Iterable[pb.Held]) -> dict[ShardName, tuple[bytes, ...]]:
-    return {each.shard: tuple(each.ids) for each in held}
-
-
-def _event_to_pb(event: TableEvent) -> pb.TableEvent:
-    match event:
-        case Due():
-            keys = [
-                pb.Key(id=key.id, priority=key.priority, time_next_ns=key.time_next_ns)
-                for key in event.keys
-            ]
-            return pb.TableEvent(shard=event.shard, due=pb.Keys(keys=keys))
-        case Acked():
-            return pb.TableEvent(shard=event.shard, acked=pb.Ids(ids=event.ids))
-        case Changed():
-            ids = None if event.ids is None else pb.Ids(ids=event.ids)
-            changed = pb.Changed(ids=ids, by_heartbeat=event.by_heartbeat)
-            return pb.TableEvent(shard=event.shard, changed=changed)
-        case Touched():
-            return pb.TableEvent(shard=event.shard, touched=pb.Ids(ids=event.ids))
-        case AckedUnnamed():
-            return pb.TableEvent(shard=event.shard, acked_unnamed=pb.Unnamed())
-        case _:
-            assert_never(event)
-
-
-def _event_of_pb(event: pb.TableEvent) -> TableEvent | None:
-    match event.WhichOneof("kind"):
-        case "due":
-            keys = (
-                MessageKey(key.id, key.priority, key.time_next_ns) for key in event.due.keys
-            )
-            return Due(event.shard, tuple(keys))
-        case "acked":
-            return Acked(event.shard, tuple(event.acked.ids))
-        case "changed":
-            changed = event.changed
-            ids = tuple(changed.ids.ids) if changed.HasField("ids") else None
-            return Changed(event.shard, ids, changed.by_heartbeat)
-        case "touched":
-            return Touched(event.shard, tuple(event.touched.ids))
-        case "acked_unnamed":
-            return AckedUnnamed(event.shard)
-        case _:
-            return None

@@ -1,11 +1,14 @@
-"""The figures of a member as messages between members. Pure: moments are told as ages, by each member's own clock."""
+"""The figures of a member as messages between members. Pure.
+
+A figure that a class and its message in ``members.proto`` share by name travels by itself: `fields_codec` copies it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import Final
 
 from streamfrom.engine.messaging.figures import (
-    BOUNDS_S,
     Counters,
     Histogram,
     QueueFigures,
@@ -13,6 +16,7 @@ from streamfrom.engine.messaging.figures import (
     ShardFigures,
 )
 from streamfrom.proxy.fleet import members_pb2 as pb
+from streamfrom.proxy.fleet.fields_codec import FieldsCodec
 from streamfrom.proxy.status.fleet_figures import QueueAtMember
 from streamfrom.proxy.status.status_rows import (
     MemberStatus,
@@ -22,252 +26,97 @@ from streamfrom.proxy.status.status_rows import (
 )
 
 
-if TYPE_CHECKING:
-    from streamfrom.engine.fleet.directory import Member
+class _HistogramCodec:
+    def encode(self, value: Histogram, _now_ns: int) -> pb.Histogram | None:
+        if not value.total:
+            return None
+        return pb.Histogram(counts=value.counts, sum_ns=value.sum_ns)
+
+    def decode(self, found: pb.Histogram, _now_ns: int) -> Histogram | None:
+        """Return the times; None for those of a member whose buckets are others."""
+        histogram = Histogram()
+        if len(found.counts) != len(histogram.counts):
+            return None
+        histogram.counts = list(found.counts)
+        histogram.sum_ns = found.sum_ns
+        return histogram
 
 
-_COUNTED: Final = (
-    *("sent", "retried", "acked", "deleted", "released"),
-    *("parked", "dead", "purged", "purges_failed"),
+class _CountersCodec:
+    """What has happened; absent for nothing."""
+
+    def __init__(self) -> None:
+        self._fields = FieldsCodec(Counters, pb.Counters, {"Histogram": _HistogramCodec()})
+
+    def encode(self, value: Counters, _now_ns: int) -> pb.Counters | None:
+        message = self._fields.encode(value)
+        return message if message.ByteSize() else None
+
+    def decode(self, found: pb.Counters, _now_ns: int) -> Counters:
+        fields = self._fields.fields(found)
+        return Counters(**{name: each for name, each in fields.items() if each is not None})
+
+
+class _QueueOnShardCodec:
+    """A shard of a queue; None if nothing has happened on it and another member dispatches it."""
+
+    def __init__(self) -> None:
+        self._counters = _CountersCodec()
+        self._gauges = FieldsCodec(ShardFigures, pb.Gauges)
+
+    def encode(self, value: ShardFigures, now_ns: int) -> pb.QueueOnShard | None:
+        counters = self._counters.encode(value.counters, now_ns)
+        if counters is None and not value.is_dispatched:
+            return None
+        gauges = None
+        if value.is_dispatched:
+            # A member that does not know every message does not know how many wait.
+            known = value if value.is_whole else replace(value, depth=None)
+            gauges = self._gauges.encode(known, now_ns)
+        return pb.QueueOnShard(shard=value.shard, counters=counters, gauges=gauges)
+
+    def decode(self, found: pb.QueueOnShard, now_ns: int) -> ShardFigures:
+        # Where a member does not dispatch, gauges are absent, which protobuf reads as zeros.
+        return ShardFigures(
+            shard=found.shard,
+            counters=self._counters.decode(found.counters, now_ns),
+            is_whole=found.gauges.HasField("depth"),
+            is_dispatched=found.HasField("gauges"),
+            **self._gauges.fields(found.gauges, now_ns),
+        )
+
+
+MEMBERS: Final = FieldsCodec(MemberStatus, pb.MemberStatus)
+SHARDS: Final = FieldsCodec(ShardStatus, pb.ShardStatus)
+SET_ASIDE: Final = FieldsCodec(SetAsideFigures, pb.SetAsideRow)
+_QUEUES: Final = FieldsCodec(
+    QueueAtMember, pb.QueueStatus, {"QueueOnShard": _QueueOnShardCodec()}
 )
-_NO_COUNTS: Final = (0,) * (len(BOUNDS_S) + 1)
-
-
-def encode_member(member: MemberStatus) -> pb.MemberStatus:
-    """Return the message of what a member says of itself."""
-    return pb.MemberStatus(
-        version=member.version,
-        uptime_s=member.uptime_s,
-        connections=member.connections,
-        streams=member.streams,
-        questions=member.questions,
-        is_stopping=member.is_stopping,
-        dispatches=member.dispatches,
-        time_s=member.time_s,
-        certificate_ends_s=member.certificate_ends_s,
-    )
-
-
-def decode_member(told: pb.MemberStatus, member: Member) -> MemberStatus:
-    """Return what *member* says of itself."""
-    return MemberStatus(
-        member=member.id,
-        version=told.version,
-        uptime_s=told.uptime_s,
-        connections=told.connections,
-        streams=told.streams,
-        questions=told.questions,
-        is_stopping=told.is_stopping,
-        address=member.address,
-        dispatches=tuple(told.dispatches),
-        time_s=told.time_s if told.HasField("time_s") else None,
-        certificate_ends_s=told.certificate_ends_s
-        if told.HasField("certificate_ends_s")
-        else None,
-    )
+_STREAMS: Final = FieldsCodec(
+    StreamStatus, pb.StreamStatus, {"Client": FieldsCodec(StreamClient, pb.Client)}
+)
 
 
 def encode_queue(queue: QueueFigures, now_ns: int) -> pb.QueueStatus:
     """Return the message of a queue, without shards on which nothing has happened and others dispatch."""
-    shards = []
-    for shard in queue.shards:
-        counters = _encode_counters(shard.counters)
-        if shard.is_dispatched or counters is not None:
-            gauges = _encode_gauges(shard, now_ns) if shard.is_dispatched else None
-            shards.append(pb.QueueOnShard(shard=shard.shard, counters=counters, gauges=gauges))
-    return pb.QueueStatus(
-        keyspace=queue.table.keyspace,
-        table=queue.table.name,
-        streams=queue.streams,
-        shards=shards,
-    )
+    table = queue.table
+    part = QueueAtMember(table.keyspace, table.name, queue.streams, queue.shards)
+    return _QUEUES.encode(part, now_ns)
 
 
-def decode_queue(told: pb.QueueStatus, now_ns: int) -> QueueAtMember:
-    """Return what a message tells of a queue."""
-    shards = tuple(_decode_shard(shard, now_ns) for shard in told.shards)
-    return QueueAtMember(told.keyspace, told.table, told.streams, shards)
-
-
-def _encode_gauges(shard: ShardFigures, now_ns: int) -> pb.Gauges:
-    return pb.Gauges(
-        streams=shard.streams,
-        waiting=shard.waiting,
-        due=shard.due,
-        in_flight=shard.in_flight,
-        depth=shard.depth if shard.is_whole else None,
-        oldest_due_ns=_age_ns(shard.oldest_due_ns, now_ns),
-        held=shard.held,
-        partitions_held_back=shard.partitions_held_back,
-        set_aside=shard.set_aside,
-    )
-
-
-def _decode_shard(told: pb.QueueOnShard, now_ns: int) -> ShardFigures:
-    # Where a member does not dispatch, they are absent, which protobuf reads as zeros.
-    gauges = told.gauges
-    is_whole = gauges.HasField("depth")
-    return ShardFigures(
-        shard=told.shard,
-        counters=_decode_counters(told.counters),
-        streams=gauges.streams,
-        waiting=gauges.waiting,
-        due=gauges.due,
-        is_whole=is_whole,
-        in_flight=gauges.in_flight,
-        depth=gauges.depth if is_whole else None,
-        oldest_due_ns=now_ns - gauges.oldest_due_ns
-        if gauges.HasField("oldest_due_ns")
-        else None,
-        is_dispatched=told.HasField("gauges"),
-        held=gauges.held,
-        partitions_held_back=gauges.partitions_held_back,
-        set_aside=gauges.set_aside,
-    )
-
-
-def _encode_counters(counters: Counters) -> pb.Counters | None:
-    """Return the message of what has happened; None for nothing."""
-    counted = {name: value for name in _COUNTED if (value := getattr(counters, name))}
-    due_to_sent = _encode_histogram(counters.due_to_sent)
-    sent_to_acked = _encode_histogram(counters.sent_to_acked)
-    if not counted and due_to_sent is None and sent_to_acked is None:
-        return None
-    return pb.Counters(**counted, due_to_sent=due_to_sent, sent_to_acked=sent_to_acked)
-
-
-def _decode_counters(told: pb.Counters) -> Counters:
-    counters = Counters(**{name: getattr(told, name) for name in _COUNTED})
-    counters.due_to_sent = _decode_histogram(told.due_to_sent)
-    counters.sent_to_acked = _decode_histogram(told.sent_to_acked)
-    return counters
-
-
-def _encode_histogram(histogram: Histogram) -> pb.Histogram | None:
-    if not any(histogram.counts):
-        return None
-    return pb.Histogram(counts=histogram.counts, sum_ns=histogram.sum_ns)
-
-
-def _decode_histogram(told: pb.Histogram) -> Histogram:
-    """Return the times; those of a member whose buckets are others tell nothing here."""
-    histogram = Histogram()
-    if len(told.counts) == len(_NO_COUNTS):
-        histogram.counts = list(told.counts)
-        histogram.sum_ns = told.sum_ns
-    return histogram
+def decode_queue(found: pb.QueueStatus, now_ns: int) -> QueueAtMember:
+    """Return what another member reports of a queue."""
+    return _QUEUES.decode(found, now_ns)
 
 
 def encode_stream(stream: StreamStatus, now_ns: int) -> pb.StreamStatus:
     """Return the message of a stream."""
-    client = stream.client
-    return pb.StreamStatus(
-        connection_id=stream.connection_id,
-        keyspace=stream.keyspace,
-        table=stream.queue,
-        client=None
-        if client is None
-        else pb.Client(
-            user=client.user,
-            host=client.host,
-            open_ns=_age_ns(client.opened_ns, now_ns),
-            prefetch=client.prefetch,
-            shards=client.shards,
-        ),
-        sent=stream.sent,
-        held=stream.held,
-        held_ns=_age_ns(stream.held_since_ns, now_ns),
-        full_ns=_age_ns(stream.full_since_ns, now_ns),
-    )
+    return _STREAMS.encode(stream, now_ns)
 
 
-def decode_stream(told: pb.StreamStatus, member: str, now_ns: int) -> StreamStatus:
-    """Return the stream that *member* tells of."""
-    client = None
-    if told.HasField("client"):
-        client = StreamClient(
-            told.client.user,
-            told.client.host,
-            member,
-            now_ns - told.client.open_ns,
-            told.client.prefetch,
-            told.client.shards if told.client.HasField("shards") else None,
-        )
-    return StreamStatus(
-        told.connection_id,
-        told.keyspace,
-        told.table,
-        client,
-        told.sent,
-        told.held,
-        now_ns - told.held_ns if told.HasField("held_ns") else None,
-        now_ns - told.full_ns if told.HasField("full_ns") else None,
-    )
-
-
-def encode_set_aside(row: SetAsideFigures, now_ns: int) -> pb.SetAsideRow:
-    """Return the message of a row that is set aside."""
-    return pb.SetAsideRow(
-        keyspace=row.keyspace,
-        table=row.queue,
-        shard=row.shard,
-        id=row.id,
-        tried=row.tried,
-        error=row.error,
-        since_ns=_age_ns(row.since_ns, now_ns),
-        next_in_ns=max(0, row.next_ns - now_ns),
-        tries=row.tries,
-    )
-
-
-def decode_set_aside(told: pb.SetAsideRow, now_ns: int) -> SetAsideFigures:
-    """Return the row that a message tells of."""
-    return SetAsideFigures(
-        told.keyspace,
-        told.table,
-        told.shard,
-        told.id,
-        told.tried,
-        told.error,
-        now_ns - told.since_ns,
-        now_ns + told.next_in_ns,
-        told.tries,
-    )
-
-
-def encode_shard(shard: ShardStatus) -> pb.ShardStatus:
-    """Return the message of a shard's primary."""
-    return pb.ShardStatus(
-        keyspace=shard.keyspace,
-        shard=shard.shard,
-        server=shard.server,
-        version=shard.version,
-        trouble=shard.trouble,
-        pool_size=shard.pool_size,
-        pool_open=shard.pool_open,
-        pool_lent=shard.pool_lent,
-        pool_waiting=shard.pool_waiting,
-        is_dispatched=shard.is_dispatched,
-    )
-
-
-def decode_shard(told: pb.ShardStatus, member: str) -> ShardStatus:
-    """Return a shard's primary as *member* sees it."""
-    return ShardStatus(
-        keyspace=told.keyspace,
-        shard=told.shard,
-        server=told.server,
-        version=told.version,
-        trouble=told.trouble if told.HasField("trouble") else None,
-        pool_size=told.pool_size,
-        pool_open=told.pool_open,
-        pool_lent=told.pool_lent,
-        pool_waiting=told.pool_waiting,
-        is_dispatched=told.is_dispatched,
-        member=member,
-    )
-
-
-def _age_ns(since_ns: int | None, now_ns: int) -> int | None:
-    # Unsigned on the wire: below 0, after the clock was set back, the message could not be made.
-    return None if since_ns is None else max(0, now_ns - since_ns)
+def decode_stream(found: pb.StreamStatus, member: str, now_ns: int) -> StreamStatus:
+    """Return the stream that *member* reports."""
+    stream = _STREAMS.decode(found, now_ns)
+    if stream.client is None:
+        return stream
+    return replace(stream, client=replace(stream.client, member=member))

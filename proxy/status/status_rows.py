@@ -270,10 +270,10 @@ class StreamClient:
 
     user: str
     host: str
-    member: str | None
     opened_ns: int
     prefetch: int
     shards: str | None
+    member: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,10 +368,10 @@ def stream_status(
             else StreamClient(
                 process.user,
                 process.host,
-                member,
                 stream.opened_ns,
                 stream.prefetch,
                 None if stream.shards is None else ",".join(sorted(stream.shards)),
+                member,
             ),
             stream.sent,
             stream.held,

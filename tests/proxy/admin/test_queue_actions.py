@@ -92,7 +92,7 @@ async def test_a_stream_of_another_member_is_ended_there(guarded):
             raise MemberUnreachable(["member two at h:1: late"])
 
     guarded.services.members = SimpleNamespace(kill=kill)
-    client = StreamClient("app", "10.0.0.9", "two", 0, 100, None)
+    client = StreamClient("app", "10.0.0.9", 0, 100, None, "two")
     streams = (
         StreamStatus(9, "ks", "msg", client, 1, 1, None, None),
         StreamStatus(10, "ks", "msg", None, 1, 1, None, None),

@@ -1,8 +1,10 @@
 from contextlib import suppress
+from typing import get_args
 
 import pytest
 from hypothesis import given, strategies as st
 
+from streamfrom.engine.fleet import peer_link
 from streamfrom.engine.fleet.peer_link import (
     AckEarly,
     CloseStream,
@@ -27,7 +29,9 @@ from streamfrom.engine.messaging.message import MessageKey
 from streamfrom.proxy.fleet.members_pb2 import News as PbNews, TableEvent, ToDispatcher
 from streamfrom.proxy.fleet.peer_codec import (
     FIRST_PROTOCOL,
+    FROM_DISPATCHER,
     PROTOCOL,
+    TO_DISPATCHER,
     PeerMessageUnreadable,
     decode_from_dispatcher,
     decode_to_dispatcher,
@@ -89,6 +93,11 @@ def test_what_a_member_says_comes_as_it_was_sent(messages):
 @given(st.lists(from_dispatcher, min_size=1, max_size=3))
 def test_what_a_dispatcher_says_comes_as_it_was_sent(messages):
     assert decode_from_dispatcher(encode_from_dispatcher(messages)) == messages
+
+
+def test_no_message_is_left_out():
+    assert TO_DISPATCHER.classes == set(get_args(peer_link.ToDispatcher))
+    assert FROM_DISPATCHER.classes == set(get_args(peer_link.FromDispatcher))
 
 
 @given(to_dispatcher)

@@ -2,10 +2,9 @@ from hypothesis import given, strategies as st
 
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.sessions_codec import (
+    ASKERS,
     INFO_BYTES_MAX,
-    decode_asker,
     decode_process,
-    encode_asker,
     encode_process,
 )
 from streamfrom.proxy.local_statements.show_processlist import Process
@@ -35,8 +34,8 @@ def test_a_line_comes_as_it_was(process):
 
 @given(st.builds(Asker, TEXTS, st.booleans()))
 def test_who_asks_comes_as_it_was(asker):
-    data = encode_asker(asker).SerializeToString()
-    assert decode_asker(pb.Asker.FromString(data)) == asker
+    data = ASKERS.encode(asker).SerializeToString()
+    assert ASKERS.decode(pb.Asker.FromString(data)) == asker
 
 
 def test_of_a_long_text_the_beginning_travels():

@@ -4,7 +4,6 @@ from dataclasses import fields, replace
 
 from hypothesis import given, strategies as st
 
-from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.messaging.figures import (
     Counters,
     QueueFigures,
@@ -14,15 +13,12 @@ from streamfrom.engine.messaging.figures import (
 from streamfrom.engine.messaging.memory_store import loaded, raw_table
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.status_codec import (
-    decode_member,
+    MEMBERS,
+    SET_ASIDE,
+    SHARDS,
     decode_queue,
-    decode_set_aside,
-    decode_shard,
     decode_stream,
-    encode_member,
     encode_queue,
-    encode_set_aside,
-    encode_shard,
     encode_stream,
 )
 from streamfrom.proxy.status.fleet_figures import QueueAtMember
@@ -39,7 +35,6 @@ NOW_NS, THERE_NS = 10**18, 7 * 10**17  # of the clock of one member and of anoth
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 COUNTS = st.integers(0, (1 << 63) - 1)
 MOMENTS = st.none() | st.integers(0, NOW_NS)
-MEMBER = Member("a1", "", "h:1", "", 1, "1.0", "c")
 
 
 def there(moment_ns):
@@ -62,8 +57,8 @@ def there(moment_ns):
     )
 )
 def test_a_member_comes_as_it_was(member):
-    told = pb.MemberStatus.FromString(encode_member(member).SerializeToString())
-    assert decode_member(told, MEMBER) == member
+    told = pb.MemberStatus.FromString(MEMBERS.encode(member).SerializeToString())
+    assert MEMBERS.decode(told, member="a1", address="h:1") == member
 
 
 @given(
@@ -77,18 +72,18 @@ def test_a_member_comes_as_it_was(member):
     )
 )
 def test_a_shard_comes_as_it_was(shard):
-    told = pb.ShardStatus.FromString(encode_shard(shard).SerializeToString())
-    assert decode_shard(told, "a1") == shard
+    told = pb.ShardStatus.FromString(SHARDS.encode(shard).SerializeToString())
+    assert SHARDS.decode(told, member="a1") == shard
 
 
 CLIENTS = st.builds(
     StreamClient,
     TEXTS,
     TEXTS,
-    st.just("a1"),
     st.integers(0, NOW_NS),
     COUNTS,
     st.none() | TEXTS,
+    st.just("a1"),
 )
 
 
@@ -133,8 +128,8 @@ def test_a_row_that_is_set_aside_is_told_with_its_moments():
     row = SetAsideFigures(
         "ks", "msg", "-80", "'a'", "claim", "no", NOW_NS - 5, NOW_NS + 7, tries=3
     )
-    data = encode_set_aside(row, NOW_NS).SerializeToString()
-    found = decode_set_aside(pb.SetAsideRow.FromString(data), THERE_NS)
+    data = SET_ASIDE.encode(row, NOW_NS).SerializeToString()
+    found = SET_ASIDE.decode(pb.SetAsideRow.FromString(data), THERE_NS)
     assert found == replace(row, since_ns=THERE_NS - 5, next_ns=THERE_NS + 7)
 
 

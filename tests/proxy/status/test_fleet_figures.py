@@ -161,7 +161,7 @@ def test_a_shard_whose_dispatcher_may_be_the_silent_one_is_unknown():
 
 
 def test_a_stream_is_told_with_what_its_dispatchers_know():
-    client = StreamClient("ann", "h", "a", 0, 5, None)
+    client = StreamClient("ann", "h", 0, 5, None, "a")
     at_client = StreamStatus(7, "ks", "msg", client, 1, 1, 40, None)
     at_dispatcher = StreamStatus(7, "ks", "msg", None, 10, 5, 30, 60)
     of_nobody = StreamStatus(8, "ks", "msg", None, 10, 5, 30, 60)

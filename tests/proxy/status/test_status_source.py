@@ -108,7 +108,7 @@ class Others:
 
     async def ask(self, tables, viewer=None):
         self.asked.append((set(tables), viewer))
-        client = StreamClient("ann", "h", "two", 0, 5, None)
+        client = StreamClient("ann", "h", 0, 5, None, "two")
         return MembersFigures(
             (
                 MemberFigures(
