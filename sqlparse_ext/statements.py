@@ -312,6 +312,7 @@ class Statement:
     arguments: the values bound to the `?`s, by place; None where nothing is bound.
     spell: returns the SQL text of an argument by its place, for a prepared statement that is sent as
         text after all.
+    row: the values of its only VALUES row as written, where they were known without reading it.
     """
 
     sql: bytes
@@ -321,6 +322,7 @@ class Statement:
     runs: tuple[tuple[int, int, int], ...] = ()
     arguments: tuple[Value | Opaque, ...] | None = None
     spell: Callable[[int], bytes] | None = None
+    row: tuple[bytes, ...] | None = None
 
     def bind(
         self,

@@ -66,7 +66,7 @@ class InsertRows:
         scanned: list[tuple[int, int]] | None = None,
     ) -> None:
         # Rows that the lexer's patterns match as they are lie in *region* and are cut when
-        # somebody asks; all others have been *scanned*.
+        # somebody asks; all others have been *scanned*. The region of a row that was recognised is looked for then.
         self._statement = statement
         self._text = readable(statement.sql, statement.mode)
         self._lexis = lexis(statement.mode)
@@ -78,6 +78,10 @@ class InsertRows:
     def spans(self) -> list[tuple[int, int]]:
         """Where each `( … )` is in the text."""
         if self._spans is None:
+            if self._region is None:
+                head = self._lexis.head.match(self._text)
+                assert head is not None, "it was recognised"
+                self._region = head.end(), len(self._text)
             self._spans = [span for span, _ in self._cut(self._lexis.row)]
         return self._spans
 
@@ -90,7 +94,7 @@ class InsertRows:
         return ((match.span(), match) for match in row.finditer(self._text, *self._region))
 
     def __len__(self) -> int:
-        return len(self.spans)
+        return len(self.spans) if self._statement.row is None else 1
 
     def column(self, name: str) -> list[Value | Opaque] | None:
         """Return the values of column *name*; None when the column list has no such.
@@ -105,6 +109,8 @@ class InsertRows:
 
     def position(self, index: int) -> list[Value | Opaque]:
         """Return the values at *index* of each row, as `column` does."""
+        if (row := self._statement.row) is not None:
+            return [self._decode(row[index]) if index < len(row) else OPAQUE]
         if self._region is not None:
             # Cut the rows on the way: who asks for a vindex column then deals them out.
             spans: list[tuple[int, int]] = []
@@ -176,6 +182,8 @@ def insert_rows(statement: Statement) -> InsertRows | None:
     insert = statement.shape.insert
     if insert is None or insert.source is not InsertSource.VALUES:
         return None
+    if statement.row is not None:
+        return InsertRows(statement)
     sql = readable(statement.sql, statement.mode)
     lex = lexis(statement.mode)
     template = statement.shape.template

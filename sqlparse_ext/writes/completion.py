@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.inserts import insert_parts
 from streamfrom.sqlparse_ext.reading.queries import read_assignments, update_parts
+from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
 from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Shape, Statement, Uses
 from streamfrom.sqlparse_ext.stored_forms import stored_form
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
@@ -164,7 +165,7 @@ def complete(
         elif shape.kind in (Kind.INSERT, Kind.REPLACE) and shape.insert is not None:
             in_text = _complete_insert(statement, facts, now_ns, edits)
     if edits:
-        in_text += relocate(statement.sql, statement.mode, edits)
+        in_text += _in_text(statement, edits)
     return Completion(replace(statement.sql, in_text)) if in_text else None
 
 
@@ -180,23 +181,31 @@ def _words(shape: Shape, facts: TableFacts) -> tuple[Edit, ...]:
     )
 
 
-def _in_text(statement: Statement, edits: tuple[Edit, ...]) -> Sequence[Edit]:
-    """Return *edits* of the template as edits of the text."""
+def _in_text(statement: Statement, edits: Sequence[Edit]) -> Sequence[Edit]:
+    """Return *edits* of the template as edits of the text. Raises as `relocate`."""
+    if statement.mode is not DEFAULT_MODE:
+        return relocate(statement.sql, statement.mode, edits)
     # Where the text begins as its template does, but for the literals, nothing need be looked for: to find
     # places before the 100 ids of an ack by reading them too was 9 % of a drain.
     begin = statement.shape.template[: max(edit.end for edit in edits)]
     parts = _LITERAL.split(begin)
     # In the order of the text; those of a list one after another, and the text is another then.
     literals = tuple(islice(statement.literals, len(parts) - 1))
-    text, places = [parts[0]], [len(parts[0])]
+    code, places = [parts[0]], [len(parts[0])]
     for literal, part in zip(literals, parts[1:], strict=True):
-        text += (literal, part)
+        code += (literal, part)
         places.append(places[-1] + 1 + len(part))
-    if not statement.sql.startswith(b"".join(text)):
+    if not statement.sql.startswith(b"".join(code)):
         return relocate(statement.sql, statement.mode, edits)
     grown = [0, *accumulate(len(literal) - 1 for literal in literals)]
-    moved = ((edit, grown[bisect_left(places, edit.start)]) for edit in edits)
-    return [Edit(edit.start + by, edit.end + by, edit.text) for edit, by in moved]
+    return [
+        Edit(
+            start + grown[bisect_left(places, start)],
+            end + grown[bisect_left(places, end)],
+            text,
+        )
+        for start, end, text in edits
+    ]
 
 
 def check_bound(statement: Statement, facts: TableFacts | None, times: TimeColumns) -> None:
