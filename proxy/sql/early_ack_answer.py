@@ -26,7 +26,9 @@ def early_ack(
     effect = step.effect
     if effect is None or effect.ids is None or not executor.commits_at_once(shard):
         return None
-    acked_ns = early_moment(step.statement, effect)
+    acked_ns = step.acked_ns
+    if acked_ns is None:
+        acked_ns = early_moment(step.statement, effect)
     return None if acked_ns is None else (effect.ids, acked_ns)
 
 

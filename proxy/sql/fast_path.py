@@ -22,6 +22,7 @@ from streamfrom.proxy.sql.account_protection import may_reach_accounts
 from streamfrom.proxy.sql.catalog import FastRoute
 from streamfrom.proxy.sql.early_ack_answer import answer_early, early_ack
 from streamfrom.proxy.sql.group_ack import joins_group
+from streamfrom.proxy.sql.statement_compiler import CompiledStatement
 from streamfrom.proxy.status.status_rows import names_schema
 from streamfrom.proxy.wire.binary_parameters import with_types
 from streamfrom.proxy.wire.commands import query
@@ -30,7 +31,12 @@ from streamfrom.sqlparse_ext.selects.plain_reads import is_plain_read
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES
 from streamfrom.sqlparse_ext.text.identifiers import literal
-from streamfrom.sqlparse_ext.writes.message_effects import CHANGES_HELD, STANDS_ALONE
+from streamfrom.sqlparse_ext.writes.message_effects import (
+    CHANGES_HELD,
+    STANDS_ALONE,
+    Effect,
+    EffectKind,
+)
 
 
 if TYPE_CHECKING:
@@ -41,8 +47,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.catalog import View
     from streamfrom.proxy.sql.prepared_statements import PreparedStatements
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.proxy.sql.statement_compiler import CompiledStatement
-    from streamfrom.sqlparse_ext.statements import Shape
+    from streamfrom.sqlparse_ext.statements import Statement
 
 
 _KINDS: Final = frozenset(
@@ -96,7 +101,7 @@ class FastPath:
             return False
         try:
             statement = compiler.parse(sql)
-            direct = self._known(view, statement.shape)
+            direct = self._known(view, statement)
             if direct is None or (self._is_restricted and not compiler.admits(statement)):
                 return False
             shard = direct.shard
@@ -104,11 +109,14 @@ class FastPath:
             if shard is None:
                 plan = direct.plan
                 if direct.touches_messages:
-                    step = compiler.compile(view, statement)
+                    step = self._plain_ack(direct, statement) or compiler.compile(
+                        view, statement
+                    )
                     if step.effect is not None and step.effect.kind in CHANGES_HELD:
                         return False  # leases may have to be written first
-                    statement = step.statement
-                    plan = view.planner.plan(statement.shape)
+                    if step.acked_ns is None:
+                        statement = step.statement
+                        plan = view.planner.plan(statement.shape)
                 route = plan.route(statement)
                 if type(route) is not OneShard:
                     return False
@@ -121,12 +129,39 @@ class FastPath:
         except StreamfromError:
             # The long way meets the same error, and is the one place that tells it.
             return False
+        if step is not None and step.acked_ns is not None:
+            return self._send_ack(view, direct, step, shard, reply, on_over)
         packet = query(statement.sql)
         attempt = Attempt(
             shard, view.database, packet, statement.shape, reply, on_over, direct.latency
         )
         attempt.step = step
         return self._joins_group(step, attempt) or self._executor.send_now(attempt)
+
+    def _send_ack(
+        self,
+        view: View,
+        direct: FastRoute,
+        step: CompiledStatement,
+        shard: ShardRuntime,
+        reply: Reply,
+        on_over: Callable[[Attempt | Exception | None], None],
+    ) -> bool:
+        """Send a plain ack with others, or complete it and send it by itself; as `send`."""
+        assert direct.ack is not None
+        attempt = Attempt(shard, view.database, b"", direct.ack.shape, reply, on_over)
+        attempt.step = step
+
+        def complete() -> bytes:
+            return query(self._compiler.compile(view, step.statement).statement.sql)
+
+        if self._joins_group(step, attempt, complete):
+            return True
+        try:
+            attempt.packet = complete()
+        except StreamfromError:
+            return False
+        return self._executor.send_now(attempt)
 
     def execute(
         self,
@@ -158,7 +193,7 @@ class FastPath:
             statement = prepared.statement
             if statement is None:
                 return False
-            direct = self._known(view, statement.shape)
+            direct = self._known(view, statement)
             if direct is None:
                 return False
             prepared.take_types(body)
@@ -194,9 +229,14 @@ class FastPath:
         attempt.step = step
         return self._joins_group(step, attempt) or self._executor.send_now(attempt)
 
-    def _joins_group(self, step: CompiledStatement | None, attempt: Attempt) -> bool:
+    def _joins_group(
+        self,
+        step: CompiledStatement | None,
+        attempt: Attempt,
+        complete: Callable[[], bytes] | None = None,
+    ) -> bool:
         return step is not None and joins_group(
-            step, attempt, self._registry, self._executor, self._state
+            step, attempt, self._registry, self._executor, self._state, complete
         )
 
     def _answers_early(
@@ -228,20 +268,36 @@ class FastPath:
             and self._registry.awaits_acks(shard.keyspace, shard.name, step.table)
         )
 
-    def _known(self, view: View, shape: Shape) -> FastRoute | None:
+    def _plain_ack(self, direct: FastRoute, statement: Statement) -> CompiledStatement | None:
+        """Return what an ack does that needs not be completed to be written with others; None for other statements."""
+        if direct.ack is None or self._state.has_own_clock:
+            return None
+        ack = direct.ack.of(statement, self._compiler.clock.time_ns())
+        if ack is None:
+            return None
+        ids, acked_ns = ack
+        facts = direct.ack.facts
+        effect = Effect(EffectKind.ACK, ids)
+        return CompiledStatement(
+            statement, facts.name, effect, acked_ns, acks_early=facts.acks_early
+        )
+
+    def _known(self, view: View, statement: Statement) -> FastRoute | None:
         if view.generation != self._registry.generation:
             # Tables were created or dropped: a name may have become one of a message table, or ceased to be.
             view.direct.clear()
             view.generation = self._registry.generation
+        shape = statement.shape
         try:
             return view.direct[shape]
         except KeyError:
             if len(view.direct) >= _SHAPES_MAX:
                 view.direct.clear()
-            direct = view.direct[shape] = self._work_out(view, shape)
+            direct = view.direct[shape] = self._work_out(view, statement)
             return direct
 
-    def _work_out(self, view: View, shape: Shape) -> FastRoute | None:
+    def _work_out(self, view: View, statement: Statement) -> FastRoute | None:
+        shape = statement.shape
         if (
             shape.kind not in _KINDS
             or shape.uses & _INDIRECT_USES
@@ -256,4 +312,5 @@ class FastPath:
         always = None if touches else plan.always
         shard = view.runtime(always.shard) if isinstance(always, OneShard) else None
         latency = LatencyClass() if is_plain_read(shape) and not touches else None
-        return FastRoute(plan, touches_messages=touches, shard=shard, latency=latency)
+        ack = self._compiler.plain_ack(view, statement) if touches else None
+        return FastRoute(plan, touches_messages=touches, ack=ack, shard=shard, latency=latency)

@@ -9,12 +9,13 @@ from streamfrom.proxy.backends.group_commit import IDS_MAX, GroupCommit
 from streamfrom.proxy.backends.shard_store import engine_of
 from streamfrom.proxy.errors import AckUnknown, QueryInterrupted
 from streamfrom.proxy.sql.early_ack_answer import answer_early, early_ack
+from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from streamfrom.engine.messaging.registry import Registry
     from streamfrom.proxy.backends.backend import Backend
@@ -31,11 +32,13 @@ class GroupAck:
     """One client's `proxy.backends.group_commit.Ack`, and `proxy.execution.session_connections.Gathered`.
 
     attempt: what is sent where the ack is sent by itself.
+    complete: returns its packet then, where that is not made yet; else None.
     """
 
     __slots__ = (
         "_attempt",
         "_backend",
+        "_complete",
         "_executor",
         "_state",
         "acked_ns",
@@ -53,12 +56,14 @@ class GroupAck:
         acked_ns: int,
         executor: Executor,
         state: SessionState,
+        complete: Callable[[], bytes] | None,
     ) -> None:
         self.values = values
         self.ids = tuple(dict.fromkeys(map(literal, values)))
         self.acked_ns = acked_ns
         self.is_left = self.is_sent = self.is_stopped = False
         self._attempt = attempt
+        self._complete = complete
         self._executor = executor
         self._state = state
         self._backend: Backend | None = None
@@ -83,6 +88,12 @@ class GroupAck:
             self.interrupted()
             return
         self._executor.gathered = None
+        if self._complete is not None:
+            try:
+                self._attempt.packet = self._complete()
+            except StreamfromError as error:
+                self._attempt.on_over(error)  # its table is another one by now
+                return
         is_sent = self._executor.send_now(self._attempt)
         assert is_sent, "a session that runs nothing else has not changed meanwhile"
 
@@ -106,8 +117,11 @@ def joins_group(
     registry: Registry,
     executor: Executor,
     state: SessionState,
+    complete: Callable[[], bytes] | None = None,
 ) -> bool:
     """Have an ack committed together with others of this moment; False if it is to be sent by itself.
+
+    complete: returns the attempt's packet, where that is made only for an ack that is sent by itself after all.
 
     On a table whose messages are delivered in the order of their keys, the lease of the key's next message is written with
     it.
@@ -127,7 +141,7 @@ def joins_group(
     if not isinstance(table, MessageTable) or table.id_index is None:
         return False
     if table.properties.in_order is not None:
-        gathered = _gathered(step, attempt, executor, state)
+        gathered = _gathered(step, attempt, executor, state, complete)
         if gathered is not None and registry.acknowledge(
             shard.keyspace, shard.name, table.name, gathered
         ):
@@ -138,7 +152,7 @@ def joins_group(
         group = shard.group_commits[table.name] = _group(shard, table.name, registry)
     if (
         not group.has_others()
-        or (gathered := _gathered(step, attempt, executor, state)) is None
+        or (gathered := _gathered(step, attempt, executor, state, complete)) is None
     ):
         return False
     executor.gathered = gathered
@@ -147,13 +161,17 @@ def joins_group(
 
 
 def _gathered(
-    step: CompiledStatement, attempt: Attempt, executor: Executor, state: SessionState
+    step: CompiledStatement,
+    attempt: Attempt,
+    executor: Executor,
+    state: SessionState,
+    complete: Callable[[], bytes] | None,
 ) -> GroupAck | None:
     """Return the ack for the group; None where the statement may not be written with others."""
     ack = early_ack(step, attempt.shard, executor)
     if ack is None or len(ack[0]) > IDS_MAX:
         return None
-    return GroupAck(attempt, *ack, executor, state)
+    return GroupAck(attempt, *ack, executor, state, complete)
 
 
 def _group(shard: ShardRuntime, table: str, registry: Registry) -> GroupCommit:

@@ -29,6 +29,7 @@ from streamfrom.sqlparse_ext.writes.completion import check_bound, complete
 from streamfrom.sqlparse_ext.writes.delays import check_not_delayed, check_several_tables
 from streamfrom.sqlparse_ext.writes.insert_gaps import gaps, next_values
 from streamfrom.sqlparse_ext.writes.message_effects import effect
+from streamfrom.sqlparse_ext.writes.plain_ack import plain_ack
 from streamfrom.sqlparse_ext.writes.state_ack import (
     acknowledged,
     is_state_bound,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.writes.completion import TableFacts
     from streamfrom.sqlparse_ext.writes.insert_gaps import Gaps
     from streamfrom.sqlparse_ext.writes.message_effects import Effect
+    from streamfrom.sqlparse_ext.writes.plain_ack import PlainAck
 
 # The source of ids for messages without one; no sequence has this name.
 MESSAGE_IDS: Final = ""
@@ -70,6 +72,7 @@ class CompiledStatement:
     Attributes:
         table: the message table that the statement writes; else "".
         effect: what the statement will do to `table`; else None.
+        acked_ns: when a plain ack acknowledges (`FastRoute.ack`), whose statement is as its client wrote it; else None.
         insert_id: the first value that a sequence gave the statement; 0 for none.
         given: the values that a sequence gave it where they may not become rows; else None.
         acks_early: the rows of the table may not show yet which messages were acknowledged.
@@ -79,6 +82,7 @@ class CompiledStatement:
     statement: Statement
     table: str = ""
     effect: Effect | None = None
+    acked_ns: int | None = None
     insert_id: int = 0
     given: GivenIds | None = None
     acks_early: bool = False
@@ -280,6 +284,14 @@ class StatementCompiler(SessionTarget):
             else:
                 statement = self.parse(text)
         return self._with_effect(statement, facts)
+
+    def plain_ack(self, view: View, statement: Statement) -> PlainAck | None:
+        """Return what acks of a statement's shape do, where that is known without completing them. Raises TableLoadError."""
+        touched = self._touched(view, statement.shape)
+        facts = None if touched is None else touched[0]
+        if facts is None or (facts.has_state and sets_state(statement.shape)):
+            return None
+        return plain_ack(statement, facts, self.parse)
 
     def standing(self, view: View, statement: Statement, count: int) -> Statement | None:
         """Return the completed statement, with *count* `?`s, for all executions.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 _ASSIGNED: Final = frozenset({"time_acked", "time_next", "epoch"})
-_NS_MAX: Final = 2**63 - 1
+NS_MAX: Final = 2**63 - 1
 
 
 def early_moment(statement: Statement, effect: Effect) -> int | None:
@@ -36,4 +36,4 @@ def early_moment(statement: Statement, effect: Effect) -> int | None:
     ):
         return None
     value = statement.known(assigned["time_acked"])
-    return value if isinstance(value, int) and 0 <= value <= _NS_MAX else None
+    return value if isinstance(value, int) and 0 <= value <= NS_MAX else None

@@ -167,12 +167,12 @@ def _update_effect(statement: Statement, facts: TableFacts) -> Effect | None:
     if assigned.keys() & facts.decisive:
         is_heartbeat = "time_next" in assigned and _RELATIVE.search(shape.template)
         kind = EffectKind.HEARTBEAT if is_heartbeat else EffectKind.RESCHEDULE
-        return Effect(kind, _ids(statement, facts))
-    ids = _ids(statement, facts)
+        return Effect(kind, named_ids(statement, facts))
+    ids = named_ids(statement, facts)
     return None if ids is None else Effect(EffectKind.TOUCH, ids)
 
 
-def _ids(statement: Statement, facts: TableFacts) -> tuple[Value, ...] | None:
+def named_ids(statement: Statement, facts: TableFacts) -> tuple[Value, ...] | None:
     """Return the ids that bound the rows touched; None when nothing does."""
     operands = statement.shape.conditions.get(facts.id_column.lower())
     values = statement.values(operands) if operands is not None else None
@@ -192,7 +192,7 @@ def _exact_ids(statement: Statement, facts: TableFacts) -> tuple[Value, ...] | N
         and shape.guards <= {"time_acked"}
         and not shape.uses & Uses.LIMIT
     )
-    return _ids(statement, facts) if is_exact else None
+    return named_ids(statement, facts) if is_exact else None
 
 
 def _insert_effect(statement: Statement, facts: TableFacts) -> Effect | None:

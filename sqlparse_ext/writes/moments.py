@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # asked only whether it has a time column and a time function, literals left out.
 _TEMPLATE_BYTES_MAX: Final = 16 << 10
 # 1973 in nanoseconds: microseconds since 1970 reach it in the year 5138.
-_NS_MIN: Final = 10**17
+NS_MIN: Final = 10**17
 _EXPONENT_MAX: Final = 30
 # Servers refuse aliases of more than 256 characters.
 _ALIAS_BYTES_MAX: Final = 200
@@ -127,7 +127,7 @@ def check_value(value: Value | Opaque, column: str) -> None:
             f"{text[:40]!r} for {column}, which holds nanoseconds since 1970; write"
             " NOW() + INTERVAL n SECOND, or UNIX_TIMESTAMP('2026-01-31 12:00:00') * 1000000000"
         )
-    if SECOND_NS <= number < _NS_MIN:
+    if SECOND_NS <= number < NS_MIN:
         raise Unsupported(
             f"{number} for {column}, which holds nanoseconds since 1970: that were a moment of"
             " 1970; write NOW(), or seconds * 1000000000"

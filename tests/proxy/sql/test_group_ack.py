@@ -11,6 +11,7 @@ from streamfrom.proxy.backends.session_variables import Settings, names
 from streamfrom.proxy.errors import AckUnknown, QueryInterrupted, StatementTimedOut
 from streamfrom.proxy.sql.group_ack import joins_group
 from streamfrom.proxy.sql.statement_compiler import CompiledStatement
+from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.writes.message_effects import effect
 from tests.sqlparse_ext.facts import statement
 from tests.sqlparse_ext.writes.test_completion import CURRENT
@@ -69,10 +70,12 @@ class Scene:
         self.sent.append(attempt)
         return True
 
-    def joins(self, sql=ACK):
+    def joins(self, sql=ACK, complete=None):
         sent = statement(sql.encode())
         step = CompiledStatement(sent, "m", effect(sent, CURRENT))
-        return joins_group(step, self.attempt, self.registry, self.executor, self.state)
+        return joins_group(
+            step, self.attempt, self.registry, self.executor, self.state, complete
+        )
 
     def gathered(self):
         assert self.joins()
@@ -214,3 +217,29 @@ def test_kill_finds_what_runs_it_as_long_as_somebody_waits():
     ack.is_left = True
     ack.runs_on(BACKEND)
     assert scene.running == []
+
+
+def test_one_that_is_sent_by_itself_is_completed_then():
+    scene, completed = Scene(), []
+
+    def complete():
+        completed.append(True)
+        return b"packet"
+
+    assert scene.joins(complete=complete)
+    assert not completed
+    scene.executor.gathered.send_alone()
+    assert scene.sent == [scene.attempt]
+    assert scene.attempt.packet == b"packet"
+
+
+def test_one_that_cannot_be_completed_any_more_ends_with_the_reason():
+    scene, error = Scene(), Unsupported("this")
+
+    def complete():
+        raise error
+
+    assert scene.joins(complete=complete)
+    scene.executor.gathered.send_alone()
+    assert (scene.over, scene.sent) == ([error], [])
+    assert scene.executor.gathered is None
