@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streamfrom.proxy.wire.auth import Account
+    from streamfrom.proxy.wire.auth import Credentials
 
 
 # An open page asks each second, so this long after it was closed.
@@ -29,7 +29,7 @@ class WebSession:
     """
 
     user: str
-    account: Account
+    account: Credentials
     csrf: str
     opened_s: float
     used_s: float
@@ -47,7 +47,7 @@ class WebSessions:
         """Return how many are kept."""
         return len(self._sessions)
 
-    def open(self, user: str, account: Account, now_s: float) -> str:
+    def open(self, user: str, account: Credentials, now_s: float) -> str:
         """Begin a session and return its token; beyond SESSIONS_MAX the longest unused one ends."""
         token = self._draw()
         self._sessions[token] = WebSession(user, account, self._draw(), now_s, now_s)

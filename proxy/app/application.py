@@ -20,7 +20,7 @@ from streamfrom.engine.messaging.watch import Watch
 from streamfrom.proxy import listening, process
 from streamfrom.proxy.app.config_reload import (
     ConfigReload,
-    account_of,
+    credentials_of,
     has_admin,
 )
 from streamfrom.proxy.app.disconnection import Disconnection
@@ -186,7 +186,7 @@ class Application:
             has_admin=has_admin(users),
             loopback_only=not config.users,
             authenticator=Authenticator(
-                {name: account_of(user) for name, user in users.items()},
+                {name: credentials_of(user) for name, user in users.items()},
                 _nonce,
                 decoy_seed=os.urandom(NONCE_BYTES),
                 rsa_key=rsa_key,

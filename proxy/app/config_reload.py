@@ -16,7 +16,7 @@ from streamfrom.proxy.errors import AccountChanged
 from streamfrom.proxy.passwords.verifier import Verifier
 from streamfrom.proxy.sessions.statement_timeout import StatementTimeout
 from streamfrom.proxy.tls import ServerTls
-from streamfrom.proxy.wire.auth import Account
+from streamfrom.proxy.wire.auth import Credentials
 
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class ConfigReload:
         # A user that is as it was keeps its account, so that its login under way goes on.
         kept = {name: authenticator.account(name) for name in users.keys() - touched}
         authenticator.replace(
-            {name: kept.get(name) or account_of(user) for name, user in users.items()}
+            {name: kept.get(name) or credentials_of(user) for name, user in users.items()}
         )
         authenticator.certificate_sha256 = None if tls is None else tls.certificate_sha256
         self._config = config
@@ -152,9 +152,9 @@ def has_admin(users: Mapping[str, User]) -> bool:
     return any(user.role is Role.ADMIN for user in users.values())
 
 
-def account_of(user: User) -> Account:
+def credentials_of(user: User) -> Credentials:
     """Return what logins as *user* are judged by."""
     if user.password_hash is not None:
-        return Account(user.name, Verifier.from_hash(user.password_hash.reveal()))
+        return Credentials(user.name, Verifier.from_hash(user.password_hash.reveal()))
     assert user.password is not None
-    return Account.from_password(user.name, user.password.reveal())
+    return Credentials.from_password(user.name, user.password.reveal())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom import __version__
 from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.fleet import ElectedDatabase, Fleet
+from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.lock_session import LockSession
 from streamfrom.proxy.backends.session_variables import own_statement
 from streamfrom.proxy.config.keyspaces import hash_of
@@ -140,7 +141,7 @@ def _suspect(primaries: Iterable[ShardRuntime]) -> None:
 
 
 async def _open(runtime: ShardRuntime, on_lost: Callable[[], None]) -> LockSession:
-    backend = await runtime.open_backend(runtime.database, 0, PROGRAM)
+    backend = await runtime.open_backend(SHARDS_ACCOUNT, runtime.database, 0, PROGRAM)
     await backend.query(own_statement().encode())
     return LockSession(backend, on_lost)
 

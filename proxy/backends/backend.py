@@ -33,6 +33,7 @@ from streamfrom.proxy.wire.constants import TrackerKind
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.answer_readers import AnswerReader, BufferedAnswer
     from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
     from streamfrom.proxy.net import Link
@@ -48,6 +49,7 @@ TOO_MANY_STATEMENTS: Final = 1461
 class ConnectionOwner(Protocol):
     """The user of a connection until its handover: a client's session, or the engine."""
 
+    account: Account
     settings: Settings
     variant: int
     attributes: tuple[Attribute, ...] = ()
@@ -69,6 +71,7 @@ class Backend:
     """One connection to one shard's server.
 
     Attributes:
+        account: the account that it has logged in with.
         thread_id: the server's own connection id, for KILL.
         variant: the capability bits of the login that change what statements mean.
         settings: the session variables that the server is known to have on this connection.
@@ -97,6 +100,7 @@ class Backend:
 
     _keyspace: str
     _shard: str
+    account: Account
     variant: int
     link: Link = field(init=False)
     thread_id: int = 0

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy import net
+from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.answer_readers import LoginReader
 from streamfrom.proxy.backends.backend import Backend
 from streamfrom.proxy.backends.control_connection import tls_context
@@ -25,6 +26,7 @@ from streamfrom.proxy.wire.constants import Capability
 
 
 if TYPE_CHECKING:
+    from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.config.dsn import Dsn
 
 
@@ -35,6 +37,7 @@ async def open_backend(
     keyspace: str,
     shard: str,
     dsn: Dsn,
+    account: Account = SHARDS_ACCOUNT,
     *,
     database: str | None,
     variant: int = 0,
@@ -48,7 +51,8 @@ async def open_backend(
         BackendUnavailable: the server cannot be reached, or goes away meanwhile.
         BackendError: the server refuses the login; code and state are the server's own.
     """
-    backend = Backend(keyspace, shard, variant)
+    backend = Backend(keyspace, shard, account, variant)
+    dsn = account.at(dsn)
     wire = ClientConnection(
         dsn.user,
         dsn.password.reveal(),

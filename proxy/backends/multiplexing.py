@@ -25,6 +25,7 @@ from streamfrom.proxy.errors import ProxyError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.pool import Pool
     from streamfrom.proxy.backends.session_variables import Settings
@@ -58,17 +59,18 @@ class Borrower(AnswerReader, Protocol):
 
 @dataclass(eq=False)
 class SharedConnection(ConnectionOwner):
-    """One connection for all sessions with the same variables, database and variant.
+    """One connection for all sessions with the same account, variables, database and variant.
 
     For the pool it is the `ConnectionOwner`, and it keeps no insert id and no diagnostics: no read makes an insert id, and a
     plain read's diagnostics are known without asking. It keeps its connection while sessions use it.
 
     Attributes:
-        settings, variant, database: a session must have the same ones to use it.
+        account, settings, variant, database: a session must have the same ones to use it.
     """
 
     _pool: Pool
     _way_s: Callable[[], float]
+    account: Account
     settings: Settings
     variant: int
     database: str | None
@@ -250,7 +252,7 @@ class SharedConnections:
         return iter(self._all)
 
     def matching(
-        self, settings: Settings, variant: int, database: str | None
+        self, account: Account, settings: Settings, variant: int, database: str | None
     ) -> SharedConnection | None:
         """Return the one for sessions with these values; None if the pool has no room for one.
 
@@ -261,17 +263,18 @@ class SharedConnections:
                 shared.settings is settings
                 and shared.variant == variant
                 and shared.database == database
+                and shared.account == account
             ):
                 return shared
         if not settings.autocommit:
             return None
-        # Sessions with other variables than before may come. Room is made by what nobody uses.
+        # Sessions of another account, or with other variables than before, may come. Room is made by what nobody uses.
         if len(self._all) >= self._count_max:
             unused = next((shared for shared in self._all if shared.is_unused), None)
             if unused is None:
                 return None
             self._all.remove(unused)
-        shared = SharedConnection(self._pool, self._way_s, settings, variant, database)
+        shared = SharedConnection(self._pool, self._way_s, account, settings, variant, database)
         self._all.append(shared)
         return shared
 

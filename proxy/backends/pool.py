@@ -27,6 +27,7 @@ from streamfrom.proxy.wire.commands import RESET_CONNECTION, query
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
 
 
@@ -77,7 +78,7 @@ class Pool:
         *,
         size: int,
         timeout_s: float,
-        open_backend: Callable[[str | None, int], Awaitable[Backend]],
+        open_backend: Callable[[Account, str | None, int], Awaitable[Backend]],
         on_lost: Callable[[], None],
         on_timeout: Callable[[PoolTimeout], None] = lambda _: None,
     ) -> None:
@@ -97,9 +98,9 @@ class Pool:
         self._is_serving = False
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
-        # CURRENT_ROLE() of a new login, once somebody may have changed that of another connection.
-        self._login_role: bytes | None = None
-        self._wants_login_role = False
+        # CURRENT_ROLE() of a new login of each account one of whose connections may have another role; None where
+        # the next login is to be asked.
+        self._login_roles: dict[Account, bytes | None] = {}
 
     @property
     def connections(self) -> int:
@@ -312,9 +313,11 @@ class Pool:
         fitting = unowned = oldest = spent = None
         # The least recently used comes first, so the first match of each kind is the oldest.
         for backend in self._idle:
-            if backend.variant != owner.variant or (
+            if (
+                backend.variant != owner.variant
+                or backend.account != owner.account
                 # Nothing but a new login leaves a database for no database.
-                database is None and backend.database is not None
+                or (database is None and backend.database is not None)
             ):
                 continue
             if backend.owner is owner:
@@ -337,7 +340,7 @@ class Pool:
         if oldest is not None and spent is None:
             return oldest
         if self._idle:
-            # All idle ones are of another variant or have a database, or are only for their own session: the oldest of
+            # All idle ones are of another account or variant or have a database, or are only for their own session: the oldest of
             # them makes room.
             victim = spent or next(iter(self._idle))
             del self._idle[victim]
@@ -381,13 +384,13 @@ class Pool:
     async def _open(self, owner: ConnectionOwner, database: str | None) -> Backend:
         """Open a connection for a waiter that was served None."""
         try:
-            backend = await self._open_backend(database, owner.variant)
+            backend = await self._open_backend(owner.account, database, owner.variant)
         except BaseException:
             self._take_back(None)
             raise
         self._opening -= 1
-        if self._wants_login_role and self._login_role is None:
-            self._login_role = await self._ask_role(backend)
+        if self._login_roles.get(owner.account, b"") is None:
+            self._login_roles[owner.account] = await self._ask_role(backend)
         backend.on_lost = self._lost
         backend.on_crowded = self.release_statements
         self._lent.add(backend)
@@ -419,12 +422,13 @@ class Pool:
         """
         if not backend.may_have_role:
             return True
-        role = None if self._login_role is None else await self._ask_role(backend)
+        at_login = self._login_roles.get(backend.account)
+        role = None if at_login is None else await self._ask_role(backend)
         backend.may_have_role = False
-        if role is not None and role == self._login_role:
+        if role is not None and role == at_login:
             return True
         # Perhaps the account's default role is another one now: the next login is asked.
-        self._wants_login_role, self._login_role = True, None
+        self._login_roles[backend.account] = None
         return False
 
     async def _ask_role(self, backend: Backend) -> bytes | None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.group_commit import GroupCommit
     from streamfrom.proxy.backends.health import Probe
@@ -62,7 +63,7 @@ class ShardRuntime:
         pool: connections for clients' statements.
         shared_connections: the connections that quick reads of many sessions share.
         control: connections for the proxy's own.
-        group_commits: the acks of several clients that are written together, by message table.
+        group_commits: the acks of several clients that are written together, by message table and account.
         sequences: the values of sequences that are reserved on this shard and not given yet.
         version: the server's version, empty until it was first reached.
         system_columns: the columns of tables of system schemas, by the server's version, as far as they were asked for.
@@ -109,7 +110,7 @@ class ShardRuntime:
         self.shared_connections = SharedConnections(
             self.pool, lambda: self.way_s, is_allowed=config.share_reads
         )
-        self.group_commits: dict[str, GroupCommit] = {}
+        self.group_commits: dict[tuple[str, Account], GroupCommit] = {}
         self._on_change = on_change
         self._health = health
         self._check_now = asyncio.Event()
@@ -141,7 +142,7 @@ class ShardRuntime:
         await self.control.close()
 
     async def open_backend(
-        self, database: str | None, variant: int, program: str | None = None
+        self, account: Account, database: str | None, variant: int, program: str | None = None
     ) -> Backend:
         """Open a connection. Raises BackendUnavailable and BackendError. *program*: as of `open_backend`."""
         try:
@@ -149,6 +150,7 @@ class ShardRuntime:
                 self.keyspace,
                 self.name,
                 self.dsn,
+                account,
                 database=database,
                 variant=variant,
                 program=program,

@@ -26,6 +26,7 @@ from streamfrom.engine.messaging.claim_writes import claim
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
 from streamfrom.engine.messaging.hidden_definitions import read_hidden, sees_triggers
 from streamfrom.engine.messaging.ordered_claim import claim_in_order
+from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.backend import ConnectionOwner
 from streamfrom.proxy.backends.lock_session import answer_of, packets_of, store_answer
 from streamfrom.proxy.backends.session_variables import own_settings
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.partitions import Partition, PartitionCensus
     from streamfrom.engine.messaging.poll import PollRequest, PollResult
     from streamfrom.engine.sharding.keyspace import ShardName
+    from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
 
@@ -75,17 +77,20 @@ class _Engine(ConnectionOwner):
 
     variant = 0
 
-    def __init__(self, *, on_mariadb: bool) -> None:
+    def __init__(self, account: Account, *, on_mariadb: bool) -> None:
+        self.account = account
         # With autocommit off a claim is one transaction without a BEGIN.
         self.settings = own_settings(on_mariadb=on_mariadb, autocommit=False)
 
 
-_ON_MARIADB: Final = _Engine(on_mariadb=True)
-_ON_MYSQL: Final = _Engine(on_mariadb=False)
+_ON_MARIADB: Final = _Engine(SHARDS_ACCOUNT, on_mariadb=True)
+_ON_MYSQL: Final = _Engine(SHARDS_ACCOUNT, on_mariadb=False)
 
 
-def engine_of(runtime: ShardRuntime) -> ConnectionOwner:
-    """Return the owner of connections to *runtime* that the engine borrows."""
+def engine_of(runtime: ShardRuntime, account: Account = SHARDS_ACCOUNT) -> ConnectionOwner:
+    """Return the owner of connections to *runtime* that the engine borrows, under *account*."""
+    if account.is_own:
+        return _Engine(account, on_mariadb=runtime.is_mariadb)
     return _ON_MARIADB if runtime.is_mariadb else _ON_MYSQL
 
 

@@ -69,6 +69,15 @@ class Role(StrEnum):
     """SELECT and SHOW: no STREAM, nothing that writes."""
 
 
+class SessionAccount(StrEnum):
+    """The account of the servers that a user's sessions log in with."""
+
+    OWN = "own"
+    """The user's name and password, so that the servers' grants apply."""
+    SHARED = "shared"
+    """That of each shard's address."""
+
+
 _UNRESTRICTED: Final = frozenset({Role.ADMIN, Role.READWRITE})
 
 
@@ -154,6 +163,7 @@ class User:
     tables: the ones this user may name, as (keyspace, table); the keyspace None is any. None is all.
     host: from where the user may log in, as CURRENT_USER() tells it.
     max_connections: logins beyond this are refused with error 1226; None is no limit of its own.
+    account: what the user's sessions log in with at the servers; own only together with a password.
     """
 
     name: str
@@ -164,6 +174,7 @@ class User:
     max_connections: int | None = None
     tables: frozenset[tuple[str | None, str]] | None = None
     host: str = "%"
+    account: SessionAccount = SessionAccount.SHARED
 
     @property
     def is_restricted(self) -> bool:
@@ -338,6 +349,12 @@ def _users(tables: list[TomlTable], keyspaces: set[str]) -> tuple[User, ...]:
 def _user(table: TomlTable, keyspaces: set[str]) -> User:
     name = table.name("name", expected="a user's name")
     password, password_hash = _credentials(table)
+    account = SessionAccount(table.choice("account", SessionAccount.OWN, tuple(SessionAccount)))
+    if account is SessionAccount.OWN and password is None:
+        raise table.fault(
+            "password_hash",
+            'expected password or password_env, as sessions log in at the shards with it; or account = "shared"',
+        )
     role = Role(table.choice("role", Role.READWRITE, tuple(Role)))
     allowed = None
     if "keyspaces" in table:
@@ -355,7 +372,7 @@ def _user(table: TomlTable, keyspaces: set[str]) -> User:
     if "max_connections" in table:
         most = table.integer("max_connections", REQUIRED, least=1)
     table.close()
-    return User(name, password, password_hash, role, allowed, most, named)
+    return User(name, password, password_hash, role, allowed, most, named, account=account)
 
 
 def _tables(

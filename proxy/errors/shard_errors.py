@@ -40,7 +40,8 @@ class NoDescriptor(BackendUnavailable):
         )
 
 
-ACCESS_DENIED = 1045
+# ER_DBACCESS_DENIED_ERROR, ER_BAD_DB_ERROR.
+_OF_THE_DATABASE = frozenset({1044, 1049})
 # The limits that a server itself refuses a login for, by its error code.
 _SERVER_LIMITS = {
     1040: "max_connections of the server",
@@ -65,13 +66,14 @@ class ServerFull(BackendError):
 def connect_refused(
     keyspace: str, shard: str, server: str, refusal: BackendError
 ) -> BackendError:
-    """Return the error for a login that *server* refused, with its code: limits and passwords with the shard."""
+    """Return the error for a login that *server* refused: its code and text, with the shard."""
     if refusal.code in _SERVER_LIMITS:
         return ServerFull(keyspace, shard, server, refusal)
-    if refusal.code == ACCESS_DENIED:
-        text = f"shard {shard!r} of keyspace {keyspace!r} at {server}: {refusal}"
-        return BackendError(refusal.code, refusal.state, text)
-    return refusal
+    if refusal.code in _OF_THE_DATABASE:
+        # As USE has it, which is sent on a connection that there is.
+        return refusal
+    text = f"shard {shard!r} of keyspace {keyspace!r} at {server}: {refusal}"
+    return BackendError(refusal.code, refusal.state, text)
 
 
 class BackendLost(ProxyError):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.session_variables import TRACKED, Settings
 from streamfrom.proxy.wire.constants import Capability, Status, TrackerKind
 from streamfrom.proxy.wire.trackers import SHOWN_BY_DEFAULT, shown_to
@@ -24,6 +25,7 @@ from streamfrom.sqlparse_ext.writes.hidden_writes import WRITES, runs_unseen
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
     from streamfrom.proxy.backends.shard import ShardRuntime
@@ -293,6 +295,7 @@ class SessionState:
 
     __slots__ = (
         "_status",
+        "account",
         "answered_at",
         "answered_since",
         "attributes",
@@ -320,8 +323,15 @@ class SessionState:
         "workload",
     )
 
-    def __init__(self, capabilities: int, initial_settings: Settings) -> None:
+    def __init__(
+        self,
+        capabilities: int,
+        initial_settings: Settings,
+        account: Account = SHARDS_ACCOUNT,
+    ) -> None:
         self.capabilities = capabilities
+        # What the session's statements run under on every server.
+        self.account = account
         # Capability bits that change what a statement means on the backend connection.
         self.variant = capabilities & _VARIANTS
         # The query attributes of the command that runs, for every statement that it sends.

@@ -194,7 +194,9 @@ class SharedReads:
             or shared.settings is not state.settings
             or shared.database != database
         ):
-            shared = shard.shared_connections.matching(state.settings, state.variant, database)
+            shared = shard.shared_connections.matching(
+                state.account, state.settings, state.variant, database
+            )
             if shared is not None:
                 self._shared[shard] = shared
         return shared

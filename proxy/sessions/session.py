@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.proxy.wire.auth import Account
+    from streamfrom.proxy.wire.auth import Credentials
     from streamfrom.proxy.wire.compression import Compression
     from streamfrom.proxy.wire.server_connection import Event
 
@@ -82,7 +82,7 @@ class Session:
         # As it is offered to this client, whatever is read again meanwhile.
         self._tls = services.tls
         # Who the login that is under way began to log in as.
-        self._account: Account | None = None
+        self._account: Credentials | None = None
         self._link = link
         self._loop = asyncio.get_running_loop()
         self._log = log.bind(connection=connection_id)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamfrom.proxy.backends.account import account_of
 from streamfrom.proxy.config.file import Role
 from streamfrom.proxy.execution.executor import Executor
 from streamfrom.proxy.execution.session_state import SessionState
@@ -52,7 +53,9 @@ def make_context(
 
     login = wire.login
     assert login is not None
-    state = SessionState(wire.capabilities, services.charset_settings(login.charset))
+    state = SessionState(
+        wire.capabilities, services.charset_settings(login.charset), account_of(user)
+    )
     executor = Executor(
         state,
         Branches(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.group_commit import Ack
     from streamfrom.proxy.backends.shard import ShardRuntime
@@ -147,9 +148,10 @@ def joins_group(
         ):
             executor.gathered = gathered
             return True
-    group = shard.group_commits.get(table.name)
+    key = table.name, state.account
+    group = shard.group_commits.get(key)
     if group is None:
-        group = shard.group_commits[table.name] = _group(shard, table.name, registry)
+        group = shard.group_commits[key] = _group(shard, *key, registry)
     if (
         not group.has_others()
         or (gathered := _gathered(step, attempt, executor, state, complete)) is None
@@ -174,11 +176,13 @@ def _gathered(
     return GroupAck(attempt, *ack, executor, state, complete)
 
 
-def _group(shard: ShardRuntime, table: str, registry: Registry) -> GroupCommit:
+def _group(
+    shard: ShardRuntime, table: str, account: Account, registry: Registry
+) -> GroupCommit:
     def committed(acks: Sequence[Ack]) -> None:
         values = tuple(value for ack in acks for value in ack.values)
         rows = sum(len(ack.ids) for ack in acks)
         effect = Effect(EffectKind.ACK, values, rows=rows)
         registry.committed(shard.keyspace, shard.name, table, [effect])
 
-    return GroupCommit(shard.pool, engine_of(shard), shard.database, committed)
+    return GroupCommit(shard.pool, engine_of(shard, account), shard.database, committed)

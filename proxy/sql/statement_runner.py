@@ -152,16 +152,17 @@ class StatementRunner:
             Kind.KILL: self._kill_statement,
             Kind.EMPTY: self._empty,
         }
-        account = literal(f"{privileges.user.name}@{privileges.user.host}".encode())
         login = literal(f"{privileges.user.name}@{privileges.host}".encode())
         self._identity = {
             "CONNECTION_ID": b"%d" % context.connection_id,
-            "CURRENT_USER": account,
             **dict.fromkeys(("USER", "SESSION_USER", "SYSTEM_USER"), login),
             # Drivers (mysql_async) that find themselves on this machine connect there again: it
             # must not be the server's own, past the proxy.
             "@@SOCKET": literal((context.config.unix_socket or "").encode()),
         }
+        if not self._state.account.is_own:
+            account = f"{privileges.user.name}@{privileges.user.host}"
+            self._identity["CURRENT_USER"] = literal(account.encode())
 
     async def run(self, sql: bytes, reply: Reply) -> None:
         """Run the text of one command: one statement, or several if the client may send them.

@@ -72,14 +72,14 @@ class RsaKey(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class Credentials:
     """An account that may log in."""
 
     name: str
     verifier: Verifier
 
     @classmethod
-    def from_password(cls, name: str, password: str) -> Account:
+    def from_password(cls, name: str, password: str) -> Credentials:
         """Make an account with a clear-text password; an empty one means no password."""
         return cls(name, Verifier.from_password(password))
 
@@ -129,7 +129,7 @@ class Authenticator:
 
     def __init__(
         self,
-        accounts: Mapping[str, Account],
+        accounts: Mapping[str, Credentials],
         nonces: Callable[[], bytes],
         decoy_seed: bytes,
         *,
@@ -142,7 +142,7 @@ class Authenticator:
         self._decoy_seed = decoy_seed
         self.replace(accounts)
 
-    def replace(self, accounts: Mapping[str, Account]) -> None:
+    def replace(self, accounts: Mapping[str, Credentials]) -> None:
         """Replace the accounts for logins from now on; a login that has begun goes on with the former ones."""
         self._accounts = accounts
         verifiers = [account.verifier for account in accounts.values()]
@@ -153,7 +153,7 @@ class Authenticator:
             for verifier in verifiers or [Verifier.from_password("")]
         ]
 
-    def account(self, user: str) -> Account | None:
+    def account(self, user: str) -> Credentials | None:
         """Return the account of *user*, None for an unknown name; another object once it has been changed."""
         return self._accounts.get(user)
 

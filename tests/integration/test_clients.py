@@ -282,12 +282,15 @@ cert = "server.pem"
 key = "server.key"
 [[users]]
 name = "clear"
+account = "shared"
 password = "sécret"
 [[users]]
 name = "native"
+account = "shared"
 password_hash = "*14E65567ABDB5135D0CFD9A70B3032C179A49EE7"
 [[users]]
 name = "empty"
+account = "shared"
 password = ""
 """
 # PASSWORD('secret') and how MySQL stores caching_sha2_password.
@@ -348,7 +351,10 @@ class TestLogins:
         ((stored,),) = execute(
             mysql, "SELECT HEX(authentication_string) FROM mysql.user WHERE user = 'hashed'"
         )
-        users = USERS + f'[[users]]\nname = "hashed"\npassword_hash = "0x{stored}"\n'
+        users = (
+            USERS
+            + f'[[users]]\nname = "hashed"\naccount = "shared"\npassword_hash = "0x{stored}"\n'
+        )
         proxy = start_proxy(
             SETTINGS
             + users

@@ -34,6 +34,7 @@ key = "server.key"
 require = true
 [[users]]
 name = "app"
+account = "shared"
 password = "secret"
 """
 # Language or program, the driver's name for it, the module that must be there, prepared or not.

@@ -31,9 +31,11 @@ idle_timeout = 5
 auth_backoff = 1
 [[users]]
 name = "app"
+account = "shared"
 password = "sesame"
 [[users]]
 name = "few"
+account = "shared"
 password = "sesame"
 max_connections = 2
 """
@@ -140,9 +142,11 @@ connection_memory = 2097152
 user_memory = 3145728
 [[users]]
 name = "app"
+account = "shared"
 password = "sesame"
 [[users]]
 name = "other"
+account = "shared"
 password = "sesame"
 """
 

@@ -24,12 +24,15 @@ CRYPT = b"$A$005$" + SALT + in_one_go(sha256_crypt(b"sesame", SALT, 5000))
 USERS = f"""
 [[users]]
 name = "app"
+account = "shared"
 password_hash = '{"0x" + CRYPT.hex()}'
 [[users]]
 name = "plain"
+account = "shared"
 password = "sesame"
 [[users]]
 name = "boss"
+account = "shared"
 password = "sesame"
 role = "admin"
 """

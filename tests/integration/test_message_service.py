@@ -43,13 +43,16 @@ shutdown_grace = 0
 listen = "127.0.0.1:0"
 [[users]]
 name = "app"
+account = "shared"
 password = "sesame"
 [[users]]
 name = "reader"
+account = "shared"
 password = "sesame"
 role = "readonly"
 [[users]]
 name = "boss"
+account = "shared"
 password = "sesame"
 role = "admin"
 """

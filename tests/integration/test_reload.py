@@ -24,7 +24,7 @@ pytestmark = pytest.mark.db
 
 Connect = Callable[..., str]
 
-USERS = '[[users]]\nname = "root"\npassword = ""\n[[users]]\nname = "app"\npassword = "one"\n'
+USERS = '[[users]]\nname = "root"\naccount = "shared"\npassword = ""\n[[users]]\nname = "app"\naccount = "shared"\npassword = "one"\n'
 
 
 def by_pymysql(port: int, cert: tuple[str, str] | None) -> str:
@@ -185,8 +185,8 @@ def test_users_and_limits_are_read_again_under_load_and_no_statement_fails(
     workers = [in_thread(work) for _ in range(3)]
     comers = in_thread(come_and_go)
     for number in range(15):
-        app = f'[[users]]\nname = "app"\npassword = "p{number}"\n'
-        root = '[[users]]\nname = "root"\npassword = ""\n'
+        app = f'[[users]]\nname = "app"\naccount = "shared"\npassword = "p{number}"\n'
+        root = '[[users]]\nname = "root"\naccount = "shared"\npassword = ""\n'
         limit = f"max_connections = {1000 + number}\n"
         change(proxy, config(server, database, limit, root, app if number % 3 else ""))
     is_over.append(True)
@@ -226,7 +226,12 @@ def test_a_user_that_is_gone_is_sent_away_and_its_transaction_undone(
     options: dict[str, Any] = {"user": "app", "password": "one", "database": database}
     client = proxy.connect(**options)
     run(client, "INSERT INTO t VALUES (1)")
-    change(proxy, config(server, database, '[[users]]\nname = "root"\npassword = ""\n'))
+    change(
+        proxy,
+        config(
+            server, database, '[[users]]\nname = "root"\naccount = "shared"\npassword = ""\n'
+        ),
+    )
     with pytest.raises(pymysql.MySQLError):
         client.commit()
     assert rows(setup, "SELECT * FROM t") == ()

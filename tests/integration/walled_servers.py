@@ -25,35 +25,43 @@ ACCOUNT = "sf"
 USERS = """
 [[users]]
 name = "boss"
+account = "shared"
 password = "x"
 role = "admin"
 [[users]]
 name = "writer"
+account = "shared"
 password = "x"
 [[users]]
 name = "reader"
+account = "shared"
 password = "x"
 role = "readonly"
 [[users]]
 name = "areader"
+account = "shared"
 password = "x"
 role = "readonly"
 keyspaces = ["{alpha}"]
 [[users]]
 name = "awriter"
+account = "shared"
 password = "x"
 keyspaces = ["{alpha}"]
 [[users]]
 name = "narrow"
+account = "shared"
 password = "x"
 tables = ["{alpha}.t", "{alpha}.msg"]
 [[users]]
 name = "producer"
+account = "shared"
 password = "x"
 role = "producer"
 keyspaces = ["{alpha}"]
 [[users]]
 name = "consumer"
+account = "shared"
 password = "x"
 role = "consumer"
 keyspaces = ["{alpha}"]

@@ -51,12 +51,14 @@ class Connection(ServerSession, asyncio.Protocol):
     """One client of the server.
 
     Attributes:
+        user: the account that it has logged in with.
         heard: what this connection was sent, as in `FakeServer`.
     """
 
     def __init__(self, server: FakeServer) -> None:
         super().__init__(server)
         self.id = next(server.ids)
+        self.user = ""
         self.heard: list[str] = []
         self.is_control = False
         self.is_election = False
@@ -127,7 +129,7 @@ class Connection(ServerSession, asyncio.Protocol):
         assert login is not None
         self.is_control = bool(login.attributes)
         self.is_election = login.attributes.get("program_name") == "streamfrom-election"
-        self.database = login.database
+        self.user, self.database = login.user, login.database
         charset, collation = CHARSETS[login.charset]
         self.login_charset = charset, collation
         if server.refusal is not None:

@@ -12,7 +12,7 @@ from itertools import count
 
 from streamfrom.proxy.config.dsn import Dsn, SslMode
 from streamfrom.proxy.config.toml_values import Secret
-from streamfrom.proxy.wire.auth import Account, Authenticator
+from streamfrom.proxy.wire.auth import Authenticator, Credentials
 from tests.proxy.fake_answers import Answer, Error
 from tests.proxy.fake_connection import NONCE, Connection
 
@@ -52,8 +52,8 @@ class FakeServer:
         self.port = 0
         self.authenticator = Authenticator(
             {
-                "root": Account.from_password("root", ""),
-                "app": Account.from_password("app", PASSWORD),
+                "root": Credentials.from_password("root", ""),
+                "app": Credentials.from_password("app", PASSWORD),
             },
             lambda: NONCE,
             b"decoy",

@@ -228,7 +228,7 @@ def test_a_password_goes_through_tls_that_is_verified(
     config = (
         '[server]\nlisten = "127.0.0.1:0"\n'
         '[server.tls]\ncert = "server.pem"\nkey = "server.key"\nrequire = true\n'
-        '[[users]]\nname = "app"\npassword = "sesame"\n'
+        '[[users]]\nname = "app"\naccount = "shared"\npassword = "sesame"\n'
     )
     proxy = start_proxy(config + keyspace_toml(database, [server]))
     endpoint = Endpoint("localhost", proxy.port, "app", database, "sesame", certificate)

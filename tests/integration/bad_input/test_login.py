@@ -22,7 +22,7 @@ class TestLogin:
     def test_an_unknown_user_and_a_wrong_password_read_alike(
         self, start_proxy: StartProxy, cluster: SharedCluster, password: str
     ) -> None:
-        config = '[[users]]\nname = "app"\npassword = "secret"\n'
+        config = '[[users]]\nname = "app"\naccount = "shared"\npassword = "secret"\n'
         proxy = start_proxy(
             config + keyspace_toml("plain", cluster.servers[:1], cluster.databases["plain"])
         )

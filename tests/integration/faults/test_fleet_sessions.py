@@ -17,13 +17,16 @@ pytestmark = pytest.mark.db
 USERS = """
 [[users]]
 name = "boss"
+account = "shared"
 password = ""
 role = "admin"
 [[users]]
 name = "eve"
+account = "shared"
 password = ""
 [[users]]
 name = "root"
+account = "shared"
 password = ""
 """
 

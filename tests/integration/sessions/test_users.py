@@ -17,13 +17,16 @@ pytestmark = pytest.mark.db
 USERS = """
 [[users]]
 name = "writer"
+account = "shared"
 password = "w"
 [[users]]
 name = "reader"
+account = "shared"
 password = "r"
 role = "readonly"
 [[users]]
 name = "guest"
+account = "shared"
 password = "g"
 keyspaces = ["plain"]
 """

@@ -33,7 +33,7 @@ from streamfrom.proxy.status.status_rows import (
 )
 from streamfrom.proxy.status.status_source import sees
 from streamfrom.proxy.status.turns import QUEUES_IN_A_TURN
-from streamfrom.proxy.wire.auth import Account, Authenticator
+from streamfrom.proxy.wire.auth import Authenticator, Credentials
 from streamfrom.sqlparse_ext.cache import StatementCache
 from tests.proxy.rigs import SERVER
 from tests.virtual_loop import VirtualClock
@@ -253,7 +253,9 @@ USERS = {
 
 
 def services(status, readers, users) -> Any:
-    accounts = {name: Account.from_password(name, PASSWORDS.get(name, "")) for name in users}
+    accounts = {
+        name: Credentials.from_password(name, PASSWORDS.get(name, "")) for name in users
+    }
     return SimpleNamespace(
         status=status,
         readers=readers,

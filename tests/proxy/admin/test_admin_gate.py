@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 
 from streamfrom.proxy.admin.admin_gate import LOGINS_AT_ONCE_MAX, AdminGate
-from streamfrom.proxy.wire.auth import PASSWORD_BYTES_MAX, Account
+from streamfrom.proxy.wire.auth import PASSWORD_BYTES_MAX, Credentials
 from tests.proxy.admin.conftest import USERS
 
 
@@ -90,7 +90,7 @@ async def test_a_session_ends_with_its_user_or_password(guarded):
     assert await guarded.browser.log_in("boss") == 204
     accounts = {name: guarded.services.authenticator.account(name) for name in USERS}
     guarded.services.authenticator.replace(
-        accounts | {"boss": Account.from_password("boss", "another")}
+        accounts | {"boss": Credentials.from_password("boss", "another")}
     )
     assert (await guarded.ask("/api/session"))[0] == 401
     assert await guarded.browser.log_in("app") == 204

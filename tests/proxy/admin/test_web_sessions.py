@@ -5,10 +5,10 @@ from itertools import count
 import pytest
 
 from streamfrom.proxy.admin.web_sessions import IDLE_S, LIFE_S, SESSIONS_MAX, WebSessions
-from streamfrom.proxy.wire.auth import Account
+from streamfrom.proxy.wire.auth import Credentials
 
 
-ACCOUNT = Account.from_password("app", "")
+ACCOUNT = Credentials.from_password("app", "")
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import Any
 
+from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.connect import open_backend
 from streamfrom.proxy.backends.pool import Pool, PoolWaiter
 from streamfrom.proxy.backends.session_variables import Settings
@@ -18,7 +19,8 @@ class Tenant:
         lost_ids: the insert ids that were taken away from it.
     """
 
-    def __init__(self, variant=0, **variables):
+    def __init__(self, variant=0, account=SHARDS_ACCOUNT, **variables):
+        self.account = account
         self.asks = False
         self.left = None
         self.settings = Settings(variables.items())
@@ -49,8 +51,10 @@ class Sink:
 
 @asynccontextmanager
 async def pool_on(server, size=2, timeout_s=20.0, opens=None):
-    async def connect(database, variant):
-        return await open_backend("ks", "-", server.dsn(), database=database, variant=variant)
+    async def connect(account, database, variant):
+        return await open_backend(
+            "ks", "-", server.dsn(), account, database=database, variant=variant
+        )
 
     pool = Pool(
         "ks",

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from streamfrom.proxy.backends import multiplexing as module
+from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.backend import Backend
 from streamfrom.proxy.backends.multiplexing import SharedConnection, SharedConnections
 from streamfrom.proxy.backends.session_variables import Settings
@@ -54,7 +55,7 @@ def lines_of(pool, way_s=0.0, **options):
 
 
 def line_of(lines, database="db", settings=SETTINGS):
-    line = lines.matching(settings, 0, database)
+    line = lines.matching(SHARDS_ACCOUNT, settings, 0, database)
     assert line is not None
     return line
 
@@ -312,12 +313,12 @@ async def test_releasing_gives_an_unused_connection_back_and_breaks_a_used_one_u
 async def test_sessions_of_other_variables_or_databases_have_lines_of_their_own(server):
     async with pool_on(server, size=32) as pool:
         lines = lines_of(pool)
-        line = lines.matching(SETTINGS, 0, "db")
-        assert lines.matching(SETTINGS, 0, "db") is line
+        line = lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, "db")
+        assert lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, "db") is line
         others = {
-            lines.matching(OTHERS, 0, "db"),
-            lines.matching(SETTINGS, 1, "db"),
-            lines.matching(SETTINGS, 0, None),
+            lines.matching(SHARDS_ACCOUNT, OTHERS, 0, "db"),
+            lines.matching(SHARDS_ACCOUNT, SETTINGS, 1, "db"),
+            lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, None),
         }
         assert len(others) == 3
         assert line not in others
@@ -327,11 +328,11 @@ async def test_there_is_a_line_for_eight_connections_and_an_unused_one_makes_roo
     async with pool_on(server, size=16) as pool:
         lines = lines_of(pool)
         made = [await held(lines, name) for name in "ab"]
-        assert lines.matching(SETTINGS, 0, "c") is None
+        assert lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, "c") is None
         made[0].release()
         await held(lines, "c")
-        assert lines.matching(SETTINGS, 0, "a") is None
-        assert lines.matching(SETTINGS, 0, "b") is made[1]
+        assert lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, "a") is None
+        assert lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, "b") is made[1]
 
 
 @pytest.mark.parametrize(("size", "count"), [(1, 0), (3, 0), (4, 1), (8, 1), (15, 1), (16, 2)])
@@ -340,18 +341,20 @@ async def test_a_small_pool_has_no_line(server, size, count):
         lines = lines_of(pool)
         for name in "abc"[:count]:
             await held(lines, name)
-        assert lines.matching(SETTINGS, 0, "z") is None
+        assert lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, "z") is None
 
 
 async def test_where_reads_may_not_be_shared_there_is_no_line(server):
     async with pool_on(server, size=32) as pool:
-        assert lines_of(pool, is_allowed=False).matching(SETTINGS, 0, "db") is None
+        assert (
+            lines_of(pool, is_allowed=False).matching(SHARDS_ACCOUNT, SETTINGS, 0, "db") is None
+        )
 
 
 async def test_without_autocommit_a_read_opens_a_transaction_and_has_no_line(server):
     async with pool_on(server, size=8) as pool:
         settings = Settings({"autocommit": "OFF"}.items())
-        assert lines_of(pool).matching(settings, 0, "db") is None
+        assert lines_of(pool).matching(SHARDS_ACCOUNT, settings, 0, "db") is None
 
 
 async def test_there_is_company_while_anybody_uses_a_connection(server):

@@ -2,12 +2,15 @@
 
 import pytest
 
+from streamfrom.proxy.backends.account import Account
 from streamfrom.proxy.backends.session_variables import names
 from streamfrom.proxy.backends.statement_ids import StatementKey
+from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.wire.commands import query
 from tests.proxy.backends.pools import Sink, Tenant, pool_on
 from tests.proxy.fake_answers import Error, Ok, Rows, Silence, until
+from tests.proxy.fake_server import PASSWORD
 
 
 async def test_a_session_gets_its_own_connection_again(server):
@@ -269,3 +272,29 @@ async def test_statements_of_idle_connections_make_room_for_those_of_others(serv
         # Only when the other connection is known to have closed it.
         assert server.heard[at:] == ["CLOSE SELECT 1", "PING", "PREPARE SELECT 2"]
         assert not idle.statements
+
+
+APP = Account("app", Secret(PASSWORD))
+
+
+async def test_a_connection_is_of_its_owners_account_and_goes_to_no_other(server):
+    async with pool_on(server) as pool:
+        ann = Tenant()
+        backend = await pool.acquire(ann, "db")
+        pool.release(backend)
+        pool.forget_owner(ann, backend)
+        other = await pool.acquire(Tenant(account=APP), "db")
+        assert other is not backend
+        assert [relay.user for relay in server.relays] == ["root", "app"]
+        pool.release(other)
+        assert await pool.acquire(Tenant(), "db") is backend
+
+
+async def test_an_idle_connection_of_another_account_gives_way(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.acquire(Tenant(), "db")
+        pool.release(backend)
+        other = await pool.acquire(Tenant(account=APP), "db")
+        assert backend.is_closed
+        assert other.account == APP
+        assert pool.connections == 1

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.pool import Pool, PoolWaiter
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.errors import BackendUnavailable, PoolTimeout
@@ -88,7 +89,7 @@ async def test_a_lost_connection_makes_room_at_once(server):
 async def test_a_connection_that_cannot_be_opened_lets_the_next_try(server):
     attempts = asyncio.Event()
 
-    async def refuse(database, variant):
+    async def refuse(account, database, variant):
         await attempts.wait()
         raise BackendUnavailable("ks", "-", "down")
 
@@ -174,7 +175,7 @@ async def test_a_connection_lost_while_somebody_waits_is_leave_to_open_another(s
 
 
 async def test_a_connection_that_cannot_be_opened_is_the_next_ones_turn(server):
-    async def refuse(database, variant):
+    async def refuse(account, database, variant):
         raise BackendUnavailable("ks", "-", "down")
 
     async with pool_on(server, size=1, opens=refuse) as pool:
@@ -203,7 +204,7 @@ async def test_any_number_may_give_back_at_once_what_they_are_served_with(server
 
 @running
 async def test_the_wait_of_each_has_its_own_end():
-    async def opens(database, variant):
+    async def opens(account, database, variant):
         return Connection()
 
     pool = Pool("ks", "-", size=1, timeout_s=5, open_backend=opens, on_lost=lambda: None)
@@ -254,6 +255,7 @@ class Connection:
         self.closed = False
         self.on_lost: Any = None
         self.owner = self.leaving = self.found_rows = self.row_count = None
+        self.account = SHARDS_ACCOUNT
         self.settings, self.database, self.variant = Settings(), "db", 0
         self.has_residue = self.has_insert_id = self.has_warnings = False
         self.is_busy = self.in_transaction = self.awaits_kill = False
@@ -279,7 +281,7 @@ async def test_everybody_is_served_in_order_whatever_comes_and_goes(seed):
     dice = random.Random(seed)
     size = dice.randint(1, 4)
 
-    async def opens(database, variant):
+    async def opens(account, database, variant):
         if dice.random() < 0.2:
             raise BackendUnavailable("ks", "-", "down")
         return Connection()

@@ -6,6 +6,7 @@ import structlog
 
 from streamfrom.proxy import net
 from streamfrom.proxy.backends import shard as module
+from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.backends.shard import ShardRuntime
 from streamfrom.proxy.errors import BackendUnavailable, NoDescriptor, ServerFull
@@ -85,9 +86,9 @@ async def test_a_server_without_room_is_named_to_clients_and_in_the_log(server):
     with structlog.testing.capture_logs() as logs:
         for _ in range(2):
             with pytest.raises(ServerFull):
-                await shard.open_backend("db", 0)
+                await shard.open_backend(SHARDS_ACCOUNT, "db", 0)
         with pytest.raises(ServerFull) as caught:
-            await shard.open_backend("db", 0)
+            await shard.open_backend(SHARDS_ACCOUNT, "db", 0)
     assert caught.value.wire_code() == (1040, "08004")
     assert f"127.0.0.1:{server.port} answers" in str(caught.value)
     assert "max_connections of the server, not of the proxy" in str(caught.value)
@@ -106,7 +107,7 @@ async def test_a_process_without_file_descriptors_is_told_so(server, monkeypatch
     with structlog.testing.capture_logs() as logs:
         monkeypatch.setattr(net, "connect", no_descriptor)
         with pytest.raises(NoDescriptor, match="LimitNOFILE"):
-            await shard.open_backend("db", 0)
+            await shard.open_backend(SHARDS_ACCOUNT, "db", 0)
     events = [each["event"] for each in logs]
     assert "no file descriptor left for a connection to a shard" in events
     await shard.stop()
@@ -131,7 +132,9 @@ async def test_a_server_that_turns_read_only_is_noticed_and_its_idle_connections
 
 async def test_a_server_that_turns_read_only_is_read_on_no_line_any_more(server):
     shard = await started(server)
-    line = shard.shared_connections.matching(Settings({"autocommit": "ON"}.items()), 0, "db")
+    line = shard.shared_connections.matching(
+        SHARDS_ACCOUNT, Settings({"autocommit": "ON"}.items()), 0, "db"
+    )
     assert line is not None
     line.connection()
     await until(lambda: line.is_held)
@@ -149,7 +152,9 @@ async def test_the_quickest_look_says_how_far_the_server_is(server):
     for _ in range(3):
         await shard.probe()
     assert shard.way_s > 0
-    line = shard.shared_connections.matching(Settings({"autocommit": "ON"}.items()), 0, "db")
+    line = shard.shared_connections.matching(
+        SHARDS_ACCOUNT, Settings({"autocommit": "ON"}.items()), 0, "db"
+    )
     assert line is not None
     assert line.patience_s > 2 * shard.way_s
     before_s = line.patience_s
@@ -236,7 +241,7 @@ async def test_a_connection_that_cannot_be_opened_has_the_server_checked(server)
     shard = await started(server)
     server.stop()
     with pytest.raises(BackendUnavailable):
-        await shard.open_backend("db", 0)
+        await shard.open_backend(SHARDS_ACCOUNT, "db", 0)
     await until(lambda: shard.trouble is not None)
     await shard.stop()
 

@@ -11,6 +11,7 @@ from streamfrom.proxy.config.file import (
     Role,
     Secret,
     Server,
+    SessionAccount,
     TransactionMode,
     User,
     load,
@@ -18,6 +19,7 @@ from streamfrom.proxy.config.file import (
 from tests.proxy.config.files import SHARDED, UNSHARDED
 
 
+OWN = SessionAccount.OWN
 SHA2 = "$A$005$" + "s" * 20 + "d" * 43
 NATIVE = "*94BDCEBE19083CE2A1F959FD02F964C7AF4CFC29"
 
@@ -198,9 +200,11 @@ def test_users_have_a_password_in_one_of_three_forms(read):
         keyspaces = ["commerce"]
         [[users]]
         name = "native"
+        account = "shared"
         password_hash = "{NATIVE}"
         [[users]]
         name = "sha2"
+        account = "shared"
         password_hash = "{SHA2}"
         [[users]]
         name = "open"
@@ -211,11 +215,18 @@ def test_users_have_a_password_in_one_of_three_forms(read):
         {"PW": "${secret}"},
     ).users
     assert users == (
-        User("plain", Secret("x${secret}"), None, Role.READWRITE, None),
-        User("env", Secret("${secret}"), None, Role.READONLY, frozenset({"commerce"})),
+        User("plain", Secret("x${secret}"), None, Role.READWRITE, None, account=OWN),
+        User(
+            "env",
+            Secret("${secret}"),
+            None,
+            Role.READONLY,
+            frozenset({"commerce"}),
+            account=OWN,
+        ),
         User("native", None, Secret(NATIVE), Role.READWRITE, None),
         User("sha2", None, Secret(SHA2), Role.READWRITE, None),
-        User("open", Secret(""), None, Role.READWRITE, None, 3),
+        User("open", Secret(""), None, Role.READWRITE, None, 3, account=OWN),
     )
 
 
@@ -226,9 +237,11 @@ def test_a_stored_hash_may_come_in_hexadecimal_or_from_the_environment(read):
         f"""
         [[users]]
         name = "hex"
+        account = "shared"
         password_hash = "{in_hex}"
         [[users]]
         name = "env"
+        account = "shared"
         password_hash = "${{HASH}}"
         """
         + UNSHARDED,
@@ -411,6 +424,14 @@ FAULTS = [
     (
         user('name = "a"\npassword = ""\n[[users]]\nname = "a"\npassword = ""'),
         'users[1].name: expected each user once, got "a" again',
+    ),
+    (
+        user(f'name = "a"\npassword_hash = "{NATIVE}"'),
+        "users[0].password_hash: expected password or password_env, as sessions log in at the",
+    ),
+    (
+        user('name = "a"\npassword = ""\naccount = "mine"'),
+        'users[0].account: expected "own" or "shared", got "mine"',
     ),
     (
         user('name = "a"\npassword = ""\nrool = 1'),

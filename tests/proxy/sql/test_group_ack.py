@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
+from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.group_commit import IDS_MAX
 from streamfrom.proxy.backends.session_variables import Settings, names
 from streamfrom.proxy.errors import AckUnknown, QueryInterrupted, StatementTimedOut
@@ -57,11 +58,16 @@ class Scene:
             ended=self.running.remove,
         )
         self.state: Any = SimpleNamespace(
-            settings=names("utf8mb4", "utf8mb4_general_ci"), variables=None, attributes=()
+            settings=names("utf8mb4", "utf8mb4_general_ci"),
+            variables=None,
+            attributes=(),
+            account=SHARDS_ACCOUNT,
         )
         self.registry: Any = SimpleNamespace(table=lambda *_: table)
         self.attempt: Any = SimpleNamespace(
-            shard=SimpleNamespace(keyspace="ks", name="-", group_commits={"m": self.group}),
+            shard=SimpleNamespace(
+                keyspace="ks", name="-", group_commits={("m", SHARDS_ACCOUNT): self.group}
+            ),
             reply=SimpleNamespace(ok=lambda **ok: self.written.append(ok), stopped=None),
             on_over=self.over.append,
         )

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from streamfrom.proxy.passwords.scramble import stored_native
 from streamfrom.proxy.passwords.sha256_crypt import in_one_go, sha256_crypt
 from streamfrom.proxy.passwords.verifier import Verifier
-from streamfrom.proxy.wire.auth import Account, Authenticator, nonce_from
+from streamfrom.proxy.wire.auth import Authenticator, Credentials, nonce_from
 
 
 PASSWORD = "päss"
@@ -56,5 +56,5 @@ def nonce_source():
 
 def authenticator(*kinds: str, **options) -> Authenticator:
     """Accounts named like their kind."""
-    accounts = {kind: Account(kind, verifier(kind)) for kind in kinds}
+    accounts = {kind: Credentials(kind, verifier(kind)) for kind in kinds}
     return Authenticator(accounts, nonce_source(), b"a secret", **options)

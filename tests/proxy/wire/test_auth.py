@@ -16,9 +16,9 @@ from streamfrom.proxy.passwords.verifier import Verifier
 from streamfrom.proxy.wire.auth import (
     PASSWORD_BYTES_MAX,
     Accepted,
-    Account,
     Authenticated,
     Authenticator,
+    Credentials,
     Deferred,
     Send,
     ServerAuth,
@@ -311,7 +311,9 @@ def test_a_nonce_takes_enough_dice():
 
 
 def test_an_account_is_made_from_its_password():
-    assert Account.from_password("x", "pw") == Account("x", Verifier.from_password("pw"))
+    assert Credentials.from_password("x", "pw") == Credentials(
+        "x", Verifier.from_password("pw")
+    )
 
 
 # --- proofs that are judged later --------------------------------------------------------
@@ -371,7 +373,7 @@ def test_others_may_log_in_once_the_accounts_are_replaced():
     before = auth.account("clear")
     assert before is not None
     under_way = attempt(auth, request("clear"))
-    auth.replace({"new": Account.from_password("new", PASSWORD)})
+    auth.replace({"new": Credentials.from_password("new", PASSWORD)})
     assert auth.account("clear") is None
     assert attempt(auth, request("new")).begin()
     with pytest.raises(AccessDenied):
