@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pymysql
-from django.test.runner import DiscoverRunner  # type: ignore[import-untyped]
+from django.test.runner import DiscoverRunner
 
 
 # Django asks for this version of mysqlclient, whose place PyMySQL takes.

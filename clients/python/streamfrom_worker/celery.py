@@ -15,9 +15,7 @@ table holds the bindings of exchanges, which remote control and events need.
 
 from __future__ import annotations
 
-import logging
 import socket
-import threading
 import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
@@ -29,7 +27,8 @@ from kombu.transport import TRANSPORT_ALIASES, virtual
 from kombu.utils.json import dumps, loads
 
 from .address import DEFAULT_PORT
-from .celery_store import AT_ONCE, Inbox, Receiver, Row, Store
+from .celery_store import CeleryStore
+from .task_store import AT_ONCE, Inbox, Keeper, Receiver, Row
 
 
 LOOK_S = 0.1  # between two looks whether a full consumer has room again
@@ -38,14 +37,11 @@ REFRESH_S = 30.0  # between two signs of life of a process that has bound a queu
 FORGOTTEN_S = 150.0  # without one, its queues are removed
 PRIORITY_MAX = 9  # Celery's highest is delivered first, and so is streamfrom's lowest
 
-log = logging.getLogger("streamfrom_worker")
-
 
 class Channel(virtual.Channel):
     """A channel of kombu: delivery tags are the ids of messages."""
 
     supports_fanout = True
-    do_restore = True
     default_priority = 0
     max_priority = PRIORITY_MAX
     connection: Any
@@ -57,9 +53,9 @@ class Channel(virtual.Channel):
         self.receiver: Receiver | None = None
 
     @property
-    def store(self) -> Store:
+    def store(self) -> CeleryStore:
         """The tables."""
-        store: Store = self.connection.store
+        store: CeleryStore = self.connection.store
         return store
 
     def idents(self) -> list[Any]:
@@ -230,7 +226,7 @@ class Transport(virtual.Transport):
             raise ValueError(
                 "the broker's URL must name a keyspace: streamfrom://user:password@host:port/keyspace"
             )
-        self.store = Store(
+        self.store = CeleryStore(
             {
                 "host": client.hostname or "127.0.0.1",
                 "port": client.port or DEFAULT_PORT,
@@ -249,8 +245,8 @@ class Transport(virtual.Transport):
         )
         self._inbox: Inbox | None = None
         self._loop: Any = None
-        self._closed = threading.Event()
-        self._keeper: threading.Thread | None = None
+        self._keeper: Keeper | None = None
+        self._seen_s = 0.0
 
     def driver_version(self) -> str:
         """Return PyMySQL's version."""
@@ -259,18 +255,19 @@ class Transport(virtual.Transport):
     def establish_connection(self) -> Any:
         """Make the tables, and keep leases and bindings alive from now on."""
         self.store.make()
-        self._closed.clear()
-        if self._keeper is None or not self._keeper.is_alive():
-            self._keeper = threading.Thread(
-                target=self._keep, name="streamfrom-leases", daemon=True
+        if self._keeper is None:
+            self._seen_s = time.monotonic()
+            self._keeper = Keeper(
+                self.store, self._ack_wait_s / 3, self._idents, self._show_bindings
             )
-            self._keeper.start()
         return super().establish_connection()
 
     def close_connection(self, connection: Any) -> None:
         """Give back what is unacknowledged, and leave."""
         super().close_connection(connection)
-        self._closed.set()
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            keeper.close()
         if self._loop is not None:
             self._loop.on_tick.discard(self._want)
             self._loop.remove_reader(self.inbox.sent.fileno())
@@ -331,27 +328,16 @@ class Transport(virtual.Transport):
             self.store.give_back(row[0])
         return False
 
-    def _keep(self) -> None:
-        """Extend the leases of what was delivered; show that this process's queues are in use."""
-        seen_s = time.monotonic()
-        every_s = self._ack_wait_s / 3
-        while not self._closed.wait(every_s):
-            is_seen = time.monotonic() - seen_s >= REFRESH_S
-            try:
-                self._show_life(every_s, is_seen=is_seen)
-            except Exception as error:  # noqa: BLE001 - the next round may succeed
-                log.warning("leases not extended", extra={"error": str(error)})
-            if is_seen:
-                seen_s = time.monotonic()
+    def _idents(self) -> list[Any]:
+        return [ident for channel in list(self.channels) for ident in channel.idents()]
 
-    def _show_life(self, every_s: float, *, is_seen: bool) -> None:
-        idents = [ident for channel in list(self.channels) for ident in channel.idents()]
-        if idents:
-            self.store.extend(idents, every_s)
-        if is_seen:
+    def _show_bindings(self) -> None:
+        """Show that this process's own queues are in use, now and then."""
+        if time.monotonic() - self._seen_s >= REFRESH_S:
             for binding in list(self.bound):
                 if binding[3] in self.temporary:
                     self.store.bind(*binding, is_temporary=True)
+            self._seen_s = time.monotonic()
 
 
 def payload_of(row: Row) -> dict[str, Any]:

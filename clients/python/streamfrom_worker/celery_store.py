@@ -1,126 +1,34 @@
-"""The tables behind Celery's queues, and the thread that waits for their messages."""
+"""The table of Celery's bindings, next to that of its messages."""
 
 from __future__ import annotations
 
 import hashlib
-import socket
-import threading
 import time
-from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import pymysql
-
-from .names import quoted, quoted_column
-
-
-AT_ONCE = 100  # messages in one answer, and queues that one STREAM can name
-WAIT_S = 1.0  # of one STREAM: how long a change of what is wanted may take
-
-Row = tuple[Any, ...]
+from .names import quoted_column
+from .task_store import TEXT, TaskStore
 
 
-class Store:
-    """The two tables, over a connection for each receiver and another one for everything else.
-
-    Threads may share it. A statement whose connection broke is sent again once, so each of them must be harmless the
-    second time; an error after that is the caller's, and kombu connects again.
-    """
+class CeleryStore(TaskStore):
+    """The two tables."""
 
     def __init__(
         self, options: dict[str, Any], table: str, ack_wait: float, purge_after: float
     ) -> None:
-        self._options = options
-        self._messages = quoted(table)
+        super().__init__(options, table, ack_wait, purge_after)
         self._bindings = quoted_column(f"{table}_binding")
-        self._settings = f"ack_wait = {float(ack_wait)}, purge_after = {float(purge_after)}"
-        self._connections: dict[Any, Any] = {}
-        self._locks: dict[Any, Any] = defaultdict(threading.RLock)
 
     def make(self) -> None:
         """Create the tables if they are not there."""
-        text = "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"
-        self.run(
-            f"CREATE QUEUE IF NOT EXISTS {self._messages} (queue VARCHAR(191) {text}, "
-            f"payload LONGTEXT {text}) WITH (`key` = queue, {self._settings})"
-        )
+        super().make()
         # A queue that no one streams: so its rows have a place in a sharded keyspace, too.
         self.run(
             f"CREATE QUEUE IF NOT EXISTS {self._bindings} (id CHAR(40) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, "
-            f"exchange VARCHAR(191) {text}, routing_key VARCHAR(191) {text}, queue VARCHAR(191) {text}, "
-            f"pattern VARCHAR(1000) {text}, seen DOUBLE, KEY (exchange), KEY (queue)) WITH (paused = on)"
+            f"exchange VARCHAR(191) {TEXT}, routing_key VARCHAR(191) {TEXT}, queue VARCHAR(191) {TEXT}, "
+            f"pattern VARCHAR(1000) {TEXT}, seen DOUBLE, KEY (exchange), KEY (queue)) WITH (paused = on)"
         )
-
-    def take(
-        self, queues: Sequence[str], count: int, wait_s: float, *, by: Any = None
-    ) -> Sequence[Row]:
-        """Return (id, epoch, queue, payload) of up to *count* messages, waiting for the first.
-
-        *by* has a connection of its own, so that its wait holds up no other statement.
-        """
-        names = ", ".join(["%s"] * len(queues))
-        rows: Sequence[Row] = self._executed(
-            by,
-            f"STREAM id, epoch, queue, payload FROM {self._messages} WHERE queue IN ({names}) "
-            f"LIMIT {count:d} WAIT {wait_s:.3f}",
-            queues,
-        )[0]
-        return rows
-
-    def put(self, queues: Iterable[str], payload: str, priority: int, at_ns: int) -> None:
-        """Insert a message into each of *queues*."""
-        rows = [(queue, payload, priority, at_ns) for queue in queues]
-        if rows:
-            places = ", ".join(["(%s, %s, %s, %s)"] * len(rows))
-            values = [value for row in rows for value in row]
-            # Not sent again: a second INSERT would be a second task. The caller is told instead.
-            self._executed(
-                None,
-                f"INSERT INTO {self._messages} (queue, payload, priority, time_next) VALUES {places}",
-                values,
-                tries=1,
-            )
-
-    def acknowledge(self, idents: Sequence[Any]) -> None:
-        """Acknowledge messages."""
-        places = ", ".join(["%s"] * len(idents))
-        self.run(
-            f"UPDATE {self._messages} SET time_acked = NOW() WHERE id IN ({places}) AND time_acked IS NULL",
-            idents,
-        )
-
-    def give_back(self, ident: Any) -> None:
-        """Make a message ready at once."""
-        self.run(
-            f"UPDATE {self._messages} SET time_next = 0 WHERE id = %s AND time_acked IS NULL",
-            [ident],
-        )
-
-    def extend(self, idents: Sequence[Any], seconds: float) -> None:
-        """Extend the leases of messages."""
-        places = ", ".join(["%s"] * len(idents))
-        self.run(
-            f"UPDATE {self._messages} SET time_next = time_next + INTERVAL {round(seconds * 1e6)} MICROSECOND "
-            f"WHERE id IN ({places}) AND time_acked IS NULL",
-            idents,
-        )
-
-    def size(self, queue: str) -> int:
-        """Return how many messages of *queue* are no_ack_queues."""
-        rows = self.run(
-            f"SELECT COUNT(*) FROM {self._messages} WHERE queue = %s AND time_acked IS NULL",
-            [queue],
-        )
-        return int(rows[0][0])
-
-    def purge(self, queue: str) -> int:
-        """Delete the messages of *queue*; return how many there were."""
-        return self._executed(
-            None,
-            f"DELETE FROM {self._messages} WHERE queue = %s AND time_acked IS NULL",
-            [queue],
-        )[1]
 
     def bind(
         self, exchange: str, routing_key: str, pattern: str, queue: str, *, is_temporary: bool
@@ -151,140 +59,3 @@ class Store:
             [exchange],
         )
         return found
-
-    def run(self, sql: str, values: Sequence[Any] = ()) -> Any:
-        """Return the rows of a statement."""
-        return self._executed(None, sql, values)[0]
-
-    def close(self) -> None:
-        """Leave."""
-        for user in list(self._connections):
-            self.cut(user)
-
-    def cut(self, user: Any) -> None:
-        """Close the connection of a receiver, or of everything else (None), also while a thread waits on it."""
-        connection = self._connections.pop(user, None)
-        if connection is not None and connection.open:
-            connection._force_close()
-
-    def _executed(
-        self, user: Any, sql: str, values: Sequence[Any], tries: int = 2
-    ) -> tuple[Any, int]:
-        with self._locks[user]:
-            while True:
-                tries -= 1
-                is_new = user not in self._connections
-                try:
-                    if is_new:
-                        self._connections[user] = pymysql.connect(**self._options)
-                    with self._connections[user].cursor() as cursor:
-                        changed = cursor.execute(sql, tuple(values) or None)
-                        return cursor.fetchall() if cursor.description else (), changed
-                except (pymysql.err.OperationalError, pymysql.err.InterfaceError, OSError):
-                    broken = self._connections.pop(user, None)
-                    if broken is not None:
-                        broken.close()
-                    # An idle connection may have been closed long ago: a new one shows whether the proxy is there.
-                    if tries <= 0 or is_new:
-                        raise
-
-
-class Inbox:
-    """What has come for a process, from all of its receivers.
-
-    sent: a socket that is readable while there is something to `take`.
-    """
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._news: deque[tuple[Any, Sequence[Row] | Exception]] = deque()
-        self.sent, self._signal = socket.socketpair()
-        self.sent.settimeout(0)
-
-    def put(self, receiver: Any, news: Sequence[Row] | Exception) -> None:
-        """Add what *receiver* got."""
-        with self._changed:
-            self._news.append((receiver, news))
-            self._signal.send(b"1")
-            self._changed.notify_all()
-
-    def wait(self, seconds: float) -> None:
-        """Return when there is something to take, or after *seconds*."""
-        with self._changed:
-            self._changed.wait_for(lambda: bool(self._news), seconds)
-
-    def take(self) -> tuple[Any, Sequence[Row]] | None:
-        """Return a receiver and the messages that it got, or None if nothing has come.
-
-        Raises:
-            Exception: the connection of a receiver broke.
-        """
-        with self._changed:
-            if not self._news:
-                return None
-            self.sent.recv(1)
-            receiver, news = self._news.popleft()
-        if isinstance(news, Exception):
-            raise news
-        return receiver, news
-
-    def close(self) -> None:
-        """Close the sockets."""
-        self.sent.close()
-        self._signal.close()
-
-
-class Receiver:
-    """A thread that waits for the messages of one channel, so that the thread that handles them need not."""
-
-    def __init__(self, store: Store, inbox: Inbox) -> None:
-        self._store = store
-        self._inbox = inbox
-        self._wanted: tuple[tuple[str, ...], int] | None = None
-        self._changed = threading.Condition()
-        self._is_closed = threading.Event()
-        self._thread = threading.Thread(
-            target=self._run, name="streamfrom-receiver", daemon=True
-        )
-        self._thread.start()
-
-    def want(self, queues: Sequence[str], count: int) -> None:
-        """Wait for up to *count* messages of *queues*, unless a wait is on already; of none, for nothing.
-
-        After messages have come nothing more is waited for, until the next call.
-        """
-        with self._changed:
-            self._wanted = (tuple(queues[:AT_ONCE]), count) if queues and count else None
-            self._changed.notify()
-
-    def close(self) -> None:
-        """End the thread and its connection."""
-        self._is_closed.set()
-        with self._changed:
-            self._changed.notify()
-        self._store.cut(self)
-        self._thread.join(WAIT_S)
-
-    def _run(self) -> None:
-        while (wanted := self._next()) is not None:
-            try:
-                rows = self._store.take(*wanted, WAIT_S, by=self)
-            except Exception as error:  # noqa: BLE001 - it is raised where messages are taken
-                if not self._is_closed.is_set():
-                    self._inbox.put(self, error)
-                return
-            if not rows:
-                continue
-            if self._is_closed.is_set():
-                for row in rows:
-                    self._store.give_back(row[0])
-                return
-            with self._changed:
-                self._wanted = None
-            self._inbox.put(self, rows)
-
-    def _next(self) -> tuple[tuple[str, ...], int] | None:
-        with self._changed:
-            while self._wanted is None and not self._is_closed.is_set():
-                self._changed.wait()
-            return None if self._is_closed.is_set() else self._wanted

@@ -1,0 +1,28 @@
+"""The application: `migrate` creates the queues of the backends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+
+class StreamfromConfig(AppConfig):
+    """The application `streamfrom_worker.django`."""
+
+    name = "streamfrom_worker.django"
+    label = "streamfrom_worker"
+    verbose_name = "Tasks on streamfrom"
+
+    def ready(self) -> None:
+        """Have `migrate` create the queues."""
+        post_migrate.connect(_make_queues, sender=self)
+
+
+def _make_queues(using: str, **_: Any) -> None:
+    from .backend import backends
+
+    for backend in backends():
+        if backend.database == using:
+            backend.make()

@@ -1,0 +1,245 @@
+"""A backend of `django.tasks`, and of `django-tasks` for Django before 6."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connections
+from django.utils.module_loading import import_string
+
+from streamfrom_worker.names import quoted
+from streamfrom_worker.task_store import TEXT, UTF8, TaskStore
+
+
+try:
+    from django import tasks as tasks  # Django 6
+    from django.tasks import base as base, signals as signals
+    from django.tasks.backends.base import BaseTaskBackend
+    from django.tasks.exceptions import TaskResultDoesNotExist
+except ImportError:
+    import django_tasks as tasks
+    from django_tasks import base as base, signals as signals
+    from django_tasks.backends.base import BaseTaskBackend
+    from django_tasks.exceptions import TaskResultDoesNotExist
+
+
+OPTIONS = {
+    "database": "default",
+    "table": "django_task",
+    "ack_wait": 30,
+    "purge_after": 7 * 86400,
+}
+CONNECT_TIMEOUT_S = 10.0
+SILENCE_S = 30.0  # after which a worker's connection is given up
+
+
+class TaskTable(TaskStore):
+    """The queue, with a column for results: what became of a task stays in its row until the purge."""
+
+    def make(self) -> None:
+        """Create the queue if it is not there."""
+        self.run(
+            f"CREATE QUEUE IF NOT EXISTS {self._messages} (queue VARCHAR(191) {TEXT}, payload LONGTEXT {TEXT}, "
+            f"result LONGTEXT {UTF8}, last_error VARCHAR(1000)) WITH (`key` = queue, {self._settings})"
+        )
+
+    def note(self, ident: Any, result: Mapping[str, Any]) -> None:
+        """Write how far a task is."""
+        self.run(
+            f"UPDATE {self._messages} SET result = %s WHERE id = %s AND time_acked IS NULL",
+            [json.dumps(result), ident],
+        )
+
+    def end(self, ident: Any, result: Mapping[str, Any], error: str | None) -> None:
+        """Write what became of a task, and acknowledge it."""
+        self.run(
+            f"UPDATE {self._messages} SET time_acked = NOW(), result = %s, last_error = %s "
+            "WHERE id = %s AND time_acked IS NULL",
+            [json.dumps(result), error and error[:1000], ident],
+        )
+
+    def result(self, ident: Any) -> Any:
+        """Return what is known of a task, as JSON; None if it has not begun."""
+        rows = self.run(f"SELECT result FROM {self._messages} WHERE id = %s", [ident])
+        return rows[0][0] if rows else None
+
+
+class StreamfromBackend(BaseTaskBackend):
+    """A backend whose tasks are rows of a queue.
+
+    OPTIONS: `database`, the alias in DATABASES; `table`, the queue's name; `ack_wait`, seconds until another worker gets
+    the task of a worker that died; `purge_after`, seconds that tasks and results stay after their end.
+    """
+
+    supports_defer = True
+    supports_async_task = True
+    supports_get_result = True
+    supports_priority = True
+
+    def __init__(self, alias: str, params: dict[str, Any]) -> None:
+        super().__init__(alias, params)
+        if unknown := sorted(set(self.options) - set(OPTIONS)):
+            raise ImproperlyConfigured(
+                f"TASKS[{alias!r}]: unknown option {unknown[0]!r}; there are {', '.join(OPTIONS)}"
+            )
+        given = OPTIONS | self.options
+        self.database: str = given["database"]
+        self.ack_wait_s = float(given["ack_wait"])
+        self._table: str = given["table"]
+        self._purge_after_s = float(given["purge_after"])
+
+    def store(self) -> TaskTable:
+        """Return the queue, over connections of its own."""
+        settings = connections[self.database].settings_dict
+        options = {
+            "host": settings["HOST"] or "127.0.0.1",
+            "port": int(settings["PORT"] or 3306),
+            "user": settings["USER"],
+            "password": settings["PASSWORD"],
+            "database": settings["NAME"],
+            "ssl": settings["OPTIONS"].get("ssl"),
+            "autocommit": True,
+            "charset": "utf8mb4",
+            "connect_timeout": CONNECT_TIMEOUT_S,
+            "read_timeout": SILENCE_S,
+        }
+        if options["host"].startswith("/"):
+            options |= {"unix_socket": options["host"], "host": "localhost"}
+        return TaskTable(options, self._table, self.ack_wait_s, self._purge_after_s)
+
+    def make(self) -> None:
+        """Create the queue if it is not there."""
+        store = self.store()
+        store.make()
+        store.close()
+
+    def enqueue(self, task: Any, args: Any, kwargs: Any) -> Any:
+        """Send a task in the transaction that is open on the backend's database, if there is one."""
+        self.validate_task(task)
+        enqueued = datetime.now(timezone.utc)
+        payload = {
+            "task": task.module_path,
+            "args": list(args),
+            "kwargs": kwargs,
+            "enqueued_at": enqueued.isoformat(),
+            "run_after": task.run_after and task.run_after.isoformat(),
+        }
+        # Django's highest priority is delivered first, and so is streamfrom's lowest.
+        values = [
+            task.queue_name,
+            json.dumps(payload),
+            -task.priority,
+            _moment_ns(task.run_after),
+        ]
+        with connections[self.database].cursor() as cursor:
+            cursor.execute(
+                f"INSERT INTO {quoted(self._table)} (queue, payload, priority, time_next) "
+                "VALUES (%s, %s, %s, %s)",
+                values,
+            )
+            ident = cursor.lastrowid
+        result = self._result(task, ident, payload, {})
+        signals.task_enqueued.send(type(self), task_result=result)
+        return result
+
+    def get_result(self, result_id: str) -> Any:
+        """Return what is known of a task.
+
+        Raises:
+            TaskResultDoesNotExist: there is no such task, or it was purged.
+        """
+        rows: Any = ()
+        if str(result_id).isdecimal():
+            with connections[self.database].cursor() as cursor:
+                cursor.execute(
+                    f"SELECT queue, priority, payload, result FROM {quoted(self._table)} WHERE id = %s",
+                    [result_id],
+                )
+                rows = cursor.fetchall()
+        if not rows:
+            raise TaskResultDoesNotExist(result_id)
+        queue, priority, payload, result = rows[0]
+        return self.result(
+            result_id, queue, priority, json.loads(payload), json.loads(result or "{}")
+        )
+
+    def result(
+        self,
+        ident: Any,
+        queue: str,
+        priority: int,
+        payload: Mapping[str, Any],
+        result: Mapping[str, Any],
+    ) -> Any:
+        """Return the TaskResult of a row.
+
+        Raises:
+            ImportError, TypeError: this program has no such task.
+        """
+        task = import_string(payload["task"])
+        if not isinstance(task, base.Task):
+            raise TypeError(f"{payload['task']} is not a task")
+        task = task.using(
+            priority=-priority,
+            queue_name=queue,
+            backend=self.alias,
+            run_after=_moment(payload["run_after"]),
+        )
+        return self._result(task, ident, payload, result)
+
+    def _result(
+        self, task: Any, ident: Any, payload: Mapping[str, Any], result: Mapping[str, Any]
+    ) -> Any:
+        found = base.TaskResult(
+            task=task,
+            id=str(ident),
+            status=base.TaskResultStatus[result.get("status", "READY")],
+            enqueued_at=_moment(payload["enqueued_at"]),
+            started_at=_moment(result.get("started_at")),
+            last_attempted_at=_moment(result.get("last_attempted_at")),
+            finished_at=_moment(result.get("finished_at")),
+            args=payload["args"],
+            kwargs=payload["kwargs"],
+            backend=self.alias,
+            errors=[base.TaskError(**error) for error in result.get("errors", ())],
+            worker_ids=list(result.get("worker_ids", ())),
+        )
+        object.__setattr__(found, "_return_value", result.get("return_value"))
+        return found
+
+
+def backends(alias: str | None = None) -> list[StreamfromBackend]:
+    """Return the backends of TASKS that are of this kind: the one of *alias*, or all."""
+    found = [tasks.task_backends[each] for each in tasks.task_backends.settings]
+    return [
+        each
+        for each in found
+        if isinstance(each, StreamfromBackend) and alias in (None, each.alias)
+    ]
+
+
+def error_of(error: BaseException) -> dict[str, str]:
+    """Return an exception as the fields of Django's TaskError."""
+    made = type(error)
+    return {
+        "exception_class_path": f"{made.__module__}.{made.__qualname__}",
+        "traceback": "".join(traceback.format_exception(error)),
+    }
+
+
+def now() -> str:
+    """Return the present moment, as results have it."""
+    return datetime.now(timezone.utc).isoformat()
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _moment_ns(moment: datetime | None) -> int:
+    return 0 if moment is None else max(round(moment.timestamp() * 1e6) * 1000, 0)

@@ -1,0 +1,1 @@
+"""None: Django sends post_migrate to applications that have this module."""

@@ -1,0 +1,145 @@
+"""The worker of Django's tasks: threads that run what one thread takes from the queue."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pymysql
+from django.db import close_old_connections
+
+from streamfrom_worker.task_store import AT_ONCE, Keeper, Row
+
+from .backend import StreamfromBackend, base, error_of, now, signals
+
+
+WAIT_S = 1.0  # of one STREAM: how long a stop may take
+RECONNECT_S = 1.0  # after a connection broke
+
+log = logging.getLogger("streamfrom_worker")
+
+
+class TaskWorker:
+    """Runs the tasks of a backend until it is stopped.
+
+    queues: which of the backend's queues.
+    concurrency: how many tasks run at once.
+    """
+
+    def __init__(
+        self, backend: StreamfromBackend, queues: Sequence[str], concurrency: int
+    ) -> None:
+        self.id = uuid.uuid4().hex
+        self._backend = backend
+        self._store = backend.store()
+        self._queues = queues
+        self._free = threading.Semaphore(concurrency)
+        self._pool = ThreadPoolExecutor(concurrency, "streamfrom-task")
+        self._held: set[Any] = set()
+        self._is_stopped = threading.Event()
+
+    def stop(self) -> None:
+        """Take no more tasks; `run` returns once those that run have ended."""
+        self._is_stopped.set()
+
+    def run(self) -> None:
+        """Work until `stop`.
+
+        Raises:
+            pymysql.MySQLError: the queue cannot be made: no such keyspace, or no right to it.
+        """
+        self._store.make()
+        keeper = Keeper(self._store, self._backend.ack_wait_s / 3, lambda: [*self._held])
+        try:
+            while not self._is_stopped.is_set():
+                self._take()
+        finally:
+            self._pool.shutdown()
+            keeper.close()
+            self._store.close()
+
+    def _take(self) -> None:
+        """Start as many tasks as there is room for, if some come within WAIT_S."""
+        if not self._free.acquire(timeout=WAIT_S):
+            return
+        room = 1
+        while room < AT_ONCE and self._free.acquire(blocking=False):
+            room += 1
+        try:
+            rows = self._store.take(self._queues, room, WAIT_S, by="tasks")
+        except (pymysql.err.OperationalError, pymysql.err.InterfaceError, OSError) as error:
+            log.warning("connection broke", extra={"error": str(error)})
+            self._is_stopped.wait(RECONNECT_S)
+            rows = ()
+        self._held.update(row[0] for row in rows)
+        for row in rows:
+            self._pool.submit(self._work, row)
+        if room > len(rows):
+            self._free.release(room - len(rows))
+
+    def _work(self, row: Row) -> None:
+        try:
+            self._execute(row)
+        except Exception:  # the lease ends, and the task comes again
+            log.exception("task not ended", extra={"id": row[0]})
+        finally:
+            self._held.discard(row[0])
+            self._free.release()
+
+    def _execute(self, row: Row) -> None:
+        ident, _, queue, text = row
+        try:
+            payload = json.loads(text)
+            before = json.loads(self._store.result(ident) or "{}")
+            result = self._backend.result(ident, queue, 0, payload, before)
+        except (ImportError, KeyError, TypeError, ValueError) as error:
+            log.warning("task parked", extra={"id": ident, "error": str(error)})
+            self._store.park(ident, f"{type(error).__name__}: {error}")
+            return
+        fields = before | {
+            "status": "RUNNING",
+            "started_at": before.get("started_at") or now(),
+            "last_attempted_at": now(),
+            "worker_ids": [*before.get("worker_ids", ()), self.id],
+        }
+        self._store.note(ident, fields)
+        result = self._backend.result(ident, queue, 0, payload, fields)
+        close_old_connections()
+        signals.task_started.send(type(self._backend), task_result=result)
+        began_s = time.monotonic()
+        ended, failure = _called(result)
+        fields |= ended | {"finished_at": now()}
+        reason = None if failure is None else f"{type(failure).__name__}: {failure}"
+        self._store.end(ident, fields, reason)
+        log.log(
+            logging.DEBUG if failure is None else logging.WARNING,
+            "task ended",
+            extra={
+                "task": payload["task"],
+                "id": ident,
+                "status": fields["status"],
+                "seconds": time.monotonic() - began_s,
+            },
+            exc_info=failure,
+        )
+        result = self._backend.result(ident, queue, 0, payload, fields)
+        signals.task_finished.send(type(self._backend), task_result=result)
+
+
+def _called(result: Any) -> tuple[dict[str, Any], BaseException | None]:
+    """Return what became of a task, and what it raised."""
+    context = (base.TaskContext(task_result=result),) if result.task.takes_context else ()
+    try:
+        value = result.task.call(*context, *result.args, **result.kwargs)
+        json.dumps(value)
+    except BaseException as error:  # noqa: BLE001 - a task's own; Django's backends catch all, too
+        return {"status": "FAILED", "errors": [error_of(error)]}, error
+    finally:
+        close_old_connections()
+    return {"status": "SUCCESSFUL", "return_value": value}, None

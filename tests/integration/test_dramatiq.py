@@ -1,0 +1,287 @@
+"""Dramatiq on streamfrom: what its own tests ask of a broker, before a real proxy."""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import dramatiq
+import pytest
+from dramatiq import Message, QueueJoinTimeout, Worker
+from dramatiq.common import current_millis
+from dramatiq.errors import ConnectionClosed, QueueNotFound
+from dramatiq.results import Results
+from dramatiq.results.errors import ResultFailure, ResultMissing
+
+from streamfrom_worker.dramatiq import StreamfromBackend, StreamfromBroker
+from tests.fixtures.streams import eventually, rows, run
+from tests.integration.conftest import Queue as Place
+
+
+pytestmark = pytest.mark.db
+
+LIBRARY = Path(__file__).parents[2] / "clients" / "python"
+ACK_WAIT_S = 3
+HANG_MS = 60_000
+PARKED = "SELECT last_error FROM dramatiq_message WHERE time_acked IS NULL AND time_next > 8e18 ORDER BY id"
+
+
+@pytest.fixture
+def url(plain: Place) -> str:
+    return f"streamfrom://root@127.0.0.1:{plain.proxy.port}/{plain.keyspace}"
+
+
+@pytest.fixture
+def broker(url: str) -> Iterator[StreamfromBroker]:
+    broker = StreamfromBroker(url, ack_wait=ACK_WAIT_S)
+    dramatiq.set_broker(broker)
+    yield broker
+    broker.close()
+
+
+@contextmanager
+def working(broker: StreamfromBroker, threads: int = 4) -> Iterator[Worker]:
+    worker = Worker(broker, worker_timeout=100, worker_threads=threads)
+    worker.start()
+    try:
+        yield worker
+    finally:
+        worker.stop()
+
+
+def join(broker: StreamfromBroker, worker: Worker, actor: dramatiq.Actor) -> None:
+    broker.join(actor.queue_name, timeout=HANG_MS)
+    worker.join()
+
+
+def test_messages_are_worked_on_once_each(broker):
+    found = []
+
+    @dramatiq.actor
+    def put(n):
+        found.append(n)
+
+    with working(broker) as worker:
+        for n in range(100):
+            put.send(n)
+        join(broker, worker, put)
+    assert sorted(found) == list(range(100))
+
+
+def test_a_failed_message_comes_again_after_its_backoff_until_it_succeeds(broker):
+    tries = []
+
+    @dramatiq.actor(min_backoff=400, max_backoff=400)
+    def work():
+        tries.append(current_millis())
+        if len(tries) < 4:
+            raise RuntimeError("not yet")
+
+    with working(broker) as worker:
+        work.send()
+        join(broker, worker, work)
+    assert len(tries) == 4
+    # Dramatiq draws its backoff between a half and the whole.
+    assert all(later - sooner >= 200 for sooner, later in itertools.pairwise(tries))
+
+
+def test_delays_are_kept_independently_and_take_no_place_in_the_prefetch(broker, plain):
+    found = []
+
+    @dramatiq.actor
+    def note(n, due):
+        found.append((n, current_millis() - due))
+
+    now = current_millis()
+    for n in range(40):
+        note.send_with_options(args=(n + 100, now + 3_600_000), delay=3_600_000)
+    for n, delay in ((1, 2000), (2, 1000)):
+        note.send_with_options(args=(n, now + delay), delay=delay)
+    with working(broker, threads=1):
+        eventually(lambda: len(found) == 2)
+    assert [n for n, _ in found] == [2, 1]
+    assert all(late >= 0 for _, late in found)
+    broker.flush_all()
+    broker.join(note.queue_name, timeout=HANG_MS)
+
+
+def test_what_fails_for_good_or_nobody_knows_is_parked_with_its_error(broker, plain):
+    @dramatiq.actor(max_retries=0)
+    def fail():
+        raise RuntimeError("no such customer")
+
+    unknown = Message("default", "no_actor", (), {}, {})
+    with working(broker) as worker:
+        fail.send()
+        join(broker, worker, fail)
+        broker.enqueue(unknown)
+        join(broker, worker, fail)
+        client = plain.connect()
+        run(client, "INSERT INTO dramatiq_message (queue, payload) VALUES ('default', 'x')")
+        join(broker, worker, fail)
+    errors = [error for (error,) in rows(client, PARKED)]
+    assert errors[0] == "RuntimeError: no such customer"
+    assert errors[1].startswith("ActorNotFound: no_actor")
+    assert errors[2].startswith("not a message of Dramatiq")
+    # One statement makes a parked message ready again.
+    run(client, "UPDATE dramatiq_message SET time_next = 0 WHERE time_next > 8e18 LIMIT 1")
+    assert len(rows(client, PARKED)) == 2
+
+
+def test_what_a_worker_has_not_begun_is_ready_again_once_it_stops(broker, plain):
+    begun = threading.Semaphore(0)
+    go = threading.Event()
+
+    @dramatiq.actor
+    def work():
+        begun.release()
+        go.wait(60)
+
+    for _ in range(3):
+        work.send()
+    with working(broker, threads=1):
+        begun.acquire(timeout=60)
+        go.set()
+    client = plain.connect()
+    left = rows(client, "SELECT time_next FROM dramatiq_message WHERE time_acked IS NULL")
+    assert len(left) <= 2
+    with working(broker) as worker:
+        join(broker, worker, work)
+
+
+def test_priorities_of_actors_are_those_of_messages(broker):
+    found = []
+
+    @dramatiq.actor(priority=10)
+    def later():
+        found.append("later")
+
+    @dramatiq.actor(priority=1)
+    def sooner():
+        found.append("sooner")
+
+    for _ in range(3):
+        later.send()
+    for _ in range(3):
+        sooner.send()
+    with working(broker, threads=1) as worker:
+        join(broker, worker, later)
+    assert found == ["sooner"] * 3 + ["later"] * 3
+
+
+def test_a_message_in_a_transaction_comes_with_its_commit_alone(broker, plain):
+    found = []
+
+    @dramatiq.actor
+    def note(word):
+        found.append(word)
+
+    client = plain.connect(autocommit=False)
+    with working(broker) as worker:
+        broker.enqueue_in(client, note.message("rolled back"))
+        client.rollback()
+        broker.enqueue_in(client, note.message("committed"))
+        assert rows(plain.connect(), "SELECT COUNT(*) FROM dramatiq_message") == ((0,),)
+        client.commit()
+        join(broker, worker, note)
+    assert found == ["committed"]
+
+
+def test_results(broker, url):
+    broker.add_middleware(Results(backend=StreamfromBackend(url)))
+
+    @dramatiq.actor(store_results=True, max_retries=0)
+    def divide(a, b):
+        return a / b
+
+    with working(broker) as worker:
+        found = divide.send(6, 3)
+        failed = divide.send(1, 0)
+        assert found.get_result(block=True, timeout=HANG_MS) == 2
+        with pytest.raises(ResultFailure):
+            failed.get_result(block=True, timeout=HANG_MS)
+        short = divide.send_with_options(args=(1, 1))
+        join(broker, worker, divide)
+    assert short.get_result() == 1
+    with pytest.raises(ResultMissing):
+        divide.message(1, 2).get_result()
+
+
+def test_join_gives_up_and_flush_leaves_nothing(broker):
+    @dramatiq.actor
+    def work():
+        pass
+
+    work.send()
+    with pytest.raises(QueueJoinTimeout):
+        broker.join(work.queue_name, timeout=200)
+    broker.flush_all()
+    broker.join(work.queue_name, timeout=HANG_MS)
+    with pytest.raises(QueueNotFound):
+        broker.enqueue(Message("no_queue", "work", (), {}, {}))
+    with pytest.raises(QueueNotFound):
+        broker.consume("no_queue")
+
+
+def test_a_proxy_that_is_away_is_a_connection_error(unused_tcp_port):
+    broker = StreamfromBroker(f"streamfrom://root@127.0.0.1:{unused_tcp_port}/shop")
+    broker.declare_queue("default")
+    with pytest.raises(ConnectionClosed):
+        broker.enqueue(Message("default", "work", (), {}, {}))
+    with pytest.raises(ValueError, match="must name a user and a keyspace"):
+        StreamfromBroker("streamfrom://127.0.0.1/")
+
+
+PROGRAM = """
+import os, time
+import dramatiq
+from streamfrom_worker.dramatiq import StreamfromBroker
+
+dramatiq.set_broker(StreamfromBroker(os.environ["BROKER"], ack_wait=3))
+
+@dramatiq.actor
+def work(seconds):
+    os.write(1, b"begin\\n")
+    time.sleep(seconds)
+    os.write(1, b"end\\n")
+"""
+
+
+def test_a_killed_workers_message_is_anothers_and_a_long_one_stays_its_own(
+    broker, url, tmp_path
+):
+    (tmp_path / "program_of_test.py").write_text(PROGRAM)
+    environ = {**os.environ, "BROKER": url, "PYTHONPATH": f"{LIBRARY}{os.pathsep}{tmp_path}"}
+
+    def start(name):
+        command = [*(sys.executable, "-m", "dramatiq"), "program_of_test", "-p", "1", "-t", "1"]
+        with (tmp_path / name).open("wb") as out:
+            return subprocess.Popen(
+                command, stdout=out, cwd=tmp_path, env=environ, start_new_session=True
+            )
+
+    def said(name):
+        return (tmp_path / name).read_text().split()
+
+    started = []
+    try:
+        broker.declare_queue("default")
+        broker.enqueue(Message("default", "work", (2 * ACK_WAIT_S,), {}, {}))
+        started.append(start("first"))
+        eventually(lambda: said("first") == ["begin"])
+        os.killpg(started[0].pid, signal.SIGKILL)
+        started.append(start("second"))
+        eventually(lambda: "end" in said("second"))
+        # Longer than the lease, and yet no other process was given it.
+        assert said("second") == ["begin", "end"]
+        broker.join("default", timeout=HANG_MS)
+    finally:
+        for process in started:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
