@@ -146,6 +146,11 @@ class View:
         runtimes = {shard.name: runtime for shard, runtime in self._runtimes.items()}
         return View(database, keyspace, self.shards, runtimes, self._registry, schema=database)
 
+    def outdate(self) -> None:
+        """Have new sessions log in anew, after a change of what a login takes from the servers."""
+        for runtime in self.runtimes:
+            runtime.outdate()
+
     @property
     def databases(self) -> set[str]:
         """The real databases' names: one, unless shards were given different ones."""

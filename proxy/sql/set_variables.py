@@ -68,8 +68,7 @@ class SetVariables:
                     value = str(statement.text(item.value) or "").upper()
                     self._state.has_own_clock = value not in ("DEFAULT", "0")
         if done and statement.shape.uses & Uses.GLOBAL_SCOPE:
-            for shard in self._compiler.here().runtimes:
-                shard.outdate()
+            self._compiler.here().outdate()
         return done
 
     async def _run(self, statement: Statement, names: frozenset[str], reply: Reply) -> bool:

@@ -295,6 +295,9 @@ class StatementRunner:
         )
         if leaves:
             self._compiler.leave()
+        if statement.shape.verb == "ALTER" and statement.shape.target is not None:
+            # ALTER DATABASE: a connection has taken the character set of its database when it entered it.
+            view.outdate()
         if view.schema is None:
             await self._defined(view, place.statement.shape)
         warnings = [*warnings, *self._without_vindex(view, place.statement.shape)]

@@ -77,6 +77,8 @@ def _encoder(kind: int, flags: int) -> Callable[[bytes], bytes]:
     real = FLOATS.get(kind)
     if real is not None:
         return lambda text: _real(text, real)
+    if kind == FieldType.DATE:
+        return _day
     if kind in DATES:
         return _date
     return _time if kind == FieldType.TIME else lenenc_bytes
@@ -92,6 +94,13 @@ def _real(text: bytes, real: Struct) -> bytes:
         if abs(Decimal(kept) - shown) > Decimal((0, (1,), int(shown.as_tuple().exponent))):
             raise ValueError(text)
     return data
+
+
+def _day(text: bytes) -> bytes:
+    """Encode `2026-01-31`; with a time it is no DATE."""
+    if b" " in text:
+        raise ValueError(text)
+    return _date(text)
 
 
 def _date(text: bytes) -> bytes:

@@ -55,22 +55,31 @@ class TestLoadData:
         client.ping(reconnect=False)
         assert value(client, "SELECT COUNT(*) FROM filled") == 0
 
-    def test_a_file_is_read_in_the_characters_of_the_database_whoever_had_the_connection_before(
+    def test_a_file_is_read_in_the_characters_that_the_database_has_now(
         self, loaded: RunningProxy, tmp_path: Path
     ) -> None:
-        first, second = crowd(loaded, 2, local_infile=True)
+        file = tmp_path / "rows.csv"
+        file.write_bytes("Ä".encode("latin1") + b"\n")
+        before = crowd(loaded, 2)
+        for client in before:  # each on a connection that has been in the database before
+            run(client, "BEGIN")
+            run(client, "SELECT 1")
+        for client in before:
+            run(client, "COMMIT")
+        (first,) = crowd(loaded, 1)
         run(first, "ALTER DATABASE CHARACTER SET latin1")
         try:
             run(first, "CREATE TABLE filled (t VARCHAR(9) CHARACTER SET utf8mb4)")
-            for client in (first, second):
-                # What pins resets the connection on its way to the next client.
-                run(client, "SET @pinned = 1")
-                client.close()
-            (third,) = crowd(loaded, 1, local_infile=True)
-            file = tmp_path / "rows.csv"
-            file.write_bytes("Ä".encode("latin1") + b"\n")
-            run(third, f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE filled")
-            assert value(third, "SELECT t FROM filled") == "Ä"
+            for _ in range(2):
+                later = crowd(loaded, 2, local_infile=True)
+                for client in later:
+                    run(client, "BEGIN")
+                    run(client, f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE filled")
+                    assert value(client, "SELECT t FROM filled") == "Ä"
+                for client in later:
+                    # What pins resets the connection on its way to the next client.
+                    run(client, "SET @pinned = 1")
+                    client.close()
         finally:
             (client,) = crowd(loaded, 1)
             run(client, "ALTER DATABASE CHARACTER SET utf8mb4")

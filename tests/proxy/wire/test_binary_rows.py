@@ -87,6 +87,7 @@ def test_an_integer_reads_back_as_what_it_was(number):
         (FieldType.FLOAT, b"1e300"),
         (FieldType.DOUBLE, b"x"),
         (FieldType.DATE, b"today"),
+        (FieldType.DATE, b"2026-01-02 00:00:00"),
         (FieldType.DATETIME, b"2026-01-02 03"),
         (FieldType.TIME, b"noon"),
     ],
