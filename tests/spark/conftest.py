@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.spark.early_worker import make_program
 from tests.spark.killed import JVM_OF_TESTS
 
 
@@ -36,13 +37,13 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.fixture(scope="session")
-def spark():
+def spark(tmp_path_factory):
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("no java: apt-get install default-jre-headless")
     from pyspark.sql import SparkSession
 
     # Its workers must be this Python, and find the package as the tests do.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = str(make_program(tmp_path_factory.mktemp("worker")))
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     jars = (MARIADB_JAR, connector_j())
     session = (

@@ -19,11 +19,9 @@ from streamfrom.proxy.embedded.servers import Family
 from streamfrom.spark.endpoint import ask
 from streamfrom.spark.jobs.job import load_job
 from streamfrom.spark.jobs.progress import Progress
+from tests.spark.early_worker import make_program
 
 
-TRIES = 3
-# Spark gives a Python process ten seconds to begin, which a busy machine may not have.
-TOO_SLOW = "Python worker failed to connect back"
 # A JVM of a minute's life spends two thirds of its processor time on compiling what it runs once or twice.
 JVM_OF_TESTS = "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # The steps of a job are tried on MariaDB; that MySQL's locks and dates do the same is asked for with the kills.
@@ -75,14 +73,11 @@ def run_killed(job, config, point, folder):
     asked = folder / "killed.pickle"
     asked.write_bytes(pickle.dumps((job, config, str(point))))
     command = [sys.executable, "-m", "tests.spark.killed", str(asked)]
-    code, said = 0, TOO_SLOW
-    for _ in range(TRIES):
-        if TOO_SLOW in said:
-            ended = subprocess.run(
-                command, cwd=HERE, capture_output=True, text=True, timeout=600, check=False
-            )
-            code, said = ended.returncode, ended.stderr
-    assert code == -signal.SIGKILL, said[-3000:]
+    environ = os.environ | {"PYSPARK_PYTHON": str(make_program(folder))}
+    ended = subprocess.run(
+        command, cwd=HERE, env=environ, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert ended.returncode == -signal.SIGKILL, ended.stderr[-3000:]
 
 
 def main():
