@@ -2,7 +2,7 @@
 
 Spark gives a streaming source's Python process ten seconds from its start to its connection, a constant, in which PySpark is
 imported. A busy machine needs longer. `make_program` writes a program to name in PYSPARK_PYTHON; for such a
-process it connects, authenticates, and then runs the module on that connection. All other processes begin as ever.
+process it connects, authenticates, and then runs the module on that connection. All other processes start unchanged.
 """
 
 import os
@@ -47,7 +47,8 @@ def run_module(module: str, number: int) -> None:
         sock = socket.socket(fileno=number)
         return sock.makefile("rwb", 65536), sock
 
-    pyspark.util.local_connect_and_auth = pyspark.worker_util.local_connect_and_auth = taken
+    for module_of_it in (pyspark.util, pyspark.worker_util):
+        setattr(module_of_it, "local_connect_and_auth", taken)  # noqa: B010
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 

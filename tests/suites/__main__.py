@@ -21,12 +21,13 @@ from tests.suites.go_driver import GO_SQL_DRIVER
 from tests.suites.lab import place
 from tests.suites.mysqlclient import MYSQLCLIENT
 from tests.suites.sqlalchemy import SQLALCHEMY
-from tests.suites.suite import Outcomes, Run, Suite, SuiteError
+from tests.suites.suite import MissingProgram, Outcomes, Run, Suite, SuiteError
+from tests.suites.tools import SUITES as TOOLS
 
 
 SUITES = {
     suite.name: suite
-    for suite in (MARIADB_CLIENT_TEST, GO_SQL_DRIVER, MYSQLCLIENT, SQLALCHEMY, DJANGO)
+    for suite in (MARIADB_CLIENT_TEST, GO_SQL_DRIVER, MYSQLCLIENT, SQLALCHEMY, DJANGO, *TOOLS)
 }
 STATE = Path(__file__).parents[2] / ".state/suites"
 
@@ -41,6 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.server in (None, family):
                 try:
                     holds = _measure(suite, family, store=options.store, direct=options.direct)
+                except MissingProgram as error:
+                    print(f"{name} on {family}: skipped: {error}")
+                    continue
                 except (SuiteError, EmbeddedServerError, subprocess.TimeoutExpired) as error:
                     print(f"{name} on {family}: could not run: {error}")
                     holds = False

@@ -1,4 +1,4 @@
-"""Bring suites here by the ordinary clients of their registries: pip, go, apt-get.
+"""Bring suites here by the ordinary clients of their registries: pip, go, npm, Maven, apt-get.
 
 Everything goes into one folder that is kept. Nothing is installed on the machine, and nothing needs
 root. What arrives whole gets its last name last, so an interrupted download is no half a suite.
@@ -10,11 +10,11 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.suites.suite import SuiteError
+from tests.suites.suite import MissingProgram, SuiteError
 
 
 FETCH_S: Final = 600.0
@@ -53,8 +53,7 @@ def go_module(cache: Path, path: str, version: str) -> Path:
     """Return a folder with a copy of a Go module and its tests, as the module proxy has it."""
     folder = cache / f"{path.replace('/', '-')}-{version}"
     if not folder.exists():
-        if shutil.which("go") is None:
-            raise SuiteError("no go on this machine: install Go 1.22 or newer")
+        _need("go", "Go 1.22 or newer")
         modules = cache / "go"
         environ = {"GOMODCACHE": str(modules), "GOFLAGS": "-modcacherw"}
         call(["go", "mod", "download", f"{path}@v{version}"], cwd=cache, environ=environ)
@@ -65,6 +64,93 @@ def go_module(cache: Path, path: str, version: str) -> Path:
     return folder
 
 
+def go_program(path: str, version: str, tags: str) -> Callable[[Path], Path]:
+    """Return what builds a Go program of the module proxy and returns where it is."""
+
+    def fetch(cache: Path) -> Path:
+        folder = cache / f"{path.rpartition('/')[2]}-{version}"
+        if not folder.exists():
+            _need("go", "Go 1.22 or newer")
+            with tempfile.TemporaryDirectory(dir=cache) as scratch:
+                environ = {"GOBIN": f"{scratch}/bin"}
+                call(["go", "install", "-tags", tags, f"{path}@v{version}"], environ=environ)
+                (Path(scratch) / "bin").rename(folder)
+        return folder / path.rpartition("/")[2]
+
+    return fetch
+
+
+def node_modules(name: str, packages: Sequence[str]) -> Callable[[Path], Path]:
+    """Return what installs *packages* of npm and returns their `node_modules`."""
+
+    def fetch(cache: Path) -> Path:
+        folder = cache / f"node-{name}"
+        if not folder.exists():
+            _need("npm", "Node with npm")
+            with tempfile.TemporaryDirectory(dir=cache) as scratch:
+                npm = [
+                    "npm",
+                    "install",
+                    "--silent",
+                    "--no-audit",
+                    "--no-fund",
+                    "--prefix",
+                    scratch,
+                ]
+                call([*npm, *packages])
+                (Path(scratch) / "node_modules").rename(folder)
+        return folder
+
+    return fetch
+
+
+def java_libraries(project: Path) -> Callable[[Path], Path]:
+    """Return what copies the dependencies of a Maven *project* into a folder and returns it."""
+
+    def fetch(cache: Path) -> Path:
+        folder = cache / "java-libraries"
+        if not folder.exists():
+            _need("java", "a JDK 17 or newer")
+            _need("mvn", "Maven")
+            with tempfile.TemporaryDirectory(dir=cache) as scratch:
+                wanted = f"-DoutputDirectory={scratch}/jars"
+                call(
+                    [
+                        "mvn",
+                        "-q",
+                        "-B",
+                        "-f",
+                        str(project),
+                        "dependency:copy-dependencies",
+                        wanted,
+                    ]
+                )
+                (Path(scratch) / "jars").rename(folder)
+        return folder
+
+    return fetch
+
+
+def debian_programs(cache: Path, package: str) -> Path:
+    """Return a folder with a Debian package and what it needs of others that are not installed."""
+    folder = cache / f"debian-{package}"
+    if not folder.exists():
+        _need("apt-get", f"what Debian calls {package}")
+        with tempfile.TemporaryDirectory(dir=cache) as scratch:
+            kept = f"Dir::Cache::archives={scratch}"
+            apt = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends"]
+            call([*apt, "--download-only", "--option", kept, package])
+            for archive in Path(scratch).glob("*.deb"):
+                call(["dpkg-deb", "--extract", str(archive), f"{scratch}/root"])
+            (Path(scratch) / "root").rename(folder)
+    return folder
+
+
+def _need(program: str, what: str) -> None:
+    if shutil.which(program) is None:
+        raise MissingProgram(f"no {program} on this machine: install {what}")
+
+
 def debian_program(cache: Path, package: str, program: str) -> Path:
     """Return a program of a Debian package: the installed one, or one unpacked into *cache*."""
     installed = shutil.which(program)
@@ -72,10 +158,7 @@ def debian_program(cache: Path, package: str, program: str) -> Path:
         return Path(installed)
     folder = cache / package
     if not folder.exists():
-        if shutil.which("apt-get") is None:
-            raise SuiteError(
-                f"no {program} on this machine: install what Debian calls {package}"
-            )
+        _need("apt-get", f"what Debian calls {package}")
         with tempfile.TemporaryDirectory(dir=cache) as scratch:
             call(["apt-get", "download", "--quiet", package], cwd=Path(scratch))
             (archive,) = Path(scratch).glob("*.deb")

@@ -27,6 +27,10 @@ class SuiteError(Exception):
     """A suite could not be fetched, or did not run; the message says what to do about it."""
 
 
+class MissingProgram(SuiteError):
+    """This machine lacks what a suite is fetched or run with."""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One run: where the suite is, which server it is for, and a folder for what it leaves.
