@@ -29,6 +29,7 @@ from streamfrom.engine.messaging.message import (
     Shortenings,
     Tried,
 )
+from streamfrom.engine.messaging.message_ids import first_id
 from streamfrom.engine.messaging.message_store import PURGE_ROWS_MAX
 from streamfrom.engine.messaging.message_table import (
     MessageTable,
@@ -574,7 +575,10 @@ class MemoryStore:
         return [
             row
             for row in self.table(table.keyspace, shard, table.name).values()
-            if next((each.name for each in timed if int(row.id) < each.until_ns), REST) == name
+            if next(
+                (each.name for each in timed if int(row.id) < first_id(each.until_ns)), REST
+            )
+            == name
         ]
 
     def _rows_left(

@@ -1,9 +1,12 @@
 """The ids that the proxy gives to messages that have none: the time, and what keeps two of them apart.
 
-An id is 63 bits: the nanoseconds since 1970 in steps of 2^20 (1.05 ms), the number of the member of the
-fleet that made it (10 bits), and a count of the ids that it made in that step (10 bits). So ids of one member ascend,
-those of two ascend with the time to a millisecond, and up to 1,024 of one statement follow one another, as drivers expect of
-generated keys. A clock that is set back repeats none: the member goes on counting from the last one.
+An id is the time since 2026 in steps of 10 ms (37 bits until 2069), the number of the member that made it (6 bits), and a count of the
+ids that it made in that step (10 bits): 53 bits, which JavaScript, JSON and spreadsheets keep. So ids of one member ascend, those of two
+ascend with the time to 10 ms, and up to 1,024 of one statement follow one another, as drivers expect of generated keys.
+
+A member that needs more ids than a step has takes those of the steps to come, up to `LEAD_STEPS`, and waits then. A process begins as far
+ahead, so it repeats no id of another one that had its number a moment ago. A clock that is set back repeats none either: the steps go on
+with a clock that cannot be set.
 """
 
 from __future__ import annotations
@@ -14,35 +17,64 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+EPOCH_NS: Final = 1_767_225_600 * 10**9  # 2026-01-01, UTC
+STEP_NS: Final = 10_000_000
 COUNT_BITS: Final = 10
-MEMBER_BITS: Final = 10
+MEMBER_BITS: Final = 6
+MEMBERS_MAX: Final = 1 << MEMBER_BITS
+COUNTS: Final = 1 << COUNT_BITS
+LEAD_STEPS: Final = 10
 _STEP_BITS: Final = COUNT_BITS + MEMBER_BITS
-_COUNTS: Final = 1 << COUNT_BITS
+
+
+def first_id(at_ns: int) -> int:
+    """Return the first id of the step with a moment since 1970; negative before 2026."""
+    return (at_ns - EPOCH_NS) // STEP_NS << _STEP_BITS
+
+
+def time_of(ident: int) -> int:
+    """Return when the step of an id began, in nanoseconds since 1970."""
+    return (ident >> _STEP_BITS) * STEP_NS + EPOCH_NS
 
 
 class MessageIds:
-    """The ids of one member. *now_ns*: tells the time; *member*: its number, below 2^MEMBER_BITS."""
+    """The ids of one member.
 
-    def __init__(self, now_ns: Callable[[], int], member: int) -> None:
+    now_ns: tells the time since 1970; steady_ns: a clock that nobody sets; member: its number, of which the lowest 6 bits count.
+    """
+
+    def __init__(
+        self, now_ns: Callable[[], int], steady_ns: Callable[[], int], member: int
+    ) -> None:
         self._now_ns = now_ns
-        self._member = member << COUNT_BITS
-        self._step = 0
-        self._count = 0
+        self._steady_ns = steady_ns
+        self._member = member % MEMBERS_MAX << COUNT_BITS
+        self._time_ns, self._steady_before_ns = 0, steady_ns()
+        # The last step that another one may have used, so nothing is left in it.
+        self._step, self._count = self._present() + LEAD_STEPS, COUNTS
 
-    def take(self, count: int) -> list[int]:
-        """Return *count* new ids, ascending; they follow one another where a step has room for them."""
-        now = self._now_ns() >> _STEP_BITS
-        if now > self._step:
-            self._step, self._count = now, 0
-        elif count <= _COUNTS < self._count + count:
-            # Ahead of the clock, so that they follow one another.
+    def take(self, count: int) -> range:
+        """Return *count* ids that follow one another, 1,024 at most; none while `wait_ns` is above 0."""
+        assert count <= COUNTS
+        present = self._present()
+        if present > self._step:
+            self._step, self._count = present, 0
+        elif self._count + count > COUNTS:
+            if self._step >= present + LEAD_STEPS:
+                return range(0)
             self._step, self._count = self._step + 1, 0
-        found: list[int] = []
-        while len(found) < count:
-            if self._count == _COUNTS:
-                self._step, self._count = self._step + 1, 0
-            room = min(_COUNTS - self._count, count - len(found))
-            first = self._step << _STEP_BITS | self._member | self._count
-            found += range(first, first + room)
-            self._count += room
-        return found
+        first = self._step << _STEP_BITS | self._member | self._count
+        self._count += count
+        return range(first, first + count)
+
+    def wait_ns(self) -> int:
+        """Return how long it takes until a step has room that is not taken, at most."""
+        return max(0, self._step + 1 - LEAD_STEPS - self._present()) * STEP_NS
+
+    def _present(self) -> int:
+        steady_ns = self._steady_ns()
+        past_ns = self._time_ns + steady_ns - self._steady_before_ns
+        # A clock before 2026 counts as that year's first moment.
+        self._time_ns = max(self._now_ns() - EPOCH_NS, past_ns, STEP_NS)
+        self._steady_before_ns = steady_ns
+        return self._time_ns // STEP_NS

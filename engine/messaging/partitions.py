@@ -1,6 +1,6 @@
 """Which partitions a queue that is partitioned by time has, is to have, and needs no more. Pure.
 
-Such a queue is ``PARTITION BY RANGE (id)``, and its ids are times in nanoseconds. A partition is named after
+Such a queue is ``PARTITION BY RANGE (id)``, and its ids are times, as `engine.messaging.message_ids` makes them. A partition is named after
 the hour (``p2026112317``) or day (``p20261123``) in UTC with which it begins, and ends with it; the first one
 also takes all that is older, and the last one, without an end, what no other takes. Only the names and
 ends count, so a table that was partitioned by hand in this way is kept like one of CREATE QUEUE.
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from streamfrom.engine.messaging.message_ids import first_id, time_of
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
@@ -56,7 +57,7 @@ class Span:
 
 
 class Partition(NamedTuple):
-    """A partition and the first id, which is a time in nanoseconds, that is beyond it."""
+    """A partition, and the time whose first id is beyond it."""
 
     name: str
     until_ns: int
@@ -152,11 +153,14 @@ def read_partitions(found: Sequence[RawPartition], id_column: str) -> Partitions
         for each in found
     ):
         return None
-    ends = [int(each.description) for each in found[:-1] if each.description.isdigit()]
+    ids = [int(each.description) for each in found[:-1] if each.description.isdigit()]
+    # Beyond a signed BIGINT there are years that no date has.
+    if any(ident >= 2**63 or first_id(time_of(ident)) != ident for ident in ids):
+        return None
+    ends = [time_of(ident) for ident in ids]
     names = [each.name for each in found[:-1]]
     for span in SPANS.values():
-        # Beyond a signed BIGINT there are years that no date has.
-        if all(end % span.length_ns == 0 and 0 < end < 2**63 for end in ends):
+        if all(end % span.length_ns == 0 for end in ends):
             timed = tuple(span.partition(end - span.length_ns) for end in ends)
             if [each.name for each in timed] == names:
                 return Partitions(span, timed, found[-1].name)
@@ -176,7 +180,7 @@ def partition_by(span: Span, now_ns: int, id_column: str = "id") -> bytes:
 def definitions(timed: Sequence[Partition], rest: str) -> bytes:
     """Return the definitions of partitions, with that of the last one."""
     listed = [
-        f"PARTITION {quote_identifier(each.name)} VALUES LESS THAN ({each.until_ns})"
+        f"PARTITION {quote_identifier(each.name)} VALUES LESS THAN ({first_id(each.until_ns)})"
         for each in timed
     ]
     listed.append(f"PARTITION {quote_identifier(rest)} VALUES LESS THAN MAXVALUE")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -154,7 +155,7 @@ class Registry:
         self._withheld: dict[tuple[str, ShardName], Deposed | ServedElsewhere] = {}
         self._store = store
         self._clock = clock or SystemClock()
-        self.message_ids = MessageIds(self._clock.time_ns, member)
+        self.message_ids = MessageIds(self._clock.time_ns, time.monotonic_ns, member)
         # Jitter only spreads load; nobody gains by guessing it.
         self._draw = partial((dice or random.Random()).getrandbits, DICE_BITS)  # noqa: S311
         self._keyspaces = {keyspace.name: _KeyspaceTables(keyspace) for keyspace in keyspaces}

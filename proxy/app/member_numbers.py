@@ -24,12 +24,12 @@ from streamfrom.engine.fleet.lock_connection import (
     settings,
 )
 from streamfrom.engine.messaging.conversation import ServerRefused
+from streamfrom.engine.messaging.message_ids import MEMBERS_MAX
 from streamfrom.proxy.backends.connect import open_backend
 from streamfrom.proxy.backends.lock_session import LockSession
 from streamfrom.proxy.config.keyspaces import hash_of
 from streamfrom.proxy.config.toml_values import ConfigError
 from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable
-from streamfrom.proxy.sessions.connection_ids import MEMBERS_MAX
 
 
 if TYPE_CHECKING:

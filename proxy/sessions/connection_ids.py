@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 MEMBER_BITS: Final = 10
-MEMBERS_MAX: Final = (1 << MEMBER_BITS) - 1
 NUMBER_BITS: Final = 32 - MEMBER_BITS
 
 
@@ -30,7 +29,7 @@ def first_of(prefix: int) -> int:
 
 
 class ConnectionIds:
-    """The ids of one proxy. *member*: its number, from 1 to MEMBERS_MAX, so no id is 0; *dice*: random bits."""
+    """The ids of one proxy. *member*: its number, from 1 on, so no id is 0; *dice*: random bits."""
 
     def __init__(self, member: int, dice: int) -> None:
         self.member: Final = member

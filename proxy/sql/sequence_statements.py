@@ -6,9 +6,11 @@ leaves a gap, as in Vitess. The first value is what LAST_INSERT_ID() says afterw
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import SequenceError
+from streamfrom.engine.messaging.message_ids import COUNTS
 from streamfrom.proxy.errors import CommandDenied, NoDatabaseSelected, ReplicaTarget
 from streamfrom.proxy.sql.given_ids import GivenIds
 from streamfrom.proxy.sql.statement_compiler import MESSAGE_IDS
@@ -84,10 +86,20 @@ class SequenceStatements:
 
     async def _values(self, view: View, sequence: str, count: int) -> Sequence[int]:
         if sequence == MESSAGE_IDS:
-            return self._registry.message_ids.take(count)
+            return await self._message_ids(count)
         shard, table = self._catalog.sequence(sequence, view.keyspace)
         first = await self._take(shard, table, count)
         return range(first, first + count)
+
+    async def _message_ids(self, count: int) -> Sequence[int]:
+        found: list[int] = []
+        ids = self._registry.message_ids
+        while missing := count - len(found):
+            taken = ids.take(min(missing, COUNTS))
+            if not taken:
+                await asyncio.sleep(ids.wait_ns() / 10**9)
+            found += taken
+        return found
 
     async def asked(self, statement: Statement) -> tuple[ShardRuntime, str] | None:
         """Return the sequence that a SELECT NEXT … VALUES asks; None for every other statement.

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from streamfrom.engine.messaging.message_ids import first_id
 from streamfrom.engine.messaging.partitions import SPANS, partition_by
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.fork_server import run_to_end
@@ -127,11 +128,11 @@ def test_what_holds_partitions_back_is_told_and_what_does_not_is_not(
     checked: Check, servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str
 ) -> None:
     day = SPANS["DAY"]
-    start_ns = day.floor_ns(1_600_000_000 * 10**9)
+    start_ns = day.floor_ns(1_768_000_000 * 10**9)
     partitions = partition_by(day, start_ns).decode()
     for server in servers:
         execute(server, f"{table('my_message')} {partitions}", database=sharded_database)
-    straggler = f"INSERT INTO my_message (id) VALUES ({start_ns})"
+    straggler = f"INSERT INTO my_message (id) VALUES ({first_id(start_ns)})"
     execute(servers[1], straggler, database=sharded_database)
     others = [finding for finding in checked(code=0) if finding["level"] != "ok"]
     assert [(each["place"], each["text"]) for each in others] == [

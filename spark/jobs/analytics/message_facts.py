@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 UNITS_NS: Final = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 """What a number in a column of times may count, and how many nanoseconds that is."""
 
+ID: Final = "id"
+# An id that the proxy gave is steps of 10 ms since 2026 above 16 bits that keep ids apart.
+ID_EPOCH_NS: Final = 1_767_225_600 * 10**9
+ID_STEP_NS: Final = 10_000_000
+ID_COUNT_BITS: Final = 16
+_FIRST_ID, _LAST_ID = 1 << ID_COUNT_BITS, (1 << 53) - 1
+
 # The states of a message that is not acknowledged, in the order of their urgency.
 DUE: Final = "due"
 DUE_AGAIN: Final = "due again"
@@ -39,7 +46,7 @@ class Told:
     """The application's columns that say more about a message; None for a column that it lacks.
 
     tenant: the column with the message's owner.
-    created: the column with the time at which the message was written.
+    created: the column with the time at which the message was written; of `id` the time that an id of the proxy contains.
     due: the column with the time of the first delivery; without one *created* counts.
     delivered: the column with the time at which the consumer got the message.
     unit_ns: the unit of numbers in the three columns of times; text in them is a DATETIME in UTC.
@@ -166,6 +173,10 @@ def _time(rows: "DataFrame", name: str | None, told: Told) -> "Column":
     if _type(rows, name) == "string":
         moment = F.try_to_timestamp(F.concat(column, F.lit("+00:00")))
         return F.unix_micros(moment) * 1000
+    if name == ID and _type(rows, name) == "bigint":
+        # As the proxy makes them, with 53 bits: others are those of an application, and no times.
+        steps = F.when(column.between(_FIRST_ID, _LAST_ID), F.shiftright(column, ID_COUNT_BITS))
+        return steps * ID_STEP_NS + ID_EPOCH_NS
     counted = F.try_multiply(column, F.lit(told.unit_ns)).try_cast("bigint")
     return F.when(counted > 0, counted)
 

@@ -5,6 +5,7 @@ import pytest
 from streamfrom.engine.errors import PartitionsChanging, StoreError
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
 from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.engine.messaging.message_ids import first_id
 from streamfrom.engine.messaging.partition_store import (
     Outcome,
     census,
@@ -47,7 +48,7 @@ def run(conversation, *answers):
 
 def listed(*names, until_ns=START_NS):
     rows = [
-        (name.encode(), b"RANGE", b"`id`", str(until_ns + (n + 1) * DAY.length_ns).encode())
+        (name.encode(), b"RANGE", b"`id`", b"%d" % first_id(until_ns + (n + 1) * DAY.length_ns))
         for n, name in enumerate(names)
     ]
     rows.append((b"prest", b"RANGE", b"`id`", b"MAXVALUE"))
@@ -140,7 +141,7 @@ def test_the_last_partition_is_split():
         b"ALTER TABLE `msg` REORGANIZE PARTITION `prest` INTO"
         b" (PARTITION `p20270116` VALUES LESS THAN (%d),"
         b" PARTITION `p20270117` VALUES LESS THAN (%d), PARTITION `prest` VALUES LESS THAN MAXVALUE)"
-        % (TIMED[1].until_ns, TIMED[2].until_ns)
+        % (first_id(TIMED[1].until_ns), first_id(TIMED[2].until_ns))
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from streamfrom.engine.messaging.conversation import ServerRefused
 from streamfrom.engine.messaging.memory_store import loaded
+from streamfrom.engine.messaging.message_ids import STEP_NS, first_id
 from streamfrom.engine.messaging.message_store import discover
 from streamfrom.engine.messaging.partition_store import (
     Outcome,
@@ -98,7 +99,7 @@ def table(dispatcher, database):
 
 def insert(client, start_ns, acked_ns, count=3):
     acked = "NULL" if acked_ns is None else acked_ns
-    values = ", ".join(f"({start_ns + n}, {acked})" for n in range(count))
+    values = ", ".join(f"({first_id(start_ns) + n}, {acked})" for n in range(count))
     client.execute(f"INSERT INTO msg (id, time_acked) VALUES {values}".encode())
 
 
@@ -113,7 +114,7 @@ def drop(table, name=FIRST.name):
 def test_what_is_left_is_counted(dispatcher, table):
     insert(dispatcher, START_NS, 5)
     insert(dispatcher, FIRST.until_ns, None, count=2)
-    insert(dispatcher, FIRST.until_ns + 9, CUTOFF_NS, count=4)
+    insert(dispatcher, FIRST.until_ns + STEP_NS, CUTOFF_NS, count=4)
     insert(dispatcher, 2**62, None, count=7)
     found = dispatcher.run(census(table, NOW_NS))
     assert found.partitions.span is DAY
@@ -161,7 +162,7 @@ def test_two_dispatchers_at_once_do_no_harm(dispatcher, second, table):
 @pytest.mark.parametrize("acked_ns", [None, CUTOFF_NS])
 def test_a_row_that_is_not_done_keeps_it(dispatcher, table, acked_ns):
     insert(dispatcher, START_NS, 5)
-    insert(dispatcher, START_NS + 9, acked_ns, count=1)
+    insert(dispatcher, START_NS + STEP_NS, acked_ns, count=1)
     assert dispatcher.run(drop(table)) is Outcome.KEPT
     assert FIRST.name in names(dispatcher, table)
 
@@ -179,9 +180,9 @@ def test_an_open_transaction_keeps_it(dispatcher, table, other, sql):
 @pytest.mark.parametrize(
     "sql",
     [
-        f"UPDATE msg SET time_acked = NULL WHERE id = {START_NS}",
-        f"UPDATE msg SET time_acked = {CUTOFF_NS + 1} WHERE id = {START_NS}",
-        f"INSERT INTO msg (id) VALUES ({START_NS + 9})",
+        f"UPDATE msg SET time_acked = NULL WHERE id = {first_id(START_NS)}",
+        f"UPDATE msg SET time_acked = {CUTOFF_NS + 1} WHERE id = {first_id(START_NS)}",
+        f"INSERT INTO msg (id) VALUES ({first_id(START_NS) + 9})",
     ],
 )
 def test_a_prepared_transaction_whose_connection_has_ended_keeps_it(
@@ -204,7 +205,7 @@ def test_a_prepared_transaction_whose_connection_has_ended_keeps_it(
 
 def test_the_check_reads_two_ends_of_an_index(dispatcher, table):
     insert(dispatcher, START_NS, 5, count=5000)
-    insert(dispatcher, START_NS + 9000, CUTOFF_NS, count=1)
+    insert(dispatcher, START_NS + STEP_NS, CUTOFF_NS, count=1)
     dispatcher.sent.clear()
     assert dispatcher.run(drop(table)) is Outcome.KEPT
     checks = [sql for sql in dispatcher.sent if b"NOWAIT" in sql]

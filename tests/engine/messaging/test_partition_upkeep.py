@@ -6,8 +6,10 @@ from dataclasses import replace
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.figures import Counters
 from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, loaded, raw_table
+from streamfrom.engine.messaging.message_ids import first_id
 from streamfrom.engine.messaging.partitions import SPANS, Partitions
 from streamfrom.engine.messaging.purger import Purger
+from tests.fixtures.logged import logged
 from tests.virtual_loop import START_NS, VirtualClock, run_virtual, running
 
 

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
+from streamfrom.engine.messaging.message_ids import EPOCH_NS, STEP_NS, first_id
 from streamfrom.engine.messaging.partitions import (
     SECOND_NS,
     SPANS,
@@ -22,12 +23,15 @@ from streamfrom.engine.messaging.partitions import (
 
 HOUR, DAY = SPANS["HOUR"], SPANS["DAY"]
 NOW_NS = 1_800_000_000 * SECOND_NS  # 2027-01-15 08:00:00
-MOMENTS = st.integers(0, 4_000_000_000 * SECOND_NS)
+MOMENTS = st.integers(EPOCH_NS, 4_000_000_000 * SECOND_NS)
 UNITS = st.sampled_from(sorted(SPANS))
 
 
 def raw(partitions, rest="prest", method="RANGE", expression="`id`"):
-    rows = [RawPartition(name, method, expression, str(until)) for name, until in partitions]
+    rows = [
+        RawPartition(name, method, expression, str(first_id(until)))
+        for name, until in partitions
+    ]
     return [*rows, RawPartition(rest, method, expression, "MAXVALUE")]
 
 
@@ -42,7 +46,8 @@ def test_a_partition_is_named_after_its_beginning():
 
 def test_the_clause_of_a_new_queue():
     assert partition_by(DAY, NOW_NS).startswith(
-        b"PARTITION BY RANGE (`id`) (PARTITION `p20270115` VALUES LESS THAN (1800057600000000000), "
+        b"PARTITION BY RANGE (`id`) (PARTITION `p20270115` VALUES LESS THAN (%d), "
+        % first_id(1_800_057_600 * SECOND_NS)
     )
     assert partition_by(DAY, NOW_NS).endswith(b"PARTITION `prest` VALUES LESS THAN MAXVALUE)")
 
@@ -113,7 +118,13 @@ def test_rows_are_left_to_their_partitions(unit, now_ns, purge_after_s):
         raw([*made(HOUR, NOW_NS, 2), Partition("p3", NOW_NS + 9 * HOUR.length_ns)]),
         raw([*made(DAY, DAY.floor_ns(NOW_NS), 1), *made(HOUR, NOW_NS + DAY.length_ns, 1)]),
         raw([Partition("p2027011508", NOW_NS)]),
-        raw([Partition("p2027011508", NOW_NS + HOUR.length_ns + 1)]),
+        raw([Partition("p2027011508", NOW_NS + HOUR.length_ns + STEP_NS)]),
+        [
+            RawPartition(
+                "p2027011508", "RANGE", "`id`", str(first_id(NOW_NS + HOUR.length_ns) + 1)
+            ),
+            *raw([]),
+        ],
         raw([Partition("p2027011508", 10**30)]),
     ],
 )

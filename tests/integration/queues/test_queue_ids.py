@@ -7,6 +7,7 @@ from typing import Any
 import mysql.connector
 import pytest
 
+from streamfrom.engine.messaging.message_ids import LEAD_STEPS, STEP_NS, first_id
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.streams import message_table, refused, rows, run, value
 from tests.integration.conftest import Queue, SharedCluster
@@ -14,8 +15,6 @@ from tests.proxy.fake_client import MARIADB as MARIADB_CLIENT, Client
 
 
 pytestmark = pytest.mark.db
-
-STEP_NS = 1 << 20
 
 
 @pytest.fixture
@@ -32,14 +31,13 @@ def stored(client: Any) -> list[int]:
 
 def test_the_proposals_own_insert(queue: Queue, client: Any) -> None:
     stream = queue.stream()
-    before = time.time_ns()
+    before = first_id(time.time_ns())
     run(client, "BEGIN")
     run(client, "INSERT INTO my_message(user_id, payload) VALUES (10, 'I want to send this')")
     run(client, "COMMIT")
     ((ident, user_id, payload),) = stream.take(1)
     assert (user_id, payload) == (10, "I want to send this")
-    # Members that are ahead of the clock are so by the rows of some statements.
-    assert before - STEP_NS <= ident <= time.time_ns() + 1000 * STEP_NS
+    assert before <= ident < first_id(time.time_ns() + (LEAD_STEPS + 1) * STEP_NS) < 1 << 53
     assert value(client, "SELECT LAST_INSERT_ID()") == ident
     assert run(client, f"UPDATE my_message SET state = 'acked' WHERE id = {ident}") == 1
 

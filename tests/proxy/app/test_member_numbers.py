@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
+from streamfrom.engine.messaging.message_ids import MEMBERS_MAX
 from streamfrom.proxy.app import member_numbers
 from streamfrom.proxy.app.member_numbers import take_number
 from streamfrom.proxy.config.toml_values import ConfigError
-from streamfrom.proxy.sessions.connection_ids import MEMBERS_MAX
 from tests.proxy.fake_answers import Error, Rows, Silence, rows_of
 from tests.proxy.fake_server import FakeServer
 from tests.proxy.rigs import config_of

@@ -222,8 +222,8 @@ async def test_partitions_are_read_on_the_control_connection(server, store, tabl
 
 
 PARTITIONED = (
-    (b"p20200101", b"RANGE", b"`id`", b"1577923200000000000"),
-    (b"p20200102", b"RANGE", b"`id`", b"1578009600000000000"),
+    (b"p20270114", b"RANGE", b"`id`", b"214601564160000"),
+    (b"p20270115", b"RANGE", b"`id`", b"215167795200000"),
     (b"prest", b"RANGE", b"`id`", b"MAXVALUE"),
 )
 
@@ -233,17 +233,17 @@ async def test_partitions_that_are_dropped_meanwhile_are_read_again(server, stor
     server.on("information_schema.partitions", Rows(tuple("abcd"), PARTITIONED, types=text))
     counts = Rows(tuple("abc"), ((b"0", b"3", b"0"),), types=numbers)
     server.on("PARTITION (`prest`)", counts)
-    server.once("PARTITION (`prest`)", Error(1735, "Unknown partition 'p20200101'"))
+    server.once("PARTITION (`prest`)", Error(1735, "Unknown partition 'p20270114'"))
     census = await store.partitions(table, "-", NOW_NS)
     assert census is not None
-    assert census.left == {"p20200101": RowsLeft(3, 0)}
+    assert census.left == {"p20270114": RowsLeft(3, 0)}
 
 
 async def test_partitions_that_go_on_changing_are_an_error(monkeypatch, server, store, table):
     monkeypatch.setattr(module, "CHANGING_PAUSES_S", (0.0, 0.0))
     text = (FieldType.VAR_STRING,) * 4
     server.on("information_schema.partitions", Rows(tuple("abcd"), PARTITIONED, types=text))
-    server.on("PARTITION (`prest`)", Error(1735, "Unknown partition 'p20200101'"))
+    server.on("PARTITION (`prest`)", Error(1735, "Unknown partition 'p20270114'"))
     with pytest.raises(StoreError, match="Unknown partition"):
         await store.partitions(table, "-", NOW_NS)
     assert sum("PARTITION (`prest`)" in text for text in server.controlled) == 3

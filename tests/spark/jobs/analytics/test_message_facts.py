@@ -62,6 +62,27 @@ def test_datetimes_and_other_units_are_read_and_nonsense_is_unknown(spark):
     assert [row.to_ack_ns for row in seconds] == [4 * S, None, None]
 
 
+def test_the_time_of_an_id_is_computed_and_ids_of_others_have_none(spark):
+    from streamfrom.engine.messaging import message_ids
+    from streamfrom.spark.jobs.analytics.message_facts import (
+        ID_EPOCH_NS,
+        ID_STEP_NS,
+        Told,
+        acked_facts,
+    )
+
+    assert (message_ids.EPOCH_NS, message_ids.STEP_NS) == (ID_EPOCH_NS, ID_STEP_NS)
+    made = message_ids.first_id(NOW) + 3 * message_ids.COUNTS + 7
+    rows = [("-80", ident, 1, None, NOW + 5 * S) for ident in (made, 7, 1 << 60)]
+    schema = "shard string, id bigint, epoch int, time_next bigint, time_acked bigint"
+    frame = spark.createDataFrame(rows, schema.replace("shard", SHARD))
+    found = {
+        row.created_ns: row.to_ack_ns
+        for row in acked_facts(frame, Told(created="id")).collect()
+    }
+    assert found == {NOW: 5 * S, None: None}
+
+
 def test_what_waits_has_a_state_and_an_age_by_its_own_servers_clock(spark):
     from streamfrom.spark.jobs.analytics.message_facts import Told, waiting_facts
 
