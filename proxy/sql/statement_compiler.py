@@ -309,7 +309,8 @@ class StatementCompiler(SessionTarget):
             if not is_state_bound(statement.shape):
                 acknowledged(statement)  # raises for another state
             return None  # an ack has the time of its execution
-        sample = self.parse(as_text(statement.bind((1,) * count, lambda _: b"1")))
+        # A number that may be a moment, too.
+        sample = self.parse(as_text(statement.bind((1,) * count, lambda _: b"%d" % 10**18)))
         if complete(sample, facts, 1, times) != complete(sample, facts, 2, times):
             return None
         try:

@@ -15,7 +15,6 @@ from itertools import accumulate, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.inserts import insert_parts
 from streamfrom.sqlparse_ext.reading.queries import read_assignments, update_parts
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
@@ -33,16 +32,21 @@ from streamfrom.sqlparse_ext.text.lexer import (
 from streamfrom.sqlparse_ext.text.lexer_patterns import NUMBER, ROWS, STRING
 from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
 from streamfrom.sqlparse_ext.writes.moments import (
+    check_ack_moments,
+    check_ack_value,
     check_moments,
     check_value,
     moment_edits,
     moment_plan,
+    moments_of,
+    no_ack_moment,
     refusal,
     value_plan,
 )
 from streamfrom.sqlparse_ext.writes.times import (
     NO_MOMENTS,
     Mixture,
+    MomentPlan,
     TimeColumns,
     names_function,
     read_moment,
@@ -156,7 +160,7 @@ def complete(
     words: tuple[Edit, ...] = ()
     if facts is not None and not shape.uses & NO_STRUCTURE:
         if shape.kind is Kind.UPDATE:
-            words = _words(shape, facts)
+            words = _words(statement, facts)
             # The usual ack: nothing but fixed words goes in, so no literal moves and the new
             # text needs no second reading.
             if words and not edits:
@@ -169,13 +173,12 @@ def complete(
     return Completion(replace(statement.sql, in_text)) if in_text else None
 
 
-def _words(shape: Shape, facts: TableFacts) -> tuple[Edit, ...]:
+def _words(statement: Statement, facts: TableFacts) -> tuple[Edit, ...]:
+    shape = statement.shape
     plan = _update_plan(shape, is_lazy=facts.is_lazy)
     if plan.truth:
-        raise Unsupported(
-            f"{plan.truth} for time_acked, which holds nanoseconds since 1970: that were a moment of"
-            " 1970; write NOW()"
-        )
+        raise no_ack_moment(plan.truth)
+    check_ack_moments(plan.acked, statement)
     return (
         plan.hinted if facts.by_primary and facts.id_column in shape.conditions else plan.fixed
     )
@@ -215,7 +218,10 @@ def check_bound(statement: Statement, facts: TableFacts | None, times: TimeColum
         for value in statement.values((operand,)) or ():
             check_value(value, column)
     if facts is not None and shape.insert is not None:
+        check_ack_moments(insert_plan(shape).acked, statement)
         _check_rows(statement, facts)
+    elif facts is not None and shape.kind is Kind.UPDATE:
+        check_ack_moments(_update_plan(shape, is_lazy=facts.is_lazy).acked, statement)
 
 
 # --- UPDATE ------------------------------------------------------------------------------------
@@ -225,11 +231,13 @@ class _UpdatePlan(NamedTuple):
     """The edits of one shape's template that make an UPDATE the whole idiom.
 
     hinted: these, and the edit that names the primary key unless the client names an index.
+    acked: what time_acked is given.
     truth: TRUE or FALSE, if time_acked is given that.
     """
 
     fixed: tuple[Edit, ...] = ()
     hinted: tuple[Edit, ...] = ()
+    acked: MomentPlan = NO_MOMENTS
     truth: str = ""
     is_ack: bool = False
 
@@ -280,7 +288,13 @@ def _update_plan(shape: Shape, *, is_lazy: bool) -> _UpdatePlan:
             fixed.append(_behind(shape, tokens[last - 1], b") AND time_acked IS NULL"))
     if behind_set:
         fixed.append(_behind(shape, tokens[parts.set_end - 1], behind_set))
-    return _UpdatePlan(tuple(fixed), (*hint, *fixed), is_ack=True)
+    acked_plan = NO_MOMENTS if acked is None else _given(cursor, acked)
+    return _UpdatePlan(tuple(fixed), (*hint, *fixed), acked_plan, is_ack=True)
+
+
+def _given(cursor: Cursor, assignment: Assignment) -> MomentPlan:
+    tokens = cursor.tokens[assignment.start : assignment.end]
+    return moments_of(tokens, cursor.template, assignment.column)
 
 
 def _behind(shape: Shape, token: Token, text: bytes) -> Edit:
@@ -321,6 +335,7 @@ def _complete_insert(
     assert insert is not None
     plan = insert_plan(shape)
     if insert.source is InsertSource.SET:
+        check_ack_moments(plan.acked, statement)
         edits += _set_defaults(statement, plan, facts, now_ns)
     elif insert.source is InsertSource.VALUES:
         in_text, added = _complete_rows(statement, facts, now_ns)
@@ -337,11 +352,13 @@ class InsertPlan(NamedTuple):
     columns_end: the place before the parenthesis that closes the column list.
     set_end: the place behind the last assignment of INSERT … SET.
     values: the ranges of the values of INSERT … SET, by column.
+    acked: what INSERT … SET gives time_acked.
     """
 
     columns_end: int | None = None
     set_end: int | None = None
     values: Mapping[str, tuple[int, int]] = MappingProxyType({})
+    acked: MomentPlan = NO_MOMENTS
 
 
 @lru_cache(maxsize=1024)
@@ -355,13 +372,17 @@ def insert_plan(shape: Shape) -> InsertPlan:
     tokens = cursor.tokens
     set_at = parts.source_at if parts.source is InsertSource.SET else None
     values: dict[str, tuple[int, int]] = {}
+    acked = NO_MOMENTS
     if set_at is not None:
         for each in read_assignments(cursor, *set_at) or ():
             values[each.column] = tokens[each.start].start, tokens[each.end - 1].end
+            if each.column == "time_acked":
+                acked = _given(cursor, each)
     return InsertPlan(
         tokens[parts.columns_end].start if parts.columns else None,
         tokens[set_at[1] - 1].end if set_at is not None else None,
         values,
+        acked,
     )
 
 
@@ -415,6 +436,8 @@ def _value(statement: Statement, column: str, text: bytes, now_ns: int) -> bytes
     shape = Shape(Kind.OTHER, Uses(0), template)
     value = Statement(text, statement.mode, shape, literals, runs)
     check_moments(plan, value)
+    if column == "time_acked":
+        check_ack_moments(plan, value)
     edits = moment_edits(plan, value, now_ns)
     return splice(text, statement.mode, edits) if edits else text
 
@@ -431,8 +454,9 @@ def _check_rows(statement: Statement, facts: TableFacts) -> InsertRows | None:
     rows = insert_rows(statement) if places else None
     if rows is not None:
         for place in places:
+            check = check_ack_value if columns[place] == "time_acked" else check_value
             for value in rows.position(place):
-                check_value(value, columns[place])
+                check(value, columns[place])
     return rows
 
 

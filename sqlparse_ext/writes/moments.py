@@ -26,6 +26,8 @@ from streamfrom.sqlparse_ext.writes.times import (
 
 if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Shape, Slot, Statement, Value
+    from streamfrom.sqlparse_ext.text.tokens import Token
+    from streamfrom.sqlparse_ext.writes.times import LiteralSum
 
 # A longer one takes more than some 10 ms to read, in which nobody else is served: of that it is
 # asked only whether it has a time column and a time function, literals left out.
@@ -53,7 +55,11 @@ def moment_plan(shape: Shape, columns: TimeColumns) -> MomentPlan:
 @lru_cache(maxsize=2048)
 def value_plan(template: bytes, column: str) -> MomentPlan:
     """Return what is to be done about one value, with this template, that *column* is given."""
-    tokens = statement_tokens(template)
+    return moments_of(statement_tokens(template), template, column)
+
+
+def moments_of(tokens: list[Token], template: bytes, column: str) -> MomentPlan:
+    """Return the same of *tokens*, the value's in a *template* that may have others."""
     return MomentReader(tokens, template, TimeColumns(frozenset({column}))).plan_of_value(
         column
     )
@@ -92,14 +98,28 @@ def check_moments(plan: MomentPlan, statement: Statement) -> None:
         for value in statement.values((operand,)) or ():
             check_value(value, column)
     for each in plan.sums:
-        total = Fraction(0)
-        for sign, slots in each.terms:
-            product = _ratio(slots, (), statement)
-            if product is None:
-                break
-            total += sign * product
-        else:
-            check_value(int(total), each.column)
+        total = _total(each, statement)
+        if total is not None:
+            check_value(total, each.column)
+
+
+def check_ack_moments(plan: MomentPlan, statement: Statement) -> None:
+    """Raise Unsupported where what time_acked is given, by *plan*, is no moment after 1973."""
+    for column, operand in plan.literals:
+        for value in statement.values((operand,)) or ():
+            check_ack_value(value, column)
+    for each in plan.sums:
+        check_ack_value(_total(each, statement), each.column)
+
+
+def _total(each: LiteralSum, statement: Statement) -> int | None:
+    total = Fraction(0)
+    for sign, slots in each.terms:
+        product = _ratio(slots, (), statement)
+        if product is None:
+            return None
+        total += sign * product
+    return int(total)
 
 
 def refusal(mixture: Mixture) -> Unsupported:
@@ -115,8 +135,7 @@ def check_value(value: Value | Opaque, column: str) -> None:
     """Raise Unsupported for a value that *column* can only have been given by mistake.
 
     Seconds, milliseconds and microseconds since 1970, and a date as a number, are all nanoseconds
-    of the first days of 1970: an ack at such a moment would be purged at once. What is less than a
-    second, as 0 and 1, is meant as it is.
+    of the first days of 1970. What is less than a second, as 0 and 1, is meant as it is.
     """
     if value is None or isinstance(value, Opaque):
         return
@@ -132,6 +151,25 @@ def check_value(value: Value | Opaque, column: str) -> None:
             f"{number} for {column}, which holds nanoseconds since 1970: that were a moment of"
             " 1970; write NOW(), or seconds * 1000000000"
         )
+
+
+def check_ack_value(value: Value | Opaque, column: str) -> None:
+    """Raise Unsupported for a value of time_acked that is less than a moment of 1973: 0, 1 and -1 too.
+
+    Whoever gives 0 means that the message is not acknowledged, and 1 that it is. Both are acks of 1970, which are purged at once.
+    """
+    check_value(value, column)
+    number = None if value is None or isinstance(value, Opaque) else _number(value)
+    if number is not None and number < _NS_MIN:
+        raise no_ack_moment(str(number))
+
+
+def no_ack_moment(value: str) -> Unsupported:
+    """Return the error for a *value* of time_acked that is no moment."""
+    return Unsupported(
+        f"{value} for time_acked, which holds nanoseconds since 1970: that were a moment of"
+        " 1970; write NOW() to acknowledge, NULL for a message that is not acknowledged"
+    )
 
 
 def _number(value: int | bytes | Number) -> Decimal | int | None:

@@ -25,7 +25,7 @@ GONE_S = 1.5
 @pytest.mark.parametrize(
     "ack",
     [
-        "UPDATE my_message SET time_acked = 123456789 WHERE id IN (1, 4, 99)",
+        "UPDATE my_message SET time_acked = 1800000000000000005 WHERE id IN (1, 4, 99)",
         "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 4)",
         "UPDATE my_message SET time_acked = UNIX_TIMESTAMP() WHERE id = 1 OR id = 4",
         "UPDATE my_message SET time_acked = CURRENT_TIMESTAMP, time_next = NULL"
@@ -125,7 +125,9 @@ def test_an_ack_past_the_proxy_is_respected(plain: Queue) -> None:
     producer, stream = plain.create(ack_wait=0.4), plain.stream()
     insert(producer, 1)
     stream.next(LATE_S)
-    plain.cluster.direct("UPDATE my_message SET time_acked = 1, time_next = NULL WHERE id = 1")
+    plain.cluster.direct(
+        "UPDATE my_message SET time_acked = 1800000000000000005, time_next = NULL WHERE id = 1"
+    )
     stream.nothing_new(producer)
 
 

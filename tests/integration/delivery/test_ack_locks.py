@@ -22,7 +22,7 @@ DEADLOCK = 1213
 # Where as few rows wait as are acked, servers think of the index that begins with time_acked.
 ACKS = [
     "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 3, 5, 98, 99)",
-    "UPDATE my_message SET time_acked = 5, time_next = NULL"
+    "UPDATE my_message SET time_acked = 1800000000000000005, time_next = NULL"
     " WHERE id IN (1, 3, 5, 98, 99) AND time_acked IS NULL",
 ]
 
@@ -83,7 +83,7 @@ def test_an_ack_alone_that_a_deadlock_undid_is_sent_again(plain: Queue) -> None:
     insert_all(producer, (1, 2, *range(51, 100)))
     for ack in (
         "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 2)",
-        "UPDATE my_message SET time_acked = 5 WHERE id IN (1, 2) AND epoch < 100",
+        "UPDATE my_message SET time_acked = 1800000000000000005 WHERE id IN (1, 2) AND epoch < 100",
     ):
         run(producer, "UPDATE my_message SET time_acked = NULL, time_next = 0")
         consumer = plain.connect()

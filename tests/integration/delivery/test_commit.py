@@ -113,7 +113,10 @@ def test_rows_whose_ids_the_text_does_not_show_wake_it_too(plain: Queue, sql: st
 
 def test_a_row_that_is_inserted_as_acknowledged_is_not_sent(queue: Queue) -> None:
     producer, stream = queue.create(), queue.stream()
-    run(producer, "INSERT INTO my_message (id, time_acked) VALUES (1, 5), (4, 5)")
+    run(
+        producer,
+        "INSERT INTO my_message (id, time_acked) VALUES (1, 1800000000000000005), (4, 1800000000000000005)",
+    )
     stream.nothing(QUIET_S)
 
 

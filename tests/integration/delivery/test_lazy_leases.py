@@ -27,7 +27,12 @@ def test_an_ack_is_the_one_write_and_counts_the_send(queue: Queue) -> None:
     assert other.cursor().execute(ack.format(1)) == 1
     assert rows(other, SHOWN.format(1)) == ((1, 0),)
     other.begin()
-    assert other.cursor().execute("UPDATE my_message SET time_acked = 5 WHERE id IN (2)") == 1
+    assert (
+        other.cursor().execute(
+            "UPDATE my_message SET time_acked = 1800000000000000005 WHERE id IN (2)"
+        )
+        == 1
+    )
     other.commit()
     assert rows(other, SHOWN.format(2)) == ((1, 0),)
     assert other.cursor().execute(ack.format(3)) == 1
@@ -94,7 +99,9 @@ def test_a_queue_that_is_dropped_with_messages_in_flight_alarms_nobody(queue: Qu
     run(other, "DROP QUEUE my_message")
     assert stream.error()[0] == 1146
     stream.close()
-    eventually(lambda: "failed: Table" in queue.proxy.log()[before:], "the leases were tried")
+    eventually(
+        lambda: "work on a queue failed" in queue.proxy.log()[before:], "the leases were tried"
+    )
     lines = queue.proxy.log()[before:].splitlines()
     alarms = [line for line in lines if '"level": "info"' not in line and "my_message" in line]
     assert alarms == []

@@ -98,7 +98,9 @@ def test_an_ack_past_the_proxy_lets_the_next_go(plain: Queue, producer) -> None:
     stream = plain.stream("STREAM id FROM my_message")
     run(producer, "INSERT INTO my_message (id, tenant) VALUES (1, 7), (2, 7), (3, 7)")
     assert stream.ids(1) == [1]
-    acked = "UPDATE my_message SET time_acked = 1, time_next = NULL WHERE id = 1"
+    acked = (
+        "UPDATE my_message SET time_acked = 1800000000000000005, time_next = NULL WHERE id = 1"
+    )
     plain.cluster.direct(acked)
     assert stream.ids(1) == [2]
 

@@ -72,12 +72,15 @@ def test_only_what_is_not_acknowledged_comes_again(queue: Queue) -> None:
     insert_all(producer, (4, 1))
     stream = queue.stream()
     stream.comes(1, 4, seconds=LATE_S)
-    assert run(producer, "UPDATE my_message SET time_acked = 123 WHERE id IN (4)") == 1
+    assert (
+        run(producer, "UPDATE my_message SET time_acked = 1800000000000000005 WHERE id IN (4)")
+        == 1
+    )
     acked = value(producer, "SELECT epoch FROM my_message WHERE id = 4")
     for _ in range(3):
         stream.comes(1, seconds=LATE_S)
     assert value(producer, "SELECT epoch FROM my_message WHERE id = 4") == acked
-    ack = "UPDATE my_message SET time_acked = 123, time_next = NULL WHERE id IN (1, 4)"
+    ack = "UPDATE my_message SET time_acked = 1800000000000000005, time_next = NULL WHERE id IN (1, 4)"
     assert run(producer, ack + " AND time_acked IS NULL") == 1
     stream.nothing_new(producer)
 

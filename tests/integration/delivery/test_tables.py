@@ -74,7 +74,7 @@ def test_a_bad_comment_hurts_its_own_table_only(queue: Queue) -> None:
         "STREAM * FROM other_message",
         "SELECT * FROM other_message",
         "INSERT INTO other_message (id) VALUES (1)",
-        "UPDATE other_message SET time_acked = 1 WHERE id = 1",
+        "UPDATE other_message SET time_acked = 1800000000000000005 WHERE id = 1",
         "DELETE FROM other_message WHERE id = 1",
     ):
         assert refused(connection, sql) == (1105, why)

@@ -137,7 +137,7 @@ def test_streams_and_commits_at_any_member_are_those_of_one_queue(
         came.append(ident)
         run(
             member.connect(database=database, autocommit=True),
-            f"UPDATE my_message SET time_acked = 1 WHERE id = {ident}",
+            f"UPDATE my_message SET time_acked = 1800000000000000005 WHERE id = {ident}",
         )
     assert sorted(came) == [1, 2, 3, 4, 5, 6]
 

@@ -55,7 +55,7 @@ def test_a_group_fires_once_whoever_acks_and_whichever_dispatcher_dies(
     os.kill(first.pid, signal.SIGSTOP)  # so that no other dispatches before the ack is there
     execute(
         server,
-        "UPDATE step SET time_acked = 1, time_next = NULL WHERE id = 4",
+        "UPDATE step SET time_acked = 1800000000000000005, time_next = NULL WHERE id = 4",
         database=database,
     )
     first.kill()

@@ -182,7 +182,7 @@ async def test_acks_are_taken_after_the_streams_have_ended(server):
         assert (await refused(stream.row())).code == 1053
         assert await stream.is_closed()
         await asyncio.sleep(0.05)
-        ack = await acks.query("UPDATE msg SET time_acked = 1 WHERE id = 5")
+        ack = await acks.query("UPDATE msg SET time_acked = 1800000000000000005 WHERE id = 5")
         assert ack.ok
         assert (await acks.farewell()).code == 1053, "nothing is left to wait for"
         async with asyncio.timeout(HANG_S):

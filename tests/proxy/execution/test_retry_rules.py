@@ -66,8 +66,11 @@ def test_an_ack_alone_that_a_deadlock_undid_is_sent_again_some_times():
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
-        ("UPDATE q SET time_acked = 5 WHERE id = 7 AND time_acked IS NULL", True),
-        ("UPDATE q SET time_acked = 5 WHERE id = 7", False),
+        (
+            "UPDATE q SET time_acked = 1800000000000000005 WHERE id = 7 AND time_acked IS NULL",
+            True,
+        ),
+        ("UPDATE q SET time_acked = 1800000000000000005 WHERE id = 7", False),
         ("UPDATE q SET time_acked = NULL WHERE id = 7 AND time_acked IS NULL", False),
         ("UPDATE q SET time_acked = @a := 5 WHERE time_acked IS NULL", False),
         ("DELETE FROM q WHERE time_acked IS NULL", False),

@@ -166,5 +166,7 @@ async def test_an_ack_in_a_batch_that_is_none_is_refused(servers):
     async with running_proxy(servers[0]) as proxy:
         client = await proxy.client(capabilities=MARIADB)
         statement, _, _ = await client.prepare("UPDATE msg SET time_acked = ? WHERE id = ?")
-        assert (await client.bulk(statement, (5, 1), (None, 2))).code == 1235
-        assert (await client.bulk(statement, (5, 1), ("IGNORE", 2))).code == 1235
+        assert (await client.bulk(statement, (1800000000000000005, 1), (None, 2))).code == 1235
+        assert (
+            await client.bulk(statement, (1800000000000000005, 1), ("IGNORE", 2))
+        ).code == 1235

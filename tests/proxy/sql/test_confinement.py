@@ -145,7 +145,7 @@ def test_a_producer_inserts_messages_and_reads_nothing():
         "INSERT INTO msg (id) VALUES ((SELECT 1 FROM t))",
         "INSERT INTO msg (id) VALUES (1) ON DUPLICATE KEY UPDATE id = 2",
         "REPLACE INTO msg (id) VALUES (1)",
-        "UPDATE msg SET time_acked = 1 WHERE id = 1",
+        "UPDATE msg SET time_acked = 1800000000000000005 WHERE id = 1",
         "SELECT * FROM msg",
         "STREAM * FROM msg",
         "SHOW TABLES",
@@ -161,15 +161,15 @@ def test_a_producer_inserts_messages_and_reads_nothing():
 def test_a_consumer_acknowledges_and_reschedules():
     for sql in (
         "STREAM * FROM msg",
-        "UPDATE msg SET time_acked = 1 WHERE id = 1",
+        "UPDATE msg SET time_acked = 1800000000000000005 WHERE id = 1",
         "UPDATE msg SET time_next = 5, priority = 1, epoch = 0 WHERE id IN (1, 2)",
     ):
         say(sql, Role.CONSUMER)
     for sql in (
         "UPDATE msg SET message = '{}' WHERE id = 1",
-        "UPDATE msg SET time_acked = 1, id = 2",
-        "UPDATE t SET time_acked = 1",
-        "UPDATE msg, t SET time_acked = 1",
+        "UPDATE msg SET time_acked = 1800000000000000005, id = 2",
+        "UPDATE t SET time_acked = 1800000000000000005",
+        "UPDATE msg, t SET time_acked = 1800000000000000005",
         "INSERT INTO msg (id) VALUES (1)",
         "DELETE FROM msg",
         "SELECT * FROM msg FOR UPDATE",

@@ -157,7 +157,9 @@ async def test_without_a_target_nothing_is_sent(scene):
 
 async def test_an_ack_is_completed_and_told_when_it_is_done(server, scene):
     scene.registry.know("msg", load("plain", raw_table("msg")))
-    result = await scene.send("UPDATE msg SET time_acked = 5 WHERE id IN (1, 2)")
+    result = await scene.send(
+        "UPDATE msg SET time_acked = 1800000000000000005 WHERE id IN (1, 2)"
+    )
     assert result.error is None
     assert "AND time_acked IS NULL" in server.heard[-1]
     ((shard, table, (effect,)),) = scene.session.published
@@ -165,7 +167,7 @@ async def test_an_ack_is_completed_and_told_when_it_is_done(server, scene):
 
 
 EARLY = load("plain", raw_table("msg", DEFAULT_COMMENT + ",vt_ack=early"))
-ACK = "UPDATE msg SET time_acked = 5 WHERE id IN (1, 2)"
+ACK = "UPDATE msg SET time_acked = 1800000000000000005 WHERE id IN (1, 2)"
 
 
 async def test_an_ack_of_what_is_in_flight_is_answered_before_any_server_is_asked(
@@ -179,7 +181,7 @@ async def test_an_ack_of_what_is_in_flight_is_answered_before_any_server_is_aske
         2,
         b"Rows matched: 2  Changed: 2  Warnings: 0",
     )
-    assert scene.registry.asked == [("plain", "-", "msg", (b"1", b"2"), 5)]
+    assert scene.registry.asked == [("plain", "-", "msg", (b"1", b"2"), 1800000000000000005)]
     assert server.heard[heard:] == []
     assert scene.session.state.diagnostics.row_count == 2
     assert scene.session.published == []
@@ -190,7 +192,7 @@ async def test_an_ack_that_cannot_be_early_is_sent_unless_rows_are_to_be_waited_
 ):
     scene.registry.know("msg", EARLY)
     assert (await scene.send(ACK)).error is None
-    assert "time_acked = 5" in server.heard[-1]
+    assert "time_acked = 1800000000000000005" in server.heard[-1]
     scene.registry.awaits = True
     for sql in (ACK, "DELETE FROM msg WHERE id = 1"):
         assert await scene.send(sql) is None, "the long way waits for the rows"
@@ -203,7 +205,7 @@ async def test_an_ack_inside_a_transaction_is_never_early(server, scene):
     await scene.session.run("BEGIN")
     await scene.send(ACK)
     assert scene.registry.asked == []
-    assert "time_acked = 5" in server.heard[-1]
+    assert "time_acked = 1800000000000000005" in server.heard[-1]
 
 
 @pytest.mark.parametrize("why", ["tx_read_only", "transaction_read_only"])
@@ -233,12 +235,12 @@ async def test_a_generated_id_is_told_with_the_insert(server, scene):
 async def test_a_refused_statement_tells_nobody(server, scene):
     scene.registry.know("msg", load("plain", raw_table("msg")))
     server.on("UPDATE", Error(1205, "Lock wait timeout exceeded"))
-    await scene.send("UPDATE msg SET time_acked = 5 WHERE id = 1")
+    await scene.send("UPDATE msg SET time_acked = 1800000000000000005 WHERE id = 1")
     assert scene.session.published == []
 
 
 async def test_a_table_that_becomes_a_message_table_is_noticed(server, scene):
-    sql = "UPDATE msg SET time_acked = 5 WHERE id = 1"
+    sql = "UPDATE msg SET time_acked = 1800000000000000005 WHERE id = 1"
     await scene.send(sql)
     assert server.heard[-1] == sql
     scene.registry.know("msg", load("plain", raw_table("msg")))

@@ -46,7 +46,7 @@ async def test_an_ack_is_completed_and_executed_in_place(server):
     async with running_proxy(server) as proxy:
         client = await proxy.client()
         await client.prepare("UPDATE msg SET time_acked = ? WHERE id IN (?, ?)")
-        assert (await client.execute(1, 99, 7, 8)).ok
+        assert (await client.execute(1, 1800000000000000099, 7, 8)).ok
         assert (await client.execute(1, None, 7, 8)).ok
     completed = (
         "UPDATE msg FORCE INDEX (PRIMARY) SET time_acked = ?,"
@@ -54,7 +54,7 @@ async def test_an_ack_is_completed_and_executed_in_place(server):
         " time_next = NULL"
         " WHERE (id IN (?, ?)) AND time_acked IS NULL"
     )
-    assert f"EXECUTE {completed} [99, 7, 8]" in server.heard
+    assert f"EXECUTE {completed} [1800000000000000099, 7, 8]" in server.heard
     # To take an ack back is none, and nothing is completed.
     assert "UPDATE msg SET time_acked = NULL WHERE id IN (7, 8)" in server.heard
 

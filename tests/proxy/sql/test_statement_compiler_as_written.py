@@ -73,7 +73,9 @@ async def test_what_is_put_in_or_cut_out_leaves_characters_whole(server, gbk, sq
 
 
 async def test_an_ack_is_completed(server, gbk):
-    sql = b"UPDATE msg SET time_acked = 1, message = '" + XU + b"' WHERE id = 1"
+    sql = (
+        b"UPDATE msg SET time_acked = 1800000000000000005, message = '" + XU + b"' WHERE id = 1"
+    )
     assert (await gbk.query(sql)).error is None
     (heard,) = [each for each in server.heard if each.startswith("UPDATE msg")]
     assert "time_acked IS NULL" in heard
@@ -91,7 +93,9 @@ async def test_a_message_table_is_known_by_its_name(server, other_server):
             )
             word = "\u6a31".encode(codec, "ignore")
             if word:
-                await client.query(b"UPDATE `%s` SET time_acked = 1 WHERE id = 1" % word)
+                await client.query(
+                    b"UPDATE `%s` SET time_acked = 1800000000000000005 WHERE id = 1" % word
+                )
                 assert "time_acked IS NULL" in server.heard[-1], charset
 
 

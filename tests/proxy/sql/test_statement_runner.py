@@ -126,7 +126,7 @@ async def test_an_ack_is_completed_on_the_hot_path_and_the_long_one(server, mess
 @pytest.mark.parametrize("ids", ["5", f"5, {HIGH}"], ids=["one shard", "two shards"])
 async def test_an_ack_that_a_deadlock_undid_is_sent_again_on_both_ways(server, messages, ids):
     client = await messages.client("commerce")
-    ack = f"UPDATE msg SET time_acked = 5 WHERE id IN ({ids})"
+    ack = f"UPDATE msg SET time_acked = 1800000000000000005 WHERE id IN ({ids})"
     # The first time the shape is not known yet, and so it goes the long way.
     for _ in range(3):
         server.once("UPDATE msg", DEADLOCK)
@@ -139,7 +139,7 @@ async def test_in_a_transaction_a_deadlock_is_the_answer(server, messages):
     client = await messages.client("commerce")
     await client.query("BEGIN")
     server.once("UPDATE msg", DEADLOCK)
-    ack = await client.query("UPDATE msg SET time_acked = 5 WHERE id = 5")
+    ack = await client.query("UPDATE msg SET time_acked = 1800000000000000005 WHERE id = 5")
     assert ack.code == 1213
 
 

@@ -27,7 +27,9 @@ async def test_the_plan_is_that_of_the_text_that_would_be_sent():
         ["-80"],
         "SELECT * FROM `db_commerce`.t WHERE id = 5",
     )
-    found = await plan("VEXPLAIN PLAN UPDATE msg SET time_acked = 1 WHERE id = 5")
+    found = await plan(
+        "VEXPLAIN PLAN UPDATE msg SET time_acked = 1800000000000000005 WHERE id = 5"
+    )
     assert "time_next = NULL" in found["Query"]
 
 

@@ -1,13 +1,15 @@
 """What the proxy adds to statements on a message table."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
-from streamfrom.sqlparse_ext.writes.completion import TableFacts, complete
+from streamfrom.sqlparse_ext.writes.completion import TableFacts, check_bound, complete
 from tests.sqlparse_ext.facts import statement
 
 
@@ -67,17 +69,17 @@ HINT = b" FORCE INDEX (PRIMARY)"
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
-        (b"UPDATE m SET time_acked = 5 WHERE id = 7",
-         b"UPDATE m" + HINT + b" SET time_acked = 5, time_next = NULL WHERE (id = 7) AND time_acked IS NULL"),
-        (b"update m set time_acked=5,time_next=null where id=7 and time_acked is null",
-         b"update m" + HINT + b" set time_acked=5,time_next=null where id=7 and time_acked is null"),
+        (b"UPDATE m SET time_acked = 1800000000000000005 WHERE id = 7",
+         b"UPDATE m" + HINT + b" SET time_acked = 1800000000000000005, time_next = NULL WHERE (id = 7) AND time_acked IS NULL"),
+        (b"update m set time_acked=1800000000000000005,time_next=null where id=7 and time_acked is null",
+         b"update m" + HINT + b" set time_acked=1800000000000000005,time_next=null where id=7 and time_acked is null"),
         (b"UPDATE LOW_PRIORITY d.m PARTITION (p0) AS a/* b */SET time_acked = ?, time_next = NULL WHERE a.id IN (?, ?) AND time_acked IS NULL",
          b"UPDATE LOW_PRIORITY d.m PARTITION (p0) AS a" + HINT + b"/* b */SET time_acked = ?, time_next = NULL WHERE a.id IN (?, ?) AND time_acked IS NULL"),
-        (b"UPDATE m SET time_acked = 5, time_next = NULL WHERE id = 7 AND body = 'x' AND time_acked IS NULL",
-         b"UPDATE m" + HINT + b" SET time_acked = 5, time_next = NULL WHERE id = 7 AND body = 'x' AND time_acked IS NULL"),
-        (b"UPDATE m USE INDEX (x) SET time_acked = 5, time_next = NULL WHERE id = 7 AND time_acked IS NULL", None),
-        (b"UPDATE m SET time_acked = 5, time_next = NULL WHERE time_acked IS NULL", None),
-        (b"UPDATE m SET time_acked = 5, time_next = NULL WHERE (id = 7 OR body = 'x') AND time_acked IS NULL", None),
+        (b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE id = 7 AND body = 'x' AND time_acked IS NULL",
+         b"UPDATE m" + HINT + b" SET time_acked = 1800000000000000005, time_next = NULL WHERE id = 7 AND body = 'x' AND time_acked IS NULL"),
+        (b"UPDATE m USE INDEX (x) SET time_acked = 1800000000000000005, time_next = NULL WHERE id = 7 AND time_acked IS NULL", None),
+        (b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE time_acked IS NULL", None),
+        (b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE (id = 7 OR body = 'x') AND time_acked IS NULL", None),
         (b"UPDATE m SET time_next = 5 WHERE id = 7 AND time_acked IS NULL",
          b"UPDATE m" + HINT + b" SET time_next = 5 WHERE id = 7 AND time_acked IS NULL"),
         (b"UPDATE m SET time_next = 5 WHERE id = 7", None),
@@ -92,35 +94,35 @@ def test_an_update_of_unacked_messages_by_id_names_the_primary_key(sql, expected
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
-        (b"UPDATE m SET time_acked = 5 WHERE id = 7",
-         b"UPDATE m SET time_acked = 5, time_next = NULL WHERE (id = 7) AND time_acked IS NULL"),
+        (b"UPDATE m SET time_acked = 1800000000000000005 WHERE id = 7",
+         b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE (id = 7) AND time_acked IS NULL"),
         (b"UPDATE m SET time_acked = NOW() WHERE id IN (1,2)",
          b"UPDATE m SET time_acked = " + NOW + b", time_next = NULL WHERE (id IN (1,2)) AND time_acked IS NULL"),
-        (b"update m set time_acked=5,time_next=null where id=7 and time_acked is null", None),
-        (b"UPDATE m SET time_acked = 5, time_next = NULL WHERE id = 7",
-         b"UPDATE m SET time_acked = 5, time_next = NULL WHERE (id = 7) AND time_acked IS NULL"),
-        (b"UPDATE m SET time_acked = 5 WHERE id = 7 AND time_acked IS NULL",
-         b"UPDATE m SET time_acked = 5, time_next = NULL WHERE id = 7 AND time_acked IS NULL"),
-        (b"UPDATE m SET time_acked = 5",
-         b"UPDATE m SET time_acked = 5, time_next = NULL WHERE time_acked IS NULL"),
-        (b"UPDATE m SET time_acked = 5 ORDER BY id LIMIT 3;",
-         b"UPDATE m SET time_acked = 5, time_next = NULL WHERE time_acked IS NULL ORDER BY id LIMIT 3;"),
-        (b"UPDATE m SET time_acked = 5 WHERE id = 7 OR id = 8 LIMIT 3",
-         b"UPDATE m SET time_acked = 5, time_next = NULL WHERE (id = 7 OR id = 8) AND time_acked IS NULL LIMIT 3"),
-        (b"UPDATE m SET time_acked = 5 WHERE id = 7 OR time_acked IS NULL",
-         b"UPDATE m SET time_acked = 5, time_next = NULL WHERE (id = 7 OR time_acked IS NULL) AND time_acked IS NULL"),
+        (b"update m set time_acked=1800000000000000005,time_next=null where id=7 and time_acked is null", None),
+        (b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE id = 7",
+         b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE (id = 7) AND time_acked IS NULL"),
+        (b"UPDATE m SET time_acked = 1800000000000000005 WHERE id = 7 AND time_acked IS NULL",
+         b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE id = 7 AND time_acked IS NULL"),
+        (b"UPDATE m SET time_acked = 1800000000000000005",
+         b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE time_acked IS NULL"),
+        (b"UPDATE m SET time_acked = 1800000000000000005 ORDER BY id LIMIT 3;",
+         b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE time_acked IS NULL ORDER BY id LIMIT 3;"),
+        (b"UPDATE m SET time_acked = 1800000000000000005 WHERE id = 7 OR id = 8 LIMIT 3",
+         b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE (id = 7 OR id = 8) AND time_acked IS NULL LIMIT 3"),
+        (b"UPDATE m SET time_acked = 1800000000000000005 WHERE id = 7 OR time_acked IS NULL",
+         b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE (id = 7 OR time_acked IS NULL) AND time_acked IS NULL"),
         (b"UPDATE m SET body = 'now()', time_acked = UNIX_TIMESTAMP() * 1000000000 WHERE id = 'a''b' -- x",
          b"UPDATE m SET body = 'now()', time_acked = UNIX_TIMESTAMP() * 1000000000, time_next = NULL "
          b"WHERE (id = 'a''b') AND time_acked IS NULL -- x"),
-        (b"UPDATE /* a */ `m` AS x SET x.`time_acked` = 5 /* b */ WHERE x.id = 7 /* c */",
-         b"UPDATE /* a */ `m` AS x SET x.`time_acked` = 5, time_next = NULL /* b */ "
+        (b"UPDATE /* a */ `m` AS x SET x.`time_acked` = 1800000000000000005 /* b */ WHERE x.id = 7 /* c */",
+         b"UPDATE /* a */ `m` AS x SET x.`time_acked` = 1800000000000000005, time_next = NULL /* b */ "
          b"WHERE (x.id = 7) AND time_acked IS NULL /* c */"),
         (b"UPDATE m SET time_acked=now()order by id",
          b"UPDATE m SET time_acked=" + NOW + b", time_next = NULL WHERE time_acked IS NULL order by id"),
-        (b"UPDATE m SET time_acked = '123' WHERE id = 7",
-         b"UPDATE m SET time_acked = '123', time_next = NULL WHERE (id = 7) AND time_acked IS NULL"),
-        (b"/*! UPDATE m SET time_acked = 5 WHERE id = 7 */",
-         b"/**/ UPDATE m SET time_acked = 5, time_next = NULL WHERE (id = 7) AND time_acked IS NULL  "),
+        (b"UPDATE m SET time_acked = '1800000000000000005' WHERE id = 7",
+         b"UPDATE m SET time_acked = '1800000000000000005', time_next = NULL WHERE (id = 7) AND time_acked IS NULL"),
+        (b"/*! UPDATE m SET time_acked = 1800000000000000005 WHERE id = 7 */",
+         b"/**/ UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE (id = 7) AND time_acked IS NULL  "),
     ],
 )  # fmt: skip
 def test_acks_become_the_whole_idiom(sql, expected):
@@ -139,9 +141,9 @@ def test_acks_become_the_whole_idiom(sql, expected):
         (b"UPDATE m SET time_acked = NULL, time_next = 0 WHERE id = 7", None),
         (b"UPDATE m SET time_acked = DEFAULT WHERE id = 7", None),
         (b"UPDATE m SET time_acked = time_acked WHERE id = 7", None),
-        (b"UPDATE m, u SET time_acked = 5 WHERE id = 7", None),
-        (b"UPDATE m SET time_acked = 5 WHERE id = 7; SELECT 1", None),
-        (b"UPDATE m SET time_acked = 5 WHERE (id = 7", None),
+        (b"UPDATE m, u SET time_acked = 1800000000000000005 WHERE id = 7", None),
+        (b"UPDATE m SET time_acked = 1800000000000000005 WHERE id = 7; SELECT 1", None),
+        (b"UPDATE m SET time_acked = 1800000000000000005 WHERE (id = 7", None),
         (b"DELETE FROM m WHERE id = 7", None),
         (b"SELECT NOW() AS time_acked", None),
     ],
@@ -214,7 +216,7 @@ def test_the_mode_decides_what_is_a_string():
 
 ASSIGNED = st.lists(
     st.sampled_from(
-        [b"time_acked = 5", b"time_acked = NOW()", b"m.time_acked = UNIX_TIMESTAMP() + 3",
+        [b"time_acked = 1800000000000000005", b"time_acked = NOW()", b"m.time_acked = UNIX_TIMESTAMP() + 3",
          b"time_next = NULL", b"time_next = DATE_ADD(NOW(), INTERVAL 1 DAY)", b"body = 'a=b, c'",
          b"time_acked = f(1, 2)", b"priority = priority + 1", b"epoch = (SELECT 1)"]
     ),
@@ -250,8 +252,10 @@ COUNT = b"epoch = IF(epoch, epoch, IFNULL(IFNULL(time_next, FALSE) <= time_acked
     ("sql", "expected"),
     [
         (
-            b"UPDATE m SET time_acked = 5, time_next = NULL WHERE id = 1 AND time_acked IS NULL",
-            b"UPDATE m SET time_acked = 5, " + COUNT + b", time_next = NULL WHERE id = 1"
+            b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE id = 1 AND time_acked IS NULL",
+            b"UPDATE m SET time_acked = 1800000000000000005, "
+            + COUNT
+            + b", time_next = NULL WHERE id = 1"
             b" AND time_acked IS NULL",
         ),
         (
@@ -276,7 +280,7 @@ def test_an_ack_counts_the_send_that_no_lease_has_counted(sql, expected):
 @pytest.mark.parametrize(
     "sql",
     [
-        b"UPDATE m SET time_acked = 5, epoch = 3, time_next = NULL WHERE id = 1 AND time_acked IS NULL",
+        b"UPDATE m SET time_acked = 1800000000000000005, epoch = 3, time_next = NULL WHERE id = 1 AND time_acked IS NULL",
         b"UPDATE m SET time_next = 5 WHERE id = 1",
         b"UPDATE m SET time_acked = NULL WHERE id = 1",
     ],
@@ -289,14 +293,67 @@ def test_what_is_no_ack_or_counts_by_itself_counts_nothing(sql):
     "begin",
     [
         b"UPDATE m SET time_acked = 1700000000000000000",
-        b"UPDATE m SET body = 'a\\'b', time_acked = 5",
-        b"UPDATE m SET body=x'00ff',time_acked=-7",
-        b"UPDATE /* 1 */ m SET time_acked = 5",
-        b"UPDATE m SET body = CASE priority WHEN 1 THEN 'x' END, time_acked = 5",
-        b"UPDATE m SET body = priority IN (1, 2, 3), time_acked = 5",
+        b"UPDATE m SET body = 'a\\'b', time_acked = 1800000000000000005",
+        b"UPDATE m SET body=x'00ff',time_acked=+1800000000000000005",
+        b"UPDATE /* 1 */ m SET time_acked = 1800000000000000005",
+        b"UPDATE m SET body = CASE priority WHEN 1 THEN 'x' END, time_acked = 1800000000000000005",
+        b"UPDATE m SET body = priority IN (1, 2, 3), time_acked = 1800000000000000005",
     ],
 )
 def test_the_count_stands_behind_the_moment_whatever_literals_are_before_it(begin):
     where = b" WHERE (id IN (1, 2, 3)) AND time_acked IS NULL"
     sql = begin + b", time_next = NULL WHERE id IN (1, 2, 3)"
     assert completed(sql, LAZY) == begin + b", " + COUNT + b", time_next = NULL" + where
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "0",
+        "1",
+        "-7",
+        "'5'",
+        "5.5",
+        "1 + 1",
+        "-2 * 3",
+        "(1)",
+        "IFNULL(3, 4)",
+        "1767225600",
+        "TRUE",
+        "99e15",
+    ],
+)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE m SET time_acked = {} WHERE id = 7",
+        "UPDATE m SET body = 'x', m.time_acked = {}, time_next = NULL WHERE id = 7 AND time_acked IS NULL",
+        "INSERT INTO m SET id = 7, time_acked = {}",
+        "INSERT INTO m (id, time_acked) VALUES (7, {})",
+        "REPLACE INTO m (time_acked, id) VALUES (NULL, 6), ({}, 7)",
+    ],
+)  # fmt: skip
+def test_an_ack_of_1970_is_refused_with_what_to_write(sql, value):
+    if value == "TRUE" and not sql.startswith("UPDATE"):
+        pytest.skip("a word, which is looked for in an ack alone")
+    with pytest.raises(Unsupported, match=r"time_acked, which holds .* write NOW"):
+        completed(sql.replace("{}", value).encode())
+    # The same is no mistake beside other columns, and where time_acked is compared.
+    for fine in (
+        "UPDATE m SET priority = {} WHERE time_acked > {}",
+        "INSERT INTO m (id, time_next) VALUES (7, 1)",
+    ):
+        completed(fine.replace("{}", "1").encode())
+
+
+def test_what_is_bound_to_an_ack_of_1970_is_refused():
+    for sql in ("UPDATE m SET time_acked = ? WHERE id = 7", "INSERT INTO m SET time_acked = ?"):
+        for value, is_fine in (
+            (0, False),
+            (1, False),
+            (None, True),
+            (1800000000000000005, True),
+        ):
+            bound = statement(sql.encode()).bind((value,))
+            with nullcontext() if is_fine else pytest.raises(Unsupported, match="write NOW"):
+                check_bound(bound, CURRENT, CURRENT.times)

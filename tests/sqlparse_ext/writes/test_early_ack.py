@@ -9,6 +9,9 @@ from tests.sqlparse_ext.facts import statement
 from tests.sqlparse_ext.writes.test_completion import BY_PRIMARY, CURRENT, LAZY, NOW_NS
 
 
+ACKED_NS = 1800000000000000005
+
+
 def moment(sql, facts=CURRENT, *bound):
     sent = statement(sql.encode())
     if done := complete(sent, facts, NOW_NS):
@@ -23,10 +26,10 @@ def moment(sql, facts=CURRENT, *bound):
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
-        ("UPDATE m SET time_acked = 5 WHERE id = 7", 5),
+        ("UPDATE m SET time_acked = 1800000000000000005 WHERE id = 7", ACKED_NS),
         ("UPDATE m SET time_acked = NOW() WHERE id IN (1, 2)", NOW_NS),
-        ("UPDATE m SET time_acked = 5, time_next = NULL WHERE id = 7 AND time_acked IS NULL", 5),
-        ("UPDATE m SET time_next = NULL, time_acked = 5 WHERE id = 'a'", 5),
+        ("UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE id = 7 AND time_acked IS NULL", ACKED_NS),
+        ("UPDATE m SET time_next = NULL, time_acked = 1800000000000000005 WHERE id = 'a'", ACKED_NS),
     ],
 )  # fmt: skip
 def test_an_ack_by_ids_and_nothing_else_may_be_early(sql, expected, facts):
@@ -35,29 +38,28 @@ def test_an_ack_by_ids_and_nothing_else_may_be_early(sql, expected, facts):
 
 def test_what_is_bound_counts_as_what_is_written():
     sql = "UPDATE m SET time_acked = ? WHERE id IN (?, ?) AND time_acked IS NULL"
-    assert moment(sql, LAZY, 5, 1, 2) == 5
-    assert moment(sql, LAZY, b"5", 1, 2) is None
+    assert moment(sql, LAZY, ACKED_NS, 1, 2) == ACKED_NS
+    assert moment(sql, LAZY, b"%d" % ACKED_NS, 1, 2) is None
 
 
 @pytest.mark.parametrize(
     "sql",
     [
-        "UPDATE m SET time_acked = 5, body = 'done' WHERE id = 7",
-        "UPDATE m SET time_acked = 5, time_next = 9 WHERE id = 7",
-        "UPDATE m SET time_acked = 5, epoch = 3 WHERE id = 7",
-        "UPDATE m SET time_acked = 5, epoch = epoch + 1 WHERE id = 7",
-        "UPDATE m SET time_acked = 5.5 WHERE id = 7",
-        "UPDATE m SET time_acked = '5' WHERE id = 7",
-        "UPDATE m SET time_acked = -5 WHERE id = 7",
+        "UPDATE m SET time_acked = 1800000000000000005, body = 'done' WHERE id = 7",
+        "UPDATE m SET time_acked = 1800000000000000005, time_next = 9 WHERE id = 7",
+        "UPDATE m SET time_acked = 1800000000000000005, epoch = 3 WHERE id = 7",
+        "UPDATE m SET time_acked = 1800000000000000005, epoch = epoch + 1 WHERE id = 7",
+        "UPDATE m SET time_acked = 1800000000000000005.5 WHERE id = 7",
+        "UPDATE m SET time_acked = '1800000000000000005' WHERE id = 7",
         "UPDATE m SET time_acked = 99999999999999999999 WHERE id = 7",
         "UPDATE m SET time_acked = time_next WHERE id = 7",
-        "UPDATE m SET time_acked = 5 WHERE id = 7 AND priority = 3",
-        "UPDATE m SET time_acked = 5 WHERE id > 7",
-        "UPDATE m SET time_acked = 5 WHERE id IN (1, 2) LIMIT 1",
-        "UPDATE m SET time_acked = 5 WHERE id IN (NULL)",
-        "UPDATE m SET time_acked = 5",
+        "UPDATE m SET time_acked = 1800000000000000005 WHERE id = 7 AND priority = 3",
+        "UPDATE m SET time_acked = 1800000000000000005 WHERE id > 7",
+        "UPDATE m SET time_acked = 1800000000000000005 WHERE id IN (1, 2) LIMIT 1",
+        "UPDATE m SET time_acked = 1800000000000000005 WHERE id IN (NULL)",
+        "UPDATE m SET time_acked = 1800000000000000005",
         "UPDATE m SET time_acked = NULL WHERE id = 7",
-        "UPDATE m, u SET m.time_acked = 5 WHERE m.id = u.id",
+        "UPDATE m, u SET m.time_acked = 1800000000000000005 WHERE m.id = u.id",
         "DELETE FROM m WHERE id = 7",
         "UPDATE m SET time_next = 9 WHERE id = 7",
     ],
