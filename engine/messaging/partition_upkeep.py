@@ -98,9 +98,8 @@ class PartitionUpkeep:
         self._note(table, name, outcome, now_ns)
         if outcome is Outcome.DONE:
             counters.purged += rows
-            text = "partition %s of %s on %s/%s dropped, about %d messages"
-            where = (name, table.name, table.keyspace, self._shard, rows)
-            log.info(text, *where, extra=self._named(table))
+            fields = {"partition": name, "count": rows}
+            log.info("partition dropped", extra={**self._named(table), **fields})
 
     def _note(self, table: MessageTable, name: str, outcome: Outcome, now_ns: int) -> None:
         if outcome is not Outcome.HELD:
@@ -131,9 +130,8 @@ class PartitionUpkeep:
         kind = reason.lstrip("0123456789")
         if self._told.get(name) != kind:
             self._told[name] = kind
-            text = "partition %s of %s on %s/%s is held back: %s"
-            where = (name, table.name, table.keyspace, self._shard, reason)
-            log.warning(text, *where, extra=self._named(table))
+            fields = {"partition": name, "reason": reason}
+            log.warning("partition overdue", extra={**self._named(table), **fields})
 
     def _named(self, table: MessageTable) -> dict[str, str]:
         return {**table.named, "shard": self._shard}

@@ -104,11 +104,12 @@ class Purger:
                 # Once for each trouble, and not once for each interval: a shard may be away for
                 # days.
                 if not failing:
-                    log.warning("%s: %s", self._where(shard), error, extra=self._named(shard))
+                    reason = {"reason": str(error)}
+                    log.warning("purge failed", extra={**self._named(shard), **reason})
                 failing = True
             except Exception:
                 self._counters_of(shard).purges_failed += 1
-                log.exception("%s", self._where(shard), extra=self._named(shard))
+                log.exception("purge failed", extra=self._named(shard))
             else:
                 failing = False
 
@@ -158,6 +159,3 @@ class Purger:
     def _named(self, shard: ShardName) -> dict[str, str]:
         """Name the table and a shard by the keys that log lines have."""
         return {**self._table.named, "shard": shard}
-
-    def _where(self, shard: ShardName) -> str:
-        return f"purge of {self._table.name} on {self._table.keyspace}/{shard} failed"

@@ -305,11 +305,9 @@ class Registry:
         if not tables.is_failing:
             trace = None if isinstance(failure, StreamfromError) else failure
             log.warning(
-                "message tables of %s cannot be read: %s",
-                tables.keyspace.name,
-                failure,
+                "message tables cannot be read",
                 exc_info=trace,
-                extra={"keyspace": tables.keyspace.name},
+                extra={"keyspace": tables.keyspace.name, "reason": str(failure)},
             )
         tables.is_failing = True
         return None
@@ -377,7 +375,8 @@ class Registry:
             if isinstance(table, TableLoadError):
                 if str(known_table) != str(table):
                     named = {"keyspace": tables.keyspace.name, "queue": name}
-                    log.warning("%s: %s", tables.keyspace.name, table, extra=named)
+                    reason = {"reason": str(table)}
+                    log.warning("message table failed to load", extra={**named, **reason})
                 if name in tables.runners:
                     stopped.append((*tables.runners.pop(name), table))
             elif isinstance(known_table, MessageTable) and table != known_table:
@@ -392,8 +391,7 @@ class Registry:
 
     def _run(self, tables: _KeyspaceTables, table: MessageTable) -> None:
         for advice in table.advice:
-            text = "message table %s.%s: %s"
-            log.warning(text, table.keyspace, table.name, advice, extra=table.named)
+            log.warning("message table", extra={**table.named, "advice": advice})
         may_send = partial(self._may_send, table.keyspace)
         runner = Runner(
             table,

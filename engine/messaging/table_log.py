@@ -39,62 +39,42 @@ class TableLog:
 
     def failed(self, what: str, shard: ShardName, error: Exception) -> None:
         """Tell of the first failure of a shard, and of everything that is a fault of our own."""
-        where = (what, self.table.name, self.table.keyspace, shard)
-        extra = self._named(shard)
+        extra = {**self._named(shard), "task": what, "reason": str(error)}
         if not isinstance(error, StreamfromError):
-            log.error("%s of %s on %s/%s failed", *where, exc_info=error, extra=extra)
+            log.error("work on a queue failed", exc_info=error, extra=extra)
         elif shard not in self._failing:
             # Whoever drops a queue knows that messages were in flight.
             level = logging.INFO if isinstance(error, TableGone) else logging.WARNING
-            log.log(level, "%s of %s on %s/%s failed: %s", *where, error, extra=extra)
+            log.log(level, "work on a queue failed", extra=extra)
         self._failing.add(shard)
 
     def works(self, shard: ShardName) -> None:
         """Tell of the first success of a shard that failed."""
         if shard in self._failing:
             self._failing.discard(shard)
-            where = (self.table.name, self.table.keyspace, shard)
-            log.info("%s on %s/%s works again", *where, extra=self._named(shard))
+            log.info("work on a queue goes on", extra=self._named(shard))
 
     def standing(self, receiver: Receiver, held: int, since_s: float) -> None:
         """Tell of a stream whose prefetch is full and that acknowledges nothing."""
         shards = "all shards" if receiver.shards is None else ", ".join(sorted(receiver.shards))
+        fields = {"connection": receiver.connection_id, "shards": shards, "unacked": held}
         log.warning(
-            "stream of %s.%s (%s) on connection %d stands still: it holds %d messages, which is"
-            " its prefetch, and has acknowledged none for %.0f s",
-            self.table.keyspace,
-            self.table.name,
-            shards,
-            receiver.connection_id,
-            held,
-            since_s,
-            extra={**self.table.named, "connection": receiver.connection_id},
+            "stream stalled", extra={**self.table.named, **fields, "stalled_s": round(since_s)}
         )
 
     def spent(self, shard: ShardName, result: ClaimResult) -> None:
         """Tell of messages that a claim parked, or moved to the dead letters."""
-        dead_letter = self.table.properties.dead_letter
+        properties = self.table.properties
+        fields: dict[str, object] = {"attempts": properties.max_attempts}
+        if properties.dead_letter is not None:
+            fields["dead_letter"] = properties.dead_letter
         if result.parked:
-            where = "are parked"
-            if result.why_parked is not None:
-                where += f", as {dead_letter} did not take them ({result.why_parked})"
-            self._spent(shard, result.parked, where)
+            reason = {} if result.why_parked is None else {"reason": result.why_parked}
+            named = self._ids(shard, result.parked)
+            log.warning("messages parked", extra={**named, **fields, **reason})
         if result.dead:
-            self._spent(shard, result.dead, f"are in {dead_letter}")
-
-    def _spent(self, shard: ShardName, ids: Sequence[bytes], where: str) -> None:
-        log.warning(
-            "%d messages of %s.%s on %s were sent vt_max_attempts (%d) times, and %s: %s%s",
-            len(ids),
-            self.table.keyspace,
-            self.table.name,
-            shard,
-            self.table.properties.max_attempts,
-            where,
-            b", ".join(ids[:IDS_TOLD_MAX]).decode(errors="replace"),
-            " and more" if len(ids) > IDS_TOLD_MAX else "",
-            extra=self._named(shard),
-        )
+            named = self._ids(shard, result.dead)
+            log.warning("messages dead-lettered", extra={**named, **fields})
 
     def set_aside(
         self, shard: ShardName, found: Sequence[tuple[bytes, SetAsideRow]], count: int
@@ -111,10 +91,7 @@ class TableLog:
 
     def acks_lost(self, shard: ShardName, ids: Sequence[bytes]) -> None:
         """Tell of acks that were answered and that are not written when the proxy stops."""
-        told = b", ".join(ids[:IDS_TOLD_MAX]).decode(errors="replace")
-        log.warning(
-            "acks not written", extra={**self._named(shard), "count": len(ids), "ids": told}
-        )
+        log.warning("acks not written", extra=self._ids(shard, ids))
 
     def dead_members(
         self, shard: ShardName, found: Sequence[tuple[bytes, bytes, bytes]]
@@ -122,17 +99,14 @@ class TableLog:
         """Tell of messages that wait for a group with a parked message: each with that message and its group."""
         for each in found[:IDS_TOLD_MAX]:
             ident, member, group = (one.decode(errors="replace") for one in each)
+            fields = {"id": ident, "group": group, "parked_id": member}
             log.warning(
-                "message %s of %s.%s on %s waits for group %s, whose message %s is parked: it fires once that is"
-                " acknowledged or deleted",
-                ident,
-                self.table.keyspace,
-                self.table.name,
-                shard,
-                group,
-                member,
-                extra=self._named(shard),
+                "message waits for a parked one", extra={**self._named(shard), **fields}
             )
+
+    def _ids(self, shard: ShardName, ids: Sequence[bytes]) -> dict[str, object]:
+        told = b", ".join(ids[:IDS_TOLD_MAX]).decode(errors="replace")
+        return {**self._named(shard), "count": len(ids), "ids": told}
 
     def _named(self, shard: ShardName) -> dict[str, str]:
         return {**self.table.named, "shard": shard}

@@ -98,9 +98,10 @@ class UnseenWrites:
         if not self._has_reported:
             self._has_reported = True
             log.warning(
-                "commits that may write to any queue (through triggers, procedures, views) are so many that their rows may be"
-                " found later than %g ms: the polls that they cause are kept to %g %% of a core",
-                LATE_S * 1000,
-                SHARE * 100,
-                extra=runner.table.named,
+                "commits that may write to any queue are too many to look at each at once",
+                extra={
+                    **runner.table.named,
+                    "late_ms": round(LATE_S * 1000),
+                    "core_percent": round(SHARE * 100),
+                },
             )

@@ -121,11 +121,8 @@ class Watch:
         except (StreamfromError, TimeoutError) as error:
             # The health checks tell of a shard that is away; here it is one figure less.
             log.debug(
-                "depths of %s/%s are not known: %s",
-                keyspace,
-                shard,
-                error,
-                extra={"keyspace": keyspace, "shard": shard},
+                "depths not known",
+                extra={"keyspace": keyspace, "shard": shard, "reason": str(error)},
             )
         else:
             now_ns = self._clock.time_ns()

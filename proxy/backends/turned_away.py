@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from streamfrom.proxy.errors import NoDescriptor, PoolTimeout, ServerFull
 from streamfrom.proxy.log import SparingLog
@@ -11,13 +11,6 @@ from streamfrom.proxy.log import SparingLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-_EVENTS: Final = {
-    ServerFull: "the server takes no more connections",
-    PoolTimeout: "no free connection",
-    NoDescriptor: "no file descriptor left for a connection to a shard",
-}
 
 
 class TurnedAway:
@@ -34,6 +27,15 @@ class TurnedAway:
 
     def note(self, error: Exception) -> None:
         """Log *error*, if it is of such a kind and there was no line of that kind a moment ago."""
-        event = _EVENTS.get(type(error))
-        if event is not None:
-            self._log.warning(event, server=self._server, reason=str(error))
+        fields = {"server": self._server, "reason": str(error)}
+        match error:
+            case ServerFull():
+                self._log.warning("the server takes no more connections", **fields)
+            case PoolTimeout():
+                self._log.warning("no free connection", **fields)
+            case NoDescriptor():
+                self._log.warning(
+                    "no file descriptor left for a connection to a shard", **fields
+                )
+            case _:
+                pass

@@ -232,8 +232,11 @@ class Session:
                 answer = self._wire.data_to_send()
                 self._login_gate.proven(name, answer, partial(self._logged_in, name))
             case Closed(error):
-                what = "connection refused" if self.user is None else "connection closed"
-                self._log.info(what, host=self._link.peer, reason=str(error))
+                self._log.info(
+                    "connection refused" if self.user is None else "connection closed",
+                    host=self._link.peer,
+                    reason=str(error),
+                )
                 self._login_gate.refused(error, self._wire.data_to_send())
             case _:
                 pass

@@ -160,7 +160,7 @@ def check_ack_value(value: Value | Opaque, column: str) -> None:
     """
     check_value(value, column)
     number = None if value is None or isinstance(value, Opaque) else _number(value)
-    if number is not None and number < _NS_MIN:
+    if number is not None and number < NS_MIN:
         raise no_ack_moment(str(number))
 
 

@@ -5,6 +5,7 @@ from streamfrom.engine.messaging.figures import Counters
 from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, loaded, raw_table
 from streamfrom.engine.messaging.message_store import PURGE_ROWS_MAX
 from streamfrom.engine.messaging.purger import Purger
+from tests.fixtures.logged import logged
 from tests.virtual_loop import START_NS, VirtualClock, run_virtual, running
 
 
@@ -84,9 +85,8 @@ def test_a_failure_is_logged_once_and_tried_again_and_other_shards_go_on(caplog)
         await purger.stop()
 
     run_virtual(main())
-    assert [record.message for record in caplog.records] == [
-        "purge of msg on ks/80- failed: gone"
-    ]
+    told = logged(caplog, "keyspace", "queue", "shard", "reason")
+    assert told == [("purge failed", "ks", "msg", "80-", "gone")]
 
 
 def test_a_fault_of_our_own_does_not_end_the_purge(caplog):

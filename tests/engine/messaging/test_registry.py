@@ -24,6 +24,7 @@ from streamfrom.sqlparse_ext.writes.message_effects import (
     Key,
 )
 from tests.engine.messaging.runner_rig import Receiver
+from tests.fixtures.logged import logged
 from tests.virtual_loop import START_NS, VirtualClock, run_virtual, running
 
 
@@ -363,9 +364,8 @@ def test_when_no_shard_answers_what_was_known_stays_in_force(caplog):
             assert set(rig.registry.tables("ks")) == {"t1"}
 
     run_virtual(main())
-    assert [record.message for record in caplog.records] == [
-        "message tables of ks cannot be read: gone"
-    ]
+    told = logged(caplog, "keyspace", "reason")
+    assert told == [("message tables cannot be read", "ks", "gone")]
 
 
 def hidden(name):
@@ -596,8 +596,8 @@ def test_index_advice_is_logged_when_the_table_is_found(caplog):
             await rig.registry.reload()
 
     run_virtual(main())
-    assert len(caplog.records) == 2
-    assert "ALTER TABLE" in caplog.records[0].message
+    (event, queue, advice), _ = logged(caplog, "queue", "advice")
+    assert (event, queue, "ALTER TABLE" in advice) == ("message table", "t1", True)
 
 
 @running

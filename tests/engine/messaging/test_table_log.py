@@ -14,6 +14,7 @@ from tests.engine.messaging.runner_rig import (
     failing_between,
     now_s,
 )
+from tests.fixtures.logged import logged
 from tests.virtual_loop import run_virtual
 
 
@@ -30,10 +31,11 @@ def test_a_stream_survives_a_restart_of_the_backend(caplog):
 
     with caplog.at_level(logging.INFO):
         run_virtual(main())
-    assert [record.message for record in caplog.records] == [
-        "claim of msg on ks/0 failed: the backend of 0 is gone",
-        "msg on ks/0 works again",
+    assert logged(caplog, "task", "reason") == [
+        ("work on a queue failed", "claim", "the backend of 0 is gone"),
+        ("work on a queue goes on", None, None),
     ]
+    assert logged(caplog, "keyspace", "queue", "shard")[0][1:] == ("ks", "msg", "0")
 
 
 def test_that_a_table_is_gone_alarms_nobody(caplog):
@@ -50,9 +52,9 @@ def test_that_a_table_is_gone_alarms_nobody(caplog):
 
     with caplog.at_level(logging.INFO):
         run_virtual(main())
-    told = {(record.levelno, record.message) for record in caplog.records}
-    assert (logging.INFO, "claim of msg on ks/0 failed: Table 'ks.msg' doesn't exist") in told
-    assert {level for level, _ in told} == {logging.INFO}
+    told = ("work on a queue failed", "claim", "Table 'ks.msg' doesn't exist")
+    assert told in logged(caplog, "task", "reason")
+    assert {record.levelno for record in caplog.records} == {logging.INFO}
 
 
 def test_a_fault_of_our_own_is_logged_with_its_trace_and_holds_nobody_up(caplog):
@@ -82,9 +84,8 @@ def test_a_stream_that_stands_still_is_named_in_the_log(caplog):
         await rig.runner.stop(STOPPED)
 
     run_virtual(main())
-    assert [record.message for record in caplog.records] == [
-        "stream of ks.msg (0) on connection 77 stands still: it holds 2 messages, which is"
-        " its prefetch, and has acknowledged none for 30 s",
+    assert logged(caplog, "queue", "shards", "connection", "unacked", "stalled_s") == [
+        ("stream stalled", "msg", "0", 77, 2, 30)
     ]
 
 
@@ -102,9 +103,10 @@ def test_what_was_sent_often_enough_is_named_in_the_log_counted_and_asked_for_no
         await rig.runner.stop(STOPPED)
 
     run_virtual(main())
-    texts = [record.getMessage() for record in caplog.records]
-    assert all("ks.msg on 0 were sent vt_max_attempts (2) times" in text for text in texts)
-    assert sum(int(text.split()[0]) for text in texts) == 12
+    told = logged(caplog, "queue", "shard", "attempts", "count", "ids")
+    assert {each[:4] for each in told} == {("messages parked", "msg", "0", 2)}
+    assert sum(each[4] for each in told) == 12
+    assert "1, 2" in told[0][5]
 
 
 def test_dead_letters_are_named_in_the_log_counted_and_gone(caplog):
@@ -123,9 +125,9 @@ def test_dead_letters_are_named_in_the_log_counted_and_gone(caplog):
         await rig.runner.stop(STOPPED)
 
     run_virtual(main())
-    told = [text for text in map(str, caplog.messages) if "vt_max_attempts" in text]
-    assert sum(int(text.split()[0]) for text in told) == 2
-    assert all("times, and are in grave: " in text for text in told)
+    told = logged(caplog, "dead_letter", "attempts", "count")
+    assert {each[:3] for each in told} == {("messages dead-lettered", "grave", 1)}
+    assert sum(each[3] for each in told) == 2
 
 
 def test_a_message_that_waits_for_a_parked_one_is_told_once(caplog):
@@ -148,8 +150,5 @@ def test_a_message_that_waits_for_a_parked_one_is_told_once(caplog):
         await rig.runner.stop(STOPPED)
 
     run_virtual(main())
-    told = [text for text in caplog.messages if "waits for group" in text]
-    assert told == [
-        "message 2 of ks.msg on 0 waits for group b, whose message 1 is parked: it fires once that is"
-        " acknowledged or deleted"
-    ]
+    told = logged(caplog, "id", "group", "parked_id")
+    assert told[1:] == [("message waits for a parked one", "2", "b", "1")]

@@ -9,6 +9,7 @@ from streamfrom.engine.messaging.unseen_writes import (
     SHARE,
     UnseenWrites,
 )
+from tests.fixtures.logged import logged
 from tests.virtual_loop import run_virtual
 
 
@@ -72,7 +73,9 @@ def test_many_commits_and_queues_take_their_share_of_a_core_and_none_is_forgotte
         )
 
     run_virtual(scenario())
-    assert sum("kept to 5 % of a core" in record.getMessage() for record in caplog.records) == 1
+    ((event, percent),) = logged(caplog, "core_percent")
+    assert event.startswith("commits that may write to any queue are too many")
+    assert percent == 5
 
 
 def test_commits_of_a_moment_are_told_to_the_dispatcher_together():

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from streamfrom.engine.messaging.message_ids import first_id
 from streamfrom.engine.messaging.partitions import SPANS, Partition, definitions
 from tests.fixtures.streams import Consume, eventually, message_table, refused, rows, run, value
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
@@ -16,6 +17,7 @@ HOUR = SPANS["HOUR"]
 QUEUE = "CREATE QUEUE my_message (payload VARCHAR(64))"
 # After a transaction that held the table for long the next try is up to a minute later.
 LONG_S = 180.0
+ACKED_NS = 1_780_000_000 * 10**9  # long ago
 # The hours that the table of `old` has, in order.
 HOURS_AGO = (5, 4, 3, 2, 1)
 
@@ -60,7 +62,7 @@ class OldHours:
     def ident(self, hours_ago: int) -> int:
         """Return another id of so many hours ago."""
         self._ids[hours_ago] = self._ids.get(hours_ago, 0) + 1
-        return self._present_ns - hours_ago * HOUR.length_ns + self._ids[hours_ago]
+        return first_id(self._present_ns - hours_ago * HOUR.length_ns) + self._ids[hours_ago]
 
     def has(self, hours_ago: int) -> bool:
         """Say whether any shard has the partition of so many hours ago."""
@@ -74,7 +76,7 @@ def old(cluster: SharedCluster, keyspace: str) -> OldHours:
 
 
 def insert_acked(client: Any, *ids: int) -> None:
-    values = ", ".join(f"({ident}, 1, NULL, 1)" for ident in ids)
+    values = ", ".join(f"({ident}, 1, NULL, {ACKED_NS})" for ident in ids)
     run(
         client, f"INSERT INTO my_message (id, tenant_id, time_next, time_acked) VALUES {values}"
     )
@@ -146,8 +148,8 @@ def test_what_is_done_is_dropped_and_a_straggler_is_told(
     )
     eventually(
         lambda: (
-            f"partition {old.name(4)} of my_message on {keyspace}/" in cluster.proxy.log()
-            and "is held back: 1 message not acknowledged" in cluster.proxy.log()
+            f'"partition": "{old.name(4)}"' in cluster.proxy.log()
+            and '"reason": "1 message not acknowledged"' in cluster.proxy.log()
         ),
         "the log tells of it",
     )
@@ -170,21 +172,19 @@ def test_a_transaction_holds_a_partition_and_nobody_else_and_what_it_revives_sta
         f"UPDATE my_message SET time_acked = NULL, time_next = 0 WHERE id = {ids[7]}",
     )
     eventually(
-        lambda: "is held back: a transaction holds the table" in cluster.proxy.log()[logged:],
+        lambda: '"reason": "a transaction holds the table"' in cluster.proxy.log()[logged:],
         "drops were wanted",
     )
     # The transaction stays open: whoever waited behind one who waits for it would never end.
     for _ in range(10):
-        sql = (
-            f"INSERT INTO my_message (id, tenant_id, time_acked) VALUES ({old.ident(1)}, 3, 1)"
-        )
+        sql = f"INSERT INTO my_message (id, tenant_id, time_acked) VALUES ({old.ident(1)}, 3, {ACKED_NS})"
         assert run(client, sql) == 1
         # Not one of those just inserted: the purge may have had it by now.
         assert value(client, f"SELECT COUNT(*) FROM my_message WHERE id = {ids[7]}") == 1
     assert old.has(5)
     holder.commit()
     eventually(
-        lambda: "is held back: 1 message not acknowledged" in cluster.proxy.log()[logged:],
+        lambda: '"reason": "1 message not acknowledged"' in cluster.proxy.log()[logged:],
         "the purge has seen what was revived",
         LONG_S,
     )
