@@ -293,8 +293,15 @@ def _update_plan(shape: Shape, *, is_lazy: bool) -> _UpdatePlan:
 
 
 def _given(cursor: Cursor, assignment: Assignment) -> MomentPlan:
+    """Return what there is to be known of a number that a column is given; nothing where it is one of several values."""
     tokens = cursor.tokens[assignment.start : assignment.end]
-    return moments_of(tokens, cursor.template, assignment.column)
+    return (
+        NO_MOMENTS if _names(tokens) else moments_of(tokens, cursor.template, assignment.column)
+    )
+
+
+def _names(tokens: Sequence[Token]) -> bool:
+    return any(token.is_name for token in tokens)
 
 
 def _behind(shape: Shape, token: Token, text: bytes) -> Edit:
@@ -436,7 +443,7 @@ def _value(statement: Statement, column: str, text: bytes, now_ns: int) -> bytes
     shape = Shape(Kind.OTHER, Uses(0), template)
     value = Statement(text, statement.mode, shape, literals, runs)
     check_moments(plan, value)
-    if column == "time_acked":
+    if column == "time_acked" and not _names(statement_tokens(template)):
         check_ack_moments(plan, value)
     edits = moment_edits(plan, value, now_ns)
     return splice(text, statement.mode, edits) if edits else text
