@@ -1,4 +1,4 @@
-"""The command line: `streamfrom serve | check | queues | top | demo`.
+"""The command line: `streamfrom serve | check | grants | queues | top | demo`.
 
 Exit codes: 0 when all is well, 1 for a fault that `check` found or a failure while running,
 2 for a wrong command line or configuration.
@@ -24,12 +24,14 @@ import uvloop
 
 from streamfrom import __version__
 from streamfrom.proxy import log
+from streamfrom.proxy.accounts.job_grants import Purpose
 from streamfrom.proxy.app.application import Application, run
 from streamfrom.proxy.check import check
 from streamfrom.proxy.config.file import Config, ConfigError, load
 from streamfrom.proxy.config.fleet_members import AUTO, WORKERS_MAX, FleetConfig, worker_count
 from streamfrom.proxy.config.log_settings import LogFormat
 from streamfrom.proxy.demo import ListeningProxy, run_demo
+from streamfrom.proxy.grants import GrantsRefused, print_grants, wanted
 from streamfrom.proxy.printable import printable
 from streamfrom.proxy.queue_watch import (
     ADDRESS_DEFAULT,
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.config.log_settings import LogSettings
 
 
-COMMANDS = ("serve", "check", "queues", "top", "demo")
+COMMANDS = ("serve", "check", "grants", "queues", "top", "demo")
 EXIT_FAULT = 1
 EXIT_USAGE = 2
 WATCH_S = 2.0
@@ -65,7 +67,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     seat: WorkerSeat | None = getattr(arguments, "worker_seat", None)
     # What these print says it all; the log would say it again in between.
     log.configure(
-        verbose=arguments.verbose, quiet=arguments.command in {"check", "queues", "top"}
+        verbose=arguments.verbose,
+        quiet=arguments.command in {"check", "grants", "queues", "top"},
     )
     try:
         if arguments.command == "demo":
@@ -80,6 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         read = partial(load, arguments.config, os.environ)
         if arguments.command == "check":
             return uvloop.run(check(read(), as_json=arguments.json))
+        if arguments.command == "grants":
+            return _grants(read(), arguments)
         if seat is not None:
             read = partial(_read_seated, read, seat)
         config = read()
@@ -134,6 +139,15 @@ def _parser() -> argparse.ArgumentParser:
         checking.add_argument("--config", type=Path, required=True, metavar="FILE")
     )
     checking.add_argument("--json", action="store_true", help="print one JSON document")
+    granting = commands.add_parser(
+        "grants", parents=[common], help="print the GRANT statements that an account needs"
+    )
+    _completed_by_files(
+        granting.add_argument("--config", type=Path, required=True, metavar="FILE")
+    )
+    granting.add_argument("--for", dest="job", choices=[*map(str, Purpose)], required=True)
+    granting.add_argument("--queue", metavar="KEYSPACE.QUEUE", help="default: every queue")
+    granting.add_argument("name", metavar="NAME", help="the account's name")
     queues = commands.add_parser(
         "queues", parents=[common], help="show what a running proxy tells of its queues"
     )
@@ -198,6 +212,14 @@ def _command_first(argv: Sequence[str]) -> Sequence[str]:
             return [argv[place], *rest]
         case _:
             return argv
+
+
+def _grants(config: Config, arguments: argparse.Namespace) -> int:
+    try:
+        asked = wanted(config, arguments.job, arguments.name, arguments.queue)
+    except GrantsRefused as error:
+        return _fail(str(error), EXIT_USAGE)
+    return uvloop.run(print_grants(config, asked))
 
 
 def _ask_proxy(address: str, show: Callable[[Dsn], Coroutine[Any, Any, None]]) -> int:

@@ -1,0 +1,135 @@
+"""`streamfrom grants`: the GRANT statements that an account needs for its job, at each shard."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from streamfrom.engine.errors import StoreError
+from streamfrom.engine.messaging.clock import SystemClock
+from streamfrom.engine.messaging.message_table import MessageTable, load
+from streamfrom.engine.messaging.table_settings import is_message_table
+from streamfrom.proxy.accounts.job_grants import Grantee, Purpose, grants, operator_grants
+from streamfrom.proxy.backends.shard import ShardRuntime
+from streamfrom.proxy.backends.shard_store import ShardStore
+from streamfrom.proxy.errors import BackendError, BackendUnavailable
+from streamfrom.proxy.printable import printable
+from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from streamfrom.engine.messaging.message_table import RawTable
+    from streamfrom.proxy.config.file import Config, KeyspaceConfig
+
+
+_UNUSABLE: Final = "-- not usable: "
+
+
+class GrantsRefused(StreamfromError):
+    """The statements cannot be printed; the message says why."""
+
+
+class Wanted(NamedTuple):
+    """What was asked for.
+
+    queue: a keyspace and a queue of it; None for every queue of every keyspace.
+    """
+
+    purpose: Purpose
+    name: str
+    queue: tuple[str, str] | None
+
+
+def wanted(config: Config, job: str, name: str, queue: str | None) -> Wanted:
+    """Return what the command line asks for. Raises GrantsRefused."""
+    if not name:
+        raise GrantsRefused("expected the name of an account, got an empty one")
+    _check_name("account", name)
+    if queue is None:
+        return Wanted(Purpose(job), name, None)
+    _check_name("queue", queue)
+    # A keyspace's name may have a dot in it.
+    places = [
+        (keyspace.name, queue.removeprefix(f"{keyspace.name}."))
+        for keyspace in config.keyspaces
+        if queue.startswith(f"{keyspace.name}.") and len(queue) > len(keyspace.name) + 1
+    ]
+    if not places:
+        known = ", ".join(keyspace.name for keyspace in config.keyspaces)
+        raise GrantsRefused(f"expected keyspace.queue of a keyspace of {known}, got {queue}")
+    return Wanted(Purpose(job), name, max(places))
+
+
+async def print_grants(config: Config, asked: Wanted) -> int:
+    """Print the statements, each shard behind a comment that names it, and return the exit code.
+
+    Nothing is printed unless every shard answers. The exit code is 1 if a message table cannot be used, which a comment
+    says.
+
+    Raises:
+        GrantsRefused: a shard does not answer, the queue does not exist, or a name has a control character.
+    """
+    lines: list[str] = []
+    for keyspace in config.keyspaces:
+        if asked.queue is None or asked.queue[0] == keyspace.name:
+            for shard in keyspace.shards:
+                runtime = ShardRuntime(keyspace.name, shard, pool_timeout_s=10)
+                try:
+                    lines += [*await _of_shard(keyspace, runtime, asked)]
+                except (StoreError, BackendError, BackendUnavailable) as error:
+                    raise GrantsRefused(f"{runtime}: {error}") from error
+                finally:
+                    await runtime.stop()
+    for line in lines:
+        sys.stdout.write(f"{line}\n")
+    return 1 if any(line.startswith(_UNUSABLE) for line in lines) else 0
+
+
+async def _of_shard(
+    keyspace: KeyspaceConfig, runtime: ShardRuntime, asked: Wanted
+) -> list[str]:
+    # Who logs in through the proxy comes from where the shard's own account does.
+    ((who,),) = await runtime.control.rows("SELECT CURRENT_USER()")
+    grantee = Grantee(asked.name, str(who).rpartition("@")[2])
+    await runtime.probe()
+    store = ShardStore({(keyspace.name, runtime.name): runtime}, SystemClock())
+    names = None if asked.queue is None else (asked.queue[1],)
+    found = await store.discover(keyspace.name, runtime.name, names)
+    where = printable(f"-- {runtime} at {runtime.dsn.server}, for an account that exists:")
+    password = f"CREATE USER {grantee} IDENTIFIED BY '<password>'"
+    return [f"{where} {password}", *_statements(keyspace, runtime, found, grantee, asked)]
+
+
+def _statements(
+    keyspace: KeyspaceConfig,
+    runtime: ShardRuntime,
+    found: Sequence[RawTable],
+    grantee: Grantee,
+    asked: Wanted,
+) -> Iterator[str]:
+    tables = [raw for raw in found if raw.is_hidden or is_message_table(raw.comment)]
+    if asked.queue is not None:
+        tables = [raw for raw in tables if raw.name == asked.queue[1]]
+        if not tables and asked.purpose is Purpose.OPERATOR:
+            yield from operator_grants(asked.queue[1], None, runtime.database, grantee)
+        elif not tables:
+            raise GrantsRefused(f"{runtime} has no queue {asked.queue[1]}")
+    for raw in sorted(tables, key=lambda each: each.name):
+        _check_name("queue", raw.name)
+        if raw.is_hidden:
+            raise GrantsRefused(f"{runtime}.{raw.name}: a lock hides its definition; try again")
+        table = load(keyspace.name, raw, len(keyspace.shards))
+        if not isinstance(table, MessageTable):
+            yield f"{_UNUSABLE}{printable(str(table))}"
+            continue
+        for column in raw.columns:
+            _check_name("column", column.name)
+        yield from grants(asked.purpose, table, raw.columns, runtime.database, grantee)
+
+
+def _check_name(what: str, name: str) -> None:
+    """Raise GrantsRefused for a name with a character that a terminal acts on, or that is no text."""
+    if printable(name) != name:
+        raise GrantsRefused(f"expected no control character in the {what} '{printable(name)}'")

@@ -1,0 +1,224 @@
+"""The rights that `streamfrom grants` prints are what a job needs, and none of them too much."""
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.fork_server import run_to_end
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.streams import Consumer, eventually, message_table, refused, run, value
+
+
+pytestmark = pytest.mark.db
+
+JOBS = ("producer", "consumer", "reader", "operator")
+QUEUE = message_table(
+    "q",
+    columns="tenant_id BIGINT, message JSON, last_error VARCHAR(1000),"
+    " shown BIGINT GENERATED ALWAYS AS (tenant_id + 1) VIRTUAL",
+    more=",vt_max_attempts=3,vt_dead_letter=grave",
+)
+GRAVE = (
+    "CREATE TABLE grave (id BIGINT PRIMARY KEY, message JSON, dead_time BIGINT)"
+    " COMMENT 'vt_dead_letters_of=q'"
+)
+_GRANT = re.compile(r"GRANT (.+) ON (\S+) TO (.+);")
+_RIGHT = re.compile(r"(\w+)(?: \(([^)]*)\))?")
+_ids = count(1)
+
+
+class Jobs:
+    """A proxy before one server, with an account for each job that has what was printed for it."""
+
+    def __init__(self, server: DatabaseServer, database: str, folder: Path) -> None:
+        self.server = server
+        self.database = database
+        self.config = folder / "jobs.toml"
+        self.folder = folder
+        self.names = {job: f"{job}_{database}" for job in JOBS}
+        users = "".join(
+            f'[[users]]\nname = "{name}"\npassword = "x"\n' for name in self.names.values()
+        )
+        users += '[[users]]\nname = "root"\npassword = ""\naccount = "shared"\n'
+        self.toml = users + keyspace_toml(database, [server])
+        self.config.write_text(self.toml)
+        self.proxy: RunningProxy | None = None
+        self.created = ""
+        self.accounts: list[str] = []
+
+    def printed(self, job: str, *more: str) -> list[str]:
+        """Return the statements for *job*."""
+        argv = ["grants", "--config", str(self.config), "--for", job, *more, self.names[job]]
+        found = run_to_end(argv, self.folder)
+        assert (found.returncode, found.stderr) == (0, ""), found.stderr
+        comment, *lines = found.stdout.splitlines()
+        assert comment.startswith(f"-- {self.database}/- at 127.0.0.1:{self.server.port}, ")
+        self.created = comment.partition(": ")[2].replace("<password>", "x")
+        return lines
+
+    def client(self, job: str) -> "pymysql.connections.Connection[pymysql.cursors.Cursor]":
+        """Return a new connection of the account for *job*."""
+        assert self.proxy is not None
+        return self.proxy.connect(
+            user=self.names[job], password="x", database=self.database, autocommit=True
+        )
+
+    def direct(self, sql: str) -> None:
+        execute(self.server, sql, database=self.database)
+
+    def admin(self, sql: str) -> None:
+        """Run *sql* on the shards' account through the proxy, which then asks anew who may do what."""
+        assert self.proxy is not None
+        run(self.proxy.connect(database=self.database, autocommit=True), sql)
+
+    def produce(self) -> None:
+        """Insert a message with all that one can have."""
+        client = self.client("producer")
+        sql = (
+            "INSERT INTO q (id, priority, time_next, tenant_id, message)"
+            f" VALUES ({next(_ids)}, 1, NOW(), 5, '{{}}')"
+        )
+        assert run(client, sql) == 1
+        client.close()
+
+    def consume(self) -> None:
+        """Stream messages, keep one longer, send one back with the reason, acknowledge by itself and in a transaction."""
+        self.direct("DELETE FROM q")
+        client = self.client("consumer")
+        stream = Consumer(self.client("consumer"), "STREAM * FROM q")
+        try:
+            one, two, three = (next(_ids) for _ in range(3))
+            self.admin(f"INSERT INTO q (id) VALUES ({one}), ({two}), ({three})")
+            stream.comes(one, two)
+            moved = "UPDATE q SET time_next = time_next + INTERVAL 1 MINUTE WHERE id = {}"
+            assert run(client, moved.format(two) + " AND time_acked IS NULL") == 1
+            failed = "UPDATE q SET time_next = NOW() + INTERVAL 1 HOUR, last_error = 'no' WHERE id = {}"
+            assert run(client, failed.format(two) + " AND time_acked IS NULL") == 1
+            acked = "UPDATE q SET time_acked = NOW() WHERE id = {}"
+            assert run(client, acked.format(one)) == 1
+            run(client, "BEGIN")
+            assert run(client, acked.format(two)) == 1
+            run(client, "COMMIT")
+        finally:
+            stream.close()
+            client.close()
+
+    def read(self) -> None:
+        """Read the table and its definition."""
+        client = self.client("reader")
+        value(client, "SELECT COUNT(*) FROM q WHERE priority >= 0")
+        run(client, "SELECT * FROM q")
+        assert run(client, "SHOW CREATE TABLE q") == 1
+        client.close()
+
+    def operate(self) -> None:
+        """Pause, look, send back, delete, requeue a dead letter, and make both tables anew."""
+        self.direct("DELETE FROM q")
+        self.direct("DELETE FROM grave")
+        one, two = next(_ids), next(_ids)
+        self.direct(f"INSERT INTO q (id, time_next) VALUES ({one}, 0)")
+        self.direct(f"INSERT INTO grave (id) VALUES ({two})")
+        client = self.client("operator")
+        try:
+            run(client, "ALTER QUEUE q PAUSE")
+            run(client, "SELECT * FROM q")
+            assert run(client, f"UPDATE q SET time_next = 7, epoch = 0 WHERE id = {one}") == 1
+            assert run(client, f"DELETE FROM q WHERE id = {one}") == 1
+            run(client, "ALTER TABLE grave COMMENT 'vt_dead_letters_of=q'")
+            run(client, f"INSERT INTO q (id) VALUES ({two})")
+            assert value(client, "SELECT COUNT(*) FROM grave") == 1
+            assert run(client, f"DELETE FROM grave WHERE id = {two}") == 1
+            run(client, "ALTER QUEUE q RESUME")
+            run(client, "DROP QUEUE q")
+            run(client, QUEUE)
+            run(client, "DROP TABLE grave")
+            run(client, GRAVE)
+        finally:
+            client.close()
+            for table in (QUEUE, GRAVE):
+                self.direct(table.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))
+
+
+@pytest.fixture
+def jobs(
+    server: DatabaseServer, database: str, tmp_path: Path, start_proxy: StartProxy
+) -> Iterator[Jobs]:
+    made = Jobs(server, database, tmp_path)
+    for table in (QUEUE, GRAVE):
+        made.direct(table)
+    for job in JOBS:
+        lines = made.printed(job)
+        execute(server, made.created)
+        made.accounts.append(lines[0].partition(" TO ")[2].rstrip(";"))
+        for line in lines:
+            execute(server, line.rstrip(";"))
+    made.proxy = start_proxy(made.toml)
+    yield made
+    made.proxy.close()
+    for account in made.accounts:
+        execute(server, f"DROP USER {account}")
+
+
+def one_by_one(lines: list[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield each single right of GRANT statements: what, where and to whom."""
+    for line in lines:
+        found = _GRANT.fullmatch(line)
+        assert found is not None, line
+        for word, columns in _RIGHT.findall(found[1]):
+            for column in columns.split(", ") if columns else [""]:
+                yield f"{word} ({column})" if column else word, found[2], found[3]
+
+
+def refusal(work: Callable[[], None]) -> int:
+    """Return the code of the error that ends *work*, 0 if none does."""
+    try:
+        work()
+    except pymysql.MySQLError as error:
+        return int(error.args[0])
+    return 0
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_what_is_printed_is_enough_and_nothing_of_it_is_too_much(jobs: Jobs, job: str) -> None:
+    work: Callable[[], None] = {
+        "producer": jobs.produce,
+        "consumer": jobs.consume,
+        "reader": jobs.read,
+        "operator": jobs.operate,
+    }[job]
+    work()
+    rights = [*one_by_one(jobs.printed(job))]
+    assert len(rights) >= {"producer": 5, "consumer": 10, "reader": 1, "operator": 12}[job]
+    spared = []
+    for right, place, account in rights:
+        jobs.admin(f"REVOKE {right} ON {place} FROM {account}")
+        code = refusal(work)
+        if not code:
+            spared.append(right)
+        assert code in (0, 1044, 1142, 1143, 1146), right
+        jobs.admin(f"GRANT {right} ON {place} TO {account}")
+    assert spared == []
+    work()
+
+
+def test_an_account_may_do_its_job_and_no_other(jobs: Jobs) -> None:
+    for job, sql in (
+        ("producer", "SELECT id FROM q"),
+        ("producer", "STREAM id FROM q"),
+        ("producer", "INSERT INTO q (id, time_acked) VALUES (1, 1)"),
+        ("consumer", "INSERT INTO q (id) VALUES (1)"),
+        ("consumer", "UPDATE q SET message = '1'"),
+        ("consumer", "DELETE FROM q"),
+        ("reader", "UPDATE q SET time_acked = NOW() WHERE id = 1"),
+        ("reader", "ALTER QUEUE q PAUSE"),
+        ("operator", "CREATE TABLE other (id INT)"),
+        ("operator", "INSERT INTO grave (id) VALUES (1)"),
+    ):
+        code, _ = refused(jobs.client(job), sql)
+        assert code in (1142, 1143), (job, sql, code)
+    assert eventually(lambda: "Traceback" not in jobs.proxy.log())  # type: ignore[union-attr]
