@@ -1,5 +1,6 @@
 """The queue, the producer and the consumer of README.md, as they are printed."""
 
+import os
 import subprocess
 import sys
 
@@ -23,12 +24,13 @@ def test_the_queue_the_producer_and_the_consumer_work(cluster: SharedCluster) ->
         producer = [sys.executable, "-c", steps.take("python")]
         subprocess.run(producer, check=True, timeout=END_S)
         with subprocess.Popen(
-            [sys.executable, "-u", "-c", steps.take("python")],
+            [sys.executable, "-c", steps.take("python")],
+            env={**os.environ, "PYTHONPATH": str(HERE / "clients" / "python")},
             stdout=subprocess.PIPE,
             text=True,
         ) as consumer:
             assert consumer.stdout is not None
-            assert consumer.stdout.readline() == '{"order": 7}\n'
+            assert consumer.stdout.readline() == "{'order': 7}\n"
             acked = "SELECT COUNT(time_acked), COUNT(*) FROM job"
             eventually(
                 lambda: rows(client, acked) == ((1, 2),), "acknowledged; one is for later"
