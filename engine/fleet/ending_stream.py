@@ -41,6 +41,7 @@ class EndingStream:
         self.keys = client.keys
         self.columns = client.columns
         self.prefetch = client.prefetch
+        self.window_first = client.window_first
         self.connection_id = client.connection_id
         self.rows_left = rows_max
         self.surplus: list[RowOfStream] = []

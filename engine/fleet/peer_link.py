@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
+from streamfrom.engine.messaging.prefetch_window import FIRST
+
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +40,7 @@ class OpenStream:
     keys: the keys whose messages it is given, as literals; None for all.
     held: the ids of messages that former dispatchers sent to it, by shard, as far as is known.
     share: as of GiveShare; None for its whole prefetch.
+    window_first: as of `Receiver`.
     """
 
     stream: int
@@ -51,6 +54,7 @@ class OpenStream:
     keys: tuple[bytes, ...] | None = None
     held: Mapping[ShardName, tuple[bytes, ...]] = field(default_factory=dict)
     share: int | None = None
+    window_first: int = FIRST
 
 
 @dataclass(frozen=True, slots=True)

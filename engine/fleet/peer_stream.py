@@ -19,6 +19,7 @@ from streamfrom.engine.fleet.peer_link import (
     StreamFinished,
 )
 from streamfrom.engine.messaging.message import PeerRow, receiver_numbers
+from streamfrom.engine.messaging.prefetch_window import FIRST
 
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class RemoteReceiver:
         self.keys = None if opened.keys is None else frozenset(opened.keys)
         self.columns = opened.columns
         self.prefetch = opened.prefetch
+        self.window_first = opened.window_first or FIRST  # an older version names none
         self.rows_max = opened.rows_max
         self.connection_id = opened.connection_id
         self._stream = opened.stream

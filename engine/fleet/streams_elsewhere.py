@@ -237,7 +237,7 @@ class StreamsElsewhere:
         record.keyspace, record.table = keyspace, table
         # A table without a limit may be given one while the stream is open.
         if receiver.rows_max is None and receiver.prefetch != 0:
-            record.shares = PrefetchShares(prefetch or UNLIMITED, HERE)
+            record.shares = PrefetchShares(_divided(prefetch), HERE)
         self._reconcile(record)
 
     def prefetch_altered(self, keyspace: str, table: str, prefetch: int) -> None:
@@ -245,7 +245,7 @@ class StreamsElsewhere:
         for record in self._receivers.values():
             is_of_it = (record.keyspace, record.table) == (keyspace, table)
             if is_of_it and record.receiver.prefetch is None and record.shares is not None:
-                self._tell_shares(record, record.shares.altered(prefetch or UNLIMITED))
+                self._tell_shares(record, record.shares.altered(_divided(prefetch)))
 
     def wait_over(self, receiver: Receiver) -> None:
         """Let a stream with an end wait for its first message no longer, wherever it is served."""
@@ -430,6 +430,7 @@ class StreamsElsewhere:
                 None if receiver.keys is None else tuple(sorted(receiver.keys)),
                 {shard: held[shard] for shard in sorted(shards) if shard in held},
                 None if record.shares is None else record.shares.joined(link.member.id),
+                receiver.window_first,
             )
         )
         if record.ending is not None and not record.ending.is_waiting:
@@ -488,6 +489,11 @@ class StreamsElsewhere:
             if dispatcher.id == member and self._told[key]:
                 self._link(dispatcher)
         self._reconcile_all()
+
+
+def _divided(prefetch: int) -> int:
+    """Return what the dispatchers of a stream divide. Where that is a window, each of them has one for what it sends."""
+    return prefetch if prefetch > 0 else UNLIMITED
 
 
 class OwnShare:

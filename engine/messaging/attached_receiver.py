@@ -12,10 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.engine.messaging.prefetch_window import FIRST
+
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streamfrom.engine.messaging.prefetch_window import PrefetchWindow
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
@@ -30,8 +33,10 @@ class AttachedReceiver:
     """One open stream.
 
     shards: the shards that the stream covers; None for all.
-    prefetch: the limit that the stream asked for; 0 for no limit, None for that of the table.
+    prefetch: the limit that the stream asked for; 0 for no limit, AUTO for a window, None for that of the table.
     limit: how many messages the stream may hold; 0 for no limit.
+    window: what sets the limit of a stream whose prefetch is `auto`; None for others.
+    window_first: the first size of such a window.
     opened_ns: when the stream began.
     held: how many messages the stream holds: sent, and neither acked nor due again.
     sent: how many messages the stream was given since it began.
@@ -47,6 +52,9 @@ class AttachedReceiver:
     owes_answer: the member with the client is to be told how many messages the stream holds, until they fit the share.
     has_wanted: the member with the client was told that the share is full while messages are due.
     acking: how many of the held messages the next claim acknowledges.
+    progress_ns: when it last made progress: an ack of something it holds, or a delivery while it held nothing.
+    has_worked: it has made progress otherwise than by a delivery.
+    has_stalled: it made no progress for too long. It is served last until it does.
     """
 
     id: int
@@ -69,6 +77,11 @@ class AttachedReceiver:
     owes_answer: bool = False
     has_wanted: bool = False
     acking: int = 0
+    window: PrefetchWindow | None = None
+    window_first: int = FIRST
+    progress_ns: int = 0
+    has_worked: bool = False
+    has_stalled: bool = False
 
     @property
     def is_for_member(self) -> bool:
@@ -114,6 +127,8 @@ class AttachedReceiver:
 
     def took(self, rows: int, now_ns: int) -> None:
         """Count *rows* that it is given."""
+        if not self.held:
+            self.progress_ns = now_ns
         self.held += rows
         self.sent += rows
         if self.rows_left is not None:
@@ -122,8 +137,9 @@ class AttachedReceiver:
         if self.room == 0 and self.full_since_ns is None:
             self.full_since_ns = now_ns
 
-    def acted(self) -> None:
+    def acted(self, now_ns: int) -> None:
         """Note that its client, or somebody for it, worked on a message that it holds."""
+        self.progress_ns, self.has_worked, self.has_stalled = now_ns, True, False
         self.full_since_ns = None
         self.is_told = False
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from streamfrom.engine.messaging.prefetch_window import FIRST
+
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,10 +37,11 @@ class Attached:
     """A stream opens, ready for rows.
 
     shards: the shards that it covers; None for all.
-    prefetch: how many messages it holds, at most; 0 for no limit, None for the table's.
+    prefetch: how many messages it holds, at most; 0 for no limit, AUTO for a window, None for the table's.
     rows_max: it ends once it was given so many, or all that was due; None for a stream without end.
     keys: the keys whose messages it is given; None for all.
     share: as of ShareGiven; None for the whole prefetch.
+    window_first: the first size of its window, where its prefetch is `auto`.
     """
 
     receiver: int
@@ -48,6 +51,7 @@ class Attached:
     rows_max: int | None = None
     keys: frozenset[bytes] | None = None
     share: int | None = None
+    window_first: int = FIRST
 
 
 @dataclass(frozen=True, slots=True)
@@ -536,11 +540,15 @@ class TellSetAside:
 
 @dataclass(frozen=True, slots=True)
 class TellStanding:
-    """Tell that a receiver stands still: it acked nothing of a full prefetch; no answer."""
+    """Tell that a receiver stalls: it acked nothing of a full prefetch while messages are ready; no answer.
+
+    is_collecting: its prefetch is `auto`, and it has acked nothing at all: it may collect messages before its first ack.
+    """
 
     receiver: int
     held: int
     since_ns: int
+    is_collecting: bool = False
 
 
 @dataclass(frozen=True, slots=True)

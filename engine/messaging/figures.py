@@ -270,6 +270,7 @@ class StreamFigures:
     held_since_ns: when the first of the messages that the stream holds was sent.
     prefetch: how many messages the stream may hold; 0 for no limit.
     full_since_ns: since when the prefetch is full, if nothing was acked since then.
+    window: how many messages of what this process dispatches it may hold, where its prefetch is `auto`; 0 otherwise.
     is_for_member: the client is connected to another member, so the figures are of this process's messages alone.
     """
 
@@ -283,3 +284,4 @@ class StreamFigures:
     prefetch: int
     full_since_ns: int | None
     is_for_member: bool = False
+    window: int = 0

@@ -19,6 +19,7 @@ from streamfrom.engine.messaging.leases import NOBODY
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from streamfrom.engine.messaging.attached_receiver import AttachedReceiver
     from streamfrom.engine.messaging.events import (
         Acked,
         AckedEarly,
@@ -45,21 +46,24 @@ class HeldMessages:
         self.look_ns = 0
 
     def end_leases(self, now_ns: int) -> None:
-        """Give room back for what is due again, and tell of streams that stand still."""
-        ack_wait_ns = self._parts.table.properties.ack_wait_ns
+        """Give room back for what is ready again; who lost it without progress gets little until it makes some."""
         for shard in self._shards.values():
             ended = shard.leases.ended(now_ns)
             if ended and shard.in_flight is not None:
                 self._receivers.is_freed = True
             for lease in ended:
-                receiver = self._receivers.give_room(lease.receiver)
-                if receiver is None or receiver.is_told or receiver.full_since_ns is None:
-                    continue
-                if now_ns - receiver.full_since_ns >= ack_wait_ns:
-                    receiver.is_told = True
-                    self._actions.append(
-                        TellStanding(receiver.id, receiver.held + 1, receiver.full_since_ns)
-                    )
+                receiver = self._receivers.attached.get(lease.receiver)
+                if receiver is not None:
+                    shard.lost.lost(lease.id, receiver.id, now_ns)
+                    if now_ns - receiver.progress_ns >= self._wait_ns:
+                        receiver.has_stalled = True
+                        self._tell(receiver)
+                        self._receivers.windows.lost(receiver)
+                self._receivers.give_room(lease.receiver)
+
+    @property
+    def _wait_ns(self) -> int:
+        return self._parts.table.properties.ack_wait_ns
 
     def acked(self, event: Acked, now_ns: int) -> None:
         """Forget messages that were acked or deleted, and give room back."""
@@ -104,11 +108,10 @@ class HeldMessages:
             for (number, sent_ns), count in given_back.items():
                 if number != NOBODY:
                     shard.counters.sent_to_acked.observe(now_ns - sent_ns, count)
-                if (receiver := self._receivers.give_room(number, count)) is not None:
-                    receiver.acted()
+                self._receivers.acted(number, count, now_ns)
 
     def look_at_full(self, now_ns: int) -> None:
-        """Look at what receivers hold that stand still while messages are due."""
+        """Look at what receivers hold that stand still while messages are due, and tell of those that stall."""
         if not self._receivers.full or now_ns < self.look_ns:
             return
         firsts_ns = [shard.queue.first_ns() for shard in self._shards.values()]
@@ -116,12 +119,29 @@ class HeldMessages:
             return
         self.look_ns = now_ns + STANDING_NS
         for number in self._receivers.full:
-            if now_ns - (self._receivers.attached[number].full_since_ns or 0) >= STANDING_NS:
+            receiver = self._receivers.attached[number]
+            full_ns = now_ns - (receiver.full_since_ns or 0)
+            if full_ns >= STANDING_NS:
                 for shard in self._shards.values():
                     # Later than known is longer: another proxy's heartbeats are not told either.
                     shard.leases.suspect(shard.leases.ids_of(number), by_heartbeat=True)
+            if receiver.full_since_ns is not None and 2 * full_ns >= self._wait_ns:
+                receiver.has_stalled = True
+                # Work may take longer than half a wait. It is told at once of a consumer that has never acked anything.
+                if not receiver.has_worked:
+                    self._tell(receiver)
         for shard in self._shards.values():
             self.look_after(shard, now_ns)
+
+    def _tell(self, receiver: AttachedReceiver) -> None:
+        """Tell of a stream that holds all it may and makes no progress."""
+        if receiver.is_told or receiver.full_since_ns is None:
+            return
+        receiver.is_told = True
+        is_collecting = receiver.window is not None and not receiver.has_worked
+        self._actions.append(
+            TellStanding(receiver.id, receiver.held, receiver.full_since_ns, is_collecting)
+        )
 
     def suspect(
         self, shard: ShardState, ids: tuple[bytes, ...] | None, *, by_heartbeat: bool = False
@@ -141,10 +161,10 @@ class HeldMessages:
         given_back, prolonged = shard.leases.looked(shard.seen(event.time_next_ns, now_ns))
         shard.freed([lease.id for lease in given_back], now_ns)
         for lease in given_back:
-            self._receivers.give_room(lease.receiver)
-        for lease in (*given_back, *prolonged):
+            self._receivers.acted(lease.receiver, 1, now_ns)
+        for lease in prolonged:
             if lease.receiver in self._receivers.attached:
-                self._receivers.attached[lease.receiver].acted()
+                self._receivers.attached[lease.receiver].acted(now_ns)
 
     def taken_over(self, event: TakenOver, now_ns: int) -> None:
         """Let a receiver hold what a former dispatcher sent to it."""

@@ -203,7 +203,8 @@ class Receiver(Protocol):
     shards: the shards that the stream covers; None for all.
     keys: the keys, as literals, whose messages the stream is given; None for all.
     columns: what ``MessageTable.project`` returned.
-    prefetch: the limit of this stream; 0 for no limit, None for that of the table.
+    prefetch: the limit of this stream; 0 for no limit, AUTO for a window, None for that of the table.
+    window_first: the first size of its window (`engine.messaging.prefetch_window`).
     rows_max: how many rows the stream is given before it ends; None for a stream without end.
     connection_id: the connection id that the client was told.
 
@@ -232,7 +233,12 @@ class Receiver(Protocol):
 
     @property
     def prefetch(self) -> int | None:
-        """Return how many messages it holds at most: 0 for no limit, None for the table's."""
+        """Return how many messages it holds at most: 0 for no limit, AUTO for a window, None for the table's."""
+        ...
+
+    @property
+    def window_first(self) -> int:
+        """Return how many messages it holds before its first ack, where its prefetch is `auto`."""
         ...
 
     @property

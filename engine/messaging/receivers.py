@@ -12,6 +12,7 @@ from streamfrom.engine.messaging.attached_receiver import AttachedReceiver, shar
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from streamfrom.engine.messaging.prefetch_windows import PrefetchWindows
     from streamfrom.engine.messaging.shard_state import ShardState
     from streamfrom.engine.sharding.keyspace import ShardName
 
@@ -24,6 +25,7 @@ COMPARED_MAX: Final = 64
 class Receivers:
     """The open streams of one table.
 
+    windows: how many messages each may hold.
     attached: all receivers, by their numbers.
     ready: the receivers with room whose socket is free. The one that has waited longest is the first (round-robin).
     full: the receivers without room.
@@ -34,7 +36,8 @@ class Receivers:
     is_freed: a receiver became ready, or may be given more, while an event was handled.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, windows: PrefetchWindows) -> None:
+        self.windows: Final = windows
         self.attached: dict[int, AttachedReceiver] = {}
         self.ready: OrderedDict[int, AttachedReceiver] = OrderedDict()
         self.full: set[int] = set()
@@ -64,6 +67,7 @@ class Receivers:
         self.finishing.pop(number, None)
         gone = self.attached.pop(number, None)
         if gone is not None:
+            self.windows.forget(gone)
             self.choices[gone.keys] -= 1
             if not self.choices[gone.keys]:
                 del self.choices[gone.keys]
@@ -96,21 +100,30 @@ class Receivers:
     ) -> list[AttachedReceiver]:
         """Return ready receivers for one claim, the one with most room first. All have the same columns and the same *keys*.
 
-        Among equal ones the one that has waited longest goes first.
+        Among equal ones the one that has waited longest goes first. Streams that stall are chosen only where no other has room.
         """
         if not due:
             return []
-        rows = min(due, batch)
+        rows, is_gathering = min(due, batch), False
         chosen: list[AttachedReceiver] = []
         covering = (
             one for one in self.ready.values() if one.keys == keys and one.covers(shard.name)
         )
-        for receiver in islice(covering, COMPARED_MAX):
+        for receiver in list(islice(covering, COMPARED_MAX)):
+            self.windows.passed(receiver, now_ns)
+            if not receiver.room:
+                self.is_full(receiver)
+                continue
             gathered_ns = receiver.gathered_ns(rows, now_ns)
             if gathered_ns > now_ns:
                 shard.gathered_ns = min(shard.gathered_ns, gathered_ns)
+                is_gathering |= not receiver.has_stalled
             else:
                 chosen.append(receiver)
+        # A stream that stalls would lose them: it gets what no other has room for.
+        if not (going := [one for one in chosen if not one.has_stalled]) and is_gathering:
+            return []
+        chosen = going or chosen
         chosen.sort(key=by_room)
         columns = chosen[0].columns if chosen else ()
         return [receiver for receiver in chosen if receiver.columns == columns][:due]
@@ -118,6 +131,8 @@ class Receivers:
     def open(self, receiver: AttachedReceiver, *, is_first: bool = False) -> None:
         """Let a receiver be served, if it has room and nothing is on its way to it."""
         if receiver.room == 0:
+            if receiver.window is not None:  # it may have become smaller
+                self.is_full(receiver)
             return
         self.full.discard(receiver.id)
         self.short.discard(receiver.id)
@@ -202,6 +217,14 @@ class Receivers:
         if receiver.owes_answer and receiver.next_share is None:
             receiver.owes_answer = receiver.held > receiver.most
             self.kept[receiver.id] = max(receiver.held, receiver.most)
+
+    def acted(self, number: int, count: int, now_ns: int) -> None:
+        """Count off *count* messages that a receiver held, and that its client or somebody for it has worked on."""
+        receiver = self.attached.get(number)
+        if receiver is not None:
+            receiver.acted(now_ns)
+            self.windows.acked(receiver, count, now_ns)
+            self.give_room(number, count)
 
     def give_room(self, number: int, count: int = 1) -> AttachedReceiver | None:
         """Count off *count* messages that a receiver holds no more; return it if it is still there."""

@@ -185,6 +185,7 @@ class Runner:
                 receiver.rows_max,
                 receiver.keys,
                 None if share is None else share.most,
+                receiver.window_first,
             )
         )
 
@@ -320,7 +321,7 @@ class Runner:
             case TellStanding():
                 if (receiver := self._receivers.get(action.receiver)) is not None:
                     since_s = (self._clock.time_ns() - action.since_ns) / 10**9
-                    self._log.standing(receiver, action.held, since_s)
+                    self._log.standing(receiver, action, since_s)
             case KeepsShare():
                 if hearer := self._share_hearers.get(action.receiver):
                     hearer.share_kept(action.most)

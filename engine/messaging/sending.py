@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain, islice
+from itertools import accumulate, chain, islice, pairwise
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.events import (
@@ -62,6 +62,10 @@ class Sending:
         shard.gathered_ns = shard.held_back_ns = FOREVER_NS
         if shard.order is not None:
             shard.order.wake(now_ns)
+        if shard.lost.is_waiting:
+            ready = {o.id for o in self._receivers.ready.values() if o.covers(shard.name)}
+            for key in shard.lost.freed(ready, now_ns):
+                shard.queue.requeue(key.id, key, now_ns)
         if shard.claiming.retry_ns > now_ns or not self._may_send(shard):
             return
         if shard.in_flight is not None and not shard.in_flight.is_known:
@@ -120,11 +124,15 @@ class Sending:
         now_ns: int,
     ) -> None:
         receivers = receivers[: len(counts) - counts.count(0)]
+        columns, choice = receivers[0].columns, receivers[0].keys
+        keys = shard.queue.take(sum(counts), now_ns, choice)
+        if shard.order is None and self._are_others(shard, receivers):
+            keys = shard.lost.keep_back(keys, receivers)
+            if not keys:
+                return
         for receiver in receivers:
             receiver.is_reserved = True
             del self._receivers.ready[receiver.id]
-        columns, choice = receivers[0].columns, receivers[0].keys
-        keys = shard.queue.take(sum(counts), now_ns, choice)
         number = self._parts.number()
         numbers, acking = shard.take_acks()
         shard.claims[number] = ClaimRun(
@@ -143,6 +151,15 @@ class Sending:
             left_out = frozenset(aside).difference(ids)
         self._actions.append(
             Claim(number, shard.name, ids, columns, uncounted, known, numbers, left_out)
+        )
+
+    def _are_others(self, shard: ShardState, receivers: list[AttachedReceiver]) -> bool:
+        """Return whether other streams take what *receivers* do."""
+        return any(
+            other not in receivers
+            and other.covers(shard.name)
+            and other.keys == receivers[0].keys
+            for other in self._receivers.attached.values()
         )
 
     def _may_send(self, shard: ShardState) -> bool:
@@ -265,8 +282,10 @@ class Sending:
                 if receiver.covers(shard.name)
                 and receiver.columns == run.columns
                 and receiver.keys == run.choice
+                and receiver.room
             )
             chosen = list(islice(others, COMPARED_MAX))
+            chosen = [one for one in chosen if not one.has_stalled] or chosen
             start += self._share(shard, chosen, won[start:], now_ns)
         # Who was reserved and got nothing has waited longest, and is the first again.
         for receiver in reversed(present):
@@ -285,12 +304,13 @@ class Sending:
         """Give *rows* to *receivers*; return how many were given."""
         receivers.sort(key=by_room)
         counts = share_out(len(rows), receivers, self._parts.table.properties.batch_size)
-        start = 0
-        for receiver, count in zip(receivers, counts, strict=True):
-            if count:
-                self._give(shard, receiver, rows[start : start + count], now_ns)
-                start += count
-        return start
+        ends = list(accumulate(counts, initial=0))
+        batches = [rows[start:end] for start, end in pairwise(ends)]
+        shard.lost.part(batches, receivers)
+        for receiver, batch in zip(receivers, batches, strict=True):
+            if batch:
+                self._give(shard, receiver, batch, now_ns)
+        return ends[-1]
 
     def _give(
         self,
@@ -307,6 +327,7 @@ class Sending:
         for lease in shard.leases.give(receiver.id, rows, now_ns):
             self._receivers.give_room(lease.receiver)  # sent again, past its lease
         receiver.took(len(rows), now_ns)
+        self._receivers.windows.given(receiver)
         if receiver.rows_left is not None:
             self._receivers.finishing[receiver.id] = receiver
         if receiver.room == 0:

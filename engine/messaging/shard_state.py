@@ -14,6 +14,7 @@ from streamfrom.engine.messaging.figures import Counters
 from streamfrom.engine.messaging.group_watch import GroupWatch
 from streamfrom.engine.messaging.leases import Leases
 from streamfrom.engine.messaging.leaving_receivers import LeavingReceivers
+from streamfrom.engine.messaging.lost_messages import LostMessages
 from streamfrom.engine.messaging.poll import FOREVER_NS
 from streamfrom.engine.messaging.poll_times import PollTimes
 from streamfrom.engine.messaging.set_aside import SetAside
@@ -112,6 +113,7 @@ class ShardState:
     polls: PollTimes = field(init=False)
     leaving: LeavingReceivers = field(init=False)
     set_aside: SetAside = field(init=False)
+    lost: LostMessages = field(default_factory=LostMessages)
     unwritten: UnwrittenLeases = field(init=False)
     early_acks: EarlyAcks = field(init=False)
     acking: dict[int, tuple[bytes, ...]] = field(default_factory=dict)
@@ -231,6 +233,8 @@ class ShardState:
         self.lingers_until_ns = 0
         if self.order is not None:
             self.order.clear()
+        for ident in self.lost.clear():
+            self.queue.requeue(ident, None, 0)
         self.queue.clear()
         self.groups.clear()
         self.counters.forget_new()
@@ -458,6 +462,7 @@ class ShardState:
         self.wake_ns = min(lost_ns, self.polls.start_ns())
         follower_ns = FOREVER_NS if self.order is None else self.order.next_ns()
         self.wake_ns = min(self.wake_ns, self.gathered_ns, self.groups.next_ns(), follower_ns)
+        self.wake_ns = min(self.wake_ns, self.lost.next_ns())
         # What is due but not claimed waits for a slot or a receiver, unless a claim failed.
         if first_ns is not None and not (is_due and self.claiming.retry_ns <= now_ns):
             self.wake_ready_ns = max(first_ns, self.claiming.retry_ns)

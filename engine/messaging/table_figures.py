@@ -114,6 +114,7 @@ def stream_figures(state: TableState, connection_ids: Mapping[int, int]) -> list
     found = []
     for receiver in state.attached.values():
         since_ns = [shard.leases.since_ns(receiver.id) for shard in state.shards]
+        is_served = any(one.is_dispatched and receiver.covers(one.name) for one in state.shards)
         found.append(
             StreamFigures(
                 table=state.table,
@@ -127,6 +128,7 @@ def stream_figures(state: TableState, connection_ids: Mapping[int, int]) -> list
                 # It is kept beyond a lease's end: a stream that is given as much again has still acked nothing.
                 full_since_ns=None if receiver.room else receiver.full_since_ns,
                 is_for_member=receiver.is_for_member,
+                window=receiver.limit if receiver.window is not None and is_served else 0,
             )
         )
     return found

@@ -12,6 +12,7 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streamfrom.engine.messaging.events import TellStanding
     from streamfrom.engine.messaging.message import ClaimResult, Receiver
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.messaging.set_aside import SetAsideRow
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 IDS_TOLD_MAX: Final = 10
 # Of so many rows of a shard that are set aside each has its line.
 SET_ASIDE_TOLD_MAX: Final = 100
+# What a consumer needs that acknowledges n messages at once: `auto` gives it no more before its first ack.
+COLLECTS: Final = (
+    "if it collects n messages before it acknowledges them, write STREAM /*vt+ PREFETCH=n */,"
+    " or take them with STREAM … LIMIT n"
+)
 
 log = logging.getLogger(__name__)
 
@@ -54,10 +60,12 @@ class TableLog:
             self._failing.discard(shard)
             log.info("work on a queue goes on", extra=self._named(shard))
 
-    def standing(self, receiver: Receiver, held: int, since_s: float) -> None:
-        """Tell of a stream whose prefetch is full and that acknowledges nothing."""
+    def standing(self, receiver: Receiver, found: TellStanding, since_s: float) -> None:
+        """Tell of a stream whose prefetch is full and that acknowledges nothing, and of what to do if it waits for more."""
         shards = "all shards" if receiver.shards is None else ", ".join(sorted(receiver.shards))
-        fields = {"connection": receiver.connection_id, "shards": shards, "unacked": held}
+        fields = {"connection": receiver.connection_id, "shards": shards, "unacked": found.held}
+        if found.is_collecting:
+            fields["advice"] = COLLECTS
         log.warning(
             "stream stalled", extra={**self.table.named, **fields, "stalled_s": round(since_s)}
         )

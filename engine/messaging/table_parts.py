@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from streamfrom.engine.messaging.events import TellSetAside
 from streamfrom.engine.messaging.in_flight_limit import InFlightLimit, share
 from streamfrom.engine.messaging.key_order import KeyOrder
+from streamfrom.engine.messaging.prefetch_windows import PrefetchWindows
 from streamfrom.engine.messaging.rate_limit import RateLimit
 from streamfrom.engine.messaging.receivers import Receivers
 
@@ -34,9 +35,12 @@ class TableParts:
     table: MessageTable
     grace_ns: int
     shards: dict[ShardName, ShardState]
-    receivers: Receivers = field(default_factory=Receivers)
+    receivers: Receivers = field(init=False)
     actions: list[Action] = field(default_factory=list)
     _numbers: int = 0
+
+    def __post_init__(self) -> None:
+        self.receivers = Receivers(PrefetchWindows(self.shards))
 
     def limit_shards(self, now_ns: int | None = None) -> None:
         """Set what each shard may send, and whether messages wait for groups."""

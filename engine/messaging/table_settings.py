@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from streamfrom.engine.errors import EngineError
+from streamfrom.engine.messaging.prefetch_window import AUTO
 
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ CONSENT = "vt_dead_letters_of"
 COUNT_MAX = 2**31 - 1
 # Rates are counted in millionths of a message a second.
 RATE_UNIT = 10**6
-PREFETCH_DEFAULT = 100
 RELEASE_AFTER_NS = 5 * 10**9
 LEASE_DELAY_NS = 10**9
 WAIT_MAX_NS = 100 * 365 * 86_400 * 10**9  # 100 years; time_next + this fits a signed BIGINT
@@ -111,7 +111,7 @@ class Properties:
     max_rate: how many millionths of a message may be sent a second, on all shards; None for no limit.
     dead_letter: the table to which a message moves that was sent *max_attempts* times; None where it is parked instead.
     message_cols: the streamed columns; None for all columns that are not hidden.
-    prefetch: how many sent and unacked messages a stream holds, at most; 0 for no limit.
+    prefetch: how many sent and unacked messages a stream holds, at most; 0 for no limit, AUTO for a window that follows its acks.
     release_after_ns: how long after the end of a client's connection the messages of its streams are due again;
         None for not before their waits end.
     lease_delay_ns: how long after its first delivery a message that nobody acked has its lease written;
@@ -143,7 +143,7 @@ class Properties:
     max_rate: int | None = None
     dead_letter: str | None = None
     message_cols: tuple[str, ...] | None = None
-    prefetch: int = PREFETCH_DEFAULT
+    prefetch: int = AUTO
     release_after_ns: int | None = RELEASE_AFTER_NS
     lease_delay_ns: int = 0
     acks_early: bool = False
@@ -208,9 +208,9 @@ def parse_comment(comment: str) -> Properties:
         faults.append(
             f"vt_dead_letter must be a table of the same keyspace, without its name, not '{dead_letter}'"
         )
-    prefetch = max(batch_size, PREFETCH_DEFAULT)
+    prefetch = AUTO
     if settings.get("vt_prefetch"):
-        prefetch = take(_limit, "vt_prefetch")
+        prefetch = take(_prefetch, "vt_prefetch")
     release_after_ns: int | None = RELEASE_AFTER_NS
     if settings.get("vt_release_after") == "never":
         release_after_ns = None
@@ -451,6 +451,15 @@ def _limit(settings: dict[str, str], key: str) -> int:
     return limit
 
 
+def _prefetch(settings: dict[str, str], key: str) -> int:
+    prefetch = read_prefetch(settings[key])
+    if prefetch is None:
+        raise CommentError(
+            f"{key} must be 'auto' or a whole number, 0 for no limit, not '{settings[key]}'"
+        )
+    return prefetch
+
+
 def _switch(settings: dict[str, str], key: str) -> int:
     found = _SWITCHES.get(settings[key].lower())
     if found is None:
@@ -465,6 +474,11 @@ def _vindex_and_column(settings: dict[str, str], key: str) -> tuple[str, str]:
             f"{key} must be a vindex and its column, as in hash(id), not '{settings[key]}'"
         )
     return found[1], found[2]
+
+
+def read_prefetch(text: str) -> int | None:
+    """Return the prefetch that *text* writes: AUTO, or a number as of `read_limit`; None for anything else."""
+    return AUTO if text.lower() == "auto" else read_limit(text)
 
 
 def read_limit(text: str) -> int | None:

@@ -440,8 +440,9 @@ class TableState:
             keys=event.keys,
             share=event.share,
             owes_answer=event.share is not None,
+            window_first=event.window_first,
         )
-        self._limit(receiver)
+        self._receivers.windows.configure(receiver, self._parts.table.properties, now_ns)
         self._receivers.add(receiver)
         held = sum(len(shard.leases.ids_of(receiver.id)) for shard in self.shards)
         self._receivers.hold(receiver.id, held, now_ns)
@@ -480,11 +481,6 @@ class TableState:
             if shard.is_dispatched and (held := shard.leases.ids_of(receiver)):
                 shard.leaving.add(receiver, left_ns + release_after_ns)
                 shard.unwritten.hurry(held)
-
-    def _limit(self, receiver: AttachedReceiver) -> None:
-        """Set how many messages a receiver may hold."""
-        own = receiver.prefetch
-        receiver.limit = self._parts.table.properties.prefetch if own is None else own
 
     def _tell_shares(self, now_ns: int) -> None:
         """Tell how many messages receivers hold at most that have another share now, and for which more is due."""
@@ -581,7 +577,7 @@ class TableState:
             if missing:
                 self._end([receiver], UnknownColumn(missing[0]))
                 continue
-            self._limit(receiver)
+            self._receivers.windows.configure(receiver, properties, now_ns)
             self._receivers.limited(receiver)
         for shard in self._shards.values():
             shard.queue.configure(
@@ -636,7 +632,7 @@ class TableState:
             if not self._receivers.ready:
                 return
             first_ns = shard.queue.first_ns()
-            if first_ns is not None and first_ns <= now_ns:
+            if (first_ns is not None and first_ns <= now_ns) or shard.lost.is_waiting:
                 self._settle(shard, now_ns)
 
     def _settle(self, shard: ShardState, now_ns: int) -> None:

@@ -66,7 +66,7 @@ class FromDispatcher(_message.Message):
     def __init__(self, rows_sent: _Optional[_Union[RowsSent, _Mapping]] = ..., stream_ended: _Optional[_Union[StreamEnded, _Mapping]] = ..., stream_finished: _Optional[_Union[StreamFinished, _Mapping]] = ..., request_done: _Optional[_Union[RequestDone, _Mapping]] = ..., share_kept: _Optional[_Union[ShareKept, _Mapping]] = ..., share_wanted: _Optional[_Union[ShareWanted, _Mapping]] = ..., more: _Optional[_Iterable[_Union[FromDispatcher, _Mapping]]] = ...) -> None: ...
 
 class OpenStream(_message.Message):
-    __slots__ = ("stream", "keyspace", "table", "shards", "columns", "prefetch", "rows_max", "connection_id", "keys", "held", "share")
+    __slots__ = ("stream", "keyspace", "table", "shards", "columns", "prefetch", "rows_max", "connection_id", "keys", "held", "share", "window_first")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     KEYSPACE_FIELD_NUMBER: _ClassVar[int]
     TABLE_FIELD_NUMBER: _ClassVar[int]
@@ -78,6 +78,7 @@ class OpenStream(_message.Message):
     KEYS_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
     SHARE_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIRST_FIELD_NUMBER: _ClassVar[int]
     stream: int
     keyspace: str
     table: str
@@ -89,7 +90,8 @@ class OpenStream(_message.Message):
     keys: _containers.RepeatedScalarFieldContainer[bytes]
     held: _containers.RepeatedCompositeFieldContainer[Held]
     share: int
-    def __init__(self, stream: _Optional[int] = ..., keyspace: _Optional[str] = ..., table: _Optional[str] = ..., shards: _Optional[_Iterable[str]] = ..., columns: _Optional[_Iterable[str]] = ..., prefetch: _Optional[int] = ..., rows_max: _Optional[int] = ..., connection_id: _Optional[int] = ..., keys: _Optional[_Iterable[bytes]] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., share: _Optional[int] = ...) -> None: ...
+    window_first: int
+    def __init__(self, stream: _Optional[int] = ..., keyspace: _Optional[str] = ..., table: _Optional[str] = ..., shards: _Optional[_Iterable[str]] = ..., columns: _Optional[_Iterable[str]] = ..., prefetch: _Optional[int] = ..., rows_max: _Optional[int] = ..., connection_id: _Optional[int] = ..., keys: _Optional[_Iterable[bytes]] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., share: _Optional[int] = ..., window_first: _Optional[int] = ...) -> None: ...
 
 class GiveShare(_message.Message):
     __slots__ = ("stream", "share")
@@ -506,7 +508,7 @@ class Gauges(_message.Message):
     def __init__(self, streams: _Optional[int] = ..., waiting: _Optional[int] = ..., due: _Optional[int] = ..., in_flight: _Optional[int] = ..., depth: _Optional[int] = ..., oldest_due_ns: _Optional[int] = ..., held: _Optional[int] = ..., partitions_held_back: _Optional[int] = ..., set_aside: _Optional[int] = ...) -> None: ...
 
 class StreamStatus(_message.Message):
-    __slots__ = ("connection_id", "keyspace", "queue", "client", "sent", "held", "held_since_ns", "full_since_ns")
+    __slots__ = ("connection_id", "keyspace", "queue", "client", "sent", "held", "held_since_ns", "full_since_ns", "window")
     CONNECTION_ID_FIELD_NUMBER: _ClassVar[int]
     KEYSPACE_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
@@ -515,6 +517,7 @@ class StreamStatus(_message.Message):
     HELD_FIELD_NUMBER: _ClassVar[int]
     HELD_SINCE_NS_FIELD_NUMBER: _ClassVar[int]
     FULL_SINCE_NS_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
     connection_id: int
     keyspace: str
     queue: str
@@ -523,7 +526,8 @@ class StreamStatus(_message.Message):
     held: int
     held_since_ns: int
     full_since_ns: int
-    def __init__(self, connection_id: _Optional[int] = ..., keyspace: _Optional[str] = ..., queue: _Optional[str] = ..., client: _Optional[_Union[Client, _Mapping]] = ..., sent: _Optional[int] = ..., held: _Optional[int] = ..., held_since_ns: _Optional[int] = ..., full_since_ns: _Optional[int] = ...) -> None: ...
+    window: int
+    def __init__(self, connection_id: _Optional[int] = ..., keyspace: _Optional[str] = ..., queue: _Optional[str] = ..., client: _Optional[_Union[Client, _Mapping]] = ..., sent: _Optional[int] = ..., held: _Optional[int] = ..., held_since_ns: _Optional[int] = ..., full_since_ns: _Optional[int] = ..., window: _Optional[int] = ...) -> None: ...
 
 class Client(_message.Message):
     __slots__ = ("user", "host", "opened_ns", "prefetch", "shards")

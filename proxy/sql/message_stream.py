@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import ReceiverGone
 from streamfrom.engine.messaging.message import receiver_numbers
+from streamfrom.engine.messaging.prefetch_window import FIRST
 from streamfrom.proxy import net
 from streamfrom.proxy.errors import ProxyError
 from streamfrom.proxy.wire.framing import frames
@@ -35,7 +36,7 @@ class MessageStream:
     """`engine.messaging.message.Receiver` over a client's link.
 
     Attributes:
-        id, shards, keys, columns, prefetch, rows_max, connection_id: the receiver's attributes that the engine reads.
+        id, shards, keys, columns, prefetch, window_first, rows_max, connection_id: the receiver's attributes that the engine reads.
         sequence: the number of the next packet.
         ended: done when the stream ends, with its error, or None once it has its rows.
 
@@ -51,6 +52,7 @@ class MessageStream:
         columns: tuple[str, ...],
         sequence: int,
         prefetch: int | None = None,
+        window_first: int = FIRST,
         rows_max: int | None = None,
         connection_id: int = 0,
         encode: Callable[[Sequence[bytes]], list[bytes]] | None = None,
@@ -60,6 +62,7 @@ class MessageStream:
         self.keys = keys
         self.columns = columns
         self.prefetch = prefetch
+        self.window_first = window_first
         self.rows_max = rows_max
         self.connection_id = connection_id
         self.sequence = sequence

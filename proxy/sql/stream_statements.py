@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.messaging.message_store import columns_query
 from streamfrom.engine.messaging.message_table import MessageTable
-from streamfrom.engine.messaging.table_settings import COUNT_MAX, read_limit
+from streamfrom.engine.messaging.prefetch_window import FIRST, FIRST_WATCHED
+from streamfrom.engine.messaging.table_settings import COUNT_MAX, read_prefetch
 from streamfrom.proxy.errors import (
     BackendLost,
     BackendUnavailable,
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 _NUMBER: Final = re.compile(rb"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
+# Command-line clients, by the name that they send at their login: a person watches.
+_WATCHED: Final = frozenset({"mysql", "mariadb"})
 # A year; a longer time has no end for a client.
 WAIT_MAX_S: Final = 365 * 86_400.0
 # For a client that asks for one message after the other, a server is asked for the columns once in this time.
@@ -84,6 +87,9 @@ class StreamStatements:
         self._compiler = context.compiler
         self._registry = context.registry
         self._known: _Columns | None = None
+        login = context.wire.login
+        is_watched = login is not None and login.attributes.get("program_name") in _WATCHED
+        self._window_first = FIRST_WATCHED if is_watched else FIRST
 
     async def run(self, statement: Statement, reply: Reply) -> bool:
         """Stream until the client leaves or something ends it, which is raised."""
@@ -104,6 +110,7 @@ class StreamStatements:
             columns=columns,
             sequence=reply.sequence,
             prefetch=prefetch,
+            window_first=self._window_first,
             rows_max=rows_max,
             connection_id=self._connection_id,
             encode=self._encoder(view, table, columns, definitions) if reply.binary else None,
@@ -226,17 +233,17 @@ def _kind(table: MessageTable, column: str) -> tuple[str, bool] | None:
 
 
 def _prefetch(shape: Shape) -> int | None:
-    """Return how many messages the stream's hint lets it hold; None without a hint.
+    """Return how many messages the stream's hint lets it hold, AUTO for a window; None without a hint.
 
     Raises BadStreamArgument.
     """
     text = shape.directives.get("prefetch")
     if text is None:
         return None
-    limit = read_limit(text)
-    if limit is None:
-        raise BadStreamArgument("PREFETCH", "a whole number, 0 for no limit", text)
-    return limit
+    prefetch = read_prefetch(text)
+    if prefetch is None:
+        raise BadStreamArgument("PREFETCH", "auto or a whole number, 0 for no limit", text)
+    return prefetch
 
 
 def _limit(statement: Statement, operand: Operand) -> int:

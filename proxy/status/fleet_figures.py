@@ -121,7 +121,8 @@ def merged_streams(told: Iterable[StreamStatus]) -> list[StreamStatus]:
     return [
         replace(
             parts[0],
-            client=client,
+            # Each dispatcher has a window of its own for what it sends.
+            client=replace(client, prefetch=sum(p.window for p in parts) or client.prefetch),
             sent=sum(part.sent for part in parts),
             held=sum(part.held for part in parts),
             held_since_ns=_first(part.held_since_ns for part in parts),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from streamfrom.engine.messaging.prefetch_window import AUTO
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens, unquote
 
@@ -281,7 +282,7 @@ class StreamStatus:
     """What a process knows of a stream.
 
     client: None of a stream that it dispatches to, and whose client is another process's.
-    held_since_ns, full_since_ns: as of `StreamFigures`.
+    held_since_ns, full_since_ns, window: as of `StreamFigures`.
     """
 
     connection_id: int
@@ -292,6 +293,7 @@ class StreamStatus:
     held: int
     held_since_ns: int | None
     full_since_ns: int | None
+    window: int = 0
 
 
 def queue_rows(
@@ -324,7 +326,7 @@ def _queue_row(queue: QueueFigures, now_ns: int) -> StatusRow:
         sum(shard.in_flight for shard in shards) if is_told else None,
         _age_s(since_ns, now_ns) if is_told else None,
         queue.streams,
-        properties.prefetch,
+        None if properties.prefetch == AUTO else properties.prefetch,
         counters.sent,
         counters.retried,
         counters.acked,
@@ -377,6 +379,7 @@ def stream_status(
             stream.held,
             stream.held_since_ns,
             stream.full_since_ns,
+            stream.window,
         )
         for stream in streams
         if (process := clients.get(stream.connection_id)) is not None or stream.is_for_member

@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from streamfrom.engine.messaging.prefetch_window import FIRST
+
 
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.message import ClaimedRow
@@ -29,6 +31,7 @@ class Consumer:
     prefetch: int | None = None
     connection_id: int = 1
     rows_max: int | None = None
+    window_first: int = FIRST
     keys: frozenset[bytes] | None = None
     polite: bool = False  # takes everything and acks it: who is there when the trouble is over
     unsent: tuple[ClaimedRow, ...] = ()

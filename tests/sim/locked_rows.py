@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, raw_table
 from streamfrom.engine.messaging.message import ClaimedRow
+from streamfrom.engine.messaging.prefetch_window import FIRST
 from streamfrom.engine.messaging.registry import Registry
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind, Key
@@ -47,6 +48,7 @@ class LockedRows:
     prefetch = 0
     connection_id = 1
     rows_max = None
+    window_first = FIRST
     keys = None
 
     def __init__(self, seed: int) -> None:

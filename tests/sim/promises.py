@@ -81,6 +81,7 @@ class Promises:
     def _handle(self, state, handle, event, now_ns):
         """Let the scheduler take one step, and look at what it keeps of its receivers."""
         self.heard(event)
+        before = {one.id: (one.held, one.limit) for one in state.attached.values()}
         actions = handle(event, now_ns)
         if isinstance(event, Reconfigured):
             (self.paused.add if event.table.properties.paused else self.paused.discard)(state)
@@ -94,7 +95,11 @@ class Promises:
         for receiver in state.attached.values():
             assert receiver.held == held[receiver.id]
             is_limited = receiver.limit and receiver.rows_left is None
-            assert not is_limited or receiver.held <= receiver.limit
+            # A window that becomes smaller takes nothing back.
+            held_before, limit_before = before.get(receiver.id, (0, 0))
+            most = max(receiver.limit, held_before, limit_before)
+            most = receiver.limit if receiver.window is None else most
+            assert not is_limited or receiver.held <= most
             is_free = not (receiver.has_batch or receiver.is_reserved) and receiver.room > 0
             assert (receiver.id in state.ready) == is_free
         if asyncio.get_running_loop().time() < self.jumped_s + SET_S:
@@ -154,7 +159,7 @@ class Promises:
             if row is None or not self.is_held(row, epoch, lease_ns, now_ns):
                 del consumer.held[ident]
         consumer.held.update((row.id, (row.epoch, row.due_next_ns)) for row in rows)
-        is_limited = limit and consumer.rows_max is None and self.is_settled()
+        is_limited = limit > 0 and consumer.rows_max is None and self.is_settled()
         assert not is_limited or len(consumer.held) <= limit, "more than its prefetch"
 
     def is_settled(self):

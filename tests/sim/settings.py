@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from streamfrom.engine.messaging.prefetch_window import AUTO
+
 
 KEYSPACE, TABLE = "ks", "msg"
 
@@ -63,7 +65,7 @@ class Settings:
             ack_wait_s=dice.choice([1, 3, 10]),
             batch=dice.choice([1, 2, 5, 20]),
             cache=dice.choice([1, 2, 5, 20, 1000]),
-            prefetch=dice.choice([0, 1, 2, 5, 20, 100]),
+            prefetch=dice.choice([AUTO, AUTO, 0, 1, 2, 5, 20, 100]),
             release_after_s=dice.choice([None, 0.5, 2, 5]),
             poll_s=dice.choice([1, 5, 20]),
             newest=dice.random() < 0.25,
@@ -77,7 +79,8 @@ class Settings:
         return (
             f"vitess_message,vt_ack_wait={self.ack_wait_s},vt_purge_after=100000,"
             f"vt_batch_size={self.batch},vt_cache_size={self.cache},"
-            f"vt_prefetch={self.prefetch},vt_release_after={self.release_after_s or 'never'},"
+            f"vt_prefetch={'auto' if self.prefetch == AUTO else self.prefetch},"
+            f"vt_release_after={self.release_after_s or 'never'},"
             f"vt_poller_interval={self.poll_s},vt_max_backoff={4 * self.ack_wait_s}"
             + (",vt_order=newest" if self.newest else "")
             + f",vt_lease={self.lease},vt_ack={self.ack}"

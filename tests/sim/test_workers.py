@@ -6,16 +6,28 @@ import asyncio
 import random
 from collections import Counter, deque
 from dataclasses import dataclass, field
+from math import inf
+from typing import TYPE_CHECKING
 
 import pytest
 
 from streamfrom.engine.errors import StoreError
-from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, raw_table
+from streamfrom.engine.messaging.memory_store import (
+    DEFAULT_COMMENT,
+    MemoryStore,
+    StoredRow,
+    raw_table,
+)
 from streamfrom.engine.messaging.message import ClaimedRow
+from streamfrom.engine.messaging.prefetch_window import FIRST
 from streamfrom.engine.messaging.registry import Registry
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 from tests.virtual_loop import VirtualClock, running
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 CALL_S = 0.003  # what a commit takes
@@ -23,16 +35,21 @@ CALL_S = 0.003  # what a commit takes
 
 @dataclass(eq=False)
 class Worker:
-    """Works on one message after the other and acks it, like most consumers."""
+    """Works on one message after the other and acks it, like most consumers, in each of its threads.
+
+    work_s: how long it works on a message, or what draws that; it hangs where that is infinite.
+    """
 
     office: Office
     id: int
-    work_s: float
+    work_s: float | Callable[[random.Random], float]
     prefetch: int | None
+    threads: int = 1
     shards: frozenset[str] | None = None
     columns: tuple[str, ...] = ("id", "message")
     connection_id: int = 1
     rows_max: int | None = None
+    window_first: int = FIRST
     keys: frozenset[bytes] | None = None
     waiting: deque[ClaimedRow] = field(default_factory=deque)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
@@ -56,28 +73,35 @@ class Worker:
                 self.arrived.clear()
                 await self.arrived.wait()
             row = self.waiting.popleft()
-            await asyncio.sleep(self.work_s)
+            work_s = self.work_s(self.office.dice) if callable(self.work_s) else self.work_s
+            await asyncio.sleep(work_s)
             self.done += 1
+            self.office.worked[row.id] += 1
             self.office.ack(row)
 
 
 class Office:
     """One proxy, its table over some shards, and the workers."""
 
-    def __init__(self, messages, works_s, prefetch, shards=("0",), seed=1):
-        self.dice = random.Random(seed)
+    def __init__(
+        self, messages, works_s, prefetch=None, shards=("0",), *, ack_wait_s=30, threads=1
+    ):
+        self.dice = random.Random(1)
         self.store = MemoryStore(VirtualClock(), pause=self._pause)
-        self.store.create("ks", raw_table("msg"))
+        comment = DEFAULT_COMMENT.replace("vt_ack_wait=30", f"vt_ack_wait={ack_wait_s}")
+        self.store.create("ks", raw_table("msg", comment))
         keyspace = Keyspace("ks", tuple(map(Shard.named, shards)))
         self.registry = Registry([keyspace], self.store, clock=VirtualClock())
         self.sent: Counter[bytes] = Counter()
+        self.worked: Counter[bytes] = Counter()
         self.left = messages
         self.is_done = asyncio.Event()
         for ident in range(messages):
             shard = self.dice.choice(shards)
             self.store.insert("ks", shard, "msg", StoredRow(b"%d" % ident))
         self.workers = [
-            Worker(self, number, work_s, prefetch) for number, work_s in enumerate(works_s, 1)
+            Worker(self, number, work_s, prefetch, threads)
+            for number, work_s in enumerate(works_s, 1)
         ]
 
     async def _pause(self, _call, _shard):
@@ -91,15 +115,17 @@ class Office:
         if not self.left:
             self.is_done.set()
 
-    async def run(self):
-        """Return how long the backlog took, in seconds."""
+    async def run(self, apart_s=0.0):
+        """Return how long the backlog took, in seconds. apart_s: between the first worker and the others."""
         await self.registry.start()
         loop = asyncio.get_running_loop()
         began_s = loop.time()
         tasks = []
         for worker in self.workers:
             self.registry.attach(worker, "ks", "msg")
-            tasks.append(loop.create_task(worker.work()))
+            tasks += [loop.create_task(worker.work()) for _ in range(worker.threads)]
+            if worker is self.workers[0]:
+                await asyncio.sleep(apart_s)
         await self.is_done.wait()
         for task in tasks:
             task.cancel()
@@ -136,3 +162,47 @@ async def test_a_slow_worker_takes_what_it_can_work_on_and_leaves_the_rest():
     assert await office.run() <= ideal_s + 5 * 1.0
     assert set(office.sent.values()) == {1}
     assert all(worker.done >= 5 for worker in office.workers), "nobody starves"
+
+
+# The window of each stream follows its acks
+
+
+@pytest.mark.parametrize(
+    ("messages", "work_s", "workers", "ideal_s"),
+    [(16, 1.0, 4, 4), (60, 0.25, 2, 7.5), (120, 1.0, 2, 60), (1000, 0.02, 4, 5)],
+)
+@pytest.mark.parametrize("shards", [("0",), ("-80", "80-")])
+@running
+async def test_workers_of_any_speed_share_a_backlog(messages, work_s, workers, ideal_s, shards):
+    office = Office(messages, [work_s] * workers, shards=shards)
+    assert await office.run() <= 1.1 * ideal_s
+    assert set(office.sent.values()) == {1}
+
+
+@running
+async def test_who_connects_first_takes_no_more_than_its_part():
+    office = Office(16, [1.0] * 4)
+    assert await office.run(apart_s=0.1) <= 4.3
+    assert {worker.done for worker in office.workers} == {4}
+
+
+@running
+async def test_one_that_hangs_holds_up_no_more_than_it_has():
+    office = Office(60, [inf, 1.0, 1.0, 1.0], ack_wait_s=10)
+    # The wait is drawn per message, up to a third longer.
+    assert await office.run() <= 10 * 4 / 3 + 1.2 * 60 / 4
+    assert set(office.worked.values()) == {1}
+
+
+@running
+async def test_eight_threads_have_work():
+    office = Office(600, [lambda dice: dice.uniform(1.0, 2.8)], threads=8)
+    assert 600 * 1.9 / 8 / await office.run() >= 0.75
+    assert set(office.worked.values()) == {1}
+
+
+@running
+async def test_a_fast_consumer_is_as_fast_as_without_any_limit():
+    office = Office(5000, [0.0001])
+    assert await office.run() <= 1.05 * await Office(5000, [0.0001], prefetch=0).run()
+    assert set(office.sent.values()) == {1}

@@ -56,7 +56,8 @@ class World(Promises):
         self.settings = Settings.drawn(self.seed, self.dice)
         # What waits behind a bad row of its key is found by a poll, which there is none of where all is told.
         self.bad = BadRows.drawn(self.seed if self.has_bad_rows and not self.is_told else 0)
-        if 0 < self.settings.prefetch < FILLED_BY_BAD or self.settings.cache < FILLED_BY_BAD:
+        is_small = self.settings.prefetch and self.settings.prefetch < FILLED_BY_BAD
+        if is_small or self.settings.cache < FILLED_BY_BAD:
             self.bad.spare_acks()
         if self.is_told:
             self.settings = replace(self.settings, proxies=1, failing=0, poll_s=POLL_NEVER_S)

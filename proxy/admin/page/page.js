@@ -172,8 +172,9 @@ function troubles(all, asked_s, answered_s) {
     if (queue.set_aside) add("warn", `Queue ${name}: the server refuses to write ${count(queue.set_aside)} of its rows; SELECT * FROM streamfrom.set_aside lists them`);
     if (queue.partitions_held_back) add("warn", `Queue ${name}: ${count(queue.partitions_held_back)} of its partitions cannot be dropped or made; SHOW QUEUE PARTITIONS says why`);
   }
+  const isAuto = (stream) => all.queues.some((queue) => queue.keyspace === stream.keyspace && queue.queue === stream.queue && queue.prefetch === null);
   for (const stream of all.streams) {
-    if (stream.full_s > 60) add("warn", `Stream ${stream.connection_id} of ${stream.user} on ${stream.keyspace}.${stream.queue} holds ${count(stream.held)} messages and has acked none for ${seconds(stream.full_s)}`);
+    if (stream.full_s > 60) add("warn", `Stream ${stream.connection_id} of ${stream.user} on ${stream.keyspace}.${stream.queue} holds ${count(stream.held)} messages and has acked none for ${seconds(stream.full_s)}${isAuto(stream) ? "; if it collects n messages before it acks them, write STREAM /*vt+ PREFETCH=n */, or take them with STREAM … LIMIT n" : ""}`);
   }
   return found.sort((a, b) => (a.tone === "warn") - (b.tone === "warn"));
 }

@@ -18,7 +18,7 @@ from tests.virtual_loop import VirtualClock
 
 COMMENT = (
     "vitess_message,vt_ack_wait=30,vt_purge_after=1000,vt_batch_size=10,vt_cache_size=1000,"
-    "vt_poller_interval=10000"
+    "vt_poller_interval=10000,vt_prefetch=100"
 )
 STOPPED = StoreError("stopped")
 

@@ -7,6 +7,7 @@ from streamfrom.engine.errors import ReceiverGone, StoreError
 from streamfrom.engine.messaging.events import Due
 from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, loaded, raw_table
 from streamfrom.engine.messaging.message import ClaimedRow
+from streamfrom.engine.messaging.prefetch_window import FIRST
 from streamfrom.engine.messaging.runner import Runner
 from tests.virtual_loop import VirtualClock
 
@@ -14,7 +15,7 @@ from tests.virtual_loop import VirtualClock
 SECOND_NS = 10**9
 COMMENT = (
     "vitess_message,vt_ack_wait=30,vt_purge_after=86400,vt_batch_size=10,"
-    "vt_cache_size=100,vt_poller_interval=600"
+    "vt_cache_size=100,vt_poller_interval=600,vt_prefetch=100"
 )
 STOPPED = StoreError("stopped")
 
@@ -29,6 +30,7 @@ class Receiver:
     prefetch: int | None = 0
     connection_id: int = 1
     rows_max: int | None = None
+    window_first: int = FIRST
     keys: frozenset[bytes] | None = None
     room: int = 1000  # batches
     rows: list[ClaimedRow] = field(default_factory=list)

@@ -8,6 +8,7 @@ from streamfrom.engine.messaging.events import (
     Due,
     Poll,
     Polled,
+    ReceiverReady,
     Tick,
 )
 from streamfrom.engine.messaging.memory_store import raw_table
@@ -36,7 +37,7 @@ def table(*, batch=10, cache=100, poll=30, order="oldest", more=""):
         raw_table(
             "msg",
             f"vitess_message,vt_ack_wait=30,vt_purge_after=86400,vt_batch_size={batch},"
-            f"vt_cache_size={cache},vt_poller_interval={poll},vt_order={order}{more}",
+            f"vt_cache_size={cache},vt_poller_interval={poll},vt_order={order},vt_prefetch={max(batch, 100)}{more}",
         ),
     )
 
@@ -76,6 +77,21 @@ class TableRig:
         wanted = ids or [int(ident) for ident in claim.ids]
         rows = tuple(self.row(one, claim.shard)._replace(payload=payload) for one in wanted)
         return self.post(Claimed(claim.number, claim.shard, ClaimResult(rows)))
+
+    def run(self, actions):
+        """Return what every receiver is sent until nothing more happens, if claims win and sockets take everything at once."""
+        sent: dict[int, list[int]] = {}
+        actions = list(actions)
+        while actions:
+            claims = [action for action in actions if isinstance(action, Claim)]
+            actions = []
+            for claim in claims:
+                got = delivered(won := self.won(claim))
+                actions += won
+                for receiver, ids in got.items():
+                    sent.setdefault(receiver, []).extend(ids)
+                    actions += self.post(ReceiverReady(receiver))
+        return sent
 
     def passed_over(self, claim, **time_next_ns):
         """Nothing of a claim was won; rows that are there and unacked are due then."""

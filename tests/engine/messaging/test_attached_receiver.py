@@ -51,7 +51,7 @@ def test_it_is_full_since_its_last_message_and_no_more_once_its_client_acts():
     seen = [one.full_since_ns]
     one.took(1, 6)
     seen.append(one.full_since_ns)
-    one.acted()
+    one.acted(7)
     seen.append(one.full_since_ns)
     assert seen == [None, 6, None]
 

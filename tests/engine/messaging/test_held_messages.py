@@ -13,7 +13,6 @@ from streamfrom.engine.messaging.events import (
     Looked,
     LookFailed,
     Polled,
-    ReceiverReady,
     Reconfigured,
     Shorten,
     Shortened,
@@ -29,7 +28,6 @@ from tests.engine.messaging.table_rig import (
     WAIT_NS,
     TableRig,
     claimed,
-    delivered,
     table,
 )
 
@@ -42,21 +40,6 @@ class Rig(TableRig):
             self.post(Attached(receiver, None, ("id", "message"), prefetch))
         self.post(Polled("0", EMPTY))
         return self
-
-    def run(self, actions):
-        """Return what every receiver is sent until nothing more happens."""
-        sent: dict[int, list[int]] = {}
-        actions = list(actions)
-        while actions:
-            claims = [action for action in actions if isinstance(action, Claim)]
-            actions = []
-            for claim in claims:
-                got = delivered(won := self.won(claim))
-                actions += won
-                for receiver, ids in got.items():
-                    sent.setdefault(receiver, []).extend(ids)
-                    actions += self.post(ReceiverReady(receiver))
-        return sent
 
     def acked(self, *ids):
         return self.run(self.post(Acked("0", tuple(b"%d" % one for one in ids))))

@@ -1,6 +1,7 @@
 """Which streams can be given rows, in which order, and what makes one ready again."""
 
 from streamfrom.engine.messaging.attached_receiver import AttachedReceiver
+from streamfrom.engine.messaging.prefetch_windows import PrefetchWindows
 from streamfrom.engine.messaging.receivers import Receivers, by_room, share_out
 from streamfrom.engine.messaging.shard_queue import ShardQueue
 from streamfrom.engine.messaging.shard_state import ShardState
@@ -14,7 +15,7 @@ def receiver(number, *, limit=10, columns=("id",), shards=None):
 
 
 def with_receivers(*receivers):
-    streams = Receivers()
+    streams = Receivers(PrefetchWindows({}))
     for one in receivers:
         streams.add(one)
     return streams

@@ -6,6 +6,8 @@ import logging
 from streamfrom.engine.errors import TableGone
 from streamfrom.engine.messaging.events import Acked
 from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.engine.messaging.prefetch_window import AUTO
+from streamfrom.engine.messaging.table_log import COLLECTS
 from tests.engine.messaging.runner_rig import (
     COMMENT,
     STOPPED,
@@ -84,8 +86,24 @@ def test_a_stream_that_stands_still_is_named_in_the_log(caplog):
         await rig.runner.stop(STOPPED)
 
     run_virtual(main())
-    assert logged(caplog, "queue", "shards", "connection", "unacked", "stalled_s") == [
-        ("stream stalled", "msg", "0", 77, 2, 30)
+    assert logged(
+        caplog, "queue", "shards", "connection", "unacked", "stalled_s", "advice"
+    ) == [("stream stalled", "msg", "0", 77, 2, 15, None)]
+
+
+def test_a_consumer_that_collects_messages_before_its_first_ack_reads_in_the_log_what_to_write(
+    caplog,
+):
+    async def main():
+        rig = RunnerRig()
+        rig.runner.attach(Receiver(prefetch=AUTO, connection_id=77))
+        rig.commit(1, 2, 3)
+        await asyncio.sleep(20)
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+    assert logged(caplog, "connection", "unacked", "stalled_s", "advice") == [
+        ("stream stalled", 77, 2, 15, COLLECTS)
     ]
 
 

@@ -2,6 +2,7 @@ import re
 
 import pytest
 
+from streamfrom.engine.messaging.prefetch_window import AUTO
 from streamfrom.engine.messaging.table_settings import (
     COUNT_MAX,
     WAIT_MAX_NS,
@@ -202,16 +203,17 @@ def test_settings_that_fight_each_other_are_told():
 
 @pytest.mark.parametrize(
     ("more", "prefetch"),
-    [("", 100), (",vt_prefetch=0", 0), (",vt_prefetch=7", 7), (",vt_prefetch=", 100)],
+    [
+        ("", AUTO),
+        (",vt_prefetch=auto", AUTO),
+        (",vt_prefetch=Auto", AUTO),
+        (",vt_prefetch=", AUTO),
+        (",vt_prefetch=0", 0),
+        (",vt_prefetch=7", 7),
+    ],
 )
-def test_the_prefetch_is_a_hundred_unless_the_comment_says_otherwise(more, prefetch):
+def test_the_prefetch_follows_the_acks_unless_the_comment_has_a_number(more, prefetch):
     assert parse_comment(comment() + more).prefetch == prefetch
-
-
-def test_the_prefetch_is_a_batch_at_least_where_nobody_sets_it():
-    large = comment(vt_batch_size="500")
-    assert parse_comment(large).prefetch == 500
-    assert parse_comment(large + ",vt_prefetch=3").prefetch == 3
 
 
 @pytest.mark.parametrize(
@@ -234,10 +236,10 @@ def test_a_release_that_is_no_duration_is_an_error(value):
         parse_comment(comment(f"vt_release_after={value}"))
 
 
-@pytest.mark.parametrize("value", ["-1", "ten", "1.5", "9" * 5000])
+@pytest.mark.parametrize("value", ["-1", "ten", "1.5", "automatic", "9" * 5000])
 def test_a_prefetch_that_is_no_limit_is_an_error(value):
     with pytest.raises(
-        CommentError, match="vt_prefetch must be a whole number, 0 for no limit"
+        CommentError, match="vt_prefetch must be 'auto' or a whole number, 0 for no limit"
     ):
         parse_comment(comment(f"vt_prefetch={value}"))
 

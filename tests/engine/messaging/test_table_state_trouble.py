@@ -190,7 +190,7 @@ def test_properties_of_the_helpers_are_what_they_say():
     assert table(order="newest").properties == replace(
         parse_comment(
             "vitess_message,vt_ack_wait=30,vt_purge_after=86400,vt_batch_size=10,"
-            "vt_cache_size=100,vt_poller_interval=30"
+            "vt_cache_size=100,vt_poller_interval=30,vt_prefetch=100"
         ),
         newest=True,
     )

@@ -27,6 +27,12 @@ def taken(stream: Consumer) -> list[int]:
     return sorted(ids)
 
 
+def stream_of_a_program(queue: Queue, hint: str = "") -> Consumer:
+    """Return a stream whose client is none that a person watches."""
+    sql = f"STREAM {hint} id FROM my_message"
+    return queue.consume(queue.proxy, sql, database=queue.keyspace, program_name="worker")
+
+
 def test_a_stream_holds_its_prefetch_and_every_commit_gives_room_back(queue: Queue) -> None:
     other = queue.create()
     insert_all(other, range(1, 41))
@@ -126,6 +132,28 @@ def test_no_limit_by_hint_and_by_the_comment(queue: Queue) -> None:
     assert len(taken(free)) == 148
 
 
+def test_by_default_it_begins_with_two_and_for_a_person_with_a_hundred(queue: Queue) -> None:
+    other = queue.create(prefetch="auto")
+    insert_all(other, range(1, 151))
+    worker = stream_of_a_program(queue)
+    held = taken(worker)
+    assert len(held) == 2
+    assert len(taken(queue.stream())) == 100
+    shown = "SELECT prefetch FROM streamfrom.{} WHERE keyspace = '{}' AND queue = 'my_message'"
+    assert rows(other, shown.format("queues", queue.keyspace)) == ((None,),)
+    streams = shown.format("streams", queue.keyspace)
+    assert sorted(rows(other, streams)) == [(2,), (100,)]
+    # What was acked in the last half second, at least.
+    run(other, f"UPDATE my_message SET time_acked = NOW() WHERE id IN {tuple(held)}")
+    assert len(taken(worker)) == 2
+
+
+def test_a_hint_asks_for_a_window_where_the_table_has_a_number(queue: Queue) -> None:
+    other = queue.create(prefetch=5)
+    insert_all(other, range(1, 21))
+    assert len(taken(stream_of_a_program(queue, "/*vt+ PREFETCH=auto */"))) == 2
+
+
 @pytest.mark.parametrize("value", ["-1", "ten", "", "1.5", "9" * 5000])
 def test_a_hint_that_is_no_number_is_refused_and_the_connection_goes_on(
     queue: Queue, value: str
@@ -133,7 +161,7 @@ def test_a_hint_that_is_no_number_is_refused_and_the_connection_goes_on(
     connection = queue.create()
     with connection.cursor() as cursor:
         with pytest.raises(
-            pymysql.err.Error, match="PREFETCH must be a whole number"
+            pymysql.err.Error, match="PREFETCH must be auto or a whole number, 0 for no limit"
         ) as raised:
             cursor.execute(f"STREAM /*vt+ PREFETCH={value} */ * FROM my_message")
         assert raised.value.args[0] == 1210
@@ -163,10 +191,9 @@ class Worker(threading.Thread):
 
 def work(queue: Queue, count: int, *works_s: float) -> list[list[int]]:
     """Return which messages each of the workers did, one for each of *works_s*."""
-    insert_all(queue.create(), range(1, count + 1))
-    sql = "STREAM /*vt+ PREFETCH=10 */ id FROM my_message"
+    insert_all(queue.create(prefetch="auto"), range(1, count + 1))
     done: Counter[Any] = Counter(wanted=count)
-    workers = [Worker(queue, queue.stream(sql), work_s, done) for work_s in works_s]
+    workers = [Worker(queue, stream_of_a_program(queue), work_s, done) for work_s in works_s]
     for worker in workers:
         worker.start()
     eventually(lambda: sum(len(worker.done) for worker in workers) >= count, seconds=60)

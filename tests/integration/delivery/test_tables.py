@@ -29,7 +29,7 @@ def test_a_changed_comment_takes_effect_at_once_and_streams_survive(queue: Queue
     run(
         producer,
         "ALTER TABLE my_message COMMENT 'vitess_message,vt_ack_wait=0.3,vt_purge_after=9,"
-        "vt_batch_size=10,vt_cache_size=100,vt_poller_interval=30,vt_max_backoff=0.3'",
+        "vt_batch_size=10,vt_cache_size=100,vt_poller_interval=30,vt_max_backoff=0.3,vt_prefetch=100'",
     )
     insert(producer, 4)
     assert stream.ids(3, 2 + LATE_S) == [4, 4, 4]

@@ -1,0 +1,195 @@
+"""How many unacked messages a stream holds where its prefetch is `auto`: the window, which is found by trying. Pure.
+
+A consumer does not say whether it works on one message at a time or on eight, nor how long each takes. Only its acks show it.
+
+**The floor** is what the stream acked in the last half second, at most FLOOR_MAX. A consumer that is never given less has half
+a second of work, so a fast one never waits for the next message, and a slow one holds no more than it needs.
+
+**The base** is for work that takes longer than that. It starts at FIRST and is tried in both directions, in *rounds* of a window's acks,
+at least ROUND_MIN. Where the backlog is at least twice the windows of all streams together, a round is tried with twice the base, which
+stays if the rate of acks rises by a third. A round with half the base is tried as often; that stays unless the rate falls by a quarter. What fails
+is tried again after 2, 4, 8, … PAUSE_MAX rounds. A round in which the stream was given less than it had room for says nothing
+about its consumer, and begins again.
+
+A stream that loses a lease without progress has a window of 1 until its next ack.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+
+# The value of `vt_prefetch` and of the hint: others are numbers of messages, 0 for no limit.
+AUTO: Final = -1
+FIRST: Final = 2
+# Of the command-line clients: a person who watches sees messages come.
+FIRST_WATCHED: Final = 100
+FLOOR_NS: Final = 500 * 10**6
+FLOOR_MAX: Final = 1000
+ROUND_MIN: Final = 8
+PAUSE_FIRST: Final = 2
+PAUSE_MAX: Final = 64
+RATE_ROUNDS: Final = 8
+# The largest base: what a consumer with as many threads as any holds.
+BASE_MAX: Final = 1 << 14
+# The floor is counted by so many parts of its time.
+_PARTS: Final = 8
+
+
+@dataclass(slots=True)
+class _Trials:
+    """When one direction is tried again, in rounds."""
+
+    pause: int = 0
+    left: int = 0
+
+    def over(self, *, is_kept: bool) -> None:
+        """Note how a trial ended."""
+        self.pause = 0 if is_kept else min(PAUSE_MAX, 2 * self.pause or PAUSE_FIRST)
+        self.left = self.pause
+
+
+class PrefetchWindow:
+    """The window of one stream.
+
+    size: how many messages the stream may hold.
+    wants_backlog: a round is over, and `begin` must say whether a trial may follow.
+    """
+
+    __slots__ = (
+        "_acks",
+        "_base",
+        "_factor",
+        "_floor",
+        "_floor_ns",
+        "_is_lost",
+        "_parts",
+        "_pause_down",
+        "_pause_up",
+        "_rate",
+        "_rounds",
+        "_since_ns",
+        "_skip",
+        "_up_is_next",
+        "size",
+        "wants_backlog",
+    )
+
+    def __init__(self, now_ns: int, *, first: int = FIRST, lease_delay_ns: int = 0) -> None:
+        """Begin. lease_delay_ns: after how long a lease is written; the floor alone shall not make messages wait so long."""
+        self._base = first
+        self._factor = 1.0  # of the base, in this round
+        self._floor_ns = min(FLOOR_NS, lease_delay_ns // 2) or FLOOR_NS
+        self._floor = 0
+        self._parts: deque[list[int]] = deque()  # which part of the time, and how many acks
+        self._is_lost = False
+        self._pause_up, self._pause_down = _Trials(), _Trials()
+        self._up_is_next = True
+        self._acks = 0
+        self._skip = 1  # a round begins with an ack, and ends with one
+        self._since_ns = now_ns
+        self._rate: float | None = None  # of the last rounds without a trial
+        self._rounds = 0
+        self.wants_backlog = False
+        self.size = first
+        self._resize()
+
+    def acked(self, count: int, now_ns: int) -> None:
+        """Count *count* messages as acked, deleted or rescheduled."""
+        part = now_ns * _PARTS // self._floor_ns
+        parts = self._parts
+        if parts and parts[-1][0] == part:
+            parts[-1][1] += count
+        else:
+            parts.append([part, count])
+        self._floor += count
+        self._expire(part)
+        self._is_lost = False
+        if self._skip > 0:
+            self._skip -= count
+            if self._skip <= 0:
+                self._since_ns, self._acks = now_ns, 0
+        else:
+            self._acks += count
+            if self._acks >= max(ROUND_MIN, self.size):
+                self._end_round(now_ns)
+        self._resize()
+
+    def passed(self, now_ns: int) -> None:
+        """Let acks that are older than the floor's time count no more."""
+        if self._parts:
+            self._expire(now_ns * _PARTS // self._floor_ns)
+            self._resize()
+
+    def starved(self) -> None:
+        """Note that the stream was given less than it had room for: its rate of acks says nothing about its window."""
+        self._rate, self._rounds, self._factor, self._skip = None, 0, 1.0, 1
+        self.wants_backlog = False
+        self._resize()
+
+    def lost(self) -> None:
+        """Note that a lease ended while the stream made no progress."""
+        self.starved()
+        self._is_lost = True
+        self._resize()
+
+    def begin(self, backlog: int, windows: int) -> None:
+        """Begin the next round, with a trial if its turn has come.
+
+        backlog: how many messages are ready. windows: how many all streams of the queue may hold together.
+        """
+        self.wants_backlog = False
+        is_up = self._pause_up.left <= 0 and backlog >= 2 * windows
+        # Within the floor another base changes nothing.
+        is_up = is_up and self._floor < 2 * self._base <= BASE_MAX
+        is_down = self._pause_down.left <= 0 and self._base > FIRST
+        if is_up and (self._up_is_next or not is_down):
+            self._try(2.0)
+        elif is_down:
+            self._try(0.5)
+
+    def _try(self, factor: float) -> None:
+        """Go on with another factor of the base; what is held by then says nothing about it."""
+        before = self.size
+        self._factor = factor
+        self._up_is_next = factor < 1
+        self._resize()
+        self._skip = max(before, self.size)
+
+    def _end_round(self, now_ns: int) -> None:
+        rate = self._acks / max(1, now_ns - self._since_ns)
+        self._since_ns, self._acks = now_ns, 0
+        for trials in (self._pause_up, self._pause_down):
+            trials.left -= 1
+        if self._factor == 1.0 or self._rate is None:
+            # The mean of the last rounds with this base, the later ones more.
+            weight = 1 / min(self._rounds + 1, RATE_ROUNDS)
+            self._rate = (
+                rate if self._rate is None else (1 - weight) * self._rate + weight * rate
+            )
+            self._rounds += 1
+            self.wants_backlog = True
+            return
+        is_up = self._factor > 1
+        is_kept = 3 * rate >= 4 * self._rate if is_up else 4 * rate > 3 * self._rate
+        (self._pause_up if is_up else self._pause_down).over(is_kept=is_kept)
+        if is_kept:
+            self._base = max(FIRST, int(self._base * self._factor))
+            self._rate, self._rounds, self._factor = rate, 1, 1.0
+            self.wants_backlog = True
+        else:
+            self._try(1.0)
+
+    def _expire(self, part: int) -> None:
+        parts = self._parts
+        while parts and parts[0][0] <= part - _PARTS:
+            self._floor -= parts.popleft()[1]
+
+    def _resize(self) -> None:
+        if self._is_lost:
+            self.size = 1
+        else:
+            base = self._base if self._factor == 1.0 else max(1, int(self._base * self._factor))
+            self.size = max(base, min(self._floor, FLOOR_MAX))

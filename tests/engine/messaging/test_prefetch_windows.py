@@ -1,0 +1,69 @@
+"""The windows of a table's streams, as its scheduler feeds them."""
+
+from streamfrom.engine.messaging.events import Acked, Attached, Reconfigured
+from streamfrom.engine.messaging.prefetch_window import AUTO, FIRST, FIRST_WATCHED
+from tests.engine.messaging.table_rig import SECOND_NS, TableRig, table
+
+
+COLUMNS = ("id", "message")
+
+
+def rig_of(more=",vt_prefetch=auto", *, first=FIRST, prefetch=None):
+    rig = TableRig(cache=1000, batch=200, more=more)
+    rig.post(Attached(1, None, COLUMNS, prefetch, window_first=first))
+    return rig
+
+
+def acked(rig, *ids):
+    return rig.run(rig.post(Acked("0", tuple(b"%d" % one for one in ids))))
+
+
+def limit(rig, receiver=1):
+    return rig.state.attached[receiver].limit
+
+
+def test_a_stream_begins_with_two_and_a_person_with_a_hundred():
+    rig = rig_of()
+    assert rig.run(rig.due(*range(9))) == {1: [0, 1]}
+    assert limit(rig_of(first=FIRST_WATCHED)) == 100
+
+
+def test_it_may_hold_what_it_acked_in_the_last_half_second():
+    rig = rig_of()
+    rig.run(rig.due(*range(150)))
+    assert acked(rig, 0, 1) == {1: [2, 3]}
+    assert acked(rig, 2, 3) == {1: [4, 5, 6, 7]}
+    rig.now_ns += SECOND_NS
+    assert acked(rig, 4, 5) == {}, "the window is two again, and it holds two"
+
+
+def test_a_number_and_auto_follow_the_table_and_a_hint_does_not():
+    rig = rig_of()
+    assert limit(rig) == FIRST
+    rig.post(Reconfigured(table(more=",vt_prefetch=7")))
+    assert limit(rig) == 7
+    rig.post(Reconfigured(table(more=",vt_prefetch=auto")))
+    assert limit(rig) == FIRST
+    hinted = rig_of(",vt_prefetch=7", prefetch=AUTO)
+    hinted.post(Reconfigured(table(more=",vt_prefetch=3")))
+    assert limit(hinted) == FIRST
+
+
+def test_a_trial_begins_when_the_backlog_is_large_for_all_streams_together():
+    for ready, size in ((60, 2 * FIRST), (12, FIRST)):
+        rig = rig_of()
+        rig.run(rig.due(*range(ready)))
+        held = [0, 1]
+        for _ in range(9):
+            rig.now_ns += SECOND_NS
+            held += acked(rig, held.pop(0)).get(1, [])
+        assert limit(rig) == size
+
+
+def test_a_lost_lease_without_progress_makes_it_one_until_the_next_ack():
+    rig = rig_of()
+    rig.run(rig.due(1, 2, 3))
+    assert rig.run(rig.later(31)) == {1: [3]}
+    assert limit(rig) == 1
+    acked(rig, 3)
+    assert limit(rig) == FIRST
