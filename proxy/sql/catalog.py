@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.routing.routes import Plan
     from streamfrom.sqlparse_ext.statements import Shape
     from streamfrom.sqlparse_ext.writes.plain_ack import PlainAck
+    from streamfrom.sqlparse_ext.writes.plain_insert import PlainInsert
 
 
 _SERVED: Final = frozenset({"primary", "replica"})
@@ -42,7 +43,7 @@ class FastRoute:
     Attributes:
         plan: finds the shard of a statement by its values.
         touches_messages: the shape names a message table, so its effect must be worked out.
-        ack: what acks of the shape do, where that is known without completing them; else None.
+        ack, insert: what acks or INSERTs of the shape do, where that is known without completing them; else None.
         shard: the shard of all statements of the shape, None where the values decide.
         latency: the latency class of a plain read, None where the shape may not share a connection.
     """
@@ -51,6 +52,7 @@ class FastRoute:
     _: KW_ONLY
     touches_messages: bool
     ack: PlainAck | None = None
+    insert: PlainInsert | None = None
     shard: ShardRuntime | None = None
     latency: LatencyClass | None = None
 

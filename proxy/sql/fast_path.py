@@ -109,12 +109,12 @@ class FastPath:
             if shard is None:
                 plan = direct.plan
                 if direct.touches_messages:
-                    step = self._plain_ack(direct, statement) or compiler.compile(
+                    step = self._plain_step(direct, statement) or compiler.compile(
                         view, statement
                     )
                     if step.effect is not None and step.effect.kind in CHANGES_HELD:
                         return False  # leases may have to be written first
-                    if step.acked_ns is None:
+                    if step.statement is not statement:
                         statement = step.statement
                         plan = view.planner.plan(statement.shape)
                 route = plan.route(statement)
@@ -268,8 +268,14 @@ class FastPath:
             and self._registry.awaits_acks(shard.keyspace, shard.name, step.table)
         )
 
-    def _plain_ack(self, direct: FastRoute, statement: Statement) -> CompiledStatement | None:
-        """Return what an ack does that needs not be completed to be written with others; None for other statements."""
+    def _plain_step(self, direct: FastRoute, statement: Statement) -> CompiledStatement | None:
+        """Return what a statement does whose text needs not be completed to know it; None for other statements."""
+        if direct.insert is not None:
+            effect = direct.insert.of(statement)
+            if effect is None:
+                return None
+            facts = direct.insert.facts
+            return CompiledStatement(statement, facts.name, effect, acks_early=facts.acks_early)
         if direct.ack is None or self._state.has_own_clock:
             return None
         ack = direct.ack.of(statement, self._compiler.clock.time_ns())
@@ -313,4 +319,7 @@ class FastPath:
         shard = view.runtime(always.shard) if isinstance(always, OneShard) else None
         latency = LatencyClass() if is_plain_read(shape) and not touches else None
         ack = self._compiler.plain_ack(view, statement) if touches else None
-        return FastRoute(plan, touches_messages=touches, ack=ack, shard=shard, latency=latency)
+        insert = self._compiler.plain_insert(view, shape) if touches else None
+        return FastRoute(
+            plan, touches_messages=touches, ack=ack, insert=insert, shard=shard, latency=latency
+        )

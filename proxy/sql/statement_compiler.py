@@ -30,6 +30,7 @@ from streamfrom.sqlparse_ext.writes.delays import check_not_delayed, check_sever
 from streamfrom.sqlparse_ext.writes.insert_gaps import gaps, next_values
 from streamfrom.sqlparse_ext.writes.message_effects import effect
 from streamfrom.sqlparse_ext.writes.plain_ack import plain_ack
+from streamfrom.sqlparse_ext.writes.plain_insert import plain_insert
 from streamfrom.sqlparse_ext.writes.state_ack import (
     acknowledged,
     is_state_bound,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.writes.insert_gaps import Gaps
     from streamfrom.sqlparse_ext.writes.message_effects import Effect
     from streamfrom.sqlparse_ext.writes.plain_ack import PlainAck
+    from streamfrom.sqlparse_ext.writes.plain_insert import PlainInsert
 
 # The source of ids for messages without one; no sequence has this name.
 MESSAGE_IDS: Final = ""
@@ -284,6 +286,12 @@ class StatementCompiler(SessionTarget):
             else:
                 statement = self.parse(text)
         return self._with_effect(statement, facts)
+
+    def plain_insert(self, view: View, shape: Shape) -> PlainInsert | None:
+        """Return what INSERTs of *shape* do, where that is known without completing them. Raises TableLoadError."""
+        touched = self._touched(view, shape)
+        facts = None if touched is None else touched[0]
+        return None if facts is None or len(shape.tables) > 1 else plain_insert(shape, facts)
 
     def plain_ack(self, view: View, statement: Statement) -> PlainAck | None:
         """Return what acks of a statement's shape do, where that is known without completing them. Raises TableLoadError."""
