@@ -22,13 +22,13 @@ from streamfrom.sqlparse_ext.text.lexer_patterns import LEXES, ROWS
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from streamfrom.sqlparse_ext.sql_mode import SqlMode
     from streamfrom.sqlparse_ext.statements import Shape
 
 
-# Each literal is a group of its pattern: a list of more ids costs as much as to read it.
+# Each literal is a group of its pattern, and an IN list is one.
 _LITERALS_MAX: Final = 16
 # Texts that begin alike are tried against each form of that beginning.
 _ALIKE_MAX: Final = 8
@@ -40,7 +40,9 @@ _SHAPES_MAX: Final = 8192
 _READ_BEFORE: Final = 8
 
 _NUMBER: Final = rb"([0-9]+)"
+_NUMBERS: Final = rb"([0-9]+(?:, ?[0-9]+)*)"
 _STRING: Final = rb"('[^'\\]*(?:(?:\\.|'')[^'\\]*)*')"
+_LIST: Final = re.compile(_NUMBERS)
 _PLAIN: Final = re.compile(_NUMBER + rb"|" + _STRING, re.DOTALL)
 _WORD: Final = re.compile(rb"(?i:NULL|DEFAULT|TRUE|FALSE)")
 # Between these a literal is a token of its own, whatever it is.
@@ -53,8 +55,8 @@ _BEGINNING: Final = re.compile(rb"[^0-9']*")
 class _Form(NamedTuple):
     match: Callable[[bytes], re.Match[bytes] | None]
     shape: Shape
-    runs: tuple[tuple[int, int, int], ...]
     has_row: bool
+    list_at: int | None  # the slot of its IN list
 
 
 class Forms:
@@ -72,12 +74,16 @@ class Forms:
         forms = self._forms.get(beginning[0])
         if forms is None or len(sql) > LARGE_TEXT_BYTES or b"$" in sql:
             return None
-        for match, shape, runs, has_row in forms:
+        for match, shape, has_row, list_at in forms:
             if found := match(sql):
                 values = found.groups()
                 if has_row:
                     return Statement(sql, mode, shape, row=values)
-                return Statement(sql, mode, shape, values, runs)
+                if list_at is None:
+                    return Statement(sql, mode, shape, values)
+                items = values[list_at].replace(b" ", b"").split(b",")
+                literals = (*values[:list_at], *items, *values[list_at + 1 :])
+                return Statement(sql, mode, shape, literals, ((list_at, list_at, len(items)),))
         return None
 
     def learn(self, statement: Statement) -> None:
@@ -109,16 +115,25 @@ def _form(statement: Statement) -> _Form | None:
         rows = insert_rows(statement)
         if rows is None or len(rows) != 1 or statement.literals:
             return None
-        places: Sequence[tuple[int, int]] = rows.elements(0)
+        places = rows.elements(0)
     else:
         places = list(_places(sql))
         if [sql[start:end] for start, end in places] != list(statement.literals):
+            return None
+    list_at = None
+    if statement.runs:
+        (_, list_at, count), *others = statement.runs
+        # One place for all of the list.
+        places[list_at : list_at + count] = [
+            (places[list_at][0], places[list_at + count - 1][1])
+        ]
+        if others:
             return None
     if not 0 < len(places) <= _LITERALS_MAX:
         return None
     pattern: list[bytes] = []
     done = 0
-    for start, end in places:
+    for index, (start, end) in enumerate(places):
         literal = sql[start:end]
         if (
             not start
@@ -126,7 +141,11 @@ def _form(statement: Statement) -> _Form | None:
             or (end < len(sql) and sql[end] not in _BEHIND)
         ):
             return None
-        if plain := _PLAIN.fullmatch(literal):
+        if index == list_at:
+            if not _LIST.fullmatch(literal):
+                return None
+            one = _NUMBERS
+        elif plain := _PLAIN.fullmatch(literal):
             one = _NUMBER if plain[1] else _STRING
         elif has_row and _WORD.fullmatch(literal):
             one = rb"(" + literal + rb")"
@@ -135,9 +154,7 @@ def _form(statement: Statement) -> _Form | None:
         pattern += (re.escape(sql[done:start]), one)
         done = end
     pattern.append(re.escape(sql[done:]))
-    return _Form(
-        re.compile(b"".join(pattern), re.DOTALL).fullmatch, shape, statement.runs, has_row
-    )
+    return _Form(re.compile(b"".join(pattern), re.DOTALL).fullmatch, shape, has_row, list_at)
 
 
 def _places(sql: bytes) -> Iterator[tuple[int, int]]:
