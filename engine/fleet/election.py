@@ -34,9 +34,10 @@ alone. Who has one of them waits until a dispatcher by the other one would have 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, TypeAlias, assert_never
+
+from streamfrom.sqlparse_ext.records import record
 
 
 SECOND_NS: Final = 10**9
@@ -94,14 +95,14 @@ class LockHold(Enum):
 # Events. *connection* is the number that Connect gave; what concerns an earlier one is ignored.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Connected:
     """The connection for the lock is open and known to the shard's directory."""
 
     connection: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConnectionLost:
     """The connection for the lock could not be opened, broke, or was closed by the server."""
 
@@ -109,7 +110,7 @@ class ConnectionLost:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LockGranted:
     """The connection holds the lock."""
 
@@ -117,14 +118,14 @@ class LockGranted:
     hold: LockHold
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LockNotGranted:
     """Somebody else held the lock for the whole round."""
 
     connection: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TermWritten:
     """The term is committed. asked_ns: when the last of its questions was sent."""
 
@@ -133,7 +134,7 @@ class TermWritten:
     term: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TermRefused:
     """The server did not take the term, as one that is read-only."""
 
@@ -141,7 +142,7 @@ class TermRefused:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Answered:
     """The server has answered on the lock's connection. asked_ns: when the question was sent."""
 
@@ -149,24 +150,24 @@ class Answered:
     asked_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TurnedReadOnly:
     """The server refuses writes: nothing may be sent from it."""
 
     connection: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Resign:
     """The member leaves the fleet."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Drained:
     """Nothing of what was withheld is under way any more."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Elapsed:
     """Time has passed."""
 
@@ -189,14 +190,14 @@ ElectionEvent: TypeAlias = (
 # Actions
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Connect:
     """Open the connection for the lock; answer Connected or ConnectionLost."""
 
     connection: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AcquireLock:
     """Wait for the lock; answer LockGranted, LockNotGranted or ConnectionLost."""
 
@@ -204,40 +205,40 @@ class AcquireLock:
     wait_s: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WriteTerm:
     """Write the next term if the lock is still held and the server writable; answer TermWritten, TermRefused or ConnectionLost."""
 
     connection: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ping:
     """Ask for a sign of life; answer Answered or ConnectionLost."""
 
     connection: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Disconnect:
     """Close the connection, and the lock with it; no answer."""
 
     connection: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LookAround:
     """Read the shard's directory; no answer."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BeginDispatch:
     """Dispatch the shard's message tables from now on; no answer."""
 
     term: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Withhold:
     """Send nothing more of the shard's message tables, at once; no answer."""
 

@@ -11,8 +11,10 @@ result. Whoever holds a connection carries it out::
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, TypeVar
+
+from streamfrom.sqlparse_ext.records import record
 
 
 T = TypeVar("T")
@@ -27,7 +29,7 @@ class ServerRefused(Exception):
         self.message = message
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StoreQuery:
     """One statement to send.
 
@@ -57,7 +59,7 @@ class StoreQuery:
 Row: TypeAlias = tuple[tuple[bytes | None, ...], bytes]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StoreAnswer:
     """The server's answer: the rows of a query, or the number of affected rows.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
 from streamfrom.engine.messaging.prefetch_window import FIRST
+from streamfrom.sqlparse_ext.records import record
 
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 # Events
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Attached:
     """A stream opens, ready for rows.
 
@@ -54,7 +55,7 @@ class Attached:
     window_first: int = FIRST
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ShareGiven:
     """A receiver may hold so many of its prefetch that this process sent; KeepsShare answers."""
 
@@ -62,7 +63,7 @@ class ShareGiven:
     share: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Detached:
     """A stream is over, and holds what it was sent. unsent: the rows that its socket never took."""
 
@@ -70,7 +71,7 @@ class Detached:
     unsent: tuple[ClaimedRow, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Left:
     """The connection of a stream that is over has ended, or will have in *grace_ns*."""
 
@@ -78,7 +79,7 @@ class Left:
     grace_ns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TakenOver:
     """A receiver, attached or about to be, holds messages of a shard that a former dispatcher sent to it."""
 
@@ -87,21 +88,21 @@ class TakenOver:
     ids: tuple[bytes, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReceiverReady:
     """A receiver's socket can take another batch."""
 
     receiver: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WaitOver:
     """A stream with an end waits for its first message no longer."""
 
     receiver: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Due:
     """Committed: messages that are new."""
 
@@ -109,7 +110,7 @@ class Due:
     keys: tuple[MessageKey, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Acked:
     """Committed: messages that were acked or deleted."""
 
@@ -117,7 +118,7 @@ class Acked:
     ids: tuple[bytes, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AckedEarly:
     """Messages in flight were acked, and nothing is written yet. acked_ns: what their ``time_acked`` is to be."""
 
@@ -126,7 +127,7 @@ class AckedEarly:
     acked_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Acking:
     """An ack is to be written with the next claim, where messages wait for others of their key. acked_ns: its ``time_acked``."""
 
@@ -136,7 +137,7 @@ class Acking:
     acked_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Changed:
     """Committed: changes of messages that the statement's text does not show.
 
@@ -149,7 +150,7 @@ class Changed:
     by_heartbeat: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Touched:
     """Committed: changes of columns by which nothing is scheduled; a server may take rows now that it refused."""
 
@@ -157,14 +158,14 @@ class Touched:
     ids: tuple[bytes, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AckedUnnamed:
     """Committed: messages that were acked or deleted, and the text does not tell which."""
 
     shard: ShardName
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Looked:
     """A look has ended. time_next_ns: of those rows that are there and unacked, by id."""
 
@@ -172,14 +173,14 @@ class Looked:
     time_next_ns: Mapping[bytes, int]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LookFailed:
     """A look failed."""
 
     shard: ShardName
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LeasesFound:
     """The rows have been read that a former dispatcher may have sent. until_ns: their leases, by id."""
 
@@ -188,7 +189,7 @@ class LeasesFound:
     until_ns: Mapping[bytes, int]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FindLeasesFailed:
     """These rows could not be read."""
 
@@ -197,7 +198,7 @@ class FindLeasesFailed:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Claimed:
     """A claim has ended."""
 
@@ -206,7 +207,7 @@ class Claimed:
     result: ClaimResult
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ClaimFailed:
     """A claim failed; whether it was committed is not known."""
 
@@ -215,7 +216,7 @@ class ClaimFailed:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Polled:
     """A poll has ended."""
 
@@ -223,7 +224,7 @@ class Polled:
     result: PollResult
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PollFailed:
     """A poll failed."""
 
@@ -231,7 +232,7 @@ class PollFailed:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Released:
     """A release has ended. refused: rows that stay due at the time that their claim wrote."""
 
@@ -241,7 +242,7 @@ class Released:
     refused: Refusals = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReleaseFailed:
     """A release failed: its rows stay due at the time that their claim wrote."""
 
@@ -250,7 +251,7 @@ class ReleaseFailed:
     rows: tuple[ClaimedRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shortened:
     """A shortening has ended."""
 
@@ -259,7 +260,7 @@ class Shortened:
     result: Shortenings
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LeasesWanted:
     """Somebody is about to change rows otherwise than by an ack. ids: which; None for any."""
 
@@ -267,7 +268,7 @@ class LeasesWanted:
     ids: tuple[bytes, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LeasesWritten:
     """A writing of leases has ended. result: None if it failed."""
 
@@ -275,7 +276,7 @@ class LeasesWritten:
     result: LeaseWrites | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AcksWritten:
     """A writing of early acks has ended. result: None if it failed."""
 
@@ -283,7 +284,7 @@ class AcksWritten:
     result: AckWrites | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PurgeRefused:
     """The purge has left rows, which the server does not delete. over: the ids of such as are deleted after all, or gone."""
 
@@ -292,7 +293,7 @@ class PurgeRefused:
     over: tuple[bytes, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fired:
     """Held messages have been asked about. result: None if that failed."""
 
@@ -300,19 +301,19 @@ class Fired:
     result: FireResult | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reconfigured:
     """The table was altered."""
 
     table: MessageTable
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TryAgain:
     """A DDL statement was executed, perhaps one that drops what made servers refuse rows."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ShardDown:
     """The shard cannot be reached, as a health check found."""
 
@@ -320,21 +321,21 @@ class ShardDown:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ShardUp:
     """The shard can be reached again."""
 
     shard: ShardName
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Elected:
     """This process dispatches the shard from now on."""
 
     shard: ShardName
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Deposed:
     """This process does not dispatch the shard, or not any more. reason: why nobody else serves its streams."""
 
@@ -342,21 +343,21 @@ class Deposed:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ServedElsewhere:
     """The shard's dispatcher, another process, serves the streams that cover it."""
 
     shard: ShardName
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TableEnded:
     """The table is gone, or the proxy shuts down: every stream ends with *error*."""
 
     error: StreamfromError
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tick:
     """Time has passed."""
 
@@ -411,7 +412,7 @@ TableEvent: TypeAlias = Due | Acked | Changed | Touched | AckedUnnamed
 # Actions
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Poll:
     """Read the soonest keys; answer Polled or PollFailed."""
 
@@ -419,7 +420,7 @@ class Poll:
     request: PollRequest
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Claim:
     """Claim rows; answer Claimed or ClaimFailed.
 
@@ -439,7 +440,7 @@ class Claim:
     left_out: frozenset[bytes] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Release:
     """Undo the claim of rows nobody was sent; answer Released or ReleaseFailed."""
 
@@ -448,7 +449,7 @@ class Release:
     rows: tuple[ClaimedRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Deliver:
     """Hand rows to a receiver; answer ReceiverReady once it can take more, Detached if it is gone."""
 
@@ -456,7 +457,7 @@ class Deliver:
     rows: tuple[ClaimedRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class End:
     """End a stream; no answer."""
 
@@ -464,14 +465,14 @@ class End:
     error: StreamfromError
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Finish:
     """End a stream that was given what it asked for, or all that was due; no answer."""
 
     receiver: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Look:
     """Read when the rows of messages in flight are due; answer Looked or LookFailed."""
 
@@ -479,7 +480,7 @@ class Look:
     ids: tuple[bytes, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FindLeases:
     """Read which messages a former dispatcher has in flight; answer LeasesFound or FindLeasesFailed."""
 
@@ -487,7 +488,7 @@ class FindLeases:
     shard: ShardName
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shorten:
     """Make rows due at *due_ns* whose receiver has left, but for those somebody is changing; answer Shortened."""
 
@@ -497,7 +498,7 @@ class Shorten:
     due_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WriteLeases:
     """Write leases that are in memory alone, each until its key is due; answer LeasesWritten."""
 
@@ -505,7 +506,7 @@ class WriteLeases:
     leases: tuple[MessageKey, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WriteAcks:
     """Write early acks, ids and times; answer AcksWritten."""
 
@@ -513,7 +514,7 @@ class WriteAcks:
     acks: tuple[tuple[bytes, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fire:
     """Make held messages due whose groups are done; answer Fired."""
 
@@ -521,7 +522,7 @@ class Fire:
     request: FireRequest
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TellDeadMembers:
     """Tell that messages wait for members of their groups that are parked; no answer. found: message, member, group."""
 
@@ -529,7 +530,7 @@ class TellDeadMembers:
     found: tuple[tuple[bytes, bytes, bytes], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TellSetAside:
     """Tell of rows that the server does not write, and that are left as they are; no answer. count: how many are by now."""
 
@@ -538,7 +539,7 @@ class TellSetAside:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TellStanding:
     """Tell that a receiver stalls: it acked nothing of a full prefetch while messages are ready; no answer.
 
@@ -551,7 +552,7 @@ class TellStanding:
     is_collecting: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class KeepsShare:
     """Tell how many messages a receiver holds at most: its share, or more until enough of them are acked; no answer."""
 
@@ -559,7 +560,7 @@ class KeepsShare:
     most: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WantShare:
     """Tell that messages are due for a receiver whose share is full; no answer."""
 

@@ -9,11 +9,13 @@ All times are nanoseconds since the Unix epoch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+
+from streamfrom.sqlparse_ext.records import record
 
 
 if TYPE_CHECKING:
@@ -93,7 +95,7 @@ class KeyFound(NamedTuple):
     heads: tuple[MessageKey, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ClaimResult:
     """What a claim found.
 

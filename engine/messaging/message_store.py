@@ -14,7 +14,7 @@ connection) when a statement fails. A statement that the server refuses is throw
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.engine.messaging.conversation import StoreQuery
@@ -25,6 +25,7 @@ from streamfrom.engine.messaging.partition_store import PartitionStore
 from streamfrom.engine.messaging.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.row_writes import carefully, commit
 from streamfrom.engine.messaging.table_settings import MARK, is_message_table
+from streamfrom.sqlparse_ext.records import record
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
 
@@ -54,7 +55,7 @@ PURGE_ROWS_MAX: Final = 500  # one short transaction
 TABLES_AT_ONCE: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ClaimRequest:
     """Rows to claim.
 

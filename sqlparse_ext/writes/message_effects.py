@@ -8,11 +8,11 @@ table.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.sqlparse_ext.literal_values import Bits
+from streamfrom.sqlparse_ext.records import record
 from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Opaque, Uses
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, TableFacts, complete, is_ack
@@ -81,7 +81,7 @@ class Key(NamedTuple):
     time_next_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Effect:
     """The messages that a statement touches once it is committed.
 

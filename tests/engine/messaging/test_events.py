@@ -1,7 +1,4 @@
-from dataclasses import FrozenInstanceError
 from typing import get_args
-
-import pytest
 
 from streamfrom.engine.messaging.events import (
     Acked,
@@ -22,10 +19,9 @@ from streamfrom.engine.messaging.events import (
 )
 
 
-def test_events_are_values_that_nobody_changes():
+def test_events_are_values():
     assert Due("0", ()) == Due("0", ())
-    with pytest.raises(FrozenInstanceError):
-        Acked("0", ()).shard = "1"  # type: ignore[misc]
+    assert len({Acked("0", ()), Acked("0", ())}) == 1
 
 
 def test_what_is_not_about_one_shard_is_known():

@@ -1,0 +1,19 @@
+"""Values that nobody changes, made often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeVar, dataclass_transform
+
+
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def record(cls: type[T]) -> type[T]:
+    """Make *cls* a dataclass with slots whose attributes nobody assigns to.
+
+    The type checker holds that. With `frozen=True` CPython 3.11 does as well, for which it takes three times as long to make an
+    object: of 15 for each message that was 3 % of the proxy's time.
+    """
+    return dataclass(slots=True, unsafe_hash=True)(cls)
