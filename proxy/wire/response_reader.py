@@ -95,6 +95,7 @@ class ResponseReader:
     _continues: bool = False  # the next frame belongs to the packet before it
     _held: bytes = b""  # received, not handed on yet
     _ok_payload: bytes = b""
+    _ok: Ok | None = None  # the same, once it was asked for
     _session_state: bytes = b""
     _allows_local_infile: bool = False
 
@@ -103,7 +104,9 @@ class ResponseReader:
         """The last OK of the answer, decoded; None if there was none yet or an ERR ended it."""
         if self.error is not None or not self._ok_payload:
             return None
-        return parse_ok(self._ok_payload)
+        if self._ok is None:
+            self._ok = parse_ok(self._ok_payload)
+        return self._ok
 
     @property
     def is_plain(self) -> bool:
@@ -132,7 +135,7 @@ class ResponseReader:
             else:
                 status = parse_ok(payload).status
             self.status = status
-            self._ok_payload = payload
+            self._ok_payload, self._ok = payload, None
             if status & STATE_CHANGED:
                 self._session_state += parse_ok(payload).session_state
             return FIRST if status & _MORE_RESULTS else DONE
