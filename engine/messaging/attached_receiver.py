@@ -150,8 +150,8 @@ def shares(rows: int, rooms: Sequence[int], most: Sequence[int]) -> list[int]:
     The receiver with most room gets rows until the next one has as much room, then these two in turn, and so on.
     Receivers with equal room get equal shares; the last ones may get one row fewer.
     """
-    if not rooms:
-        return []
+    if len(rooms) < 2:
+        return [min(rows, *rooms, *most)] if rooms else []
     # The lowest room that all can be brought down to, but for those whose batch ends before.
     low, high = 0, rooms[0]
     if rooms[-1] == high and min(most) == max(most):

@@ -69,7 +69,7 @@ class LeavingReceivers:
 
     def next_ns(self) -> int:
         """Return when leases are to be made shorter; FOREVER_NS while some are, or none is."""
-        if self._shortening:
+        if self._shortening or not self._receivers:
             return FOREVER_NS
         return min((one.retry_ns for one in self._receivers.values()), default=FOREVER_NS)
 

@@ -39,7 +39,7 @@ from streamfrom.engine.messaging.retry_limit import PARKED_NS
 
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 
     from streamfrom.engine.messaging.poll import PollResult, SpanRead, TierRead
 
@@ -254,13 +254,14 @@ class ShardQueue:
     def first_ns(self) -> int | None:
         """Return the moment the first key is due (0: a fresh one), or None without keys."""
         first_ns = None
-        for lane in self._lanes():
-            if lane.keys:
-                moment_ns = lane.keys[0].time_next_ns
-                if not moment_ns:
-                    return 0
-                if first_ns is None or moment_ns < first_ns:
-                    first_ns = moment_ns
+        for tier in self._tiers_of(None):
+            if tier.fresh.keys and not tier.fresh.keys[0].time_next_ns:
+                return 0
+            for lane in (tier.fresh, tier.timed):
+                if lane.keys:
+                    moment_ns = lane.keys[0].time_next_ns
+                    if first_ns is None or moment_ns < first_ns:
+                        first_ns = moment_ns
         return first_ns
 
     def first_timed_ns(self) -> int | None:
@@ -669,11 +670,15 @@ class ShardQueue:
 
     # Inside
 
-    def _tiers_of(self, keys: frozenset[bytes] | None) -> Iterator[Tier]:
+    def _tiers_of(self, keys: frozenset[bytes] | None) -> Collection[Tier]:
         """Return the tiers of *keys*, or all."""
-        for key in self._tiers if keys is None else keys:
-            if (tiers := self._tiers.get(key)) is not None:
-                yield from tiers.values()
+        if (
+            keys is None and len(self._tiers) == 1
+        ):  # no key is read apart, as mostly; asked 25 times for a message
+            (only,) = self._tiers.values()
+            return only.values()
+        known = self._tiers.values() if keys is None else map(self._tiers.get, keys)
+        return [tier for tiers in known if tiers for tier in tiers.values()]
 
     def _due_ids(self, now_ns: int) -> set[bytes]:
         return {one.id for lane in self._lanes() for one in islice(lane.keys, lane.due(now_ns))}

@@ -163,6 +163,17 @@ class TableState:
         self._held.end_leases(now_ns)
         self._held.look_at_full(now_ns)
         match event:
+            # First what comes for each message: a class is compared after the other.
+            case Acked():
+                self._held.acked(event, now_ns)
+            case Due():
+                self._due(event, now_ns)
+            case Claimed():
+                self._sending.claimed(event, now_ns)
+            case ReceiverReady():
+                self._receivers.is_free(event.receiver)
+            case Tick():
+                pass
             case Attached():
                 self._attached(event, now_ns)
             case Detached():
@@ -171,8 +182,6 @@ class TableState:
                 self._left(event.receiver, now_ns + event.grace_ns)
             case TakenOver():
                 self._held.taken_over(event, now_ns)
-            case ReceiverReady():
-                self._receivers.is_free(event.receiver)
             case WaitOver():
                 if event.receiver in self._receivers.attached:
                     self._receivers.finishing[event.receiver] = self._receivers.attached[
@@ -180,10 +189,6 @@ class TableState:
                     ]
             case ShareGiven():
                 self._receivers.give_share(event.receiver, event.share)
-            case Due():
-                self._due(event, now_ns)
-            case Acked():
-                self._held.acked(event, now_ns)
             case AckedEarly():
                 self._held.acked_early(event, now_ns)
             case Acking():
@@ -225,8 +230,6 @@ class TableState:
                 self._held.leases_found(event, now_ns)
             case LookFailed():
                 self._shards[event.shard].leases.look_failed(now_ns)
-            case Claimed():
-                self._sending.claimed(event, now_ns)
             case ClaimFailed():
                 self._sending.claim_failed(event, now_ns)
             case Polled():
@@ -272,8 +275,6 @@ class TableState:
                 for shard in self._shards.values():
                     shard.unwritten.hurry(None)
                     shard.early_acks.hurry()
-            case Tick():
-                pass
         self._settle_after(event, now_ns)
         if self._receivers.finishing:
             self._finish(now_ns)
@@ -285,10 +286,12 @@ class TableState:
 
     def wake_ns(self) -> int | None:
         """Return when the next Tick is due, or None when only an event can change anything."""
-        wake_ns = min(min(shard.wake_ns, shard.writes_ns) for shard in self._shards.values())
-        if self._receivers.ready:
+        wake_ns = FOREVER_NS
+        for shard in self._shards.values():
+            wake_ns = min(wake_ns, shard.wake_ns, shard.writes_ns)
             # Without a ready receiver a due key waits for one, not for the clock.
-            wake_ns = min(wake_ns, *(shard.wake_ready_ns for shard in self._shards.values()))
+            if self._receivers.ready and shard.wake_ready_ns < wake_ns:
+                wake_ns = shard.wake_ready_ns
         if self._receivers.short:
             moments = (shard.queue.first_ns() for shard in self._shards.values())
             # What is due by now is of keys that none of them named, or they have been told.
@@ -368,6 +371,11 @@ class TableState:
         if ids is None:
             return [ident for each in sets for ident in each]
         return [ident for ident in ids if any(ident in each for each in sets)]
+
+    def has_no_use_for_news(self, shard: ShardName) -> bool:
+        """Return whether new messages of a shard are of no interest here: no stream waits for them or holds any."""
+        state = self._shards[shard]
+        return not (state.hears_news or state.leases or state.claims)
 
     def hears_news(self, shard: ShardName) -> bool:
         """Return whether messages of a shard go to streams from here, or may soon."""
@@ -599,6 +607,11 @@ class TableState:
     def _settle_after(self, event: Event, now_ns: int) -> None:
         """Bring to rest the shards that *event* can have concerned."""
         match event:
+            # Of the acks one by one nearly all: settling was a twelfth of what an early one costs.
+            case Acked() | AckedEarly() if not self._receivers.is_freed and self._shards[
+                event.shard
+            ].is_quiet(now_ns):
+                return
             case ReceiverReady() | WaitOver() | ShareGiven():
                 self._serve(now_ns)
             case Tick():
@@ -611,11 +624,6 @@ class TableState:
             case Attached() | Detached() | Left() | Reconfigured() | TryAgain() | TableEnded():
                 for shard in self._shards.values():
                     self._settle(shard, now_ns)
-            # Of the acks one by one nearly all: settling was a twelfth of what an early one costs.
-            case Acked() | AckedEarly() if not self._receivers.is_freed and self._shards[
-                event.shard
-            ].is_quiet(now_ns):
-                return
             case Touched() if not self._shards[event.shard].set_aside:
                 return
             case _:
