@@ -153,7 +153,7 @@ class FastPath:
         attempt.step = step
 
         def complete() -> bytes:
-            return query(self._compiler.compile(view, step.statement).statement.sql)
+            return query(self._compiler.ack_text(view, step.statement))
 
         if self._joins_group(step, attempt, complete):
             return True

@@ -301,6 +301,14 @@ class StatementCompiler(SessionTarget):
             return None
         return plain_ack(statement, facts, self.parse)
 
+    def ack_text(self, view: View, statement: Statement) -> bytes:
+        """Return the completed text of a plain ack (`FastRoute.ack`). Raises as `compile`."""
+        touched = self._touched(view, statement.shape)
+        if touched is None:
+            return statement.sql
+        completed = complete(statement, touched[0], self.clock.time_ns(), touched[1])
+        return statement.sql if completed is None else completed.text
+
     def standing(self, view: View, statement: Statement, count: int) -> Statement | None:
         """Return the completed statement, with *count* `?`s, for all executions.
 
