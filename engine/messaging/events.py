@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         AckWrites,
         ClaimedRow,
         ClaimResult,
+        LeaseWrite,
         LeaseWrites,
         MessageKey,
         Refusals,
@@ -500,10 +501,10 @@ class Shorten:
 
 @record
 class WriteLeases:
-    """Write leases that are in memory alone, each until its key is due; answer LeasesWritten."""
+    """Write leases that are in memory alone; answer LeasesWritten."""
 
     shard: ShardName
-    leases: tuple[MessageKey, ...]
+    leases: tuple[LeaseWrite, ...]
 
 
 @record

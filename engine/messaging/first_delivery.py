@@ -1,4 +1,4 @@
-"""First deliveries without a write: the plain read before one, and the lease that is written later.
+"""First deliveries without a write: the plain read before one. The lease is written later (`engine.messaging.lease_writes`).
 
 A message that was never sent is read, not claimed. Its row does not show that it was sent: the lease is in the
 dispatcher's memory (`engine.messaging.unwritten_leases`). Most messages are acknowledged before their lease is
@@ -15,22 +15,12 @@ from streamfrom.engine.messaging.backoff import spread, wait_range
 from streamfrom.engine.messaging.claim_writes import claim
 from streamfrom.engine.messaging.conversation import StoreQuery
 from streamfrom.engine.messaging.group_table import not_after
-from streamfrom.engine.messaging.message import (
-    ClaimedRow,
-    ClaimResult,
-    LeaseWrites,
-    Refused,
-    Tried,
-)
-from streamfrom.engine.messaging.message_store import by_id, look, quoted
-from streamfrom.engine.messaging.row_writes import carefully, commit
+from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
+from streamfrom.engine.messaging.message_store import by_id, quoted
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.engine.messaging.conversation import Conversation
-    from streamfrom.engine.messaging.message import MessageKey
     from streamfrom.engine.messaging.message_store import ClaimRequest
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -85,61 +75,3 @@ def take(
     rest = tuple(ident for ident in request.ids if ident not in read)
     claimed = yield from claim(table, shard, replace(request, ids=rest), now_ns)
     return replace(claimed, rows=(*rows, *claimed.rows))
-
-
-def write_leases(
-    table: MessageTable, leases: Sequence[MessageKey], now_ns: int
-) -> Conversation[LeaseWrites]:
-    """Write leases that are in memory alone: ``epoch`` + 1, and ``time_next`` as *leases* say; commit.
-
-    Rows that another transaction has locked are passed over: most of them are being acked. A row that is not due any
-    more was rescheduled, so the send is counted in ``epoch``, and its ``time_next`` stays.
-    """
-    return carefully(
-        lambda is_careful: _write_leases(table, leases, now_ns, is_careful=is_careful)
-    )
-
-
-def _write_leases(
-    table: MessageTable, leases: Sequence[MessageKey], now_ns: int, *, is_careful: bool
-) -> Conversation[LeaseWrites]:
-    ident = quoted(table.id_column)
-    answer = yield StoreQuery(
-        b"SELECT %b, IFNULL(time_next, 0) FROM %b WHERE %b IN (%b) AND time_acked IS NULL"
-        b" AND IFNULL(epoch, 0) = 0 FOR UPDATE SKIP LOCKED"
-        % (ident, by_id(table), ident, b", ".join(lease.id for lease in leases)),
-        2,
-    )
-    until_ns = {lease.id: lease.time_next_ns for lease in leases}
-    times_ns = {
-        one: int(time or 0)
-        for (raw, time), _ in answer.rows
-        if (one := table.id_literal(raw or b"")) in until_ns
-    }
-    locked: tuple[bytes, ...] = ()
-    if missing := [one for one in until_ns if one not in times_ns]:
-        found = yield from look(table, missing)
-        locked = tuple(
-            one for one, time_ns in found.items() if time_ns <= now_ns and one in until_ns
-        )
-    if not times_ns:
-        yield StoreQuery(b"COMMIT")
-        return LeaseWrites((), locked)
-
-    def update(ids: Sequence[bytes]) -> bytes:
-        due = [one for one in ids if times_ns[one] <= now_ns]
-        whens = b"".join(b" WHEN %b THEN %d" % (one, until_ns[one]) for one in due)
-        moved = b"time_next = CASE %b%b ELSE time_next END, " % (ident, whens) if due else b""
-        return b"UPDATE %b SET %bepoch = 1 WHERE %b IN (%b)" % (
-            by_id(table),
-            moved,
-            ident,
-            b", ".join(ids),
-        )
-
-    written = yield from commit([*times_ns], update, is_careful=is_careful)
-    return LeaseWrites(
-        tuple(one for one in written.done if times_ns[one] > now_ns),
-        (*locked, *written.left),
-        {one: Refused(Tried.LEASE, why) for one, why in written.refused},
-    )

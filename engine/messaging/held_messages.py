@@ -13,7 +13,7 @@ from streamfrom.engine.messaging.events import (
     WriteLeases,
 )
 from streamfrom.engine.messaging.in_flight_limit import STANDING_NS
-from streamfrom.engine.messaging.leases import NOBODY
+from streamfrom.engine.messaging.stream_order import NOBODY
 
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class HeldMessages:
         """Give room back for what is ready again; who lost it without progress gets little until it makes some."""
         for shard in self._shards.values():
             ended = shard.leases.ended(now_ns)
+            self.renew(now_ns)
             if ended and shard.in_flight is not None:
                 self._receivers.is_freed = True
             for lease in ended:
@@ -64,6 +65,12 @@ class HeldMessages:
     @property
     def _wait_ns(self) -> int:
         return self._parts.table.properties.ack_wait_ns
+
+    def renew(self, now_ns: int) -> None:
+        """Let rows show leases that would have ended soon, and that streams have made longer by their progress."""
+        renewable, self._parts.streams.renewable = self._parts.streams.renewable, []
+        for batch in renewable:
+            self._shards[batch.shard].renew((batch,), now_ns)
 
     def acked(self, event: Acked, now_ns: int) -> None:
         """Forget messages that were acked or deleted, and give room back."""
@@ -104,10 +111,10 @@ class HeldMessages:
         if shard.unwritten:
             shard.unwritten.forget(ids)
         if shard.leases:
-            given_back = shard.leases.give_back_all(ids)
-            for (number, sent_ns), count in given_back.items():
+            for batch, count in shard.leases.give_back_all(ids, now_ns).items():
+                number = batch.receiver
                 if number != NOBODY:
-                    shard.counters.sent_to_acked.observe(now_ns - sent_ns, count)
+                    shard.counters.sent_to_acked.observe(now_ns - batch.sent_ns, count)
                 self._receivers.acted(number, count, now_ns)
 
     def look_at_full(self, now_ns: int) -> None:
@@ -158,7 +165,8 @@ class HeldMessages:
     def looked(self, event: Looked, now_ns: int) -> None:
         """Take in what rows say that may have changed."""
         shard = self._shards[event.shard]
-        given_back, prolonged = shard.leases.looked(shard.seen(event.time_next_ns, now_ns))
+        rows_ns = shard.seen(event.time_next_ns, now_ns)
+        given_back, prolonged = shard.leases.looked(rows_ns, now_ns)
         shard.freed([lease.id for lease in given_back], now_ns)
         for lease in given_back:
             self._receivers.acted(lease.receiver, 1, now_ns)

@@ -22,6 +22,7 @@ from streamfrom.engine.messaging.message import (
     AckWrites,
     ClaimedRow,
     ClaimResult,
+    LeaseWrite,
     LeaseWrites,
     MessageKey,
     Purged,
@@ -434,29 +435,33 @@ class MemoryStore:
             return Shortenings(tuple(shortened), refused)
 
     async def write_leases(
-        self, table: MessageTable, shard: ShardName, leases: Sequence[MessageKey]
+        self, table: MessageTable, shard: ShardName, leases: Sequence[LeaseWrite]
     ) -> LeaseWrites:
-        """Write the leases of rows that are not locked."""
+        """Let rows that are not locked show leases."""
         async with self._call("write_leases", shard):
             now_ns = self.clock.time_ns()
             stored = self.table(table.keyspace, shard, table.name)
-            rescheduled, locked, refused = [], [], {}
+            changed, locked, refused = [], [], {}
             for lease in leases:
                 row = stored.get(lease.id)
-                if row is None or row.time_acked_ns is not None or row.epoch:
+                if row is None or row.time_acked_ns is not None:
                     continue
-                if row.is_locked:
+                time_ns = row.time_next_ns or 0
+                is_new = lease.is_first and not row.epoch
+                is_ours = time_ns in lease.shown_ns or (is_new and time_ns <= now_ns)
+                if not (is_ours or is_new):
+                    changed.append(row.id)
+                elif row.is_locked:
                     locked.append(row.id)
-                    continue
-                if self.refuses(Tried.LEASE, row):
+                elif self.refuses(Tried.LEASE, row):
                     refused[row.id] = Refused(Tried.LEASE, REFUSAL)
-                    continue
-                row.epoch = 1
-                if (row.time_next_ns or 0) <= now_ns:
-                    row.time_next_ns = lease.time_next_ns
                 else:
-                    rescheduled.append(row.id)
-            return LeaseWrites(tuple(rescheduled), tuple(locked), refused)
+                    row.epoch = max(row.epoch, 1)
+                    if is_ours:
+                        row.time_next_ns = lease.until_ns
+                    else:
+                        changed.append(row.id)
+            return LeaseWrites(tuple(changed), tuple(locked), refused)
 
     async def write_acks(
         self, table: MessageTable, shard: ShardName, acks: Sequence[tuple[bytes, int]]

@@ -127,6 +127,19 @@ class ClaimResult:
     refused: Refusals = field(default_factory=dict)
 
 
+class LeaseWrite(NamedTuple):
+    """A lease that its row does not show: until when it is to show it.
+
+    shown_ns: what the row may say now; it is left alone if it says anything else.
+    is_first: the message was never sent before, so its row may also show nothing of it, and the send is to be counted.
+    """
+
+    id: bytes
+    until_ns: int
+    shown_ns: tuple[int, ...] = ()
+    is_first: bool = True
+
+
 class LeaseWrites(NamedTuple):
     """What writing leases found: the ids of rows that were rescheduled meanwhile, of those somebody holds, and the refused ones."""
 

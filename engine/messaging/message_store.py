@@ -41,8 +41,8 @@ if TYPE_CHECKING:
         AckWrites,
         ClaimedRow,
         ClaimResult,
+        LeaseWrite,
         LeaseWrites,
-        MessageKey,
         Refusals,
     )
     from streamfrom.engine.messaging.message_table import MessageTable
@@ -126,7 +126,7 @@ class Store(PartitionStore, Protocol):
         ...
 
     async def write_leases(
-        self, table: MessageTable, shard: ShardName, leases: Sequence[MessageKey]
+        self, table: MessageTable, shard: ShardName, leases: Sequence[LeaseWrite]
     ) -> LeaseWrites:
         """Write leases that are in memory alone, but for rows that somebody holds."""
         ...

@@ -719,15 +719,12 @@ class Registry:
     async def write_leases(
         self, keyspace: str, shard: ShardName, table: str, ids: tuple[bytes, ...] | None
     ) -> None:
-        """Let rows show that messages were sent or acked early, of *ids* or all, before a statement changes them.
+        """Let rows show leases and early acks, of *ids* or all messages, before a statement changes them.
 
         Whichever process dispatches the shard does it.
         """
         runner = self._runner(keyspace, shard, table)
         if runner is None:
-            return
-        properties = runner.table.properties
-        if not (properties.lease_delay_ns or properties.acks_early):
             return
         if (keyspace, shard) not in self._withheld:
             await runner.write_leases(shard, ids)

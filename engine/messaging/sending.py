@@ -143,7 +143,7 @@ class Sending:
             acking=acking,
         )
         ids = tuple(key.id for key in keys)
-        uncounted = frozenset(filter(shard.unwritten.__contains__, ids))
+        uncounted = frozenset(filter(shard.unwritten.timers.__contains__, ids))
         known, left_out = {}, frozenset[bytes]()
         if shard.order is not None:
             known = shard.order.known_keys(ids)
@@ -211,7 +211,7 @@ class Sending:
             # `_replace` takes three times as long, for each message.
             timer = MessageKey(asked.id, asked.priority, row.due_next_ns, asked.key)
             if row.is_written:
-                shard.queue.unwritten.pop(row.id, None)
+                shard.unwritten.forget((row.id,))
             meanwhile = shard.queue.requeue(row.id, timer, now_ns)
             if meanwhile is REMOVED or row.id in run.gone:
                 continue  # acked while the claim ran: never sent again
@@ -353,8 +353,15 @@ class Sending:
     # Releases
 
     def release(self, shard: ShardState, unsent: Sequence[ClaimedRow], now_ns: int) -> None:
-        """Undo the sending of rows; those that were claimed are in flight until that is done."""
-        rows = shard.put_back_unwritten(unsent, now_ns)
+        """Undo the sending of rows; those that were claimed are in flight until that is done.
+
+        One that is being claimed again was due again already.
+        """
+        rows = [
+            row
+            for row in shard.put_back_unwritten(unsent, now_ns)
+            if not shard.queue.is_in_flight(row.id)
+        ]
         shard.counters.released += len(unsent)
         if not rows:
             return

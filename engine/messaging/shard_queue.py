@@ -109,6 +109,8 @@ class ShardQueue:
         self._locked: OrderedDict[bytes, LockedRow] = OrderedDict()
         # Messages that were sent and whose rows do not show it (`engine.messaging.unwritten_leases`).
         self.unwritten: dict[bytes, MessageKey] = {}
+        # Messages whose leases end later than their rows say, and what these say (`engine.messaging.leases`).
+        self.renewed: dict[bytes, int] = {}
         # Messages that were acked and whose rows do not show it (`engine.messaging.early_acks`).
         self.acked: dict[bytes, int] = {}
         # Messages that go next of their keys (`engine.messaging.key_order`); those that are not due yet do not stand in the lanes.
@@ -163,7 +165,7 @@ class ShardQueue:
     def is_taken(self, ident: bytes) -> bool:
         """Return whether a message was taken, and its row has not shown more of it since, nor a written ack."""
         flying = self._in_flight.get(ident, REMOVED)
-        if ident in self.unwritten or ident in self.acked:
+        if ident in self.unwritten or ident in self.renewed or ident in self.acked:
             return True
         return not isinstance(flying, Removed)
 
@@ -205,10 +207,16 @@ class ShardQueue:
         """Return a message that goes next of its key, under that key if streams name it."""
         return follower if follower.key in self.named else follower._replace(key=b"")
 
-    def shown(self, timer: MessageKey) -> None:
+    def renew(self, ident: bytes, until_ns: int, now_ns: int) -> None:
+        """Let a message that is held be due at *until_ns*, unless something is under way with it."""
+        key = self._keys.get(ident) or self.unwritten.get(ident)
+        if key is not None and ident not in self._in_flight:
+            self.add(key._replace(time_next_ns=until_ns), now_ns)
+
+    def shown(self, ident: bytes, timer: MessageKey | None) -> None:
         """Note that a row shows from now on when its message is due: a running poll may not have seen it."""
-        if timer.id not in self._in_flight and self._changed is not None:
-            self._changed.setdefault(timer.id, timer)
+        if ident not in self._in_flight and self._changed is not None:
+            self._changed.setdefault(ident, timer or self._keys.get(ident))
 
     def remove(self, ident: bytes) -> None:
         """Forget an id that was acked or deleted; unknown ones are fine."""
@@ -418,6 +426,7 @@ class ShardQueue:
             len(self._in_flight)
             + len(self._locked)
             + len(self.unwritten)
+            + len(self.renewed)
             + len(self.acked)
             + len(self.following)
         )
@@ -444,12 +453,7 @@ class ShardQueue:
         )
         return PollRequest(
             limit=self._limit,
-            extra=len(self._in_flight)
-            + len(self._locked)
-            + len(self.unwritten)
-            + len(self.acked)
-            + len(self.following)
-            + len(self.set_aside),
+            extra=self._not_waiting + len(self.set_aside),
             newest=self._newest,
             overloaded=frozenset(behind),
             named=tuple(sorted(self.named)),
@@ -475,6 +479,7 @@ class ShardQueue:
         # Fresh and timed keys take turns. Whose turn it is must not begin anew with each poll,
         # or one lane would starve behind frequent polls.
         before = self._tiers.copy()
+        renewed = [(i, self._keys[i]) for i in self.renewed if i in self._keys]
         if result.is_of_named:
             for key in self._named_polled:
                 for lane in self._lanes(frozenset((key,))):
@@ -505,7 +510,8 @@ class ShardQueue:
             (ident, one) for ident, one in self.following.items() if one.time_next_ns <= now_ns
         )
         followers = ((ident, self.by_its_key(one)) for ident, one in due)
-        for ident, timer in (*self.unwritten.items(), *followers, *self.set_aside.items()):
+        timers = (*self.unwritten.items(), *renewed, *followers, *self.set_aside.items())
+        for ident, timer in timers:
             is_elsewhere = ident in changed or ident in self._in_flight or ident in self._keys
             if not is_elsewhere:
                 self._admit(timer)
@@ -566,6 +572,7 @@ class ShardQueue:
             ident in changed
             or ident in self._in_flight
             or ident in self.unwritten
+            or ident in self.renewed
             or ident in self.following
             or ident in self.acked
         )
@@ -585,6 +592,7 @@ class ShardQueue:
         self, keys: Iterable[MessageKey], changed: Container[bytes]
     ) -> list[MessageKey]:
         in_flight, known, unwritten = self._in_flight, self._keys, self.unwritten
+        renewed = self.renewed
         following, acked, set_aside = self.following, self.acked, self.set_aside
         return [
             key
@@ -593,6 +601,7 @@ class ShardQueue:
             and key.id not in in_flight
             and key.id not in known
             and key.id not in unwritten
+            and key.id not in renewed
             and key.id not in following
             and key.id not in acked
             and key.id not in set_aside

@@ -27,10 +27,16 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.messaging.in_flight_limit import InFlightLimit
     from streamfrom.engine.messaging.key_order import KeyOrder
-    from streamfrom.engine.messaging.message import ClaimedRow, LeaseWrites, MessageKey
+    from streamfrom.engine.messaging.message import (
+        ClaimedRow,
+        LeaseWrite,
+        LeaseWrites,
+        MessageKey,
+    )
     from streamfrom.engine.messaging.poll import PollResult
     from streamfrom.engine.messaging.rate_limit import RateLimit
     from streamfrom.engine.messaging.shard_queue import ShardQueue
+    from streamfrom.engine.messaging.stream_order import Batch
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
@@ -122,7 +128,8 @@ class ShardState:
 
     def __post_init__(self) -> None:
         self.set_aside = SetAside(self.queue.set_aside)
-        self.unwritten = UnwrittenLeases(self.queue.unwritten)
+        self.unwritten = UnwrittenLeases(self.queue.unwritten, self.leases.shown_ns)
+        self.queue.renewed = self.leases.shown_ns
         self.early_acks = EarlyAcks(self.queue.acked)
         self.leaving = LeavingReceivers(self.leases, self.unwritten, self.queue)
         self.polls = PollTimes(self.queue)
@@ -173,7 +180,7 @@ class ShardState:
         is_to_look = limit.is_to_look(now_ns)
         if is_to_look:
             self.leases.suspect_all_but(self.leaving)
-        end_ns = self.leases.first_end_ns()
+        end_ns = self.leases.first_look_ns()
         self.held_back_ns = min(ns for ns in (limit.look_ns, end_ns) if ns is not None)
         return is_to_look
 
@@ -260,11 +267,13 @@ class ShardState:
 
     @property
     def writes_ns(self) -> int:
-        """Return when the next leases or acks are to be written, or leases of a receiver that has left to be made shorter."""
+        """Return when the next leases or acks are to be written, brought up to date, or made shorter."""
         # Acks are written whoever dispatches the shard by now: they are true.
         write_ns = self.early_acks.next_ns()
         if self.is_dispatched:
             write_ns = min(write_ns, self.unwritten.next_ns())
+            if (look_ns := self.leases.first_look_ns()) is not None:
+                write_ns = min(write_ns, look_ns)
         return min(write_ns, self.leaving.next_ns())
 
     def takes_acks(self, idents: Iterable[bytes], now_ns: int) -> tuple[bytes, ...] | None:
@@ -303,10 +312,25 @@ class ShardState:
     @property
     def has_leases_to_write(self) -> bool:
         """Return whether there are leases that the rows do not show, and that the server writes as far as is known."""
-        unwritten, set_aside = self.unwritten, self.set_aside.rows
-        return len(unwritten) > len(set_aside) or any(
-            i not in set_aside for i in unwritten.timers
-        )
+        set_aside = self.set_aside.rows
+        return any(ident not in set_aside for ident in self.unwritten)
+
+    def show_leases(self, idents: Iterable[bytes] | None, now_ns: int) -> None:
+        """Let rows show at once what they do not show of leases, of *idents* or of all messages."""
+        self.renew(self.leases.lagging(idents), now_ns)
+        self.unwritten.hurry(idents)
+
+    def renew(self, batches: Iterable[Batch], now_ns: int) -> None:
+        """Bring leases up to date, and let their rows show them soon."""
+        for batch in batches:
+            late: list[bytes] = []
+            for ident, before_ns, until_ns in self.leases.renew(batch):
+                self.queue.renew(ident, until_ns, now_ns)
+                if ident not in self.unwritten.timers:
+                    self.leases.shown_ns.setdefault(ident, before_ns)
+                    late.append(ident)
+            if late:
+                self.unwritten.renewed(late, now_ns)
 
     def wrote(
         self, result: LeaseWrites | None, now_ns: int, again_ns: Mapping[bytes, int]
@@ -315,25 +339,22 @@ class ShardState:
 
         again_ns: when the rows are tried again that the server does not write.
         """
-        if result is not None and self.set_aside:
-            self.set_aside.over(
-                [
-                    ident
-                    for ident in self.set_aside.rows
-                    if self.unwritten.is_being_written(ident)
-                    and ident not in again_ns
-                    and ident not in result.locked
-                ]
-            )
-        for timer in self.unwritten.written(result, now_ns, again_ns):
-            self.queue.shown(timer)
-        if result is not None and result.rescheduled:
-            self.polls.wanted = True
+        again, done = self.unwritten.written(result, now_ns, again_ns)
+        if result is not None:
+            self.set_aside.over([ident for ident in done if ident in self.set_aside.rows])
+            self.leases.not_written(again)
+            self.leases.changed(result.rescheduled)
+            self.polls.wanted |= bool(result.rescheduled)
+        late = self.leases.written(done)
+        for ident in done:
+            self.queue.shown(ident, self.unwritten.timers.pop(ident, None))
+        if late:
+            self.unwritten.renewed(late, now_ns)
         self.leaving.retry(now_ns)
         put_back, self.put_back = self.put_back, []
         return put_back
 
-    def next_write(self, now_ns: int) -> tuple[MessageKey, ...]:
+    def next_write(self, now_ns: int) -> tuple[LeaseWrite, ...]:
         """Return leases that are to be written now.
 
         A poll reads the rows of unwritten ones past those it asks for: they are half as many at most.
@@ -342,7 +363,10 @@ class ShardState:
             return ()
         # Leases that the server refuses stay unwritten, however often they are tried.
         at_most = max(self.queue.limit // 2, 1) + len(self.set_aside)
-        return self.unwritten.next_write(now_ns, at_most)
+        idents = self.unwritten.next_write(now_ns, at_most)
+        self.renew(self.leases.lagging(idents), now_ns)
+        timers = self.unwritten.timers
+        return tuple(self.leases.next_write(ident, timers.get(ident)) for ident in idents)
 
     def rescheduled(self, idents: Iterable[bytes], now_ns: int) -> None:
         """Claim messages again that somebody has rescheduled, whatever their rows show.
@@ -357,7 +381,7 @@ class ShardState:
         """Return the messages whose rows are to be looked at now."""
         ids = self.leases.next_look()
         if ids:
-            self.looking_at = frozenset(filter(self.unwritten.__contains__, ids))
+            self.looking_at = frozenset(filter(self.unwritten.timers.__contains__, ids))
         return ids
 
     def seen(self, time_next_ns: Mapping[bytes, int], now_ns: int) -> Mapping[bytes, int]:

@@ -11,6 +11,7 @@ from streamfrom.engine.messaging.key_order import KeyOrder
 from streamfrom.engine.messaging.prefetch_windows import PrefetchWindows
 from streamfrom.engine.messaging.rate_limit import RateLimit
 from streamfrom.engine.messaging.receivers import Receivers
+from streamfrom.engine.messaging.stream_order import Streams
 
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class TableParts:
     """One message table, its shards, its streams, and what is to be done about an event.
 
     table: as it is scheduled now.
+    streams: what each of its streams holds, in which order.
     grace_ns: how long a stream survives a shard that fails without a break.
     actions: what the event being handled asks for so far.
     """
@@ -35,6 +37,7 @@ class TableParts:
     table: MessageTable
     grace_ns: int
     shards: dict[ShardName, ShardState]
+    streams: Streams = field(default_factory=Streams)
     receivers: Receivers = field(init=False)
     actions: list[Action] = field(default_factory=list)
     _numbers: int = 0
@@ -45,6 +48,7 @@ class TableParts:
     def limit_shards(self, now_ns: int | None = None) -> None:
         """Set what each shard may send, and whether messages wait for groups."""
         properties = self.table.properties
+        self.streams.wait_ns = properties.ack_wait_ns
         for index, shard in enumerate(self.shards.values()):
             shard.groups.configure(is_on=self.table.groups is not None)
             self._set_order(shard)

@@ -99,11 +99,13 @@ from streamfrom.engine.messaging.events import (
     WantShare,
 )
 from streamfrom.engine.messaging.held_messages import HeldMessages
+from streamfrom.engine.messaging.leases import Leases
 from streamfrom.engine.messaging.message import Tried
 from streamfrom.engine.messaging.poll import FOREVER_NS
 from streamfrom.engine.messaging.sending import Sending
 from streamfrom.engine.messaging.shard_queue import ShardQueue
 from streamfrom.engine.messaging.shard_state import ShardState
+from streamfrom.engine.messaging.stream_order import Streams
 from streamfrom.engine.messaging.table_parts import TableParts
 
 
@@ -130,16 +132,18 @@ class TableState:
 
     def __init__(self, table: MessageTable, shards: Iterable[ShardName], grace_ns: int) -> None:
         properties = table.properties
+        streams = Streams()
         self._shards = {
             name: ShardState(
                 name,
                 ShardQueue(
                     properties.cache_size, newest=properties.newest, fair=properties.fair
                 ),
+                leases=Leases(streams, name),
             )
             for name in shards
         }
-        self._parts = TableParts(table, grace_ns, self._shards)
+        self._parts = TableParts(table, grace_ns, self._shards, streams)
         self._parts.limit_shards()
         self._receivers = self._parts.receivers
         self._actions = self._parts.actions
@@ -179,7 +183,7 @@ class TableState:
             case Detached():
                 self._detached(event.receiver, event.unsent, now_ns)
             case Left():
-                self._left(event.receiver, now_ns + event.grace_ns)
+                self._left(event.receiver, now_ns + event.grace_ns, now_ns)
             case TakenOver():
                 self._held.taken_over(event, now_ns)
             case WaitOver():
@@ -200,6 +204,8 @@ class TableState:
                 shard.polls.wanted = True
                 self._try_again(shard, event.ids or (), now_ns)
                 shard.groups.changed(event.ids)
+                if event.ids is not None:
+                    shard.leases.progress(event.ids, now_ns)
                 self._held.suspect(shard, event.ids, by_heartbeat=event.by_heartbeat)
                 if event.ids is not None and not event.by_heartbeat:
                     shard.rescheduled(event.ids, now_ns)
@@ -216,7 +222,7 @@ class TableState:
                 if shard.order is not None:
                     shard.order.free_all(now_ns)
             case LeasesWanted():
-                self._shards[event.shard].unwritten.hurry(event.ids)
+                self._shards[event.shard].show_leases(event.ids, now_ns)
                 self._shards[event.shard].early_acks.hurry()
             case LeasesWritten():
                 shard = self._shards[event.shard]
@@ -273,8 +279,9 @@ class TableState:
             case TableEnded():
                 self._end(list(self._receivers.attached.values()), event.error)
                 for shard in self._shards.values():
-                    shard.unwritten.hurry(None)
+                    shard.show_leases(None, now_ns)
                     shard.early_acks.hurry()
+        self._held.renew(now_ns)
         self._settle_after(event, now_ns)
         if self._receivers.finishing:
             self._finish(now_ns)
@@ -301,7 +308,7 @@ class TableState:
             wake_ns = min(wake_ns, *later, FOREVER_NS)
         if self._receivers.full:
             for shard in self._shards.values():
-                end_ns, first_ns = shard.leases.first_end_ns(), shard.queue.first_ns()
+                end_ns, first_ns = shard.leases.first_look_ns(), shard.queue.first_ns()
                 if end_ns is not None:
                     wake_ns = min(wake_ns, end_ns)
                     if first_ns is not None:
@@ -364,7 +371,8 @@ class TableState:
         """Return those of *ids*, or of all messages, that may have been sent or were acked, and whose rows do not show it."""
         state = self._shards[shard]
         sets: list[Collection[bytes]] = [
-            state.unwritten.timers,
+            state.unwritten,
+            state.leases.lagging_ids(ids),
             state.early_acks.acked_ns,
             *(run.keys for run in state.claims.values()),
         ]
@@ -464,9 +472,15 @@ class TableState:
         by_shard: dict[ShardName, list[ClaimedRow]] = {}
         for row in unsent:
             by_shard.setdefault(row.shard, []).append(row)
-        for name, rows in by_shard.items():
-            for row in rows:
-                self._shards[name].leases.give_back_of(receiver, row.id)
+        for name, unsent_rows in by_shard.items():
+            leases = [
+                self._shards[name].leases.give_back_of(receiver, row.id) for row in unsent_rows
+            ]
+            rows = [
+                # Its lease may have become longer while its socket did not take it.
+                row if lease is None else row._replace(due_next_ns=lease.until_ns)
+                for row, lease in zip(unsent_rows, leases, strict=True)
+            ]
             self._sending.release(self._shards[name], rows, now_ns)
         gone = self._receivers.remove(receiver)
         for shard in self._shards.values():
@@ -481,14 +495,16 @@ class TableState:
         ):
             shard.polls.named_wanted = True
 
-    def _left(self, receiver: int, left_ns: int) -> None:
+    def _left(self, receiver: int, left_ns: int, now_ns: int) -> None:
         release_after_ns = self._parts.table.properties.release_after_ns
         if release_after_ns is None:
             return
+        if (stream := self._parts.streams.get(receiver)) is not None:
+            stream.is_over = True
         for shard in self._shards.values():
             if shard.is_dispatched and (held := shard.leases.ids_of(receiver)):
                 shard.leaving.add(receiver, left_ns + release_after_ns)
-                shard.unwritten.hurry(held)
+                shard.show_leases(held, now_ns)
 
     def _tell_shares(self, now_ns: int) -> None:
         """Tell how many messages receivers hold at most that have another share now, and for which more is due."""

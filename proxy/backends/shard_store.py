@@ -25,6 +25,7 @@ from streamfrom.engine.messaging.ack_writes import write_acks
 from streamfrom.engine.messaging.claim_writes import claim
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
 from streamfrom.engine.messaging.hidden_definitions import read_hidden, sees_triggers
+from streamfrom.engine.messaging.lease_writes import write_leases
 from streamfrom.engine.messaging.ordered_claim import claim_in_order
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.backend import ConnectionOwner
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
         AckWrites,
         ClaimedRow,
         ClaimResult,
+        LeaseWrite,
         LeaseWrites,
-        MessageKey,
         Purged,
         Refusals,
         Shortenings,
@@ -236,13 +237,13 @@ class ShardStore:
         )
 
     async def write_leases(
-        self, table: MessageTable, shard: ShardName, leases: Sequence[MessageKey]
+        self, table: MessageTable, shard: ShardName, leases: Sequence[LeaseWrite]
     ) -> LeaseWrites:
         """Write leases that are in memory alone. Raises StoreError."""
         return await self._as_dispatcher(
             table.keyspace,
             shard,
-            lambda: first_delivery.write_leases(table, leases, self._clock.time_ns()),
+            lambda: write_leases(table, leases, self._clock.time_ns()),
         )
 
     async def write_acks(

@@ -37,6 +37,7 @@ from streamfrom.engine.messaging.sending import CLAIMS_IN_FLIGHT_MAX
 from streamfrom.engine.messaging.table_state import TableState
 from tests.sim.bad_rows import HEALED_S, BadRows
 from tests.sim.consumer import SECOND_NS, Consumer, LimitedConsumer
+from tests.sim.phases import check
 from tests.sim.settings import KEYSPACE, TABLE, Settings
 from tests.virtual_loop import VirtualClock
 
@@ -102,6 +103,8 @@ class Promises:
             assert not is_limited or receiver.held <= most
             is_free = not (receiver.has_batch or receiver.is_reserved) and receiver.room > 0
             assert (receiver.id in state.ready) == is_free
+        for shard in state.shards:
+            check(shard)
         if asyncio.get_running_loop().time() < self.jumped_s + SET_S:
             return actions
         for shard in state.shards:

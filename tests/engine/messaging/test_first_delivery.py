@@ -1,16 +1,9 @@
 from dataclasses import replace
 
-import pytest
-
 from streamfrom.engine.messaging.conversation import StoreAnswer, StoreQuery
-from streamfrom.engine.messaging.first_delivery import take, write_leases
+from streamfrom.engine.messaging.first_delivery import take
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
-from streamfrom.engine.messaging.message import (
-    ClaimedRow,
-    ClaimResult,
-    LeaseWrites,
-    MessageKey,
-)
+from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
 from streamfrom.engine.messaging.message_store import ClaimRequest
 
 
@@ -118,54 +111,6 @@ def test_a_table_whose_leases_are_written_is_claimed_from():
         StoreAnswer(affected=1),
     )
     assert queries[0].sql.endswith(b"FOR UPDATE SKIP LOCKED")
-
-
-def test_leases_are_written_as_a_claim_would_have():
-    leases = [MessageKey(b"1", 50, 77), MessageKey(b"2", 50, 88)]
-    queries, result = run(
-        write_leases(LAZY, leases, NOW_NS),
-        StoreAnswer(rows=[((b"1", b"0"), b""), ((b"2", b"5"), b"")]),
-        StoreAnswer(affected=2),
-    )
-    assert queries[0].sql == (
-        b"SELECT `id`, IFNULL(time_next, 0) FROM " + BY_ID + b" WHERE `id` IN (1, 2)"
-        b" AND time_acked IS NULL AND IFNULL(epoch, 0) = 0 FOR UPDATE SKIP LOCKED"
-    )
-    assert queries[1].sql == (
-        b"UPDATE " + BY_ID + b" SET time_next = CASE `id` WHEN 1 THEN 77 WHEN 2 THEN 88"
-        b" ELSE time_next END, epoch = 1 WHERE `id` IN (1, 2)"
-    )
-    assert queries[1].commits
-    assert result == LeaseWrites()
-
-
-def test_rows_that_were_acked_are_left_and_those_that_somebody_holds_are_told():
-    leases = [MessageKey(b"1", 50, 77), MessageKey(b"2", 50, 88), MessageKey(b"3", 50, 99)]
-    later_ns = NOW_NS + 1
-    queries, result = run(
-        write_leases(LAZY, leases, NOW_NS),
-        StoreAnswer(),
-        # 1 is acked, 2 is due and so was locked, 3 was claimed by another dispatcher.
-        StoreAnswer(rows=[((b"2", b"0"), b""), ((b"3", b"%d" % later_ns), b"")]),
-        StoreAnswer(),
-    )
-    assert queries[2].sql == b"COMMIT"
-    assert result == LeaseWrites((), (b"2",))
-
-
-@pytest.mark.parametrize("others", [0, 1])
-def test_a_row_that_was_rescheduled_is_only_counted(others):
-    leases = [MessageKey(b"%d" % one, 50, 77) for one in range(others + 1)]
-    rows = [((b"0", b"%d" % (NOW_NS + 1)), b""), ((b"1", b"0"), b"")][: others + 1]
-    queries, result = run(
-        write_leases(LAZY, leases, NOW_NS), StoreAnswer(rows=rows), StoreAnswer(affected=1)
-    )
-    moved = b"time_next = CASE `id` WHEN 1 THEN 77 ELSE time_next END, " if others else b""
-    ids = b"0, 1" if others else b"0"
-    assert queries[1].sql == (
-        b"UPDATE " + BY_ID + b" SET " + moved + b"epoch = 1 WHERE `id` IN (" + ids + b")"
-    )
-    assert result == LeaseWrites((b"0",), ())
 
 
 def test_what_comes_after_a_group_is_not_read_but_claimed():

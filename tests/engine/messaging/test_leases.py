@@ -3,12 +3,15 @@
 from streamfrom.engine.messaging.leases import (
     ENDED_MAX,
     LOOK_IDS_MAX,
-    NOBODY,
     STALE_MIN,
     Lease,
     Leases,
 )
 from streamfrom.engine.messaging.message import ClaimedRow
+from streamfrom.engine.messaging.stream_order import NOBODY
+
+
+NOW_NS = 0  # no progress
 
 
 def row(ident, until_ns):
@@ -25,10 +28,10 @@ def test_a_lease_ends_once_by_an_ack_or_by_its_time():
     leases = held((1, 10), (2, 20), (3, 30))
     assert leases.give_back(b"2") == Lease(20, b"2", 1)
     assert leases.give_back(b"2") is None
-    assert leases.first_end_ns() == 10
+    assert leases.first_look_ns() == 8, "before the first would end"
     assert leases.ended(9) == []
     assert leases.ended(25) == [Lease(10, b"1", 1)]
-    assert leases.first_end_ns() == 30
+    assert leases.first_look_ns() == 30
     assert len(leases) == 1
 
 
@@ -53,8 +56,8 @@ def test_what_was_given_back_does_not_gather_until_its_time_has_come():
     for ident in range(10 * STALE_MIN):
         leases.give(1, [row(ident, ident)])
         leases.give_back(b"%d" % ident)
-    assert leases.ends <= STALE_MIN
-    assert leases.first_end_ns() is None
+    assert leases.looks <= STALE_MIN
+    assert leases.first_look_ns() is None
 
 
 def test_only_what_is_held_is_looked_at_and_one_question_at_a_time():
@@ -63,7 +66,7 @@ def test_only_what_is_held_is_looked_at_and_one_question_at_a_time():
     assert leases.next_look() == (b"1",)
     leases.suspect(None)
     assert leases.next_look() == ()
-    leases.looked({b"1": 10})
+    leases.looked({b"1": 10}, NOW_NS)
     assert leases.next_look() == (b"1", b"2")
     leases.look_failed(now_ns=5)
     assert leases.next_look() == ()
@@ -73,7 +76,7 @@ def test_a_question_is_bounded():
     leases = held(*((ident, 10) for ident in range(LOOK_IDS_MAX + 1)))
     leases.suspect(None)
     assert len(leases.next_look()) == LOOK_IDS_MAX
-    leases.looked({})
+    leases.looked({}, NOW_NS)
     assert len(leases.next_look()) == 1
 
 
@@ -81,7 +84,7 @@ def test_a_look_gives_back_prolongs_or_changes_nothing():
     leases = held((1, 10), (2, 20), (3, 30), (4, 40))
     leases.suspect(None, by_heartbeat=True)
     leases.next_look()
-    given_back, prolonged = leases.looked({b"2": 15, b"3": 30, b"4": 99})
+    given_back, prolonged = leases.looked({b"2": 15, b"3": 30, b"4": 99}, NOW_NS)
     assert [lease.id for lease in given_back] == [b"1", b"2"]
     assert prolonged == [Lease(99, b"4", 1)]
     assert leases.ended(50) == [Lease(30, b"3", 1)]
@@ -96,7 +99,9 @@ def test_what_anything_but_a_heartbeat_made_due_later_is_given_back():
     assert leases.next_look() == (b"1", b"2", b"3", b"4", b"5")
     leases.suspect([b"3"])  # while it is looked at
     leases.suspect([b"4"], by_heartbeat=True)
-    given_back, prolonged = leases.looked(dict.fromkeys([b"1", b"2", b"3", b"4", b"5"], 60))
+    given_back, prolonged = leases.looked(
+        dict.fromkeys([b"1", b"2", b"3", b"4", b"5"], 60), NOW_NS
+    )
     assert [lease.id for lease in given_back] == [b"2", b"3", b"5"]
     assert [lease.id for lease in prolonged] == [b"1", b"4"]
 
@@ -106,7 +111,7 @@ def test_what_any_row_may_be_is_no_heartbeat_alone():
     leases.suspect(None, by_heartbeat=True)
     leases.next_look()
     leases.suspect(None)
-    given_back, _ = leases.looked({b"1": 60})
+    given_back, _ = leases.looked({b"1": 60}, NOW_NS)
     assert [lease.id for lease in given_back] == [b"1"]
 
 
@@ -127,19 +132,19 @@ def test_the_ends_of_a_great_many_are_taken_in_slices():
     leases = held(*((ident, 10) for ident in range(3 * ENDED_MAX // 2)))
     leases.give(2, [row(10**6 + ident, 20) for ident in range(ENDED_MAX)])
     assert len(leases.ended(99)) == 3 * ENDED_MAX // 2, "a batch is taken whole"
-    assert leases.first_end_ns() == 20
+    assert leases.first_look_ns() == 15
     assert len(leases.ended(99)) == ENDED_MAX
 
 
 def test_an_end_is_found_among_those_that_were_given_back():
     leases = held((1, 10), (2, 11), (3, 12))
     leases.give_back(b"1")
-    assert leases.first_end_ns() == 10, "the first of its batch would have ended then"
-    assert leases.ends == 2
+    assert leases.first_look_ns() == 8, "the first of its batch would have ended soon after"
+    assert leases.looks == 1
     leases.give_back(b"2")
     leases.give_back(b"3")
-    assert leases.first_end_ns() is None
-    assert leases.ends == 0
+    assert leases.first_look_ns() is None
+    assert leases.looks == 0
 
 
 def test_a_look_leaves_alone_what_was_sent_again_meanwhile():
@@ -147,7 +152,7 @@ def test_a_look_leaves_alone_what_was_sent_again_meanwhile():
     leases.suspect(None)
     leases.next_look()
     leases.give(2, [row(1, 50)])
-    assert leases.looked({}) == ([], [])
+    assert leases.looked({}, NOW_NS) == ([], [])
     assert len(leases) == 1
 
 
@@ -156,7 +161,7 @@ def test_a_lease_that_ends_while_its_row_is_looked_at_waits_for_the_answer():
     leases.suspect([b"1", b"2"], by_heartbeat=True)
     leases.next_look()
     assert leases.ended(11) == []
-    assert leases.looked({b"1": 10, b"2": 60}) == ([], [Lease(60, b"2", 1)])
+    assert leases.looked({b"1": 10, b"2": 60}, NOW_NS) == ([], [Lease(60, b"2", 1)])
     assert leases.ended(12) == [Lease(10, b"1", 1)]
 
 
@@ -175,7 +180,7 @@ def test_what_was_sent_again_while_it_was_looked_at_ends_by_its_own_time():
     leases.next_look()
     leases.give(2, [row(1, 20)])
     assert leases.ended(30) == []
-    assert leases.looked({b"1": 20}) == ([], [])
+    assert leases.looked({b"1": 20}, NOW_NS) == ([], [])
     assert leases.ended(30) == [Lease(20, b"1", 2)]
 
 
@@ -185,7 +190,7 @@ def test_what_a_former_dispatcher_has_sent_is_held_by_nobody_until_it_ends():
     assert len(leases) == 3
     assert leases.of_clients == 1
     assert set(leases.next_look()) == {b"2", b"3"}
-    assert leases.looked({b"2": 20}) == ([Lease(30, b"3", NOBODY)], [])
+    assert leases.looked({b"2": 20}, NOW_NS) == ([Lease(30, b"3", NOBODY)], [])
     assert leases.ended(10) == [Lease(10, b"1", 1)]
     assert leases.ended(20) == [Lease(20, b"2", NOBODY)]
     leases.found({b"4": 40}, 5)
@@ -213,11 +218,11 @@ def test_what_a_former_dispatcher_sent_to_a_receiver_is_held_until_its_row_says(
     leases.suspect(None)  # as news of any commit does
     assert set(leases.next_look()) == {b"2", b"3", b"4", b"5"}
     # 3 is acked, and 4 was given back.
-    given_back, prolonged = leases.looked({b"2": 50, b"4": 0, b"5": 40})
+    given_back, prolonged = leases.looked({b"2": 50, b"4": 0, b"5": 40}, NOW_NS)
     assert {lease.id for lease in given_back} == {b"3", b"4"}
     assert prolonged == [Lease(40, b"5", 7)]
     assert set(leases.next_look()) == {b"1", b"2", b"5"}
-    assert leases.looked({b"1": 10, b"2": 50, b"5": 40}) == ([], [])
+    assert leases.looked({b"1": 10, b"2": 50, b"5": 40}, NOW_NS) == ([], [])
     assert leases.ended(49) == [Lease(10, b"1", 1), Lease(40, b"5", 7)]
     assert leases.ended(50) == [Lease(50, b"2", 7)], "its end was known"
 
@@ -230,9 +235,9 @@ def test_what_a_former_dispatcher_sent_is_held_though_its_row_was_asked_for_befo
     assert leases.give_back(b"2")
     assert leases.take_over(7, [b"1", b"2"], now_ns=6) == 2
     leases.suspect(None)
-    assert leases.looked({b"1": 50}) == ([], [])
+    assert leases.looked({b"1": 50}, NOW_NS) == ([], [])
     assert set(leases.next_look()) == {b"1", b"2"}
-    assert leases.looked({b"1": 50, b"2": 40}) == ([], [Lease(40, b"2", 7)])
+    assert leases.looked({b"1": 50, b"2": 40}, NOW_NS) == ([], [Lease(40, b"2", 7)])
     assert leases.ended(39) == []
 
 
@@ -243,11 +248,11 @@ def test_what_a_former_dispatcher_sent_is_held_and_looked_at_until_its_row_says(
     leases.look_failed(now_ns=5)
     assert not leases.next_look(), "not at once again"
     assert leases.left(7, due_ns=0) == ([], True)
-    again_ns = leases.first_end_ns()
+    again_ns = leases.first_look_ns()
     assert again_ns is not None
     assert leases.ended(again_ns) == []
     assert leases.next_look() == (b"1",)
-    given_back, _ = leases.looked({})
+    given_back, _ = leases.looked({}, NOW_NS)
     assert [lease.id for lease in given_back] == [b"1"]
     assert len(leases) == 0
 
@@ -257,8 +262,8 @@ def test_a_reading_of_what_is_in_flight_says_when_what_was_taken_over_ends():
     leases.take_over(7, [b"1"], now_ns=5)
     assert leases.next_look()
     leases.found({b"1": 50}, now_ns=6)
-    assert leases.looked({}) == ([], []), "read before"
+    assert leases.looked({}, NOW_NS) == ([], []), "read before"
     assert leases.next_look() == (b"1",)
-    assert leases.looked({b"1": 50}) == ([], [])
+    assert leases.looked({b"1": 50}, NOW_NS) == ([], [])
     assert leases.ended(49) == []
     assert leases.ended(50) == [Lease(50, b"1", 7)]

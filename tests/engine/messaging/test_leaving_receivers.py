@@ -19,8 +19,8 @@ class Scene:
 
     def __init__(self):
         self.queue = ShardQueue(10)
-        self.unwritten = UnwrittenLeases(self.queue.unwritten)
         self.leases = Leases()
+        self.unwritten = UnwrittenLeases(self.queue.unwritten, self.leases.shown_ns)
         self.leaving = LeavingReceivers(self.leases, self.unwritten, self.queue)
         for ident in (b"1", b"2"):
             self.queue.add(MessageKey(ident, 0, END_NS), NOW_NS)

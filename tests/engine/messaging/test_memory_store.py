@@ -12,7 +12,12 @@ from streamfrom.engine.messaging.memory_store import (
     loaded,
     raw_table,
 )
-from streamfrom.engine.messaging.message import ClaimResult, LeaseWrites, MessageKey, Purged
+from streamfrom.engine.messaging.message import (
+    ClaimResult,
+    LeaseWrite,
+    LeaseWrites,
+    Purged,
+)
 from streamfrom.engine.messaging.message_store import ClaimRequest, Store
 from streamfrom.engine.messaging.poll import PollRequest
 from tests.virtual_loop import START_NS, VirtualClock, running
@@ -62,7 +67,7 @@ async def test_a_first_delivery_writes_nothing_until_its_lease_is_written():
     ]  # fmt: skip
     rows = store.table("ks", "0", "msg")
     assert [row.epoch for row in rows.values()] == [0, 0, 2]
-    leases = [MessageKey(row.id, 50, row.due_next_ns) for row in won[:2]]
+    leases = [LeaseWrite(row.id, row.due_next_ns) for row in won[:2]]
     assert await store.write_leases(LAZY, "0", leases) == LeaseWrites((), (b"2",))
     assert rows[b"1"].epoch == 1
     assert rows[b"1"].time_next_ns == won[0].due_next_ns

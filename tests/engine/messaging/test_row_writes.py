@@ -10,12 +10,12 @@ from hypothesis import given, strategies as st
 from streamfrom.engine.messaging.ack_writes import write_acks
 from streamfrom.engine.messaging.claim_writes import claim
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
-from streamfrom.engine.messaging.first_delivery import write_leases
 from streamfrom.engine.messaging.group_table import fire
 from streamfrom.engine.messaging.groups import HELD_NS, FireRequest
+from streamfrom.engine.messaging.lease_writes import write_leases
 from streamfrom.engine.messaging.leases import Lease
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
-from streamfrom.engine.messaging.message import ClaimedRow, MessageKey, Tried
+from streamfrom.engine.messaging.message import ClaimedRow, LeaseWrite, Tried
 from streamfrom.engine.messaging.message_store import ClaimRequest, purge, release, shorten
 from streamfrom.engine.messaging.row_writes import REFUSED_MAX, Halves
 
@@ -98,7 +98,7 @@ class Server:
             return ident, None, b"g", b"50"
         if b"`id`, time_next FROM" in sql:
             return ident, b"%d" % HELD_NS
-        return ident, b"0"
+        return ident, b"0", b"0"
 
 
 def _rows(ids):
@@ -114,7 +114,7 @@ BATCHES = {
     ),
     "leases": (
         Tried.LEASE,
-        lambda ids: write_leases(TABLE, [MessageKey(i, 5, 2 * NOW_NS) for i in ids], NOW_NS),
+        lambda ids: write_leases(TABLE, [LeaseWrite(i, 2 * NOW_NS) for i in ids], NOW_NS),
         None,
     ),
     "early acks": (Tried.ACK, lambda ids: write_acks(TABLE, [(i, 77) for i in ids]), None),
