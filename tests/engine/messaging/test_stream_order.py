@@ -41,8 +41,8 @@ class Scene:
         ends = {}
         for leases in self.shards.values():
             for lease in leases:
-                batch = leases._batches[lease.id]
-                ends[int(lease.id)] = (lease.until_ns + batch.lag_ns - START_NS) / SECOND_NS
+                lag_ns = sum(batch.lag_ns for batch in leases.lagging([lease.id]))
+                ends[int(lease.id)] = (lease.until_ns + lag_ns - START_NS) / SECOND_NS
         return ends
 
 
