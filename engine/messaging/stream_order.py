@@ -172,7 +172,8 @@ class Streams:
         stream = self._orders.get(receiver)
         if stream is None:
             stream = self._orders[receiver] = StreamOrder(receiver)
-            stream.progressed(sent_ns)
+            if base_ns < FOREVER_NS:  # not what a former dispatcher sent, perhaps long ago
+                stream.progressed(sent_ns)
         batch = Batch(stream, shard, ends_ns, sent_ns, base_ns)
         stream.sent(batch)
         return batch

@@ -330,7 +330,7 @@ class AtWork:
         await self.registry.write_leases(KEYSPACE, row.shard, TABLE, (row.id,))
         stored = self.store.table(KEYSPACE, row.shard, TABLE)[row.id]
         until_ns = (stored.time_next_ns or 0) + SECOND_NS
-        assert stored.epoch, "a heartbeat finds a row that shows no lease"
+        assert stored.epoch or self.failing, "a heartbeat finds a row that shows no lease"
         stored.time_next_ns = until_ns
         effect = Effect(EffectKind.HEARTBEAT, (int(row.id),))
         self.registry.committed(KEYSPACE, row.shard, TABLE, [effect])

@@ -96,7 +96,7 @@ def test_histories_of_limited_queues_reach_their_limits():
 
 
 def test_histories_of_streams_that_name_keys_give_them_many_messages():
-    world = KeyedStreams(2)
+    world = KeyedStreams(3)
     run_virtual(world.run())
     assert world.named > 20
 
