@@ -26,9 +26,9 @@ class LostMessages:
         self._waiting: dict[bytes, MessageKey] = {}
 
     @property
-    def is_waiting(self) -> bool:
-        """Return whether messages wait for another stream."""
-        return bool(self._waiting)
+    def waiting(self) -> Collection[bytes]:
+        """Return which messages wait for another stream."""
+        return self._waiting.keys()
 
     def lost(self, ident: bytes, receiver: int, now_ns: int) -> None:
         """Note that the lease of a message ended at *receiver*."""

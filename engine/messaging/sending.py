@@ -62,7 +62,7 @@ class Sending:
         shard.gathered_ns = shard.held_back_ns = FOREVER_NS
         if shard.order is not None:
             shard.order.wake(now_ns)
-        if shard.lost.is_waiting:
+        if shard.lost.waiting:
             ready = {o.id for o in self._receivers.ready.values() if o.covers(shard.name)}
             for key in shard.lost.freed(ready, now_ns):
                 shard.queue.requeue(key.id, key, now_ns)

@@ -656,7 +656,7 @@ class TableState:
             if not self._receivers.ready:
                 return
             first_ns = shard.queue.first_ns()
-            if (first_ns is not None and first_ns <= now_ns) or shard.lost.is_waiting:
+            if (first_ns is not None and first_ns <= now_ns) or shard.lost.waiting:
                 self._settle(shard, now_ns)
 
     def _settle(self, shard: ShardState, now_ns: int) -> None:

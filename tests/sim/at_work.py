@@ -15,6 +15,7 @@ from functools import partial
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, raw_table
 from streamfrom.engine.messaging.message import ClaimedRow, receiver_numbers
+from streamfrom.engine.messaging.prefetch_window import FIRST
 from streamfrom.engine.messaging.registry import Registry
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
@@ -44,6 +45,7 @@ class Worker:
     columns: tuple[str, ...] = ("id", "message")
     connection_id: int = 1
     rows_max: int | None = None
+    window_first: int = FIRST
     rows: deque[ClaimedRow] = field(default_factory=deque)
     came: asyncio.Event = field(default_factory=asyncio.Event)
     has_left: bool = False
@@ -208,7 +210,7 @@ class AtWork:
         draw = self.dice.choice
         self.wait_s = draw([2, 3, 10])
         self.shards = draw([("0",), ("-80", "80-"), ("-40", "40-80", "80-")])
-        self.prefetch = draw([0, 1, 2, 5, 20, 100])
+        self.prefetch = draw(["auto", "auto", 0, 1, 2, 5, 20, 100])
         self.failing = draw([0, 0, 0.1])
         self.lease = draw(["written", "lazy", f"lazy,vt_lease_delay={self.wait_s / 8}"])
         self.ack_way = draw(["committed", "early"])

@@ -19,7 +19,7 @@ class Place(Flag):
     """A container that has a message.
 
     QUEUED: a key of the cache, ready or a timer.
-    FLYING: a claim or a release of it is under way.
+    FLYING: a claim or a release of it is under way, or it waits for another stream than the one that lost it.
     LEASED: a stream holds it, or held it until its connection ended.
     UNWRITTEN: it was sent, and its row does not show that.
     ACKED: its ack was answered, and its row does not show that.
@@ -108,7 +108,8 @@ def phase_of(shard: ShardState, ident: bytes) -> Phase:
 
 def check(shard: ShardState) -> None:
     """See that no message is in two phases. Raises Contradiction."""
-    flying = set(chain(*(run.keys for run in shard.claims.values()), *shard.releases.values()))
+    claimed = (run.keys for run in shard.claims.values())
+    flying = set(chain(*claimed, *shard.releases.values(), shard.lost.waiting))
     # A claim of what comes next of a key may win what is being released.
     if shard.order is None and len(flying) != shard.queue.in_flight:
         raise Contradiction(f"{flying} and {shard.queue.in_flight} in flight")
