@@ -68,9 +68,10 @@ class HeldMessages:
 
     def renew(self, now_ns: int) -> None:
         """Let rows show leases that would have ended soon, and that streams have made longer by their progress."""
-        renewable, self._parts.streams.renewable = self._parts.streams.renewable, []
-        for batch in renewable:
-            self._shards[batch.shard].renew((batch,), now_ns)
+        if renewable := self._parts.streams.renewable:
+            self._parts.streams.renewable = []
+            for batch in renewable:
+                self._shards[batch.shard].renew((batch,), now_ns)
 
     def acked(self, event: Acked, now_ns: int) -> None:
         """Forget messages that were acked or deleted, and give room back."""
