@@ -5,6 +5,8 @@ import pytest
 import structlog
 
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT
+from streamfrom.engine.messaging.message_ids import EPOCH_NS, first_id
+from streamfrom.engine.messaging.partitions import SPANS
 from streamfrom.proxy import check as module
 from streamfrom.proxy.check import check
 from streamfrom.proxy.config.file import KeyspaceConfig, TlsSettings, TransactionMode
@@ -149,10 +151,11 @@ async def test_unknown_keys_and_missing_indexes_are_warnings(server, report):
     assert any("ADD INDEX poller_idx" in line for line in warnings)
 
 
+DAY = SPANS["DAY"]
 PROBE = module.PARTITION_PROBE.format(table="`msg`")
 PARTITIONED = (
-    (b"p20200101", b"RANGE", b"`id`", b"1577923200000000000"),
-    (b"p20200102", b"RANGE", b"`id`", b"1578009600000000000"),
+    (b"p20260101", b"RANGE", b"`id`", b"%d" % first_id(EPOCH_NS + DAY.length_ns)),
+    (b"p20260102", b"RANGE", b"`id`", b"%d" % first_id(EPOCH_NS + 2 * DAY.length_ns)),
     (b"prest", b"RANGE", b"`id`", b"MAXVALUE"),
 )
 
@@ -167,7 +170,7 @@ async def test_what_holds_partitions_back_is_a_warning(server, report):
     code, lines = await report(config_of(server))
     assert code == 0
     assert (
-        "warning  plain/-.msg: partition p20200101 is held back: 3 messages not acknowledged"
+        "warning  plain/-.msg: partition p20260101 is held back: 3 messages not acknowledged"
         in lines
     )
     (line,) = (line for line in lines if "partition prest is held back: 7 messages" in line)
