@@ -716,6 +716,14 @@ class Registry:
             return True
         return runner.state.awaits_acks(shard)
 
+    def unrounded(self, keyspace: str, table: str, rounded: int) -> str | None:
+        """Return the id of a message in flight here that is *rounded* as a double, and another number; None without one."""
+        tables = self._keyspaces.get(keyspace)
+        running = tables.runners.get(tables.name(table)) if tables else None
+        if running is None or int(float(rounded)) != rounded:
+            return None
+        return running[0].state.unrounded(rounded)
+
     async def write_leases(
         self, keyspace: str, shard: ShardName, table: str, ids: tuple[bytes, ...] | None
     ) -> None:

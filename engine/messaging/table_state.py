@@ -428,6 +428,17 @@ class TableState:
             for ident in shard.early_acks.acked_ns
         )
 
+    def unrounded(self, rounded: int) -> str | None:
+        """See `Registry.unrounded`."""
+        found = None
+        for shard in self._shards.values():
+            for lease in shard.leases:
+                if lease.id.isdigit() and float(lease.id) == rounded:
+                    if int(lease.id) == rounded:
+                        return None
+                    found = lease.id.decode()
+        return found
+
     def awaits_acks(self, shard: ShardName) -> bool:
         """Return whether there are acks of a shard that its rows do not show."""
         return bool(self._shards[shard].early_acks)

@@ -77,6 +77,7 @@ A module of this room holds the errors of one kind; all are imported from here.
         ├── BadArguments           1210/HY000
         ├── BadMessageId           1210/HY000  of a call of MessageAck
         ├── BadStreamArgument      1210/HY000
+        ├── RoundedId              1690/22003
         ├── BadStreamKey           1210/HY000
         ├── ColumnTypeChanged      1412/HY000  ends a prepared STREAM
         ├── SessionVariable        1228/HY000
@@ -155,6 +156,7 @@ from streamfrom.proxy.errors.statement_errors import (
     NotPreparable as NotPreparable,
     QueryInterrupted as QueryInterrupted,
     ReturningTooLarge as ReturningTooLarge,
+    RoundedId as RoundedId,
     SessionVariable as SessionVariable,
     StatementTimedOut as StatementTimedOut,
     TooManyStatements as TooManyStatements,

@@ -21,6 +21,20 @@ class EmptyQuery(ProxyError):
     sentence = "Query was empty"
 
 
+class RoundedId(ProxyError):
+    """An ack by an id that a driver has rounded: it matched no row, and a message in flight has the same double."""
+
+    mysql_code = 1690  # ER_DATA_OUT_OF_RANGE
+    sqlstate = "22003"
+
+    def __init__(self, rounded: int, ident: str) -> None:
+        super().__init__(
+            f"no message has the id {rounded}, and {ident} is in flight: the driver has rounded it, as it makes doubles of"
+            " numbers above 2^53. Set supportBigNumbers and bigNumberStrings (Node's mysql2 and mysql), or read ids as text,"
+            " CAST(id AS CHAR)"
+        )
+
+
 class BadStreamArgument(ProxyError):
     """A STREAM's LIMIT or WAIT, or its hint PREFETCH, is not the number that it must be."""
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.prepared_execution import Packet
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.wire.response import PassThrough, Resequencer
+    from streamfrom.sqlparse_ext.errors import StreamfromError
     from streamfrom.sqlparse_ext.statements import Shape
     from streamfrom.sqlparse_ext.writes.message_effects import Effect
 
@@ -65,6 +66,7 @@ class Attempt:
         backend: the connection that answers.
         scanner: the reader of the answer, with its status, rows, OK or error so far.
         held: the last piece of the answer; the session writes it, or drops it to try again.
+        refusal: the error that the client gets instead of an OK.
         has_written: some of the answer has been written to the client.
         failure: set when the backend went away before the answer's end.
     """
@@ -81,6 +83,7 @@ class Attempt:
         "on_file",
         "on_over",
         "packet",
+        "refusal",
         "reply",
         "scanner",
         "shape",
@@ -111,6 +114,7 @@ class Attempt:
         self.on_file: Callable[[int], None] | None = None
         self.held = b""
         self.has_written = False
+        self.refusal: StreamfromError | None = None
         self.failure: BackendLost | None = None
         self._throttled = False
 
@@ -207,5 +211,8 @@ class Attempt:
             if error is None and not self.has_written and is_repeatable(self.shape):
                 reply.error(reply.stopped)
                 return
+        if self.refusal is not None:
+            reply.error(self.refusal)
+            return
         reply.link.write(held)
         reply.sequence = self.scanner.next_sequence

@@ -56,7 +56,9 @@ if TYPE_CHECKING:
     from streamfrom.proxy.wire.prepare_response import PrepareReader
     from streamfrom.proxy.wire.response import PassThrough, Resequencer
     from streamfrom.proxy.wire.response_reader import ResponseReader
+    from streamfrom.sqlparse_ext.errors import StreamfromError
     from streamfrom.sqlparse_ext.statements import Shape
+    from streamfrom.sqlparse_ext.writes.message_effects import Effect
 
 
 _IN_TRANS: Final = int(Status.IN_TRANS)
@@ -104,6 +106,8 @@ class Executor(SessionConnections):
         super().__init__(state, branches, failover_buffer_s=failover_buffer_s, spawn=spawn)
         self.current: Flow | None = None
         self.on_file: Callable[[int], None] | None = None
+        # Asked about an ack that matched no row.
+        self.fault_of: Callable[[ShardRuntime, str, Effect], StreamfromError | None] = _none
         self._shared_reads = SharedReads(state, self)
 
     # --- one statement on one shard -------------------------------------------------------
@@ -428,6 +432,8 @@ class Executor(SessionConnections):
             rows = attempt.scanner.rows or (0 if ok is None else ok.affected_rows)
             insert_id = 0 if ok is None else ok.last_insert_id
             self.branches.happened(attempt.shard, step.table, step.effect, insert_id, rows=rows)
+            if not rows:
+                attempt.refusal = self.fault_of(attempt.shard, step.table, step.effect)
 
     # --- other ends -----------------------------------------------------------------------
 
@@ -461,6 +467,10 @@ async def _is_renewed(ending: Ending, backend: Backend, packet: bytes | Packet) 
         # A PREPARE in text takes a place among the server's prepared statements, too.
         return not backend.is_busy and await backend.make_room()
     return True
+
+
+def _none(_shard: ShardRuntime, _table: str, _effect: Effect) -> None:
+    return None
 
 
 def _resolve(done: asyncio.Future[object], outcome: object) -> None:

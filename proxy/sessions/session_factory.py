@@ -5,10 +5,11 @@ A login makes all of it, and COM_CHANGE_USER makes it anew: nothing of the user 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.account import account_of
 from streamfrom.proxy.config.file import Role
+from streamfrom.proxy.errors import RoundedId
 from streamfrom.proxy.execution.executor import Executor
 from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.execution.transaction import Branches, PendingEffects
@@ -16,6 +17,7 @@ from streamfrom.proxy.sql.large_texts import LargeTexts
 from streamfrom.proxy.sql.privileges import Privileges
 from streamfrom.proxy.sql.session_context import SessionContext
 from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+from streamfrom.sqlparse_ext.writes.message_effects import EffectKind
 
 
 if TYPE_CHECKING:
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from streamfrom.proxy.wire.server_connection import ServerConnection
     from streamfrom.sqlparse_ext.writes.hidden_writes import HiddenWrites
     from streamfrom.sqlparse_ext.writes.message_effects import Effect
+
+# The greatest number up to which a double has every one.
+EXACT_MAX: Final = 2**53
 
 
 def make_context(
@@ -51,6 +56,16 @@ def make_context(
     def hidden(shard: ShardRuntime) -> HiddenWrites:
         return services.registry.hidden_writes(shard.keyspace)
 
+    def fault_of(shard: ShardRuntime, table: str, effect: Effect) -> RoundedId | None:
+        if effect.kind is not EffectKind.ACK:
+            return None
+        for value in effect.ids or ():
+            if isinstance(value, int) and value > EXACT_MAX:
+                ident = services.registry.unrounded(shard.keyspace, table, value)
+                if ident is not None:
+                    return RoundedId(value, ident)
+        return None
+
     login = wire.login
     assert login is not None
     state = SessionState(
@@ -69,6 +84,7 @@ def make_context(
         spawn=services.spawn,
     )
     executor.on_file = wire.expect_infile
+    executor.fault_of = fault_of
     guard = Privileges(user, link.peer, services.catalog.accounts())
     catalog = services.catalog
     compiler = StatementCompiler(

@@ -141,6 +141,10 @@ class RoutedStatements:
                             len(sql), self._effect_of_part, view, step.effect, sql
                         )
                         self._branches.happened(runtime, step.table, effect, rows=rows)
+                if step.effect is not None and not result.affected_rows:
+                    fault = self._executor.fault_of(pieces[0][0], step.table, step.effect)
+                    if fault is not None:
+                        raise fault
                 await result.tell(reply, route.places, insert_id)
                 return True
             case Everywhere():

@@ -1,0 +1,61 @@
+"""Acks by ids above 2^53 that a driver has made doubles of are refused, with the settings that end it."""
+
+import mysql.connector
+import pytest
+
+from tests.fixtures.streams import refused, rows, run
+from tests.integration.conftest import Queue
+
+
+pytestmark = pytest.mark.db
+
+# Rounded they are others, and none of them is what another one is.
+IDS = tuple(2**60 + 1000 * n + 77 for n in range(1, 9))
+ACK = "UPDATE my_message SET time_acked = NOW() WHERE id IN ({})"
+
+
+def rounded(ident: int) -> int:
+    return int(float(ident))
+
+
+def test_a_rounded_id_of_a_message_in_flight_is_refused(queue: Queue) -> None:
+    client, stream = queue.create(), queue.stream("STREAM id FROM my_message")
+    values = ", ".join(f"({ident}, 1)" for ident in IDS)
+    run(client, f"INSERT INTO my_message (id, tenant_id) VALUES {values}")
+    assert sorted(row[0] for row in stream.take(len(IDS))) == list(IDS)
+    for ident in IDS:
+        code, text = refused(client, ACK.format(rounded(ident)))
+        assert code == 1690
+        assert f"no message has the id {rounded(ident)}, and {ident} is in flight" in text
+        assert "supportBigNumbers" in text
+    assert refused(client, ACK.format(", ".join(map(str, map(rounded, IDS)))))[0] == 1690
+    assert rows(client, "SELECT COUNT(*) FROM my_message WHERE time_acked IS NULL") == ((8,),)
+    # Right ids, and a second ack by one, are no mistake.
+    assert run(client, ACK.format(IDS[0])) == 1
+    assert run(client, ACK.format(IDS[0])) == 0
+    assert run(client, ACK.format(rounded(IDS[0]))) == 0, "it is no longer in flight"
+
+
+def test_what_is_bound_is_refused_as_well(queue: Queue) -> None:
+    client, stream = queue.create(), queue.stream("STREAM id FROM my_message")
+    run(client, f"INSERT INTO my_message (id, tenant_id) VALUES ({IDS[0]}, 1)")
+    stream.take(1)
+    connection = mysql.connector.connect(
+        host="127.0.0.1", port=queue.cluster.proxy.port, user="root", database=queue.keyspace,
+        autocommit=True, use_pure=True,
+    )  # fmt: skip
+    cursor = connection.cursor(prepared=True)
+    ack = "UPDATE my_message SET time_acked = NOW() WHERE id = %s"
+    with pytest.raises(mysql.connector.Error, match="the driver has rounded it"):
+        cursor.execute(ack, (rounded(IDS[0]),))
+    cursor.execute(ack, (IDS[0],))
+    assert cursor.rowcount == 1
+    connection.close()
+
+
+def test_small_and_unknown_ids_match_no_row_as_before(queue: Queue) -> None:
+    client, stream = queue.create(), queue.stream("STREAM id FROM my_message")
+    run(client, "INSERT INTO my_message (id, tenant_id) VALUES (7, 1)")
+    stream.take(1)
+    for ident in (8, 2**53, 2**60, 2**60 + 1):
+        assert run(client, ACK.format(ident)) == 0
