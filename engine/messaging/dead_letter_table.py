@@ -49,7 +49,7 @@ _NAMES: Final = (
     b" AND COALESCE(c.generation_expression, '') = ''"
 )
 # They tell of the delivery, and a row that moves takes none of them along.
-_OF_DELIVERY: Final = frozenset({"priority", "epoch", "time_next", "time_acked", "state"})
+OF_DELIVERY: Final = frozenset({"priority", "epoch", "time_next", "time_acked", "state"})
 
 
 class Buried(NamedTuple):
@@ -106,7 +106,7 @@ def fault(
     if not all(consents(comment, queue) for _, comment in columns):
         return f"vt_dead_letter: {_refusal(name, queue)}: messages are parked instead"
     shared = {column.lower() for column, _ in columns} & {column.lower() for column in own}
-    if shared <= _OF_DELIVERY:
+    if shared <= OF_DELIVERY:
         return (
             f"vt_dead_letter: {name} has no column of a message, so nothing of it would be kept"
         )

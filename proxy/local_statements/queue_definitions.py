@@ -60,6 +60,9 @@ _STATE: Final = (
     b"`state` VARCHAR(11) GENERATED ALWAYS AS (CASE WHEN `time_acked` IS NOT NULL THEN 'acked'"
     b" WHEN `epoch` > 0 THEN 'fired' ELSE 'to_be_fired' END) VIRTUAL INVISIBLE"
 )
+# Where a worker writes why it failed. Invisible as well: programs that name no columns go on as they are.
+LAST_ERROR: Final = "last_error"
+_LAST_ERROR: Final = b"`last_error` VARCHAR(1000) INVISIBLE DEFAULT NULL"
 _KEYS_OF_TABLE: Final = (
     b"PRIMARY KEY (`id`)",
     b"KEY `poller_idx` (`time_acked`, `priority`, `time_next` DESC)",
@@ -106,10 +109,12 @@ def create_table(queue: QueueStatement, comment: str, now_ns: int) -> bytes:
         raise BadQueue("the primary key of a queue is its id: leave PRIMARY KEY out")
     own_id = () if "id" in names else (_ID,)
     keys = (*_KEYS_OF_TABLE, *key_indexes(comment), *group_index(queue, comment))
-    parts = (*own_id, *_COLUMNS, *(part.text for part in queue.parts), _STATE, *keys)
+    last_error = () if LAST_ERROR in names else (_LAST_ERROR,)
+    written = (part.text for part in queue.parts)
+    parts = (*own_id, *_COLUMNS, *written, *last_error, _STATE, *keys)
     body = b",\n  ".join(parts)
     created = b"CREATE TABLE IF NOT EXISTS %s (\n  %s\n) ENGINE=InnoDB COMMENT=%s" % (
-        _table(queue.table),
+        named(queue.table),
         body,
         _quoted(comment),
     )
@@ -165,17 +170,17 @@ def partition_unit(definition: str) -> str | None:
 
 def alter_table(table: TableRef, comment: str) -> bytes:
     """Return the ALTER TABLE that gives a table a comment that was `checked`."""
-    return b"ALTER TABLE %s COMMENT=%s" % (_table(table), _quoted(comment))
+    return b"ALTER TABLE %s COMMENT=%s" % (named(table), _quoted(comment))
 
 
 def drop_table(queue: QueueStatement) -> bytes:
     """Return the DROP TABLE IF EXISTS for a DROP QUEUE."""
-    return b"DROP TABLE IF EXISTS " + _table(queue.table)
+    return b"DROP TABLE IF EXISTS " + named(queue.table)
 
 
 def show_create_table(table: TableRef) -> bytes:
     """Return the SHOW CREATE TABLE of a queue."""
-    return b"SHOW CREATE TABLE " + _table(table)
+    return b"SHOW CREATE TABLE " + named(table)
 
 
 def new_comment(queue: QueueStatement, shard_by: tuple[str, str] | None = None) -> str:
@@ -343,7 +348,8 @@ def _shown(text: str) -> str:
     return text[:40].encode("ascii", "replace").decode()
 
 
-def _table(table: TableRef) -> bytes:
+def named(table: TableRef) -> bytes:
+    """Return a table's name as SQL writes it, with its schema if it has one."""
     names = [name for name in (table.schema, table.name) if name is not None]
     return ".".join(map(quote_identifier, names)).encode("utf-8", "surrogateescape")
 

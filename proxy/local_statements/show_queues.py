@@ -45,6 +45,7 @@ _OWN_LINES: Final = frozenset(
 # MariaDB before 10.8 reads DESC in an index and drops it.
 _POLLER_ASCENDING: Final = "KEY `poller_idx` (`time_acked`,`priority`,`time_next`)"
 _OWN_ID: Final = "`id` bigint NOT NULL"
+_OWN_LAST_ERROR: Final = "`last_error` varchar(1000) DEFAULT NULL"
 _STATE: Final = "`state` "
 
 
@@ -108,6 +109,8 @@ def create_queue(name: str, definition: str) -> str:
             f"table '{name}' is no queue that CREATE QUEUE makes; SHOW CREATE TABLE shows it"
         )
     dropped = {own[line] for line in _OWN_LINES} | set(states)
+    if "INVISIBLE" in own.get(_OWN_LAST_ERROR, ""):
+        dropped.add(own[_OWN_LAST_ERROR])
     # The id that CREATE QUEUE makes is the first column; one that a client wrote stands behind the queue's own.
     makes_id = _NOISE.sub("", parts[0]) == _OWN_ID
     if makes_id:

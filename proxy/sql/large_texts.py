@@ -69,6 +69,16 @@ class LargeTexts:
         context.run(between_chunks.set, check)
         reading = self._threads.submit(lambda: context.run(function, *args, **kwargs))
         waiting = asyncio.wrap_future(reading)
+        try:
+            return await self._interruptible(waiting)
+        finally:
+            is_over = True
+
+    async def pause(self, seconds: float) -> None:
+        """Wait, between two pieces of a statement's work. Raises what `interrupt` was given."""
+        await self._interruptible(asyncio.ensure_future(asyncio.sleep(seconds)))
+
+    async def _interruptible(self, waiting: asyncio.Future[_Result]) -> _Result:
         self._under_way = waiting  # type: ignore[assignment]
         try:
             return await waiting
@@ -78,7 +88,7 @@ class LargeTexts:
                 raise
             raise error from None
         finally:
-            is_over = True
+            waiting.cancel()
             self._under_way = None
 
     def interrupt(self, error: StreamfromError) -> bool:

@@ -36,6 +36,7 @@ from streamfrom.proxy.local_statements.queue_definitions import (
     create_table,
     drop_table,
     is_queue,
+    named,
     new_comment,
     partition_unit,
     sharding,
@@ -52,6 +53,7 @@ from streamfrom.proxy.local_statements.show_queues import (
     show_queues,
 )
 from streamfrom.proxy.routing.vschema_tables import not_in_vschema
+from streamfrom.proxy.sql.requeue_statements import RequeueStatements
 from streamfrom.proxy.sql.scatter import run_everywhere
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import ColumnDefinition
@@ -95,6 +97,7 @@ class QueueStatements:
         self._registry = context.registry
         self._user = context.privileges.user
         self._run_ddl = run_ddl
+        self._requeues = RequeueStatements(context)
 
     async def run(self, statement: Statement, reply: Reply) -> bool:
         """Run CREATE, ALTER or DROP QUEUE.
@@ -110,6 +113,8 @@ class QueueStatements:
                 return await self._create(queue, reply)
             case "DROP":
                 return await self._drop(queue, reply)
+            case "REQUEUE":
+                return await self._requeue(queue, reply)
             case _:
                 return await self._alter(queue, reply)
 
@@ -213,6 +218,24 @@ class QueueStatements:
                 if raw.name == name and not raw.is_hidden:
                     for fault in sorted(faults(replace(raw, comment=comment)) - faults(raw)):
                         raise BadQueue(fault)
+
+    async def _requeue(self, queue: QueueStatement, reply: Reply) -> bool:
+        assert queue.requeue is not None
+        # As the user, who must be allowed to write the rows.
+        self._allowed(
+            b"UPDATE %s SET time_next = 0, epoch = 0 WHERE time_acked IS NULL"
+            % named(queue.table)
+        )
+        view, found = await self._definitions(queue.table)
+        name = queue.table.name
+        self._comments(name, found)
+        table = self._registry.table(view.keyspace.name, name)
+        if isinstance(table, EngineError):
+            raise table
+        if table is None:
+            raise NoSuchQueue(name)
+        await self._requeues.run(view, table, queue.requeue, reply)
+        return True
 
     async def _drop(self, queue: QueueStatement, reply: Reply) -> bool:
         definition = self._allowed(drop_table(queue))

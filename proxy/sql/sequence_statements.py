@@ -6,7 +6,6 @@ leaves a gap, as in Vitess. The first value is what LAST_INSERT_ID() says afterw
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import SequenceError
@@ -97,7 +96,7 @@ class SequenceStatements:
         while missing := count - len(found):
             taken = ids.take(min(missing, COUNTS))
             if not taken:
-                await asyncio.sleep(ids.wait_ns() / 10**9)
+                await self._compiler.large_texts.pause(ids.wait_ns() / 10**9)
             found += taken
         return found
 

@@ -2,7 +2,7 @@
 
     CREATE QUEUE [IF NOT EXISTS] [ks.]q (column …[,]) [SHARD BY [vindex](column)]
         [PARTITION BY HOUR | DAY] [WITH (key = value, …[,])]
-    ALTER QUEUE [ks.]q SET (key = value | DEFAULT, …[,]) | PAUSE | RESUME
+    ALTER QUEUE [ks.]q SET (key = value | DEFAULT, …[,]) | PAUSE | RESUME | REQUEUE PARKED | DEAD [LIMIT n] [RATE r]
     DROP QUEUE [IF EXISTS] [ks.]q
 
 `name_queue` reads the name while a shape is made; `read_queue` reads a whole statement when it runs.
@@ -11,8 +11,9 @@ The definitions of columns and indexes are the server's to judge.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.statements import Kind, Slot, Uses
@@ -52,16 +53,30 @@ class QueuePart:
     is_unique_without_id: bool
 
 
+class Requeue(NamedTuple):
+    """Which messages are ready again.
+
+    source: PARKED or DEAD.
+    limit: how many at most; None for all.
+    rate: how many a second; None for no limit.
+    """
+
+    source: str
+    limit: int | None
+    rate: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class QueueStatement:
     """A CREATE, ALTER or DROP QUEUE.
 
-    verb: CREATE, ALTER, DROP, PAUSE or RESUME.
+    verb: CREATE, ALTER, DROP, PAUSE, RESUME or REQUEUE.
     if_exists: it has IF EXISTS, or IF NOT EXISTS.
     parts: the list of CREATE.
     shard_by: the vindex, None where none is named, and the column.
     partition_by: HOUR or DAY.
     settings: the keys in lower case and their values; None for DEFAULT.
+    requeue: what REQUEUE takes.
     """
 
     verb: str
@@ -71,6 +86,7 @@ class QueueStatement:
     shard_by: tuple[str | None, str] | None = None
     partition_by: str | None = None
     settings: tuple[tuple[str, str | None], ...] = ()
+    requeue: Requeue | None = None
 
 
 def name_queue(builder: ShapeBuilder, cursor: Cursor) -> None:
@@ -145,12 +161,42 @@ class _Reader:
     def alter(self, table: TableRef) -> QueueStatement:
         if verb := self.cursor.accept_any({"PAUSE", "RESUME"}):
             return QueueStatement(verb, table)
+        if self.cursor.accept("REQUEUE"):
+            return QueueStatement("REQUEUE", table, requeue=self.requeue())
         if not self.cursor.accept("SET"):
-            self.fail("ALTER QUEUE takes SET (key = value, …), PAUSE or RESUME")
+            self.fail("ALTER QUEUE takes SET (key = value, …), PAUSE, RESUME or REQUEUE")
         settings = self.settings()
         if not settings:
             self.fail("SET takes at least one key = value")
         return QueueStatement("ALTER", table, settings=settings)
+
+    def requeue(self) -> Requeue:
+        cursor = self.cursor
+        source = cursor.accept_any({"PARKED", "DEAD"})
+        if not source:
+            self.fail("REQUEUE takes PARKED or DEAD")
+        limit = rate = None
+        if cursor.accept("LIMIT"):
+            number = self.number("LIMIT takes a whole number of at least 1")
+            if number < 1 or number % 1:
+                self.fail("LIMIT takes a whole number of at least 1", cursor.at - 1)
+            limit = int(number)
+        if cursor.accept("RATE"):
+            rate = self.number("RATE takes a number of messages a second above 0")
+            if rate <= 0:
+                self.fail("RATE takes a number of messages a second above 0", cursor.at - 1)
+        return Requeue(source, limit, rate)
+
+    def number(self, what: str) -> float:
+        slot = self.cursor.take().slot if self.cursor.key else None
+        text = self.statement.text(slot) if isinstance(slot, Slot) else None
+        try:
+            found = float(text or "")
+        except ValueError:
+            found = math.nan
+        if not math.isfinite(found):
+            self.fail(what, self.cursor.at - 1)
+        return found
 
     def column(self, start: int) -> str | None:
         token = self.tokens[start]

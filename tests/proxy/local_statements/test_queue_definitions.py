@@ -36,7 +36,10 @@ def test_a_queue_is_an_ordinary_message_table():
     queue = read("CREATE QUEUE ks.q (a INT, KEY k (a))")
     text = create_table(queue, new_comment(queue), NOW_NS).decode()
     assert text.startswith("CREATE TABLE IF NOT EXISTS `ks`.`q` (\n  `id` BIGINT NOT NULL,\n")
-    assert "  a INT,\n  KEY k (a),\n  `state` VARCHAR(11) GENERATED" in text
+    assert (
+        "  a INT,\n  KEY k (a),\n  `last_error` VARCHAR(1000) INVISIBLE DEFAULT NULL,\n  `state` VARCHAR(11) GENERATED"
+        in text
+    )
     assert " VIRTUAL INVISIBLE,\n  PRIMARY KEY (`id`),\n" in text
     assert shape(text).tables[0].name == "q"
     assert alter_table(queue.table, "x'y") == b"ALTER TABLE `ks`.`q` COMMENT='x''y'"
@@ -154,6 +157,13 @@ def test_a_queue_is_partitioned_by_the_time_in_its_ids():
 def test_a_queue_that_cannot_be_partitioned(columns, more, words):
     with pytest.raises(BadQueue, match=words):
         partitioned("HOUR", more, columns)
+
+
+def test_a_column_for_errors_of_ones_own_takes_the_place_of_the_queues():
+    queue = read("CREATE QUEUE q (Last_Error TEXT)")
+    text = create_table(queue, new_comment(queue), NOW_NS).decode()
+    assert text.lower().count("last_error") == 1
+    assert "Last_Error TEXT" in text
 
 
 def test_a_unique_index_may_contain_the_id():
