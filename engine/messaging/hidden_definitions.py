@@ -29,6 +29,7 @@ class HiddenDefinitions:
 
     schema: its name.
     views, triggered: the names of its views, and of its tables with triggers.
+    update_triggered: the names of its tables with triggers that fire on UPDATE.
     parents: the tables to which foreign keys with a cascade refer, by the table that has the keys.
     functions: the names of stored functions, and packages of such, of the whole server.
     hides_triggers: the account cannot see triggers.
@@ -38,6 +39,7 @@ class HiddenDefinitions:
     schema: str = ""
     views: frozenset[str] = frozenset()
     triggered: frozenset[str] = frozenset()
+    update_triggered: frozenset[str] = frozenset()
     parents: Mapping[str, frozenset[str]] = field(default_factory=dict)
     functions: frozenset[str] = frozenset()
     hides_triggers: bool = False
@@ -58,6 +60,7 @@ class HiddenDefinitions:
             schema=found.schema,
             views=others(self.views) | found.views,
             triggered=others(self.triggered) | found.triggered,
+            update_triggered=others(self.update_triggered) | found.update_triggered,
             parents={**parents, **found.parents},
             functions=self.functions | found.functions,
         )
@@ -74,6 +77,7 @@ class HiddenDefinitions:
             (*self.views, *self.triggered, *cascading(parents, reaching)),
             queues,
             self.functions,
+            self.update_triggered,
             hides_triggers=self.hides_triggers,
         )
 
@@ -92,7 +96,7 @@ def read_hidden(
     parts = [
         b"SELECT 'view' AS part, table_name AS owner, '' AS parent FROM information_schema.views"
         b" WHERE table_schema = %b%b" % (schema, of(b"table_name")),
-        b"SELECT 'trigger', event_object_table, '' FROM information_schema.triggers"
+        b"SELECT 'trigger', event_object_table, event_manipulation FROM information_schema.triggers"
         b" WHERE event_object_schema = %b%b" % (schema, of(b"event_object_table")),
         b"SELECT 'key', table_name, referenced_table_name"
         b" FROM information_schema.referential_constraints"
@@ -112,10 +116,13 @@ def read_hidden(
         found[part].add(name)
         if part == b"key":
             parents[name].add((parent or b"").decode())
+        elif parent == b"UPDATE":
+            found[b"update trigger"].add(name)
     return HiddenDefinitions(
         database,
         frozenset(found[b"view"]),
         frozenset(found[b"trigger"]),
+        frozenset(found[b"update trigger"]),
         {child: frozenset(each) for child, each in parents.items()},
         frozenset(found[b"function"]),
         is_partial=answer.has_skipped,

@@ -39,13 +39,13 @@ CSRF_HEADER: Final = "X-CSRF-Token"
 class Visitor:
     """Who asks.
 
-    may_act: it may pause queues and end streams of others.
+    is_admin: it may end streams of others.
     token: of its cookie; None where nobody need log in.
     """
 
     user: User
     csrf: str
-    may_act: bool
+    is_admin: bool
     token: str | None
 
 
@@ -68,15 +68,15 @@ class AdminGate:
                     text="without [[users]] only clients on this machine are answered\n"
                 )
             (user,) = services.users.values()
-            return Visitor(user, self._csrf_of_all, may_act=True, token=None)
+            return Visitor(user, self._csrf_of_all, is_admin=True, token=None)
         token = request.cookies.get(_cookie(request), "")
         session = self._sessions.find(token, asyncio.get_running_loop().time())
         if session is not None:
             user_now = services.users.get(session.user)
             account = services.authenticator.account(session.user)
             if user_now is not None and account is session.account:
-                may_act = user_now.role is Role.ADMIN
-                return Visitor(user_now, session.csrf, may_act, token)
+                is_admin = user_now.role is Role.ADMIN
+                return Visitor(user_now, session.csrf, is_admin, token)
             self._sessions.close(token)
         raise web.HTTPUnauthorized(text="log in by POST /api/login\n")
 
@@ -90,13 +90,6 @@ class AdminGate:
         sent = request.headers.get(CSRF_HEADER, "")
         if not hmac.compare_digest(sent.encode(errors="replace"), visitor.csrf.encode()):
             raise web.HTTPForbidden(text=f"{CSRF_HEADER} is not that of /api/session\n")
-        return visitor
-
-    def actor(self, request: web.Request) -> Visitor:
-        """Return an administrator who sends a POST. Raises as `poster`."""
-        visitor = self.poster(request)
-        if not visitor.may_act:
-            raise web.HTTPForbidden(text="that takes role admin\n")
         return visitor
 
     async def log_in(self, request: web.Request) -> web.Response:

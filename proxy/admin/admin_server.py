@@ -32,13 +32,16 @@ from streamfrom.proxy.admin.overview import (
 from streamfrom.proxy.admin.page_files import HEADERS, page_routes
 from streamfrom.proxy.admin.queue_actions import QueueActions
 from streamfrom.proxy.admin.queue_messages import BadCursor, QueueMessages
+from streamfrom.proxy.backends.account import account_of
 from streamfrom.proxy.config.file import Role
-from streamfrom.proxy.errors import NoSuchQueue, NoSuchThread
+from streamfrom.proxy.errors import BackendError, NoSuchQueue, NoSuchThread, NotOwner
+from streamfrom.proxy.rights.desk import Question
+from streamfrom.proxy.rights.questions import REFUSALS
 from streamfrom.proxy.sessions.addresses import group
 from streamfrom.proxy.sessions.asker import Asker
 from streamfrom.proxy.sessions.local_sessions import LocalSessions
 from streamfrom.proxy.status.status_rows import TABLES
-from streamfrom.proxy.status.status_source import Viewer, sees
+from streamfrom.proxy.status.status_source import Viewer
 from streamfrom.proxy.status.turns import in_turns
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.admin.admin_gate import Visitor
     from streamfrom.proxy.admin.history import Rates
     from streamfrom.proxy.admin.overview import Record
+    from streamfrom.proxy.config.file import User
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.status.fleet_figures import MembersFigures
 
@@ -209,7 +213,6 @@ class AdminServer:
         return web.json_response(
             {
                 "user": visitor.user.name,
-                "may_act": visitor.may_act,
                 "csrf": visitor.csrf,
                 "is_open": visitor.token is None,
             }
@@ -221,16 +224,19 @@ class AdminServer:
         if name not in TABLES:
             known = ", ".join(f"/api/{table}" for table in TABLES)
             raise web.HTTPNotFound(text=f"there are {known}\n")
-        return web.json_response((await self._tables([name], visitor))[name])
+        return web.json_response(
+            (await self._tables([name], await self._viewer(visitor)))[name]
+        )
 
     async def _overview(self, request: web.Request) -> web.Response:
         visitor = self._gate.visitor(request)
-        others = await self._status.others.ask(TABLES, self._viewer(visitor))
-        tables = await self._tables(["streams", "shards", "members"], visitor, others)
-        queues = await self._status.fleet_queues(others, visitor.user)
+        viewer = await self._viewer(visitor)
+        others = await self._status.others.ask(TABLES, viewer)
+        tables = await self._tables(["streams", "shards", "members"], viewer, others)
+        queues = await self._status.fleet_queues(others, viewer)
         return web.json_response(
             {
-                "queues": await self._queue_records(queues, visitor, others),
+                "queues": await self._queue_records(queues, viewer, others),
                 **tables,
                 "limits": limits(self._services.config),
             }
@@ -243,9 +249,10 @@ class AdminServer:
             after_s = float(request.query.get("after", "0"))
         except ValueError:
             raise web.HTTPBadRequest(text="after: expected a moment in seconds\n") from None
-        others = await self._status.others.ask(["queues", "streams"], self._viewer(visitor))
-        tables = await self._tables(["streams"], visitor, others)
-        queues = await self._status.fleet_queues(others, visitor.user)
+        viewer = await self._viewer(visitor)
+        others = await self._status.others.ask(["queues", "streams"], viewer)
+        tables = await self._tables(["streams"], viewer, others)
+        queues = await self._status.fleet_queues(others, viewer)
         found = [one for one in queues if (one.table.keyspace, one.table.name) == name]
         if not found:
             raise web.HTTPNotFound(text="no such queue that you may see and that can be used\n")
@@ -276,7 +283,7 @@ class AdminServer:
         if visitor.user.role is Role.PRODUCER:
             raise web.HTTPForbidden(text="a user of role producer reads no table\n")
         is_known = any(of == keyspace for of, _ in self._status.shards)
-        is_seen = is_known and sees(visitor.user, keyspace, name)
+        is_seen = is_known and (await self._viewer(visitor)).sees(keyspace, name)
         table = self._services.registry.tables(keyspace).get(name) if is_seen else None
         if not isinstance(table, MessageTable):
             raise web.HTTPNotFound(text="no such queue that you may see and that can be used\n")
@@ -285,9 +292,13 @@ class AdminServer:
                 text="no index finds its messages by state: see streamfrom check\n"
             )
         try:
-            page = await self._peeks.page(table, state, asked.get("cursor", ""))
+            page = await self._peeks.page(
+                account_of(visitor.user), table, state, asked.get("cursor", "")
+            )
         except BadCursor as error:
             raise web.HTTPBadRequest(text=f"{error}\n") from None
+        except BackendError as error:
+            raise web.HTTPForbidden(text=f"{error}\n") from None
         return web.json_response(page)
 
     async def _pause(self, request: web.Request) -> web.Response:
@@ -297,37 +308,36 @@ class AdminServer:
         return await self._set_paused(request, is_paused=False)
 
     async def _set_paused(self, request: web.Request, *, is_paused: bool) -> web.Response:
-        async with self._changing(request) as (asker, keyspace, name):
-            await self._actions.set_paused(asker, keyspace, name, is_paused=is_paused)
+        async with self._changing(request) as (user, keyspace, name):
+            await self._actions.set_paused(user, keyspace, name, is_paused=is_paused)
         return web.Response(status=204)
 
     async def _revive(self, request: web.Request) -> web.Response:
-        async with self._changing(request) as (asker, keyspace, name):
-            count = await self._actions.revive(asker, keyspace, name)
+        async with self._changing(request) as (user, keyspace, name):
+            count = await self._actions.revive(user, keyspace, name)
         return web.json_response({"revived": count})
 
     @asynccontextmanager
-    async def _changing(self, request: web.Request) -> AsyncIterator[tuple[Asker, str, str]]:
+    async def _changing(self, request: web.Request) -> AsyncIterator[tuple[User, str, str]]:
         """Yield who changes which queue; what the block raises is told as the refusal that it is."""
-        visitor, body = self._gate.actor(request), await posted(request)
+        visitor, body = self._gate.poster(request), await posted(request)
         keyspace, name = body.get("keyspace"), body.get("queue")
         if not (isinstance(keyspace, str) and isinstance(name, str)):
             raise web.HTTPBadRequest(text='expected {"keyspace": "…", "queue": "…"}\n')
         if visitor.user.tables is not None:
             raise web.HTTPForbidden(text="a user with `tables` changes no queue\n")
-        asker = Asker(visitor.user.name, visitor.may_act)
         with _refusals():
-            if not sees(visitor.user, keyspace, name):
+            if not (await self._viewer(visitor)).sees(keyspace, name):
                 raise NoSuchQueue(name)
-            yield asker, keyspace, name
+            yield visitor.user, keyspace, name
 
     async def _end_stream(self, request: web.Request) -> web.Response:
-        visitor, body = self._gate.actor(request), await posted(request)
+        visitor, body = self._gate.poster(request), await posted(request)
         connection_id = body.get("connection_id")
         if type(connection_id) is not int:
             raise web.HTTPBadRequest(text='expected {"connection_id": …}\n')
         with _refusals():
-            await self._actions.end_stream(self._viewer(visitor), connection_id)
+            await self._actions.end_stream(await self._viewer(visitor), connection_id)
         return web.Response(status=204)
 
     def _rates(self, others: MembersFigures) -> Callable[[QueueFigures], Rates | None]:
@@ -335,23 +345,26 @@ class AdminServer:
         return lambda queue: None if others.has_gap else self.history.rates(queue, now_s)
 
     async def _queue_records(
-        self, queues: Sequence[QueueFigures], visitor: Visitor, others: MembersFigures
+        self, queues: Sequence[QueueFigures], viewer: Viewer, others: MembersFigures
     ) -> list[Record]:
         rates, now_ns = self._rates(others), self._status.clock.time_ns()
-        made = queue_records([], self._status.errors_of(visitor.user), rates, now_ns)
+        made = queue_records([], self._status.errors_of(viewer), rates, now_ns)
         async for some in in_turns(queues):
             made += queue_records(some, [], rates, now_ns)
         return sorted(made, key=lambda record: (record["keyspace"], record["queue"]))
 
-    def _viewer(self, visitor: Visitor) -> Viewer:
-        asker = Asker(visitor.user.name, visitor.may_act)
+    async def _viewer(self, visitor: Visitor) -> Viewer:
+        asker = Asker(visitor.user.name, visitor.is_admin)
         processes = LocalSessions(self._services.sessions).processes(asker)
-        return Viewer(visitor.user, visitor.may_act, processes)
+        account, shards = account_of(visitor.user), self._status.shards.values()
+        keys = [Question(account, None, shard, None) for shard in shards]
+        sight = await self._services.rights.sight(keys)
+        return Viewer(visitor.user, visitor.is_admin, processes, sight)
 
     async def _tables(
-        self, names: list[str], visitor: Visitor, others: MembersFigures | None = None
+        self, names: list[str], viewer: Viewer, others: MembersFigures | None = None
     ) -> dict[str, list[Record]]:
-        rows = await self._status.rows(names, self._viewer(visitor), others)
+        rows = await self._status.rows(names, viewer, others)
         return {name: records(name, rows[name]) for name in names}
 
 
@@ -362,6 +375,12 @@ def _refusals() -> Iterator[None]:
         yield
     except (NoSuchQueue, NoSuchThread) as error:
         raise web.HTTPNotFound(text=f"{error}\n") from None
+    except NotOwner as error:
+        raise web.HTTPForbidden(text=f"{error}\n") from None
+    except BackendError as error:
+        if error.code not in REFUSALS:
+            raise web.HTTPConflict(text=f"{error}\n") from None
+        raise web.HTTPForbidden(text=f"{error}\n") from None
     except StreamfromError as error:
         raise web.HTTPConflict(text=f"{error}\n") from None
 

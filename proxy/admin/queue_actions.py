@@ -1,6 +1,6 @@
-"""What an administrator may do on the status page: pause and resume a queue, revive its parked messages, end a stream.
+"""What a user may do on the status page: pause and resume a queue, revive its parked messages, end a stream.
 
-A pause is the ALTER TABLE that `ALTER QUEUE … PAUSE` becomes (`queue_definitions`), sent over the shards' control connections, as
+A pause is the ALTER TABLE that `ALTER QUEUE … PAUSE` becomes (`queue_definitions`), sent on connections of the user's account, as
 the page has no session of its own. It takes hold in all members, and one that half the shards took can be repeated.
 """
 
@@ -13,6 +13,7 @@ import structlog
 from streamfrom.engine.messaging.message_table import MessageTable
 from streamfrom.engine.messaging.peek import can_peek
 from streamfrom.engine.messaging.revival import revive
+from streamfrom.proxy.backends.account import account_of
 from streamfrom.proxy.backends.shard_store import by_control
 from streamfrom.proxy.errors import BadQueue, NoSuchQueue, NoSuchThread
 from streamfrom.proxy.local_statements.queue_definitions import (
@@ -22,6 +23,8 @@ from streamfrom.proxy.local_statements.queue_definitions import (
     is_queue,
     show_create_table,
 )
+from streamfrom.proxy.rights.desk import Question
+from streamfrom.proxy.rights.questions import requeue
 from streamfrom.proxy.sessions.asker import Asker
 from streamfrom.proxy.sessions.local_sessions import LocalSessions, end
 from streamfrom.sqlparse_ext.reading.queues import read_queue
@@ -30,6 +33,7 @@ from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 
 
 if TYPE_CHECKING:
+    from streamfrom.proxy.config.file import User
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.status.status_source import Viewer
 
@@ -44,7 +48,7 @@ class QueueActions:
         self._services = services
 
     async def set_paused(
-        self, asker: Asker, keyspace: str, name: str, *, is_paused: bool
+        self, user: User, keyspace: str, name: str, *, is_paused: bool
     ) -> None:
         """Pause or resume a queue on all its shards.
 
@@ -68,24 +72,25 @@ class QueueActions:
             if not is_queue(definition):
                 raise BadQueue(f"table '{name}' of shard {shard.name} is no queue")
             comments.append(comment_in(definition))
-        definition = alter_table(queue.table, changed_comment(queue, comments[0])).decode()
+        definition = alter_table(queue.table, changed_comment(queue, comments[0]))
         try:
             for shard in shards:
-                await shard.control.execute(definition)
+                await services.rights.run(account_of(user), shard, definition)
         finally:
             await services.registry.definitions_changed(keyspace, (name,))
         log.info(
             "queue paused" if is_paused else "queue resumed",
             keyspace=keyspace,
             queue=name,
-            by=asker.user,
+            by=user.name,
         )
 
-    async def revive(self, asker: Asker, keyspace: str, name: str) -> int:
+    async def revive(self, user: User, keyspace: str, name: str) -> int:
         """Let the parked messages of a queue be due again, on all its shards; return how many these are.
 
         Raises:
             NoSuchQueue, BadQueue: there is none of this name, or no index finds its parked messages.
+            BackendError: the user's account may not do it on a shard; nothing is done.
             StoreError: a shard says no; those before it have done it.
         """
         services = self._services
@@ -95,6 +100,9 @@ class QueueActions:
             raise NoSuchQueue(name)
         if not can_peek(table):
             raise BadQueue(f"no index of '{name}' finds parked messages: see streamfrom check")
+        right = requeue(table)
+        for shard in shards:
+            await services.rights.check(Question(account_of(user), None, shard, right))
         count = 0
         try:
             for shard in shards:
@@ -111,7 +119,7 @@ class QueueActions:
                         break
         finally:
             log.info(
-                "messages revived", keyspace=keyspace, queue=name, count=count, by=asker.user
+                "messages revived", keyspace=keyspace, queue=name, count=count, by=user.name
             )
         return count
 

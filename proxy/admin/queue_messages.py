@@ -14,11 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 from streamfrom.engine.messaging.message_table import IdKind
 from streamfrom.engine.messaging.peek import VALUE_MAX, PeekPlace, PeekState, peek
 from streamfrom.proxy.backends.shard_store import by_control
+from streamfrom.proxy.errors import BackendError
+from streamfrom.proxy.rights.desk import Question
+from streamfrom.proxy.rights.questions import REFUSALS, browse
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.message_table import MessageTable
+    from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.sessions.services import Services
 
 
@@ -40,18 +44,22 @@ class QueueMessages:
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    async def page(self, table: MessageTable, state: PeekState, cursor: str) -> dict[str, Any]:
-        """Return the messages of a page, and the cursor of the next one.
+    async def page(
+        self, account: Account, table: MessageTable, state: PeekState, cursor: str
+    ) -> dict[str, Any]:
+        """Return the messages of a page, as *account* may read them, and the cursor of the next one.
 
         cursor: "" for the first page.
 
         Raises:
             BadCursor: it is not one of this queue's.
+            BackendError: the account may not read the table.
         """
         services = self._services
         view = services.catalog.view(table.keyspace)
         runtimes = list(view.runtimes)
         names = [runtime.name for runtime in runtimes]
+        right = browse(table)
         start, place = _read(cursor, names, table)
         columns: tuple[str, ...] = ()
         rows: list[dict[str, Any]] = []
@@ -66,6 +74,7 @@ class QueueMessages:
                     missing.append({"shard": runtime.name, "reason": runtime.trouble})
                     continue
                 async with asyncio.timeout(PATIENCE_S):
+                    await services.rights.check(Question(account, None, runtime, right))
                     found = await by_control(
                         runtime,
                         peek(
@@ -76,6 +85,8 @@ class QueueMessages:
                 reason = f"no answer within {PATIENCE_S:g} s"
                 missing.append({"shard": runtime.name, "reason": reason})
             except StreamfromError as error:
+                if isinstance(error, BackendError) and error.code in REFUSALS:
+                    raise
                 missing.append({"shard": runtime.name, "reason": str(error)})
             else:
                 columns = found.columns

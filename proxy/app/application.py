@@ -36,6 +36,7 @@ from streamfrom.proxy.errors import ServerShutdown, UserMemoryExceeded
 from streamfrom.proxy.log import name_member
 from streamfrom.proxy.memory import users_memory
 from streamfrom.proxy.queue_sharding import QueueSharding
+from streamfrom.proxy.rights.desk import RightsDesk
 from streamfrom.proxy.rsa import ServerKey
 from streamfrom.proxy.service_manager import NOBODY, ServiceManager
 from streamfrom.proxy.sessions.addresses import Addresses
@@ -198,6 +199,7 @@ class Application:
             extends_metadata=self._extends_metadata,
             catalog=catalog,
             registry=self._registry,
+            rights=RightsDesk(lambda: self.services.config.stream_grace_s, self._spawn),
             cache=StatementCache(
                 server=lambda: server_version(self._server_version()),
                 tokens_max=server.max_statement_tokens,

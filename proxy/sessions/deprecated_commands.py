@@ -25,11 +25,12 @@ _REFRESH_GRANT: Final = 1
 class DeprecatedCommands:
     """The old commands of one session."""
 
-    __slots__ = ("_compiler", "_executor")
+    __slots__ = ("_compiler", "_executor", "_rights")
 
     def __init__(self, context: SessionContext) -> None:
         self._executor = context.executor
         self._compiler = context.compiler
+        self._rights = context.rights
 
     async def refresh(self, payload: bytes, reply: Reply) -> None:
         """Answer COM_REFRESH, whose flags say what to FLUSH. Raises whatever stops a FLUSH."""
@@ -44,7 +45,11 @@ class DeprecatedCommands:
         view.planner.plan(shape)
         shard, packet = view.runtimes[0], frame(payload, 0)
         attempt = Attempt(shard, self._compiler.database, packet, shape, reply)
-        await self._executor.relay(attempt)
+        try:
+            await self._executor.relay(attempt)
+        finally:
+            if flags & _REFRESH_GRANT:
+                self._rights.changed()
 
     async def check_process_info(self) -> None:
         """Raise what the server says of COM_PROCESS_INFO, which newer MySQL does not know."""

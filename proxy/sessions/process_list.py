@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.proxy.sessions.services import Peer, Services
+    from streamfrom.proxy.status.status_source import Sight
 
 
 class ProcessList:
@@ -85,10 +86,10 @@ class ProcessList:
         """Return the sessions of this process that SHOW PROCESSLIST lists."""
         return self._local.processes(self._asker)
 
-    def viewer(self) -> Viewer:
-        """Return one's own user as a reader of the schema `streamfrom`."""
+    def viewer(self, sight: Sight) -> Viewer:
+        """Return one's own user as a reader of the schema `streamfrom`, with what its account sees."""
         assert self._own.user is not None
-        return Viewer(self._own.user, self._asker.is_admin, self.processes())
+        return Viewer(self._own.user, self._asker.is_admin, self.processes(), sight)
 
     async def fleet_processes(self) -> list[Process]:
         """Return all that it lists, those of other members too."""

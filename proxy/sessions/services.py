@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.config.file import Server, User
     from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.proxy.memory import Memory
+    from streamfrom.proxy.rights.desk import RightsDesk
     from streamfrom.proxy.sessions.addresses import Addresses
     from streamfrom.proxy.sessions.asker import Asker
     from streamfrom.proxy.sessions.login_backoff import LoginBackoff
@@ -127,6 +128,7 @@ class Services:
         extends_metadata: returns True if every server can tell more of a column than its type, as MariaDB does.
         catalog: the keyspaces.
         registry: the message tables.
+        rights: what users' own accounts may do.
         cache: the parsed statements.
         clock: tells the time.
         charset_settings: from the collation id of a login to the session's first variables.
@@ -158,6 +160,7 @@ class Services:
     extends_metadata: Callable[[], bool]
     catalog: Catalog
     registry: Registry
+    rights: RightsDesk
     cache: StatementCache
     clock: Clock
     charset_settings: Callable[[int], Settings]

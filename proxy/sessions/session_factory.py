@@ -16,6 +16,7 @@ from streamfrom.proxy.execution.transaction import Branches, PendingEffects
 from streamfrom.proxy.sql.large_texts import LargeTexts
 from streamfrom.proxy.sql.privileges import Privileges
 from streamfrom.proxy.sql.session_context import SessionContext
+from streamfrom.proxy.sql.session_rights import SessionRights
 from streamfrom.proxy.sql.statement_compiler import StatementCompiler
 from streamfrom.sqlparse_ext.writes.message_effects import EffectKind
 
@@ -106,6 +107,7 @@ def make_context(
         guard,
         catalog,
         services.registry,
+        SessionRights(services.rights, state, executor, services.registry),
         compiler,
         services.config,
         others,

@@ -20,7 +20,7 @@ from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.routing.routes import OneShard
 from streamfrom.proxy.sql.account_protection import may_reach_accounts
 from streamfrom.proxy.sql.catalog import FastRoute
-from streamfrom.proxy.sql.early_ack_answer import answer_early, early_ack
+from streamfrom.proxy.sql.early_ack_answer import answer_early
 from streamfrom.proxy.sql.group_ack import joins_group
 from streamfrom.proxy.sql.statement_compiler import CompiledStatement
 from streamfrom.proxy.status.status_rows import names_schema
@@ -76,6 +76,7 @@ class FastPath:
         self._compiler = context.compiler
         self._executor = context.executor
         self._registry = context.registry
+        self._rights = context.rights
         self._state = context.state
         self._is_restricted = context.privileges.user.is_restricted
         self._table = table
@@ -236,7 +237,7 @@ class FastPath:
         complete: Callable[[], bytes] | None = None,
     ) -> bool:
         return step is not None and joins_group(
-            step, attempt, self._registry, self._executor, self._state, complete
+            step, attempt, self._registry, self._rights, self._executor, self._state, complete
         )
 
     def _answers_early(
@@ -247,7 +248,7 @@ class FastPath:
         on_over: Callable[[Attempt | Exception | None], None],
     ) -> bool:
         """Answer an ack that is written within some milliseconds, as `vt_ack = early` asks; False if it has to be sent."""
-        ack = early_ack(step, shard, self._executor)
+        ack = self._rights.ack_for_others(step, shard)
         if ack is None:
             return False
         values, acked_ns = ack

@@ -8,7 +8,7 @@ from streamfrom.engine.messaging.message_table import MessageTable
 from streamfrom.proxy.backends.group_commit import IDS_MAX, GroupCommit
 from streamfrom.proxy.backends.shard_store import engine_of
 from streamfrom.proxy.errors import AckUnknown, QueryInterrupted
-from streamfrom.proxy.sql.early_ack_answer import answer_early, early_ack
+from streamfrom.proxy.sql.early_ack_answer import answer_early
 from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.attempt import Attempt
     from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.proxy.sql.session_rights import SessionRights
     from streamfrom.proxy.sql.statement_compiler import CompiledStatement
     from streamfrom.sqlparse_ext.statements import Value
 
@@ -116,6 +117,7 @@ def joins_group(
     step: CompiledStatement,
     attempt: Attempt,
     registry: Registry,
+    rights: SessionRights,
     executor: Executor,
     state: SessionState,
     complete: Callable[[], bytes] | None = None,
@@ -142,7 +144,7 @@ def joins_group(
     if not isinstance(table, MessageTable) or table.id_index is None:
         return False
     if table.properties.in_order is not None:
-        gathered = _gathered(step, attempt, executor, state, complete)
+        gathered = _gathered(step, attempt, rights, executor, state, complete)
         if gathered is not None and registry.acknowledge(
             shard.keyspace, shard.name, table.name, gathered
         ):
@@ -154,7 +156,7 @@ def joins_group(
         group = shard.group_commits[key] = _group(shard, *key, registry)
     if (
         not group.has_others()
-        or (gathered := _gathered(step, attempt, executor, state, complete)) is None
+        or (gathered := _gathered(step, attempt, rights, executor, state, complete)) is None
     ):
         return False
     executor.gathered = gathered
@@ -165,12 +167,13 @@ def joins_group(
 def _gathered(
     step: CompiledStatement,
     attempt: Attempt,
+    rights: SessionRights,
     executor: Executor,
     state: SessionState,
     complete: Callable[[], bytes] | None,
 ) -> GroupAck | None:
     """Return the ack for the group; None where the statement may not be written with others."""
-    ack = early_ack(step, attempt.shard, executor)
+    ack = rights.ack_for_others(step, attempt.shard)
     if ack is None or len(ack[0]) > IDS_MAX:
         return None
     return GroupAck(attempt, *ack, executor, state, complete)

@@ -95,6 +95,7 @@ class QueueStatements:
         self._executor = context.executor
         self._compiler = context.compiler
         self._registry = context.registry
+        self._rights = context.rights
         self._user = context.privileges.user
         self._run_ddl = run_ddl
         self._requeues = RequeueStatements(context)
@@ -171,7 +172,8 @@ class QueueStatements:
         for _, text in found:
             check_partitions(partition_unit(text or ""), comment)
         definition = alter_table(queue.table, comment)
-        await self._consent(queue.table, comment)
+        if any(key == "dead_letter" for key, _ in queue.settings):
+            await self._consent(queue.table, comment)
         warnings = await _warnings(name, comment, view, column_types(found[0][1] or ""))
         return await self._run_ddl(self._allowed(definition), reply, warnings)
 
@@ -316,9 +318,12 @@ class QueueStatements:
             reply.rows(COLUMNS, await self._partitions(shape))
             return
         if not is_show_create_queue(shape):
-            keyspace = self._selected(shape).keyspace.name
+            view = self._selected(shape)
+            keyspace, sight = view.keyspace.name, await self._rights.sight(view.runtimes)
             names = (
-                name for name in self._registry.tables(keyspace) if self._sees(keyspace, name)
+                name
+                for name in self._registry.tables(keyspace)
+                if self._sees(keyspace, name) and sight.sees(keyspace, name)
             )
             rows = [(name.encode(),) for name in show_queues(statement, names)]
             reply.rows(self.columns(shape), rows)

@@ -14,6 +14,7 @@ from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.execution.session_tracking import generated
+from streamfrom.proxy.rights.questions import change
 from streamfrom.proxy.routing.routes import (
     Combine,
     Concatenate,
@@ -22,7 +23,7 @@ from streamfrom.proxy.routing.routes import (
     OneShard,
     WriteParts,
 )
-from streamfrom.proxy.sql.early_ack_answer import answer_early, early_ack
+from streamfrom.proxy.sql.early_ack_answer import answer_early
 from streamfrom.proxy.sql.gather import gather
 from streamfrom.proxy.sql.scatter import MergedOk, write_parts
 from streamfrom.proxy.sql.two_stage import TwoStageSelect
@@ -31,7 +32,11 @@ from streamfrom.proxy.wire.resultset import parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.text.identifiers import literal
-from streamfrom.sqlparse_ext.writes.message_effects import CHANGES_HELD, STANDS_ALONE
+from streamfrom.sqlparse_ext.writes.message_effects import (
+    CHANGES_HELD,
+    STANDS_ALONE,
+    EffectKind,
+)
 from streamfrom.sqlparse_ext.writes.row_limit import with_limit
 
 
@@ -175,13 +180,18 @@ class RoutedStatements:
         return part.effect or effect
 
     async def show_leases(self, shard: ShardRuntime, table: str, effect: Effect | None) -> None:
-        """Write the leases and early acks of the rows that a statement with *effect* is about to change."""
+        """Write the leases and early acks of the rows that a statement with *effect* is about to change.
+
+        Nothing is written for a session that may not change them: its statement is refused as well.
+        """
         if effect is None or effect.kind in STANDS_ALONE:
             return
         registry, name = self._context.registry, shard.name
         if effect.kind in CHANGES_HELD or registry.awaits_acks(shard.keyspace, name, table):
-            ids = None if effect.ids is None else tuple(map(literal, effect.ids))
-            await registry.write_leases(shard.keyspace, name, table, ids)
+            right = change(table, removes=effect.kind is EffectKind.REMOVE)
+            if await self._context.rights.has(shard, right):
+                ids = None if effect.ids is None else tuple(map(literal, effect.ids))
+                await registry.write_leases(shard.keyspace, name, table, ids)
 
     async def on_shard(
         self,
@@ -261,7 +271,7 @@ class RoutedStatements:
         self, shard: ShardRuntime, step: CompiledStatement, reply: Reply
     ) -> bool:
         """Have the member that dispatches the shard take an ack early, and answer it; False if the ack has to be sent."""
-        ack = early_ack(step, shard, self._executor)
+        ack = self._context.rights.ack_for_others(step, shard)
         if ack is None:
             return False
         values, acked_ns = ack

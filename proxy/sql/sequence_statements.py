@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.engine.errors import SequenceError
 from streamfrom.engine.messaging.message_ids import COUNTS
 from streamfrom.proxy.errors import CommandDenied, NoDatabaseSelected, ReplicaTarget
+from streamfrom.proxy.rights.questions import draw
 from streamfrom.proxy.sql.given_ids import GivenIds
 from streamfrom.proxy.sql.statement_compiler import MESSAGE_IDS
 from streamfrom.proxy.wire.constants import FieldType
@@ -40,6 +41,7 @@ class SequenceStatements:
         self._compiler = context.compiler
         self._catalog = context.catalog
         self._registry = context.registry
+        self._rights = context.rights
 
     async def filled(
         self, view: View, statement: Statement
@@ -166,6 +168,7 @@ class SequenceStatements:
     async def _take(self, shard: ShardRuntime, table: str, count: int) -> int:
         if not await self._is_sequence(shard, table):
             raise SequenceError(f"{table} is not a sequence")
+        await self._rights.check([shard], draw(table))
         # Reserved values whose answer was lost are a gap, and none of them comes twice.
         return await self._executor.patiently(
             shard, lambda: shard.sequences.reserve(table, count)

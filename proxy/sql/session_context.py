@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.sql.catalog import Catalog
     from streamfrom.proxy.sql.privileges import Privileges
+    from streamfrom.proxy.sql.session_rights import SessionRights
     from streamfrom.proxy.sql.statement_compiler import StatementCompiler
-    from streamfrom.proxy.status.status_source import StatusSource, Viewer
+    from streamfrom.proxy.status.status_source import Sight, StatusSource, Viewer
     from streamfrom.proxy.wire.server_connection import ServerConnection
 
 
@@ -38,8 +39,8 @@ class OtherSessions(Protocol):
             MemberUnreachable: a member of the fleet did not answer.
         """
 
-    def viewer(self) -> Viewer:
-        """Return the user as a reader of the schema `streamfrom`."""
+    def viewer(self, sight: Sight) -> Viewer:
+        """Return the user as a reader of the schema `streamfrom`; *sight* is what the session's account sees."""
 
     async def fleet_processes(self) -> list[Process]:
         """Return the lines of SHOW PROCESSLIST."""
@@ -62,6 +63,7 @@ class SessionContext:
         privileges: what the user may do.
         catalog: the keyspaces that the user's role sees.
         registry: the message tables.
+        rights: what the session's account may do.
         compiler: completes and routes a statement before it is sent.
         config: limits and time-outs as they were at the login.
         others: the other sessions.
@@ -77,6 +79,7 @@ class SessionContext:
     privileges: Privileges
     catalog: Catalog
     registry: Registry
+    rights: SessionRights
     compiler: StatementCompiler
     config: Server
     others: OtherSessions

@@ -35,6 +35,7 @@ from streamfrom.proxy.local_statements.show_vitess import is_show_vitess, show_v
 from streamfrom.proxy.local_statements.show_vschema import is_show_vschema, show_vschema
 from streamfrom.proxy.local_statements.vexplain import columns_of, is_run, is_vexplain
 from streamfrom.proxy.local_statements.vindex_rows import vindex_columns, vindex_rows
+from streamfrom.proxy.rights.questions import changes_rights
 from streamfrom.proxy.routing.vschema_tables import not_in_vschema
 from streamfrom.proxy.sql.advisory_locks import AdvisoryLocks
 from streamfrom.proxy.sql.insert_columns import InsertColumns
@@ -45,6 +46,7 @@ from streamfrom.proxy.sql.routed_statements import RoutedStatements
 from streamfrom.proxy.sql.scatter import run_everywhere
 from streamfrom.proxy.sql.schema_names import SchemaNames
 from streamfrom.proxy.sql.sequence_statements import COLUMNS as NEXT_COLUMNS, SequenceStatements
+from streamfrom.proxy.sql.session_rights import EVERYTHING
 from streamfrom.proxy.sql.set_variables import SetVariables
 from streamfrom.proxy.sql.sibling_databases import has_database, use
 from streamfrom.proxy.sql.status_tables import StatusTables
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.proxy.sql.catalog import View
     from streamfrom.proxy.sql.session_context import SessionContext
+    from streamfrom.proxy.status.status_source import Sight
     from streamfrom.proxy.wire.resultset import ColumnDefinition
     from streamfrom.sqlparse_ext.statements import Shape
 
@@ -195,7 +198,13 @@ class StatementRunner:
         asks_locks = bool(statement.shape.uses & Uses.ADVISORY_LOCK)
         if asks_locks:
             await self._locks.before(statement)
-        has_succeeded = await handler(await self.with_identity(statement), reply)
+        try:
+            has_succeeded = await handler(await self.with_identity(statement), reply)
+        finally:
+            if changes_rights(statement.shape):
+                self._context.rights.changed()
+                for shard in self._context.status.shards.values():
+                    shard.outdate()  # a login has the rights of its moment
         if asks_locks and has_succeeded:
             self._locks.after(statement)
         return has_succeeded
@@ -452,11 +461,14 @@ class StatementRunner:
     async def _virtual(self, statement: Statement, reply: Reply) -> bool:
         asked = is_processlist(statement.shape)
         processes = await self._context.others.fleet_processes() if asked else ()
-        reply.rows(*self._virtual_answer(statement, processes))
+        lists = statement.shape.kind is Kind.SHOW and not asked
+        shards = self._context.status.shards.values() if lists else ()
+        sight = await self._context.rights.sight(shards)
+        reply.rows(*self._virtual_answer(statement, processes, sight))
         return True
 
     def _virtual_answer(
-        self, statement: Statement, processes: Iterable[Process] = ()
+        self, statement: Statement, processes: Iterable[Process] = (), sight: Sight = EVERYTHING
     ) -> tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]:
         shape = statement.shape
         if is_processlist(shape):
@@ -466,12 +478,18 @@ class StatementRunner:
                 rows(shape, processes, on_mariadb=on_mariadb),
             )
         user = self._privileges.user
-        keyspaces = self._catalog.visible(user.keyspaces)
+        keyspaces = [
+            each for each in self._catalog.visible(user.keyspaces) if sight.sees(each.name)
+        ]
         if is_show_vschema(shape):
             view = self._compiler.view
             return show_vschema(shape, keyspaces, None if view is None else view.keyspace)
         if is_show_vitess(shape):
-            tablets = self._catalog.tablets(user.keyspaces)
+            tablets = (
+                each
+                for each in self._catalog.tablets(user.keyspaces)
+                if sight.sees(each.keyspace)
+            )
             return show_vitess(statement, keyspaces, tablets, self._compiler.target)
         column, values = answer(statement, keyspaces, user, self._context.connection_id)
         return (column,), [(value.encode(),) for value in values]

@@ -69,6 +69,8 @@ class StatusTables:
         try:
             return await self._routed.on_shard(shard, None, CompiledStatement(query), reply)
         except (ServerFull, PoolTimeout, NoDescriptor):
+            if self._context.state.account.is_own:
+                raise  # the text may call what only the shards' account may
             # Who looks for the reason must see it: the proxy's own connections are there still.
             columns, rows = await shard.control.table(query.sql.decode())
             reply.rows(columns, rows)
@@ -121,7 +123,8 @@ class StatusTables:
         """Return common table expressions of the tables, under the names that the statement has for them."""
         context = self._context
         names = {name: name.lower() for name in sorted(spelled)}
-        rows = await context.status.rows(set(names.values()), context.others.viewer())
+        sight = await context.rights.sight(context.status.shards.values() if names else ())
+        rows = await context.status.rows(set(names.values()), context.others.viewer(sight))
         expressions = [
             b"%b AS (SELECT * FROM %b)" % (_quoted(name), json_table(table, rows[table]))
             for name, table in names.items()

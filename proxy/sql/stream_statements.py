@@ -19,6 +19,7 @@ from streamfrom.proxy.errors import (
     ColumnTypeChanged,
     ValueOfOtherType,
 )
+from streamfrom.proxy.rights.questions import take
 from streamfrom.proxy.sql.message_stream import MessageStream
 from streamfrom.proxy.sql.stream_keys import stream_keys
 from streamfrom.proxy.wire.binary_rows import BinaryRows
@@ -86,6 +87,7 @@ class StreamStatements:
         self._executor = context.executor
         self._compiler = context.compiler
         self._registry = context.registry
+        self._rights = context.rights
         self._known: _Columns | None = None
         login = context.wire.login
         is_watched = login is not None and login.attributes.get("program_name") in _WATCHED
@@ -101,6 +103,7 @@ class StreamStatements:
         prefetch = _prefetch(statement.shape)
         rows_max = None if shape.limit is OPAQUE else _limit(statement, shape.limit)
         wait_s = None if shape.wait is OPAQUE else _wait_s(statement, shape.wait)
+        rights = await self._rights.check(view.runtimes, take(table, columns))
         definitions = await self._definitions(view, table, columns, statement.shape)
         reply.head(definitions)
         stream = MessageStream(
@@ -117,6 +120,7 @@ class StreamStatements:
         )
         self.current = stream
         timer = None
+        unwatch = self._rights.watch(rights, stream.end)
         try:
             self._registry.attach(stream, view.keyspace.name, table.name)
             if wait_s is not None:
@@ -124,6 +128,7 @@ class StreamStatements:
                 timer = loop.call_later(wait_s, self._registry.wait_over, stream)
             error = await stream.ended
         finally:
+            unwatch()
             if timer is not None:
                 timer.cancel()
             self._detach()

@@ -40,11 +40,28 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Sight:
+    """What an account sees.
+
+    tables: the names of the tables that it sees, by the keyspaces that it sees; None for everything.
+    """
+
+    tables: Mapping[str, frozenset[str]] | None = None
+
+    def sees(self, keyspace: str, table: str | None = None) -> bool:
+        """Return whether the account sees a keyspace, or one of its tables."""
+        if self.tables is None:
+            return True
+        found = self.tables.get(keyspace)
+        return found is not None and (table is None or table in found)
+
+
+@dataclass(frozen=True, slots=True)
 class Viewer:
     """Who reads the tables.
 
-    A user sees the queues and the shards of its keyspaces, of the queues those among its tables, and
-    the streams of the connections that SHOW PROCESSLIST shows it.
+    A user sees the queues and the shards that its account sees, and the streams of the connections that SHOW PROCESSLIST
+    shows it.
 
     is_admin: it may see every connection.
     processes: the connections of this process that it may see.
@@ -53,6 +70,11 @@ class Viewer:
     user: User
     is_admin: bool
     processes: Sequence[Process]
+    sight: Sight = Sight()
+
+    def sees(self, keyspace: str, table: str | None = None) -> bool:
+        """Return whether the user may see what a keyspace has, or one of its tables."""
+        return sees(self.user, keyspace, table) and self.sight.sees(keyspace, table)
 
 
 class OtherFigures(Protocol):
@@ -107,7 +129,7 @@ class StatusSource:
         rows: dict[str, list[StatusRow]] = {}
         for name in names:
             if name == "queues":
-                rows[name] = await self._queue_rows(others, viewer.user)
+                rows[name] = await self._queue_rows(others, viewer)
             elif name == "streams":
                 told = [stream for answer in others.answers for stream in answer.streams]
                 streams = merged_streams([*self.stream_status(viewer.processes), *told])
@@ -115,32 +137,32 @@ class StatusSource:
             elif name == "set_aside":
                 found = [*self.set_aside(), *(s for a in others.answers for s in a.set_aside)]
                 rows[name] = set_aside_rows(
-                    (one for one in found if sees(viewer.user, one.keyspace, one.queue)),
+                    (one for one in found if viewer.sees(one.keyspace, one.queue)),
                     self.clock.time_ns(),
                 )
             elif name == "shards":
                 shards = [*self.shard_status(), *(s for a in others.answers for s in a.shards)]
                 rows[name] = shard_rows(
-                    shard for shard in shards if sees(viewer.user, shard.keyspace)
+                    shard for shard in shards if viewer.sees(shard.keyspace)
                 )
             else:
                 members = [self.member(), *(answer.member for answer in others.answers)]
                 rows[name] = member_rows(
-                    (_as_seen(member, viewer.user) for member in members), others.unanswered
+                    (_as_seen(member, viewer) for member in members), others.unanswered
                 )
         return rows
 
-    async def _queue_rows(self, others: MembersFigures, user: User) -> list[StatusRow]:
-        queues, now_ns = await self.fleet_queues(others, user), self.clock.time_ns()
-        rows = queue_rows([], self.errors_of(user), now_ns)
+    async def _queue_rows(self, others: MembersFigures, viewer: Viewer) -> list[StatusRow]:
+        queues, now_ns = await self.fleet_queues(others, viewer), self.clock.time_ns()
+        rows = queue_rows([], self.errors_of(viewer), now_ns)
         async for some in in_turns(queues):
             rows += queue_rows(some, [], now_ns)
         return sorted(rows, key=lambda row: (str(row[0]), str(row[1])))
 
     async def fleet_queues(
-        self, others: MembersFigures, user: User | None = None
+        self, others: MembersFigures, viewer: Viewer | None = None
     ) -> list[QueueFigures]:
-        """Return the figures of the queues that can be used and that *user* may see, of the whole fleet.
+        """Return the figures of the queues that can be used and that *viewer* may see, of the whole fleet.
 
         others: what the other members have told for `queues`.
         """
@@ -151,17 +173,17 @@ class StatusSource:
                     own, parts.get((own.table.keyspace, own.table.name), []), others.unanswered
                 )
                 for own in some
-                if user is None or sees(user, own.table.keyspace, own.table.name)
+                if viewer is None or viewer.sees(own.table.keyspace, own.table.name)
             ]
         return merged
 
-    def errors_of(self, user: User) -> list[tuple[str, TableLoadError]]:
-        """Return the message tables that cannot be used, with their keyspaces, of those that *user* may see."""
+    def errors_of(self, viewer: Viewer) -> list[tuple[str, TableLoadError]]:
+        """Return the message tables that cannot be used, with their keyspaces, of those that *viewer* may see."""
         return [
             (keyspace, table)
             for keyspace in dict.fromkeys(keyspace for keyspace, _ in self.shards)
             for table in self.registry.tables(keyspace).values()
-            if isinstance(table, TableLoadError) and sees(user, keyspace, table.table)
+            if isinstance(table, TableLoadError) and viewer.sees(keyspace, table.table)
         ]
 
     def shard_status(self) -> list[ShardStatus]:
@@ -201,9 +223,9 @@ class StatusSource:
         return stream_status(self.watch.streams(), processes, self.member().member)
 
 
-def _as_seen(member: MemberStatus, user: User) -> MemberStatus:
-    """Return what *user* may know of a member: no names of other keyspaces."""
-    dispatches = (one for one in member.dispatches if sees(user, one.rpartition("/")[0]))
+def _as_seen(member: MemberStatus, viewer: Viewer) -> MemberStatus:
+    """Return what *viewer* may know of a member: no names of other keyspaces."""
+    dispatches = (one for one in member.dispatches if viewer.sees(one.rpartition("/")[0]))
     return replace(member, dispatches=tuple(dispatches))
 
 

@@ -60,6 +60,7 @@ _STATUS: Final = {
     1105: grpc.StatusCode.UNKNOWN,
     1130: grpc.StatusCode.PERMISSION_DENIED,
     1142: grpc.StatusCode.PERMISSION_DENIED,
+    1143: grpc.StatusCode.PERMISSION_DENIED,
     1146: grpc.StatusCode.NOT_FOUND,
     1203: grpc.StatusCode.RESOURCE_EXHAUSTED,
     1210: grpc.StatusCode.INVALID_ARGUMENT,

@@ -36,6 +36,7 @@ class HiddenWrites:
     tables: views, tables with triggers, and parents of foreign keys that cascade.
     queues: the message tables.
     functions: stored functions, and packages of such.
+    update_triggered: tables with triggers that fire on UPDATE.
     hides_triggers: triggers cannot be seen, so any table may have one.
     """
 
@@ -45,6 +46,7 @@ class HiddenWrites:
         tables: Iterable[str] = (),
         queues: Iterable[str] = (),
         functions: Iterable[str] = (),
+        update_triggered: Iterable[str] = (),
         *,
         hides_triggers: bool = False,
     ) -> None:
@@ -53,12 +55,17 @@ class HiddenWrites:
         self._tables = frozenset(map(str.lower, tables))
         self._queues = frozenset(map(str.lower, queues))
         self._functions = frozenset(map(str.lower, functions))
+        self._update_triggered = frozenset(map(str.lower, update_triggered))
         # A shape is asked for at each execution, and its answer stays as it is.
         self._known: dict[Shape, bool] = {}
 
     def by_table(self, name: str) -> bool:
         """Return whether a write to the table *name* may write to other tables."""
         return self.hides_triggers or name.lower() in self._tables
+
+    def has_update_trigger(self, name: str) -> bool:
+        """Return whether a trigger may see updates of the table *name*."""
+        return self.hides_triggers or name.lower() in self._update_triggered
 
     def by(self, shape: Shape) -> bool:
         """Return whether a statement of this *shape* may write to tables that it does not name."""

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from streamfrom.proxy.app.application import Application
+from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.session_variables import names
 from streamfrom.proxy.backends.shard import ShardRuntime
 from streamfrom.proxy.config.file import (
@@ -26,6 +27,8 @@ from streamfrom.proxy.execution.session_connections import SessionConnections
 from streamfrom.proxy.execution.session_state import SessionState, Transaction
 from streamfrom.proxy.execution.transaction import Branches, PendingEffects
 from streamfrom.proxy.net import Link
+from streamfrom.proxy.rights.desk import RightsDesk
+from streamfrom.proxy.sql.session_rights import SessionRights
 from streamfrom.proxy.twophase.coordinator import Coordinator
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import FieldType
@@ -90,8 +93,16 @@ class FixedClock:
 
 
 def context_of(**parts: Any) -> Any:
-    """Return the context of a session that has these *parts* and no other."""
-    return SimpleNamespace(**parts)
+    """Return the context of a session on the shards' account that has these *parts* and no other."""
+    state: Any = SimpleNamespace(account=SHARDS_ACCOUNT)
+    executor, registry = parts.get("executor"), parts.get("registry")
+    desk = RightsDesk(lambda: 0.0, _never)
+    rights = SessionRights(desk, state, executor, registry)  # type: ignore[arg-type]
+    return SimpleNamespace(**({"rights": rights} | parts))
+
+
+def _never(work: Any) -> Any:
+    raise AssertionError(f"asked for the shards' account: {work}")
 
 
 class WaitingExecutor:

@@ -270,7 +270,7 @@ function streamTable() {
     { label: "since", key: "held_s", num: true, show: seconds },
     { label: "Full since", key: "full_s", num: true, show: seconds },
     { label: "Member", key: "member", show: text },
-    ...(session.may_act ? [act] : []),
+    act,
   ], (each) => JSON.stringify([each.connection_id, each.keyspace, each.queue]), {
     tone: (each) => (each.full_s > 60 ? "warn" : ""),
     empty: "No stream is open that you may see.",
@@ -546,7 +546,7 @@ class Messages {
       ...values.map((value) => h("td", { class: "text" }, value ?? "NULL")))));
     this.scroll.hidden = !rows.length;
     this.more.hidden = !next;
-    this.revive.hidden = !(session.may_act && rows.length && this.state[0] === "parked");
+    this.revive.hidden = !(rows.length && this.state[0] === "parked");
     say(this.note, `${this.state[2]} ${rows.length ? `${rows.length} here${next ? ", and more may follow" : ""}.` : cursor || next ? "None on this page." : "There is none."}`);
     say(this.missing, missing.map((each) => `Without shard ${each.shard}: ${each.reason}`).join("; "));
     this.missing.hidden = !missing.length;
@@ -570,7 +570,7 @@ class QueuePage {
     this.messages = new Messages(keyspace, queue);
     this.element = h("div", {},
       h("p", {}, h("a", { href: "#/" }, "← All queues")),
-      h("div", { class: "titled" }, h("h1", { id: "title", tabindex: -1 }, this.name), this.tag, session.may_act ? this.switch : ""),
+      h("div", { class: "titled" }, h("h1", { id: "title", tabindex: -1 }, this.name), this.tag, this.switch),
       this.missing,
       h("dl", { class: "figures card" }, ...FIGURES.map(([label], index) => h("div", {}, h("dt", {}, label), this.values[index]))),
       h("h2", {}, "The last hour"), h("div", { class: "charts" }, ...this.charts.map((chart) => chart.element)),

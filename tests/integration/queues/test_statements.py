@@ -493,7 +493,7 @@ def test_dead_letters_that_nothing_keeps_are_a_warning(
         autocommit=True,
     ) as connection:
         create = "CREATE QUEUE my_message (a INT) WITH (max_attempts = 2, dead_letter = grave)"
-        change = "ALTER QUEUE my_message SET (ack_wait = 9)"
+        change = "ALTER QUEUE my_message SET (ack_wait = 9, dead_letter = grave)"
         absent = "vt_dead_letter: there is no table grave: messages are parked instead"
         for sql in (create, change):
             assert told(connection, sql, binary=binary) == [("Warning", 1146, absent)]

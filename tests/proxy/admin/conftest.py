@@ -31,7 +31,7 @@ from streamfrom.proxy.status.status_rows import (
     stream_rows,
     stream_status,
 )
-from streamfrom.proxy.status.status_source import sees
+from streamfrom.proxy.status.status_source import Sight
 from streamfrom.proxy.status.turns import QUEUES_IN_A_TURN
 from streamfrom.proxy.wire.auth import Authenticator, Credentials
 from streamfrom.sqlparse_ext.cache import StatementCache
@@ -132,7 +132,7 @@ class Status:
         await self.gate.wait()
         return self.figures
 
-    async def fleet_queues(self, others, user=None):
+    async def fleet_queues(self, others, viewer=None):
         found = [
             merged_queue(one, others.parts().get((one.table.keyspace, one.table.name), []), [])
             for one in await self.queues()
@@ -141,10 +141,10 @@ class Status:
         return [
             replace(one, unanswered=unanswered)
             for one in found
-            if user is None or sees(user, one.table.keyspace)
+            if viewer is None or viewer.sees(one.table.keyspace, one.table.name)
         ]
 
-    def errors_of(self, user):
+    def errors_of(self, viewer):
         return []
 
     async def rows(self, names, viewer, others=None):
@@ -201,6 +201,33 @@ class Control:
         ((name, comment),) = re.findall(r"^ALTER TABLE `(.*)` COMMENT='(.*)'$", sql)
         self.comments[name] = comment
         return 0
+
+
+class Rights:
+    """The rights of accounts: everything is allowed and seen, unless a test says otherwise.
+
+    refusal: what is raised for every right.
+    seen: what is seen.
+    ran: the accounts' names and the shards of statements that were run, in order.
+    """
+
+    def __init__(self):
+        self.refusal = None
+        self.seen = Sight()
+        self.asked = []
+        self.ran = []
+
+    async def sight(self, keys):
+        return self.seen
+
+    async def check(self, key):
+        self.asked.append((key.account.name, key.shard.name, key.right.act))
+        if self.refusal is not None:
+            raise self.refusal
+
+    async def run(self, account, shard, sql):
+        self.ran.append((account.name, shard.name))
+        await shard.control.execute(sql.decode())
 
 
 class MessagesServer:
@@ -268,6 +295,7 @@ def services(status, readers, users) -> Any:
         sessions={},
         config=SERVER,
         cache=StatementCache(),
+        rights=Rights(),
         registry=Definitions(status),
         members=None,
     )

@@ -5,9 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from streamfrom.proxy.config.file import SessionAccount
+from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError, MemberUnreachable, QueryInterrupted
 from streamfrom.proxy.status.fleet_figures import MemberFigures, MembersFigures
 from streamfrom.proxy.status.status_rows import MemberStatus, StreamClient, StreamStatus
+from streamfrom.proxy.status.status_source import Sight
 from tests.proxy.admin.conftest import USERS, Client, stream_of
 
 
@@ -111,17 +114,47 @@ async def test_a_stream_of_another_member_is_ended_there(guarded):
 
 
 @pytest.mark.parametrize("path", ["/api/pause", "/api/resume", "/api/end-stream"])
-async def test_only_an_admin_acts_and_only_with_the_token_of_its_session(guarded, path):
+async def test_a_user_acts_only_with_the_token_of_its_session(guarded, path):
     body = QUEUE | {"connection_id": 7}
     assert (await guarded.browser.post(path, body))[0] == 401
     await guarded.browser.log_in("app")
-    assert (await guarded.browser.post(path, body))[0] == 403
-    await guarded.browser.log_in("boss")
     token = {"X-CSRF-Token": "another"}
     assert (await guarded.browser.post(path, body, **token))[0] == 403
     elsewhere = {"Origin": "http://evil.example"}
     assert (await guarded.browser.post(path, body, **elsewhere))[0] == 403
     assert guarded.services.registry.changed == []
+
+
+async def test_a_user_pauses_on_connections_of_its_account_what_it_sees(guarded):
+    own = replace(USERS["app"], password=Secret(""), account=SessionAccount.OWN)
+    guarded.services.users["app"] = own
+    rights = guarded.services.rights
+    await guarded.browser.log_in("app")
+    assert (await guarded.browser.post("/api/pause", QUEUE))[0] == 204
+    assert rights.ran == [("app", "0"), ("app", "1")]
+    rights.seen = Sight({"ks": frozenset({"another"})})
+    assert (await guarded.browser.post("/api/pause", QUEUE))[0] == 404
+    rights.seen = Sight({})
+    assert (await guarded.browser.get("/api/overview"))["queues"] == []
+
+
+async def test_what_the_server_refuses_the_account_is_forbidden(guarded):
+    await guarded.browser.log_in("app")
+    shard = guarded.status.shards["ks", "0"]
+    shard.control.error = BackendError(1142, "42000", "ALTER command denied to user 'app'")
+    status, text, _ = await guarded.browser.post("/api/pause", QUEUE)
+    assert (status, text) == (403, "ALTER command denied to user 'app'\n")
+
+
+async def test_only_an_admin_ends_streams_of_others(guarded):
+    await guarded.browser.log_in("app")
+    guarded.services.sessions[7] = own = Client(USERS["app"], 7)
+    guarded.services.sessions[8] = other = Client(USERS["boss"], 8)
+    queue = guarded.status.figures[0]
+    guarded.status.open_streams = [stream_of(queue, 7), stream_of(queue, 8)]
+    assert (await guarded.browser.post("/api/end-stream", {"connection_id": 8}))[0] == 403
+    assert (await guarded.browser.post("/api/end-stream", {"connection_id": 7}))[0] == 204
+    assert (len(own.interrupted), other.interrupted) == (1, [])
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,6 @@ async def test_a_shard_that_refuses_is_told_and_the_rest_can_be_revived_later(pa
 @pytest.mark.parametrize(
     ("user", "body", "expected"),
     [
-        ("app", QUEUE, 403),
         ("narrow", QUEUE, 403),
         ("boss", {"keyspace": "ks", "queue": "nothing"}, 404),
         ("boss", {"keyspace": "nothing", "queue": "msg"}, 404),
@@ -72,8 +71,16 @@ async def test_who_may_not_and_what_is_not_there(parked, user, body, expected):
     if user == "narrow":
         tables = frozenset({("ks", "msg")})
         parked.services.users["boss"] = replace(USERS["boss"], tables=tables)
-    await parked.browser.log_in("app" if user == "app" else "boss")
+    await parked.browser.log_in("boss")
     assert (await parked.browser.post("/api/revive", body))[0] == expected
+    assert all(server.sent == [] for server in parked.servers)
+
+
+async def test_nothing_is_revived_if_the_account_may_not_on_one_shard(parked):
+    parked.services.rights.refusal = BackendError(1142, "42000", "UPDATE command denied")
+    await parked.browser.log_in("app")
+    status, text, _ = await parked.browser.post("/api/revive", QUEUE)
+    assert (status, text) == (403, "UPDATE command denied\n")
     assert all(server.sent == [] for server in parked.servers)
 
 

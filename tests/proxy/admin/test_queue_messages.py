@@ -11,7 +11,7 @@ from streamfrom.engine.messaging.memory_store import loaded, raw_table
 from streamfrom.proxy.admin import queue_messages
 from streamfrom.proxy.admin.queue_messages import PAGE_ROWS
 from streamfrom.proxy.config.file import Role, User
-from streamfrom.proxy.errors import BackendUnavailable
+from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from tests.proxy.admin.conftest import USERS, MessagesServer, figures
 
 
@@ -54,6 +54,14 @@ async def pages(peeked, path=PAGE):
         missing += page["missing"]
         cursor = page["next"]
     return found, missing
+
+
+async def test_an_account_that_may_not_read_the_columns_sees_no_message(peeked):
+    peeked.services.rights.refusal = BackendError(1143, "42000", "SELECT command denied")
+    await peeked.browser.log_in("app")
+    status, text, _ = await peeked.ask(PAGE)
+    assert (status, text) == (403, "SELECT command denied\n")
+    assert all(shard.control.sent == [] for shard in peeked.shards)
 
 
 async def test_messages_come_shard_by_shard_each_once(peeked):

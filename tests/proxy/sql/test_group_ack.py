@@ -14,6 +14,7 @@ from streamfrom.proxy.sql.group_ack import joins_group
 from streamfrom.proxy.sql.statement_compiler import CompiledStatement
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.writes.message_effects import effect
+from tests.proxy.rigs import context_of
 from tests.sqlparse_ext.facts import statement
 from tests.sqlparse_ext.writes.test_completion import CURRENT
 
@@ -64,6 +65,7 @@ class Scene:
             account=SHARDS_ACCOUNT,
         )
         self.registry: Any = SimpleNamespace(table=lambda *_: table)
+        self.rights = context_of(executor=self.executor, registry=self.registry).rights
         self.attempt: Any = SimpleNamespace(
             shard=SimpleNamespace(
                 keyspace="ks", name="-", group_commits={("m", SHARDS_ACCOUNT): self.group}
@@ -80,7 +82,7 @@ class Scene:
         sent = statement(sql.encode())
         step = CompiledStatement(sent, "m", effect(sent, CURRENT))
         return joins_group(
-            step, self.attempt, self.registry, self.executor, self.state, complete
+            step, self.attempt, self.registry, self.rights, self.executor, self.state, complete
         )
 
     def gathered(self):

@@ -10,6 +10,7 @@ from streamfrom.engine.errors import TableNotFound
 from streamfrom.proxy.config.file import Role, User
 from streamfrom.proxy.sql.status_tables import StatusTables, json_table
 from streamfrom.proxy.status.status_rows import TABLES
+from streamfrom.proxy.status.status_source import Sight
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from tests.sqlparse_ext.facts import statement
 from tests.virtual_loop import run_virtual
@@ -27,14 +28,18 @@ class Around:
         async def rows(names, _viewer):
             return {name: [] for name in names}
 
+        async def sight(_shards):
+            return Sight()
+
         near: Any = [Server(trouble) for trouble in troubles]
         far: Any = [Server(trouble) for trouble in others]
         self.near, self.far = near, far
         user = User("ann", None, None, Role.READWRITE, None)
         context: Any = SimpleNamespace(
-            status=SimpleNamespace(rows=rows),
+            status=SimpleNamespace(rows=rows, shards={}),
+            rights=SimpleNamespace(sight=sight),
             privileges=SimpleNamespace(user=user),
-            others=SimpleNamespace(viewer=lambda: None),
+            others=SimpleNamespace(viewer=lambda _sight: None),
             executor=SimpleNamespace(branches=SimpleNamespace(held={})),
             catalog=SimpleNamespace(
                 visible=lambda _: [SimpleNamespace(name="other")],

@@ -1,0 +1,337 @@
+"""Asks the servers what accounts may do, and keeps the answers.
+
+A question goes to its shard on a connection of the account, outside of every session's transaction. Questions of the same
+kind that come together are one. The rights that open streams need are asked again before their answers are too old, once
+for all streams of an account.
+
+Servers read the rights on everything, and the roles, at a login, and those on a database when it becomes the current one. So
+the first question goes to any connection of the pool, and each later one to a connection that has just logged in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from streamfrom.proxy.backends.backend import ConnectionOwner
+from streamfrom.proxy.backends.session_variables import own_settings
+from streamfrom.proxy.errors import BackendError, BackendUnavailable, ProxyError
+from streamfrom.proxy.execution.retry_rules import Ending, ending_of
+from streamfrom.proxy.rights.answers import KEPT_S, Answer, Answers
+from streamfrom.proxy.rights.questions import REFUSALS
+from streamfrom.proxy.status.status_source import Sight
+from streamfrom.proxy.wire.commands import init_db, query
+from streamfrom.proxy.wire.resultset import parse_text_row
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+    from typing import Any
+
+    from streamfrom.proxy.backends.account import Account
+    from streamfrom.proxy.backends.answer_readers import BufferedAnswer
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.rights.questions import Right
+    from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+# A statement that finds no row takes longer only while a lock on the table's definition is in its way.
+ASK_TIMEOUT_S: Final = 5.0
+# A definition waits for the transactions that use its table.
+RUN_TIMEOUT_S: Final = 60.0
+# The rights of open streams are asked again so often. With the question itself it stays within KEPT_S.
+ASK_AGAIN_S: Final = KEPT_S / 2
+# Of so many rights at once.
+AT_ONCE_MAX: Final = 8
+# Connections beside `pool_size` that log in at a shard at once for that.
+LOGINS_AT_ONCE_MAX: Final = 2
+
+# After privileges were checked: an UPDATE or DELETE without a key, where sql_safe_updates is on for everybody.
+_SAFE_UPDATES: Final = 1175
+_DATABASE: Final = query(
+    b"SELECT schema_name FROM information_schema.schemata WHERE schema_name = DATABASE()"
+)
+_TABLES: Final = query(
+    b"SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()"
+)
+
+
+class Question(NamedTuple):
+    """A question: may the account do it there?
+
+    roles: what SET ROLE takes; None for the roles of a login.
+    right: None asks which tables of the shard's database the account sees.
+    """
+
+    account: Account
+    roles: str | None
+    shard: ShardRuntime
+    right: Right | None
+
+
+class _Inquirer(ConnectionOwner):
+    """The `ConnectionOwner` of the connections that questions borrow."""
+
+    variant = 0
+
+    def __init__(self, account: Account, *, on_mariadb: bool) -> None:
+        self.account = account
+        self.settings = own_settings(on_mariadb=on_mariadb, autocommit=True)
+
+
+class _RightsReply(NamedTuple):
+    """What a server answered.
+
+    tables: the tables that it showed; None where the account does not even see the database.
+    """
+
+    refusal: BackendError | None
+    tables: frozenset[str] | None = None
+
+
+class RightsDesk:
+    """The rights of all accounts. An account that is not a user's own is never asked about: it may do everything.
+
+    grace_s: returns how long a permission stands while the server cannot be asked.
+    spawn: runs a coroutine in the background and logs its failure.
+    """
+
+    def __init__(
+        self,
+        grace_s: Callable[[], float],
+        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+    ) -> None:
+        self._grace_s = grace_s
+        self._spawn = spawn
+        self._answers: Answers[Question, _RightsReply] = Answers()
+        # By the question and the generation of the answers: a question that was sent before a change is not the same.
+        self._asking: dict[tuple[Question, int], asyncio.Task[_RightsReply]] = {}
+        self._watchers: defaultdict[Question, set[Callable[[StreamfromError], None]]] = (
+            defaultdict(set)
+        )
+        self._changed = asyncio.Event()
+        self._logins: defaultdict[ShardRuntime, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(LOGINS_AT_ONCE_MAX)
+        )
+        self._is_watching = False
+
+    async def check(self, key: Question) -> None:
+        """Return if the account has the right; a fresh answer costs nothing, and a new one a round trip.
+
+        Raises:
+            BackendError: the server refuses it, or the question.
+            BackendUnavailable, PoolTimeout, BackendLost: the server cannot be asked.
+        """
+        if key.account.is_own:
+            refusal = (await self._outcome(key)).refusal
+            if refusal is not None:
+                raise refusal
+
+    def allows(self, account: Account, shard: ShardRuntime, right: Right) -> bool:
+        """Return whether it is known that *account* has *right*, with the roles of a login; if it is not, it is asked."""
+        if not account.is_own:
+            return True
+        key, now_s = Question(account, None, shard, right), asyncio.get_running_loop().time()
+        found = self._answers.fresh(key, now_s)
+        if found is None or now_s - found.asked_s > ASK_AGAIN_S:
+            self._begin(key)
+        return found is not None and found.value.refusal is None
+
+    async def sight(self, keys: Sequence[Question]) -> Sight:
+        """Return what an account sees of the keyspaces of some shards; the rights of *keys* are None.
+
+        Of a keyspace it sees the tables that it sees on all shards that can be asked.
+        """
+        if not all(key.account.is_own for key in keys):
+            return Sight()
+        outcomes = await asyncio.gather(*map(self._outcome, keys), return_exceptions=True)
+        seen: dict[str, frozenset[str] | None] = {}
+        for key, found in zip(keys, outcomes, strict=True):
+            keyspace = key.shard.keyspace
+            if isinstance(found, _RightsReply):
+                before = seen.get(keyspace, found.tables)
+                if before is None or found.tables is None:
+                    seen[keyspace] = None
+                else:
+                    seen[keyspace] = before & found.tables
+            elif not isinstance(found, ProxyError):
+                raise found
+        return Sight({name: tables for name, tables in seen.items() if tables is not None})
+
+    async def run(self, account: Account, shard: ShardRuntime, sql: bytes) -> None:
+        """Run a statement without rows on a connection of *account*. Raises as `check`, without what to grant."""
+        key = Question(account, None, shard, None)
+        await self._on_pooled(key, [_use(shard), query(sql)], RUN_TIMEOUT_S)
+
+    def watch(
+        self, keys: Sequence[Question], refused: Callable[[StreamfromError], None]
+    ) -> Callable[[], None]:
+        """Call *refused* when one of *keys*, which were allowed, is no longer; return what ends that."""
+        for key in keys:
+            self._watchers[key].add(refused)
+        if keys and not self._is_watching:
+            self._is_watching = True
+            self._spawn(self._keep_watch())
+
+        def unwatch() -> None:
+            for key in keys:
+                self._watchers[key].discard(refused)
+                if not self._watchers[key]:
+                    del self._watchers[key]
+
+        return unwatch
+
+    def changed(self) -> None:
+        """Have everything asked again: a statement has changed what accounts may do."""
+        self._answers.forget()
+        self._changed.set()
+
+    # --- asking ---------------------------------------------------------------------------
+
+    async def _outcome(self, key: Question) -> _RightsReply:
+        found = self._answers.fresh(key, asyncio.get_running_loop().time())
+        return await self._ask(key) if found is None else found.value
+
+    async def _ask(self, key: Question) -> _RightsReply:
+        """Ask, or wait for the question that is under way; it is answered even if the one who asks gives up."""
+        return await asyncio.shield(self._begin(key))
+
+    def _begin(self, key: Question) -> asyncio.Task[_RightsReply]:
+        this = key, self._answers.generation
+        asking = self._asking.get(this)
+        if asking is None:
+            asking = self._asking[this] = asyncio.create_task(self._answered(key))
+            asking.add_done_callback(lambda _: self._asking.pop(this, None))
+            # Read in any case: asyncio logs an exception that is never read.
+            asking.add_done_callback(lambda end: end.cancelled() or end.exception())
+        return asking
+
+    async def _answered(self, key: Question) -> _RightsReply:
+        """Return the answer, or the last one while the server cannot be asked. Raises as `check`."""
+        loop, generation = asyncio.get_running_loop(), self._answers.generation
+        asked_s = loop.time()
+        try:
+            outcome = _RightsReply(None, await self._tables(key))
+        except ProxyError as error:
+            if not (isinstance(error, BackendError) and error.code in REFUSALS):
+                last = self._answers.last(key, loop.time(), self._grace_s())
+                if last is None or last.value.refusal is not None:
+                    raise
+                return last.value
+            outcome = _RightsReply(_refusal(key, error))
+        self._answers.keep(key, Answer(outcome, asked_s, generation))
+        return outcome
+
+    async def _tables(self, key: Question) -> frozenset[str] | None:
+        """Put the question to the server; return the tables that it shows, if it is about these."""
+        if key.right is not None:
+            await self._ask_server(key, list(map(query, key.right.statements())))
+            return None
+        *_, database, tables = await self._ask_server(key, [_DATABASE, _TABLES])
+        if not database.rows:
+            return None
+        names = (parse_text_row(row, 1)[0] for row in tables.rows)
+        return frozenset((name or b"").decode() for name in names)
+
+    async def _ask_server(self, key: Question, packets: list[bytes]) -> list[BufferedAnswer]:
+        if key.roles is not None:
+            packets = [query(b"SET ROLE " + key.roles.encode()), *packets]
+        if not self._answers.has(key):
+            return await self._on_pooled(key, [_use(key.shard), *packets])
+        shard = key.shard
+        async with self._logins[shard]:
+            backend = await shard.open_backend(key.account, shard.database, 0)
+            try:
+                return await _answers(key, backend, packets, ASK_TIMEOUT_S)
+            finally:
+                backend.close()
+
+    async def _on_pooled(
+        self, key: Question, packets: list[bytes], timeout_s: float = ASK_TIMEOUT_S
+    ) -> list[BufferedAnswer]:
+        shard = key.shard
+        owner = _Inquirer(key.account, on_mariadb=shard.is_mariadb)
+        backend = await shard.pool.acquire(owner, shard.database)
+        try:
+            answers = await _answers(key, backend, packets, timeout_s)
+        except BackendError:
+            self._give_back(key, owner, backend)
+            raise
+        except BaseException:
+            shard.pool.discard(backend)
+            raise
+        self._give_back(key, owner, backend)
+        return answers
+
+    @staticmethod
+    def _give_back(key: Question, owner: ConnectionOwner, backend: Backend) -> None:
+        if key.roles is not None:
+            key.shard.pool.discard(backend)  # nothing but a login undoes SET ROLE
+        else:
+            key.shard.pool.release(backend)
+            key.shard.pool.forget_owner(owner, backend)
+
+    # --- watching -------------------------------------------------------------------------
+
+    async def _keep_watch(self) -> None:
+        """Ask for what open streams need, until there are none."""
+        try:
+            while self._watchers:
+                try:
+                    async with asyncio.timeout(ASK_AGAIN_S):
+                        await self._changed.wait()
+                except TimeoutError:
+                    pass
+                self._changed.clear()
+                turns = asyncio.Semaphore(AT_ONCE_MAX)
+                await asyncio.gather(*(self._look(key, turns) for key in list(self._watchers)))
+        finally:
+            self._is_watching = False
+
+    async def _look(self, key: Question, turns: asyncio.Semaphore) -> None:
+        async with turns:
+            error: StreamfromError | None
+            try:
+                error = (await self._ask(key)).refusal
+            except ProxyError as failure:
+                error = failure
+        if error is not None:
+            for refused in list(self._watchers.get(key, ())):
+                refused(error)
+
+
+def _use(shard: ShardRuntime) -> bytes:
+    return init_db(shard.database.encode("utf-8", "surrogateescape"))
+
+
+async def _answers(
+    key: Question, backend: Backend, packets: list[bytes], timeout_s: float
+) -> list[BufferedAnswer]:
+    """Return the answers to a question. Raises as `RightsDesk.check`."""
+    shard = key.shard
+    try:
+        async with asyncio.timeout(timeout_s):
+            answers = await backend.answers(packets)
+    except TimeoutError:
+        reason = f"no answer to account {key.account.name!r} within {timeout_s:g} s"
+        raise BackendUnavailable(shard.keyspace, shard.name, reason) from None
+    for answer in answers:
+        if answer.error is not None and answer.error.code != _SAFE_UPDATES:
+            error = answer.error.exception()
+            if ending_of(error) is Ending.READ_ONLY:
+                # A statement outside a transaction waits for the shard.
+                raise BackendUnavailable(shard.keyspace, shard.name, str(error))
+            raise error
+    return answers
+
+
+def _refusal(key: Question, error: BackendError) -> BackendError:
+    """Return a server's refusal with the shard, and with what to grant."""
+    text = f"{error} (shard {key.shard}"
+    if key.right is not None:
+        table = ".".join(map(quote_identifier, (key.shard.database, key.right.table)))
+        text += f"; {key.right.act.value} needs GRANT {key.right.grants} ON {table}"
+    return BackendError(error.code, error.state, text + ")")

@@ -1,0 +1,138 @@
+"""What the account of one session may do, for what the proxy does for the session on the shards' account."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.message_table import MessageTable
+from streamfrom.proxy.errors import BackendError
+from streamfrom.proxy.rights.desk import Question
+from streamfrom.proxy.rights.questions import REFUSALS, acknowledge
+from streamfrom.proxy.status.status_source import Sight
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.resultset import parse_text_row
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.sqlparse_ext.writes.early_ack import early_moment
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.executor import Executor
+    from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.proxy.rights.desk import RightsDesk
+    from streamfrom.proxy.rights.questions import Right
+    from streamfrom.proxy.sql.statement_compiler import CompiledStatement
+    from streamfrom.sqlparse_ext.errors import StreamfromError
+    from streamfrom.sqlparse_ext.statements import Value
+
+
+EVERYTHING: Final = Sight()
+_ROLE: Final = query(b"SELECT CURRENT_ROLE()")
+
+
+class SessionRights:
+    """The rights of one session."""
+
+    def __init__(
+        self, desk: RightsDesk, state: SessionState, executor: Executor, registry: Registry
+    ) -> None:
+        self._desk = desk
+        self._account = state.account
+        self._is_own = state.account.is_own
+        self._executor = executor
+        self._registry = registry
+
+    async def check(self, shards: Iterable[ShardRuntime], right: Right) -> list[Question]:
+        """Return the questions that *shards* have answered: the session has *right* there.
+
+        Outside a transaction it waits for a shard as any statement does.
+
+        Raises:
+            BackendError: a server refuses; the text names the shard and what to grant.
+            BackendUnavailable, PoolTimeout, BackendLost: a shard cannot be asked.
+        """
+        if not self._is_own:
+            return []
+        keys = [
+            Question(self._account, await self._roles(shard), shard, right) for shard in shards
+        ]
+        await asyncio.gather(
+            *(
+                self._executor.patiently(key.shard, partial(self._desk.check, key))
+                for key in keys
+            )
+        )
+        return keys
+
+    async def has(self, shard: ShardRuntime, right: Right) -> bool:
+        """Return whether the session has *right*. Raises as `check` if the server cannot be asked."""
+        try:
+            await self.check([shard], right)
+        except BackendError as error:
+            if error.code not in REFUSALS:
+                raise
+            return False
+        return True
+
+    def watch(
+        self, keys: Sequence[Question], refused: Callable[[StreamfromError], None]
+    ) -> Callable[[], None]:
+        """Call *refused* once a right is gone that `check` has found; return what ends that."""
+        return self._desk.watch(keys, refused)
+
+    async def sight(self, shards: Iterable[ShardRuntime]) -> Sight:
+        """Return what the session sees of the keyspaces of *shards*. Raises BackendLost."""
+        if not self._is_own:
+            return EVERYTHING
+        roles = {shard: await self._roles(shard) for shard in shards}
+        return await self._desk.sight(
+            [Question(self._account, each, shard, None) for shard, each in roles.items()]
+        )
+
+    def changed(self) -> None:
+        """Have all rights asked again, after a statement of the session that may have changed them."""
+        self._desk.changed()
+
+    def ack_for_others(
+        self, step: CompiledStatement, shard: ShardRuntime
+    ) -> tuple[Sequence[Value], int] | None:
+        """Return the ids and ``time_acked`` of an ack that another connection may write; None for any other statement.
+
+        That connection has neither the session's transaction nor its user: an UPDATE trigger would see another one, and
+        the server would not see whether the session may acknowledge. If this is not known yet, it is asked meanwhile.
+        """
+        effect = step.effect
+        if effect is None or effect.ids is None or not self._executor.commits_at_once(shard):
+            return None
+        acked_ns = step.acked_ns
+        if acked_ns is None:
+            acked_ns = early_moment(step.statement, effect)
+        if acked_ns is None or (self._is_own and not self._may_ack(step.table, shard)):
+            return None
+        return effect.ids, acked_ns
+
+    def _may_ack(self, name: str, shard: ShardRuntime) -> bool:
+        table = self._registry.table(shard.keyspace, name)
+        return (
+            isinstance(table, MessageTable)
+            and not self._registry.hidden_writes(shard.keyspace).has_update_trigger(name)
+            and self._desk.allows(self._account, shard, acknowledge(table))
+        )
+
+    async def _roles(self, shard: ShardRuntime) -> str | None:
+        """Return the roles that SET ROLE has given the session on *shard*, None if it has those of a login."""
+        backend = self._executor.branches.held.get(shard)
+        if backend is None or not backend.may_have_role:
+            return None
+        (answer,) = await self._executor.pipeline(shard, backend, [_ROLE])
+        (role,) = parse_text_row(answer.rows[0])
+        if role is None or role == b"NONE":
+            return "NONE"
+        # MySQL lists names as SET ROLE takes them; MariaDB has one, without quotes.
+        text = role.decode()
+        return quote_identifier(text) if shard.is_mariadb else text

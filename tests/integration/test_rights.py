@@ -1,0 +1,427 @@
+"""What the proxy does for users with accounts of their own, it does only if these accounts may do it.
+
+`consumer` may take and acknowledge messages of `jobs`, by grants on columns. `reader` may read it, and `stranger` may do
+everything in another queue, `secret`. Two members serve them, and the first of them dispatches.
+"""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from http.cookiejar import CookieJar
+from typing import Any
+
+import grpc
+import mysql.connector
+import pytest
+
+from streamfrom.proxy.vtgate import vtgateservice_pb2 as pb
+from tests.fixtures.database_servers import DatabaseServer, execute, free_port
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.streams import (
+    Consume,
+    Consumer,
+    eventually,
+    message_table,
+    refused,
+    rows,
+    run,
+    value,
+)
+
+
+pytestmark = pytest.mark.db
+
+USERS = ("consumer", "reader", "stranger", "owner")
+SETTINGS = """[server]
+listen = "127.0.0.1:0"
+schema_reload = 1
+auth_backoff = 0
+failover_buffer = 5
+[[users]]
+name = "boss"
+password = "boss"
+account = "shared"
+role = "admin"
+"""
+GRANTS = {
+    "consumer": (
+        "SELECT (id, message, epoch, time_next, time_acked), UPDATE (epoch, time_next, time_acked)"
+        " ON {database}.jobs",
+    ),
+    "reader": ("SELECT ON {database}.jobs",),
+    "stranger": ("ALL ON {database}.secret",),
+    "owner": ("ALL ON {database}.*",),
+}
+
+
+@dataclass
+class Cluster:
+    """Two members before one server, and its accounts."""
+
+    server: DatabaseServer
+    database: str
+    members: tuple[RunningProxy, RunningProxy]
+    admin_port: int
+    grpc_port: int
+    consume: Consume
+
+    def direct(self, sql: str) -> tuple[tuple[Any, ...], ...]:
+        return execute(self.server, sql.format(database=self.database), database=self.database)
+
+    def connect(self, user: str, member: int = 0, **options: Any) -> Any:
+        options = {"database": self.database, "autocommit": True} | options
+        return self.members[member].connect(user=user, password=user, **options)
+
+    def stream(self, user: str, sql: str, member: int = 0) -> Consumer:
+        return self.consume(
+            self.members[member], sql, database=self.database, user=user, password=user
+        )
+
+    def insert(self, *ids: int, queue: str = "jobs") -> None:
+        boss = self.connect("boss")
+        values = ", ".join(f"({ident}, '{ident}')" for ident in ids)
+        run(boss, f"INSERT INTO {queue} (id, message) VALUES {values}")
+
+    def acked(self, ident: int) -> bool:
+        sql = f"SELECT time_acked IS NOT NULL FROM jobs WHERE id = {ident}"
+        return bool(self.direct(sql)[0][0])
+
+
+@pytest.fixture
+def cluster(
+    server: DatabaseServer, database: str, start_proxy: StartProxy, consume: Consume
+) -> Iterator[Cluster]:
+    execute(server, message_table("jobs"), database=database)
+    execute(server, message_table("secret"), database=database)
+    for user in USERS:
+        execute(server, f"CREATE USER {user}@'%' IDENTIFIED BY '{user}'")
+        for grant in GRANTS[user]:
+            execute(server, f"GRANT {grant.format(database=database)} TO {user}@'%'")
+    users = "".join(f'[[users]]\nname = "{user}"\npassword = "{user}"\n' for user in USERS)
+    admin_port, grpc_port = free_port(), free_port()
+    settings = SETTINGS + users + keyspace_toml(database, [server])
+    more = f'[admin]\nlisten = "127.0.0.1:{admin_port}"\n[grpc]\nlisten = "127.0.0.1:{grpc_port}"\n'
+    first = start_proxy(settings + more)
+    second = start_proxy(settings)
+    try:
+        made = Cluster(server, database, (first, second), admin_port, grpc_port, consume)
+        eventually(
+            lambda: len(rows(made.connect("boss", 1), "SELECT * FROM streamfrom.members")) == 2
+        )
+        yield made
+    finally:
+        execute(server, "SET GLOBAL read_only = 0")
+        for user in USERS:
+            execute(server, f"DROP USER {user}@'%'")
+
+
+# It passes through a member, which asks for all rights again.
+CHANGE = "GRANT USAGE ON *.* TO reader@'%'"
+TAKES = "GRANT SELECT (`id`, `message`), UPDATE (`time_next`, `time_acked`) ON "
+
+
+@pytest.mark.parametrize("member", [0, 1])
+def test_a_stream_takes_what_the_account_may_take(cluster: Cluster, member: int) -> None:
+    cluster.insert(1, 2)
+    wanted = "STREAM id, message FROM jobs"
+    for user, code in (("reader", 1142), ("stranger", 1142)):
+        client = cluster.connect(user, member)
+        for sql in (wanted, f"{wanted} LIMIT 1 WAIT 0"):
+            found, text = refused(client, sql)
+            assert found in {code, 1143}, text
+            assert f"{TAKES}`{cluster.database}`.`jobs`" in text
+        with mysql.connector.connect(
+            host="127.0.0.1",
+            port=cluster.members[member].port,
+            user=user,
+            password=user,
+            database=cluster.database,
+        ) as prepared:
+            cursor = prepared.cursor(prepared=True)
+            with pytest.raises(mysql.connector.Error) as caught:
+                cursor.execute(f"{wanted} LIMIT 1 WAIT 0")
+            assert caught.value.errno in {1142, 1143}
+    consumer = cluster.connect("consumer", member)
+    code, text = refused(consumer, "STREAM * FROM jobs LIMIT 1 WAIT 0")
+    assert (code, "tenant_id" in text) == (1143, True), text
+    assert cluster.direct("SELECT id FROM jobs WHERE epoch <> 0 OR time_next <> 0") == ()
+    stream = cluster.stream("consumer", wanted, member)
+    assert sorted(stream.take(2)) == [(1, "1"), (2, "2")]
+    assert run(consumer, "UPDATE jobs SET time_acked = NOW() WHERE id = 1") == 1
+    assert cluster.acked(1)
+
+
+def test_a_right_that_is_taken_away_ends_streams_and_says_what_is_missing(
+    cluster: Cluster,
+) -> None:
+    streams = [cluster.stream("consumer", "STREAM id FROM jobs", member) for member in (0, 1)]
+    cluster.direct("REVOKE UPDATE (time_next) ON {database}.jobs FROM consumer@'%'")
+    for stream in streams:
+        code, text = stream.error()
+        assert code == 1143, text
+        assert "GRANT SELECT (`id`), UPDATE (`time_next`, `time_acked`) ON" in text
+    cluster.insert(1)
+    assert cluster.direct("SELECT epoch FROM jobs") == ((0,),)
+    cluster.direct("GRANT UPDATE (time_next) ON {database}.jobs TO consumer@'%'")
+    assert run(cluster.connect("boss"), CHANGE) == 0
+    stream = cluster.stream("consumer", "STREAM id FROM jobs")
+    assert stream.ids(1) == [1]
+    # By a statement through the member itself it is noticed at once.
+    sql = f"REVOKE SELECT (id) ON `{cluster.database}`.jobs FROM consumer@'%'"
+    assert run(cluster.connect("boss"), sql) == 0
+    assert stream.error()[0] == 1143
+
+
+def test_a_server_that_only_reads_or_is_locked_takes_no_right_away(cluster: Cluster) -> None:
+    stream = cluster.stream("consumer", "STREAM id FROM jobs")
+    boss = cluster.connect("boss")
+    cluster.direct("SET GLOBAL read_only = 1")
+    try:
+        for _ in range(3):
+            run(boss, CHANGE)  # has the rights asked for again
+            stream.nothing(0.2)
+    finally:
+        cluster.direct("SET GLOBAL read_only = 0")
+    cluster.insert(1)
+    assert stream.ids(1) == [1]
+    locker = cluster.connect("boss")
+    run(locker, "LOCK TABLES jobs WRITE")
+    run(boss, CHANGE)
+    stream.nothing(0.5)
+    run(locker, "UNLOCK TABLES")
+    cluster.insert(2)
+    assert stream.ids(1) == [2]
+
+
+@pytest.mark.parametrize("member", [0, 1])
+@pytest.mark.parametrize("settings", [",vt_ack=early", ",vt_order=strict", ""])
+def test_acks_that_the_dispatcher_writes_are_those_of_accounts_that_may(
+    cluster: Cluster, member: int, settings: str
+) -> None:
+    comment = cluster.direct(
+        "SELECT table_comment FROM information_schema.tables WHERE"
+        " table_schema = DATABASE() AND table_name = 'jobs'"
+    )[0][0]
+    run(cluster.connect("boss"), f"ALTER TABLE jobs COMMENT = '{comment}{settings}'")
+    cluster.insert(1, 2, 3)
+    stream = cluster.stream("consumer", "STREAM id FROM jobs")
+    assert stream.ids(1) == [1]
+    for user in ("reader", "stranger"):
+        client = cluster.connect(user, member)
+        for _ in range(3):
+            code, _ = refused(client, "UPDATE jobs SET time_acked = NOW() WHERE id = 1")
+            assert code in {1142, 1143}
+            code, _ = refused(
+                client, "UPDATE jobs SET time_next = time_next + INTERVAL 1 MINUTE WHERE id = 1"
+            )
+            assert code in {1142, 1143}
+    assert not cluster.acked(1)
+    client = cluster.connect("consumer", member)
+    for ident in (1, 2, 3):
+        assert ident == 1 or settings != ",vt_order=strict" or stream.ids(1) == [ident]
+        assert run(client, f"UPDATE jobs SET time_acked = NOW() WHERE id = {ident}") == 1
+    for ident in (1, 2, 3):
+        eventually(partial(cluster.acked, ident))
+
+
+def test_a_trigger_sees_who_acknowledges(cluster: Cluster) -> None:
+    boss = cluster.connect("boss")
+    cluster.direct("CREATE TABLE seen (id BIGINT, who VARCHAR(80))")
+    cluster.direct(
+        "CREATE TRIGGER sees AFTER UPDATE ON jobs FOR EACH ROW"
+        " INSERT INTO seen SELECT NEW.id, USER() FROM DUAL WHERE NEW.time_acked IS NOT NULL"
+    )
+    comment = "vitess_message,vt_ack_wait=30,vt_purge_after=86400,vt_batch_size=10,vt_cache_size=1000,vt_poller_interval=30"
+    run(boss, f"ALTER TABLE jobs COMMENT = '{comment},vt_ack=early'")
+    cluster.insert(1, 2, 3, 4)
+    stream = cluster.stream("consumer", "STREAM id FROM jobs")
+    assert sorted(stream.ids(4)) == [1, 2, 3, 4]
+    client = cluster.connect("consumer")
+    for ident in (1, 2, 3, 4):
+        assert run(client, f"UPDATE jobs SET time_acked = NOW() WHERE id = {ident}") == 1
+    told = cluster.direct("SELECT id, SUBSTRING_INDEX(who, '@', 1) FROM seen ORDER BY id")
+    assert told == tuple((ident, "consumer") for ident in (1, 2, 3, 4))
+
+
+def test_lists_show_what_the_account_sees(cluster: Cluster) -> None:
+    cases = {
+        "consumer": ["jobs"],
+        "reader": ["jobs"],
+        "stranger": ["secret"],
+        "owner": ["jobs", "secret"],
+        "boss": ["jobs", "secret"],
+    }
+    for user, queues in cases.items():
+        for member in (0, 1):
+            client = cluster.connect(user, member)
+            assert [name for (name,) in rows(client, "SHOW QUEUES")] == queues
+            found = rows(client, "SELECT queue FROM streamfrom.queues ORDER BY queue")
+            assert [name for (name,) in found] == queues
+            assert len(rows(client, "SHOW QUEUE STATUS")) == len(queues)
+            assert rows(client, "SHOW VITESS_KEYSPACES") == ((cluster.database,),)
+            assert len(rows(client, "SELECT * FROM streamfrom.shards")) == 2
+    cluster.direct("REVOKE ALL ON {database}.secret FROM stranger@'%'")
+    run(cluster.connect("boss"), CHANGE)
+    client = cluster.connect("stranger", database=None)
+    assert rows(client, "SELECT * FROM streamfrom.queues") == ()
+    assert rows(client, "SELECT * FROM streamfrom.shards") == ()
+    assert rows(client, "SHOW VITESS_KEYSPACES") == ()
+
+
+def test_dead_letters_go_into_no_table_of_others(cluster: Cluster) -> None:
+    stranger = cluster.connect("stranger")
+    settings = "ack_wait = 0.3, min_backoff = 0.3, max_attempts = 1, poller_interval = 0.5"
+    code, _ = refused(stranger, f"ALTER QUEUE secret SET ({settings}, dead_letter = jobs)")
+    assert code == 1142
+    # It may write any comment for its own table, which the other table has not agreed to.
+    sql = "SELECT table_comment FROM information_schema.tables WHERE table_name = 'secret'"
+    comment = value(stranger, f"{sql} AND table_schema = DATABASE()")
+    comment = comment.replace("vt_ack_wait=30", "vt_ack_wait=0.3,vt_max_attempts=1")
+    run(stranger, f"ALTER TABLE secret COMMENT = '{comment},vt_dead_letter=jobs'")
+    stream = cluster.stream("stranger", "STREAM id FROM secret")
+    cluster.insert(1, queue="secret")
+    assert stream.ids(1) == [1]
+    parked = "SELECT id FROM secret WHERE time_next = 9000000000000000000"
+    eventually(lambda: rows(stranger, parked) == ((1,),))
+    assert cluster.direct("SELECT COUNT(*) FROM jobs") == ((0,),)
+
+
+def test_sequences_give_values_to_accounts_that_could_take_them(cluster: Cluster) -> None:
+    cluster.direct(
+        "CREATE TABLE numbers (id INT PRIMARY KEY, next_id BIGINT, cache BIGINT)"
+        " COMMENT 'vitess_sequence'"
+    )
+    cluster.direct("INSERT INTO numbers VALUES (0, 1, 10)")
+    sql = "SELECT NEXT 2 VALUES FROM numbers"
+    for user in ("reader", "stranger"):
+        code, text = refused(cluster.connect(user), sql)
+        assert code in {1142, 1143}
+        assert "UPDATE (`next_id`)" in text
+    cluster.direct("GRANT SELECT (id, next_id, cache) ON {database}.numbers TO reader@'%'")
+    run(cluster.connect("boss"), CHANGE)
+    assert refused(cluster.connect("reader"), sql)[0] in {1142, 1143}
+    assert cluster.direct("SELECT next_id FROM numbers") == ((1,),)
+    assert rows(cluster.connect("owner"), sql) == ((1,),)
+
+
+def test_roles_of_the_server_count_as_a_login_has_them(cluster: Cluster) -> None:
+    cluster.direct("CREATE ROLE takes_jobs")
+    try:
+        cluster.direct("GRANT SELECT, UPDATE ON {database}.jobs TO takes_jobs")
+        cluster.direct("GRANT takes_jobs TO stranger@'%'")
+        cluster.insert(1)
+        sql = "STREAM id FROM jobs LIMIT 1 WAIT 0"
+        assert refused(cluster.connect("stranger"), sql)[0] in {1142, 1143}
+        on_mariadb = "MariaDB" in str(cluster.direct("SELECT VERSION()"))
+        cluster.direct(
+            "SET DEFAULT ROLE takes_jobs FOR stranger@'%'"
+            if on_mariadb
+            else "SET DEFAULT ROLE takes_jobs TO stranger@'%'"
+        )
+        run(cluster.connect("boss"), CHANGE)
+        assert rows(cluster.connect("stranger"), sql) == ((1,),)
+        stream = cluster.stream("stranger", "STREAM id FROM jobs")
+        cluster.direct("REVOKE takes_jobs FROM stranger@'%'")
+        assert stream.error()[0] in {1142, 1143}
+    finally:
+        cluster.direct("DROP ROLE takes_jobs")
+
+
+class Visitor:
+    """A browser that has logged in to the status page."""
+
+    def __init__(self, port: int, user: str) -> None:
+        self._address = f"http://127.0.0.1:{port}"
+        self._opener = urllib.request.build_opener(
+            urllib.request.HTTPCookieProcessor(CookieJar())
+        )
+        self._csrf = ""
+        assert self.post("/api/login", user=user, password=user)[0] == 204
+        self._csrf = self.get("/api/session")[1]["csrf"]
+
+    def get(self, path: str) -> tuple[int, Any]:
+        return self._ask(urllib.request.Request(self._address + path))
+
+    def post(self, path: str, **body: str) -> tuple[int, Any]:
+        headers = {"Content-Type": "application/json", "X-CSRF-Token": self._csrf}
+        data = json.dumps(body).encode()
+        return self._ask(urllib.request.Request(self._address + path, data, headers))
+
+    def _ask(self, request: urllib.request.Request) -> tuple[int, Any]:
+        try:
+            with self._opener.open(request, timeout=60) as answer:
+                text = answer.read().decode()
+                return answer.status, json.loads(text) if text else None
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+
+def test_the_page_shows_and_does_what_the_account_may(cluster: Cluster) -> None:
+    cluster.insert(1)
+    cluster.direct("UPDATE jobs SET time_next = 9000000000000000000, epoch = 3 WHERE id = 1")
+    place = {"keyspace": cluster.database, "queue": "jobs"}
+    look = f"/api/messages?keyspace={cluster.database}&queue=jobs&state=parked"
+    owner, reader = Visitor(cluster.admin_port, "owner"), Visitor(cluster.admin_port, "reader")
+    stranger = Visitor(cluster.admin_port, "stranger")
+    consumer = Visitor(cluster.admin_port, "consumer")
+    for visitor in (owner, reader):
+        status, page = visitor.get(look)
+        assert (status, [row["values"][0] for row in page["rows"]]) == (200, ["1"])
+    # Every column is shown, and it may not read all.
+    assert consumer.get(look)[0] == 403
+    assert stranger.get(look)[0] == 404
+    assert [one["queue"] for one in stranger.get("/api/overview")[1]["queues"]] == ["secret"]
+    status, text = reader.post("/api/pause", **place)
+    assert (status, "ALTER command denied" in text) == (403, True)
+    status, text = reader.post("/api/revive", **place)
+    assert (status, "UPDATE (`time_next`, `epoch`)" in text) == (403, True)
+    assert stranger.post("/api/pause", **place)[0] == 404
+    assert owner.post("/api/pause", **place)[0] == 204
+    assert "vt_paused=on" in cluster.direct("SHOW CREATE TABLE jobs")[0][1]
+    assert owner.post("/api/resume", **place)[0] == 204
+    assert owner.post("/api/revive", **place) == (200, {"revived": 1})
+
+
+def test_grpc_serves_what_the_account_may(cluster: Cluster) -> None:
+    cluster.insert(1)
+    ack = pb.MessageAckRequest(
+        keyspace=cluster.database,
+        name="jobs",
+        ids=[pb.Value(type=pb.INT64, value=b"1")],
+    )
+
+    with grpc.insecure_channel(f"127.0.0.1:{cluster.grpc_port}") as channel:
+        stream = channel.unary_stream(
+            "/vtgateservice.Vitess/MessageStream",
+            pb.MessageStreamRequest.SerializeToString,
+            pb.MessageStreamResponse.FromString,
+        )
+        acknowledge = channel.unary_unary(
+            "/vtgateservice.Vitess/MessageAck",
+            pb.MessageAckRequest.SerializeToString,
+            pb.MessageAckResponse.FromString,
+        )
+
+        def of(user: str) -> Any:
+            return {"metadata": (("username", user), ("password", user)), "timeout": 60}
+
+        wanted = pb.MessageStreamRequest(keyspace=cluster.database, name="jobs")
+        for user in ("reader", "stranger", "consumer"):
+            # STREAM * takes every column, and `consumer` may not read all.
+            with pytest.raises(grpc.RpcError) as caught:
+                next(stream(wanted, **of(user)))
+            assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
+        for user in ("reader", "stranger"):
+            with pytest.raises(grpc.RpcError) as caught:
+                acknowledge(ack, **of(user))
+            assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
+        assert not cluster.acked(1)
+        results = stream(wanted, **of("owner"))
+        assert next(results).result.fields
+        assert next(results).result.rows
+        assert acknowledge(ack, **of("consumer")).result.rows_affected == 1
+        results.cancel()
+    assert value(cluster.connect("boss"), "SELECT time_acked IS NOT NULL FROM jobs") == 1

@@ -1,0 +1,201 @@
+"""What the desk asks a server, and what follows from its answers."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
+from streamfrom.proxy.config.toml_values import Secret
+from streamfrom.proxy.errors import BackendError, BackendUnavailable
+from streamfrom.proxy.rights.desk import Question, RightsDesk
+from streamfrom.proxy.rights.questions import Act, Right
+from tests.proxy.fake_answers import Error, Ok, Rows, until
+from tests.proxy.fake_server import PASSWORD
+
+
+TAKE = Right(Act.TAKE, "msg", ("id", "message"))
+SELECT = "SELECT `id`, `message` FROM `msg` LIMIT 0"
+UPDATE = "UPDATE `msg` SET `time_next` = NULL, `time_acked` = NULL WHERE FALSE"
+DENIED = Error(1142, "UPDATE command denied to user 'app'@'%' for table 'msg'", "42000")
+READ_ONLY = Error(1290, "The server is running with the --read-only option")
+TABLES = "information_schema.tables"
+
+
+@pytest.fixture
+def app(server) -> Account:
+    server.on("SELECT `id`", Rows(("id", "message")))
+    return Account("app", Secret(PASSWORD))
+
+
+@pytest.fixture
+async def desk():
+    made = RightsDesk(lambda: 30.0, asyncio.create_task)
+    yield made
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        if "_keep_watch" in repr(task):
+            task.cancel()
+
+
+def questions(server):
+    return [sql for sql in server.heard if "msg" in sql]
+
+
+async def test_a_right_is_asked_for_once_in_one_round_trip(server, shard, app, desk):
+    key = Question(app, None, shard, TAKE)
+    await asyncio.gather(desk.check(key), desk.check(key))
+    await desk.check(key)
+    assert questions(server) == [SELECT, UPDATE]
+    # The rights on a database are those of the moment at which it became the current one.
+    at = server.heard.index(SELECT)
+    assert server.heard[at - 1].startswith("INIT_DB")
+
+
+async def test_a_refusal_names_the_shard_and_what_to_grant(server, shard, app, desk):
+    server.on("UPDATE `msg`", DENIED)
+    for _ in range(2):
+        with pytest.raises(BackendError) as caught:
+            await desk.check(Question(app, None, shard, TAKE))
+        assert caught.value.wire_code() == (1142, "42000")
+        assert str(caught.value) == (
+            f"{DENIED.message} (shard {shard}; STREAM needs GRANT SELECT (`id`, `message`),"
+            f" UPDATE (`time_next`, `time_acked`) ON `{shard.database}`.`msg`)"
+        )
+    assert questions(server) == [SELECT, UPDATE], "it was remembered"
+
+
+async def test_the_account_of_the_shards_is_never_asked_about(server, shard, desk):
+    await desk.check(Question(SHARDS_ACCOUNT, None, shard, TAKE))
+    assert desk.allows(SHARDS_ACCOUNT, shard, TAKE)
+    assert (await desk.sight([Question(SHARDS_ACCOUNT, None, shard, None)])).sees(
+        "any", "thing"
+    )
+    assert questions(server) == []
+
+
+@pytest.mark.parametrize("failure", [READ_ONLY, Error(1205, "Lock wait timeout exceeded")])
+async def test_a_failure_that_is_no_refusal_takes_no_right_away_and_gives_none(
+    server, shard, app, desk, failure
+):
+    key = Question(app, None, shard, TAKE)
+    server.once("UPDATE `msg`", failure)
+    with pytest.raises((BackendUnavailable, BackendError)) as caught:
+        await desk.check(key)
+    assert failure.message in str(caught.value)
+    await desk.check(key)
+    desk.changed()
+    server.once("UPDATE `msg`", failure, failure)
+    await desk.check(key)
+    assert not desk.allows(app, shard, TAKE), "it is not known"
+    await until(lambda: len(questions(server)) == 8)
+    server.on("UPDATE `msg`", DENIED)
+    desk.changed()
+    with pytest.raises(BackendError):
+        await desk.check(key)
+    server.once("UPDATE `msg`", failure)
+    desk.changed()
+    with pytest.raises((BackendUnavailable, BackendError)) as caught:
+        await desk.check(key)
+    assert failure.message in str(caught.value), "a refusal does not stand in"
+
+
+async def test_each_later_question_comes_from_a_new_login(server, shard, app, desk):
+    key = Question(app, None, shard, TAKE)
+    await desk.check(key)
+    before = server.logins
+    for count in (1, 2):
+        desk.changed()
+        await desk.check(key)
+        assert server.logins == before + count
+    assert shard.pool.connections == 1
+
+
+async def test_roles_that_were_set_are_set_for_the_question_and_left_with_it(
+    server, shard, app, desk
+):
+    await desk.check(Question(app, "`buyers`", shard, TAKE))
+    at = server.heard.index("SET ROLE `buyers`")
+    assert server.heard[at + 1] == SELECT
+    assert shard.pool.connections == 0
+    await desk.check(Question(app, None, shard, TAKE))
+    assert len(questions(server)) == 4, "without the roles it is another question"
+
+
+async def test_an_act_that_cannot_wait_is_allowed_once_the_answer_is_known(
+    server, shard, app, desk
+):
+    assert not desk.allows(app, shard, TAKE)
+    await until(lambda: desk.allows(app, shard, TAKE))
+    assert questions(server) == [SELECT, UPDATE]
+    server.on("UPDATE `msg`", DENIED)
+    desk.changed()
+    assert not desk.allows(app, shard, TAKE)
+    await until(lambda: len(questions(server)) == 4)
+    assert not desk.allows(app, shard, TAKE)
+
+
+async def test_a_stream_ends_with_its_right_and_not_with_a_failure(server, shard, app, desk):
+    key = Question(app, None, shard, TAKE)
+    await desk.check(key)
+    told: list[Any] = []
+    unwatch = desk.watch([key], told.append)
+    server.once("UPDATE `msg`", READ_ONLY)
+    desk.changed()
+    await until(lambda: len(questions(server)) == 4)
+    server.on("UPDATE `msg`", DENIED)
+    desk.changed()
+    await until(lambda: told)
+    assert [each.code for each in told] == [1142]
+    unwatch()
+    desk.changed()
+    server.on("UPDATE `msg`", Ok())
+    await desk.check(key)
+    assert len(told) == 1
+
+
+async def test_a_stream_ends_when_its_right_could_not_be_asked_for_any_more(server, shard, app):
+    desk = RightsDesk(lambda: -30.0, asyncio.create_task)
+    key = Question(app, None, shard, TAKE)
+    await desk.check(key)
+    told: list[Any] = []
+    unwatch = desk.watch([key], told.append)
+    server.on("UPDATE `msg`", READ_ONLY)
+    desk.changed()
+    await until(lambda: told)
+    assert isinstance(told[0], BackendUnavailable)
+    unwatch()
+    desk.changed()
+    await until(lambda: not any("_keep_watch" in repr(task) for task in asyncio.all_tasks()))
+
+
+async def test_an_account_sees_its_tables_by_one_look_however_many_there_are(
+    server, shard, app, desk
+):
+    names = [f"queue_{number}" for number in range(1000)]
+    server.on("information_schema.schemata", Rows(("n",), ((shard.database.encode(),),)))
+    server.on(TABLES, Rows(("n",), tuple((name.encode(),) for name in names)))
+    sight = await desk.sight([Question(app, None, shard, None)])
+    assert all(sight.sees(shard.keyspace, name) for name in names)
+    assert not sight.sees(shard.keyspace, "another")
+    assert not sight.sees("another")
+    assert len([sql for sql in server.heard if TABLES in sql]) == 1
+    server.on("information_schema.schemata", Rows(("n",)))
+    desk.changed()
+    sight = await desk.sight([Question(app, None, shard, None)])
+    assert not sight.sees(shard.keyspace)
+
+
+async def test_of_several_shards_the_account_sees_what_all_show(
+    server, other_server, low, high, app, desk
+):
+    keys = [Question(app, None, each, None) for each in (low, high)]
+    for each, tables in ((server, (b"a", b"b")), (other_server, (b"b", b"c"))):
+        each.on("information_schema.schemata", Rows(("n",), ((b"ks",),)))
+        each.on(TABLES, Rows(("n",), tuple((name,) for name in tables)))
+    assert (await desk.sight(keys)).tables == {"ks": frozenset("b")}
+    other_server.on("information_schema.schemata", Error(1044, "Access denied", "42000"))
+    desk.changed()
+    assert (await desk.sight(keys)).tables == {}
+    other_server.on("information_schema.schemata", READ_ONLY)
+    fresh = RightsDesk(lambda: 30.0, asyncio.create_task)
+    assert (await fresh.sight(keys)).tables == {"ks": frozenset("ab")}, "one cannot be asked"

@@ -1,0 +1,141 @@
+"""Which acks of a session other connections may write, and with which roles its rights are asked for."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
+from streamfrom.proxy.config.toml_values import Secret
+from streamfrom.proxy.rights.questions import acknowledge, change
+from streamfrom.proxy.sql.session_rights import SessionRights
+from streamfrom.proxy.sql.statement_compiler import CompiledStatement
+from streamfrom.proxy.wire.resultset import text_row
+from streamfrom.sqlparse_ext.writes.hidden_writes import HiddenWrites
+from streamfrom.sqlparse_ext.writes.message_effects import effect
+from tests.sqlparse_ext.facts import statement
+from tests.sqlparse_ext.writes.test_completion import CURRENT
+
+
+ACK = "UPDATE m SET time_acked = 5, time_next = NULL WHERE id IN (7, 8) AND time_acked IS NULL"
+OWN = Account("app", Secret("secret"))
+TABLE = loaded(raw_table("m"))
+
+
+class Shard:
+    keyspace = "ks"
+    name = "0"
+    is_mariadb = True
+
+
+SHARD: Any = Shard()
+
+
+class Desk:
+    """The rights desk, which allows some rights."""
+
+    def __init__(self, *allowed):
+        self.allowed = allowed
+        self.checked = []
+
+    def allows(self, account, shard, right):
+        assert (account, shard) == (OWN, SHARD)
+        return right in self.allowed
+
+    async def check(self, key):
+        self.checked.append(key)
+
+
+def rights_of(account, desk, *, may_write=True, hidden=None, held=None):
+    branches = SimpleNamespace(held={} if held is None else {SHARD: held})
+
+    async def patiently(_shard, ask):
+        return await ask()
+
+    async def pipeline(_shard, backend, _packets):
+        return [SimpleNamespace(rows=[text_row((backend.role,))])]
+
+    executor: Any = SimpleNamespace(
+        commits_at_once=lambda _shard: may_write,
+        branches=branches,
+        patiently=patiently,
+        pipeline=pipeline,
+    )
+    registry: Any = SimpleNamespace(
+        table=lambda _keyspace, name: TABLE if name == "m" else None,
+        hidden_writes=lambda _keyspace: hidden or HiddenWrites(),
+    )
+    state: Any = SimpleNamespace(account=account)
+    return SessionRights(desk, state, executor, registry)
+
+
+def asked(sql, account=SHARDS_ACCOUNT, desk=None, **parts):
+    sent = statement(sql.encode())
+    step = CompiledStatement(sent, "m", effect(sent, CURRENT), acks_early=True)
+    return rights_of(account, desk or Desk(), **parts).ack_for_others(step, SHARD)
+
+
+def test_an_ack_by_ids_is_told_with_its_moment():
+    assert asked(ACK) == ((7, 8), 5)
+
+
+def test_it_is_none_where_the_session_may_not_write_by_itself():
+    assert asked(ACK, may_write=False) is None
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM m",
+        "UPDATE m SET time_acked = 5 WHERE priority = 1",
+        "UPDATE m SET time_next = 5 WHERE id = 7",
+    ],
+)
+def test_other_statements_are_none(sql):
+    assert asked(sql) is None
+
+
+def test_the_ack_of_an_account_is_written_by_others_once_it_is_known_that_it_may():
+    may = Desk(acknowledge(TABLE))
+    assert asked(ACK, OWN, may) == ((7, 8), 5)
+    assert asked(ACK, OWN, Desk()) is None
+
+
+@pytest.mark.parametrize(
+    "hidden", [HiddenWrites(update_triggered=["M"]), HiddenWrites(hides_triggers=True)]
+)
+def test_an_ack_that_a_trigger_may_see_runs_on_the_connection_of_its_session(hidden):
+    may = Desk(acknowledge(TABLE))
+    assert asked(ACK, OWN, may, hidden=hidden) is None
+    # The trigger sees the same account on every connection.
+    assert asked(ACK, hidden=hidden) == ((7, 8), 5)
+
+
+@pytest.mark.parametrize(
+    ("role", "on_mariadb", "roles"),
+    [
+        (None, True, "NONE"),
+        (b"a`b", True, "`a``b`"),
+        (b"NONE", False, "NONE"),
+        (b"`a`@`%`,`b`@`%`", False, "`a`@`%`,`b`@`%`"),
+    ],
+)
+async def test_roles_that_the_session_has_set_are_part_of_the_question(
+    role, on_mariadb, roles, monkeypatch
+):
+    monkeypatch.setattr(SHARD, "is_mariadb", on_mariadb)
+    for may_have_role, expected in ((True, roles), (False, None)):
+        desk = Desk()
+        held = SimpleNamespace(role=role, may_have_role=may_have_role)
+        await rights_of(OWN, desk, held=held).check([SHARD], change("m", removes=True))
+        assert [key.roles for key in desk.checked] == [expected]
+
+
+async def test_nothing_is_asked_for_the_account_of_the_shards():
+    desk = Desk()
+    rights = rights_of(SHARDS_ACCOUNT, desk)
+    assert await rights.check([SHARD], acknowledge(TABLE)) == []
+    assert await rights.has(SHARD, acknowledge(TABLE))
+    assert (await rights.sight([SHARD])).sees("anything", "at all")
+    assert desk.checked == []
