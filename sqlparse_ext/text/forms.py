@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 from streamfrom.sqlparse_ext.statements import Statement
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
 _LITERALS_MAX: Final = 16
 # Texts that begin alike are tried against each form of that beginning.
 _ALIKE_MAX: Final = 8
-# To compile one takes 0.3 ms, and some 10 KB.
-_FORMS_MAX: Final = 1024
-_SHAPES_MAX: Final = 8192
+# To compile one takes 0.3 ms. A pattern takes some 10 bytes for each byte of code: 10 MB for all.
+_FORMS_MAX: Final = 512
+_CODE_BYTES_MAX: Final = 2048
 # A template is worth a form once it has come so often; where a text gives none, the one is tried that comes when it has come
 # twice as often.
 _READ_BEFORE: Final = 8
@@ -64,7 +65,8 @@ class Forms:
 
     def __init__(self) -> None:
         self._forms: dict[bytes, list[_Form]] = {}
-        self._read: dict[Shape, int] = {}
+        # How often each was read, as long as the cache keeps it.
+        self._read: WeakKeyDictionary[Shape, int] = WeakKeyDictionary()
         self._count = 0
 
     def recognise(self, sql: bytes, mode: SqlMode) -> Statement | None:
@@ -89,8 +91,6 @@ class Forms:
     def learn(self, statement: Statement) -> None:
         """Note a text that had to be read; of those that come often the form is known from then on."""
         shape = statement.shape
-        if len(self._read) >= _SHAPES_MAX:
-            self._read.clear()
         count = self._read[shape] = self._read.get(shape, 0) + 1
         if count < _READ_BEFORE or count & (count - 1):
             return
@@ -129,7 +129,8 @@ def _form(statement: Statement) -> _Form | None:
         ]
         if others:
             return None
-    if not 0 < len(places) <= _LITERALS_MAX:
+    code_bytes = len(sql) - sum(end - start for start, end in places)
+    if not 0 < len(places) <= _LITERALS_MAX or code_bytes > _CODE_BYTES_MAX:
         return None
     pattern: list[bytes] = []
     done = 0

@@ -1,5 +1,7 @@
 """A text that is recognised is what reading it would say, whatever stands where its form has a literal."""
 
+from weakref import ref
+
 from hypothesis import example, given, strategies as st
 
 from streamfrom.sqlparse_ext.cache import StatementCache
@@ -124,3 +126,20 @@ def test_other_modes_are_read(value, mode):
     text = (b"SELECT * FROM t WHERE a = ", PLACE)
     cache = learnt(text, [value])
     assert cache.get(filled(text, [value]), mode).mode == mode
+
+
+def test_shapes_are_kept_by_their_forms_alone_and_long_ones_have_none():
+    forms = Forms()
+
+    def learnt_shape(text):
+        statement = StatementCache().get(text)
+        forms.learn(statement)
+        return ref(statement.shape)
+
+    assert learnt_shape(b"SELECT 1 FROM t")() is None
+
+    cache = StatementCache()
+    long = b"SELECT a, " + b", ".join(b"column%d" % number for number in range(300))
+    for number in range(9):
+        forms.learn(cache.get(long + b" FROM t WHERE id = %d" % number))
+    assert forms.recognise(long + b" FROM t WHERE id = 9", DEFAULT_MODE) is None
