@@ -291,6 +291,11 @@ class TableState:
         self._actions.clear()
         return actions
 
+    def free(self, receivers: Iterable[int]) -> None:
+        """Note that sockets have taken what they were given; a ReceiverReady of another one follows, which serves all."""
+        for receiver in receivers:
+            self._receivers.is_free(receiver)
+
     def wake_ns(self) -> int | None:
         """Return when the next Tick is due, or None when only an event can change anything."""
         wake_ns = FOREVER_NS
