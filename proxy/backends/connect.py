@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -56,6 +57,7 @@ async def open_backend(
     wire = ClientConnection(
         dsn.user,
         dsn.password.reveal(),
+        dice=secrets.token_bytes(32),
         database=database,
         options=variant,
         attributes={} if program is None else {"program_name": program},

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import secrets
 import socket
 from typing import TYPE_CHECKING, Final
 
@@ -93,7 +94,9 @@ class InnerClient:
         await loop.connect_accepted_socket(lambda: InnerLink(accept, host), theirs)
         reader, writer = await asyncio.open_unix_connection(sock=ours, limit=READ_BYTES)
         client = cls(reader, writer)
-        wire = ClientConnection(user, password, database=database, is_secure=True)
+        wire = ClientConnection(
+            user, password, dice=secrets.token_bytes(32), database=database, is_secure=True
+        )
         try:
             while wire.phase is not LoginPhase.READY:
                 wire.receive_data(await client._read())

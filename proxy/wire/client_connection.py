@@ -70,6 +70,7 @@ _READING: Final = (LoginPhase.GREETING, LoginPhase.AUTHENTICATING)
 class ClientConnection:
     """The login at one backend.
 
+    dice: 32 random bytes.
     options: flags in which sessions differ; a server without a wanted EXTENDED_METADATA is refused.
     attributes: connection attributes, seen in performance_schema.
     wants_tls: use TLS if the server offers it. requires_tls: refuse a server that does not.
@@ -84,6 +85,7 @@ class ClientConnection:
         user: str,
         password: str,
         *,
+        dice: bytes,
         database: str | None = None,
         options: int = 0,
         attributes: Mapping[str, str] | None = None,
@@ -97,6 +99,7 @@ class ClientConnection:
         self.is_tls = False
         self._user = user
         self._password = password
+        self._dice = dice
         self._database = database
         self._options = options
         self._attributes = attributes or {}
@@ -197,7 +200,12 @@ class ClientConnection:
 
     def _log_in(self) -> None:
         self.phase = LoginPhase.AUTHENTICATING
-        self._auth = ClientAuth(self._password, is_secure=self._is_secure or self.is_tls)
+        self._auth = ClientAuth(
+            self._password,
+            is_secure=self._is_secure or self.is_tls,
+            is_tls=self.is_tls,
+            dice=self._dice,
+        )
         plugin, proof = self._auth.begin(self.greeting.plugin, self.greeting.nonce)
         self._send(encode_login(self._login(plugin, proof)))
 

@@ -279,12 +279,12 @@ def encode_auth_switch(plugin: str, nonce: bytes) -> bytes:
 
 
 def decode_auth_switch(payload: bytes) -> tuple[str, bytes]:
-    """Return the plugin and the nonce (without its final NUL) of an AuthSwitchRequest."""
+    """Return the plugin and the data of an AuthSwitchRequest: mostly a nonce, perhaps with a final NUL."""
     if len(payload) == 1:
         raise WireError("the server asks for the password hash of MySQL before 4.1")
     cursor = PacketReader(payload, pos=1)
     plugin = name_from(cursor.until_nul())
-    return plugin, cursor.rest()[:NONCE_BYTES]
+    return plugin, cursor.rest()
 
 
 def encode_auth_more_data(data: bytes) -> bytes:

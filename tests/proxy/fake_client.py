@@ -205,7 +205,7 @@ class Client:
         while True:
             payload = await self.packet()
             if payload[0] == 0xFE:
-                _, nonce = decode_auth_switch(payload)
+                _, nonce = decode_auth_switch(payload[:-1])
                 sequence = self._framer.next_sequence
                 self.write(frame(sha2_proof(password.encode(), nonce), sequence))
                 self._framer.next_sequence = sequence + 1

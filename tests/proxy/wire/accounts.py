@@ -14,6 +14,7 @@ from streamfrom.proxy.wire.auth import Authenticator, Credentials, nonce_from
 
 PASSWORD = "päss"
 NONCE = nonce_from(bytes(range(20)))
+DICE = bytes(range(32))
 SALT = b"\x01abcdefghijklmnopq\x7f;"
 CRYPT = "$A$001$" + (SALT + in_one_go(sha256_crypt(PASSWORD.encode(), SALT, 1000))).decode()
 NATIVE = "*" + stored_native(PASSWORD.encode()).hex().upper()

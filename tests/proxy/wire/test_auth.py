@@ -33,6 +33,7 @@ from streamfrom.proxy.wire.constants import (
 )
 from streamfrom.proxy.wire.handshake import LoginRequest, encode_auth_switch
 from tests.proxy.wire.accounts import (
+    DICE,
     KEY,
     NONCE,
     PASSWORD,
@@ -58,7 +59,7 @@ def attempt(auth, login, **options):
 
 def converse(auth, user, password, *, is_secure, plugin=CACHING_SHA2, greeted=CACHING_SHA2):
     """Play a whole login with our own client; return the Accepted and every packet sent."""
-    client = ClientAuth(password, is_secure=is_secure)
+    client = ClientAuth(password, is_secure=is_secure, dice=DICE)
     named, proof = client.begin(plugin, NONCE)
     login = LoginRequest(user, proof, None, PROXY_OFFER, 45, plugin=named)
     server = attempt(auth, login, is_secure=is_secure, greeted_plugin=greeted)
@@ -193,7 +194,7 @@ def test_without_tls_the_password_travels_under_the_servers_key():
 def test_a_client_that_has_the_key_already_may_skip_a_step():
     server = attempt(authenticator("crypt", rsa_key=KEY), request("crypt"))
     assert server.begin() == [Send(FULL_NEEDED)]
-    client = ClientAuth(PASSWORD, is_secure=False)
+    client = ClientAuth(PASSWORD, is_secure=False, dice=DICE)
     client.begin(CACHING_SHA2, NONCE)
     client.receive(FULL_NEEDED)
     encrypted = client.receive(b"\x01" + KEY.public_pem())

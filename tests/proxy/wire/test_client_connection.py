@@ -24,7 +24,7 @@ from streamfrom.proxy.wire.handshake import (
     is_tls_request,
 )
 from streamfrom.proxy.wire.resultset import err_packet, ok_packet
-from tests.proxy.wire.accounts import NONCE
+from tests.proxy.wire.accounts import DICE, NONCE
 from tests.proxy.wire.streams import cut, places
 
 
@@ -37,7 +37,7 @@ def greeting(capabilities=OFFER, plugin=CACHING_SHA2):
 
 
 def greeted(**options):
-    client = ClientConnection("app", "pw", **options)
+    client = ClientConnection("app", "pw", dice=DICE, **options)
     assert client.receive_data(greeting()) is LoginPhase.AUTHENTICATING
     return client, decode_login(client.data_to_send()[4:])
 
@@ -63,7 +63,7 @@ def test_the_login_ends_with_an_ok():
 
 @given(places=places)
 def test_any_cut_of_the_stream_leads_to_the_same_login(places):
-    client = ClientConnection("app", "pw")
+    client = ClientConnection("app", "pw", dice=DICE)
     *begun, last = (client.receive_data(piece) for piece in cut(greeting(), places))
     assert set(begun) <= {LoginPhase.GREETING}
     assert last is LoginPhase.AUTHENTICATING
@@ -79,7 +79,7 @@ def test_any_cut_of_the_stream_leads_to_the_same_login(places):
 
 
 def test_tls_is_used_where_wanted_and_offered():
-    client = ClientConnection("app", "pw", wants_tls=True)
+    client = ClientConnection("app", "pw", dice=DICE, wants_tls=True)
     assert client.receive_data(greeting()) is LoginPhase.TLS
     request = client.data_to_send()
     assert is_tls_request(request[4:])
@@ -93,27 +93,31 @@ def test_tls_is_used_where_wanted_and_offered():
 
 
 def test_a_server_without_tls_is_refused_where_it_is_required():
-    client = ClientConnection("app", "pw", requires_tls=True)
+    client = ClientConnection("app", "pw", dice=DICE, requires_tls=True)
     with pytest.raises(BackendError, match="TLS"):
         client.receive_data(greeting(PROXY_OFFER))
     assert client.data_to_send() == b""
-    lenient = ClientConnection("app", "pw", wants_tls=True)
+    lenient = ClientConnection("app", "pw", dice=DICE, wants_tls=True)
     assert lenient.receive_data(greeting(PROXY_OFFER)) is LoginPhase.AUTHENTICATING
 
 
 def test_a_server_that_is_too_old_is_refused():
     with pytest.raises(BackendError, match="DEPRECATE_EOF"):
-        ClientConnection("app", "pw").receive_data(greeting(OFFER & ~Capability.DEPRECATE_EOF))
+        ClientConnection("app", "pw", dice=DICE).receive_data(
+            greeting(OFFER & ~Capability.DEPRECATE_EOF)
+        )
 
 
 def test_extended_metadata_is_asked_for_a_client_that_has_it_and_never_left_out():
     mariadb = OFFER & ~Capability.LONG_PASSWORD | MARIADB_METADATA
     for wanted in (0, MARIADB_METADATA):
-        client = ClientConnection("app", "pw", options=wanted)
+        client = ClientConnection("app", "pw", dice=DICE, options=wanted)
         client.receive_data(greeting(mariadb))
         assert client.capabilities & MARIADB_METADATA == wanted
     with pytest.raises(BackendError, match=r"8\.4\.0 lacks the extended metadata"):
-        ClientConnection("app", "pw", options=MARIADB_METADATA).receive_data(greeting(OFFER))
+        ClientConnection("app", "pw", dice=DICE, options=MARIADB_METADATA).receive_data(
+            greeting(OFFER)
+        )
 
 
 def test_a_refusal_keeps_the_servers_words():
@@ -126,7 +130,7 @@ def test_a_refusal_keeps_the_servers_words():
 
 def test_a_refusal_may_come_instead_of_a_greeting():
     with pytest.raises(BackendError, match="Too many connections") as caught:
-        ClientConnection("app", "pw").receive_data(
+        ClientConnection("app", "pw", dice=DICE).receive_data(
             frame(b"\xff\x10\x04Too many connections", 0)
         )
     assert caught.value.code == 1040
@@ -134,7 +138,9 @@ def test_a_refusal_may_come_instead_of_a_greeting():
 
 def test_a_server_that_speaks_out_of_turn_is_refused():
     with pytest.raises(WireError):
-        ClientConnection("a", "pw", wants_tls=True).receive_data(greeting() + b"injected")
+        ClientConnection("a", "pw", dice=DICE, wants_tls=True).receive_data(
+            greeting() + b"injected"
+        )
     client, _ = greeted()
     with pytest.raises(WireError):
         client.receive_data(frame(OK, 2) + frame(OK, 0))
@@ -148,11 +154,11 @@ def test_a_login_in_clear_text_is_refused():
 
 def test_the_greeting_is_not_there_before_it_came():
     with pytest.raises(AssertionError):
-        _ = ClientConnection("app", "pw").greeting
+        _ = ClientConnection("app", "pw", dice=DICE).greeting
 
 
 def test_no_wish_is_asked_of_a_server_that_does_not_offer_it():
-    client = ClientConnection("app", "pw", attributes={"a": "b"})
+    client = ClientConnection("app", "pw", dice=DICE, attributes={"a": "b"})
     client.receive_data(greeting(BACKEND_NEEDS))
     login = decode_login(client.data_to_send()[4:])
     assert login.capabilities == BACKEND_NEEDS
@@ -162,7 +168,7 @@ def test_no_wish_is_asked_of_a_server_that_does_not_offer_it():
 
 @given(data=st.binary(max_size=120), framed=st.booleans(), is_greeted=st.booleans())
 def test_noise_raises_nothing_but_errors_of_ours(data, framed, is_greeted):
-    client = ClientConnection("app", "pw")
+    client = ClientConnection("app", "pw", dice=DICE)
     if is_greeted:
         client.receive_data(greeting())
     try:

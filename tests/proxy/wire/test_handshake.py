@@ -210,7 +210,10 @@ def test_bytes_that_are_no_text_are_shown_as_such():
 
 
 def test_a_switch_of_plugin_comes_back():
-    assert decode_auth_switch(encode_auth_switch(CACHING_SHA2, NONCE)) == (CACHING_SHA2, NONCE)
+    assert decode_auth_switch(encode_auth_switch(CACHING_SHA2, NONCE)) == (
+        CACHING_SHA2,
+        NONCE + b"\0",
+    )
     assert encode_auth_more_data(b"\x03") == b"\x01\x03"
     with pytest.raises(WireError):
         decode_auth_switch(b"\xfe")

@@ -39,7 +39,7 @@ from streamfrom.proxy.wire.server_connection import (
     TlsRequested,
     refusal,
 )
-from tests.proxy.wire.accounts import KEY, NONCE, PASSWORD, authenticator
+from tests.proxy.wire.accounts import DICE, KEY, NONCE, PASSWORD, authenticator
 from tests.proxy.wire.peers import PING, encode_change_user
 from tests.proxy.wire.streams import cut, places
 
@@ -203,7 +203,12 @@ def server_offer(tls):
 def test_our_own_client_logs_in(kind, tls):
     server = connection(tls=tls)
     client = ClientConnection(
-        kind, PASSWORD, database="shop", wants_tls=tls, attributes={"program_name": "test"}
+        kind,
+        PASSWORD,
+        dice=DICE,
+        database="shop",
+        wants_tls=tls,
+        attributes={"program_name": "test"},
     )
     attempt, proof = play(server, client, tls=tls)
     assert attempt.request.database == "shop"
