@@ -251,7 +251,8 @@ class Control:
             port=dsn.port,
             unix_socket=dsn.unix_socket,
             user=dsn.user,
-            password=dsn.password.reveal(),
+            # The driver takes text for latin1.
+            password=dsn.password.reveal().encode(),
             db=dsn.database,
             charset="utf8mb4",
             autocommit=True,

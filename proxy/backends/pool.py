@@ -8,20 +8,32 @@ sessions wait in a queue, and a release serves the first of them in the same tur
 A place in the queue is two functions and no task: with 64 clients of 32 connections every
 statement waits in it.
 
-`_choose` decides and does nothing; the methods around it carry the decision out.
+All accounts share the size of the pool. Waiters of different accounts take turns; an idle connection is closed for another
+account once nobody of its own account wants it, or the other has waited for `PATIENCE_S`: to log in anew for each statement
+would cost more than the statement.
+
+`proxy.backends.pool_choice` decides; the methods here carry the decision out.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.backends.connection_handover import fits, hand_over, take_diagnostics
+from streamfrom.proxy.backends.connection_handover import hand_over, take_diagnostics
+from streamfrom.proxy.backends.login_roles import LoginRoles
+from streamfrom.proxy.backends.pool_choice import Choice, MakeRoom, choose
+from streamfrom.proxy.backends.pool_queue import PoolQueue, PoolWaiter
 from streamfrom.proxy.backends.session_variables import Settings
-from streamfrom.proxy.errors import BackendLost, BackendUnavailable, PoolTimeout, ProxyError
-from streamfrom.proxy.wire.commands import RESET_CONNECTION, query
+from streamfrom.proxy.errors import (
+    USER_LIMITS,
+    BackendError,
+    BackendLost,
+    BackendUnavailable,
+    PoolTimeout,
+    ProxyError,
+)
+from streamfrom.proxy.wire.commands import RESET_CONNECTION
 
 
 if TYPE_CHECKING:
@@ -32,31 +44,11 @@ if TYPE_CHECKING:
 
 
 # A server that takes longer for COM_RESET_CONNECTION hangs, and would keep the place in the pool.
-RESET_TIMEOUT_S = 5.0
-
-_ASK_ROLE: Final = query(b"SELECT CURRENT_ROLE()")
-
-
-class _Choice(Enum):
-    OPEN = "open a new connection"
-    WAIT = "wait for one to come back"
-
-
-@dataclass(slots=True, eq=False)
-class PoolWaiter:
-    """A place in a pool's queue.
-
-    The pool calls one of two functions, once, unless `Pool.dequeue` came before:
-    served: with a connection that is lent now and may have to be made the *owner*'s own
-        (`Pool.make_own`), or with None as permission to open one.
-    failed: with PoolTimeout, or BackendUnavailable where the proxy shuts down.
-    """
-
-    owner: ConnectionOwner
-    database: str | None
-    served: Callable[[Backend | None], None]
-    failed: Callable[[Exception], None]
-    deadline_s: float = 0.0
+RESET_TIMEOUT_S: Final = 5.0
+# For so long an account leaves another one the connections that it is working on.
+PATIENCE_S: Final = 0.1
+# After so long the server is asked again for more connections of an account than it allowed.
+LIMIT_RETRY_S: Final = 1.0
 
 
 class Pool:
@@ -93,14 +85,13 @@ class Pool:
         self._idle: dict[Backend, None] = {}
         self._lent: set[Backend] = set()
         self._opening = 0
-        # In the order in which they came, and so of their deadlines.
-        self._waiting: dict[PoolWaiter, None] = {}
+        self._waiting = PoolQueue()
+        # The accounts that the server takes no more connections of, and when it is asked again.
+        self._limited: dict[Account, float] = {}
         self._is_serving = False
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
-        # CURRENT_ROLE() of a new login of each account one of whose connections may have another role; None where
-        # the next login is to be asked.
-        self._login_roles: dict[Account, bytes | None] = {}
+        self._roles = LoginRoles()
 
     @property
     def connections(self) -> int:
@@ -148,15 +139,17 @@ class Pool:
         if self._closed:
             waiter.failed(self._shutting_down())
             return
-        waiter.deadline_s = asyncio.get_running_loop().time() + self.timeout_s
-        self._waiting[waiter] = None
+        waiter.came_s = asyncio.get_running_loop().time()
+        # Who has waited before has a deadline, which comes before those of all others.
+        self._waiting.add(waiter, is_first=waiter.deadline_s > 0)
+        waiter.deadline_s = waiter.deadline_s or waiter.came_s + self.timeout_s
         self._serve()
         if self._waiting and self._timer is None:
             self._set_timer()
 
     def dequeue(self, waiter: PoolWaiter) -> None:
         """Take *waiter* out of the queue. A connection that it has been served with is released by its owner."""
-        self._waiting.pop(waiter, None)
+        self._waiting.remove(waiter)
 
     async def make_own(
         self, served: Backend | None, owner: ConnectionOwner, database: str | None
@@ -169,7 +162,7 @@ class Pool:
             BackendLost: it went away in between.
         """
         backend = await self._open(owner, database) if served is None else served
-        if backend.may_have_role and backend.owner is not owner:
+        while backend.may_have_role and backend.owner is not owner:
             backend = await self._with_login_role(backend, owner, database)
         try:
             await hand_over(backend, owner, owner.settings, database)
@@ -185,6 +178,13 @@ class Pool:
             PoolTimeout: all connections stayed busy.
             BackendUnavailable, BackendError, BackendLost: as `make_own`.
         """
+        found = await self._line_up(owner, database)
+        return await self.make_own(found, owner, database)
+
+    async def _line_up(
+        self, owner: ConnectionOwner, database: str | None, deadline_s: float = 0.0
+    ) -> Backend | None:
+        """Return what a waiter is served; *deadline_s* is that of `timeout_s` unless given. Raises PoolTimeout."""
         outcome: asyncio.Future[Backend | None] = asyncio.get_running_loop().create_future()
 
         def served(backend: Backend | None) -> None:
@@ -198,16 +198,15 @@ class Pool:
             if not outcome.done():
                 outcome.set_exception(error)
 
-        waiter = PoolWaiter(owner, database, served, failed)
+        waiter = PoolWaiter(owner, database, served, failed, deadline_s=deadline_s)
         self.enqueue(waiter)
         try:
-            found = await outcome
+            return await outcome
         except asyncio.CancelledError:
             self.dequeue(waiter)
             if outcome.done() and not outcome.cancelled() and outcome.exception() is None:
                 self._take_back(outcome.result())
             raise
-        return await self.make_own(found, owner, database)
 
     def release(self, backend: Backend) -> None:
         """Put a connection back; close it if no other session may have it."""
@@ -236,7 +235,7 @@ class Pool:
                 # gone, and who uses the connection next is refused InnoDB's tables (1031).
                 await backend.query(backend.ending(b"ROLLBACK"))
                 await backend.command(RESET_CONNECTION)
-                has_login_role = await self._has_login_role(backend)
+                has_login_role = await self._roles.has_them(backend)
         except (ProxyError, TimeoutError):
             has_login_role = False
         if not has_login_role:
@@ -300,68 +299,30 @@ class Pool:
         self.close_idle()
         for backend in list(self._lent):
             backend.close()
-        if self._timer is not None:
-            self._timer.cancel()
-        waiting, self._waiting = self._waiting, {}
+        self._stop_timer()
+        waiting, self._waiting = self._waiting, PoolQueue()
         for waiter in waiting:
             waiter.failed(self._shutting_down())
 
-    # --- deciding -------------------------------------------------------------------------
-
-    def _choose(self, owner: ConnectionOwner, database: str | None) -> Backend | _Choice:
-        """Return *owner*'s own connection, else one without owner, else OPEN, else the oldest."""
-        fitting = unowned = oldest = spent = None
-        # The least recently used comes first, so the first match of each kind is the oldest.
-        for backend in self._idle:
-            if (
-                backend.variant != owner.variant
-                or backend.account != owner.account
-                # Nothing but a new login leaves a database for no database.
-                or (database is None and backend.database is not None)
-            ):
-                continue
-            if backend.owner is owner:
-                return backend
-            if backend.is_spent:
-                spent = spent or backend
-            elif backend.owner is not None:
-                # Only the oldest: taking a connection from a session costs both of them a
-                # handover, and the session that used its own longest ago needs it least.
-                oldest = oldest or backend
-            elif fitting is None and fits(backend, owner, owner.settings, database):
-                fitting = backend
-            else:
-                unowned = unowned or backend
-        found = fitting or unowned
-        if found is not None:
-            return found
-        if self.connections < self.size:
-            return _Choice.OPEN
-        if oldest is not None and spent is None:
-            return oldest
-        if self._idle:
-            # All idle ones are of another account or variant or have a database, or are only for their own session: the oldest of
-            # them makes room.
-            victim = spent or next(iter(self._idle))
-            del self._idle[victim]
-            victim.close()
-            return _Choice.OPEN
-        return _Choice.WAIT
+    # --- serving --------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        """Serve the queue, in order, with what there is."""
+        """Serve the accounts in turn, with what there is."""
         if self._is_serving:
             # A waiter that was just served has released at once; the loop below goes on with that.
             return
         self._is_serving = True
         try:
             while self._waiting:
-                waiter = next(iter(self._waiting))
-                choice = self._choose(waiter.owner, waiter.database)
-                if choice is _Choice.WAIT:
+                found = self._next()
+                if found is None:
                     break
-                del self._waiting[waiter]
-                if isinstance(choice, _Choice):
+                waiter, choice = found
+                self._waiting.took_turn(waiter)
+                if isinstance(choice, Choice | MakeRoom):
+                    if isinstance(choice, MakeRoom):
+                        del self._idle[choice.victim]
+                        choice.victim.close()
                     self._opening += 1
                     # Permission, not a connection: opening takes a login's round trips, and the
                     # queue goes on.
@@ -373,6 +334,32 @@ class Pool:
         finally:
             self._is_serving = False
 
+    def _next(self) -> tuple[PoolWaiter, Backend | MakeRoom | Choice] | None:
+        """Return the first waiter that can be served, and with what; None where all must wait."""
+        heads = self._waiting.heads()
+        now_s = 0.0
+        if self._limited or (len(heads) > 1 and self._idle):
+            now_s = asyncio.get_running_loop().time()
+        # What nobody of its own account took in the first round is for the others.
+        for is_left_over in (False, True) if len(heads) > 1 else (True,):
+            for waiter in heads:
+                account = waiter.owner.account
+                choice = choose(
+                    self._idle,
+                    waiter.owner,
+                    waiter.database,
+                    has_room=self.connections < self.size,
+                    may_open=now_s >= self._limited.get(account, 0.0),
+                    may_displace=is_left_over or now_s - waiter.came_s >= PATIENCE_S,
+                )
+                if choice is Choice.WAIT:
+                    continue
+                if account in self._limited and isinstance(choice, Choice | MakeRoom):
+                    # One login asks for all.
+                    self._limited[account] = now_s + LIMIT_RETRY_S
+                return waiter, choice
+        return None
+
     def _take_back(self, served: Backend | None) -> None:
         """Undo the serving of a waiter whose owner has gone."""
         if served is not None:
@@ -382,15 +369,34 @@ class Pool:
             self._serve()
 
     async def _open(self, owner: ConnectionOwner, database: str | None) -> Backend:
-        """Open a connection for a waiter that was served None."""
-        try:
-            backend = await self._open_backend(owner.account, database, owner.variant)
-        except BaseException:
-            self._take_back(None)
-            raise
+        """Open a connection for a waiter that was served None.
+
+        Where the server takes no more of an own account, wait for one of the account, and raise the server's error in the
+        place of PoolTimeout.
+        """
+        loop, deadline_s = asyncio.get_running_loop(), 0.0
+        backend: Backend | None = None
+        while backend is None:
+            try:
+                backend = await self._open_backend(owner.account, database, owner.variant)
+            except BaseException as error:
+                is_limit = isinstance(error, BackendError) and error.code in USER_LIMITS
+                if is_limit and owner.account.is_own:
+                    self._limited[owner.account] = loop.time() + LIMIT_RETRY_S
+                self._take_back(None)
+                if not (is_limit and owner.account.is_own):
+                    raise
+                deadline_s = deadline_s or loop.time() + self.timeout_s
+                self._stop_timer()
+                try:
+                    served = await self._line_up(owner, database, deadline_s)
+                except PoolTimeout:
+                    raise error from None
+                if served is not None:
+                    return served
+        self._limited.pop(owner.account, None)
         self._opening -= 1
-        if self._login_roles.get(owner.account, b"") is None:
-            self._login_roles[owner.account] = await self._ask_role(backend)
+        await self._roles.logged_in(backend)
         backend.on_lost = self._lost
         backend.on_crowded = self.release_statements
         self._lent.add(backend)
@@ -402,7 +408,7 @@ class Pool:
         """Return *backend*, or a new connection for *owner* where the last owner may have changed its roles."""
         await asyncio.wait([take_diagnostics(backend, backend.owner).known])
         try:
-            if await self._has_login_role(backend):
+            if await self._roles.has_them(backend):
                 return backend
         except BackendLost:
             pass  # in its place as well
@@ -414,47 +420,30 @@ class Pool:
         self._opening += 1
         return await self._open(owner, database)
 
-    async def _has_login_role(self, backend: Backend) -> bool:
-        """Return False where the last session has, or may have, changed the roles of *backend*; no reset undoes that.
-
-        Raises:
-            BackendLost: the connection went away.
-        """
-        if not backend.may_have_role:
-            return True
-        at_login = self._login_roles.get(backend.account)
-        role = None if at_login is None else await self._ask_role(backend)
-        backend.may_have_role = False
-        if role is not None and role == at_login:
-            return True
-        # Perhaps the account's default role is another one now: the next login is asked.
-        self._login_roles[backend.account] = None
-        return False
-
-    async def _ask_role(self, backend: Backend) -> bytes | None:
-        (answer,) = await backend.answers([_ASK_ROLE])
-        return answer.rows[0] if answer.rows else None
-
     def _set_timer(self) -> None:
-        """Time the first waiter out; all wait equally long, so its wait ends first."""
-        first = next(iter(self._waiting), None)
-        self._timer = (
-            None
-            if first is None
-            else asyncio.get_running_loop().call_at(first.deadline_s, self._time_out)
-        )
+        """Look again when the first wait ends, or when a server may be asked again."""
+        when_s, loop = self._waiting.first_deadline_s(), asyncio.get_running_loop()
+        if when_s is not None:
+            retries = [at_s for at_s in self._limited.values() if at_s > loop.time()]
+            self._timer = loop.call_at(min([when_s, *retries]), self._time_out)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _time_out(self) -> None:
+        self._timer = None
         now_s = asyncio.get_running_loop().time()
-        while self._waiting:
-            waiter = next(iter(self._waiting))
-            if waiter.deadline_s > now_s:
-                break
-            del self._waiting[waiter]
+        for waiter in self._waiting.late(now_s):
             error = PoolTimeout(self._keyspace, self._shard, self.timeout_s)
             self._on_timeout(error)
             waiter.failed(error)
-        self._set_timer()
+        self._serve()
+        # An account whose time has come without a waiter asks when it has one.
+        self._limited = {each: at_s for each, at_s in self._limited.items() if at_s > now_s}
+        if self._timer is None:
+            self._set_timer()
 
     def _shutting_down(self) -> BackendUnavailable:
         return BackendUnavailable(self._keyspace, self._shard, "the proxy is shutting down")

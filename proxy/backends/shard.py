@@ -20,6 +20,7 @@ from streamfrom.proxy.backends.health import (
     ReplicaHealth,
     primary_health,
 )
+from streamfrom.proxy.backends.kills import Kills
 from streamfrom.proxy.backends.multiplexing import SharedConnections
 from streamfrom.proxy.backends.pool import Pool
 from streamfrom.proxy.backends.sequence_blocks import Sequences
@@ -63,6 +64,7 @@ class ShardRuntime:
         pool: connections for clients' statements.
         shared_connections: the connections that quick reads of many sessions share.
         control: connections for the proxy's own.
+        kills: ends what runs there.
         group_commits: the acks of several clients that are written together, by message table and account.
         sequences: the values of sequences that are reserved on this shard and not given yet.
         version: the server's version, empty until it was first reached.
@@ -107,6 +109,7 @@ class ShardRuntime:
             on_lost=self.suspect,
             on_timeout=self._turned_away.note,
         )
+        self.kills = Kills(self.control, self.open_backend, self._log)
         self.shared_connections = SharedConnections(
             self.pool, lambda: self.way_s, is_allowed=config.share_reads
         )
@@ -139,6 +142,7 @@ class ShardRuntime:
             with suppress(asyncio.CancelledError):
                 await self._monitor
         self.pool.close()
+        self.kills.close()
         await self.control.close()
 
     async def open_backend(
@@ -269,6 +273,7 @@ class ShardRuntime:
             # Behind the address there may be another server soon. Connections that are lent are
             # left to their statements.
             self.pool.close_idle()
+            self.kills.close()
         self._on_change(self)
 
 

@@ -131,6 +131,7 @@ from streamfrom.proxy.errors.queue_errors import (
     QueueExists as QueueExists,
 )
 from streamfrom.proxy.errors.shard_errors import (
+    USER_LIMITS as USER_LIMITS,
     AckUnknown as AckUnknown,
     BackendError as BackendError,
     BackendLost as BackendLost,

@@ -40,6 +40,8 @@ class NoDescriptor(BackendUnavailable):
         )
 
 
+# Those of them that are one user's: others are served.
+USER_LIMITS = frozenset({1203, 1226})
 # ER_DBACCESS_DENIED_ERROR, ER_BAD_DB_ERROR.
 _OF_THE_DATABASE = frozenset({1044, 1049})
 # The limits that a server itself refuses a login for, by its error code.

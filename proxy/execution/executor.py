@@ -122,6 +122,7 @@ class Executor(SessionConnections):
         holds, or set user variables there.
         """
         state = self._state
+        state.is_stopped = False
         shard, packet = attempt.shard, attempt.packet
         backend = self.branches.held.get(shard)
         if backend is None:
@@ -215,7 +216,10 @@ class Executor(SessionConnections):
                 in_transaction=has_begun,
                 is_read=is_repeatable(attempt.shape),
                 is_ack=is_whole_ack(attempt.shape) and self.settings.autocommit,
-                is_final=attempt.has_written or attempt.reply.stopped is not None,
+                # A KILL that its server did not carry out has closed the connection.
+                is_final=attempt.has_written
+                or attempt.reply.stopped is not None
+                or self._state.is_stopped,
             )
             if verdict is not Verdict.STANDS:
                 return False

@@ -14,7 +14,7 @@ from streamfrom.proxy.backends.connection_handover import (
     hand_over,
     hand_over_now,
 )
-from streamfrom.proxy.backends.pool import PoolWaiter
+from streamfrom.proxy.backends.pool_queue import PoolWaiter
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable
 from streamfrom.proxy.execution.retries import Retries
 from streamfrom.proxy.execution.retry_rules import Ending, is_repeatable, is_whole_ack
@@ -328,7 +328,7 @@ class SessionConnections:
         self._active.pop(backend, None)
         # A closed socket stops a server only when it next writes: a slow statement would run
         # on.
-        self._spawn(shard.control.kill(backend.thread_id))
+        self._spawn(shard.kills.kill(backend))
         shard.pool.discard(backend)
         if self._homes.get(shard) is backend:
             del self._homes[shard]
@@ -354,7 +354,7 @@ class SessionConnections:
                 told.append(self._spawn(_give_up(ack)))
         for backend, shard in self._active.items():
             backend.awaits_kill = self._state.is_stopped = True
-            told.append(self._spawn(shard.control.kill(backend.thread_id, query_only=True)))
+            told.append(self._spawn(shard.kills.kill(backend, query_only=True)))
         return told
 
     def break_off(self) -> None:
@@ -379,7 +379,7 @@ class SessionConnections:
             self._active.clear()
         for backend, shard in self._active.items():
             # Otherwise the server would run the statement to its end without a client.
-            self._spawn(shard.control.kill(backend.thread_id))
+            self._spawn(shard.kills.kill(backend))
             shard.pool.discard(backend)
         ending = [self._spawn(recycling) for recycling in self.branches.forget()]
         for shard, backend in self._homes.items():

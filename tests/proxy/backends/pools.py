@@ -6,7 +6,8 @@ from typing import Any
 
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.connect import open_backend
-from streamfrom.proxy.backends.pool import Pool, PoolWaiter
+from streamfrom.proxy.backends.pool import Pool
+from streamfrom.proxy.backends.pool_queue import PoolWaiter
 from streamfrom.proxy.backends.session_variables import Settings
 from tests.proxy.fake_answers import until
 
@@ -87,3 +88,32 @@ class Sender:
             tenant or Tenant(), "db", self.served.append, self.served.append
         )
         pool.enqueue(self.waiter)
+
+
+class Connection:
+    """A connection without a server, as far as a pool knows it."""
+
+    def __init__(self, account=SHARDS_ACCOUNT):
+        self.link = self
+        self.closed = False
+        self.on_lost: Any = None
+        self.owner = self.leaving = self.found_rows = self.row_count = None
+        self.account = account
+        self.settings, self.database, self.variant = Settings(), "db", 0
+        self.has_residue = self.has_insert_id = self.has_warnings = False
+        self.is_busy = self.in_transaction = self.awaits_kill = False
+        self.is_spent = self.may_have_role = False
+
+    @property
+    def is_closed(self):
+        return self.closed
+
+    def check_open(self):
+        assert not self.closed
+
+    def close(self):
+        if not self.closed:
+            self.closed = True
+            self.on_lost(self)
+
+    abort = close

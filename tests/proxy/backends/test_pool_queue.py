@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
-from streamfrom.proxy.backends.pool import Pool, PoolWaiter
-from streamfrom.proxy.backends.session_variables import Settings
+from streamfrom.proxy.backends.pool import Pool
+from streamfrom.proxy.backends.pool_queue import PoolWaiter
 from streamfrom.proxy.errors import BackendUnavailable, PoolTimeout
-from tests.proxy.backends.pools import Sender, Tenant, busy, pool_on
+from tests.proxy.backends.pools import Connection, Sender, Tenant, busy, pool_on
 from tests.proxy.fake_answers import until
 from tests.virtual_loop import running
 
@@ -245,35 +244,6 @@ async def test_a_task_cancelled_while_it_is_served_leaves_everything_to_the_next
         assert next_one.served == []
         await until(lambda: next_one.served)
         assert next_one.served == [backend]
-
-
-class Connection:
-    """A connection without a server, as far as a pool knows it."""
-
-    def __init__(self):
-        self.link = self
-        self.closed = False
-        self.on_lost: Any = None
-        self.owner = self.leaving = self.found_rows = self.row_count = None
-        self.account = SHARDS_ACCOUNT
-        self.settings, self.database, self.variant = Settings(), "db", 0
-        self.has_residue = self.has_insert_id = self.has_warnings = False
-        self.is_busy = self.in_transaction = self.awaits_kill = False
-        self.is_spent = self.may_have_role = False
-
-    @property
-    def is_closed(self):
-        return self.closed
-
-    def check_open(self):
-        assert not self.closed
-
-    def close(self):
-        if not self.closed:
-            self.closed = True
-            self.on_lost(self)
-
-    abort = close
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -1,0 +1,93 @@
+"""Who waits for a connection of a pool: by account, so that no account's crowd keeps another one waiting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from streamfrom.proxy.backends.account import Account
+    from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
+
+
+@dataclass(slots=True, eq=False)
+class PoolWaiter:
+    """A place in a pool's queue.
+
+    The pool calls one of two functions, once, unless `Pool.dequeue` came before:
+    served: with a connection that is lent now and may have to be made the *owner*'s own
+        (`Pool.make_own`), or with None as permission to open one.
+    failed: with PoolTimeout, or BackendUnavailable where the proxy shuts down.
+    """
+
+    owner: ConnectionOwner
+    database: str | None
+    served: Callable[[Backend | None], None]
+    failed: Callable[[Exception], None]
+    came_s: float = 0.0
+    deadline_s: float = 0.0
+
+
+class PoolQueue:
+    """The waiters of each account, in the order in which they came; the accounts take turns."""
+
+    def __init__(self) -> None:
+        # The account whose turn is next comes first. Dicts keep the order and remove in O(1).
+        self._accounts: dict[Account, dict[PoolWaiter, None]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[PoolWaiter]:
+        """Iterate over all of them, account by account."""
+        return (waiter for waiters in list(self._accounts.values()) for waiter in list(waiters))
+
+    def add(self, waiter: PoolWaiter, *, is_first: bool = False) -> None:
+        """Put *waiter* behind, or before, all others of its account."""
+        waiters = self._accounts.setdefault(waiter.owner.account, {})
+        if is_first and waiters:
+            self._accounts[waiter.owner.account] = {waiter: None, **waiters}
+        else:
+            waiters[waiter] = None
+        self._count += 1
+
+    def remove(self, waiter: PoolWaiter) -> bool:
+        """Take *waiter* out; False where it does not wait."""
+        waiters = self._accounts.get(waiter.owner.account, {})
+        if waiter not in waiters:
+            return False
+        del waiters[waiter]
+        self._count -= 1
+        if not waiters:
+            del self._accounts[waiter.owner.account]
+        return True
+
+    def heads(self) -> list[PoolWaiter]:
+        """Return the first waiter of each account, in the order of the turns."""
+        return [next(iter(waiters)) for waiters in self._accounts.values()]
+
+    def took_turn(self, waiter: PoolWaiter) -> None:
+        """Take *waiter* out, and put its account behind the others."""
+        self.remove(waiter)
+        if waiters := self._accounts.pop(waiter.owner.account, None):
+            self._accounts[waiter.owner.account] = waiters
+
+    def first_deadline_s(self) -> float | None:
+        """Return the earliest deadline; None where nobody waits."""
+        return min((waiter.deadline_s for waiter in self.heads()), default=None)
+
+    def late(self, now_s: float) -> list[PoolWaiter]:
+        """Take out those whose deadline has come, and return them."""
+        late = []
+        for waiters in list(self._accounts.values()):
+            for waiter in list(waiters):
+                if waiter.deadline_s > now_s:
+                    break  # the later ones of an account wait longer
+                late.append(waiter)
+        for waiter in late:
+            self.remove(waiter)
+        return late

@@ -1,0 +1,89 @@
+"""What a user's own account runs is killed by that account: the shards' account has no right to it here."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pymysql
+import pytest
+
+from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.streams import eventually, value
+from tests.integration.accounts.conftest import Accounts
+from tests.integration.conftest import SETTINGS
+
+
+pytestmark = pytest.mark.db
+
+WAITS = "SELECT SLEEP(100) /* theirs */"
+
+
+@pytest.fixture
+def proxy(
+    start_proxy: StartProxy, server: DatabaseServer, accounts: Accounts, database: str
+) -> RunningProxy:
+    accounts.create("shards", f"SELECT, INSERT, UPDATE, DELETE ON {database}.*")
+    accounts.create("ann", f"SELECT ON {database}.*")
+    config = keyspace_toml("plain", [server], database)
+    password = "s%C3%A9same%27s"
+    config = config.replace("mysql://root@", f"mysql://shards:{password}@")
+    return start_proxy(SETTINGS + config + accounts.toml("ann"))
+
+
+def runs(server: DatabaseServer) -> int:
+    sql = "SELECT COUNT(*) FROM information_schema.processlist WHERE info = %s AND user = 'ann'"
+    return int(execute(server, sql.replace("%s", f"'{WAITS}'"))[0][0])
+
+
+def sleeping(client: Any, server: DatabaseServer, worker: ThreadPoolExecutor) -> Any:
+    """Return the future answer of a statement that runs at the server."""
+
+    def run() -> Any:
+        try:
+            return value(client, WAITS)
+        except pymysql.MySQLError as error:
+            return error.args[0]
+
+    answer = worker.submit(run)
+    eventually(lambda: runs(server) == 1)
+    return answer
+
+
+def test_a_statement_is_killed_and_its_connection_goes_on(
+    proxy: RunningProxy, server: DatabaseServer, accounts: Accounts
+) -> None:
+    ann, other = (accounts.connect(proxy, "ann", database="plain") for _ in range(2))
+    with ThreadPoolExecutor() as worker:
+        for _ in range(2):
+            answer = sleeping(ann, server, worker)
+            value(other, "SELECT 1")
+            other.query(f"KILL QUERY {ann.thread_id()}")
+            # MariaDB's SLEEP is interrupted by an error, MySQL's returns 1.
+            assert answer.result(60) in {1317, 1}
+            eventually(lambda: runs(server) == 0)
+            assert value(ann, "SELECT 1") == 1
+
+
+def test_who_leaves_takes_the_statement_along(
+    proxy: RunningProxy, server: DatabaseServer, accounts: Accounts
+) -> None:
+    ann = accounts.connect(proxy, "ann", database="plain")
+    ann._execute_command(3, WAITS)
+    eventually(lambda: runs(server) == 1)
+    ann._force_close()
+    eventually(lambda: runs(server) == 0)
+
+
+def test_an_account_that_may_have_no_second_connection_loses_the_one_it_has(
+    proxy: RunningProxy, server: DatabaseServer, accounts: Accounts
+) -> None:
+    accounts.everywhere("ALTER USER 'ann'@'%' WITH MAX_USER_CONNECTIONS 1")
+    ann, other = (accounts.connect(proxy, "ann", database="plain") for _ in range(2))
+    with ThreadPoolExecutor() as worker:
+        answer = sleeping(ann, server, worker)
+        other.query(f"KILL QUERY {ann.thread_id()}")
+        assert answer.result(60) in {1317, 1, 2013, 1105}
+    proxy.wait_for_log("statement could not be killed")
+    accounts.everywhere("ALTER USER 'ann'@'%' WITH MAX_USER_CONNECTIONS 0")
+    # The server may go on with it, as the log says; the session has another connection.
+    assert value(ann, "SELECT 1") == 1
