@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.literal_values import decode_literal
 from streamfrom.sqlparse_ext.statements import InsertSource, Kind
 from streamfrom.sqlparse_ext.text.lexer_patterns import ROWS
 from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind, Key
-from streamfrom.sqlparse_ext.writes.moments import moment_plan
-from streamfrom.sqlparse_ext.writes.times import NO_MOMENTS
+from streamfrom.sqlparse_ext.writes.moments import NS_MIN, moment_plan
+from streamfrom.sqlparse_ext.writes.times import NO_MOMENTS, SECOND_NS
 
 
 if TYPE_CHECKING:
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.writes.completion import TableFacts
 
 
-# Of more digits than any id or priority needs the ordinary way tells what becomes.
-_DIGITS_MAX = 18
+# As many digits as a moment has; what becomes of more the ordinary way tells.
+_DIGITS_MAX: Final = 19
+_TIME: Final = "time_next"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class PlainInsert:
     facts: TableFacts
     _id: int | None  # its place in the row
     _priority: int | None
+    _time: int | None
 
     def of(self, statement: Statement) -> Effect | None:
         """Return the effect of *statement*; None where the ordinary way has to find it."""
@@ -42,18 +44,23 @@ class PlainInsert:
             return None
         try:
             raw = None if self._id is None else row[self._id]
-            raw_priority = None if self._priority is None else row[self._priority]
+            priority = facts.default_priority
+            if self._priority is not None:
+                if not _is_number(row[self._priority]):
+                    return None
+                priority = int(row[self._priority])
+            time_ns = facts.default_time_next_ns or 0
+            if self._time is not None:
+                if not _is_number(row[self._time]):
+                    return None
+                time_ns = int(row[self._time])
+                if SECOND_NS <= time_ns < NS_MIN:
+                    return None  # refused: it would be a moment of 1970
         except IndexError:
             return None
-        priority = facts.default_priority
-        if raw_priority is not None:
-            if not raw_priority.isdigit() or len(raw_priority) > _DIGITS_MAX:
-                return None
-            priority = int(raw_priority)
-        time_ns = facts.default_time_next_ns or 0
         if raw is None:
             return Effect(EffectKind.NEW, None, generated=Key(None, priority, time_ns))
-        if raw.isdigit() and len(raw) <= _DIGITS_MAX:
+        if _is_number(raw):
             ident = facts.id_form.stored(int(raw))
         elif raw[:1] == b"'":
             ident = facts.id_form.stored(decode_literal(raw, statement.mode))
@@ -65,8 +72,12 @@ class PlainInsert:
         return Effect(EffectKind.NEW, (ident,), (Key(ident, priority, time_ns),))
 
 
+def _is_number(raw: bytes) -> bool:
+    return raw.isdigit() and len(raw) <= _DIGITS_MAX
+
+
 def plain_insert(shape: Shape, facts: TableFacts) -> PlainInsert | None:
-    """Return what INSERTs of *shape* do; None for other statements, and where more decides than an id and a priority."""
+    """Return what INSERTs of *shape* do; None for other statements, and where more decides than id, priority and ``time_next``."""
     insert = shape.insert
     if (
         shape.kind is not Kind.INSERT
@@ -82,11 +93,11 @@ def plain_insert(shape: Shape, facts: TableFacts) -> PlainInsert | None:
         or facts.first_layout
         or facts.refuses_delays
         or moment_plan(shape, facts.times) is not NO_MOMENTS
-        or not facts.times.names.isdisjoint(insert.columns)
+        or not facts.times.names.intersection(insert.columns) <= {_TIME}
     ):
         return None
     id_column = facts.id_column.lower()
     if id_column not in insert.columns and not facts.id_auto_increment:
         return None
     places = {name: place for place, name in enumerate(insert.columns)}
-    return PlainInsert(facts, places.get(id_column), places.get("priority"))
+    return PlainInsert(facts, places.get(id_column), places.get("priority"), places.get(_TIME))

@@ -23,7 +23,7 @@ UPPER = replace(CURRENT, id_form=stored_form(ColumnType("varchar(8)", "utf8mb4_g
 PROMPT = replace(NUMBERED, refuses_delays=True)
 VALUES = [
     *b"0 7 00007 255 256 -5 5.5 0x05 NULL DEFAULT TRUE '7' 'a' 'A ' '' 99999999999999999999 NOW() 'it''s'".split(),
-    b"'a\\'b'", b"1764326638000000000",
+    b"'a\\'b'", b"1764326638000000000", b"1700000000", b"999999999", b"99999999999999999", b"9999999999999999999",
 ]  # fmt: skip
 COLUMNS = ["id", "ID", "priority", "body", "epoch", "time_next", "time_acked"]
 HEADS = [b"INSERT INTO m", b"INSERT IGNORE INTO m", b"REPLACE INTO m", b"insert into `M`"]
@@ -56,7 +56,11 @@ def test_what_is_known_is_what_the_completed_text_says(head, columns, tail, fact
 
 @pytest.mark.parametrize(
     ("values", "ids"),
-    [(b"(id, body) VALUES (%d, 'x')", (99,)), (b"(body) VALUES ('%d')", None)],
+    [
+        (b"(id, body) VALUES (%d, 'x')", (99,)),
+        (b"(body) VALUES ('%d')", None),
+        (b"(id, time_next, priority) VALUES (%d, 1764326638000000000, 3)", (99,)),
+    ],
 )
 def test_the_usual_inserts_are_known(values, ids):
     cache = StatementCache()
@@ -71,8 +75,12 @@ def test_the_usual_inserts_are_known(values, ids):
 
 
 @pytest.mark.parametrize("mistake", [b"time_next", b"time_acked"])
-def test_moments_are_left_to_the_completion(mistake):
-    sent = StatementCache().get(b"INSERT INTO m (id, %b) VALUES (1, 1700000000)" % mistake)
-    assert plain_insert(sent.shape, NUMBERED) is None
+def test_what_is_no_moment_is_left_to_the_completion(mistake):
+    cache, text = StatementCache(), b"INSERT INTO m (id, %b) VALUES (1, %%d)" % mistake
+    for number in range(9):
+        cache.get(text % (NOW_NS + number))
+    sent = cache.get(text % 1_700_000_000)
+    plain = plain_insert(sent.shape, NUMBERED)
+    assert plain is None or plain.of(sent) is None
     with pytest.raises(StreamfromError, match="nanoseconds"):
         complete(sent, NUMBERED, NOW_NS)
