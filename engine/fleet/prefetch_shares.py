@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from streamfrom.engine.messaging.attached_receiver import UNLIMITED
+
 
 class ShareChange(NamedTuple):
     """A dispatcher is to be told its new share."""
@@ -21,7 +23,7 @@ class ShareChange(NamedTuple):
 class PrefetchShares:
     """The shares of one stream. What changes them returns what dispatchers are to be told now.
 
-    prefetch: how many messages the stream holds at most; at least one.
+    prefetch: how many messages the stream holds at most; at least one. UNLIMITED is not divided: each dispatcher has all of it.
     """
 
     def __init__(self, prefetch: int, dispatcher: str) -> None:
@@ -37,7 +39,7 @@ class PrefetchShares:
 
     def joined(self, dispatcher: str) -> int:
         """Return the share of one more dispatcher: what nobody has. It wants more as soon as it has answered."""
-        share = self._free
+        share = UNLIMITED if self._prefetch == UNLIMITED else self._free
         self._shares[dispatcher] = self._bounds[dispatcher] = share
         self._wanting[dispatcher] = None
         return share
@@ -79,6 +81,9 @@ class PrefetchShares:
 
     def _changes(self) -> list[ShareChange]:
         """Return what is to be told; of each dispatcher one change at a time is on its way."""
+        if self._prefetch == UNLIMITED:
+            short = [one for one in self._shares if self._shares[one] < UNLIMITED]
+            return [self._change(one, UNLIMITED) for one in short if one not in self._bounds]
         changes: list[ShareChange] = []
         excess = sum(self._shares.values()) - self._prefetch
         for one in sorted(self._shares, key=self._shares.__getitem__, reverse=True):

@@ -11,6 +11,9 @@ stays if the rate of acks rises by a third. A round with half the base is tried 
 is tried again after 2, 4, 8, … PAUSE_MAX rounds. A round in which the stream was given less than it had room for says nothing
 about its consumer, and begins again.
 
+**Several dispatchers** of one stream, on several members, have a window each for what they send (*is_part*). They start with 1, and the
+rates at which a trial is kept are others.
+
 A stream that loses a lease without progress has a window of 1 until its next ack.
 """
 
@@ -18,7 +21,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 
 # The value of `vt_prefetch` and of the hint: others are numbers of messages, 0 for no limit.
@@ -38,6 +41,19 @@ BASE_MAX: Final = 1 << 14
 _PARTS: Final = 8
 
 
+class KeptAt(NamedTuple):
+    """By which factor the rate of acks must change for a trial with twice the base, and with half of it, to be kept."""
+
+    up: float
+    down: float
+
+
+ALONE: Final = KeptAt(4 / 3, 3 / 4)
+# A larger part of what a worker holds has more of its acks, though it works no faster: 4/3 where two dispatchers send to it.
+# With as many threads as it holds messages it is 2.
+OF_A_PART: Final = KeptAt(1.75, 0.57)
+
+
 @dataclass(slots=True)
 class _Trials:
     """When one direction is tried again, in rounds."""
@@ -55,6 +71,7 @@ class PrefetchWindow:
     """The window of one stream.
 
     size: how many messages the stream may hold.
+    is_part: other dispatchers send to the stream as well, each with a window of its own.
     wants_backlog: a round is over, and `begin` must say whether a trial may follow.
     """
 
@@ -73,13 +90,22 @@ class PrefetchWindow:
         "_since_ns",
         "_skip",
         "_up_is_next",
+        "is_part",
         "size",
         "wants_backlog",
     )
 
-    def __init__(self, now_ns: int, *, first: int = FIRST, lease_delay_ns: int = 0) -> None:
+    def __init__(
+        self,
+        now_ns: int,
+        *,
+        first: int = FIRST,
+        lease_delay_ns: int = 0,
+        is_part: bool = False,
+    ) -> None:
         """Begin. lease_delay_ns: after how long a lease is written; the floor alone shall not make messages wait so long."""
-        self._base = first
+        self.is_part = is_part
+        self._base = max(self._least, first // 2 if is_part else first)
         self._factor = 1.0  # of the base, in this round
         self._floor_ns = min(FLOOR_NS, lease_delay_ns // 2) or FLOOR_NS
         self._floor = 0
@@ -144,7 +170,7 @@ class PrefetchWindow:
         is_up = self._pause_up.left <= 0 and backlog >= 2 * windows
         # Within the floor another base changes nothing.
         is_up = is_up and self._floor < 2 * self._base <= BASE_MAX
-        is_down = self._pause_down.left <= 0 and self._base > FIRST
+        is_down = self._pause_down.left <= 0 and self._base > self._least
         if is_up and (self._up_is_next or not is_down):
             self._try(2.0)
         elif is_down:
@@ -173,14 +199,19 @@ class PrefetchWindow:
             self.wants_backlog = True
             return
         is_up = self._factor > 1
-        is_kept = 3 * rate >= 4 * self._rate if is_up else 4 * rate > 3 * self._rate
+        rules = OF_A_PART if self.is_part else ALONE
+        is_kept = rate >= (rules.up if is_up else rules.down) * self._rate
         (self._pause_up if is_up else self._pause_down).over(is_kept=is_kept)
         if is_kept:
-            self._base = max(FIRST, int(self._base * self._factor))
+            self._base = max(self._least, int(self._base * self._factor))
             self._rate, self._rounds, self._factor = rate, 1, 1.0
             self.wants_backlog = True
         else:
             self._try(1.0)
+
+    @property
+    def _least(self) -> int:
+        return 1 if self.is_part else FIRST
 
     def _expire(self, part: int) -> None:
         parts = self._parts

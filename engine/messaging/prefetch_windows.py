@@ -8,6 +8,8 @@ from streamfrom.engine.messaging.prefetch_window import AUTO, PrefetchWindow
 
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from streamfrom.engine.messaging.attached_receiver import AttachedReceiver
     from streamfrom.engine.messaging.shard_state import ShardState
     from streamfrom.engine.messaging.table_settings import Properties
@@ -34,9 +36,26 @@ class PrefetchWindows:
             self._set(receiver, prefetch)
         elif receiver.window is None:
             receiver.window = PrefetchWindow(
-                now_ns, first=receiver.window_first, lease_delay_ns=properties.lease_delay_ns
+                now_ns,
+                first=receiver.window_first,
+                lease_delay_ns=properties.lease_delay_ns,
+                is_part=self._is_part(receiver),
             )
             self._set(receiver, receiver.window.size)
+
+    def dispatchers_changed(self, receivers: Iterable[AttachedReceiver]) -> None:
+        """Note that this process dispatches another part of the shards."""
+        for receiver in receivers:
+            if receiver.window is not None:
+                receiver.window.is_part = self._is_part(receiver)
+
+    def _is_part(self, receiver: AttachedReceiver) -> bool:
+        """Return whether other processes dispatch to a stream as well; of another member's client, whether they may."""
+        return any(
+            not (receiver.covers(name) if receiver.is_for_member else shard.is_dispatched)
+            for name, shard in self._shards.items()
+            if receiver.is_for_member or receiver.covers(name)
+        )
 
     def forget(self, receiver: AttachedReceiver) -> None:
         """Note that a stream is over."""

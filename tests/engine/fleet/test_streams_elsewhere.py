@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from streamfrom.engine.errors import ReceiverGone
 from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.peer_link import (
@@ -31,6 +33,7 @@ from streamfrom.engine.fleet.streams_elsewhere import (
 from streamfrom.engine.messaging.attached_receiver import UNLIMITED
 from streamfrom.engine.messaging.events import AckedUnnamed, Changed
 from streamfrom.engine.messaging.message import ClientReceiver, PeerRow
+from streamfrom.engine.messaging.prefetch_window import AUTO
 from tests.engine.fleet.members import Client
 from tests.virtual_loop import running
 
@@ -128,8 +131,9 @@ def shared(prefetch):
     rig.open(Client(prefetch=None), prefetch=prefetch)
     rig.streams.dispatched_by("ks", "0", member("m1"))
     ((_, link),) = rig.links
-    assert link.sent[0].share == 0
-    link.hearer.heard(ShareKept(1, 0))
+    share = link.sent[0].share
+    assert share == (0 if prefetch > 0 else UNLIMITED)
+    link.hearer.heard(ShareKept(1, share))
     return rig, link
 
 
@@ -166,19 +170,18 @@ async def test_a_prefetch_that_is_altered_concerns_streams_without_one_of_their_
     assert rig.said == [("give_share", 3)]
 
 
+@pytest.mark.parametrize("none", [0, AUTO])
 @running
-async def test_a_limit_of_the_table_comes_and_goes_while_a_stream_is_open():
-    rig, link = shared(0)
-    rig.share_hearer.share_kept(UNLIMITED // 2)
-    link.hearer.heard(ShareKept(1, UNLIMITED // 2))
+async def test_a_limit_of_the_table_comes_and_goes_while_a_stream_is_open(none):
+    rig, link = shared(none)
+    assert rig.said == [], "each dispatcher sends what it likes"
     rig.streams.prefetch_altered("ks", "msg", 4)
     shares = [rig.said[-1][1], link.sent[-1].share]
     assert sum(shares) == 4
     rig.share_hearer.share_kept(shares[0])
     link.hearer.heard(ShareKept(1, shares[1]))
-    rig.streams.prefetch_altered("ks", "msg", 0)
-    rig.share_hearer.share_wanted()
-    assert rig.said[-1][1] > UNLIMITED // 2
+    rig.streams.prefetch_altered("ks", "msg", none)
+    assert (rig.said[-1][1], link.sent[-1].share) == (UNLIMITED, UNLIMITED)
 
 
 @running

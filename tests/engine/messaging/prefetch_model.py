@@ -42,14 +42,18 @@ class Consumer:
     is_stuck: bool = False
     joins_s: float = 0.0
     first: int = FIRST
-    window: PrefetchWindow = field(init=False)
+    windows: list[PrefetchWindow] = field(default_factory=list)  # one for each dispatcher
     waiting: deque[int] = field(default_factory=deque)
-    held: set[int] = field(default_factory=set)
+    held: list[set[int]] = field(default_factory=list)
     busy: int = 0
     progress_s: float = 0.0
     has_stalled: bool = False
-    sizes: list[int] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)  # of all windows together
     done: int = 0
+
+    def room(self, dispatcher: int) -> int:
+        """Return how many more messages it may hold of a dispatcher."""
+        return self.windows[dispatcher].size - len(self.held[dispatcher])
 
 
 class Model:
@@ -63,6 +67,7 @@ class Model:
         ack_wait_s: float = 30.0,
         per_s: float = 0.0,
         seed: int = 1,
+        dispatchers: int = 1,
         window: Callable[[], Any] | None = None,
     ) -> None:
         """per_s: as many are inserted a second; 0 for all at the start. window: makes another one than the one to be judged."""
@@ -73,7 +78,7 @@ class Model:
         self._ack_wait_s = ack_wait_s
         self._window = window
         self._dice = random.Random(seed)
-        self._ready: deque[int] = deque()
+        self._ready: list[deque[int]] = [deque() for _ in range(dispatchers)]
         self._left = messages
         self._streams: list[Consumer] = []
         self._events: list[tuple[float, int, Callable[[], None]]] = []
@@ -82,7 +87,7 @@ class Model:
             if per_s:
                 self._at(number / per_s, partial(self._inserted, number))
             else:
-                self._ready.append(number)
+                self._of(number).append(number)
         for consumer in consumers:
             self._at(consumer.joins_s, partial(self._joined, consumer))
 
@@ -100,54 +105,64 @@ class Model:
     def _at(self, moment_s: float, happens: Callable[[], None]) -> None:
         heapq.heappush(self._events, (moment_s, next(self._numbers), happens))
 
+    def _of(self, message: int) -> deque[int]:
+        return self._ready[message % len(self._ready)]
+
     def _inserted(self, message: int) -> None:
-        self._ready.append(message)
+        self._of(message).append(message)
         self._serve()
 
     def _joined(self, consumer: Consumer) -> None:
-        if self._window is None:
-            consumer.window = PrefetchWindow(self._now_ns, first=consumer.first)
-        else:
-            consumer.window = self._window()
+        for _ in self._ready:
+            consumer.held.append(set())
+            if self._window is None:
+                is_part = len(self._ready) > 1
+                made = PrefetchWindow(self._now_ns, first=consumer.first, is_part=is_part)
+            else:
+                made = self._window()
+            consumer.windows.append(made)
         self._streams.append(consumer)
         self._serve()
 
     def _serve(self) -> None:
+        for dispatcher in range(len(self._ready)):
+            self._dispatch(dispatcher)
+
+    def _dispatch(self, dispatcher: int) -> None:
+        ready = self._ready[dispatcher]
         given: dict[Consumer, list[int]] = {}
         for stream in self._streams:
-            stream.window.passed(self._now_ns)
-        while self._ready:
-            free = [one for one in self._streams if one.window.size > len(one.held)]
+            stream.windows[dispatcher].passed(self._now_ns)
+        while ready:
+            free = [one for one in self._streams if one.room(dispatcher) > 0]
             if not free:
                 break
-            chosen = max(
-                free, key=lambda one: (not one.has_stalled, one.window.size - len(one.held))
-            )
-            if not chosen.held:
+            chosen = max(free, key=lambda one: (not one.has_stalled, one.room(dispatcher)))
+            if not any(chosen.held):
                 chosen.progress_s = self.now_s
-            message = self._ready.popleft()
+            message = ready.popleft()
             self.sent[message] += 1
-            chosen.held.add(message)
+            chosen.held[dispatcher].add(message)
             given.setdefault(chosen, []).append(message)
         for stream, messages in given.items():
-            if stream.window.size > len(stream.held):
-                stream.window.starved()
+            if stream.room(dispatcher) > 0:
+                stream.windows[dispatcher].starved()
             self._at(self.now_s + CALL_S, partial(self._arrived, stream, messages))
             end_s = self.now_s + self._ack_wait_s
-            self._at(end_s, partial(self._may_end, stream, messages))
+            self._at(end_s, partial(self._may_end, stream, dispatcher, messages))
 
-    def _may_end(self, stream: Consumer, messages: list[int]) -> None:
-        held = [message for message in messages if message in stream.held]
+    def _may_end(self, stream: Consumer, dispatcher: int, messages: list[int]) -> None:
+        held = [message for message in messages if message in stream.held[dispatcher]]
         if not held:
             return
         end_s = stream.progress_s + self._ack_wait_s
         if end_s > self.now_s:
-            self._at(end_s, partial(self._may_end, stream, held))
+            self._at(end_s, partial(self._may_end, stream, dispatcher, held))
             return
-        stream.held.difference_update(held)
+        stream.held[dispatcher].difference_update(held)
         stream.has_stalled = True
-        stream.window.lost()
-        self._ready.extendleft(held)
+        stream.windows[dispatcher].lost()
+        self._ready[dispatcher].extendleft(held)
         self._serve()
 
     def _arrived(self, stream: Consumer, messages: list[int]) -> None:
@@ -171,13 +186,16 @@ class Model:
         self._work(stream)
 
     def _acked(self, stream: Consumer, messages: list[int]) -> None:
-        held = stream.held.intersection(messages)
-        stream.held -= held
-        self._left -= len(held)
         stream.progress_s, stream.has_stalled = self.now_s, False
-        window = stream.window
-        window.acked(len(held), self._now_ns)
-        if window.wants_backlog:
-            window.begin(len(self._ready), sum(one.window.size for one in self._streams))
-        stream.sizes.append(window.size)
+        for dispatcher, window in enumerate(stream.windows):
+            gone = stream.held[dispatcher].intersection(messages)
+            if not gone:
+                continue
+            stream.held[dispatcher] -= gone
+            self._left -= len(gone)
+            window.acked(len(gone), self._now_ns)
+            if window.wants_backlog:
+                together = sum(one.windows[dispatcher].size for one in self._streams)
+                window.begin(len(self._ready[dispatcher]), together)
+        stream.sizes.append(sum(window.size for window in stream.windows))
         self._serve()

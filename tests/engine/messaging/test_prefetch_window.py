@@ -74,7 +74,7 @@ def test_what_a_consumer_holds_that_hangs_is_done_by_the_others():
     stuck.is_stuck = True
     model = Model(60, [stuck, *others], ack_wait_s=10)
     assert ran(model) == pytest.approx(21.0, rel=0.02)
-    assert stuck.window.size == 1
+    assert stuck.windows[0].size == 1
     assert sum(count - 1 for count in model.sent.values()) <= FIRST + 1
 
 
@@ -90,6 +90,18 @@ def test_a_serial_worker_of_random_times_holds_two_to_eight(seed):
     ran(Model(20_000, [worker], seed=seed, ack_wait_s=60))
     assert statistics.median(worker.sizes) == 2
     assert statistics.quantiles(worker.sizes, n=20)[-1] <= 8
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("dispatchers", [2, 3])
+def test_windows_of_several_dispatchers_drive_each_other_no_higher(dispatchers, seed):
+    (worker,) = alike(1, exponential(1.0))
+    ran(Model(5000, [worker], seed=seed, ack_wait_s=60, dispatchers=dispatchers))
+    assert statistics.median(worker.sizes) <= 2 * dispatchers
+    assert statistics.quantiles(worker.sizes, n=20)[-1] <= 12
+    model = Model(1000, alike(1, between(1.0, 2.8), threads=8), dispatchers=dispatchers)
+    assert 1000 * 1.9 / 8 / ran(model) >= 0.35
+    assert ran(Model(60, alike(2, steady(0.25)), dispatchers=dispatchers)) <= 1.15 * 7.5
 
 
 @pytest.mark.parametrize("seed", range(4))

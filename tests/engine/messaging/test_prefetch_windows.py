@@ -1,6 +1,6 @@
 """The windows of a table's streams, as its scheduler feeds them."""
 
-from streamfrom.engine.messaging.events import Acked, Attached, Reconfigured
+from streamfrom.engine.messaging.events import Acked, Attached, Deposed, Elected, Reconfigured
 from streamfrom.engine.messaging.prefetch_window import AUTO, FIRST, FIRST_WATCHED
 from tests.engine.messaging.table_rig import SECOND_NS, TableRig, table
 
@@ -67,3 +67,14 @@ def test_a_lost_lease_without_progress_makes_it_one_until_the_next_ack():
     assert limit(rig) == 1
     acked(rig, 3)
     assert limit(rig) == FIRST
+
+
+def test_the_window_of_a_stream_with_other_dispatchers_is_a_part():
+    rig = TableRig(shards=("-80", "80-"), more=",vt_prefetch=auto")
+    rig.post(Deposed("80-", "another one dispatches it"))
+    for receiver, shards in ((1, None), (2, frozenset({"-80"})), (-3, frozenset({"-80"}))):
+        rig.post(Attached(receiver, shards, COLUMNS, None))
+    assert [limit(rig, receiver) for receiver in (1, 2, -3)] == [1, FIRST, 1]
+    rig.post(Elected("80-"))
+    windows = [one.window for one in rig.state.attached.values()]
+    assert [window and window.is_part for window in windows] == [False, False, True]
