@@ -271,6 +271,10 @@ class Fleet:
         """Let a stream with an end wait for its first message no longer."""
         self.registry.wait_over(receiver)
 
+    def progressed_elsewhere(self, receiver: Receiver, rows: int) -> None:
+        """Let what is dispatched here follow a receiver's progress elsewhere."""
+        self.registry.progressed_elsewhere(receiver, rows)
+
     def give_share(self, receiver: Receiver, share: Share) -> None:
         """Let a receiver hold so many messages that are dispatched here."""
         self.registry.give_share(receiver, share)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Protocol, assert_never
 
+from streamfrom.engine.fleet.arrivals import Arrivals
 from streamfrom.engine.fleet.peer_link import (
     RequestDone,
     RowsSent,
@@ -14,6 +15,7 @@ from streamfrom.engine.fleet.peer_link import (
     ShareWanted,
     StreamEnded,
     StreamFinished,
+    StreamProgressed,
 )
 
 
@@ -55,6 +57,10 @@ class LinkOwner(Protocol):
         """Note that a dispatcher could send more than its share."""
         ...
 
+    def stream_progressed(self, record: ReceiverElsewhere, dispatcher: str, row: int) -> None:
+        """Note progress in the delivery of a dispatcher that began with *row*."""
+        ...
+
     def stream_finished(self, record: ReceiverElsewhere, stream: StreamElsewhere) -> None:
         """Note that a stream with an end got from a member what was due there."""
         ...
@@ -83,6 +89,7 @@ class ReceiverElsewhere:
     held: what the last dispatcher of a shard said that it holds, until the next one knows.
     is_over: the receiver itself is over, and holds messages.
     shares: how its prefetch is divided; None for a stream without one, or with an end.
+    arrivals: in which order its rows came, and how far its client has come.
     """
 
     receiver: ClientReceiver
@@ -94,6 +101,7 @@ class ReceiverElsewhere:
     is_over: bool = False
     ending: EndingStream | None = None
     shares: PrefetchShares | None = None
+    arrivals: Arrivals = field(default_factory=Arrivals)
 
     @property
     def is_done(self) -> bool:
@@ -151,6 +159,8 @@ class LinkElsewhere:
                 self._owner.share_wanted(found[0], self.member.id)
             case StreamEnded():
                 self._owner.stream_ended(self, *found, message)
+            case StreamProgressed():
+                self._owner.stream_progressed(found[0], self.member.id, message.row)
             case StreamFinished():
                 self._owner.stream_finished(*found)
             case _:

@@ -66,6 +66,14 @@ class GiveShare:
 
 
 @dataclass(frozen=True, slots=True)
+class ProgressElsewhere:
+    """The stream has made progress with another dispatcher's rows: the first *rows* of this one were sent before them."""
+
+    stream: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class RowsTaken:
     """The client's socket has taken so many *rows* since the stream began."""
 
@@ -200,6 +208,14 @@ class ShareKept:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamProgressed:
+    """The stream has made progress in the delivery that began with *row*, counted from 0."""
+
+    stream: int
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
 class ShareWanted:
     """Messages are due for the stream, and its share is full."""
 
@@ -216,6 +232,7 @@ class StreamFinished:
 ToDispatcher: TypeAlias = (
     OpenStream
     | GiveShare
+    | ProgressElsewhere
     | RowsTaken
     | CloseStream
     | ForgetStream
@@ -228,7 +245,13 @@ ToDispatcher: TypeAlias = (
 )
 Request: TypeAlias = DefinitionsChanged | WantLeases | AckEarly
 FromDispatcher: TypeAlias = (
-    RowsSent | ShareKept | ShareWanted | StreamEnded | StreamFinished | RequestDone
+    RowsSent
+    | ShareKept
+    | ShareWanted
+    | StreamEnded
+    | StreamFinished
+    | StreamProgressed
+    | RequestDone
 )
 
 

@@ -17,6 +17,7 @@ from streamfrom.engine.fleet.peer_link import (
     ShareWanted,
     StreamEnded,
     StreamFinished,
+    StreamProgressed,
 )
 from streamfrom.engine.messaging.message import PeerRow, receiver_numbers
 from streamfrom.engine.messaging.prefetch_window import FIRST
@@ -75,6 +76,13 @@ class RemoteReceiver:
     def finish(self) -> None:
         """Tell that the stream has all it asked for."""
         self._send(StreamFinished(self._stream))
+
+    def sent(self, rows: int) -> None:
+        """Leave it to the member with the client when rows come."""
+
+    def progressed(self, row: int) -> None:
+        """Report progress to the member with the client."""
+        self._send(StreamProgressed(self._stream, row))
 
     def share_kept(self, most: int) -> None:
         """Tell how many messages it holds at most."""

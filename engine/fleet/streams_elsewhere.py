@@ -25,6 +25,7 @@ from streamfrom.engine.fleet.peer_link import (
     GiveShare,
     News,
     OpenStream,
+    ProgressElsewhere,
     RowsSent,
     StopWaiting,
     StreamEnded,
@@ -99,6 +100,10 @@ class ShardsElsewhere(Protocol):
 
     def wait_over(self, receiver: Receiver) -> None:
         """Let a receiver with an end wait for its first message no longer."""
+        ...
+
+    def progressed_elsewhere(self, receiver: Receiver, rows: int) -> None:
+        """Note progress of a receiver with what others sent to it, after the first *rows* that were dispatched here."""
         ...
 
     def give_share(self, receiver: Receiver, share: Share) -> None:
@@ -218,6 +223,7 @@ class StreamsElsewhere:
     def admit(self, receiver: ClientReceiver) -> ClientReceiver:
         """Return what is to be attached for *receiver*, whose streams elsewhere `opened` begins."""
         record = ReceiverElsewhere(receiver)
+        record.arrivals.joined(HERE)
         if receiver.rows_max is not None:
             record.ending = EndingStream(
                 receiver,
@@ -228,6 +234,10 @@ class StreamsElsewhere:
             record.receiver = record.ending
         self._receivers[receiver.id] = record
         return record.receiver
+
+    def progress_of(self, receiver: Receiver) -> OwnProgress:
+        """Return what hears of the progress of an admitted receiver with what is dispatched here."""
+        return OwnProgress(self, self._receivers[receiver.id])
 
     def opened(
         self, receiver: ClientReceiver, keyspace: str, table: str, prefetch: int
@@ -324,6 +334,7 @@ class StreamsElsewhere:
                 self._shards.served(record.keyspace, shard)
         if not rows:
             return
+        record.arrivals.came(link.member.id, len(rows))
         try:
             can_take_more = record.receiver.deliver(rows)
         except ReceiverGone:
@@ -341,6 +352,15 @@ class StreamsElsewhere:
         """Note that a dispatcher could send more than its share."""
         if record.shares is not None:
             self._tell_shares(record, record.shares.wanted(dispatcher))
+
+    def stream_progressed(self, record: ReceiverElsewhere, dispatcher: str, row: int) -> None:
+        """Have the other dispatchers of a stream follow its progress."""
+        for other, rows in record.arrivals.progressed(dispatcher, row).items():
+            if other == HERE:
+                self._shards.progressed_elsewhere(record.receiver, rows)
+            else:
+                stream = record.streams[other]
+                self._links[other].send(ProgressElsewhere(stream.number, rows))
 
     def stream_finished(self, record: ReceiverElsewhere, stream: StreamElsewhere) -> None:
         """Note that a stream with an end got from a member what was due there."""
@@ -413,6 +433,7 @@ class StreamsElsewhere:
     ) -> None:
         stream = StreamElsewhere(next(self._numbers), shards)
         record.streams[link.member.id] = stream
+        record.arrivals.joined(link.member.id)
         link.streams[stream.number] = record, stream
         receiver = record.receiver
         # What a dispatcher elsewhere said is newer than what was sent from here.
@@ -450,6 +471,7 @@ class StreamsElsewhere:
     # Its prefetch
 
     def _share_left(self, record: ReceiverElsewhere, dispatcher: str) -> None:
+        record.arrivals.left(dispatcher)
         if record.shares is not None:
             self._tell_shares(record, record.shares.left(dispatcher))
 
@@ -510,3 +532,19 @@ class OwnShare:
     def share_wanted(self) -> None:
         """See `StreamsElsewhere.share_wanted`."""
         self._owner.share_wanted(self._record, HERE)
+
+
+class OwnProgress:
+    """What is dispatched here to a receiver to which others may dispatch as well: `ProgressHearer`."""
+
+    def __init__(self, owner: StreamsElsewhere, record: ReceiverElsewhere) -> None:
+        self._owner = owner
+        self._record = record
+
+    def sent(self, rows: int) -> None:
+        """Note the place of rows in the order of the stream."""
+        self._record.arrivals.came(HERE, rows)
+
+    def progressed(self, row: int) -> None:
+        """See `StreamsElsewhere.stream_progressed`."""
+        self._owner.stream_progressed(self._record, HERE, row)

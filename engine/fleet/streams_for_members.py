@@ -16,6 +16,7 @@ from streamfrom.engine.fleet.peer_link import (
     GiveShare,
     News,
     OpenStream,
+    ProgressElsewhere,
     RequestDone,
     RowsTaken,
     StopWaiting,
@@ -101,6 +102,9 @@ class Visit:
             case GiveShare():
                 if found := self._open.get(message.stream):
                     self._registry.give_share(found[1], Share(message.share, found[1]))
+            case ProgressElsewhere():
+                if found := self._open.get(message.stream):
+                    self._registry.progressed_elsewhere(found[1], message.rows)
             case RowsTaken():
                 self._taken(message)
             case CloseStream():
@@ -171,7 +175,9 @@ class Visit:
         self._open[message.stream] = message.keyspace, receiver
         try:
             share = None if message.share is None else Share(message.share, receiver)
-            self._registry.serve(receiver, message.keyspace, message.table, message.held, share)
+            self._registry.serve(
+                receiver, message.keyspace, message.table, message.held, share, receiver
+            )
         except StreamfromError as error:
             self._link.send(StreamEnded(message.stream, str(error), message.held))
 

@@ -51,6 +51,7 @@ class AttachedReceiver:
     next_share: the share that counts when the claim for the stream ends; None if the share stays.
     owes_answer: the member with the client is to be told how many messages the stream holds, until they fit the share.
     has_wanted: the member with the client was told that the share is full while messages are due.
+    reports_progress: whoever has the client is told of its progress, while others dispatch to it as well.
     acking: how many of the held messages the next claim acknowledges.
     progress_ns: when it last made progress: an ack of something it holds, or a delivery while it held nothing.
     has_worked: it has made progress otherwise than by a delivery.
@@ -77,6 +78,7 @@ class AttachedReceiver:
     owes_answer: bool = False
     has_wanted: bool = False
     acking: int = 0
+    reports_progress: bool = False
     window: PrefetchWindow | None = None
     window_first: int = FIRST
     progress_ns: int = 0

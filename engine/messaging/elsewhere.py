@@ -9,7 +9,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from streamfrom.engine.messaging.events import TableEvent
-    from streamfrom.engine.messaging.message import ClientReceiver, Receiver, RowOfStream
+    from streamfrom.engine.messaging.message import (
+        ClientReceiver,
+        ProgressHearer,
+        Receiver,
+        RowOfStream,
+    )
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
@@ -18,6 +23,10 @@ class Elsewhere(Protocol):
 
     def admit(self, receiver: ClientReceiver) -> ClientReceiver:
         """Return what is to be attached here for *receiver*."""
+        ...
+
+    def progress_of(self, receiver: Receiver) -> ProgressHearer:
+        """Return what hears of the progress of an admitted receiver with what is dispatched here."""
         ...
 
     def opened(

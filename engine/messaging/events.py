@@ -44,6 +44,7 @@ class Attached:
     keys: the keys whose messages it is given; None for all.
     share: as of ShareGiven; None for the whole prefetch.
     window_first: the first size of its window, where its prefetch is `auto`.
+    reports_progress: as of `TellProgress`, while others dispatch to it as well.
     """
 
     receiver: int
@@ -54,6 +55,7 @@ class Attached:
     keys: frozenset[bytes] | None = None
     share: int | None = None
     window_first: int = FIRST
+    reports_progress: bool = False
 
 
 @record
@@ -62,6 +64,14 @@ class ShareGiven:
 
     receiver: int
     share: int
+
+
+@record
+class ProgressedElsewhere:
+    """A receiver has made progress with what another process sent, after the first *rows* that this one sent to it."""
+
+    receiver: int
+    rows: int
 
 
 @record
@@ -371,6 +381,7 @@ Event: TypeAlias = (
     | ReceiverReady
     | WaitOver
     | ShareGiven
+    | ProgressedElsewhere
     | Due
     | Acked
     | AckedEarly
@@ -500,6 +511,14 @@ class Shorten:
 
 
 @record
+class TellProgress:
+    """Report that a receiver made progress in the delivery that began with *row*, counted from 0."""
+
+    receiver: int
+    row: int
+
+
+@record
 class WriteLeases:
     """Write leases that are in memory alone; answer LeasesWritten."""
 
@@ -586,4 +605,5 @@ Action: TypeAlias = (
     | TellStanding
     | KeepsShare
     | WantShare
+    | TellProgress
 )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.events import (
     FindLeasesFailed,
     Look,
     Shorten,
+    TellProgress,
     TellStanding,
     WriteAcks,
     WriteLeases,
@@ -26,16 +27,22 @@ if TYPE_CHECKING:
         AcksWritten,
         LeasesFound,
         Looked,
+        ProgressedElsewhere,
         TakenOver,
     )
     from streamfrom.engine.messaging.shard_state import ShardState
     from streamfrom.engine.messaging.table_parts import TableParts
 
 
+# Progress is reported to other dispatchers no more often: what a fast consumer holds is far from the end of its leases.
+REPORT_NS: Final = 10**8
+
+
 class HeldMessages:
     """The leases of one table, over all its shards.
 
     look_ns: not before is looked at what full receivers hold.
+    report_ns: not before is progress reported.
     """
 
     def __init__(self, parts: TableParts) -> None:
@@ -44,6 +51,7 @@ class HeldMessages:
         self._receivers = parts.receivers
         self._actions = parts.actions
         self.look_ns = 0
+        self.report_ns = 0
 
     def end_leases(self, now_ns: int) -> None:
         """Give room back for what is ready again; who lost it without progress gets little until it makes some."""
@@ -72,6 +80,24 @@ class HeldMessages:
             self._parts.streams.renewable = []
             for batch in renewable:
                 self._shards[batch.shard].renew((batch,), now_ns)
+
+    def progressed_elsewhere(self, event: ProgressedElsewhere, now_ns: int) -> None:
+        """Let leases follow progress with what other processes sent."""
+        self._parts.streams.reached_elsewhere(event.receiver, event.rows, now_ns)
+        if (receiver := self._receivers.attached.get(event.receiver)) is not None:
+            receiver.progress_ns = now_ns
+
+    def report_progress(self, now_ns: int) -> None:
+        """Report the progress of streams to which others dispatch too: that of a slow one at once, and of each seldom."""
+        streams = self._parts.streams
+        if not streams.progressed or now_ns < self.report_ns:
+            return
+        self.report_ns = now_ns + REPORT_NS
+        progressed, streams.progressed = streams.progressed, {}
+        for number, row in progressed.items():
+            receiver = self._receivers.attached.get(number)
+            if receiver is not None and receiver.reports_progress:
+                self._actions.append(TellProgress(number, row))
 
     def acked(self, event: Acked, now_ns: int) -> None:
         """Forget messages that were acked or deleted, and give room back."""

@@ -41,8 +41,9 @@ ENDED_MAX: Final = 1000
 
 
 # So long before the first lease of a batch ends, or for this part of the wait if that is shorter, the leases are
-# brought up to date: time enough for a statement.
-AHEAD_NS: Final = 10**9
+# brought up to date: the successor of a dispatcher that dies, which comes within that time, finds no row due that a
+# consumer works on.
+AHEAD_NS: Final = 5 * 10**9
 AHEAD_PART: Final = 4
 
 
@@ -135,8 +136,13 @@ class Leases:
 
     # Messages come and go
 
-    def give(self, receiver: int, rows: Iterable[ClaimedRow], now_ns: int = 0) -> list[Lease]:
-        """Note that *receiver* holds *rows* from now on; return the leases of others that this ends."""
+    def give(
+        self, receiver: int, rows: Iterable[ClaimedRow], now_ns: int = 0, row: int = 0
+    ) -> list[Lease]:
+        """Note that *receiver* holds *rows* from now on; return the leases of others that this ends.
+
+        row: how many rows it was sent from here before.
+        """
         ends_ns = {row.id: row.due_next_ns for row in rows}
         replaced: list[Lease] = []
         # Hardly ever: it takes a message that is sent again while its lease here runs. One set
@@ -145,7 +151,7 @@ class Leases:
             replaced = [
                 lease for ident in ends_ns if (lease := self.give_back(ident)) is not None
             ]
-        self._add(self._streams.sent(receiver, self._shard, ends_ns, now_ns, now_ns))
+        self._add(self._streams.sent(receiver, self._shard, ends_ns, now_ns, now_ns, row))
         return replaced
 
     def found(self, until_ns: Mapping[bytes, int], now_ns: int) -> None:

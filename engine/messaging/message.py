@@ -295,6 +295,18 @@ class ShareHearer(Protocol):
         ...
 
 
+class ProgressHearer(Protocol):
+    """Who keeps the order and the progress of a stream to which several processes dispatch."""
+
+    def sent(self, rows: int) -> None:
+        """Note that this process sends so many rows more."""
+        ...
+
+    def progressed(self, row: int) -> None:
+        """Note progress in the delivery of this process that began with *row*, counted from 0."""
+        ...
+
+
 class Share(NamedTuple):
     """How many messages a stream may hold of those that this process sent, and who hears of it."""
 

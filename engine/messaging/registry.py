@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.events import Event, TableEvent
     from streamfrom.engine.messaging.message import (
         ClientReceiver,
+        ProgressHearer,
         Receiver,
         RowOfStream,
         Share,
@@ -505,7 +506,9 @@ class Registry:
         if self.elsewhere is None:
             self.serve(receiver, keyspace, name)
         else:
-            table = self.serve(self.elsewhere.admit(receiver), keyspace, name)
+            admitted = self.elsewhere.admit(receiver)
+            progress = self.elsewhere.progress_of(receiver)
+            table = self.serve(admitted, keyspace, name, progress=progress)
             own = receiver.prefetch
             prefetch = table.properties.prefetch if own is None else own
             self.elsewhere.opened(receiver, keyspace, table.name, prefetch)
@@ -517,11 +520,13 @@ class Registry:
         name: str,
         held: Mapping[ShardName, tuple[bytes, ...]] | None = None,
         share: Share | None = None,
+        progress: ProgressHearer | None = None,
     ) -> MessageTable:
         """Let *receiver* have what this process dispatches of a table, which is returned.
 
         held: what former dispatchers sent to it, by shard.
         share: as of `give_share`; None for its whole prefetch.
+        progress: hears of its progress with these, where others may dispatch to it as well.
         Raises the same as `attach`.
         """
         if self._ending is not None:
@@ -535,8 +540,14 @@ class Registry:
         self._attached[receiver.id] = running[0]
         if held:
             running[0].take_over(receiver, held)
-        running[0].attach(receiver, share)
+        running[0].attach(receiver, share, progress)
         return table
+
+    def progressed_elsewhere(self, receiver: Receiver, rows: int) -> None:
+        """Note that *receiver* has made progress with what others sent to it, after the first *rows* from here."""
+        runner = self._attached.get(receiver.id)
+        if runner is not None:
+            runner.progressed_elsewhere(receiver, rows)
 
     def give_share(self, receiver: Receiver, share: Share) -> None:
         """Let *receiver* hold no more of what this process sends it than *share*: others dispatch to it as well."""

@@ -41,6 +41,7 @@ from streamfrom.engine.messaging.events import (
     Poll,
     Polled,
     PollFailed,
+    ProgressedElsewhere,
     ReceiverReady,
     Reconfigured,
     Release,
@@ -52,6 +53,7 @@ from streamfrom.engine.messaging.events import (
     TableEnded,
     TakenOver,
     TellDeadMembers,
+    TellProgress,
     TellSetAside,
     TellStanding,
     Tick,
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.events import Action, Event
     from streamfrom.engine.messaging.message import (
         ClaimedRow,
+        ProgressHearer,
         Receiver,
         Share,
         ShareHearer,
@@ -129,6 +132,7 @@ class Runner:
         self._state = TableState(table, shards, grace_ns)
         self._receivers: dict[int, Receiver] = {}
         self._share_hearers: dict[int, ShareHearer] = {}
+        self._progress_hearers: dict[int, ProgressHearer] = {}
         self._events: deque[Event] = deque()
         self._is_handling = False
         self._freed: list[int] = []  # receivers whose sockets took what this event had for them
@@ -172,9 +176,19 @@ class Runner:
         """Return the rows of a shard that its server did not delete, and whether each is left alone for now."""
         return self._state.set_aside_by_purge(shard, self._clock.time_ns())
 
-    def attach(self, receiver: Receiver, share: Share | None = None) -> None:
-        """Let *receiver* have messages from now on; no more than *share*, if others dispatch to it as well."""
+    def attach(
+        self,
+        receiver: Receiver,
+        share: Share | None = None,
+        progress: ProgressHearer | None = None,
+    ) -> None:
+        """Let *receiver* have messages from now on; no more than *share*, if others dispatch to it as well.
+
+        progress: hears of its progress with these.
+        """
         self._receivers[receiver.id] = receiver
+        if progress is not None:
+            self._progress_hearers[receiver.id] = progress
         if share is not None:
             self._share_hearers[receiver.id] = share.hearer
         self.post(
@@ -187,6 +201,7 @@ class Runner:
                 receiver.keys,
                 None if share is None else share.most,
                 receiver.window_first,
+                progress is not None,
             )
         )
 
@@ -201,7 +216,12 @@ class Runner:
         if self._pop(receiver.id) is not None or unsent:
             self.post(Detached(receiver.id, tuple(unsent)))
 
+    def progressed_elsewhere(self, receiver: Receiver, rows: int) -> None:
+        """Note that *receiver* has made progress with what others sent to it, after the first *rows* from here."""
+        self.post(ProgressedElsewhere(receiver.id, rows))
+
     def _pop(self, receiver: int) -> Receiver | None:
+        self._progress_hearers.pop(receiver, None)
         self._share_hearers.pop(receiver, None)
         return self._receivers.pop(receiver, None)
 
@@ -332,6 +352,9 @@ class Runner:
             case KeepsShare():
                 if hearer := self._share_hearers.get(action.receiver):
                     hearer.share_kept(action.most)
+            case TellProgress():
+                if progress := self._progress_hearers.get(action.receiver):
+                    progress.progressed(action.row)
             case WantShare():
                 if hearer := self._share_hearers.get(action.receiver):
                     hearer.share_wanted()
@@ -341,6 +364,8 @@ class Runner:
     def _deliver(self, action: Deliver) -> None:
         # Not there: it detached while earlier actions of this turn were carried out.
         receiver = self._receivers.get(action.receiver)
+        if progress := self._progress_hearers.get(action.receiver):
+            progress.sent(len(action.rows))
         try:
             can_take_more = receiver is not None and receiver.deliver(action.rows)
         except ReceiverGone:

@@ -324,7 +324,7 @@ class Sending:
         shard.counters.has_sent(rows, now_ns)
         if shard.rate is not None:
             shard.rate.sent(len(rows), now_ns)
-        for lease in shard.leases.give(receiver.id, rows, now_ns):
+        for lease in shard.leases.give(receiver.id, rows, now_ns, receiver.sent):
             self._receivers.give_room(lease.receiver)  # sent again, past its lease
         receiver.took(len(rows), now_ns)
         self._receivers.windows.given(receiver)

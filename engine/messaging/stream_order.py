@@ -33,6 +33,7 @@ NOBODY: Final = 0
 class Batch:
     """Messages that one stream was sent together, of one shard, in the order of sending.
 
+    row: which of the rows that the stream was sent from here was the first of them, counted from 0.
     ends_ns: when the leases end by id, as rows show it or are about to; the progress since is not in them.
     base_ns: the progress that is in them.
     overtaken_ns: the last progress that counts for them; None while it is their stream's.
@@ -45,6 +46,7 @@ class Batch:
         "look_ns",
         "overtaken_ns",
         "receiver",
+        "row",
         "sent_ns",
         "shard",
         "stream",
@@ -58,6 +60,7 @@ class Batch:
         sent_ns: int,
         base_ns: int,
         overtaken_ns: int | None = None,
+        row: int = 0,
     ) -> None:
         self.stream = stream
         self.receiver = stream.receiver
@@ -67,6 +70,7 @@ class Batch:
         self.base_ns = base_ns
         self.overtaken_ns = overtaken_ns
         self.look_ns = 0
+        self.row = row
 
     @property
     def lag_ns(self) -> int:
@@ -89,7 +93,9 @@ class Batch:
         for one in passed:
             del ends_ns[one]
         progress_ns = self.stream.progress_ns
-        return Batch(self.stream, self.shard, passed, self.sent_ns, self.base_ns, progress_ns)
+        return Batch(
+            self.stream, self.shard, passed, self.sent_ns, self.base_ns, progress_ns, self.row
+        )
 
 
 class StreamOrder:
@@ -137,6 +143,13 @@ class StreamOrder:
             first.overtaken_ns = before_ns
             del unreached[first]
 
+    def passed_by(self, rows: int, before_ns: int) -> None:
+        """Let everything be overtaken of the first *rows*; *before_ns* was the last progress until then."""
+        unreached = self._unreached
+        while unreached and (first := next(iter(unreached))).row < rows:
+            first.overtaken_ns = before_ns
+            del unreached[first]
+
     def gone(self, batch: Batch, count: int) -> None:
         """Note that the stream does not hold *count* messages of *batch* any more."""
         self.held -= count
@@ -149,11 +162,15 @@ class Streams:
 
     wait_ns: the wait of messages of which only the row is known, which a former dispatcher sent.
     renewable: batches whose leases are to be brought up to date.
+    reporting: others dispatch to some streams too, so progress is reported.
+    progressed: the rows in whose batches streams have made progress since it was reported last, by receiver.
     """
 
     def __init__(self, wait_ns: int = 0) -> None:
         self.wait_ns = wait_ns
         self.renewable: list[Batch] = []
+        self.reporting = False
+        self.progressed: dict[int, int] = {}
         self._orders: dict[int, StreamOrder] = {}
 
     def get(self, receiver: int) -> StreamOrder | None:
@@ -167,14 +184,15 @@ class Streams:
         ends_ns: dict[bytes, int],
         sent_ns: int,
         base_ns: int,
+        row: int = 0,
     ) -> Batch:
-        """Note that a stream is sent messages."""
+        """Note that a stream is sent messages, the first of which is *row* of its rows."""
         stream = self._orders.get(receiver)
         if stream is None:
             stream = self._orders[receiver] = StreamOrder(receiver)
             if base_ns < FOREVER_NS:  # not what a former dispatcher sent, perhaps long ago
                 stream.progressed(sent_ns)
-        batch = Batch(stream, shard, ends_ns, sent_ns, base_ns)
+        batch = Batch(stream, shard, ends_ns, sent_ns, base_ns, row=row)
         stream.sent(batch)
         return batch
 
@@ -197,6 +215,7 @@ class Streams:
             batch.sent_ns,
             until_ns - wait_ns,
             overtaken_ns,
+            batch.row,
         )
         # Of what a former dispatcher sent the order is not known.
         (stream.put_first if is_known else stream.sent)(alone)
@@ -209,9 +228,23 @@ class Streams:
             stream = batch.stream
             stream.progressed(now_ns)
             stream.reached(batch, ns)
-            if stream.expiring:
-                self.renewable += stream.expiring
-                stream.expiring = []
+            self._expires_not(stream)
+            if self.reporting:
+                row = self.progressed.get(stream.receiver, 0)
+                self.progressed[stream.receiver] = max(row, batch.row)
+
+    def reached_elsewhere(self, receiver: int, rows: int, now_ns: int) -> None:
+        """Note progress with what another process sent to a stream, after the first *rows* from here."""
+        if (stream := self._orders.get(receiver)) is not None:
+            before_ns = stream.progress_ns
+            stream.progressed(now_ns)
+            stream.passed_by(rows, before_ns)
+            self._expires_not(stream)
+
+    def _expires_not(self, stream: StreamOrder) -> None:
+        if stream.expiring:
+            self.renewable += stream.expiring
+            stream.expiring = []
 
     def gone(self, batch: Batch, count: int) -> None:
         """Note that a stream does not hold *count* messages of *batch* any more."""

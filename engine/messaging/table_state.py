@@ -79,6 +79,7 @@ from streamfrom.engine.messaging.events import (
     Poll,
     Polled,
     PollFailed,
+    ProgressedElsewhere,
     PurgeRefused,
     ReceiverReady,
     Reconfigured,
@@ -191,6 +192,8 @@ class TableState:
                     self._receivers.finishing[event.receiver] = self._receivers.attached[
                         event.receiver
                     ]
+            case ProgressedElsewhere():
+                self._held.progressed_elsewhere(event, now_ns)
             case ShareGiven():
                 self._receivers.give_share(event.receiver, event.share)
             case AckedEarly():
@@ -284,6 +287,7 @@ class TableState:
                     shard.show_leases(None, now_ns)
                     shard.early_acks.hurry()
         self._held.renew(now_ns)
+        self._held.report_progress(now_ns)
         self._settle_after(event, now_ns)
         if self._receivers.finishing:
             self._finish(now_ns)
@@ -313,6 +317,8 @@ class TableState:
                 moment for moment in moments if moment is not None and moment > self._now_ns
             ]
             wake_ns = min(wake_ns, *later, FOREVER_NS)
+        if self._parts.streams.progressed:
+            wake_ns = min(wake_ns, self._held.report_ns)
         if self._receivers.full:
             for shard in self._shards.values():
                 end_ns, first_ns = shard.leases.first_look_ns(), shard.queue.first_ns()
@@ -474,8 +480,12 @@ class TableState:
             keys=event.keys,
             share=event.share,
             owes_answer=event.share is not None,
+            # Whoever has all it covers from here needs no order kept elsewhere.
+            reports_progress=event.reports_progress
+            and (event.receiver > 0 or event.shards != self._shards.keys()),
             window_first=event.window_first,
         )
+        self._parts.streams.reporting |= receiver.reports_progress
         self._receivers.windows.configure(receiver, self._parts.table.properties, now_ns)
         self._receivers.add(receiver)
         held = sum(len(shard.leases.ids_of(receiver.id)) for shard in self.shards)
@@ -646,7 +656,7 @@ class TableState:
                 event.shard
             ].is_quiet(now_ns):
                 return
-            case ReceiverReady() | WaitOver() | ShareGiven():
+            case ReceiverReady() | WaitOver() | ShareGiven() | ProgressedElsewhere():
                 self._serve(now_ns)
             case Tick():
                 for shard in self._shards.values():

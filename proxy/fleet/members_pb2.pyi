@@ -20,7 +20,7 @@ class HelloReply(_message.Message):
     def __init__(self, protocol: _Optional[int] = ...) -> None: ...
 
 class ToDispatcher(_message.Message):
-    __slots__ = ("open_stream", "rows_taken", "close_stream", "forget_stream", "stop_waiting", "news", "dispatching", "definitions_changed", "want_leases", "ack_early", "give_share", "more")
+    __slots__ = ("open_stream", "rows_taken", "close_stream", "forget_stream", "stop_waiting", "news", "dispatching", "definitions_changed", "want_leases", "ack_early", "give_share", "progress_elsewhere", "more")
     OPEN_STREAM_FIELD_NUMBER: _ClassVar[int]
     ROWS_TAKEN_FIELD_NUMBER: _ClassVar[int]
     CLOSE_STREAM_FIELD_NUMBER: _ClassVar[int]
@@ -32,6 +32,7 @@ class ToDispatcher(_message.Message):
     WANT_LEASES_FIELD_NUMBER: _ClassVar[int]
     ACK_EARLY_FIELD_NUMBER: _ClassVar[int]
     GIVE_SHARE_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_ELSEWHERE_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
     open_stream: OpenStream
     rows_taken: RowsTaken
@@ -44,17 +45,19 @@ class ToDispatcher(_message.Message):
     want_leases: WantLeases
     ack_early: AckEarly
     give_share: GiveShare
+    progress_elsewhere: ProgressElsewhere
     more: _containers.RepeatedCompositeFieldContainer[ToDispatcher]
-    def __init__(self, open_stream: _Optional[_Union[OpenStream, _Mapping]] = ..., rows_taken: _Optional[_Union[RowsTaken, _Mapping]] = ..., close_stream: _Optional[_Union[CloseStream, _Mapping]] = ..., forget_stream: _Optional[_Union[ForgetStream, _Mapping]] = ..., stop_waiting: _Optional[_Union[StopWaiting, _Mapping]] = ..., news: _Optional[_Union[News, _Mapping]] = ..., dispatching: _Optional[_Union[Dispatching, _Mapping]] = ..., definitions_changed: _Optional[_Union[DefinitionsChanged, _Mapping]] = ..., want_leases: _Optional[_Union[WantLeases, _Mapping]] = ..., ack_early: _Optional[_Union[AckEarly, _Mapping]] = ..., give_share: _Optional[_Union[GiveShare, _Mapping]] = ..., more: _Optional[_Iterable[_Union[ToDispatcher, _Mapping]]] = ...) -> None: ...
+    def __init__(self, open_stream: _Optional[_Union[OpenStream, _Mapping]] = ..., rows_taken: _Optional[_Union[RowsTaken, _Mapping]] = ..., close_stream: _Optional[_Union[CloseStream, _Mapping]] = ..., forget_stream: _Optional[_Union[ForgetStream, _Mapping]] = ..., stop_waiting: _Optional[_Union[StopWaiting, _Mapping]] = ..., news: _Optional[_Union[News, _Mapping]] = ..., dispatching: _Optional[_Union[Dispatching, _Mapping]] = ..., definitions_changed: _Optional[_Union[DefinitionsChanged, _Mapping]] = ..., want_leases: _Optional[_Union[WantLeases, _Mapping]] = ..., ack_early: _Optional[_Union[AckEarly, _Mapping]] = ..., give_share: _Optional[_Union[GiveShare, _Mapping]] = ..., progress_elsewhere: _Optional[_Union[ProgressElsewhere, _Mapping]] = ..., more: _Optional[_Iterable[_Union[ToDispatcher, _Mapping]]] = ...) -> None: ...
 
 class FromDispatcher(_message.Message):
-    __slots__ = ("rows_sent", "stream_ended", "stream_finished", "request_done", "share_kept", "share_wanted", "more")
+    __slots__ = ("rows_sent", "stream_ended", "stream_finished", "request_done", "share_kept", "share_wanted", "stream_progressed", "more")
     ROWS_SENT_FIELD_NUMBER: _ClassVar[int]
     STREAM_ENDED_FIELD_NUMBER: _ClassVar[int]
     STREAM_FINISHED_FIELD_NUMBER: _ClassVar[int]
     REQUEST_DONE_FIELD_NUMBER: _ClassVar[int]
     SHARE_KEPT_FIELD_NUMBER: _ClassVar[int]
     SHARE_WANTED_FIELD_NUMBER: _ClassVar[int]
+    STREAM_PROGRESSED_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
     rows_sent: RowsSent
     stream_ended: StreamEnded
@@ -62,8 +65,9 @@ class FromDispatcher(_message.Message):
     request_done: RequestDone
     share_kept: ShareKept
     share_wanted: ShareWanted
+    stream_progressed: StreamProgressed
     more: _containers.RepeatedCompositeFieldContainer[FromDispatcher]
-    def __init__(self, rows_sent: _Optional[_Union[RowsSent, _Mapping]] = ..., stream_ended: _Optional[_Union[StreamEnded, _Mapping]] = ..., stream_finished: _Optional[_Union[StreamFinished, _Mapping]] = ..., request_done: _Optional[_Union[RequestDone, _Mapping]] = ..., share_kept: _Optional[_Union[ShareKept, _Mapping]] = ..., share_wanted: _Optional[_Union[ShareWanted, _Mapping]] = ..., more: _Optional[_Iterable[_Union[FromDispatcher, _Mapping]]] = ...) -> None: ...
+    def __init__(self, rows_sent: _Optional[_Union[RowsSent, _Mapping]] = ..., stream_ended: _Optional[_Union[StreamEnded, _Mapping]] = ..., stream_finished: _Optional[_Union[StreamFinished, _Mapping]] = ..., request_done: _Optional[_Union[RequestDone, _Mapping]] = ..., share_kept: _Optional[_Union[ShareKept, _Mapping]] = ..., share_wanted: _Optional[_Union[ShareWanted, _Mapping]] = ..., stream_progressed: _Optional[_Union[StreamProgressed, _Mapping]] = ..., more: _Optional[_Iterable[_Union[FromDispatcher, _Mapping]]] = ...) -> None: ...
 
 class OpenStream(_message.Message):
     __slots__ = ("stream", "keyspace", "table", "shards", "columns", "prefetch", "rows_max", "connection_id", "keys", "held", "share", "window_first")
@@ -100,6 +104,22 @@ class GiveShare(_message.Message):
     stream: int
     share: int
     def __init__(self, stream: _Optional[int] = ..., share: _Optional[int] = ...) -> None: ...
+
+class ProgressElsewhere(_message.Message):
+    __slots__ = ("stream", "rows")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    stream: int
+    rows: int
+    def __init__(self, stream: _Optional[int] = ..., rows: _Optional[int] = ...) -> None: ...
+
+class StreamProgressed(_message.Message):
+    __slots__ = ("stream", "row")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    ROW_FIELD_NUMBER: _ClassVar[int]
+    stream: int
+    row: int
+    def __init__(self, stream: _Optional[int] = ..., row: _Optional[int] = ...) -> None: ...
 
 class Held(_message.Message):
     __slots__ = ("shard", "ids")

@@ -20,6 +20,7 @@ from streamfrom.engine.fleet.peer_link import (
     GiveShare,
     News,
     OpenStream,
+    ProgressElsewhere,
     RequestDone,
     RowsSent,
     RowsTaken,
@@ -28,6 +29,7 @@ from streamfrom.engine.fleet.peer_link import (
     StopWaiting,
     StreamEnded,
     StreamFinished,
+    StreamProgressed,
     ToDispatcher,
     WantLeases,
 )
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
 
 WholeT = TypeVar("WholeT", pb.ToDispatcher, pb.FromDispatcher)
 
-PROTOCOL: Final = 3
+PROTOCOL: Final = 4
 # Of members whose version had no hello.
 FIRST_PROTOCOL: Final = 1
 # Since then several messages go as one.
@@ -65,6 +67,8 @@ _SINCE: Final[dict[type, int]] = {
     GiveShare: 3,
     ShareKept: 3,
     ShareWanted: 3,
+    ProgressElsewhere: 4,
+    StreamProgressed: 4,
 }
 
 
@@ -114,6 +118,7 @@ TO_DISPATCHER: Final = OneOfCodec(
         GiveShare: "give_share",
         News: "news",
         OpenStream: "open_stream",
+        ProgressElsewhere: "progress_elsewhere",
         RowsTaken: "rows_taken",
         StopWaiting: "stop_waiting",
         WantLeases: "want_leases",
@@ -129,6 +134,7 @@ FROM_DISPATCHER: Final = OneOfCodec(
         ShareWanted: "share_wanted",
         StreamEnded: "stream_ended",
         StreamFinished: "stream_finished",
+        StreamProgressed: "stream_progressed",
     },
     _NESTED,
 )

@@ -30,6 +30,9 @@ class Owner:
     def share_wanted(self, record, dispatcher):
         self.said.append((record, "wanted", dispatcher))
 
+    def stream_progressed(self, record, dispatcher, row):
+        self.said.append((record, "progressed", dispatcher, row))
+
     def stream_finished(self, record, stream):
         self.said.append((record, stream))
 

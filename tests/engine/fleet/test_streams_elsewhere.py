@@ -16,6 +16,7 @@ from streamfrom.engine.fleet.peer_link import (
     GiveShare,
     News,
     OpenStream,
+    ProgressElsewhere,
     RequestDone,
     RowsSent,
     ShareKept,
@@ -23,6 +24,7 @@ from streamfrom.engine.fleet.peer_link import (
     StopWaiting,
     StreamEnded,
     StreamFinished,
+    StreamProgressed,
     WantLeases,
 )
 from streamfrom.engine.fleet.streams_elsewhere import (
@@ -106,6 +108,9 @@ class Rig:
     def give_share(self, receiver, share):
         self.said.append(("give_share", share.most))
         self.share_hearer = share.hearer
+
+    def progressed_elsewhere(self, receiver, rows):
+        self.said.append(("progressed_elsewhere", rows))
 
     def open(self, client=None, keyspace="ks", prefetch=0):
         client = client or Client()
@@ -525,3 +530,26 @@ async def test_a_member_that_dispatches_itself_takes_over_what_its_streams_hold(
     link.hearer.heard(StreamEnded(number, "it stops", {"0": (b"1",)}))
     rig.streams.dispatched_here("ks", "0")
     assert rig.said[-1] == ("take_over", {"0": (b"1",)})
+
+
+@running
+async def test_dispatchers_follow_the_progress_that_others_report():
+    rig = Rig()
+    for shard, name in [("a", "m1"), ("b", "m2")]:
+        rig.streams.dispatched_by("ks", shard, member(name))
+    client = rig.open()
+    own = rig.streams.progress_of(client)
+    (_, first), (_, second) = rig.links
+    first.hearer.heard(RowsSent(1, 0, (b"x", b"y")))
+    own.sent(3)
+    second.hearer.heard(RowsSent(2, 0, (b"z",)))
+    first.hearer.heard(RowsSent(1, 2, (b"x",)))
+    sent = len(first.sent), len(second.sent)
+    own.progressed(0)
+    assert first.sent[sent[0] :] == [ProgressElsewhere(1, 2)]
+    assert second.sent[sent[1] :] == [ProgressElsewhere(2, 0)]
+    first.hearer.heard(StreamProgressed(1, 2))
+    assert rig.said[-1] == ("progressed_elsewhere", 3)
+    assert second.sent[-1] == ProgressElsewhere(2, 1)
+    first.hearer.heard(StreamProgressed(1, 0))
+    assert rig.said[-1] == ("progressed_elsewhere", 3), "it was passed by before"

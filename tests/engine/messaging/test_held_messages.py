@@ -71,7 +71,7 @@ def test_the_table_says_the_limit_for_who_has_none_and_may_change_it():
 def test_a_lease_that_ends_gives_room_back():
     rig = Rig().joined(1, prefetch=2)
     rig.run(rig.due(1, 2))
-    assert rig.wake_s() == 29, "what would end soon is looked at before"
+    assert rig.wake_s() == 25, "what would end soon is looked at before"
     rig.run(rig.due(3))
     assert rig.run(rig.later(29)) == {}
     rig.post(LookFailed("0"))

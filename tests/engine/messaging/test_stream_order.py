@@ -119,17 +119,17 @@ def test_leases_are_brought_up_to_date_once_before_they_end():
     scene = Scene()
     scene.send(1, 2, 3)
     leases = scene.shards["-80"]
-    for second in range(1, 29):
+    for second in range(1, 26):
         scene.at(second).heartbeat(1)
         assert leases.ended(scene.now_ns) == []
         assert not scene.streams.renewable
     assert leases.first_look_ns() == START_NS + 31 * SECOND_NS - AHEAD_NS
     assert leases.ended(START_NS + 30 * SECOND_NS) == []
     (batch,) = scene.streams.renewable
-    assert [one.until_ns - one.before_ns for one in leases.renew(batch)] == [28 * SECOND_NS] * 3
+    assert [one.until_ns - one.before_ns for one in leases.renew(batch)] == [25 * SECOND_NS] * 3
     assert leases.renew(batch) == []
-    assert scene.ends() == {1: 59, 2: 60, 3: 61}
-    assert leases.first_look_ns() == START_NS + 59 * SECOND_NS - AHEAD_NS
+    assert scene.ends() == {1: 56, 2: 57, 3: 58}
+    assert leases.first_look_ns() == START_NS + 56 * SECOND_NS - AHEAD_NS
 
 
 def test_progress_just_before_the_end_brings_leases_up_to_date_at_once():

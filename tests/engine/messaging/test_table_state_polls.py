@@ -170,7 +170,7 @@ def test_a_busy_receiver_needs_no_timer():
     bench = TableRig().attach(1)
     bench.won(only(bench.due(1), Claim))
     bench.due(2, time_next_ns=START_NS + 5 * SECOND_NS)
-    assert bench.wake_s() == 29  # a second before the lease would end
+    assert bench.wake_s() == 25  # some seconds before the lease would end
     bench.later(6)
     assert claimed(bench.post(ReceiverReady(1))) == [[2]]
 

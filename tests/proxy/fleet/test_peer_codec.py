@@ -14,6 +14,7 @@ from streamfrom.engine.fleet.peer_link import (
     GiveShare,
     News,
     OpenStream,
+    ProgressElsewhere,
     RequestDone,
     RowsSent,
     RowsTaken,
@@ -22,6 +23,7 @@ from streamfrom.engine.fleet.peer_link import (
     StopWaiting,
     StreamEnded,
     StreamFinished,
+    StreamProgressed,
     WantLeases,
 )
 from streamfrom.engine.messaging.events import Acked, AckedUnnamed, Changed, Due
@@ -65,6 +67,7 @@ to_dispatcher = st.one_of(
         st.none() | number,
     ),
     st.builds(GiveShare, number, number),
+    st.builds(ProgressElsewhere, number, number),
     st.builds(RowsTaken, number, number),
     st.builds(CloseStream, number, number),
     st.builds(ForgetStream, number, st.booleans()),
@@ -81,6 +84,7 @@ from_dispatcher = st.one_of(
     st.builds(StreamFinished, number),
     st.builds(ShareKept, number, number),
     st.builds(ShareWanted, number),
+    st.builds(StreamProgressed, number, number),
     st.builds(RequestDone, number, st.none() | number),
 )
 
@@ -109,7 +113,7 @@ def test_what_came_later_is_known_to_no_older_member():
     want = WantLeases(1, "ks", "t", "0", None)
     assert is_known(want, PROTOCOL)
     assert not is_known(want, FIRST_PROTOCOL)
-    assert not is_known(GiveShare(1, 2), PROTOCOL - 1)
+    assert not is_known(ProgressElsewhere(1, 2), PROTOCOL - 1)
     assert is_known(StopWaiting(1), FIRST_PROTOCOL)
 
 
