@@ -260,10 +260,8 @@ class Leases:
     def shorten(self, idents: Iterable[bytes], until_ns: int) -> None:
         """Let leases end at *until_ns*, whatever progress comes."""
         for ident in idents:
-            batch = self._batches.get(ident)
-            if batch is not None:
-                self._set_end(ident, until_ns)
-                self._batches[ident].base_ns = FOREVER_NS
+            if ident in self._batches:
+                self._set_end(ident, until_ns, follows=False)
 
     # Their ends
 
@@ -397,12 +395,17 @@ class Leases:
         held = self._batches.get(ident)
         return held is not None and not held.look_ns
 
-    def _set_end(self, ident: bytes, until_ns: int, now_ns: int = 0) -> Lease:
-        """Let a lease end at *until_ns*, or later by progress. now_ns: this moment if the message itself makes progress."""
+    def _set_end(
+        self, ident: bytes, until_ns: int, now_ns: int = 0, *, follows: bool = True
+    ) -> Lease:
+        """Let a lease end at *until_ns*, or later by progress if it *follows* that.
+
+        now_ns: this moment if the message itself makes progress.
+        """
         batch = self._batches[ident]
         self.tried_ns.pop(ident, None)
         self.shown_ns.pop(ident, None)
-        self._add(self._streams.alone(batch, ident, until_ns, now_ns))
+        self._add(self._streams.alone(batch, ident, until_ns, now_ns, follows=follows))
         self._gone(batch, 1)
         return Lease(until_ns, ident, batch.receiver)
 

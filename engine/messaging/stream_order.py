@@ -196,10 +196,13 @@ class Streams:
         stream.sent(batch)
         return batch
 
-    def alone(self, batch: Batch, ident: bytes, until_ns: int, now_ns: int) -> Batch:
-        """Take a message out of *batch* into one of its own, and let its lease end at *until_ns* or later by progress.
+    def alone(
+        self, batch: Batch, ident: bytes, until_ns: int, now_ns: int, *, follows: bool
+    ) -> Batch:
+        """Take a message out of *batch* into one of its own, and let its lease end at *until_ns*.
 
         now_ns: this moment if the message itself makes progress.
+        follows: or later, by progress.
         """
         stream = batch.stream
         is_known = batch.base_ns < FOREVER_NS
@@ -213,7 +216,7 @@ class Streams:
             batch.shard,
             {ident: until_ns},
             batch.sent_ns,
-            until_ns - wait_ns,
+            until_ns - wait_ns if follows else FOREVER_NS,
             overtaken_ns,
             batch.row,
         )
