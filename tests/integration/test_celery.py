@@ -141,10 +141,16 @@ def test_a_worker_does_what_celerys_users_ask(
     send(app, "note", "later", countdown=3)
     worker = Worker(tmp_path, broker, "one")
     workers.append(worker)
-    eventually(lambda: app.control.ping(timeout=2) == [{"one@here": {"ok": "pong"}}])
+    eventually(
+        lambda: app.control.ping(timeout=WAIT_S, limit=1) == [{"one@here": {"ok": "pong"}}]
+    )
     revoked = uuid()
     app.control.revoke(revoked)
-    eventually(lambda: app.control.inspect(timeout=2).revoked() == {"one@here": [revoked]})
+    eventually(
+        lambda: (
+            app.control.inspect(timeout=WAIT_S, limit=1).revoked() == {"one@here": [revoked]}
+        )
+    )
     send(app, "note", "revoked", task_id=revoked)
     send(app, "fail")
     eventually(lambda: len(worker.said("fail")) == 3)
@@ -154,7 +160,7 @@ def test_a_worker_does_what_celerys_users_ask(
     assert sorted({line[1] for line in worker.said("note")}) == sorted(
         [*(f"n{n}" for n in range(50)), "later"]
     )
-    active = app.control.inspect(timeout=2).active_queues()
+    active = app.control.inspect(timeout=WAIT_S, limit=1).active_queues()
     assert [one["name"] for one in active["one@here"]] == ["celery"]
     # Warm shutdown: what runs ends, and what has not begun is another worker's at once.
     for _ in range(4):

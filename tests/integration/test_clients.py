@@ -3,8 +3,6 @@
 import asyncio
 import re
 import shutil
-import statistics
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from asyncmy.cursors import SSCursor as AsyncSSCursor
 
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
-from tests.fixtures.streams import Consume, eventually, message_table, rows, run, value
+from tests.fixtures.streams import WAIT_S, Consume, eventually, message_table, rows, run, value
 from tests.fixtures.terminal import OpenTerminal, Terminal
 from tests.integration.conftest import SETTINGS, Queue, SharedCluster
 from tests.proxy.certificates import write_certificate
@@ -243,7 +241,7 @@ class TestAsyncmy:
                 "INSERT INTO my_message (id, tenant_id) VALUES (%s, %s)", many
             )
             await connection.commit()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(WAIT_S):
                 received = [await streaming.fetchone() for _ in many]
             assert sorted(received) == many
             acked = await cursor.execute(
@@ -388,19 +386,6 @@ class TestLogins:
             found = shell.expect(r"SSL:\s+(.*)$")[1]
             assert ("Not in use" in found) == (option == without), found
             shell.close()
-
-    def test_a_refusal_takes_as_long_for_a_user_who_does_not_exist(
-        self, guarded: RunningProxy
-    ) -> None:
-        assert logs_in(guarded, "clear", "sécret", ssl_disabled=True)
-        times: dict[str, list[float]] = {"clear": [], "nobody": []}
-        for _ in range(15):
-            for user, taken in times.items():
-                started = time.perf_counter()
-                assert not logs_in(guarded, user, "wrong", ssl_disabled=True)
-                taken.append(time.perf_counter() - started)
-        known, unknown = (statistics.median(taken) for taken in times.values())
-        assert 0.5 < known / unknown < 2, (known, unknown)
 
     def test_tls_may_be_required(
         self, start_proxy: StartProxy, cluster: SharedCluster, tmp_path: Path

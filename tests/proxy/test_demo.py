@@ -62,7 +62,7 @@ class RunningDemo:
 
     def stop(self, number: int = signal.SIGINT) -> int:
         self.process.send_signal(number)
-        return self.process.wait(30)
+        return self.process.wait(READY_S)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import contextlib
 import pymysql
 import pytest
 
-from tests.fixtures.streams import LATE_S, refused, rows, run, value
+from tests.fixtures.streams import refused, rows, run, value
 from tests.integration.conftest import Queue
 
 
@@ -46,10 +46,10 @@ class TestStatements:
         connection = queue.create(ack_wait=0.4, more=",vt_max_backoff=0.4")
         stream = queue.stream()
         run(connection, "INSERT INTO my_message (id) VALUES (1), (4)")
-        stream.comes(1, 4, seconds=LATE_S)
+        stream.comes(1, 4)
         ack = "UPDATE my_message SET time_acked = NOW() WHERE id IN"
         assert run(connection, f"{ack} ('1')") == 1
-        stream.comes(4, seconds=LATE_S)
+        stream.comes(4)
         assert run(connection, f"{ack} ('4')") == 1
         stream.nothing_new(connection)
         for nonsense in ("('x')", "('4x')", "(NULL)", "(99)", "(4)", "(-1)", "(1e30)", "('')"):
@@ -81,7 +81,7 @@ class TestStatements:
         assert refused(connection, f"{insert} () VALUES ()")[0] in (1364, 1235)
         run(connection, f"{insert} (id) VALUES (1)")
         assert refused(connection, f"{insert} (id) VALUES (1)")[0] == 1062
-        assert stream.ids(1, LATE_S) == [1]
+        assert stream.ids(1) == [1]
         stream.nothing(0.3)
 
     def test_a_string_that_is_a_number_is_the_same_id(self, queue: Queue) -> None:
@@ -89,7 +89,7 @@ class TestStatements:
         stream = queue.stream()
         connection = queue.connect()
         run(connection, "INSERT INTO my_message (id) VALUES ('4')")
-        assert stream.next(LATE_S)[0] == 4
+        assert stream.next()[0] == 4
         assert rows(connection, "SELECT id FROM my_message WHERE id = 4") == ((4,),)
         assert rows(connection, "SELECT id FROM my_message WHERE id = '4'") == ((4,),)
         assert run(connection, "DELETE FROM my_message WHERE id = 4") == 1

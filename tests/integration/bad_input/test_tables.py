@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.fixtures.streams import LATE_S, Consume, message_table, refused, rows, run
+from tests.fixtures.streams import Consume, message_table, refused, rows, run
 from tests.integration.conftest import SharedCluster
 
 
@@ -73,7 +73,7 @@ class TestComments:
         run(connection, message_table().replace(",vt_", " , vt_").replace("=", " = "))
         stream = consume(cluster.proxy, database="plain")
         run(connection, "INSERT INTO my_message (id) VALUES (1)")
-        assert stream.next(LATE_S)[0] == 1
+        assert stream.next()[0] == 1
 
 
 class TestVindex:

@@ -10,7 +10,7 @@ from pymysql.constants import COMMAND
 
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy
-from tests.fixtures.streams import LATE_S, Consumer, eventually, rows, run, value
+from tests.fixtures.streams import Consumer, eventually, rows, run, value
 from tests.integration.bad_input.raw_client import frame
 from tests.integration.conftest import Queue, SharedCluster
 
@@ -63,7 +63,7 @@ class TestVanishing:
         stuck.close()
         eventually(lambda: value(producer, claimed) <= 25, "unsent rows are released")
         other = plain.stream("STREAM id FROM my_message")
-        assert len(other.ids(15, LATE_S)) == 15
+        assert len(other.ids(15)) == 15
 
     def test_a_vanished_consumer_is_noticed_while_idle(self, plain: Queue) -> None:
         plain.create()
@@ -72,7 +72,7 @@ class TestVanishing:
         stream = plain.stream()
         for ident in range(10):
             run(producer, f"INSERT INTO my_message (id) VALUES ({ident})")
-        assert stream.ids(10, LATE_S) == list(range(10))
+        assert stream.ids(10) == list(range(10))
 
     def test_com_quit_in_a_stream_ends_it(self, plain: Queue) -> None:
         plain.create()

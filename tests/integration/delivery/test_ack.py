@@ -5,7 +5,6 @@ import time
 import pytest
 
 from tests.fixtures.streams import (
-    LATE_S,
     eventually,
     rows,
     run,
@@ -35,7 +34,7 @@ GONE_S = 1.5
 def test_it_counts_each_row_once_and_leaves_the_row_complete(queue: Queue, ack: str) -> None:
     producer, stream = queue.create(ack_wait=0.4), queue.stream()
     insert_all(producer, (1, 4))
-    stream.take(2, LATE_S)
+    stream.take(2)
     assert run(producer, ack) == 2
     assert run(producer, ack) == 0
     found = rows(producer, "SELECT time_next, time_acked FROM my_message")
@@ -52,12 +51,12 @@ def test_it_counts_on_commit(queue: Queue) -> None:
     producer, stream = queue.create(ack_wait=0.4, more=",vt_max_backoff=0.4"), queue.stream()
     consumer = queue.connect(autocommit=False)
     insert_all(producer, (1, 4))
-    stream.take(2, LATE_S)
+    stream.take(2)
     ack = "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 4)"
     assert run(consumer, ack) == 2
     consumer.rollback()
     # A row that was locked when it was due is tried again a second later.
-    stream.comes(1, 4, seconds=2 + LATE_S)
+    stream.comes(1, 4)
     assert run(consumer, ack) == 2
     consumer.commit()
     stream.nothing_new(producer)
@@ -67,23 +66,23 @@ def test_one_that_a_savepoint_took_back_delays_nothing(queue: Queue) -> None:
     producer, stream = queue.create(ack_wait=0.5, more=",vt_max_backoff=0.5"), queue.stream()
     consumer = queue.connect(autocommit=False)
     insert(producer, 1)
-    stream.next(LATE_S)
+    stream.next()
     run(consumer, "SAVEPOINT a")
     run(consumer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1")
     run(consumer, "ROLLBACK TO a")
     consumer.commit()
-    assert stream.next(0.7 + LATE_S)[0] == 1
+    assert stream.next()[0] == 1
 
 
 def test_an_open_ack_transaction_blocks_no_other_message(queue: Queue) -> None:
     producer, stream = queue.create(ack_wait=0.3, more=",vt_max_backoff=0.3"), queue.stream()
     consumer = queue.connect(autocommit=False)
     insert_all(producer, (1, 2, 4))
-    stream.comes(1, 2, 4, seconds=LATE_S)
+    stream.comes(1, 2, 4)
     assert run(consumer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1") == 1
     locked = value(producer, "SELECT epoch FROM my_message WHERE id = 1")
     for _ in range(2):
-        stream.comes(2, 4, seconds=2 + LATE_S)
+        stream.comes(2, 4)
     assert value(producer, "SELECT epoch FROM my_message WHERE id = 1") == locked
     consumer.commit()
 
@@ -92,30 +91,30 @@ def test_a_row_that_was_locked_when_it_was_due_is_sent_soon_after(queue: Queue) 
     producer, stream = queue.create(ack_wait=0.3, more=",vt_max_backoff=0.3"), queue.stream()
     consumer = queue.connect(autocommit=False)
     insert(producer, 1)
-    stream.next(LATE_S)
+    stream.next()
     run(consumer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1")
     stream.nothing_new(producer, 1.0)
     consumer.rollback()
     # A row that could not be had is tried again each second, and does not wait for the next poll.
-    assert stream.next(2 + LATE_S)[0] == 1
+    assert stream.next()[0] == 1
 
 
 def test_a_condition_beside_the_ids_leaves_the_others_alone(queue: Queue) -> None:
     producer, stream = queue.create(ack_wait=0.4, more=",vt_max_backoff=0.4"), queue.stream()
     insert(producer, 1, tenant_id=1)
     insert(producer, 4, tenant_id=2)
-    stream.take(2, LATE_S)
+    stream.take(2)
     ack = "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 4) AND tenant_id = 1"
     assert run(producer, ack) == 1
     acked = value(producer, "SELECT epoch FROM my_message WHERE id = 1")
-    stream.comes(4, seconds=0.6 + LATE_S)
+    stream.comes(4)
     assert value(producer, "SELECT epoch FROM my_message WHERE id = 1") == acked
 
 
 def test_a_deleted_row_is_not_sent_again(queue: Queue) -> None:
     producer, stream = queue.create(ack_wait=GONE_S), queue.stream()
     insert_all(producer, (1, 4))
-    stream.take(2, LATE_S)
+    stream.take(2)
     assert run(producer, "DELETE FROM my_message WHERE id = 1") == 1
     assert run(producer, "DELETE FROM my_message WHERE tenant_id IS NULL") == 1
     stream.nothing(1.5 * GONE_S)
@@ -124,7 +123,7 @@ def test_a_deleted_row_is_not_sent_again(queue: Queue) -> None:
 def test_an_ack_past_the_proxy_is_respected(plain: Queue) -> None:
     producer, stream = plain.create(ack_wait=0.4), plain.stream()
     insert(producer, 1)
-    stream.next(LATE_S)
+    stream.next()
     plain.cluster.direct(
         "UPDATE my_message SET time_acked = 1800000000000000005, time_next = NULL WHERE id = 1"
     )

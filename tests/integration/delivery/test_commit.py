@@ -3,7 +3,6 @@
 import pytest
 
 from tests.fixtures.streams import (
-    LATE_S,
     run,
 )
 from tests.integration.conftest import Queue
@@ -19,21 +18,21 @@ def test_columns_come_before_any_row_and_a_committed_row_at_once(queue: Queue) -
     producer, stream = queue.create(), queue.stream()
     assert stream.columns == ("id", "tenant_id", "message")
     insert(producer, 1, tenant_id=7, message='{"a": 1}')
-    ident, tenant, message = stream.next(LATE_S)
+    ident, tenant, message = stream.next()
     assert (ident, tenant, message.replace(" ", "")) == (1, 7, '{"a":1}')
 
 
 def test_a_row_written_before_the_stream_opened_is_sent_when_it_opens(queue: Queue) -> None:
     producer = queue.create()
     insert_all(producer, (4, 1))
-    assert sorted(queue.stream().ids(2, LATE_S)) == [1, 4]
+    assert sorted(queue.stream().ids(2)) == [1, 4]
 
 
 def test_a_second_first_receiver_sees_the_backlog_at_once(queue: Queue) -> None:
     producer = queue.create()
     queue.stream().close()
     insert_all(producer, (1, 4))
-    assert sorted(queue.stream().ids(2, LATE_S)) == [1, 4]
+    assert sorted(queue.stream().ids(2)) == [1, 4]
 
 
 def test_rows_of_a_transaction_come_when_it_commits_and_not_before(queue: Queue) -> None:
@@ -43,7 +42,7 @@ def test_rows_of_a_transaction_come_when_it_commits_and_not_before(queue: Queue)
     insert_all(producer, (1, 4))
     stream.nothing(QUIET_S)
     producer.commit()
-    assert sorted(stream.ids(2, LATE_S)) == [1, 4]
+    assert sorted(stream.ids(2)) == [1, 4]
 
 
 def test_a_rollback_reaches_nobody(queue: Queue) -> None:
@@ -54,7 +53,7 @@ def test_a_rollback_reaches_nobody(queue: Queue) -> None:
     producer.rollback()
     insert_all(producer, (2, 6))
     producer.commit()
-    assert sorted(stream.ids(2, LATE_S)) == [2, 6]
+    assert sorted(stream.ids(2)) == [2, 6]
     stream.nothing(QUIET_S)
 
 
@@ -68,7 +67,7 @@ def test_what_a_savepoint_took_back_is_not_sent(queue: Queue) -> None:
     insert(producer, 4)
     run(producer, "ROLLBACK TO SAVEPOINT a")
     producer.commit()
-    assert stream.ids(1, LATE_S) == [1]
+    assert stream.ids(1) == [1]
     stream.nothing(QUIET_S)
 
 
@@ -89,7 +88,7 @@ def test_every_form_of_insert_wakes_the_stream(queue: Queue, sql: str) -> None:
     queue.create()
     stream = queue.stream()
     run(queue.connect(), sql)
-    assert stream.next(LATE_S)[0] == 1
+    assert stream.next()[0] == 1
 
 
 @pytest.mark.parametrize(
@@ -108,7 +107,7 @@ def test_rows_whose_ids_the_text_does_not_show_wake_it_too(plain: Queue, sql: st
                 cursor.execute(part)
         else:
             cursor.execute(sql)
-    assert sorted(stream.ids(2, LATE_S)) == [1, 2]
+    assert sorted(stream.ids(2)) == [1, 2]
 
 
 def test_a_row_that_is_inserted_as_acknowledged_is_not_sent(queue: Queue) -> None:
@@ -124,7 +123,7 @@ def test_a_row_written_past_the_proxy_is_found_by_the_poller(queue: Queue) -> No
     queue.create(poller_interval=0.3)
     stream = queue.stream()
     queue.cluster.direct("INSERT INTO my_message (id) VALUES (1)", keyspace=queue.keyspace)
-    assert stream.next(0.3 + LATE_S)[0] == 1
+    assert stream.next()[0] == 1
 
 
 def test_an_open_transaction_of_somebody_else_delays_only_its_own_rows(plain: Queue) -> None:
@@ -134,6 +133,6 @@ def test_an_open_transaction_of_somebody_else_delays_only_its_own_rows(plain: Qu
     stream = plain.stream()
     insert(slow, 1)
     insert(quick, 2)
-    assert stream.next(LATE_S)[0] == 2
+    assert stream.next()[0] == 2
     slow.commit()
-    assert stream.next(LATE_S)[0] == 1
+    assert stream.next()[0] == 1

@@ -1,6 +1,6 @@
 """Every commit is news: however rows of a queue were written and committed, its stream hears of them at once.
 
-The polls are 20 s apart, so what arrives within `LATE_S` was woken, not found.
+Polls are ten minutes apart, so what arrives was woken, not found.
 """
 
 from dataclasses import dataclass, field
@@ -11,13 +11,12 @@ import pytest
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import StartProxy, keyspace_toml
-from tests.fixtures.streams import LATE_S, Consume, Consumer, message_table, run
+from tests.fixtures.streams import Consume, Consumer, message_table, run
 from tests.integration.conftest import Queue
 
 
 pytestmark = pytest.mark.db
 
-INTERVAL_S = 20
 QUIET_S = 0.4
 INSERT = "INSERT INTO my_message (id) VALUES ({id})"
 
@@ -189,7 +188,7 @@ def woken(stream: Consumer, commit: Commit, connect: Any, ident: int) -> None:
         run(connect(), statement)
     connection = connect()
     carry_out(connection, commit, ident)
-    assert stream.next(LATE_S)[0] == ident
+    assert stream.next()[0] == ident
     connection.close()
     for statement in commit.gone:
         run(connect(), statement)
@@ -199,7 +198,7 @@ def woken(stream: Consumer, commit: Commit, connect: Any, ident: int) -> None:
 def test_a_commit_wakes_the_stream(plain: Queue, family: Family, commit: Commit) -> None:
     if family not in commit.on:
         pytest.skip("no statement of this server")
-    plain.create(poller_interval=INTERVAL_S)
+    plain.create()
     woken(plain.stream(), commit, plain.connect, 1)
 
 
@@ -215,21 +214,21 @@ def test_a_commit_wakes_the_stream(plain: Queue, family: Family, commit: Commit)
     ],
 )
 def test_a_commit_over_shards_wakes_the_stream(sharded: Queue, name: str) -> None:
-    sharded.create(poller_interval=INTERVAL_S)
+    sharded.create()
     woken(sharded.stream(), COMMITS[name], sharded.connect, 1)
 
 
 def test_a_prepared_call_wakes_the_stream(plain: Queue) -> None:
     import mysql.connector
 
-    run(plain.create(poller_interval=INTERVAL_S), PROCEDURE)
+    run(plain.create(), PROCEDURE)
     stream = plain.stream()
     client = mysql.connector.connect(
         host="127.0.0.1", port=plain.proxy.port, user="root", database="plain", autocommit=True
     )
     cursor = client.cursor(prepared=True)
     cursor.execute("CALL enqueue(?)", (1,))
-    assert stream.next(LATE_S)[0] == 1
+    assert stream.next()[0] == 1
     client.close()
     run(plain.connect(), "DROP PROCEDURE enqueue")
 
@@ -239,7 +238,6 @@ def test_what_a_cascade_makes_ready_wakes_the_stream(plain: Queue) -> None:
     run(producer, "CREATE TABLE gate (opens BIGINT PRIMARY KEY)")
     run(producer, "INSERT INTO gate VALUES (9000000000000000000)")
     table = message_table(
-        poller_interval=INTERVAL_S,
         columns="FOREIGN KEY (time_next) REFERENCES gate (opens) ON DELETE SET NULL, message TEXT",
         time_next="time_next BIGINT DEFAULT 9000000000000000000",
     )
@@ -248,7 +246,7 @@ def test_what_a_cascade_makes_ready_wakes_the_stream(plain: Queue) -> None:
     run(producer, INSERT.format(id=1))
     stream.nothing(QUIET_S)
     run(producer, "DELETE FROM gate")
-    assert stream.next(LATE_S) == (1,)
+    assert stream.next() == (1,)
     run(producer, "DROP TABLE my_message, gate")
 
 
@@ -256,8 +254,8 @@ def test_what_a_cascade_makes_ready_wakes_the_stream(plain: Queue) -> None:
 def test_what_a_trigger_makes_of_an_ack_wakes_the_stream_of_the_next_queue(
     plain: Queue, ack: str
 ) -> None:
-    producer = plain.create(poller_interval=INTERVAL_S, more=f",vt_ack={ack}")
-    plain.create("other_message", poller_interval=INTERVAL_S)
+    producer = plain.create(more=f",vt_ack={ack}")
+    plain.create("other_message")
     run(
         producer,
         "CREATE TRIGGER hand_on AFTER UPDATE ON my_message FOR EACH ROW"
@@ -267,7 +265,7 @@ def test_what_a_trigger_makes_of_an_ack_wakes_the_stream_of_the_next_queue(
     run(producer, "INSERT INTO my_message (id) VALUES (1), (2), (3)")
     for ident in sorted(first.ids(3)):
         run(producer, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ident}")
-        assert second.next(LATE_S) == (ident,)
+        assert second.next() == (ident,)
 
 
 @pytest.mark.parametrize(
@@ -283,7 +281,7 @@ def test_what_a_trigger_makes_of_an_ack_wakes_the_stream_of_the_next_queue(
 )
 def test_a_rollback_reaches_nothing(plain: Queue, statements: tuple[str, ...]) -> None:
     run(
-        plain.create(poller_interval=INTERVAL_S),
+        plain.create(),
         "CREATE VIEW item AS SELECT id FROM my_message",
     )
     stream = plain.stream()
@@ -293,7 +291,7 @@ def test_a_rollback_reaches_nothing(plain: Queue, statements: tuple[str, ...]) -
     stream.nothing(QUIET_S)
     connection.close()
     run(plain.connect(), INSERT.format(id=2))
-    assert stream.next(LATE_S)[0] == 2
+    assert stream.next()[0] == 2
     run(plain.connect(), "DROP VIEW item")
 
 
@@ -304,7 +302,7 @@ def test_a_commit_through_a_member_that_does_not_dispatch_wakes_the_stream(
     start_proxy: StartProxy,
     consume: Consume,
 ) -> None:
-    execute(server, message_table(poller_interval=600), database=database)
+    execute(server, message_table(ack_wait=600), database=database)
     toml = keyspace_toml(database, [server]) + '[fleet]\nname = "shop"\n'
     first = start_proxy(toml)
     first.wait_for_log("is dispatched from here")

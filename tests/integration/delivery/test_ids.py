@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.fixtures.streams import (
-    LATE_S,
     message_table,
     run,
 )
@@ -53,7 +52,7 @@ def test_every_type_of_id_is_sent_acknowledged_and_then_left_alone(
     # Every one comes, and comes again, although the first wake-up named it as the client
     # wrote it.  One may be on its third attempt while another waits for its second.
     while len(sends) < len(ids) or min(sends.values()) < 2:
-        sent, epoch = stream.next(1 + LATE_S)
+        sent, epoch = stream.next()
         assert epoch == sends[comparable(sent)]
         sends[comparable(sent)] += 1
     assert sends.keys() == wanted
@@ -73,7 +72,7 @@ def test_generated_ids(plain: Queue) -> None:
         assert cursor.lastrowid == 1
         cursor.execute("INSERT INTO my_message (id, tenant_id) VALUES (NULL, 6), (0, 7)")
         assert cursor.lastrowid == 2
-    assert [row[:2] for row in stream.take(3, LATE_S)] == [(1, 5), (2, 6), (3, 7)]
+    assert [row[:2] for row in stream.take(3)] == [(1, 5), (2, 6), (3, 7)]
 
 
 def test_an_id_in_another_case_is_the_same_message(plain: Queue) -> None:
@@ -81,7 +80,7 @@ def test_an_id_in_another_case_is_the_same_message(plain: Queue) -> None:
     run(producer, message_table(ident="id VARCHAR(20) NOT NULL", ack_wait=0.4))
     stream = plain.stream()
     insert(producer, "Order-1")
-    assert stream.next(LATE_S)[0] == "Order-1"
+    assert stream.next()[0] == "Order-1"
     sql = "UPDATE my_message SET time_acked = NOW() WHERE id = 'ORDER-1'"
     assert run(producer, sql) == 1
     stream.nothing_new(producer)
@@ -93,7 +92,7 @@ def test_a_sharded_keyspace_takes_binary_ids(sharded: Queue) -> None:
     stream = sharded.stream("STREAM * FROM named")
     names = [f"message {n}".encode() for n in range(20)]
     insert_all(producer, (f"'{name.decode()}'" for name in names), table="named")
-    assert sorted(stream.ids(20, LATE_S)) == sorted(names)
+    assert sorted(stream.ids(20)) == sorted(names)
     shards = [
         len(sharded.cluster.direct("SELECT id FROM named", keyspace="commerce", shard=shard))
         for shard in (0, 1)
@@ -121,10 +120,10 @@ def test_the_first_layout(plain: Queue) -> None:
         f"INSERT INTO my_message (time_scheduled, id, message) VALUES ({moment_ns}, 2, 'b')",
     )
     now_ns = time.time_ns()
-    ident, scheduled, message = stream.next(LATE_S)
+    ident, scheduled, message = stream.next()
     assert (ident, message) == (1, "a")
     assert abs(scheduled - now_ns) < 3 * SECOND_NS
     assert run(producer, "UPDATE my_message SET time_acked = NOW() WHERE id IN (1)") == 1
-    assert stream.next(0.5 + LATE_S) == (2, moment_ns, "b")
+    assert stream.next() == (2, moment_ns, "b")
     assert time.time_ns() >= moment_ns
-    assert stream.next(0.7 + LATE_S)[0] == 2
+    assert stream.next()[0] == 2

@@ -6,7 +6,7 @@ import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import StartProxy, keyspace_toml
-from tests.fixtures.streams import Consume, eventually, refused, rows, run
+from tests.fixtures.streams import WAIT_S, Consume, eventually, refused, rows, run
 from tests.integration.conftest import Queue
 
 
@@ -79,7 +79,7 @@ def test_an_ack_that_waits_for_somebody_holds_back_its_key_alone(
         assert stream.poll(QUIET_S) is None
         assert not acking.done()
         holder.rollback()
-        acking.result(10)
+        acking.result(WAIT_S)
     assert stream.ids(1) == [2]
     # An ack of what is acked already changes nothing, and says so.
     acked = "UPDATE my_message SET time_acked = NOW() WHERE id IN ({})"

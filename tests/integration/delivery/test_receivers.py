@@ -3,7 +3,6 @@
 import pytest
 
 from tests.fixtures.streams import (
-    LATE_S,
     Consumer,
     eventually,
     message_table,
@@ -28,7 +27,7 @@ def test_a_projection_gives_its_columns_in_its_order(queue: Queue) -> None:
     part = queue.stream("STREAM tenant_id, id, priority FROM my_message")
     assert part.columns == ("tenant_id", "id", "priority")
     insert(producer, 1, tenant_id=7)
-    assert part.next(LATE_S) == (7, 1, 50)
+    assert part.next() == (7, 1, 50)
 
 
 def test_vt_message_cols_says_what_a_star_gives(queue: Queue) -> None:
@@ -40,7 +39,7 @@ def test_vt_message_cols_says_what_a_star_gives(queue: Queue) -> None:
     assert stream.columns == ("id", "msg1")
     producer = queue.connect()
     insert(producer, 1, msg1="x", msg2=5)
-    assert stream.next(LATE_S) == (1, "x")
+    assert stream.next() == (1, "x")
 
 
 def test_columns_come_in_the_order_of_the_table_and_the_id_first(queue: Queue) -> None:
@@ -57,7 +56,7 @@ def test_columns_come_in_the_order_of_the_table_and_the_id_first(queue: Queue) -
         connection,
         "INSERT INTO my_message (id, msg1, msg2, msg3) VALUES (1, 'a', 2, '2024-01-31')",
     )
-    assert stream.next(LATE_S) == (1, "a", 2, "2024-01-31")
+    assert stream.next() == (1, "a", 2, "2024-01-31")
 
 
 def test_two_receivers_take_turns(queue: Queue) -> None:
@@ -77,7 +76,7 @@ def test_the_rest_goes_to_the_receiver_that_stayed(queue: Queue) -> None:
     second.close()
     for ident in range(1, 6):
         insert(producer, ident)
-    assert sorted(first.ids(5, LATE_S)) == [1, 2, 3, 4, 5]
+    assert sorted(first.ids(5)) == [1, 2, 3, 4, 5]
 
 
 def test_receivers_with_different_columns_share_the_messages(queue: Queue) -> None:
@@ -103,7 +102,7 @@ def test_priority_goes_first_then_the_one_that_was_due_longest(plain: Queue) -> 
         " (1, 9, 10), (2, 1, 30), (3, 1, 20), (4, 5, 0), (5, 5, 1), (6, -3, 99)",
     )
     stream = plain.stream()
-    assert stream.ids(6, LATE_S) == [6, 3, 2, 4, 5, 1]
+    assert stream.ids(6) == [6, 3, 2, 4, 5, 1]
 
 
 def test_vt_order_newest_turns_it_round(plain: Queue) -> None:
@@ -113,7 +112,7 @@ def test_vt_order_newest_turns_it_round(plain: Queue) -> None:
         "INSERT INTO my_message (id, priority, time_next) VALUES"
         " (1, 1, 10), (2, 1, 30), (3, 1, 20), (4, 1, 0), (5, 0, 1)",
     )
-    assert plain.stream().ids(5, LATE_S) == [5, 2, 3, 1, 4]
+    assert plain.stream().ids(5) == [5, 2, 3, 1, 4]
 
 
 def test_a_cache_of_one_delivers_everything(queue: Queue) -> None:

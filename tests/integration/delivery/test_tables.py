@@ -4,7 +4,6 @@ import pymysql
 import pytest
 
 from tests.fixtures.streams import (
-    LATE_S,
     Consumer,
     eventually,
     message_table,
@@ -24,7 +23,7 @@ QUIET_S = 0.4
 def test_a_changed_comment_takes_effect_at_once_and_streams_survive(queue: Queue) -> None:
     producer, stream = queue.create(), queue.stream()
     insert(producer, 1)
-    stream.next(LATE_S)
+    stream.next()
     stream.nothing(QUIET_S)
     run(
         producer,
@@ -32,7 +31,7 @@ def test_a_changed_comment_takes_effect_at_once_and_streams_survive(queue: Queue
         "vt_batch_size=10,vt_cache_size=100,vt_poller_interval=30,vt_max_backoff=0.3,vt_prefetch=100'",
     )
     insert(producer, 4)
-    assert stream.ids(3, 2 + LATE_S) == [4, 4, 4]
+    assert stream.ids(3) == [4, 4, 4]
 
 
 def test_a_new_column_appears_for_new_streams(queue: Queue) -> None:
@@ -41,12 +40,12 @@ def test_a_new_column_appears_for_new_streams(queue: Queue) -> None:
     producer = queue.connect()
     run(producer, "ALTER TABLE my_message ADD COLUMN extra INT DEFAULT 9")
     insert(producer, 1)
-    assert len(old.next(LATE_S)) == 3
+    assert len(old.next()) == 3
     old.close()
     new = queue.stream()
     assert new.columns[-1] == "extra"
     insert(producer, 4)
-    assert new.next(LATE_S)[-1] == 9
+    assert new.next()[-1] == 9
 
 
 def test_a_change_past_the_proxy_is_found(plain: Queue) -> None:
@@ -60,7 +59,7 @@ def test_a_change_past_the_proxy_is_found(plain: Queue) -> None:
         except pymysql.MySQLError:
             return None
 
-    assert eventually(opened, "the table is found").next(LATE_S)[0] == 1
+    assert eventually(opened, "the table is found").next()[0] == 1
 
 
 def test_a_bad_comment_hurts_its_own_table_only(queue: Queue) -> None:
@@ -80,7 +79,7 @@ def test_a_bad_comment_hurts_its_own_table_only(queue: Queue) -> None:
         assert refused(connection, sql) == (1105, why)
     stream = queue.stream()
     insert(connection, 1)
-    assert stream.next(LATE_S)[0] == 1
+    assert stream.next()[0] == 1
     run(
         connection,
         "ALTER TABLE other_message COMMENT 'vitess_message,vt_ack_wait=30,vt_batch_size=1,"
@@ -88,7 +87,7 @@ def test_a_bad_comment_hurts_its_own_table_only(queue: Queue) -> None:
     )
     mended = queue.stream("STREAM * FROM other_message")
     insert(connection, 1, table="other_message")
-    assert mended.next(LATE_S)[0] == 1
+    assert mended.next()[0] == 1
 
 
 @pytest.mark.parametrize(
@@ -113,11 +112,11 @@ def test_a_table_that_goes_ends_its_streams(queue: Queue, sql: str) -> None:
 def test_truncate_empties_the_queue(queue: Queue) -> None:
     connection, stream = queue.create(ack_wait=1.5), queue.stream()
     insert_all(connection, (1, 4))
-    stream.take(2, LATE_S)
+    stream.take(2)
     run(connection, "TRUNCATE TABLE my_message")
     stream.nothing(2.2)
     insert(connection, 2)
-    assert stream.next(LATE_S)[0] == 2
+    assert stream.next()[0] == 2
 
 
 def test_a_table_dropped_past_the_proxy_ends_its_streams(plain: Queue) -> None:

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.fixtures.streams import (
-    LATE_S,
     Consume,
     Consumer,
     refused,
@@ -25,7 +24,7 @@ def test_a_qualified_table_needs_no_database(queue: Queue, consume: Consume) -> 
         queue.proxy.connect(autocommit=True),
         f"INSERT INTO {queue.keyspace}.my_message (id) VALUES (1)",
     )
-    assert stream.next(LATE_S)[0] == 1
+    assert stream.next()[0] == 1
 
 
 def test_a_table_of_one_keyspace_alone_needs_neither(queue: Queue, consume: Consume) -> None:
@@ -33,7 +32,7 @@ def test_a_table_of_one_keyspace_alone_needs_neither(queue: Queue, consume: Cons
     stream = consume(queue.proxy, "STREAM * FROM other_message")
     producer = queue.connect()
     insert(producer, 1, table="other_message")
-    assert stream.next(LATE_S)[0] == 1
+    assert stream.next()[0] == 1
 
 
 def test_a_table_of_two_keyspaces_needs_a_database(
@@ -61,10 +60,10 @@ def test_a_narrowed_stream_has_its_shard_only(
         stream = Consumer(connection, "STREAM * FROM my_message")
     else:
         stream = sharded.stream(how)
-    assert sorted(stream.ids(len(LOW_IDS), LATE_S)) == sorted(LOW_IDS)
+    assert sorted(stream.ids(len(LOW_IDS))) == sorted(LOW_IDS)
     stream.nothing(QUIET_S)
     other = consume(sharded.proxy, "STREAM * FROM `commerce:80-`.my_message")
-    assert sorted(other.ids(len(HIGH_IDS), LATE_S)) == sorted(HIGH_IDS)
+    assert sorted(other.ids(len(HIGH_IDS))) == sorted(HIGH_IDS)
     stream.nothing(0)
 
 
@@ -87,4 +86,4 @@ def test_a_comment_with_directives_is_taken(plain: Queue) -> None:
     sql = "stream /*vt+ WORKLOAD=olap QUERY_TIMEOUT_MS=0 */ * from my_message;"
     stream = plain.stream(sql)
     insert(plain.connect(), 1)
-    assert stream.next(LATE_S)[0] == 1
+    assert stream.next()[0] == 1

@@ -11,7 +11,7 @@ import pytest
 
 from tests.fixtures.database_servers import root
 from tests.fixtures.running_proxy import STOP_S
-from tests.fixtures.streams import LATE_S, Consume, eventually, rows, run
+from tests.fixtures.streams import Consume, eventually, rows, run
 from tests.integration.faults.breaking import (
     HIGH,
     LOW,
@@ -53,12 +53,12 @@ def test_a_worker_acks_and_a_transaction_commits_after_sigterm(
     connection = create(proxy)
     insert(connection, LOW, HIGH)
     stream = consume(proxy, database="commerce")
-    stream.take(2, LATE_S)
+    stream.take(2)
     acks = proxy.connect(database="commerce", autocommit=True)
     producer = proxy.connect(database="commerce", autocommit=False)
     insert(producer, 2)
     terminate(proxy)
-    assert stream.error(LATE_S) == (1053, "Server shutdown in progress")
+    assert stream.error() == (1053, "Server shutdown in progress")
     with pytest.raises(pymysql.MySQLError):
         proxy.connect()
     time.sleep(WORK_S)

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from tests.fixtures.running_proxy import (
     keyspace_toml,
     write_vschema,
 )
-from tests.fixtures.streams import LATE_S, Consume, eventually, message_table, rows, run
+from tests.fixtures.streams import Consume, eventually, message_table, rows, run
 
 
 pytestmark = pytest.mark.db
@@ -51,11 +50,8 @@ def test_one_dispatches_and_the_other_takes_over(
     eventually(lambda: rows(producer, epoch) == ((1,),), "the lease is written")
 
     first.kill()
-    killed_s = time.monotonic()
     run(producer, "INSERT INTO my_message (id) VALUES (2)")
     assert at_second.ids(1) == [2]
-    took_s = time.monotonic() - killed_s
-    assert took_s < 5, "a killed process closes its connections: its successor is there at once"
     own = f"WHERE database_name = '{database}'"
     assert execute(server, f"SELECT term FROM streamfrom.locks {own}") == ((2,),)
     assert execute(server, f"SELECT COUNT(*) FROM streamfrom.members {own}") == ((2,),)
@@ -287,7 +283,7 @@ def test_a_definition_changed_at_one_member_counts_at_the_dispatcher(
     there = second.connect(database=database, autocommit=True)
     run(there, "CREATE QUEUE my_message (message TEXT)")
     # Sooner than by a reload, which comes each 30 s.
-    eventually(lambda: rows(here, "SHOW QUEUES"), "the queue is known", seconds=LATE_S)
+    eventually(lambda: rows(here, "SHOW QUEUES"), "the queue is known")
     stream = consume(first, database=database)
     insert = "INSERT INTO my_message (message) VALUES ('x')"
     run(there, insert)
@@ -298,6 +294,6 @@ def test_a_definition_changed_at_one_member_counts_at_the_dispatcher(
         return stream.poll(0.5) is None
 
     run(there, "ALTER QUEUE my_message PAUSE")
-    eventually(holds_back, "the pause is known", seconds=LATE_S)
+    eventually(holds_back, "the pause is known")
     run(there, "ALTER QUEUE my_message RESUME")
-    stream.take(1, seconds=LATE_S)
+    stream.take(1)

@@ -7,7 +7,7 @@ import pymysql
 import pytest
 
 from tests.fixtures.load import Audit
-from tests.fixtures.streams import LATE_S, Consume, eventually, refused, rows, run, value
+from tests.fixtures.streams import Consume, eventually, refused, rows, run, value
 from tests.integration.faults.breaking import (
     HIGH,
     LOW,
@@ -52,7 +52,7 @@ def test_a_proxy_starts_before_its_servers_and_serves_once_they_are_there(
             return None
 
     stream = eventually(opened, "the stream opens")
-    assert sorted(stream.ids(2, LATE_S)) == [LOW, HIGH]
+    assert sorted(stream.ids(2)) == [LOW, HIGH]
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
@@ -80,13 +80,13 @@ def test_a_stream_survives_a_restart_that_is_shorter_than_its_grace(
     producer = create(proxy)
     stream = consume(proxy, database="commerce")
     insert(producer, LOW, HIGH)
-    stream.take(2, LATE_S)
+    stream.take(2)
     breakable_servers[0].stop()
     insert(producer, 6)  # the other shard goes on meanwhile
-    assert stream.next(LATE_S)[0] == 6
+    assert stream.next()[0] == 6
     breakable_servers[0].start()
     insert(producer, 2)
-    assert stream.next(2 * LATE_S)[0] == 2
+    assert stream.next()[0] == 2
 
 
 def test_a_stream_ends_with_an_error_that_names_the_shard_when_the_grace_is_over(
@@ -106,7 +106,7 @@ def test_a_stream_ends_with_an_error_that_names_the_shard_when_the_grace_is_over
     )
     # Streams that have nothing to do with that shard go on, and so does the session.
     insert(producer, LOW)
-    assert healthy.next(LATE_S)[0] == LOW
+    assert healthy.next()[0] == LOW
     assert value(stream.connection, "SELECT id FROM my_message WHERE id = 1") == LOW
 
 
@@ -118,9 +118,9 @@ def test_a_stream_opens_while_one_shard_is_down_and_gets_its_rows_when_it_is_bac
     insert(producer, LOW, HIGH)
     breakable_servers[0].stop()
     stream = consume(proxy, database="commerce")
-    assert stream.next(LATE_S)[0] == HIGH
+    assert stream.next()[0] == HIGH
     breakable_servers[0].start()
-    assert stream.next(2 * LATE_S)[0] == LOW
+    assert stream.next()[0] == LOW
 
 
 def test_an_answer_with_an_end_gives_what_other_shards_have_while_one_is_down(

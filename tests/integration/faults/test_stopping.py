@@ -9,7 +9,7 @@ import pytest
 from tests.fixtures.database_servers import free_port
 from tests.fixtures.load import Audit
 from tests.fixtures.running_proxy import STOP_S
-from tests.fixtures.streams import LATE_S, Consume, eventually, rows, run
+from tests.fixtures.streams import WAIT_S, Consume, eventually, rows, run
 from tests.integration.faults.breaking import (
     HIGH,
     LOW,
@@ -32,7 +32,7 @@ def test_sigterm_ends_streams_with_1053_lets_statements_end_and_exits_0(
     connection = create(proxy)
     insert(connection, LOW, HIGH)
     stream = consume(proxy, database="commerce")
-    stream.take(2, LATE_S)
+    stream.take(2)
     idle = proxy.connect(database="commerce")
     insert(idle, 2)  # in a transaction that nobody ends
     statement = in_thread(
@@ -40,7 +40,7 @@ def test_sigterm_ends_streams_with_1053_lets_statements_end_and_exits_0(
     )
     eventually(lambda: running(breakable_servers[0], "SLEEP"), "the statement runs")
     proxy.process.send_signal(signal.SIGTERM)
-    assert stream.error(LATE_S) == (1053, "Server shutdown in progress")
+    assert stream.error() == (1053, "Server shutdown in progress")
     assert stream.is_closed()
     assert statement() == ((LOW, 0),)
     assert proxy.process.wait(STOP_S) == 0
@@ -59,13 +59,13 @@ def test_sigterm_waits_for_acks_of_what_was_sent_and_no_longer(
     connection = create(proxy, more=",vt_release_after=never")
     insert(connection, LOW, HIGH)
     stream = consume(proxy, database="commerce")
-    stream.take(2, LATE_S)
+    stream.take(2)
     proxy.process.send_signal(signal.SIGTERM)
-    assert stream.error(LATE_S)[0] == 1053
+    assert stream.error()[0] == 1053
     for ident in (LOW, HIGH):
         assert proxy.process.poll() is None, "it waits for this"
         rows(connection, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ident}")
-    assert proxy.process.wait(LATE_S) == 0
+    assert proxy.process.wait(WAIT_S) == 0
 
 
 def test_sigterm_does_not_wait_longer_than_the_grace(
@@ -146,7 +146,7 @@ def test_a_proxy_that_is_killed_holds_up_its_messages_no_longer_than_their_wait(
     producer = create(first, ack_wait=1, poller_interval=0.5)
     doomed = consume(first, database="commerce")
     insert(producer, LOW, HIGH)
-    doomed.take(2, LATE_S)
+    doomed.take(2)
     first.kill()
 
     def opened() -> Any:
@@ -156,4 +156,4 @@ def test_a_proxy_that_is_killed_holds_up_its_messages_no_longer_than_their_wait(
             return None
 
     stream = eventually(opened, "the other proxy knows the table")
-    stream.comes(LOW, HIGH, seconds=2 + LATE_S)
+    stream.comes(LOW, HIGH)

@@ -44,7 +44,7 @@ async def started(server, watcher=None, **dsn):
     return runtime
 
 
-def soon(seconds=5.0):
+def soon(seconds=60.0):
     return asyncio.get_running_loop().time() + seconds
 
 

@@ -16,7 +16,7 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.wire.commands import query
-from tests.proxy.fake_answers import Error, HangUp, Rows, Silence, rows_of, until
+from tests.proxy.fake_answers import HANG_S, Error, HangUp, Rows, Silence, rows_of, until
 from tests.proxy.rigs import SessionRig, running_shard
 from tests.sqlparse_ext.facts import shape
 
@@ -44,11 +44,12 @@ async def test_the_wait_for_a_shard_has_an_end(server, shard):
         await session.run("SELECT 1")
 
 
-async def test_inside_a_transaction_nobody_waits(server, shard, session):
+async def test_inside_a_transaction_nobody_waits(server, shard):
+    session = SessionRig(shard, failover_buffer_s=10 * HANG_S)
     await session.begin()
     server.stop()
     with pytest.raises(BackendUnavailable):
-        await asyncio.wait_for(session.run("SELECT 1"), 0.5)
+        await asyncio.wait_for(session.run("SELECT 1"), HANG_S)
 
 
 async def test_a_full_pool_is_said_to_be_full(server):

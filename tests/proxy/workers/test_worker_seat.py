@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from streamfrom.proxy.workers.worker_seat import HURRY, READY, Parent, WorkerSeat
+from tests.proxy.fake_answers import HANG_S
 from tests.proxy.fake_server import FakeServer
 from tests.proxy.rigs import config_of
 
@@ -47,7 +48,7 @@ def test_the_unix_socket_is_the_one_that_was_handed_down():
 async def line():
     """The parent's end, and the events of the worker."""
     ours, theirs = socket.socketpair()
-    ours.settimeout(5)
+    ours.settimeout(HANG_S)
     stop, hurry = asyncio.Event(), asyncio.Event()
     parent = Parent(seat(theirs.detach()), stop, hurry)
     yield ours, parent, stop, hurry

@@ -11,6 +11,7 @@ from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import fresh_database
 from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
 from tests.fixtures.streams import (
+    WAIT_S,
     eventually,
     message_table,
     rows as rows_of,
@@ -121,7 +122,7 @@ def test_beside_a_stream_and_another_query_every_message_ends_in_one_place(
         for thread in threads:
             thread.join()
     receiver.stopping.set()
-    receiver.join(20)
+    receiver.join(WAIT_S)
     inserted = [ident for (ident,) in rows_of(connection, "SELECT id FROM results")]
     dead = rows_of(connection, "SELECT id, word, error FROM dead")
     ends = [*found(tmp_path / "out"), *inserted, *receiver.acked, *(row[0] for row in dead)]

@@ -55,5 +55,5 @@ def test_it_beats_by_itself_several_times_in_a_lease():
     opened: Any = lambda name: Telling(name, [])  # noqa: E731
     renewer = LeaseRenewer(opened, 0.03)
     renewer.hold({"-80": {1: [1]}})
-    assert beaten.wait(20)
+    assert beaten.wait(60)
     renewer.stop()
