@@ -84,7 +84,8 @@ def node_modules(name: str, packages: Sequence[str]) -> Callable[[Path], Path]:
     """Return what installs *packages* of npm and returns their `node_modules`."""
 
     def fetch(cache: Path) -> Path:
-        folder = cache / f"node-{name}"
+        # Of this name, or modules do not find one another.
+        folder = cache / f"node-{name}" / "node_modules"
         if not folder.exists():
             _need("npm", "Node with npm")
             with tempfile.TemporaryDirectory(dir=cache) as scratch:
@@ -97,7 +98,8 @@ def node_modules(name: str, packages: Sequence[str]) -> Callable[[Path], Path]:
                     "--prefix",
                     scratch,
                 ]
-                call([*npm, *packages])
+                call([*npm, "--prefix", scratch, *packages])
+                folder.parent.mkdir(exist_ok=True)
                 (Path(scratch) / "node_modules").rename(folder)
         return folder
 
@@ -131,18 +133,33 @@ def java_libraries(project: Path) -> Callable[[Path], Path]:
     return fetch
 
 
-def debian_programs(cache: Path, package: str) -> Path:
-    """Return a folder with a Debian package and what it needs of others that are not installed."""
-    folder = cache / f"debian-{package}"
+def debian_tree(cache: Path, *packages: str, needs_root: bool = True) -> Path:
+    """Return a folder with Debian packages and what they need of others that are not installed.
+
+    needs_root: what is in it runs by `tools/inside.sh`.
+    """
+    folder = cache / f"debian-{packages[0]}"
+    if needs_root and os.geteuid() != 0:
+        raise MissingProgram(
+            "it runs over this machine's own files, which only root may arrange"
+        )
     if not folder.exists():
-        _need("apt-get", f"what Debian calls {package}")
+        _need("apt-get", f"what Debian calls {packages[0]}")
         with tempfile.TemporaryDirectory(dir=cache) as scratch:
-            kept = f"Dir::Cache::archives={scratch}"
             apt = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends"]
-            call([*apt, "--download-only", "--option", kept, package])
+            kept = f"Dir::Cache::archives={scratch}"
+            call([*apt, "--download-only", "--option", kept, *packages])
+            root = Path(scratch) / "root"
             for archive in Path(scratch).glob("*.deb"):
-                call(["dpkg-deb", "--extract", str(archive), f"{scratch}/root"])
-            (Path(scratch) / "root").rename(folder)
+                call(["dpkg-deb", "--extract", str(archive), str(root)])
+            # Where these are links today, a folder would hide what they lead to.
+            for name in ("bin", "sbin", "lib"):
+                if (root / name).is_dir():
+                    shutil.copytree(
+                        root / name, root / "usr" / name, symlinks=True, dirs_exist_ok=True
+                    )
+                    shutil.rmtree(root / name)
+            root.rename(folder)
     return folder
 
 

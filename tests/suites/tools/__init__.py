@@ -7,6 +7,7 @@ the tables that it should: what it found of ours would be one too many. The base
 import os
 import re
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ import pymysql
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.streams import message_table
 from tests.suites.fetching import (
-    debian_programs,
+    debian_tree,
     go_program,
     java_libraries,
     node_modules,
@@ -29,6 +30,7 @@ from tests.suites.suite import HOST, Outcome, Outcomes, Run, Suite
 
 STEP_S: Final = 300.0
 DATABASE: Final = "shop"
+OTHER: Final = "stock"  # where a tool looks at more than one
 HERE: Final = Path(__file__).parent
 USED: Final = frozenset({"customer", "purchase", "job", "names"})
 VIEWS: Final = frozenset({"names"})
@@ -81,7 +83,9 @@ class Tool:
     def suite(self) -> Suite:
         """Return the suite that runs this tool on both families of servers."""
         families = (Family.MARIADB, Family.MYSQL)
-        return Suite(self.name, self.version, families, (DATABASE,), self.fetch, self._run)
+        return Suite(
+            self.name, self.version, families, (DATABASE, OTHER), self.fetch, self._run
+        )
 
     def _run(self, run: Run) -> Outcomes:
         outcomes: dict[str, Outcome] = {}
@@ -138,8 +142,11 @@ def _connect(port: int, **more: Any) -> "pymysql.Connection[Any]":
 
 
 def _prepare(port: int, statements: Sequence[str]) -> None:
-    """Make the database anew, with what *statements* make in it."""
+    """Make the databases anew, the first with what *statements* make in it."""
     with _connect(port) as connection, connection.cursor() as cursor:
+        cursor.execute(f"DROP TABLE IF EXISTS {OTHER}.part")
+        cursor.execute(f"CREATE TABLE {OTHER}.part (id INT PRIMARY KEY, word VARCHAR(40))")
+        cursor.execute(f"INSERT INTO {OTHER}.part (id, word) VALUES (1, 'bolt')")
         cursor.execute(f"DROP DATABASE IF EXISTS {DATABASE}")
         cursor.execute(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4")
         cursor.execute(f"USE {DATABASE}")
@@ -308,6 +315,24 @@ def _mydumper(before: frozenset[str]) -> Iterator[Step]:
     )
 
 
+def _active_record(before: frozenset[str]) -> Iterator[Step]:
+    def step(name: str, tables: frozenset[str], prints: str = "") -> Step:
+        ruby = ("{here}/inside.sh", "{fetched}", "ruby3.1", "{here}/active_record.rb", name)
+        return Step(name, ruby, tables, prints)
+
+    shown = "".join(f'(?s:.*)create_table "{name}"' for name in sorted(before - VIEWS))
+    made = before | {"schema_migrations", "ar_internal_metadata"}
+    yield step("dump", before, shown)
+    yield step("load", made)
+    yield step("truncate", made)
+
+
+def _phpmyadmin(before: frozenset[str]) -> Iterator[Step]:
+    if before:
+        pages = (sys.executable, "{here}/pages.py", "{fetched}")
+        yield Step("pages", pages, before, r"^\d+ pages$")
+
+
 TOOLS: Final = (
     Tool("flyway", "10.22.0", java_libraries(HERE / "pom.xml"), _flyway),
     Tool("liquibase", "4.30.0", java_libraries(HERE / "pom.xml"), _liquibase),
@@ -343,11 +368,21 @@ TOOLS: Final = (
     Tool(
         "mydumper",
         "of Debian",
-        lambda cache: debian_programs(cache, "mydumper"),
+        lambda cache: debian_tree(cache, "mydumper", needs_root=False),
         _mydumper,
-        {
-            "LD_LIBRARY_PATH": "{fetched}/usr/lib/x86_64-linux-gnu:{fetched}/lib/x86_64-linux-gnu"
-        },
+        {"LD_LIBRARY_PATH": "{fetched}/usr/lib/x86_64-linux-gnu"},
+    ),
+    Tool(
+        "active-record",
+        "of Debian",
+        lambda cache: debian_tree(cache, "ruby-activerecord", "ruby-mysql2"),
+        _active_record,
+    ),
+    Tool(
+        "phpmyadmin",
+        "of Debian",
+        lambda cache: debian_tree(cache, "phpmyadmin", "php-cli", "php-mysql", "php-mbstring"),
+        _phpmyadmin,
     ),
 )
 SUITES: Final = tuple(tool.suite() for tool in TOOLS)
