@@ -40,12 +40,14 @@ class SucceedingStep(Protocol):
         table: the message table that the statement has written; else "".
         effect: what the statement has done to `table`; else None.
         insert_id: the insert id for the client's OK, where the server knows of none; 0 for none.
+        own_id: the same, of an id that the client gave, which is not LAST_INSERT_ID().
         has_selected: the rows that it inserts are those of its SELECT, which have been read.
     """
 
     table: str
     effect: Effect | None
     insert_id: int
+    own_id: int
     has_selected: bool
 
 

@@ -428,6 +428,8 @@ class Executor(SessionConnections):
         if step.insert_id:
             attempt.held = with_insert_id(attempt.held, step.insert_id)
             generated(self._state, step.insert_id)
+        elif step.own_id:
+            attempt.held = with_insert_id(attempt.held, step.own_id)
         if step.has_selected:
             attempt.held = with_row_info(attempt.held)
         if step.effect is not None:

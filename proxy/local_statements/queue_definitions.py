@@ -28,7 +28,7 @@ from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from streamfrom.sqlparse_ext.reading.queues import QueueStatement
     from streamfrom.sqlparse_ext.statements import TableRef
@@ -45,6 +45,8 @@ DEFAULTS: Final = {
 }
 # RESUME takes the key away, as if there had been none.
 _SWITCHES: Final = {"PAUSE": ("vt_paused", "on"), "RESUME": ("vt_paused", None)}
+# Of the queue that `dead_letter = on` makes.
+DEAD_SUFFIX: Final = "_dead"
 # Servers take no longer comment of a table (ER_TOO_LONG_TABLE_COMMENT).
 _COMMENT_LENGTH_MAX: Final = 2048
 _OWN_COLUMNS: Final = frozenset({"priority", "epoch", "time_next", "time_acked", "state"})
@@ -107,22 +109,40 @@ def create_table(queue: QueueStatement, comment: str, now_ns: int) -> bytes:
             raise BadQueue(f"column '{name}' is one that every queue has: leave it out")
     if any(part.has_primary_key for part in queue.parts):
         raise BadQueue("the primary key of a queue is its id: leave PRIMARY KEY out")
-    own_id = () if "id" in names else (_ID,)
-    keys = (*_KEYS_OF_TABLE, *key_indexes(comment), *group_index(queue, comment))
     last_error = () if LAST_ERROR in names else (_LAST_ERROR,)
-    written = (part.text for part in queue.parts)
-    parts = (*own_id, *_COLUMNS, *written, *last_error, _STATE, *keys)
-    body = b",\n  ".join(parts)
-    created = b"CREATE TABLE IF NOT EXISTS %s (\n  %s\n) ENGINE=InnoDB COMMENT=%s" % (
-        named(queue.table),
-        body,
-        _quoted(comment),
+    written = [part.text for part in queue.parts]
+    created = made_queue(
+        queue.table,
+        b"" if "id" in names else _ID,
+        [*written, *last_error],
+        comment,
+        (*key_indexes(comment), *group_index(queue, comment)),
     )
     if queue.partition_by is None:
         return created
     _check_partitioned(queue)
     check_partitions(queue.partition_by, comment)
     return created + b"\n" + partition_by(SPANS[queue.partition_by], now_ns)
+
+
+def made_queue(
+    table: TableRef,
+    ident: bytes,
+    written: Sequence[bytes],
+    comment: str,
+    keys: Sequence[bytes] = (),
+) -> bytes:
+    """Return the CREATE TABLE IF NOT EXISTS of a queue: *ident*, its own columns, what is *written*, and its indexes with *keys*.
+
+    ident: the definition of the id; empty if it is among what is written.
+    """
+    own_id = (ident,) if ident else ()
+    parts = (*own_id, *_COLUMNS, *written, _STATE, *_KEYS_OF_TABLE, *keys)
+    return b"CREATE TABLE IF NOT EXISTS %s (\n  %s\n) ENGINE=InnoDB COMMENT=%s" % (
+        named(table),
+        b",\n  ".join(parts),
+        _quoted(comment),
+    )
 
 
 def _check_partitioned(queue: QueueStatement) -> None:
@@ -302,7 +322,10 @@ def _settings(queue: QueueStatement) -> list[tuple[str, str | None]]:
             raise BadQueue(f"unknown setting '{_shown(key)}' of a queue{hint}")
         if value is not None and (not value.strip() or any(sign in value for sign in ",='\\")):
             raise BadQueue(f"{key} cannot be '{_shown(value)}'")
-        found.append((full, DEFAULTS.get(full) if value is None else value.strip()))
+        text = DEFAULTS.get(full) if value is None else value.strip()
+        if full == "vt_dead_letter" and text is not None and text.lower() == "on":
+            text = queue.table.name + DEAD_SUFFIX
+        found.append((full, text))
     return found
 
 

@@ -10,6 +10,7 @@ from streamfrom.engine.messaging.table_settings import settings_of
 from streamfrom.proxy.errors import BadQueue
 from streamfrom.proxy.local_statements.like_patterns import like_pattern
 from streamfrom.proxy.local_statements.queue_definitions import (
+    DEAD_SUFFIX,
     comment_in,
     is_own_setting,
     key_indexes,
@@ -129,11 +130,15 @@ def create_queue(name: str, definition: str) -> str:
     if unit is not None:
         text += f" PARTITION BY {unit}"
     pairs = [
-        f"{key.removeprefix('vt_')} = {_value(value)}"
+        f"{key.removeprefix('vt_')} = {_value(_setting(name, key, value))}"
         for key, value in settings.items()
         if is_own_setting(key)
     ]
     return text + (f"\nWITH ({', '.join(pairs)})" if pairs else "")
+
+
+def _setting(queue: str, key: str, value: str) -> str:
+    return "on" if (key, value) == ("vt_dead_letter", queue + DEAD_SUFFIX) else value
 
 
 def _wanted_poller() -> str:

@@ -26,6 +26,7 @@ from streamfrom.proxy.errors import (
     QueueExists,
 )
 from streamfrom.proxy.execution.diagnostics_queries import warning
+from streamfrom.proxy.local_statements import dead_letter_queue
 from streamfrom.proxy.local_statements.queue_definitions import (
     alter_table,
     changed_comment,
@@ -151,6 +152,14 @@ class QueueStatements:
                     " partitions: repeat that one, or DROP QUEUE first"
                 )
         await self._consent(queue.table, comment)
+        if dead_letter_queue.is_made_for(comment, name) and await self._lacks_dead_letters(
+            queue.table
+        ):
+            # Its columns are those that the servers make of the queue's.
+            await self._run_everywhere(made_by)
+            return await self._run_ddl(
+                await self._dead_letters(queue.table, comment), reply, ()
+            )
         warnings = await _warnings(name, comment, view, columns)
         return await self._run_ddl(made_by, reply, warnings)
 
@@ -173,6 +182,10 @@ class QueueStatements:
             check_partitions(partition_unit(text or ""), comment)
         definition = alter_table(queue.table, comment)
         if any(key == "dead_letter" for key, _ in queue.settings):
+            if dead_letter_queue.is_made_for(comment, name) and await self._lacks_dead_letters(
+                queue.table
+            ):
+                await self._run_everywhere(await self._dead_letters(queue.table, comment))
             await self._consent(queue.table, comment)
         warnings = await _warnings(name, comment, view, column_types(found[0][1] or ""))
         return await self._run_ddl(self._allowed(definition), reply, warnings)
@@ -196,14 +209,50 @@ class QueueStatements:
                 new = checked(dead_letter_table.with_consent(old, queue.name))
                 changed.setdefault(new, []).append(shard)
         for new, shards in changed.items():
-            place = self._compiler.resolve(self._allowed(alter_table(table, new)))
-            if self._executor.branches.in_transaction:
-                # On every shard of the transaction, and not just those that run the statement.
-                await self._executor.branches.commit()
-            await run_everywhere(
-                self._executor, self._state, place.database, shards, place.statement
-            )
-            await self._registry.definitions_changed(place.view.keyspace.name, (taker,))
+            await self._run_everywhere(self._allowed(alter_table(table, new)), shards)
+
+    async def _run_everywhere(
+        self, definition: Statement, shards: Sequence[ShardRuntime] | None = None
+    ) -> None:
+        """Run a definition of one table on *shards*, or on all of its keyspace."""
+        place = self._compiler.resolve(definition)
+        if self._executor.branches.in_transaction:
+            # On every shard of the transaction, and not just those that run the statement.
+            await self._executor.branches.commit()
+        await run_everywhere(
+            self._executor,
+            self._state,
+            place.database,
+            place.view.runtimes if shards is None else shards,
+            place.statement,
+        )
+        name = place.statement.shape.tables[0].name
+        await self._registry.definitions_changed(place.view.keyspace.name, (name,))
+
+    async def _lacks_dead_letters(self, queue: TableRef) -> bool:
+        """Return whether a shard has no queue for the dead letters of *queue*."""
+        _, found = await self._definitions(
+            replace(queue, name=dead_letter_queue.name_of(queue.name))
+        )
+        return any(text is None for _, text in found)
+
+    async def _dead_letters(self, queue: TableRef, comment: str) -> Statement:
+        """Return the definition of the queue for the dead letters of *queue*, which every shard has, with *comment*.
+
+        Raises:
+            BackendUnavailable, BackendError: a shard does not say what columns there are.
+        """
+        table = replace(queue, name=dead_letter_queue.name_of(queue.name))
+        view = self._compiler.resolve(self._compiler.parse(show_create_table(queue))).view
+        shard = view.runtimes[0]
+        columns = await shard.control.rows(
+            dead_letter_queue.columns_of(shard.database, queue.name)
+        )
+        placed_by = parse_comment(comment).shard_by
+        placed = _placed_by(queue.name, comment, view.keyspace)
+        if placed_by is None and placed is not None:
+            placed_by = placed.vindex.name, placed.columns[0]
+        return self._allowed(dead_letter_queue.create(table, queue.name, columns, placed_by))
 
     async def _check_change(self, view: View, name: str, comment: str) -> None:
         """Raise BadQueue where *comment* would give a table a fault that it does not have yet."""
@@ -242,12 +291,36 @@ class QueueStatements:
     async def _drop(self, queue: QueueStatement, reply: Reply) -> bool:
         definition = self._allowed(drop_table(queue))
         _, found = await self._definitions(queue.table)
+        name, warnings = queue.table.name, list[bytes]()
         try:
-            self._comments(queue.table.name, found)
+            comments = self._comments(name, found)
         except NoSuchQueue:
             if not queue.if_exists:
                 raise
-        return await self._run_ddl(definition, reply, ())
+        else:
+            if dead_letter_queue.is_made_for(comments[0], name):
+                warnings += await self._drop_dead_letters(queue)
+        return await self._run_ddl(definition, reply, warnings)
+
+    async def _drop_dead_letters(self, queue: QueueStatement) -> list[bytes]:
+        """Drop the queue that was made for dead letters if it has none; return the warning that it stays."""
+        table = replace(queue.table, name=dead_letter_queue.name_of(queue.table.name))
+        view, found = await self._definitions(table)
+        asked = self._compiler.parse(
+            b"SELECT 1 FROM %s LIMIT 1" % named(replace(table, schema=None))
+        )
+        for shard, text in found:
+            if text is None:
+                continue
+            answer = await self._executor.ask(
+                shard, view.database, query(asked.sql), asked.shape
+            )
+            if answer.rows:
+                reason = f"{table.name} has dead letters and stays"
+                return [warning("Warning", _WRONG_ARGUMENTS, reason)]
+        if any(text is not None for _, text in found):
+            await self._run_everywhere(self._allowed(drop_table(replace(queue, table=table))))
+        return []
 
     @staticmethod
     def _comments(name: str, found: Sequence[tuple[ShardRuntime, str | None]]) -> list[str]:

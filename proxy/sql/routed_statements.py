@@ -132,6 +132,8 @@ class RoutedStatements:
                 insert_id = step.insert_id
                 if insert_id:
                     generated(self._state, insert_id)
+                elif result.affected_rows:
+                    insert_id = step.own_id
                 if step.given is not None:
                     insert_id = await step.given.told(
                         self._state,

@@ -6,7 +6,7 @@ leaves a gap, as in Vitess. The first value is what LAST_INSERT_ID() says afterw
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.errors import SequenceError
 from streamfrom.engine.messaging.message_ids import COUNTS
@@ -32,6 +32,20 @@ if TYPE_CHECKING:
 COLUMNS: Final = (ColumnDefinition("nextval", type=FieldType.LONGLONG, length=21),)
 
 
+class Filled(NamedTuple):
+    """A statement whose rows have all their ids.
+
+    insert_id: the first one that the proxy gave, where all rows are inserted; 0 for none.
+    given: those that it gave, where rows may not be inserted.
+    own_id: the last one, where the client gave all; 0 if it is not known, or a row may not be inserted.
+    """
+
+    statement: Statement
+    insert_id: int = 0
+    given: GivenIds | None = None
+    own_id: int = 0
+
+
 class SequenceStatements:
     """The sequence statements of one session."""
 
@@ -43,12 +57,10 @@ class SequenceStatements:
         self._registry = context.registry
         self._rights = context.rights
 
-    async def filled(
-        self, view: View, statement: Statement
-    ) -> tuple[Statement, int, GivenIds | None]:
-        """Return an INSERT with values of its table's sequence or ids for its messages, and the first value.
+    async def filled(self, view: View, statement: Statement) -> Filled:
+        """Return an INSERT with values of its table's sequence or ids for its messages, and its insert id.
 
-        Where rows may not be inserted, the values are returned instead. Every other statement is returned as it is.
+        Every other statement is returned as it is.
 
         Raises:
             Unsupported, VschemaError, SequenceError: the INSERT cannot be given values.
@@ -56,18 +68,19 @@ class SequenceStatements:
         """
         auto = self._compiler.sequence_of(view, statement.shape)
         if auto is None:
-            return statement, 0, None
+            return Filled(statement)
         read, size = self._compiler.large_texts.read, len(statement.sql)
         gaps = await read(size, self._compiler.gaps, view, statement, auto.column)
+        insert = statement.shape.insert
+        may_differ = insert is None or insert.ignore or insert.on_duplicate
         if not len(gaps):
-            return statement, 0, None
+            return Filled(statement, own_id=0 if may_differ else gaps.last or 0)
         values = await self._values(view, auto.sequence, len(gaps))
         filled = await read(
             size, lambda: self._compiler.parse(gaps.filled(statement.sql, values))
         )
-        insert = statement.shape.insert
-        if insert is None or not (insert.ignore or insert.on_duplicate):
-            return filled, values[0], None
+        if insert is None or not may_differ:
+            return Filled(filled, values[0])
         naming = None
         if insert.on_duplicate and not statement.shape.uses & Uses.SETS_LAST_INSERT_ID:
             naming = await read(size, naming_updated, filled, auto.column)
@@ -83,7 +96,7 @@ class SequenceStatements:
         )
         if naming is not None:
             filled = await read(size, self._compiler.parse, naming)
-        return filled, 0, given
+        return Filled(filled, given=given)
 
     async def _values(self, view: View, sequence: str, count: int) -> Sequence[int]:
         if sequence == MESSAGE_IDS:

@@ -76,6 +76,7 @@ class CompiledStatement:
         effect: what the statement will do to `table`; else None.
         acked_ns: when a plain ack acknowledges (`FastRoute.ack`), whose statement is as its client wrote it; else None.
         insert_id: the first value that a sequence gave the statement; 0 for none.
+        own_id: the last id that the client gave its rows, which the OK has as with AUTO_INCREMENT; 0 for none.
         given: the values that a sequence gave it where they may not become rows; else None.
         acks_early: the rows of the table may not show yet which messages were acknowledged.
         has_selected: the rows that it inserts are those of its SELECT, which have been read.
@@ -86,6 +87,7 @@ class CompiledStatement:
     effect: Effect | None = None
     acked_ns: int | None = None
     insert_id: int = 0
+    own_id: int = 0
     given: GivenIds | None = None
     acks_early: bool = False
     has_selected: bool = False

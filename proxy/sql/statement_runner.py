@@ -255,9 +255,10 @@ class StatementRunner:
         if with_rows is None:
             return True
         has_selected, place, view = with_rows is not place, with_rows, place.view
-        filled, insert_id, given = await self._sequences.filled(view, place.statement)
-        step, route = await read(size, self._compiler.routed, view, filled)
-        step.insert_id, step.given, step.has_selected = insert_id, given, has_selected
+        filled = await self._sequences.filled(view, place.statement)
+        step, route = await read(size, self._compiler.routed, view, filled.statement)
+        step.insert_id, step.given, step.own_id = filled[1:]
+        step.has_selected = has_selected
         if step.statement.shape.uses & Uses.LOCAL_INFILE and not (
             self._state.capabilities & Capability.LOCAL_FILES
         ):

@@ -41,10 +41,12 @@ class Gaps:
 
     places: (start, end) of each gap in the statement's text, and the text to put before its value.
     names: the column name to add, by its place in the column list; None where the list has it.
+    last: the integer that the last row gives the column, where no row lacks one; None for another value.
     """
 
     places: tuple[tuple[int, int, bytes], ...]
     names: Edit | None = None
+    last: int | None = None
 
     def __len__(self) -> int:
         """Return how many values are taken."""
@@ -110,7 +112,10 @@ def gaps(
                 zero_is_value=zero_is_value,
             )
         ]
-        return Gaps(tuple(places))
+        last = None
+        if elements and not places and at < len(elements[-1]):
+            last = _integer(rows.value(*elements[-1][at]))
+        return Gaps(tuple(places), last=last)
     end = insert_plan(shape).columns_end
     if end is None:
         raise Unsupported(f"this form of {shape.verb} with a sequence or vt_auto_id")
@@ -137,7 +142,15 @@ def _gap_of_set(statement: Statement, column: str, *, zero_is_value: bool) -> Ga
         if values is None
         else _is_gap(text, values[0], zero_is_value=zero_is_value)
     )
-    return Gaps(((start, end, b""),) if is_gap else ())
+    if is_gap:
+        return Gaps(((start, end, b""),))
+    return Gaps((), last=None if values is None else _integer(values[0]))
+
+
+def _integer(value: Value | Opaque) -> int | None:
+    if isinstance(value, bytes) and value.isdigit():
+        return int(value)
+    return value if isinstance(value, int) else None
 
 
 def _is_gap(text: bytes, value: Value | Opaque, *, zero_is_value: bool) -> bool:

@@ -13,6 +13,12 @@ UPDATE = "ON DUPLICATE KEY UPDATE"
 STATEMENTS = [
     "INSERT INTO job (k, n) VALUES ('c', 1), ('d', 1)",
     "INSERT INTO job (id, k, n) VALUES (500, 'c', 1), (NULL, 'd', 1)",
+    "INSERT INTO job (id, k, n) VALUES (500, 'c', 1)",
+    "INSERT INTO job (id, k, n) VALUES (500, 'c', 1), (400, 'd', 1)",
+    "INSERT INTO job (id, k, n) VALUES ('500', 'c', 1)",
+    "INSERT INTO job SET id = 500, k = 'c'",
+    "REPLACE INTO job (id, k, n) VALUES (500, 'a', 1)",
+    "REPLACE INTO job (id, k, n) VALUES (500, 'c', 1), (400, 'd', 1)",
     "INSERT IGNORE INTO job (k, n) VALUES ('a', 2)",
     "INSERT IGNORE INTO job (k, n) VALUES ('c', 2)",
     "INSERT IGNORE INTO job (k, n) VALUES ('a', 2), ('c', 2), ('d', 2)",

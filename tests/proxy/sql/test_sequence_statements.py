@@ -94,7 +94,7 @@ class Shelf:
         )
 
     async def filled(self, sql):
-        found, first, _ = await self.statements.filled(
+        found, first, *_ = await self.statements.filled(
             self.compiler.here(), self.compiler.parse(sql.encode())
         )
         return found.sql.decode(), first
