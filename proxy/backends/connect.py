@@ -23,6 +23,7 @@ from streamfrom.proxy.errors import (
     connect_refused,
 )
 from streamfrom.proxy.wire.client_connection import ClientConnection, LoginPhase
+from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Capability
 
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 
 CONNECT_TIMEOUT_S: Final = 5.0
+_ANYTHING: Final = query(b"DO 1")
 
 
 async def open_backend(
@@ -102,7 +104,8 @@ async def open_backend(
                 greeting.server_version,
                 ignores_space=bool(variant & Capability.IGNORE_SPACE),
             )
-            await backend.query(backend.tracking)
+            # MariaDB lets an account whose password has expired log in, and refuses all but SET.
+            await backend.pipeline([query(backend.tracking), *([_ANYTHING] * account.is_own)])
     except TimeoutError:
         link.abort()
         raise BackendUnavailable(keyspace, shard, f"{dsn}: login timed out") from None

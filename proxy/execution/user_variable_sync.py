@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.connection_handover import take_diagnostics
+from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.execution.session_state import footprint_of
 from streamfrom.proxy.execution.user_variables import (
     NAMES_ON_MARIADB,
@@ -107,24 +108,35 @@ def _leave(state: SessionState, backend: Backend) -> None:
 
 async def _names(newest: UserVariables) -> frozenset[str]:
     """Return the names of all variables that the session may have set."""
-    on_mariadb = newest.shard.is_mariadb
-    asked = query(NAMES_ON_MARIADB if on_mariadb else NAMES_ON_MYSQL)
-    (answer,) = await newest.backend.answers([asked])
-    if answer.rows:
-        names = (parse_text_row(row, 1)[0] for row in answer.rows)
-        told = frozenset(
-            name.decode("utf-8", "surrogateescape") for name in names if name is not None
-        )
-        return newest.names | frozenset(
-            name.lower() if name.isascii() else name for name in told
-        )
+    reason = "performance_schema is off"
+    found: list[str | None] = []
+    try:
+        found = await _listed(newest)
+    except BackendError as error:
+        reason = str(error)
+    if found:
+        told = (name for name in found if name is not None)
+        return newest.names | {name.lower() if name.isascii() else name for name in told}
     if not newest.has_unnamed:
         return newest.names
-    reason = "performance_schema is off" if answer.error is None else answer.error.exception()
     raise Unsupported(
         "user variables that a stored program or an EXECUTE may have set, in another keyspace or"
         f" shard: the server does not list them: {reason}"
     )
+
+
+async def _listed(newest: UserVariables) -> list[str | None]:
+    """Return the names that the server lists, or NULL at least. Raises BackendError."""
+    backend, shard = newest.backend, newest.shard
+    if not shard.is_mariadb:
+        # It takes a right that the account of the shard's address has, and a user's own one needs not have.
+        rows = await shard.control.rows(NAMES_ON_MYSQL.format(backend.thread_id))
+        return [name for (name,) in rows]
+    (answer,) = await backend.answers([query(NAMES_ON_MARIADB)])
+    if answer.error is not None:
+        raise answer.error.exception()
+    names = [parse_text_row(row, 1)[0] for row in answer.rows]
+    return [None if n is None else n.decode("utf-8", "surrogateescape") for n in names]
 
 
 async def _values(backend: Backend, names: Iterable[str]) -> dict[str, VariableValue]:

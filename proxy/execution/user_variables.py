@@ -36,11 +36,10 @@ NAMES_ON_MARIADB: Final = (
     b"SELECT VARIABLE_NAME FROM information_schema.USER_VARIABLES UNION ALL SELECT NULL LIMIT %d"
     % _ROWS_MAX
 )
-# Without rows where performance_schema is off. PS_CURRENT_THREAD_ID() came with 8.0.16.
+# Of the connection with the server's id in its place. Without rows where performance_schema is off.
 NAMES_ON_MYSQL: Final = (
-    b"SELECT VARIABLE_NAME FROM performance_schema.threads LEFT JOIN"
-    b" performance_schema.user_variables_by_thread USING (THREAD_ID)"
-    b" WHERE PROCESSLIST_ID = CONNECTION_ID() LIMIT %d" % _ROWS_MAX
+    "SELECT VARIABLE_NAME FROM performance_schema.threads LEFT JOIN"
+    " performance_schema.user_variables_by_thread USING (THREAD_ID) WHERE PROCESSLIST_ID = {}"
 )
 
 _TEXTS: Final = frozenset(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.sharding.keyspace import parse_target
-from streamfrom.proxy.config.file import Role
+from streamfrom.proxy.config.file import Role, SessionAccount
 from streamfrom.proxy.errors import CommandDenied, DatabaseAccessDenied
 from streamfrom.proxy.sql.account_protection import (
     check_accounts,
@@ -77,9 +77,11 @@ class Privileges:
         is_explained: the statement stands in an EXPLAIN, which does not run it.
         """
         shape = statement.shape
-        check_accounts(statement, self.accounts, schema)
-        if may_show_hashes(shape, schema):
-            raise CommandDenied(shape.verb, self.user.name, self.host, "mysql.user")
+        # What a user may do on an account of its own, its servers know.
+        if self.user.account is SessionAccount.SHARED:
+            check_accounts(statement, self.accounts, schema)
+            if may_show_hashes(shape, schema):
+                raise CommandDenied(shape.verb, self.user.name, self.host, "mysql.user")
         if is_explained or self.user.role is not Role.READONLY:
             return
         if not _is_read(shape):

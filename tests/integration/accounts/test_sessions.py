@@ -1,0 +1,231 @@
+"""What the proxy does on a session's own connection needs no right that the session's statements do not need."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamfrom.proxy.embedded.servers import Family
+from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
+from tests.fixtures.streams import refused, rows, run, value
+from tests.integration.accounts.conftest import Accounts
+from tests.integration.conftest import HIGH_IDS, LOW_IDS, SETTINGS, VSCHEMA
+
+
+pytestmark = pytest.mark.db
+
+Servers = tuple[DatabaseServer, DatabaseServer]
+LOW, HIGH = LOW_IDS[0], HIGH_IDS[0]
+
+
+@pytest.fixture
+def config(servers: Servers, sharded_database: str, tmp_path: Path) -> str:
+    for server in servers:
+        sql = "CREATE TABLE customer (id BIGINT PRIMARY KEY, n INT, secret INT)"
+        execute(server, sql, database=sharded_database)
+    vschema = write_vschema(tmp_path, VSCHEMA)
+    return SETTINGS + keyspace_toml("commerce", servers, sharded_database, vschema)
+
+
+def test_an_account_that_may_read_one_column_is_served_whole(
+    start_proxy: StartProxy, accounts: Accounts, config: str, sharded_database: str
+) -> None:
+    accounts.create("eve", f"SELECT (id) ON {sharded_database}.customer")
+    proxy = start_proxy(config + accounts.toml("eve"))
+    crowd = [accounts.connect(proxy, "eve", database="commerce") for _ in range(10)]
+
+    def work(number: int) -> None:
+        eve = crowd[number]
+        for turn in range(10):
+            run(eve, f"SET NAMES latin1, @v = {number}, time_zone = '+0{number}:00'")
+            assert value(eve, "SELECT @v") == number
+            assert value(eve, f"SELECT COUNT(id) FROM customer WHERE id = {LOW}") == 0
+            assert rows(eve, "SELECT id FROM customer ORDER BY id") == ()
+            assert value(eve, "SELECT @@time_zone") == f"+0{number}:00"
+            # Warnings and counts are asked for when the connection is handed over.
+            run(eve, "SELECT CAST('x' AS SIGNED)")
+            assert len(rows(eve, "SHOW WARNINGS")) == 1
+            assert value(eve, "SELECT LAST_INSERT_ID()") == 0
+            run(eve, "BEGIN")
+            run(eve, f"SELECT id FROM customer WHERE id IN ({LOW}, {HIGH})")
+            run(eve, "COMMIT")
+            run(eve, "PREPARE s FROM 'SELECT id FROM customer WHERE id = 1'")
+            run(eve, "EXECUTE s")
+            run(eve, "DEALLOCATE PREPARE s")
+            assert value(eve, f"SELECT GET_LOCK('l{number}.{turn}', 1)") == 1
+            value(eve, f"SELECT RELEASE_LOCK('l{number}.{turn}')")
+            eve.select_db("commerce:80-")
+            run(eve, "SELECT SQL_CALC_FOUND_ROWS id FROM customer")
+            assert value(eve, "SELECT FOUND_ROWS()") == 0
+            eve.select_db("commerce")
+
+    with ThreadPoolExecutor() as workers:
+        list(workers.map(work, range(10)))
+    eve = crowd[0]
+    assert refused(eve, "SELECT secret FROM customer")[0] == 1143
+    assert refused(eve, "SELECT secret FROM customer WHERE id = 1")[0] == 1143
+    assert refused(eve, "INSERT INTO customer (id) VALUES (1)")[0] == 1142
+    assert "internal error" not in proxy.log()
+    assert accounts.password not in proxy.log()
+
+
+@pytest.mark.parametrize("way", ["SET ROLE", "CALL"])
+def test_a_role_that_was_set_goes_to_no_other_session(
+    start_proxy: StartProxy,
+    servers: Servers,
+    accounts: Accounts,
+    config: str,
+    sharded_database: str,
+    way: str,
+) -> None:
+    accounts.create(
+        "ann", f"SELECT (id) ON {sharded_database}.customer", f"EXECUTE ON {sharded_database}.*"
+    )
+    accounts.everywhere("CREATE ROLE boss")
+    try:
+        accounts.everywhere(f"GRANT SELECT ON {sharded_database}.customer TO boss")
+        accounts.everywhere("GRANT boss TO 'ann'@'%'")
+        for server in servers:
+            sql = f"CREATE PROCEDURE {sharded_database}.p() SQL SECURITY INVOKER SET ROLE boss"
+            execute(server, sql)
+        # More sessions than connections: each statement may run on another session's connection.
+        tight = config.replace("primary =", "pool_size = 4\nprimary =")
+        proxy = start_proxy(tight + accounts.toml("ann"))
+        first = accounts.connect(proxy, "ann", database="commerce:-80")
+        secret = "SELECT secret FROM customer"
+        assert refused(first, secret)[0] == 1143
+        run(first, "SET ROLE boss" if way == "SET ROLE" else "CALL p()")
+        assert rows(first, secret) == ()
+        others = [accounts.connect(proxy, "ann", database="commerce:-80") for _ in range(8)]
+        for _ in range(3):
+            for other in others:
+                assert refused(other, secret)[0] == 1143
+        if way == "SET ROLE":
+            assert rows(first, secret) == ()
+        first.close()
+        for _ in range(3):
+            for other in others:
+                assert refused(other, secret)[0] == 1143
+    finally:
+        accounts.everywhere("DROP ROLE boss")
+
+
+def test_variables_that_a_procedure_set_follow_the_session(
+    start_proxy: StartProxy,
+    servers: Servers,
+    accounts: Accounts,
+    config: str,
+    sharded_database: str,
+) -> None:
+    accounts.create("ann", f"EXECUTE, SELECT ON {sharded_database}.*")
+    for server in servers:
+        execute(server, f"CREATE PROCEDURE {sharded_database}.p() SET @hidden = 7")
+    proxy = start_proxy(config + accounts.toml("ann"))
+    ann = accounts.connect(proxy, "ann", database="commerce:-80")
+    run(ann, "CALL p()")
+    ann.select_db("commerce:80-")
+    assert value(ann, "SELECT @hidden") == 7
+
+
+def test_two_phases_need_the_right_to_note_the_decision(
+    start_proxy: StartProxy, accounts: Accounts, config: str, sharded_database: str
+) -> None:
+    accounts.create("ann", f"SELECT, INSERT, UPDATE ON {sharded_database}.customer")
+    twopc = config.replace("[server]\n", '[server]\ntransaction_mode = "twopc"\n', 1)
+    proxy = start_proxy(twopc + accounts.toml("ann"))
+    ann = accounts.connect(proxy, "ann", database="commerce")
+
+    def change(number: int) -> None:
+        run(ann, "BEGIN")
+        for ident in (LOW, HIGH):
+            sql = f"INSERT INTO customer (id, n) VALUES ({ident}, {number})"
+            run(ann, f"{sql} ON DUPLICATE KEY UPDATE n = {number}")
+
+    change(1)
+    code, text = refused(ann, "COMMIT")
+    assert (code, "rolled back on every shard" in text) == (1142, True), text
+    assert rows(ann, "SELECT n FROM customer") == ()
+    accounts.everywhere("GRANT SELECT, INSERT ON streamfrom.decisions TO 'ann'@'%'")
+    for number in range(3):
+        change(number)
+        run(ann, "COMMIT")
+        assert rows(ann, "SELECT DISTINCT n FROM customer") == ((number,),)
+
+
+class TestRefusals:
+    """Each is the first statement's error, with the server's code and the shard's name; the session goes on."""
+
+    @pytest.fixture
+    def proxy(
+        self, start_proxy: StartProxy, accounts: Accounts, config: str, sharded_database: str
+    ) -> RunningProxy:
+        accounts.create("ann", f"SELECT ON {sharded_database}.*")
+        return start_proxy(config + accounts.toml("ann"))
+
+    def refused_by_one(
+        self, proxy: RunningProxy, accounts: Accounts, spoil: str, mend: str
+    ) -> int:
+        """Return the code of the refusal after *spoil* on the second shard."""
+        client = accounts.connect(proxy, "ann", database="commerce")
+        execute(accounts.servers[1], spoil)
+        assert rows(client, f"SELECT id FROM customer WHERE id = {LOW}") == ()
+        code, text = refused(client, f"SELECT id FROM customer WHERE id = {HIGH}")
+        assert "'80-'" in text, text
+        assert accounts.password not in text
+        assert refused(client, "SELECT id FROM customer")[0] == code
+        assert rows(client, f"SELECT id FROM customer WHERE id = {LOW}") == ()
+        execute(accounts.servers[1], mend)
+        assert rows(client, "SELECT id FROM customer") == ()
+        assert accounts.password not in proxy.log()
+        return code
+
+    @pytest.mark.parametrize(
+        ("spoil", "mend", "codes"),
+        [
+            ("IDENTIFIED BY 'x'", "IDENTIFIED BY 'sésame''s'", {1045}),
+            ("ACCOUNT LOCK", "ACCOUNT UNLOCK", {3118, 4151}),
+            ("PASSWORD EXPIRE", "IDENTIFIED BY 'sésame''s'", {1862, 1820}),
+            ("REQUIRE SSL", "REQUIRE NONE", {1045}),
+        ],
+    )
+    def test_a_login_that_the_server_refuses(
+        self, proxy: RunningProxy, accounts: Accounts, spoil: str, mend: str, codes: set[int]
+    ) -> None:
+        alter = "ALTER USER 'ann'@'%' "
+        found = self.refused_by_one(proxy, accounts, alter + spoil, alter + mend)
+        assert found in codes
+
+    def test_another_host(self, proxy: RunningProxy, accounts: Accounts) -> None:
+        spoil, mend = (
+            f"RENAME USER 'ann'@'{one}' TO 'ann'@'{other}'"
+            for one, other in (("%", "192.0.2.1"), ("192.0.2.1", "%"))
+        )
+        assert self.refused_by_one(proxy, accounts, spoil, mend) in {1045, 1130}
+
+
+def test_more_sessions_than_the_server_allows_wait(
+    start_proxy: StartProxy,
+    servers: Servers,
+    accounts: Accounts,
+    config: str,
+    sharded_database: str,
+) -> None:
+    accounts.create("ann", f"SELECT ON {sharded_database}.*")
+    accounts.everywhere("ALTER USER 'ann'@'%' WITH MAX_USER_CONNECTIONS 2")
+    proxy = start_proxy(config + accounts.toml("ann"))
+    crowd = [accounts.connect(proxy, "ann", database="commerce") for _ in range(8)]
+
+    def work(client: Any) -> None:
+        for _ in range(10):
+            assert rows(client, "SELECT id FROM customer") == ()
+            assert value(client, "SELECT SLEEP(0.01)") == 0
+
+    with ThreadPoolExecutor() as workers:
+        list(workers.map(work, crowd))
+    if servers[0].family is Family.MARIADB:
+        held = execute(
+            servers[0], "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'ann'"
+        )
+        assert held[0][0] <= 2
