@@ -158,8 +158,9 @@ class FastPath:
 
         if self._joins_group(step, attempt, complete):
             return True
+        text = direct.ack.text(step.statement, step.acked_ns or 0)
         try:
-            attempt.packet = complete()
+            attempt.packet = complete() if text is None else query(text)
         except StreamfromError:
             return False
         return self._executor.send_now(attempt)

@@ -65,6 +65,12 @@ def of_completed(cache, sent, facts, now_ns):
     return None if moment is None else (found.ids, moment, completed.shape)
 
 
+def assert_completes(plain, sent, facts):
+    text, done = plain.text(sent, NOW_NS), complete(sent, facts, NOW_NS)
+    assert text is None or text == (sent.sql if done is None else done.text)
+    return text
+
+
 @given(texts, facts, st.data())
 def test_what_is_known_is_what_the_completed_text_says(text, facts, data):
     values = st.lists(st.sampled_from(VALUES), min_size=4, max_size=4)
@@ -77,6 +83,7 @@ def test_what_is_known_is_what_the_completed_text_says(text, facts, data):
     # Values of other kinds make another shape, of which nothing is known.
     if sent.shape is sample.shape and (known := plain.of(sent, NOW_NS)):
         assert (*known, plain.shape) == of_completed(cache, sent, facts, NOW_NS)
+        assert_completes(plain, sent, facts)
 
 
 @pytest.mark.parametrize("facts", [CURRENT, LAZY, BY_PRIMARY])
@@ -96,6 +103,17 @@ def test_the_usual_acks_are_known(sql, facts):
     assert (*(plain.of(sent, NOW_NS) or ()), plain.shape) == of_completed(
         cache, sent, facts, NOW_NS
     )
+    assert (assert_completes(plain, sent, facts) is None) == bool(sent.runs)
+
+
+@pytest.mark.parametrize("gap", [b"  ", b" /* 100 % */ ", b"\n"])
+def test_a_text_that_is_laid_out_otherwise_is_completed_where_it_is(gap):
+    cache, sql = StatementCache(), b"UPDATE m SET time_acked = NOW()%bWHERE id = 7"
+    plain = plain_ack(cache.get(sql % b" "), LAZY, cache.get)
+    assert plain is not None
+    sent = cache.get(sql % gap)
+    assert sent.shape is cache.get(sql % b" ").shape
+    assert assert_completes(plain, sent, LAZY) is None
 
 
 def test_a_moment_that_is_none_is_left_to_the_completion():
