@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import TableRef
 
 # What CREATE QUEUE writes into the comment where WITH does not say otherwise; seconds and counts of
-# the example in Vitess's manual, with batches as large as a stream's default prefetch.
+# the example in Vitess's manual, with larger batches.
 DEFAULTS: Final = {
     "vt_ack_wait": "30",
     "vt_max_backoff": "3600",

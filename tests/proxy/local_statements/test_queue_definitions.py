@@ -75,6 +75,7 @@ def test_what_an_alter_does_not_name_stays():
         ",vt_cache_size=5,vt_poller_interval=6,vt_max_backoff=7,vt_prefetch=3"
     )
     assert altered("prefetch = DEFAULT", after) == after.replace(",vt_prefetch=3", "")
+    assert altered("prefetch = auto", after) == after.replace("prefetch=3", "prefetch=auto")
 
 
 @pytest.mark.parametrize(
