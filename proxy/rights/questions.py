@@ -8,6 +8,7 @@ no SELECT, and `sql_safe_updates` allows it.
 |---|---|---|
 | TAKE | STREAM | SELECT on its columns and the id, UPDATE on time_next and time_acked |
 | ACK | an ack that the dispatcher writes | SELECT on the id and time_acked, UPDATE on time_next and time_acked |
+| COUNT | an ack that counts the first send, on a table with lazy leases | SELECT on epoch and time_next, UPDATE on epoch |
 | CHANGE | a write before which leases and early acks are written | UPDATE on time_next |
 | REMOVE | the same for DELETE and REPLACE | DELETE |
 | BROWSE | the messages on the status page | SELECT on the columns shown |
@@ -46,6 +47,7 @@ class Act(Enum):
 
     TAKE = "STREAM"
     ACK = "an acknowledgement"
+    COUNT = "to count the sends"
     CHANGE = "a change of messages"
     REMOVE = "a removal of messages"
     BROWSE = "browsing"
@@ -99,6 +101,7 @@ class Right(NamedTuple):
 _UPDATED: Final = {
     Act.TAKE: ("time_next", "time_acked"),
     Act.ACK: ("time_next", "time_acked"),
+    Act.COUNT: ("epoch",),
     Act.CHANGE: ("time_next",),
     Act.REMOVE: (),
     Act.BROWSE: (),
@@ -115,6 +118,11 @@ def take(table: MessageTable, columns: Iterable[str]) -> Right:
 def acknowledge(table: MessageTable) -> Right:
     """Return the right to acknowledge messages."""
     return Right(Act.ACK, table.name, (table.id_column, "time_acked"))
+
+
+def count(table: MessageTable) -> Right:
+    """Return the right to count, with an ack, the send that no lease has counted."""
+    return Right(Act.COUNT, table.name, ("epoch", "time_next"))
 
 
 def change(table: str, *, removes: bool) -> Right:

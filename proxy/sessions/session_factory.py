@@ -107,7 +107,7 @@ def make_context(
         guard,
         catalog,
         services.registry,
-        SessionRights(services.rights, state, executor, services.registry),
+        SessionRights(services.rights, state, executor, services.registry, compiler.uncounted),
         compiler,
         services.config,
         others,

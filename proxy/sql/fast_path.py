@@ -110,6 +110,8 @@ class FastPath:
             if shard is None:
                 plan = direct.plan
                 if direct.touches_messages:
+                    if self._rights.must_learn(view, statement.shape):
+                        return False
                     step = self._plain_step(direct, statement) or compiler.compile(
                         view, statement
                     )

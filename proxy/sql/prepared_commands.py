@@ -91,6 +91,7 @@ class PreparedCommands:
         self._executor = context.executor
         self._compiler = context.compiler
         self._registry = context.registry
+        self._rights = context.rights
         self._statements = statements
         self._routed = statements.routed
         self._insert_columns = statements.insert_columns
@@ -151,6 +152,7 @@ class PreparedCommands:
         place = await self._insert_columns.named(
             await read(size, self._compiler.resolve, statement)
         )
+        await self._rights.learn(place.view, place.statement.shape)
         prepared = await read(size, self._planned, place)
         answer = await self._ask(prepared)
         prepared.counted(len(answer.parameters))

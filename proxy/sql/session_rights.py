@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.engine.messaging.message_table import MessageTable
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.rights.desk import Question
-from streamfrom.proxy.rights.questions import REFUSALS, acknowledge
+from streamfrom.proxy.rights.questions import REFUSALS, acknowledge, count
 from streamfrom.proxy.status.status_source import Sight
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import parse_text_row
+from streamfrom.sqlparse_ext.statements import Kind
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.writes.early_ack import early_moment
 
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.rights.desk import RightsDesk
     from streamfrom.proxy.rights.questions import Right
+    from streamfrom.proxy.sql.catalog import View
     from streamfrom.proxy.sql.statement_compiler import CompiledStatement
     from streamfrom.sqlparse_ext.errors import StreamfromError
-    from streamfrom.sqlparse_ext.statements import Value
+    from streamfrom.sqlparse_ext.statements import Shape, Value
 
 
 EVERYTHING: Final = Sight()
@@ -36,16 +38,27 @@ _ROLE: Final = query(b"SELECT CURRENT_ROLE()")
 
 
 class SessionRights:
-    """The rights of one session."""
+    """The rights of one session.
+
+    uncounted: takes the tables of which the session's acks cannot count sends.
+    """
 
     def __init__(
-        self, desk: RightsDesk, state: SessionState, executor: Executor, registry: Registry
+        self,
+        desk: RightsDesk,
+        state: SessionState,
+        executor: Executor,
+        registry: Registry,
+        uncounted: set[tuple[str, str]],
     ) -> None:
         self._desk = desk
         self._account = state.account
         self._is_own = state.account.is_own
         self._executor = executor
         self._registry = registry
+        self._uncounted = uncounted
+        # Of these tables it is known.
+        self._learned: set[tuple[str, str]] = set()
 
     async def check(self, shards: Iterable[ShardRuntime], right: Right) -> list[Question]:
         """Return the questions that *shards* have answered: the session has *right* there.
@@ -78,6 +91,36 @@ class SessionRights:
                 raise
             return False
         return True
+
+    def must_learn(self, view: View, shape: Shape) -> bool:
+        """Return whether a write of messages has to wait for `learn`."""
+        return (
+            self._is_own
+            and shape.kind is Kind.UPDATE
+            and (view.keyspace.name, shape.tables[0].name) not in self._learned
+        )
+
+    async def learn(self, view: View, shape: Shape) -> None:
+        """Find out whether the acks of a table may count sends, before the first statement that may be one is completed."""
+        if view.schema is not None or not shape.tables or not self.must_learn(view, shape):
+            return
+        keyspace, name = view.keyspace.name, shape.tables[0].name
+        table = self._registry.table(keyspace, name)
+        if not isinstance(table, MessageTable):
+            return
+        if table.facts.is_lazy:
+            right, shards = count(table), view.runtimes
+            found = await asyncio.gather(
+                *(
+                    self._desk.check(Question(self._account, None, shard, right))
+                    for shard in shards
+                ),
+                return_exceptions=True,
+            )
+            # A shard that cannot be asked refuses nobody, and the statement may be for another one.
+            if any(isinstance(e, BackendError) and e.code in REFUSALS for e in found):
+                self._uncounted.add((keyspace, name))
+        self._learned.add((keyspace, name))
 
     def watch(
         self, keys: Sequence[Question], refused: Callable[[StreamfromError], None]

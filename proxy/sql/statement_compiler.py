@@ -6,7 +6,8 @@ statement is completed (see `sqlparse_ext.writes.completion`), and its effect on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.message_table import MessageTable
@@ -67,6 +68,11 @@ _ON_ROWS: Final = frozenset(
 )
 
 
+@lru_cache(maxsize=1024)
+def _not_counting(facts: TableFacts) -> TableFacts:
+    return replace(facts, is_lazy=False)
+
+
 @dataclass(slots=True)
 class CompiledStatement:
     """A statement that is ready to run.
@@ -99,6 +105,8 @@ class StatementCompiler(SessionTarget):
     Attributes:
         large_texts: reads texts that are too large for a turn of the loop.
         clock: the time that statements are completed with.
+        uncounted: the keyspaces and names of message tables of which the session's account may not change `epoch`, so that
+            its acks count no send.
     """
 
     def __init__(
@@ -114,6 +122,7 @@ class StatementCompiler(SessionTarget):
         super().__init__(state, guard, catalog, registry, cache)
         self.large_texts = large_texts
         self.clock = clock
+        self.uncounted: set[tuple[str, str]] = set()
         # Shapes that a restricted user may send with any literals, and the state for which that is known.
         self._admitted: set[Shape] = set()
         self._admitted_in: tuple[int, View | None] | None = None
@@ -394,6 +403,8 @@ class StatementCompiler(SessionTarget):
         usable = [None if table is None else usable_table(table) for table in tables]
         first = usable[0] if usable else None
         target = None if first is None or shape.kind is Kind.SELECT else first.facts
+        if target is not None and self.uncounted and (keyspace, target.name) in self.uncounted:
+            target = _not_counting(target)
         if first is not None and len(usable) == 1:
             return target, first.facts.times
         known = [table.facts.times.names for table in usable if table is not None]

@@ -255,6 +255,7 @@ class StatementRunner:
         if with_rows is None:
             return True
         has_selected, place, view = with_rows is not place, with_rows, place.view
+        await self._context.rights.learn(view, place.statement.shape)
         filled = await self._sequences.filled(view, place.statement)
         step, route = await read(size, self._compiler.routed, view, filled.statement)
         step.insert_id, step.given, step.own_id = filled[1:]

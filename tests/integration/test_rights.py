@@ -154,6 +154,36 @@ def test_a_stream_takes_what_the_account_may_take(cluster: Cluster, member: int)
     assert cluster.acked(1)
 
 
+@pytest.mark.parametrize("binary", [False, True], ids=["text", "prepared"])
+def test_a_consumer_needs_no_right_on_other_columns(cluster: Cluster, binary: bool) -> None:
+    """Its acks do not count the first send, of which only the dispatcher knows."""
+    cluster.direct("REVOKE ALL ON {database}.jobs FROM reader@'%'")
+    cluster.direct(
+        "GRANT SELECT (id, message, time_acked), UPDATE (time_next, time_acked)"
+        " ON {database}.jobs TO reader@'%'"
+    )
+    for user, epoch in (("reader", 0), ("consumer", 1)):
+        cluster.insert(epoch)
+        with mysql.connector.connect(
+            host="127.0.0.1",
+            port=cluster.members[0].port,
+            user=user,
+            password=user,
+            database=cluster.database,
+            autocommit=True,
+        ) as connection:
+            cursor = connection.cursor(prepared=binary)
+            cursor.execute("STREAM id, message FROM jobs LIMIT 1 WAIT 60")
+            assert [next(iter(row)) for row in cursor.fetchall()] == [epoch]
+            cursor.execute(
+                "UPDATE jobs SET time_acked = NOW() WHERE id = %s AND time_acked IS NULL",
+                (epoch,),
+            )
+            assert cursor.rowcount == 1
+        sql = f"SELECT time_acked IS NOT NULL, epoch FROM jobs WHERE id = {epoch}"
+        assert cluster.direct(sql) == ((1, epoch),)
+
+
 def test_a_right_that_is_taken_away_ends_streams_and_says_what_is_missing(
     cluster: Cluster,
 ) -> None:

@@ -97,7 +97,7 @@ def context_of(**parts: Any) -> Any:
     state: Any = SimpleNamespace(account=SHARDS_ACCOUNT)
     executor, registry = parts.get("executor"), parts.get("registry")
     desk = RightsDesk(lambda: 0.0, _never)
-    rights = SessionRights(desk, state, executor, registry)  # type: ignore[arg-type]
+    rights = SessionRights(desk, state, executor, registry, set())  # type: ignore[arg-type]
     return SimpleNamespace(**({"rights": rights} | parts))
 
 

@@ -9,6 +9,7 @@ from streamfrom.proxy.rights.questions import (
     browse,
     change,
     changes_rights,
+    count,
     draw,
     requeue,
     take,
@@ -38,6 +39,14 @@ STATUS = b"`priority`, `epoch`, `time_next`, `time_acked`"
                 b"UPDATE `msg` SET `time_next` = NULL, `time_acked` = NULL WHERE FALSE",
             ],
             "SELECT (`id`, `time_acked`), UPDATE (`time_next`, `time_acked`)",
+        ),
+        (
+            count(TABLE),
+            [
+                b"SELECT `epoch`, `time_next` FROM `msg` LIMIT 0",
+                b"UPDATE `msg` SET `epoch` = NULL WHERE FALSE",
+            ],
+            "SELECT (`epoch`, `time_next`), UPDATE (`epoch`)",
         ),
         (
             change("msg", removes=False),

@@ -8,7 +8,8 @@ import pytest
 from streamfrom.engine.messaging.memory_store import loaded, raw_table
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
 from streamfrom.proxy.config.toml_values import Secret
-from streamfrom.proxy.rights.questions import acknowledge, change
+from streamfrom.proxy.errors import BackendError
+from streamfrom.proxy.rights.questions import acknowledge, change, count
 from streamfrom.proxy.sql.session_rights import SessionRights
 from streamfrom.proxy.sql.statement_compiler import CompiledStatement
 from streamfrom.proxy.wire.resultset import text_row
@@ -47,7 +48,7 @@ class Desk:
         self.checked.append(key)
 
 
-def rights_of(account, desk, *, may_write=True, hidden=None, held=None):
+def rights_of(account, desk, *, may_write=True, hidden=None, held=None, uncounted=None):
     branches = SimpleNamespace(held={} if held is None else {SHARD: held})
 
     async def patiently(_shard, ask):
@@ -67,7 +68,9 @@ def rights_of(account, desk, *, may_write=True, hidden=None, held=None):
         hidden_writes=lambda _keyspace: hidden or HiddenWrites(),
     )
     state: Any = SimpleNamespace(account=account)
-    return SessionRights(desk, state, executor, registry)
+    return SessionRights(
+        desk, state, executor, registry, set() if uncounted is None else uncounted
+    )
 
 
 def asked(sql, account=SHARDS_ACCOUNT, desk=None, **parts):
@@ -130,6 +133,29 @@ async def test_roles_that_the_session_has_set_are_part_of_the_question(
         held = SimpleNamespace(role=role, may_have_role=may_have_role)
         await rights_of(OWN, desk, held=held).check([SHARD], change("m", removes=True))
         assert [key.roles for key in desk.checked] == [expected]
+
+
+@pytest.mark.parametrize("may_count", [True, False])
+async def test_acks_count_sends_where_the_account_may_change_epoch(may_count):
+    class Counting(Desk):
+        async def check(self, key):
+            await super().check(key)
+            if not may_count:
+                raise BackendError(1143, "42000", "UPDATE command denied for column 'epoch'")
+
+    view: Any = SimpleNamespace(
+        schema=None, keyspace=SimpleNamespace(name="ks"), runtimes=[SHARD]
+    )
+    desk, uncounted = Counting(), set[tuple[str, str]]()
+    rights = rights_of(OWN, desk, uncounted=uncounted)
+    ack, insert = statement(ACK.encode()).shape, statement(b"INSERT INTO m VALUES (1)").shape
+    await rights.learn(view, insert)
+    assert rights.must_learn(view, ack)
+    for _ in range(2):
+        await rights.learn(view, ack)
+    assert not rights.must_learn(view, ack)
+    assert [key.right for key in desk.checked] == [count(TABLE)]
+    assert uncounted == (set() if may_count else {("ks", "m")})
 
 
 async def test_nothing_is_asked_for_the_account_of_the_shards():
