@@ -70,7 +70,10 @@ class LostMessages:
         return found
 
     def part(
-        self, batches: Sequence[list[ClaimedRow]], receivers: Sequence[AttachedReceiver]
+        self,
+        batches: Sequence[list[ClaimedRow]],
+        receivers: Sequence[AttachedReceiver],
+        batch_size: int,
     ) -> None:
         """Move rows between *batches*, one for each of *receivers*, so that none is given what it lost if another can be."""
         if not self._losers:
@@ -80,7 +83,8 @@ class LostMessages:
                 for other, others in enumerate(batches):
                     if other == number:
                         continue
-                    if receivers[other].room > len(others):
+                    to = receivers[other]
+                    if len(others) < min(to.room, to.at_most(batch_size)):
                         batch.remove(row)
                         others.append(row)
                         break

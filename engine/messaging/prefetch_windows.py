@@ -28,7 +28,9 @@ class PrefetchWindows:
     def configure(
         self, receiver: AttachedReceiver, properties: Properties, now_ns: int
     ) -> None:
-        """Give a stream the limit that it asked for, or that of its table."""
+        """Give a stream the limit that it asked for, or that of its table; one that ends has none."""
+        if receiver.rows_left is not None:
+            return
         own = receiver.prefetch
         prefetch = properties.prefetch if own is None else own
         if prefetch != AUTO:

@@ -306,7 +306,7 @@ class Sending:
         counts = share_out(len(rows), receivers, self._parts.table.properties.batch_size)
         ends = list(accumulate(counts, initial=0))
         batches = [rows[start:end] for start, end in pairwise(ends)]
-        shard.lost.part(batches, receivers)
+        shard.lost.part(batches, receivers, self._parts.table.properties.batch_size)
         for receiver, batch in zip(receivers, batches, strict=True):
             if batch:
                 self._give(shard, receiver, batch, now_ns)

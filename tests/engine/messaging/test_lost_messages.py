@@ -2,7 +2,7 @@
 
 from streamfrom.engine.messaging.attached_receiver import GATHER_NS
 from streamfrom.engine.messaging.events import Acked
-from streamfrom.engine.messaging.lost_messages import APART_NS
+from streamfrom.engine.messaging.lost_messages import APART_NS, LostMessages
 from tests.engine.messaging.table_rig import SECOND_NS, TableRig
 
 
@@ -60,6 +60,17 @@ def test_of_two_that_lose_each_gets_what_the_other_has_lost():
     first = rig.run(rig.due(7, 8))
     second = rig.run(rig.later(WAIT_S))
     assert {**first} == {1: second[2], 2: second[1]}
+
+
+def test_no_batch_becomes_larger_than_a_batch_may_be():
+    lost = LostMessages()
+    rig = streams(1, 2, prefetch=9)
+    first, second = rig.state.attached.values()
+    rows = [rig.row(ident) for ident in (1, 2, 3)]
+    lost.lost(rows[2].id, second.id, rig.now_ns)
+    batches = [rows[:2], rows[2:]]
+    lost.part(batches, [first, second], batch_size=2)
+    assert batches == [[rows[0], rows[2]], [rows[1]]]
 
 
 def test_a_stream_that_lost_one_is_served_after_all_others():

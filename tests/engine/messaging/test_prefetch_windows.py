@@ -78,3 +78,11 @@ def test_the_window_of_a_stream_with_other_dispatchers_is_a_part():
     rig.post(Elected("80-"))
     windows = [one.window for one in rig.state.attached.values()]
     assert [window and window.is_part for window in windows] == [False, False, True]
+
+
+def test_a_stream_that_ends_has_no_window_and_counts_for_nobody_elses():
+    rig = rig_of()
+    rig.post(Attached(2, None, COLUMNS, None, rows_max=50))
+    assert rig.state.attached[2].window is None
+    held = rig.run(rig.due(*range(60)))
+    assert {receiver: len(ids) for receiver, ids in held.items()} == {2: 50, 1: FIRST}
