@@ -30,6 +30,12 @@ def none():
     return Rows(("id_prefix",))
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """A server that answers is waited for, however busy the machine is."""
+    monkeypatch.setattr(member_numbers, "TIMEOUT_S", 60)
+
+
 async def test_the_least_number_that_is_free_on_all_shards_is_taken(server, other_server):
     server.once(NUMBERS, rows_of(1, 3, column="id_prefix"))
     other_server.once(NUMBERS, rows_of(2, 5, column="id_prefix"))

@@ -285,7 +285,7 @@ async def test_another_user_cannot_be_asked_for_in_the_middle_of_a_stream(stream
 
 
 async def test_a_stream_that_has_caught_up_gets_the_next_batch(server, streaming):
-    client = await stream(streaming)
+    client = await stream(streaming, "STREAM /*vt+ PREFETCH=0 */ * FROM msg")
     client.stop_reading()
     registry, unread = streaming.app.services.registry, streaming.app.services.memory_of("root")
     number = 0
