@@ -304,8 +304,6 @@ def _write_config(
         "[[users]]",
         f'name = "{READER}"',
         f'password = "{READER}"',
-        'account = "shared"',
-        'role = "readonly"',
         "",
         f"[keyspaces.{KEYSPACE}]",
         f'vschema = "{KEYSPACE}.vschema.json"',

@@ -33,7 +33,6 @@ from streamfrom.proxy.admin.page_files import HEADERS, page_routes
 from streamfrom.proxy.admin.queue_actions import QueueActions
 from streamfrom.proxy.admin.queue_messages import BadCursor, QueueMessages
 from streamfrom.proxy.backends.account import account_of
-from streamfrom.proxy.config.file import Role
 from streamfrom.proxy.errors import BackendError, NoSuchQueue, NoSuchThread, NotOwner
 from streamfrom.proxy.rights.desk import Question
 from streamfrom.proxy.rights.questions import REFUSALS
@@ -280,8 +279,6 @@ class AdminServer:
         except ValueError:
             known = ", ".join(PeekState)
             raise web.HTTPBadRequest(text=f"state: expected one of {known}\n") from None
-        if visitor.user.role is Role.PRODUCER:
-            raise web.HTTPForbidden(text="a user of role producer reads no table\n")
         is_known = any(of == keyspace for of, _ in self._status.shards)
         is_seen = is_known and (await self._viewer(visitor)).sees(keyspace, name)
         table = self._services.registry.tables(keyspace).get(name) if is_seen else None
@@ -324,8 +321,6 @@ class AdminServer:
         keyspace, name = body.get("keyspace"), body.get("queue")
         if not (isinstance(keyspace, str) and isinstance(name, str)):
             raise web.HTTPBadRequest(text='expected {"keyspace": "…", "queue": "…"}\n')
-        if visitor.user.tables is not None:
-            raise web.HTTPForbidden(text="a user with `tables` changes no queue\n")
         with _refusals():
             if not (await self._viewer(visitor)).sees(keyspace, name):
                 raise NoSuchQueue(name)

@@ -37,7 +37,7 @@ class Changes:
         live: the keys whose new values count from now on; users are listed apart.
         restart: the keys that differ and need a restart.
         added, removed: the names of users that only the new, or only the old, configuration has.
-        rights: the names of users whose role, keyspaces or tables have changed.
+        rights: the names of users whose role or account has changed.
         changed: the names of users with any change, those in `rights` included.
     """
 

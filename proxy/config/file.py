@@ -16,6 +16,7 @@ from typing import Final
 from streamfrom.proxy.config.dsn import socket_path
 from streamfrom.proxy.config.faults import read_whole
 from streamfrom.proxy.config.fleet_members import FleetConfig, fleet_from, read_address
+from streamfrom.proxy.config.former_keys import refuse_walls
 from streamfrom.proxy.config.keyspaces import (
     KeyspaceConfig as KeyspaceConfig,
     ShardConfig as ShardConfig,
@@ -56,17 +57,11 @@ class TransactionMode(StrEnum):
 
 
 class Role(StrEnum):
-    """What a user may do."""
+    """What a user may do in the proxy itself; the servers' grants say the rest."""
 
+    USER = "user"
     ADMIN = "admin"
-    """All of READWRITE, and to see and end the sessions of others."""
-    READWRITE = "readwrite"
-    PRODUCER = "producer"
-    """INSERT into message tables; no table is read."""
-    CONSUMER = "consumer"
-    """SELECT, STREAM, and an UPDATE that acknowledges or reschedules messages."""
-    READONLY = "readonly"
-    """SELECT and SHOW: no STREAM, nothing that writes."""
+    """It may see and end the sessions of others, too."""
 
 
 class SessionAccount(StrEnum):
@@ -76,9 +71,6 @@ class SessionAccount(StrEnum):
     """The user's name and password, so that the servers' grants apply."""
     SHARED = "shared"
     """That of each shard's address."""
-
-
-_UNRESTRICTED: Final = frozenset({Role.ADMIN, Role.READWRITE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +151,6 @@ class User:
     password_hash: what `proxy.passwords.verifier.Verifier.from_hash` takes: "*" and 40 hexadecimal digits,
         or MySQL's stored form "$A$005$…", or that in hexadecimal, as SHOW CREATE USER can print
         it (a salt may hold characters that no file should).
-    keyspaces: the ones this user sees, which are those of its tables where each names one; None is all.
-    tables: the ones this user may name, as (keyspace, table); the keyspace None is any. None is all.
     host: from where the user may log in, as CURRENT_USER() tells it.
     max_connections: logins beyond this are refused with error 1226; None is no limit of its own.
     account: what the user's sessions log in with at the servers; own only together with a password.
@@ -169,21 +159,10 @@ class User:
     name: str
     password: Secret | None
     password_hash: Secret | None
-    role: Role
-    keyspaces: frozenset[str] | None
+    role: Role = Role.USER
     max_connections: int | None = None
-    tables: frozenset[tuple[str | None, str]] | None = None
     host: str = "%"
     account: SessionAccount = SessionAccount.SHARED
-
-    @property
-    def is_restricted(self) -> bool:
-        """True when an administrator may do or see more than this user."""
-        return (
-            self.role not in _UNRESTRICTED
-            or self.keyspaces is not None
-            or self.tables is not None
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +180,7 @@ class Config:
     @property
     def accounts(self) -> tuple[User, ...]:
         """The users that may log in: those of the file, or root where it names none."""
-        return self.users or (
-            User("root", Secret(""), None, Role.READWRITE, None, host="localhost"),
-        )
+        return self.users or (User("root", Secret(""), None, host="localhost"),)
 
 
 def load(path: Path, environ: Mapping[str, str]) -> Config:
@@ -216,16 +193,13 @@ def load(path: Path, environ: Mapping[str, str]) -> Config:
     path = path.absolute()
     document = _document(path)
     around = Surroundings(path.parent, environ)
-    named = document.get("keyspaces")
-    names = set(named) if isinstance(named, dict) else set()
-    return read_whole(document, lambda whole: _config(TomlTable(whole, "", around), names))
+    return read_whole(document, lambda whole: _config(TomlTable(whole, "", around)))
 
 
-def _config(root: TomlTable, names: set[str]) -> Config:
-    """Return the configuration in *root*; *names* are those of all keyspaces, also of faulty ones."""
+def _config(root: TomlTable) -> Config:
     server = _server(root.table("server"))
     keyspaces = keyspaces_from(root.table("keyspaces"))
-    users = _users(root.tables("users"), names)
+    users = _users(root.tables("users"))
     fleet = fleet_from(root.table("fleet"))
     admin = _listener(root.table("admin"), ADMIN_LISTEN_DEFAULT) if "admin" in root else None
     grpc = _listener(root.table("grpc"), GRPC_LISTEN_DEFAULT) if "grpc" in root else None
@@ -336,17 +310,17 @@ def _tls(table: TomlTable) -> TlsSettings:
     return tls
 
 
-def _users(tables: list[TomlTable], keyspaces: set[str]) -> tuple[User, ...]:
+def _users(tables: list[TomlTable]) -> tuple[User, ...]:
     users: dict[str, User] = {}
     for table in tables:
-        user = _user(table, keyspaces)
+        user = _user(table)
         if user.name in users:
             raise table.fault("name", f'expected each user once, got "{user.name}" again')
         users[user.name] = user
     return tuple(users.values())
 
 
-def _user(table: TomlTable, keyspaces: set[str]) -> User:
+def _user(table: TomlTable) -> User:
     name = table.name("name", expected="a user's name")
     password, password_hash = _credentials(table)
     account = SessionAccount(table.choice("account", SessionAccount.OWN, tuple(SessionAccount)))
@@ -355,44 +329,13 @@ def _user(table: TomlTable, keyspaces: set[str]) -> User:
             "password_hash",
             'expected password or password_env, as sessions log in at the shards with it; or account = "shared"',
         )
-    role = Role(table.choice("role", Role.READWRITE, tuple(Role)))
-    allowed = None
-    if "keyspaces" in table:
-        allowed = frozenset(table.strings("keyspaces", ()))
-        if not allowed:
-            raise table.fault("keyspaces", "expected at least one (leave the key out for all)")
-        if unknown := sorted(allowed - keyspaces):
-            raise table.fault("keyspaces", f'expected configured keyspaces, got "{unknown[0]}"')
-    named = _tables(table, keyspaces if allowed is None else allowed)
-    if allowed is None and named is not None:
-        # A stored function that is called by its bare name may read any table of its keyspace.
-        of_tables = frozenset(keyspace for keyspace, _ in named if keyspace is not None)
-        allowed = of_tables if all(keyspace is not None for keyspace, _ in named) else None
+    refuse_walls(table, name)
+    role = Role(table.choice("role", Role.USER, tuple(Role)))
     most = None
     if "max_connections" in table:
         most = table.integer("max_connections", REQUIRED, least=1)
     table.close()
-    return User(name, password, password_hash, role, allowed, most, named, account=account)
-
-
-def _tables(
-    table: TomlTable, keyspaces: set[str] | frozenset[str]
-) -> frozenset[tuple[str | None, str]] | None:
-    if "tables" not in table:
-        return None
-    names = table.strings("tables", ())
-    if not names:
-        raise table.fault("tables", "expected at least one (leave the key out for all)")
-    found: set[tuple[str | None, str]] = set()
-    for text in names:
-        keyspace, dot, name = text.rpartition(".")
-        if not name or (dot and keyspace not in keyspaces):
-            raise table.fault(
-                "tables",
-                f'expected "table" or "keyspace.table" of a keyspace of the user, got "{text}"',
-            )
-        found.add((keyspace or None, name))
-    return frozenset(found)
+    return User(name, password, password_hash, role, most, account=account)
 
 
 def _credentials(table: TomlTable) -> tuple[Secret | None, Secret | None]:

@@ -14,6 +14,7 @@ from streamfrom.engine.errors import KeyspaceError, VindexError, VschemaError
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard, check_partition
 from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.config.dsn import FORM, Dsn, parse
+from streamfrom.proxy.config.former_keys import refuse_readonly
 from streamfrom.proxy.config.toml_values import (
     REQUIRED,
     ConfigError,
@@ -22,7 +23,6 @@ from streamfrom.proxy.config.toml_values import (
     shown,
 )
 from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS
-from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 # They part a target as Vitess writes it (`commerce:-80@replica`, `commerce[-80]`) or a quoted name;
@@ -161,12 +161,7 @@ def _shard(table: TomlTable, keyspace: str) -> ShardConfig:
         parse(text, f"{table.key('replicas')}[{index}]", database=keyspace, around=table.around)
         for index, text in enumerate(table.strings("replicas", (), secret=True))
     )
-    if "readonly" in table:
-        raise table.fault(
-            "readonly",
-            "no key any more: the server's grants decide. Let each reader log in with an account of its own"
-            f" and run on the server: GRANT SELECT, SHOW VIEW ON {quote_identifier(primary.database)}.* TO it",
-        )
+    refuse_readonly(table, primary)
     pool_size = table.integer("pool_size", 32, least=1)
     share_reads = table.boolean("share_reads", default=True)
     table.close()

@@ -116,6 +116,10 @@ class TomlTable:
         self._known.add(key)
         return key in self._values
 
+    def has_former(self, key: str) -> bool:
+        """Return whether *key* is there, which is none of the table any more and is proposed for no other one."""
+        return key in self._values
+
     def key(self, name: str) -> str:
         """Return the full path of the key *name* of this table."""
         part = name if BARE_KEY.fullmatch(name) else json.dumps(name, ensure_ascii=False)

@@ -28,9 +28,6 @@ A module of this room holds the errors of one kind; all are imported from here.
         ├── InsecureTransport      3159/HY000  closes
         ├── ServerShutdown         1053/08S01  closes
         ├── ShutdownUnanswered     1105/HY000  closes
-        ├── DatabaseAccessDenied   1044/42000
-        ├── CommandDenied          1142/42000
-        ├── StatementRefused       1142/42000
         ├── NoSuchThread           1094/HY000
         ├── KillDenied             1095/HY000
         ├── NotOwner               1095/HY000  KILL of another user's connection
@@ -103,9 +100,7 @@ from streamfrom.proxy.errors.access_errors import (
     AccountChanged as AccountChanged,
     AddressLimitReached as AddressLimitReached,
     CertificateRequired as CertificateRequired,
-    CommandDenied as CommandDenied,
     ConnectionMemoryExceeded as ConnectionMemoryExceeded,
-    DatabaseAccessDenied as DatabaseAccessDenied,
     HostNotAllowed as HostNotAllowed,
     IdleTooLong as IdleTooLong,
     InsecureTransport as InsecureTransport,
@@ -116,7 +111,6 @@ from streamfrom.proxy.errors.access_errors import (
     NotOwner as NotOwner,
     ServerShutdown as ServerShutdown,
     ShutdownUnanswered as ShutdownUnanswered,
-    StatementRefused as StatementRefused,
     TooManyConnections as TooManyConnections,
     UserLimitReached as UserLimitReached,
     UserMemoryExceeded as UserMemoryExceeded,

@@ -162,38 +162,6 @@ class NoClientCharset(ProxyError):
         )
 
 
-class DatabaseAccessDenied(ProxyError):
-    """A database that is not for this user, whether there is one of that name or not."""
-
-    mysql_code = 1044  # ER_DBACCESS_DENIED_ERROR
-    sqlstate = "42000"
-
-    def __init__(self, user: str, host: str, database: str) -> None:
-        super().__init__(f"Access denied for user '{user}'@'{host}' to database '{database}'")
-
-
-class StatementRefused(ProxyError):
-    """A user who may not do everything has sent what may be more than that."""
-
-    mysql_code = 1142  # ER_TABLEACCESS_DENIED_ERROR
-    sqlstate = "42000"
-
-    def __init__(self, command: str, user: str, host: str, why: str) -> None:
-        super().__init__(f"{command} command denied to user '{user}'@'{host}': {why}")
-
-
-class CommandDenied(ProxyError):
-    """The user's role does not allow this statement."""
-
-    mysql_code = 1142  # ER_TABLEACCESS_DENIED_ERROR
-    sqlstate = "42000"
-
-    def __init__(self, command: str, user: str, host: str, table: str) -> None:
-        super().__init__(
-            f"{command} command denied to user '{user}'@'{host}' for table '{table}'"
-        )
-
-
 class NoSuchThread(ProxyError):
     """KILL names a connection that does not exist."""
 

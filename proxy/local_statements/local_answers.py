@@ -1,15 +1,13 @@
 """Statements that the proxy answers itself, because a backend would answer something else.
 
 A backend knows its databases and not the keyspaces, its own connection ids and not those that
-KILL takes here, and the proxy's account on it rather than the client's. Pure: what there is to
-tell goes in, a column and its values come out.
+KILL takes here. Pure: what there is to report goes in, a column and its values come out.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.config.file import Role
 from streamfrom.proxy.local_statements.like_patterns import like
 from streamfrom.proxy.local_statements.show_databases import is_show_databases, show_databases
 from streamfrom.proxy.local_statements.show_partitions import is_show_partitions
@@ -27,13 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from streamfrom.engine.sharding.keyspace import Keyspace
-    from streamfrom.proxy.config.file import User
     from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
 _SHARDS: Final = ("VITESS_SHARDS",)
-# Of another account the server tells: it is one of its own.
-_GRANTS: Final = frozenset({("GRANTS",), ("GRANTS", "FOR", "CURRENT_USER")})
 _CONNECTION_ID: Final = b"SELECT CONNECTION_ID()"
 
 
@@ -49,25 +44,14 @@ def is_answered_locally(shape: Shape) -> bool:
             or is_show_queues(shape)
             or is_show_partitions(shape)
             or words[:1] == _SHARDS
-            or words in _GRANTS
         )
     return is_vexplain(shape) or shape.template.upper() == _CONNECTION_ID
 
 
-_PRIVILEGES: Final = {
-    Role.READONLY: "SELECT",
-    Role.CONSUMER: "SELECT, UPDATE",
-    Role.PRODUCER: "INSERT",
-}
-
-
 def answer(
-    statement: Statement, keyspaces: Iterable[Keyspace], user: User, connection_id: int
+    statement: Statement, keyspaces: Iterable[Keyspace], connection_id: int
 ) -> tuple[ColumnDefinition, list[str]]:
-    """Return the one column and its values for a statement whose shape `is_answered_locally`.
-
-    *keyspaces* are those that *user* may use.
-    """
+    """Return the one column and its values for a statement whose shape `is_answered_locally`."""
     shape = statement.shape
     if shape.kind is Kind.SELECT:
         column = ColumnDefinition("CONNECTION_ID()", type=FieldType.LONGLONG, length=20)
@@ -75,16 +59,8 @@ def answer(
     if is_show_databases(shape):
         return show_databases(statement, keyspaces)
     ordered = sorted(keyspaces, key=lambda keyspace: keyspace.name)
-    if shape.words[:1] == _SHARDS:
-        names = [f"{k.name}/{shard.name}" for k in ordered for shard in k.shards]
-        # As in Vitess LIKE chooses, and WHERE does not.
-        if shape.words[1:2] == ("LIKE",):
-            names = [name for name in names if like(statement).fullmatch(name)]
-        return ColumnDefinition("Shards"), names
-    privileges = _PRIVILEGES.get(user.role, "ALL PRIVILEGES")
-    account = f"`{user.name}`@`{user.host}`"
-    grants = [f"GRANT {privileges} ON `{k.name}`.* TO {account}" for k in ordered]
-    return ColumnDefinition(f"Grants for {user.name}@{user.host}"), [
-        f"GRANT USAGE ON *.* TO {account}",
-        *grants,
-    ]
+    names = [f"{k.name}/{shard.name}" for k in ordered for shard in k.shards]
+    # As in Vitess LIKE chooses, and WHERE does not.
+    if shape.words[1:2] == ("LIKE",):
+        names = [name for name in names if like(statement).fullmatch(name)]
+    return ColumnDefinition("Shards"), names

@@ -451,7 +451,7 @@ class CommandLoop:
             state = "holds a connection"
         return Process(
             self.context.connection_id,
-            self.context.privileges.user.name,
+            self.context.user.name,
             self._link.endpoint,
             None if view is None else view.name,
             command,

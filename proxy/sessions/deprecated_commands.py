@@ -63,7 +63,6 @@ class DeprecatedCommands:
 
         Raises:
             NoDatabaseSelected: there is none for the table to be in.
-            CommandDenied, StatementRefused, DatabaseAccessDenied: as SHOW COLUMNS would.
         """
         view = self._compiler.view
         if view is None:

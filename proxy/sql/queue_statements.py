@@ -97,7 +97,6 @@ class QueueStatements:
         self._compiler = context.compiler
         self._registry = context.registry
         self._rights = context.rights
-        self._user = context.privileges.user
         self._run_ddl = run_ddl
         self._requeues = RequeueStatements(context)
 
@@ -382,7 +381,7 @@ class QueueStatements:
 
         Raises:
             SqlError: the statement is malformed.
-            NoDatabaseSelected, UnknownDatabase, DatabaseAccessDenied: as for any table.
+            NoDatabaseSelected, UnknownDatabase: as for any table.
             NoSuchQueue, BadQueue: the name is not of a queue.
             TableLoadError, StoreError: the queue cannot be used, or its partitions cannot be read.
         """
@@ -394,9 +393,7 @@ class QueueStatements:
             view = self._selected(shape)
             keyspace, sight = view.keyspace.name, await self._rights.sight(view.runtimes)
             names = (
-                name
-                for name in self._registry.tables(keyspace)
-                if self._sees(keyspace, name) and sight.sees(keyspace, name)
+                name for name in self._registry.tables(keyspace) if sight.sees(keyspace, name)
             )
             rows = [(name.encode(),) for name in show_queues(statement, names)]
             reply.rows(self.columns(shape), rows)
@@ -431,10 +428,6 @@ class QueueStatements:
                 if census is not None:
                     rows += partition_rows(shard.name, census)
         return rows
-
-    def _sees(self, keyspace: str, name: str) -> bool:
-        allowed = self._user.tables
-        return allowed is None or (None, name) in allowed or (keyspace, name) in allowed
 
     def _selected(self, shape: Shape) -> View:
         view = self._compiler.view

@@ -68,7 +68,7 @@ class RequeueStatements:
         self._state = context.state
         self._executor = context.executor
         self._compiler = context.compiler
-        self._user = context.privileges.user.name
+        self._user = context.user.name
 
     async def run(
         self, view: View, table: MessageTable, requeue: Requeue, reply: Reply

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.errors import SequenceError
 from streamfrom.engine.messaging.message_ids import COUNTS
-from streamfrom.proxy.errors import CommandDenied, NoDatabaseSelected, ReplicaTarget
+from streamfrom.proxy.errors import NoDatabaseSelected, ReplicaTarget
 from streamfrom.proxy.rights.questions import draw
 from streamfrom.proxy.sql.given_ids import GivenIds
 from streamfrom.proxy.sql.statement_compiler import MESSAGE_IDS
@@ -50,7 +50,6 @@ class SequenceStatements:
     """The sequence statements of one session."""
 
     def __init__(self, context: SessionContext) -> None:
-        self._privileges = context.privileges
         self._executor = context.executor
         self._compiler = context.compiler
         self._catalog = context.catalog
@@ -119,7 +118,7 @@ class SequenceStatements:
         """Return the sequence that a SELECT NEXT … VALUES asks; None for every other statement.
 
         Raises:
-            NoDatabaseSelected, UnknownDatabase, DatabaseAccessDenied: as for any table.
+            NoDatabaseSelected, UnknownDatabase: as for any table.
             SequenceError: the table is no sequence.
             BackendUnavailable, BackendError.
         """
@@ -146,7 +145,6 @@ class SequenceStatements:
         """Answer a statement that `asked` a sequence: the first of its values.
 
         Raises:
-            CommandDenied: the user may not write.
             SequenceError: the sequence cannot give so many values.
             BackendUnavailable, BackendError.
         """
@@ -154,10 +152,6 @@ class SequenceStatements:
         assert found is not None
         assert asked is not None
         shard, name = found
-        if self._privileges.reads_only:
-            raise CommandDenied(
-                "SELECT NEXT", self._privileges.user.name, self._privileges.host, name
-            )
         count = count_of(asked, statement)
         if count is None:
             raise SequenceError(f"invalid increment for sequence {name}: not an integer")

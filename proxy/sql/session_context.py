@@ -11,14 +11,13 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.messaging.registry import Registry
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.config.file import Server
+    from streamfrom.proxy.config.file import Server, User
     from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.proxy.memory import Memory
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.sql.catalog import Catalog
-    from streamfrom.proxy.sql.privileges import Privileges
     from streamfrom.proxy.sql.session_rights import SessionRights
     from streamfrom.proxy.sql.statement_compiler import StatementCompiler
     from streamfrom.proxy.status.status_source import Sight, StatusSource, Viewer
@@ -60,7 +59,8 @@ class SessionContext:
         wire: the protocol on it.
         memory: counts the bytes that the session keeps.
         executor: runs statements on the session's connections to shards.
-        privileges: what the user may do.
+        user: who has logged in.
+        host: the host of the user's client.
         catalog: the keyspaces that the user's role sees.
         registry: the message tables.
         rights: what the session's account may do.
@@ -76,7 +76,8 @@ class SessionContext:
     wire: ServerConnection
     memory: Memory
     executor: Executor
-    privileges: Privileges
+    user: User
+    host: str
     catalog: Catalog
     registry: Registry
     rights: SessionRights

@@ -26,7 +26,7 @@ from streamfrom.sqlparse_ext.session.sequence_calls import asks_sequence
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.text.lexer import splice
-from streamfrom.sqlparse_ext.text.multibyte_text import is_whole, original
+from streamfrom.sqlparse_ext.text.multibyte_text import original
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.sql.catalog import Catalog, View
-    from streamfrom.proxy.sql.privileges import Privileges
     from streamfrom.sqlparse_ext.cache import StatementCache
     from streamfrom.sqlparse_ext.statements import Shape, Statement, TableRef
     from streamfrom.sqlparse_ext.text.lexer import Edit
@@ -77,7 +76,6 @@ class SessionTarget:
     def __init__(
         self,
         state: SessionState,
-        guard: Privileges,
         catalog: Catalog,
         registry: Registry,
         cache: StatementCache,
@@ -89,7 +87,6 @@ class SessionTarget:
         # Views by target: a session stays with the replicas that it read from first.
         self._replicas: dict[str, View] = {}
         self._state = state
-        self._privileges = guard
         self._catalog = catalog
         self._registry = registry
         self._cache = cache
@@ -100,28 +97,19 @@ class SessionTarget:
         Raises:
             SqlError: the statement is malformed.
             Unsupported: its character set allows a quote or a backslash as the second half of a character, it has such
-                characters, and it is for several shards or of a restricted user.
+                characters, and it is for several shards.
         """
         state = self._state
         statement = self._cache.get(sql, state.mode)
         # In this order, since a test of a flag of an enumeration costs more than the others.
         if sql.isascii() or SqlMode.OTHER_CHARSET not in state.mode:
             return statement
-        if state.unread is not None:
-            self._check_unread(statement)
+        if state.unread is not None and self.here().is_sharded:
+            raise self._unread()
         if statement.shape.template.isascii():
             return statement
         shape = _named(statement.shape, state.mode, state.settings)
         return replace(statement, shape=shape)
-
-    def _check_unread(self, statement: Statement) -> None:
-        if self.here().is_sharded or (
-            self._privileges.user.is_restricted
-            and not (
-                statement.shape.template.isascii() and is_whole(statement.sql, statement.mode)
-            )
-        ):
-            raise self._unread()
 
     def _unread(self) -> Unsupported:
         return Unsupported(
@@ -134,18 +122,6 @@ class SessionTarget:
         """The name of the session's target where that is no keyspace; else None."""
         return None if self.view is None else self.view.schema
 
-    def home(self, schema: str | None) -> str | None:
-        """Return the keyspace that *schema* means; None where the user may use no such keyspace."""
-        view = self.view
-        if schema is None or (
-            view is not None and view.schema is None and schema in view.databases
-        ):
-            return None if view is None or view.schema is not None else view.keyspace.name
-        try:
-            return self.lookup(schema).keyspace.name
-        except StreamfromError:
-            return None
-
     def use(self, target: str) -> None:
         """Make *target*, or a system schema, the session's current one.
 
@@ -153,7 +129,7 @@ class SessionTarget:
 
         Raises:
             NoDatabaseSelected: *target* names no keyspace, and there is no current one.
-            UnknownDatabase, DatabaseAccessDenied, Unsupported, EngineError: as `lookup`.
+            UnknownDatabase, Unsupported, EngineError: as `lookup`.
         """
         if target[:1] in _PARTS:
             if self.view is None or self.view.schema is not None:
@@ -161,7 +137,6 @@ class SessionTarget:
             target = self.view.keyspace.name + target
         schema = target.lower()
         if schema in SYSTEM_SCHEMAS:
-            self._privileges.check_system_schema(schema)
             home = self.here()
             self.view = (
                 home.neighbour(schema)
@@ -171,7 +146,7 @@ class SessionTarget:
         elif schema == STATUS_SCHEMA and not self._catalog.has_keyspace(target):
             home = self.here()
             if home.schema is not None:  # beside a keyspace, and none itself
-                home = self._catalog.anywhere(self._privileges.user.keyspaces)
+                home = self._catalog.anywhere()
             self.view = self._catalog.system_view(STATUS_SCHEMA, home)
         else:
             self.view = self.lookup(target)
@@ -181,9 +156,8 @@ class SessionTarget:
         """Return the view that *target* names.
 
         Raises:
-            UnknownDatabase, DatabaseAccessDenied, Unsupported, EngineError.
+            UnknownDatabase, Unsupported, EngineError.
         """
-        self._privileges.check_target(target)
         # With another replica for each statement a session could see a row, and then not see it.
         view = self._replicas.get(target) or self._catalog.view(target)
         if view.is_replica:
@@ -204,9 +178,7 @@ class SessionTarget:
 
     def here(self) -> View:
         """Return the view of the current target; without a target, of a keyspace for queries without tables."""
-        return (
-            self.view or self._left or self._catalog.anywhere(self._privileges.user.keyspaces)
-        )
+        return self.view or self._left or self._catalog.anywhere()
 
     def drops_own_database(self, place: StatementTarget) -> bool:
         """True when *place* is that of a DROP DATABASE of the session's own database."""
@@ -224,15 +196,7 @@ class SessionTarget:
         self._left, self.view, self.target = self.view, None, ""
 
     def neighbourhood(self) -> View | None:
-        """Return the view whose server may have databases that are no keyspaces; None if the user may use none.
-
-        A user with `keyspaces` sees no other databases.
-        """
-        if (
-            self._privileges.user.keyspaces is not None
-            or self._privileges.user.tables is not None
-        ):
-            return None
+        """Return the view whose server may have databases that are no keyspaces; None without one."""
         view = self.here()
         return view if view.has_neighbours else None
 
@@ -297,7 +261,7 @@ class SessionTarget:
                     views[name] = self.view
                     continue
                 # A database of the server that is no keyspace; the server says what it is.
-                if self._privileges.user.keyspaces is not None or self.here().is_sharded:
+                if self.here().is_sharded:
                     raise
                 unknown = True
         return views, unknown
@@ -410,7 +374,7 @@ class SessionTarget:
         where the server's names are right. Raises as `resolve`.
         """
         view = self.resolve(statement).view
-        known = self._catalog.names_on(view.server, self._privileges.user.keyspaces)
+        known = self._catalog.names_on(view.server)
         shown = {database: names[0] for database, names in known.items()}
         own = self.view
         if own is not None and own.schema is None and own.server == view.server:
@@ -480,7 +444,7 @@ class SessionTarget:
     def _only_view(self, table: str) -> View:
         found = [
             keyspace.name
-            for keyspace in self._catalog.visible(self._privileges.user.keyspaces)
+            for keyspace in self._catalog.keyspaces
             if self._registry.table(keyspace.name, table) is not None
         ]
         if len(found) != 1:
@@ -507,15 +471,6 @@ class SessionTarget:
         """True when a statement of this shape names a message table, usable or not."""
         keyspace = view.keyspace.name if view.schema is None else view.schema
         return any(self._registry.table(keyspace, table.name) for table in shape.tables)
-
-    def is_message_table(self, keyspace: str, table: str) -> bool:
-        """Tell whether a table is a message table, usable or not."""
-        return self._registry.table(keyspace, table) is not None
-
-    def has_state(self, keyspace: str, table: str) -> bool:
-        """Tell whether a table is a queue with a column `state`, a write of which only acknowledges."""
-        found = self._registry.table(keyspace, table)
-        return isinstance(found, MessageTable) and found.has_state
 
 
 def _spelled(names: Sequence[str], texts: Sequence[str]) -> str | None:

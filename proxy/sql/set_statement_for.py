@@ -47,7 +47,7 @@ async def run_set_statement(
     Raises:
         Unsupported: several shards would have to answer, or the proxy itself.
         NotPreparable: a prepared statement that returns rows, and of which `is_plain_query` is false.
-        CommandDenied, TableLoadError: as the statement alone.
+        TableLoadError: as the statement alone.
     """
     read, size = compiler.large_texts.read, len(statement.sql)
     parts = await read(size, split_set_statement, statement)

@@ -23,7 +23,7 @@ async def use(compiler: StatementCompiler, target: str) -> None:
     Raises:
         UnknownDatabase: neither a keyspace nor a database of the server is called so.
         BackendUnavailable: the server could not be asked.
-        NoDatabaseSelected, DatabaseAccessDenied, Unsupported, EngineError: as `StatementCompiler.use`.
+        NoDatabaseSelected, Unsupported, EngineError: as `StatementCompiler.use`.
     """
     try:
         compiler.use(target)

@@ -14,8 +14,6 @@ from streamfrom.engine.messaging.message_table import MessageTable
 from streamfrom.engine.sharding.vschema import AutoIncrement
 from streamfrom.proxy.local_statements.local_answers import is_answered_locally
 from streamfrom.proxy.local_statements.show_status import is_session_status
-from streamfrom.proxy.local_statements.vexplain import is_run
-from streamfrom.proxy.sql.confinement import confine
 from streamfrom.proxy.sql.session_target import SessionTarget, usable_table
 from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA, is_status, names_schema
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
@@ -49,7 +47,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.catalog import Catalog, View
     from streamfrom.proxy.sql.given_ids import GivenIds
     from streamfrom.proxy.sql.large_texts import LargeTexts
-    from streamfrom.proxy.sql.privileges import Privileges
     from streamfrom.sqlparse_ext.cache import StatementCache
     from streamfrom.sqlparse_ext.statements import Shape, Statement
     from streamfrom.sqlparse_ext.writes.completion import TableFacts
@@ -112,87 +109,38 @@ class StatementCompiler(SessionTarget):
     def __init__(
         self,
         state: SessionState,
-        guard: Privileges,
         catalog: Catalog,
         registry: Registry,
         cache: StatementCache,
         clock: Clock,
         large_texts: LargeTexts,
     ) -> None:
-        super().__init__(state, guard, catalog, registry, cache)
+        super().__init__(state, catalog, registry, cache)
         self.large_texts = large_texts
         self.clock = clock
         self.uncounted: set[tuple[str, str]] = set()
-        # Shapes that a restricted user may send with any literals, and the state for which that is known.
-        self._admitted: set[Shape] = set()
-        self._admitted_in: tuple[int, View | None] | None = None
 
-    def check(self, statement: Statement, *, are_values_seen: bool = True) -> None:
-        """Raise for a statement that the session's user may not send, also within EXPLAIN and SET STATEMENT.
+    def check(self, statement: Statement) -> None:
+        """Raise Unsupported for what is not served within EXPLAIN or SET STATEMENT either.
 
-        are_values_seen: the text with the values bound to its `?`s is checked as well before it runs.
-
-        Raises:
-            CommandDenied, StatementRefused, DatabaseAccessDenied, Unsupported.
+        That is a write of the schema `streamfrom`, and a text to prepare in another statement.
         """
-        self._check(statement, are_values_seen=are_values_seen)
-
-    def _check(
-        self,
-        statement: Statement,
-        *,
-        is_explained: bool = False,
-        are_values_seen: bool = True,
-    ) -> bool:
-        view = self.view
-        if names_schema(statement.shape):
-            raise Unsupported(
-                f"{statement.shape.verb} of the schema {STATUS_SCHEMA}, which only SELECT and SHOW TABLES read"
-            )
-        self._privileges.check_statement(
-            statement,
-            None if view is None else view.schema or view.database,
-            is_explained=is_explained,
-        )
-        is_certain = not self._privileges.user.is_restricted or confine(
-            self._privileges,
-            statement,
-            self,
-            is_explained=is_explained,
-            are_values_seen=are_values_seen,
-        )
         shape = statement.shape
+        if names_schema(shape):
+            raise Unsupported(
+                f"{shape.verb} of the schema {STATUS_SCHEMA}, which only SELECT and SHOW TABLES read"
+            )
         if shape.kind is Kind.EXPLAIN:
             text = explained_text(statement)
-            runs = "ANALYZE" in (shape.verb, *shape.words[:3]) or is_run(shape)
         else:
             _, text = split_set_statement(statement) or (b"", None)
-            runs = True
         if text is None:
-            return is_certain
+            return
         inner = self.parse(text)
         if takes_text(inner.shape):
             # The text in a PREPARE would have to be read first, which is done only for a PREPARE that stands alone.
             raise Unsupported(f"{inner.shape.verb} in another statement")
-        return (
-            self._check(inner, is_explained=not runs, are_values_seen=are_values_seen)
-            and is_certain
-        )
-
-    def admits(self, statement: Statement) -> bool:
-        """Tell whether the user may send every statement of this shape, in the session's target."""
-        if not self._privileges.user.is_restricted:
-            return True
-        # What a restricted user may send depends on which message tables there are, and on the
-        # target.
-        generation = self._registry.generation, self.view
-        if self._admitted_in != generation or len(self._admitted) > _SHAPES_MAX:
-            self._admitted_in = generation
-            self._admitted.clear()
-        shape = statement.shape
-        if shape not in self._admitted and self._check(statement):
-            self._admitted.add(shape)
-        return shape in self._admitted
+        self.check(inner)
 
     def one_at_a_time(self, statement: Statement) -> SqlError:
         """Return the error of a server for several statements in a command that takes one."""

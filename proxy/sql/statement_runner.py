@@ -121,7 +121,6 @@ class StatementRunner:
         self.text_statements = TextStatements(context)
         self.insert_columns = InsertColumns(context)
         self._context = context
-        self._privileges = privileges = context.privileges
         self._state = context.state
         self._executor = context.executor
         self._branches = context.executor.branches
@@ -155,7 +154,7 @@ class StatementRunner:
             Kind.KILL: self._kill_statement,
             Kind.EMPTY: self._empty,
         }
-        login = literal(f"{privileges.user.name}@{privileges.host}".encode())
+        login = literal(f"{context.user.name}@{context.host}".encode())
         self._identity = {
             "CONNECTION_ID": b"%d" % context.connection_id,
             **dict.fromkeys(("USER", "SESSION_USER", "SYSTEM_USER"), login),
@@ -164,7 +163,7 @@ class StatementRunner:
             "@@SOCKET": literal((context.config.unix_socket or "").encode()),
         }
         if not self._state.account.is_own:
-            account = f"{privileges.user.name}@{privileges.user.host}"
+            account = f"{context.user.name}@{context.user.host}"
             self._identity["CURRENT_USER"] = literal(account.encode())
 
     async def run(self, sql: bytes, reply: Reply) -> None:
@@ -422,8 +421,7 @@ class StatementRunner:
             await self._queues.show(statement, reply)
             return True
         if chooses_databases(statement.shape):
-            keyspaces = self._catalog.visible(self._privileges.user.keyspaces)
-            chosen = self._compiler.parse(chosen_databases(statement, keyspaces))
+            chosen = self._compiler.parse(chosen_databases(statement, self._catalog.keyspaces))
             return await self._on_rows(chosen, reply)
         return await self._virtual(statement, reply)
 
@@ -479,21 +477,14 @@ class StatementRunner:
                 columns(on_mariadb=on_mariadb),
                 rows(shape, processes, on_mariadb=on_mariadb),
             )
-        user = self._privileges.user
-        keyspaces = [
-            each for each in self._catalog.visible(user.keyspaces) if sight.sees(each.name)
-        ]
+        keyspaces = [each for each in self._catalog.keyspaces if sight.sees(each.name)]
         if is_show_vschema(shape):
             view = self._compiler.view
             return show_vschema(shape, keyspaces, None if view is None else view.keyspace)
         if is_show_vitess(shape):
-            tablets = (
-                each
-                for each in self._catalog.tablets(user.keyspaces)
-                if sight.sees(each.keyspace)
-            )
+            tablets = (each for each in self._catalog.tablets() if sight.sees(each.keyspace))
             return show_vitess(statement, keyspaces, tablets, self._compiler.target)
-        column, values = answer(statement, keyspaces, user, self._context.connection_id)
+        column, values = answer(statement, keyspaces, self._context.connection_id)
         return (column,), [(value.encode(),) for value in values]
 
     async def asks_sequence(self, statement: Statement) -> bool:

@@ -23,8 +23,7 @@ from streamfrom.proxy.status.status_rows import (
 )
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.database_names import database_names, renamed
-from streamfrom.sqlparse_ext.reading.reach import reach
-from streamfrom.sqlparse_ext.statements import Kind
+from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 from streamfrom.sqlparse_ext.text.lexer import locate, splice
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
@@ -87,7 +86,7 @@ class StatusTables:
         near = self._compiler.here().runtimes
         others = (
             runtime
-            for keyspace in context.catalog.visible(context.privileges.user.keyspaces)
+            for keyspace in context.catalog.keyspaces
             for runtime in context.catalog.view(keyspace.name).runtimes
         )
         held = [runtime for runtime in near if runtime in context.executor.branches.held]
@@ -134,22 +133,14 @@ class StatusTables:
     def _names(self, shape: Shape) -> set[str]:
         """Return the tables that a SELECT reads, as it spells them. Raises as `run`."""
         here = self._compiler.schema
-        found = reach(shape)
-        if found.fault:
-            raise Unsupported(
-                f"tables of {SCHEMA} in a statement that is not understood: {found.fault}"
-            )
-        real = {(table.schema, table.name) for table in shape.tables}
-        names = set()
-        for schema, name in found.tables:
-            if schema is None and (schema, name) not in real:
-                continue  # a common table expression, or DUAL
-            if not is_own_schema(schema or here):
+        if shape.uses & Uses.UNPARSED:
+            raise Unsupported(f"tables of {SCHEMA} in a statement that is not understood")
+        for table in shape.tables:
+            if not is_own_schema(table.schema or here):
                 raise Unsupported(f"tables of {SCHEMA} beside others in one statement")
-            if name.lower() not in TABLES:
-                raise TableNotFound(SCHEMA, name)
-            names.add(name)
-        return names
+            if table.name.lower() not in TABLES:
+                raise TableNotFound(SCHEMA, table.name)
+        return {table.name for table in shape.tables}
 
     def _queue_status(self, statement: Statement) -> bytes:
         tokens = statement_tokens(statement.shape.template)[3:]

@@ -151,7 +151,6 @@ class TextStatements:
         Raises:
             Unsupported: the text is an expression, which only the server could evaluate.
             NotPreparable: the proxy itself answers it.
-            CommandDenied, StatementRefused, DatabaseAccessDenied: as running the text would.
             DelayRefused: its values may schedule a message for later, where vt_delayed is off.
         """
         shape = statement.shape
@@ -175,8 +174,7 @@ class TextStatements:
                 edit = Edit(at.start, at.end, spelled)
                 statement = self._compiler.parse(splice(statement.sql, statement.mode, [edit]))
             self._check_charsets(found.sql, statement, asked)
-            # The values of an EXECUTE reach the server alone.
-            self._compiler.check(asks, are_values_seen=False)
+            self._compiler.check(asks)
             self._compiler.check_unbound(asks)
             if names := passing_variables(found.shape) & TRACKED:
                 # EXECUTE would be told of them as if they stayed.
@@ -254,9 +252,7 @@ class TextStatements:
         ]
         text = as_text(statement.bind((OPAQUE,) * count, texts.__getitem__))
         read = self._compiler.large_texts.read
-        bound = await read(len(text), self._compiler.parse, text)
-        await read(len(text), self._compiler.check, bound)  # a value may be a keyspace's name
-        return bound
+        return await read(len(text), self._compiler.parse, text)
 
     async def _values(self, variables: Sequence[str]) -> list[tuple[int, bytes | None]]:
         """Return the type and the value of each user variable.

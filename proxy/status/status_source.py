@@ -74,7 +74,7 @@ class Viewer:
 
     def sees(self, keyspace: str, table: str | None = None) -> bool:
         """Return whether the user may see what a keyspace has, or one of its tables."""
-        return sees(self.user, keyspace, table) and self.sight.sees(keyspace, table)
+        return self.sight.sees(keyspace, table)
 
 
 class OtherFigures(Protocol):
@@ -227,12 +227,3 @@ def _as_seen(member: MemberStatus, viewer: Viewer) -> MemberStatus:
     """Return what *viewer* may know of a member: no names of other keyspaces."""
     dispatches = (one for one in member.dispatches if viewer.sees(one.rpartition("/")[0]))
     return replace(member, dispatches=tuple(dispatches))
-
-
-def sees(user: User, keyspace: str, table: str | None = None) -> bool:
-    """Return whether *user* may see what a keyspace has, or one of its tables."""
-    if user.keyspaces is not None and keyspace not in user.keyspaces:
-        return False
-    if table is None or user.tables is None:
-        return True
-    return (None, table) in user.tables or (keyspace, table) in user.tables

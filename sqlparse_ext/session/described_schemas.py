@@ -40,7 +40,6 @@ SCHEMA_COLUMNS: Final = frozenset(
     {"TABLE_SCHEMA", "SCHEMA_NAME", "CONSTRAINT_SCHEMA", "ROUTINE_SCHEMA", "SPECIFIC_SCHEMA"}
     | {"TRIGGER_SCHEMA", "EVENT_SCHEMA", "VIEW_SCHEMA", "EVENT_OBJECT_SCHEMA"}
 )
-TABLE_COLUMNS: Final = frozenset({"TABLE_NAME", "EVENT_OBJECT_TABLE"})
 # With one of these outside of parentheses a condition is more than its parts.
 _NOT_ONLY_AND: Final = frozenset(
     {"OR", "||", "XOR", "CASE", "BETWEEN", ":=", "RIGHT", "FULL", "NATURAL", "&&"}

@@ -92,11 +92,6 @@ def original(name: bytes, mode: SqlMode) -> bytes:
     return _read_characters(charset).sub(_original, name)
 
 
-def is_whole(text: bytes, mode: SqlMode) -> bool:
-    """Return whether each byte beyond ASCII is part of a character."""
-    return re.sub(_CHARACTERS[int(mode) & MULTIBYTE], b"", text).isascii()
-
-
 @cache
 def reader(
     mode: int,

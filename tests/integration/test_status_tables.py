@@ -1,15 +1,11 @@
 """SHOW QUEUE STATUS and the schema `streamfrom`, as any client reads them."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.database_servers import ServerPool
 from tests.fixtures.streams import eventually, refused, rows, run, value
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, Queue, SharedCluster
-from tests.integration.walled_servers import HIDDEN, Walls, walls
 
 
 pytestmark = pytest.mark.db
@@ -162,26 +158,3 @@ def test_they_can_be_prepared(sharded: Queue) -> None:
         )
         assert cursor.fetchall() == [("my_message", 0, None)]
     connection.close()
-
-
-@pytest.fixture(scope="module")
-def walled(
-    server_pool: ServerPool, family: Family, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Walls]:
-    yield from walls(server_pool.server(family, 0), tmp_path_factory.mktemp("walls"))
-
-
-def test_a_user_sees_what_is_its_own(walled: Walls) -> None:
-    queues = "SELECT CONCAT(keyspace, '.', queue) FROM streamfrom.queues"
-    own = walled.sql("ALPHA.msg")
-    for user in ("boss", "writer", "reader", "areader", "consumer", "narrow"):
-        assert own in walled.say(user, queues)
-    assert walled.beta in walled.say("reader", "SELECT keyspace FROM streamfrom.shards")
-    assert walled.beta not in walled.say("areader", "SELECT keyspace FROM streamfrom.shards")
-    assert "no table" in walled.say("producer", queues)
-    assert "Error" in walled.say("areader", f"{queues} UNION SELECT s FROM BETA.secret")
-    assert "Error" in walled.say("narrow", "SELECT o.s FROM streamfrom.queues, other o")
-    walled.say("narrow", "USE streamfrom")
-    assert HIDDEN not in walled.say("narrow", "SELECT s FROM other")
-    assert HIDDEN not in walled.say("narrow", "SELECT s FROM ALPHA.other")
-    assert "((1,),)" in walled.say("narrow", "SELECT COUNT(*) FROM members")

@@ -273,9 +273,9 @@ class MessagesServer:
 
 PASSWORDS = {"boss": "secret", "app": "", "reader": "päss"}
 USERS = {
-    "boss": User("boss", None, None, Role.ADMIN, None),
-    "app": User("app", None, None, Role.READWRITE, None),
-    "reader": User("reader", None, None, Role.READONLY, frozenset({"ks2"})),
+    "boss": User("boss", None, None, Role.ADMIN),
+    "app": User("app", None, None, Role.USER),
+    "reader": User("reader", None, None, Role.USER),
 }
 
 
@@ -350,7 +350,7 @@ async def _served(users):
 @pytest.fixture
 async def served():
     """A server without users of its own, its figures, and a function that asks it."""
-    async for each in _served({"root": User("root", None, None, Role.READWRITE, None)}):
+    async for each in _served({"root": User("root", None, None, Role.USER)}):
         yield each
 
 

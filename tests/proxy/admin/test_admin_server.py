@@ -108,12 +108,6 @@ async def test_the_overview_has_all_that_the_page_shows(served):
     assert found["limits"]["max_connections"] == served.services.config.max_connections
 
 
-async def test_a_user_sees_the_queues_of_its_keyspaces_alone(guarded):
-    assert await guarded.browser.log_in("reader") == 204
-    (queue,) = (await guarded.browser.get("/api/overview"))["queues"]
-    assert queue["queue"] == "other"
-
-
 async def test_the_history_has_a_sample_from_the_start(served):
     # Taken in the background, before or after this request.
     for _ in range(1000):
@@ -143,9 +137,9 @@ async def test_with_tls_the_whole_port_speaks_it(guarded, tmp_path):
     assert await guarded.browser.log_in("boss") == 403
 
 
-async def test_a_queue_has_a_page_of_its_own_for_whom_may_see_it(guarded):
+async def test_a_queue_has_a_page_of_its_own(guarded):
     await guarded.browser.log_in("reader")
-    assert (await guarded.ask("/api/queue?keyspace=ks&queue=msg"))[0] == 404
+    assert (await guarded.ask("/api/queue?keyspace=ks&queue=nothing"))[0] == 404
     assert (await guarded.ask("/api/queue"))[0] == 404
     assert (await guarded.ask("/api/queue?keyspace=ks2&queue=other&after=x"))[0] == 400
     found = await guarded.browser.get("/api/queue?keyspace=ks2&queue=other")

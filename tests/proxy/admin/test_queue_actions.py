@@ -155,18 +155,3 @@ async def test_only_an_admin_ends_streams_of_others(guarded):
     assert (await guarded.browser.post("/api/end-stream", {"connection_id": 8}))[0] == 403
     assert (await guarded.browser.post("/api/end-stream", {"connection_id": 7}))[0] == 204
     assert (len(own.interrupted), other.interrupted) == (1, [])
-
-
-@pytest.mark.parametrize(
-    ("limits", "expected"),
-    [
-        ({"keyspaces": frozenset({"ks2"})}, 404),
-        ({"tables": frozenset({("ks", "msg")})}, 403),
-        ({"keyspaces": frozenset({"ks"})}, 204),
-    ],
-)
-async def test_an_admin_with_limits_pauses_within_them_alone(guarded, limits, expected):
-    guarded.services.users["boss"] = replace(USERS["boss"], **limits)
-    await guarded.browser.log_in("boss")
-    assert (await guarded.browser.post("/api/pause", QUEUE))[0] == expected
-    assert guarded.services.registry.changed == ["ks"] * (expected == 204)

@@ -7,7 +7,7 @@ import pytest
 
 from streamfrom.engine.messaging.memory_store import loaded, raw_table
 from streamfrom.proxy.errors import BackendError
-from tests.proxy.admin.conftest import USERS, MessagesServer
+from tests.proxy.admin.conftest import MessagesServer
 
 
 QUEUE = {"keyspace": "ks", "queue": "msg"}
@@ -60,7 +60,6 @@ async def test_a_shard_that_refuses_is_told_and_the_rest_can_be_revived_later(pa
 @pytest.mark.parametrize(
     ("user", "body", "expected"),
     [
-        ("narrow", QUEUE, 403),
         ("boss", {"keyspace": "ks", "queue": "nothing"}, 404),
         ("boss", {"keyspace": "nothing", "queue": "msg"}, 404),
         ("boss", {"keyspace": "ks"}, 400),
@@ -68,9 +67,6 @@ async def test_a_shard_that_refuses_is_told_and_the_rest_can_be_revived_later(pa
     ],
 )
 async def test_who_may_not_and_what_is_not_there(parked, user, body, expected):
-    if user == "narrow":
-        tables = frozenset({("ks", "msg")})
-        parked.services.users["boss"] = replace(USERS["boss"], tables=tables)
     await parked.browser.log_in("boss")
     assert (await parked.browser.post("/api/revive", body))[0] == expected
     assert all(server.sent == [] for server in parked.servers)

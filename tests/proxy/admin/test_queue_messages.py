@@ -10,9 +10,8 @@ import pytest
 from streamfrom.engine.messaging.memory_store import loaded, raw_table
 from streamfrom.proxy.admin import queue_messages
 from streamfrom.proxy.admin.queue_messages import PAGE_ROWS
-from streamfrom.proxy.config.file import Role, User
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
-from tests.proxy.admin.conftest import USERS, MessagesServer, figures
+from tests.proxy.admin.conftest import MessagesServer, figures
 
 
 PAGE = "/api/messages?keyspace=ks&queue=msg&state=parked"
@@ -141,26 +140,6 @@ async def test_what_there_is_not_is_refused_with_a_reason(peeked, query, expecte
     await peeked.browser.log_in("app")
     status, told, _ = await peeked.browser.ask(f"/api/messages?{query}")
     assert (status, bool(told.strip())) == (expected, True)
-
-
-@pytest.mark.parametrize(
-    ("user", "expected"),
-    [
-        (USERS["app"], 200),
-        (replace(USERS["app"], role=Role.READONLY), 200),
-        (replace(USERS["app"], role=Role.CONSUMER), 200),
-        (replace(USERS["app"], role=Role.PRODUCER), 403),
-        (replace(USERS["app"], keyspaces=frozenset({"ks2"})), 404),
-        (replace(USERS["app"], tables=frozenset({("ks", "other")})), 404),
-        (replace(USERS["app"], tables=frozenset({("ks", "msg")})), 200),
-    ],
-)
-async def test_only_who_may_select_looks(peeked, user: User, expected):
-    assert (await peeked.ask(PAGE))[0] == 401
-    peeked.services.users["app"] = user
-    await peeked.browser.log_in("app")
-    assert (await peeked.ask(PAGE))[0] == expected
-    assert any(shard.control.sent for shard in peeked.shards) == (expected == 200)
 
 
 async def test_a_table_without_the_index_is_not_walked(peeked):

@@ -223,9 +223,9 @@ async def log_in(dsn):
 
 
 USERS = (
-    User("clear", Secret(PASSWORD), None, Role.READWRITE, None),
-    User("crypt", None, Secret(CRYPT), Role.READWRITE, None),
-    User("native", None, Secret(NATIVE), Role.READWRITE, None),
+    User("clear", Secret(PASSWORD), None, Role.USER),
+    User("crypt", None, Secret(CRYPT), Role.USER),
+    User("native", None, Secret(NATIVE), Role.USER),
 )
 
 

@@ -6,7 +6,7 @@ from streamfrom.proxy.config.toml_values import Secret
 
 
 def test_an_own_account_is_the_users_name_and_password(server):
-    user = User("ann", Secret("sesame"), None, Role.READWRITE, None, account=SessionAccount.OWN)
+    user = User("ann", Secret("sesame"), None, Role.USER, account=SessionAccount.OWN)
     account = account_of(user)
     assert account == Account("ann", Secret("sesame"))
     dsn = account.at(server.dsn())
@@ -15,7 +15,7 @@ def test_an_own_account_is_the_users_name_and_password(server):
 
 
 def test_a_shared_account_is_that_of_the_address(server):
-    user = User("ann", Secret("sesame"), None, Role.READWRITE, None)
+    user = User("ann", Secret("sesame"), None, Role.USER)
     assert account_of(user) is SHARDS_ACCOUNT
     assert account_of(user).at(server.dsn()) == server.dsn()
 

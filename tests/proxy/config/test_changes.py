@@ -9,8 +9,8 @@ from streamfrom.proxy.config.log_settings import LogLevel, LogSettings
 from tests.proxy.rigs import SERVER
 
 
-APP = User("app", Secret("one"), None, Role.READWRITE, None)
-EVE = User("eve", Secret("sesame"), None, Role.READWRITE, frozenset({"shop"}))
+APP = User("app", Secret("one"), None, Role.USER)
+EVE = User("eve", Secret("sesame"), None, Role.USER)
 SHARD_DSN = Dsn("db1", 3306, None, "root", Secret("hunter2"), "shop", SslMode.DISABLED, None)
 SHOP = KeyspaceConfig("shop", None, (ShardConfig("-", SHARD_DSN, (), 4),))
 OLD = Config(SERVER, (APP, EVE), (SHOP,))
@@ -76,9 +76,9 @@ def test_the_text_of_a_vschema_is_no_change_here_but_its_file_is(tmp_path):
 
 
 def test_users_come_go_and_change():
-    new = User("new", Secret(""), None, Role.READONLY, None)
-    demoted = replace(EVE, role=Role.READONLY)
-    found = changes(OLD, replace(OLD, users=(new, demoted)))
+    new = User("new", Secret(""), None, Role.USER)
+    promoted = replace(EVE, role=Role.ADMIN)
+    found = changes(OLD, replace(OLD, users=(new, promoted)))
     assert (found.added, found.removed) == (("new",), ("app",))
     assert (found.rights, found.changed) == (("eve",), ("eve",))
 

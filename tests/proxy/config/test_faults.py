@@ -49,7 +49,7 @@ def test_every_unknown_key_and_every_wrong_type_is_told(faults):
 
 
 def test_what_only_follows_from_a_fault_is_not_told(faults):
-    text = SHARDED.replace(":3307", ":0") + USER + 'keyspaces = ["commerce"]'
+    text = SHARDED.replace(":3307", ":0") + USER
     assert faults(text) == [
         "keyspaces.commerce.shards[0].primary: expected a port from 1 to 65535, got 0"
         ' (shard "-80")'

@@ -157,36 +157,6 @@ def test_no_users_at_all_is_allowed(read):
     assert read(UNSHARDED).users == ()
 
 
-@pytest.mark.parametrize(
-    ("lines", "is_restricted"),
-    [
-        ('role = "admin"', False),
-        ('role = "readwrite"', False),
-        ("", False),
-        ('role = "producer"', True),
-        ('role = "consumer"', True),
-        ('role = "readonly"', True),
-        ('keyspaces = ["commerce"]', True),
-        ('tables = ["a"]', True),
-    ],
-)
-def test_who_is_restricted(read, lines, is_restricted):
-    (found,) = read(user(f'name = "a"\npassword = ""\n{lines}')).users
-    assert found.is_restricted is is_restricted
-
-
-def test_tables_may_name_their_keyspace(read):
-    (found,) = read(user('name = "a"\npassword = ""\ntables = ["a", "commerce.b"]')).users
-    assert found.tables == {(None, "a"), ("commerce", "b")}
-    assert found.keyspaces is None
-
-
-def test_who_names_tables_of_some_keyspaces_alone_sees_no_others(read):
-    lines = 'name = "a"\npassword = ""\ntables = ["commerce.b", "commerce.c"]'
-    (found,) = read(user(lines)).users
-    assert found.keyspaces == {"commerce"}
-
-
 def test_users_have_a_password_in_one_of_three_forms(read):
     users = read(
         f"""
@@ -196,8 +166,7 @@ def test_users_have_a_password_in_one_of_three_forms(read):
         [[users]]
         name = "env"
         password_env = "PW"
-        role = "readonly"
-        keyspaces = ["commerce"]
+        role = "admin"
         [[users]]
         name = "native"
         account = "shared"
@@ -215,18 +184,11 @@ def test_users_have_a_password_in_one_of_three_forms(read):
         {"PW": "${secret}"},
     ).users
     assert users == (
-        User("plain", Secret("x${secret}"), None, Role.READWRITE, None, account=OWN),
-        User(
-            "env",
-            Secret("${secret}"),
-            None,
-            Role.READONLY,
-            frozenset({"commerce"}),
-            account=OWN,
-        ),
-        User("native", None, Secret(NATIVE), Role.READWRITE, None),
-        User("sha2", None, Secret(SHA2), Role.READWRITE, None),
-        User("open", Secret(""), None, Role.READWRITE, None, 3, account=OWN),
+        User("plain", Secret("x${secret}"), None, Role.USER, account=OWN),
+        User("env", Secret("${secret}"), None, Role.ADMIN, account=OWN),
+        User("native", None, Secret(NATIVE), Role.USER),
+        User("sha2", None, Secret(SHA2), Role.USER),
+        User("open", Secret(""), None, Role.USER, 3, account=OWN),
     )
 
 
@@ -400,26 +362,7 @@ FAULTS = [
     (user('name = "a"\npassword_hash = "0xhunter2"'), "users[0].password_hash: expected"),
     (
         user('name = "a"\npassword = ""\nrole = "owner"'),
-        'users[0].role: expected "admin" or "readwrite" or "producer" or "consumer" or "readonly", got',
-    ),
-    (
-        user('name = "a"\npassword = ""\nkeyspaces = []'),
-        "users[0].keyspaces: expected at least",
-    ),
-    (
-        user('name = "a"\npassword = ""\nkeyspaces = "commerce"'),
-        'users[0].keyspaces: expected a list of strings, got "commerce"',
-    ),
-    (user('name = "a"\npassword = ""\nkeyspaces = [1]'), "users[0].keyspaces: expected a list"),
-    (user('name = "a"\npassword = ""\ntables = []'), "users[0].tables: expected at least one"),
-    (
-        user('name = "a"\npassword = ""\ntables = ["nowhere.t"]'),
-        'users[0].tables: expected "table" or "keyspace.table" of a keyspace of the user, got "no',
-    ),
-    (user('name = "a"\npassword = ""\ntables = ["commerce."]'), "users[0].tables: expected"),
-    (
-        user('name = "a"\npassword = ""\nkeyspaces = ["shop"]'),
-        'users[0].keyspaces: expected configured keyspaces, got "shop"',
+        'users[0].role: expected "user" or "admin", got "owner"',
     ),
     (
         user('name = "a"\npassword = ""\n[[users]]\nname = "a"\npassword = ""'),

@@ -2,8 +2,6 @@ import pytest
 
 from streamfrom.proxy.errors.access_errors import (
     AccessDenied,
-    CommandDenied,
-    DatabaseAccessDenied,
     NoSuchThread,
     ServerShutdown,
     UserLimitReached,
@@ -20,14 +18,6 @@ from streamfrom.proxy.errors.access_errors import (
         (
             AccessDenied("x", "h", has_password=False),
             "Access denied for user 'x'@'h' (using password: NO)",
-        ),
-        (
-            DatabaseAccessDenied("x", "h", "ks"),
-            "Access denied for user 'x'@'h' to database 'ks'",
-        ),
-        (
-            CommandDenied("INSERT", "x", "h", "t"),
-            "INSERT command denied to user 'x'@'h' for table 't'",
         ),
         (
             UserLimitReached("x", 3),

@@ -27,7 +27,7 @@ class Session:
     """One session of a member."""
 
     def __init__(self, number, name):
-        self.user = User(name, Secret(""), None, Role.READWRITE, None)
+        self.user = User(name, Secret(""), None, Role.USER)
         self.line = Process(number, name, "10.0.0.9", "shop", "Sleep", 3, "", None)
         self.told: list[str] = []
 

@@ -30,8 +30,8 @@ from tests.virtual_loop import VirtualClock
 
 TABLE = loaded(raw_table("msg"))
 ALL = ("queues", "streams", "shards", "members")
-EVE = Viewer(User("eve", Secret(""), None, Role.READWRITE, None), False, [])
-BOSS = Viewer(User("boss", Secret(""), None, Role.ADMIN, None), True, [])
+EVE = Viewer(User("eve", Secret(""), None, Role.USER), False, [])
+BOSS = Viewer(User("boss", Secret(""), None, Role.ADMIN), True, [])
 
 
 class OneMember:
@@ -95,7 +95,7 @@ class Session:
     """One session of a member."""
 
     def __init__(self, number, name):
-        self.user = User(name, Secret(""), None, Role.READWRITE, None)
+        self.user = User(name, Secret(""), None, Role.USER)
         self.line = Process(number, name, "10.0.0.9", "shop", "Query", 3, "", None)
 
     def process(self):

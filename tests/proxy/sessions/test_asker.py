@@ -4,8 +4,8 @@ from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.sessions.asker import Asker
 
 
-def user(name, role=Role.READWRITE):
-    return User(name, Secret(""), None, role, None)
+def user(name, role=Role.USER):
+    return User(name, Secret(""), None, role)
 
 
 def test_an_asker_is_the_user_without_its_secrets():

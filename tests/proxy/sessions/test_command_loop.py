@@ -11,7 +11,7 @@ from streamfrom.proxy.wire.framing import frame
 from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, Several, Silence, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD
 from tests.proxy.rigs import running_proxy
-from tests.proxy.sessions.test_session import BIG, PING, READER, refused
+from tests.proxy.sessions.test_session import BIG, PING, refused
 
 
 @pytest.fixture
@@ -241,13 +241,3 @@ async def test_a_shutdown_lets_statements_end(server):
         assert await busy.is_closed()
         assert (await hasty.farewell()).code == 1053
         await stopping
-
-
-async def test_a_reader_only_reads_on_either_way(server):
-    async with running_proxy(server, users=(READER,)) as proxy:
-        client = await proxy.client(user="reader")
-        for _ in range(2):
-            assert (await client.query("SELECT 1")).values == [b"1"]
-            assert (await client.query("INSERT INTO t VALUES (1)")).code == 1142
-            assert (await client.query("STREAM * FROM msg")).code == 1142
-        assert not any("INSERT" in text for text in server.heard)

@@ -18,7 +18,7 @@ class Session:
     """A session as far as `LocalSessions` asks."""
 
     def __init__(self, name):
-        self.user = name and User(name, Secret(""), None, Role.READWRITE, None)
+        self.user = name and User(name, Secret(""), None, Role.USER)
         self.told: list[object] = []
         self.server_is_told = asyncio.Event()
 

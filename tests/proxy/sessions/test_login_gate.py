@@ -83,7 +83,7 @@ async def login(gate, works, *, user="eve", is_costly=False, pieces=0, is_wrong=
 
 
 def user(limit):
-    return User("eve", Secret(""), None, Role.READWRITE, None, limit)
+    return User("eve", Secret(""), None, Role.USER, limit)
 
 
 @running
@@ -258,7 +258,7 @@ async def test_a_user_has_so_many_connections_and_no_more():
     services.sessions[8] = SimpleNamespace(user=eve)
     gate.check(eve, services.sessions[8])
     # As it was before it was read again.
-    services.sessions[0] = SimpleNamespace(user=replace(eve, role=Role.READONLY))
+    services.sessions[0] = SimpleNamespace(user=replace(eve, role=Role.ADMIN))
     with pytest.raises(UserLimitReached) as refused:
         gate.check(eve, newcomer)
     assert refused.value.wire_code() == (1226, "42000")

@@ -8,8 +8,8 @@ from tests.proxy.fake_answers import Silence, rows_of, until
 from tests.proxy.rigs import running_proxy
 
 
-ADMIN = User("root", Secret(""), None, Role.READWRITE, None)
-EVE = User("eve", Secret("sesame"), None, Role.READWRITE, frozenset({"plain"}))
+ADMIN = User("root", Secret(""), None, Role.USER)
+EVE = User("eve", Secret("sesame"), None, Role.USER)
 
 
 async def test_kill_query_ends_a_statement_with_the_servers_own_error(server, proxy):
@@ -55,7 +55,7 @@ async def test_only_ones_own_connections_can_be_killed(server):
         assert (await admin.query("SELECT 1")).values == [b"1"]
 
 
-BOSS = User("boss", Secret(""), None, Role.ADMIN, None)
+BOSS = User("boss", Secret(""), None, Role.ADMIN)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from tests.proxy.rigs import add_message_table, running_proxy
 from tests.proxy.sessions.test_session import EVE, refused
 
 
-APP = User("app", Secret(""), None, Role.READWRITE, None, 1)
+APP = User("app", Secret(""), None, Role.USER, 1)
 
 
 @pytest.fixture

@@ -6,11 +6,9 @@ from streamfrom.engine.errors import TableLoadError
 from streamfrom.engine.messaging.memory_store import raw_table
 from streamfrom.engine.messaging.message_table import load
 from streamfrom.proxy.backends.session_variables import Settings
-from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.sql.catalog import Catalog
 from streamfrom.proxy.sql.large_texts import LargeTexts, readers
-from streamfrom.proxy.sql.privileges import Privileges
 from streamfrom.proxy.sql.statement_compiler import StatementCompiler
 from streamfrom.sqlparse_ext.cache import StatementCache
 from tests.proxy.fake_client import MODERN
@@ -29,7 +27,7 @@ class Registry:
         return None
 
 
-def compiler(use=None, keyspaces=None, state=None, role=Role.READWRITE, **replicas):
+def compiler(use=None, state=None, **replicas):
     runtimes = {
         (keyspace.name, shard.name): SimpleNamespace(
             database=f"db_{keyspace.name}",
@@ -38,12 +36,10 @@ def compiler(use=None, keyspaces=None, state=None, role=Role.READWRITE, **replic
         for keyspace in (PLAIN, SHARDED)
         for shard in keyspace.shards
     }
-    user = User("eve", Secret(""), None, role, keyspaces)
     registry = Registry()
     catalog = Catalog((PLAIN, SHARDED), runtimes, registry, **replicas)  # type: ignore[arg-type]
     made = StatementCompiler(
         state or SessionState(int(MODERN), Settings()),
-        Privileges(user, "host"),
         catalog,
         registry,  # type: ignore[arg-type]
         StatementCache(),

@@ -8,7 +8,7 @@ from streamfrom.engine.errors import KeyspaceError, TargetError
 from streamfrom.engine.messaging.memory_store import raw_table
 from streamfrom.engine.messaging.message_table import load
 from streamfrom.engine.sharding.vschema import parse_vschema
-from streamfrom.proxy.errors import NoDatabaseSelected, NoHealthyReplica, UnknownDatabase
+from streamfrom.proxy.errors import NoHealthyReplica, UnknownDatabase
 from streamfrom.proxy.routing.routes import OneShard, Plan
 from streamfrom.proxy.sql.catalog import Catalog, FastRoute
 from streamfrom.sqlparse_ext.errors import Unsupported
@@ -105,16 +105,6 @@ def test_a_target_that_is_not_there_is_an_error(target, error, sentence):
         catalog().view(target)
 
 
-def test_a_user_sees_what_it_may_use():
-    made = catalog()
-    assert [k.name for k in made.visible(None)] == ["commerce", "plain", "quarters"]
-    assert made.visible(frozenset({"plain", "gone"})) == [PLAIN]
-    assert made.anywhere(None) is made.view("commerce")
-    assert made.anywhere(frozenset({"plain"})) is made.view("plain")
-    with pytest.raises(NoDatabaseSelected):
-        made.anywhere(frozenset())
-
-
 def test_the_columns_of_message_tables_are_known_to_the_planner():
     view = catalog().view("commerce")
     found = statement(f"INSERT INTO msg VALUES ({HIGH}, 1, 0, 0, NULL, 'x')")
@@ -146,7 +136,8 @@ def test_a_new_vschema_is_in_force_for_every_view_of_its_keyspace():
     assert half.keyspace is whole.keyspace
     assert other.keyspace is PLAIN
     assert known.view("commerce") is whole
-    assert known.visible(None)[0] is whole.keyspace
+    assert known.keyspaces[0] is whole.keyspace
+    assert known.anywhere() is whole
 
 
 # --- replicas ----------------------------------------------------------------------------
@@ -191,10 +182,7 @@ def test_a_shard_without_replicas_has_no_healthy_one():
         catalog().view("plain@replica")
 
 
-# --- who gets which ----------------------------------------------------------------------
-
-
-def test_the_servers_of_a_keyspace_are_its_primaries_and_their_replicas_in_a_users_sight():
+def test_the_servers_of_a_keyspace_are_its_primaries_and_their_replicas():
     def server(host, trouble=None):
         return SimpleNamespace(
             dsn=SimpleNamespace(host=host, server=f"{host}:3306"), trouble=trouble
@@ -207,10 +195,9 @@ def test_the_servers_of_a_keyspace_are_its_primaries_and_their_replicas_in_a_use
     }
     replicas = {("commerce", "-80"): [server("r")]}
     made = Catalog((SHARDED, PLAIN), runtimes, Registry(), replicas)  # type: ignore[arg-type]
-    assert [(t.shard, t.host, t.is_primary, t.is_serving) for t in made.tablets(None)] == [
+    assert [(t.shard, t.host, t.is_primary, t.is_serving) for t in made.tablets()] == [
         ("-80", "a", True, True),
         ("-80", "r", False, True),
         ("80-", "b", True, False),
         ("-", "c", True, True),
     ]
-    assert [t.host for t in made.tablets(frozenset({"plain"}))] == ["c"]

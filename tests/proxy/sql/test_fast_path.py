@@ -6,7 +6,6 @@ from streamfrom.engine.errors import TableLoadError
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, raw_table
 from streamfrom.engine.messaging.message_table import load
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
-from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable, PoolTimeout
 from streamfrom.proxy.execution.latency_class import FIRST_TRIAL
 from streamfrom.proxy.execution.reply import Reply
@@ -15,7 +14,6 @@ from streamfrom.proxy.sql.catalog import Catalog
 from streamfrom.proxy.sql.fast_path import FastPath
 from streamfrom.proxy.sql.large_texts import LargeTexts, readers
 from streamfrom.proxy.sql.prepared_statements import PreparedStatements
-from streamfrom.proxy.sql.privileges import Privileges
 from streamfrom.proxy.sql.statement_compiler import StatementCompiler
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.writes.message_effects import EffectKind
@@ -59,10 +57,8 @@ class Scene:
         self.registry = Registry()
         shards = [(k.name, shard.name) for k in keyspaces for shard in k.shards]
         runtimes = dict(zip(shards, session.shards, strict=True))
-        privileges = Privileges(User("root", Secret(""), None, Role.READWRITE, None), "host")
         self.compiler = StatementCompiler(
             session.state,
-            privileges,
             Catalog(keyspaces, runtimes, self.registry),  # type: ignore[arg-type]
             self.registry,  # type: ignore[arg-type]
             StatementCache(),
@@ -73,7 +69,6 @@ class Scene:
             context_of(
                 compiler=self.compiler,
                 executor=session.executor,
-                privileges=privileges,
                 registry=self.registry,
                 state=session.state,
             ),

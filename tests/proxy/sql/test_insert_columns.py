@@ -2,7 +2,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from streamfrom.proxy.config.file import Role
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.proxy.sql.insert_columns import InsertColumns
 from tests.proxy.rigs import WaitingExecutor, context_of
@@ -12,11 +11,11 @@ from tests.proxy.sql.compilers import compiler
 class InsertColumnsRig:
     """A session's naming before two shards whose servers know one table, `t`."""
 
-    def __init__(self, use="commerce", role=Role.READWRITE):
+    def __init__(self, use="commerce"):
         self.asked: list[tuple[str, str]] = []
         self.failures = 0
         self.waits = 0
-        self.compiler = compiler(use, role=role)
+        self.compiler = compiler(use)
         self.runtimes = self.compiler.here().runtimes
         for name, runtime in zip(("low", "high"), self.runtimes, strict=False):
             runtime.trouble = None

@@ -6,12 +6,10 @@ from streamfrom.engine.errors import SequenceError, VschemaError
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.backends.session_variables import Settings
-from streamfrom.proxy.config.file import Role, Secret, User
-from streamfrom.proxy.errors import BackendUnavailable, CommandDenied, NoDatabaseSelected
+from streamfrom.proxy.errors import BackendUnavailable, NoDatabaseSelected
 from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.sql.catalog import Catalog
 from streamfrom.proxy.sql.large_texts import LargeTexts, readers
-from streamfrom.proxy.sql.privileges import Privileges
 from streamfrom.proxy.sql.sequence_statements import SequenceStatements
 from streamfrom.proxy.sql.statement_compiler import StatementCompiler
 from streamfrom.sqlparse_ext.cache import StatementCache
@@ -53,7 +51,7 @@ class Sequences:
 class Shelf:
     """The parts that sequencing takes, with one sequence `lookup.seq`."""
 
-    def __init__(self, use="commerce", role=Role.READWRITE):
+    def __init__(self, use="commerce"):
         self.sequences = Sequences()
         self.waits = 0
 
@@ -69,11 +67,9 @@ class Shelf:
             for shard in keyspace.shards
         }
         registry = SimpleNamespace(table=lambda *_: None)
-        guard = Privileges(User("eve", Secret(""), None, role, None), "host")
         catalog = Catalog((SHARDED, LOOKUP), runtimes, registry)  # type: ignore[arg-type]
         self.compiler = StatementCompiler(
             SessionState(int(MODERN), Settings()),
-            guard,
             catalog,
             registry,  # type: ignore[arg-type]
             StatementCache(),
@@ -85,7 +81,6 @@ class Shelf:
         self.executor = WaitingExecutor()
         self.statements = SequenceStatements(
             context_of(
-                privileges=guard,
                 executor=self.executor,
                 compiler=self.compiler,
                 catalog=catalog,
@@ -166,11 +161,6 @@ async def test_a_column_called_next_is_not_taken_for_a_sequence():
 async def test_what_is_no_sequence_is_told(sql, use, error, sentence):
     with pytest.raises(error, match=sentence):
         await Shelf(use).next(sql)
-
-
-async def test_a_reader_takes_no_values():
-    with pytest.raises(CommandDenied):
-        await Shelf("lookup", Role.READONLY).next("SELECT NEXT VALUE FROM seq")
 
 
 async def test_a_shard_that_is_away_is_waited_for_outside_a_transaction():

@@ -5,7 +5,6 @@ import pytest
 from streamfrom.engine.errors import TableLoadError, TableNotFound
 from streamfrom.proxy.backends.session_variables import names
 from streamfrom.proxy.errors import (
-    DatabaseAccessDenied,
     NoDatabaseSelected,
     ReplicaTarget,
     StreamOfReplica,
@@ -18,8 +17,8 @@ from tests.proxy.fake_client import MODERN
 from tests.proxy.sql.compilers import compiler
 
 
-def place(sql, use=None, keyspaces=None):
-    made = compiler(use, keyspaces)
+def place(sql, use=None):
+    made = compiler(use)
     found = made.resolve(made.parse(sql.encode()))
     return found.view.keyspace.name, found.database, found.statement.sql.decode()
 
@@ -35,7 +34,6 @@ def test_a_statement_runs_in_the_current_target_as_it_is():
 
 def test_without_a_target_any_keyspace_answers_but_no_name_means_anything_there():
     assert place("SELECT 1") == ("commerce", None, "SELECT 1")
-    assert place("SELECT 1", keyspaces=frozenset({"plain"})) == ("plain", None, "SELECT 1")
 
 
 def test_a_qualified_statement_runs_in_its_keyspace_whose_database_may_have_another_name():
@@ -108,8 +106,6 @@ def test_a_database_that_is_no_keyspace_is_for_the_only_server_to_judge():
     for use in (None, "commerce"):
         with pytest.raises(UnknownDatabase):
             place(sql, use)
-    with pytest.raises(DatabaseAccessDenied):
-        place(sql, "plain", keyspaces=frozenset({"plain"}))
 
 
 def test_two_keyspaces_in_one_statement_are_refused():
@@ -130,18 +126,6 @@ def test_names_of_the_statement_itself_are_of_no_keyspace():
         "DELETE a FROM commerce.t AS a",
     ):
         assert place(sql, "plain")[0] == "commerce"
-
-
-def test_nobody_gets_into_a_keyspace_that_is_not_for_him():
-    allowed = frozenset({"plain"})
-    for attempt in (
-        lambda: compiler("commerce", allowed),
-        lambda: place("SELECT * FROM commerce.t", "plain", allowed),
-        lambda: place("SHOW TABLES FROM commerce", "plain", allowed),
-        lambda: compiler("plain", allowed).stream_source(TableRef("commerce", "msg")),
-    ):
-        with pytest.raises(DatabaseAccessDenied, match="to database 'commerce'"):
-            attempt()
 
 
 @pytest.mark.parametrize(

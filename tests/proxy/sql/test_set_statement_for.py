@@ -56,9 +56,7 @@ async def test_a_prepared_query_of_one_server_goes_there_as_it_is(server):
         assert f"PREPARE {sql}" in server.heard
 
 
-@pytest.mark.parametrize(
-    "sql", ["SET PASSWORD = 'x'", "SET ROLE NONE", "USE commerce", "KILL 5", "SHOW DATABASES"]
-)
-async def test_what_nobody_may_send_may_not_be_sent_behind_it(proxy, sql):
+@pytest.mark.parametrize("sql", ["USE commerce", "KILL 5", "SHOW DATABASES"])
+async def test_what_the_proxy_answers_may_not_be_sent_behind_it(proxy, sql):
     client = await proxy.client()
     assert (await client.query(SET + sql)).code == 1235

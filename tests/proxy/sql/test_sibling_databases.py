@@ -1,6 +1,5 @@
 import pytest
 
-from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.wire.constants import FieldType
 from tests.proxy.fake_answers import Rows
 from tests.proxy.rigs import running_proxy
@@ -75,15 +74,6 @@ async def test_a_transaction_survives_a_use_that_fails(server, plain):
     assert (await client.query("USE nowhere")).code == 1049
     assert (await client.query("COMMIT")).ok is not None
     assert [text for text in server.heard if text in ("BEGIN", "COMMIT")] == ["BEGIN", "COMMIT"]
-
-
-async def test_a_user_with_keyspaces_of_its_own_sees_no_other_database(server):
-    has_databases(server, "beside")
-    eve = User("eve", Secret(""), None, Role.READWRITE, frozenset({"plain"}))
-    async with running_proxy(server, users=(eve,)) as proxy:
-        client = await proxy.client("plain", user="eve")
-        for name in ("beside", "nowhere"):
-            assert (await client.query(f"USE {name}")).code == 1044
 
 
 async def test_who_drops_its_database_has_none_and_can_make_it_anew(server, plain):

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from streamfrom.engine.errors import TableNotFound
-from streamfrom.proxy.config.file import Role, User
 from streamfrom.proxy.sql.status_tables import StatusTables, json_table
 from streamfrom.proxy.status.status_rows import TABLES
 from streamfrom.proxy.status.status_source import Sight
@@ -34,15 +33,13 @@ class Around:
         near: Any = [Server(trouble) for trouble in troubles]
         far: Any = [Server(trouble) for trouble in others]
         self.near, self.far = near, far
-        user = User("ann", None, None, Role.READWRITE, None)
         context: Any = SimpleNamespace(
             status=SimpleNamespace(rows=rows, shards={}),
             rights=SimpleNamespace(sight=sight),
-            privileges=SimpleNamespace(user=user),
             others=SimpleNamespace(viewer=lambda _sight: None),
             executor=SimpleNamespace(branches=SimpleNamespace(held={})),
             catalog=SimpleNamespace(
-                visible=lambda _: [SimpleNamespace(name="other")],
+                keyspaces=[SimpleNamespace(name="other")],
                 view=lambda _: SimpleNamespace(runtimes=far),
             ),
             compiler=SimpleNamespace(

@@ -3,15 +3,13 @@ import json
 import pytest
 
 from streamfrom.engine.errors import TableNotFound
-from streamfrom.proxy.config.file import Role
-from streamfrom.proxy.errors import CommandDenied
 from streamfrom.proxy.sql.vexplain_statement import explanation
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from tests.proxy.sql.test_insert_columns import InsertColumnsRig
 
 
-async def plan(sql, use="commerce", role=Role.READWRITE):
-    session = InsertColumnsRig(use, role)
+async def plan(sql, use="commerce"):
+    session = InsertColumnsRig(use)
     made = session.compiler
     (column,), ((text,),) = await explanation(
         made, session.insert_columns, made.parse(sql.encode())
@@ -63,9 +61,3 @@ async def test_a_stream_is_planned_over_its_target():
 async def test_what_would_not_run_has_no_plan(sql, error):
     with pytest.raises(error):
         await plan(sql)
-
-
-async def test_a_reader_is_not_told_of_writes():
-    await plan("VEXPLAIN PLAN SELECT * FROM t", role=Role.READONLY)
-    with pytest.raises(CommandDenied):
-        await plan("VEXPLAIN PLAN DELETE FROM t", role=Role.READONLY)

@@ -4,7 +4,6 @@ import pytest
 
 from streamfrom.sqlparse_ext.session.described_schemas import (
     SCHEMA_COLUMNS,
-    TABLE_COLUMNS,
     described,
 )
 from tests.sqlparse_ext.facts import statement
@@ -72,8 +71,3 @@ def test_what_is_narrowed(sql, names):
 )
 def test_what_is_not_narrowed(sql):
     assert found(sql) is None
-
-
-def test_other_columns_are_asked_for_as_well():
-    sql = f"SELECT * FROM {I_S}columns WHERE table_schema = 'a' AND table_name = 't'"
-    assert described(statement(sql), TABLE_COLUMNS) == frozenset({b"t"})

@@ -9,7 +9,6 @@ from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.text.lexer import fingerprint
 from streamfrom.sqlparse_ext.text.multibyte_text import (
     has_dollar_quotes,
-    is_whole,
     original,
     readable,
 )
@@ -89,14 +88,12 @@ def test_what_a_client_escapes_by_characters_stays_one_literal(mode, text, quote
     ],
 )
 def test_bytes_that_are_no_character_stay_what_they_are(mode, text):
-    assert not is_whole(text, mode)
     assert readable(text, mode) == text
 
 
 def test_half_a_character_is_no_quote_and_no_backslash():
     text = b"'\xb2\\\\' -- '"
     gbk = SqlMode.GBK | SqlMode.NO_BACKSLASH_ESCAPES
-    assert is_whole(text, gbk)
     assert fingerprint(text, gbk).template == b"\1 "
     # A character of one byte, and then a backslash.
     assert readable(text, SqlMode.SJIS) == text
