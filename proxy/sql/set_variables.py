@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
+# What SET PASSWORD and SET DEFAULT ROLE change is the account at one server.
+_OF_THE_ACCOUNT: Final = frozenset({"password", "default"})
 # This SET changes nothing, and has the tracker report the current value.
 _REPORT_COLLATION: Final = query(
     b"SET @@session.character_set_connection = @@session.character_set_connection,"
@@ -61,6 +63,10 @@ class SetVariables:
         """Carry out a SET, and answer the client; False when the answer is an error. Raises whatever stops it."""
         read, size = self._compiler.large_texts.read, len(statement.sql)
         names = (await read(size, footprint_of, statement.shape)).set_names
+        if names & _OF_THE_ACCOUNT and self._compiler.here().is_sharded:
+            raise Unsupported(
+                "SET PASSWORD or SET DEFAULT ROLE over several shards; ALTER USER changes all of them"
+            )
         done = await self._run(statement, names, reply)
         if done and "timestamp" in names:
             for item in statement.shape.set:

@@ -33,7 +33,6 @@ SERVICE = "/vtgateservice.Vitess"
 PATIENCE_S = 120
 PASSWORD = ("password", "sesame")
 APP = (("username", "app"), PASSWORD)
-READER = (("username", "reader"), PASSWORD)
 CONFIG = """
 [server]
 listen = "127.0.0.1:0"
@@ -45,11 +44,6 @@ listen = "127.0.0.1:0"
 name = "app"
 account = "shared"
 password = "sesame"
-[[users]]
-name = "reader"
-account = "shared"
-password = "sesame"
-role = "readonly"
 [[users]]
 name = "boss"
 account = "shared"
@@ -216,8 +210,6 @@ def test_what_is_wrong_is_told_in_words_that_a_client_of_vitess_reads(
             assert refusal(calls.stream, request)[0] == status, request
         evil = acks([pb.Value(type=pb.INT64, value=b"1) OR (1")])
         assert refusal(calls.ack, evil)[0] == "INVALID_ARGUMENT"
-        one = acks([pb.Value(type=pb.INT64, value=b"1")])
-        assert refusal(calls.ack, one, READER)[0] == "PERMISSION_DENIED"
         error = error_of(lambda: calls.stream(WHOLE, metadata=APP, timeout=0.2))
         assert error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
         boss = connect(proxy, "boss")
