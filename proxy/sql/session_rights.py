@@ -170,7 +170,8 @@ class SessionRights:
     async def _roles(self, shard: ShardRuntime) -> str | None:
         """Return the roles that SET ROLE has given the session on *shard*, None if it has those of a login."""
         backend = self._executor.branches.held.get(shard)
-        if backend is None or not backend.may_have_role:
+        # A connection is spent after SET ROLE, and may have other roles after CALL and EXECUTE.
+        if backend is None or not (backend.is_spent or backend.may_have_role):
             return None
         (answer,) = await self._executor.pipeline(shard, backend, [_ROLE])
         (role,) = parse_text_row(answer.rows[0])

@@ -360,6 +360,27 @@ def test_roles_of_the_server_count_as_a_login_has_them(cluster: Cluster) -> None
         cluster.direct("DROP ROLE takes_jobs")
 
 
+def test_roles_that_a_session_sets_count_for_it_alone(cluster: Cluster) -> None:
+    cluster.direct("CREATE ROLE takes_jobs")
+    try:
+        cluster.direct("GRANT SELECT, UPDATE ON {database}.jobs TO takes_jobs")
+        cluster.direct("GRANT takes_jobs TO stranger@'%'")
+        cluster.insert(1)
+        sql = "STREAM id FROM jobs LIMIT 1 WAIT 0"
+        client = cluster.connect("stranger")
+        assert refused(client, sql)[0] in {1142, 1143}
+        run(client, "SET ROLE takes_jobs")
+        assert rows(client, sql) == ((1,),)
+        assert rows(client, "SHOW QUEUES") == (("jobs",), ("secret",))
+        other = cluster.connect("stranger")
+        assert refused(other, sql)[0] in {1142, 1143}
+        assert rows(other, "SHOW QUEUES") == (("secret",),)
+        run(client, "SET ROLE NONE")
+        assert refused(client, sql)[0] in {1142, 1143}
+    finally:
+        cluster.direct("DROP ROLE takes_jobs")
+
+
 class Visitor:
     """A browser that has logged in to the status page."""
 

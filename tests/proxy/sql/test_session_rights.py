@@ -128,9 +128,13 @@ async def test_roles_that_the_session_has_set_are_part_of_the_question(
     role, on_mariadb, roles, monkeypatch
 ):
     monkeypatch.setattr(SHARD, "is_mariadb", on_mariadb)
-    for may_have_role, expected in ((True, roles), (False, None)):
+    for has_set, may_have, expected in (
+        (True, False, roles),
+        (False, True, roles),
+        (False, False, None),
+    ):
         desk = Desk()
-        held = SimpleNamespace(role=role, may_have_role=may_have_role)
+        held = SimpleNamespace(role=role, is_spent=has_set, may_have_role=may_have)
         await rights_of(OWN, desk, held=held).check([SHARD], change("m", removes=True))
         assert [key.roles for key in desk.checked] == [expected]
 
