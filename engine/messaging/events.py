@@ -440,6 +440,7 @@ class Claim:
     known_keys: the keys of those that follow others of their key.
     acks: the numbers of acks that are written first, in the same transaction.
     left_out: rows that are set aside, and for which no others of their key wait.
+    held_ns: until when messages are leased whose rows say less.
     """
 
     number: int
@@ -450,6 +451,7 @@ class Claim:
     known_keys: Mapping[bytes, bytes] = field(default_factory=dict)
     acks: tuple[int, ...] = ()
     left_out: frozenset[bytes] = frozenset()
+    held_ns: Mapping[bytes, int] = field(default_factory=dict)
 
 
 @record

@@ -36,6 +36,8 @@ LOOK_IDS_MAX: Final = 500
 UNKNOWN_NS: Final = -1
 # After a failed question, the rows of such leases are read again.
 ASK_AGAIN_NS: Final = 250 * 10**6
+# Of the messages whose leases ended so many are remembered: whoever lost them may still act on them.
+LOST_MAX: Final = 10_000
 # Of a million leases that end at the same time no turn of the loop ends more.
 ENDED_MAX: Final = 1000
 
@@ -82,6 +84,7 @@ class Leases:
         # A moment, a number that tells entries apart, and the batch to look at, or the message of it.
         self._looks: list[tuple[int, int, Batch, bytes | None]] = []
         self._numbers = 0
+        self._lost: dict[bytes, int] = {}  # whose lease of a message has ended
         # Rows that a commit may have changed: whether by a heartbeat alone. In the order of
         # the commits: a seed of the simulator is one history.
         self._to_look_at: dict[bytes, bool] = {}
@@ -207,14 +210,22 @@ class Leases:
         progress_ns: this moment, if their streams have made progress by them.
         """
         known, shown_ns, tried_ns = self._batches, self.shown_ns, self.tried_ns
+        lost = self._lost
         counts: dict[Batch, int] = {}
+        reached: dict[Batch, None] = {}
+        late: dict[Batch, None] = {}
         for ident in idents:
             batch = known.get(ident)
             if batch is None:
                 continue
             ends_ns = batch.ends_ns
-            if progress_ns is not None and next(iter(ends_ns)) != ident:
-                self._pass(batch, ident)
+            if progress_ns is not None:
+                if lost and self._is_late(lost.pop(ident, None), batch):
+                    late[batch] = None
+                else:
+                    reached[batch] = None
+                    if next(iter(ends_ns)) != ident:
+                        self._pass(batch, ident)
             del known[ident], ends_ns[ident]
             counts[batch] = counts.get(batch, 0) + 1
             if shown_ns:
@@ -222,10 +233,19 @@ class Leases:
             if tried_ns:
                 tried_ns.pop(ident, None)
         if progress_ns is not None:
-            self._streams.reached(counts, progress_ns)
+            self._streams.reached(reached, progress_ns)
+            for batch in late:
+                batch.stream.progressed(progress_ns)
         for batch, count in counts.items():
             self._gone(batch, count)
         return counts
+
+    def _is_late(self, loser: int | None, batch: Batch) -> bool:
+        """Return whether it may be *loser*, whose lease was over, that has acted, and not the stream that holds *batch* now.
+
+        Then nothing is overtaken: that stream need not have come to the message.
+        """
+        return loser not in {None, batch.receiver} and loser in self._streams.attached
 
     def _gone(self, batch: Batch, count: int) -> None:
         self._streams.gone(batch, count)
@@ -295,6 +315,10 @@ class Leases:
         """Return what the row of a message may say in place of its lease."""
         known = (self.shown_ns.get(ident), self.tried_ns.get(ident))
         return tuple(ns for ns in known if ns is not None)
+
+    def longer_than_shown(self) -> dict[bytes, int]:
+        """Return when leases end that are longer than their rows say."""
+        return {one: self._batches[one].ends_ns[one] for one in self.shown_ns}
 
     def not_written(self, idents: Iterable[bytes]) -> None:
         """Note that rows do not show what `next_write` said."""
@@ -372,9 +396,12 @@ class Leases:
             elif end_ns <= now_ns:
                 ended.append(Lease(end_ns, ident, batch.receiver))
                 over.append(ident)
+                self._lost[ident] = batch.receiver
             else:
                 self._note(end_ns, batch, ident)
         self.give_back_all(over)
+        while len(self._lost) > LOST_MAX:
+            del self._lost[next(iter(self._lost))]
 
     def first_look_ns(self) -> int | None:
         """Return when to look whether leases have ended or are to be brought up to date; None when nothing is held."""

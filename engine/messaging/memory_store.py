@@ -245,7 +245,11 @@ class MemoryStore:
             if table.properties.in_order is not None:
                 turns = turns_of(
                     table,
-                    {i: row for i, row in rows.items() if i not in request.left_out},
+                    {
+                        i: replace(row, time_next_ns=request.held_ns.get(i, row.time_next_ns))
+                        for i, row in rows.items()
+                        if i not in request.left_out
+                    },
                     request.ids,
                     now_ns,
                     request.known_keys,

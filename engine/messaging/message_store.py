@@ -67,6 +67,7 @@ class ClaimRequest:
         Each is written if nobody else holds a row of it, and all are unacked. Only where messages wait for others of their key.
     draw: returns `engine.messaging.backoff.DICE_BITS` random bits.
     left_out: rows that are set aside, and for which no others of their key wait.
+    held_ns: until when messages are leased whose rows say less, where messages wait for others of their key.
     """
 
     ids: tuple[bytes, ...]
@@ -76,6 +77,7 @@ class ClaimRequest:
     known_keys: Mapping[bytes, bytes] = field(default_factory=dict)
     acks: Sequence[tuple[tuple[bytes, ...], int]] = ()
     left_out: frozenset[bytes] = frozenset()
+    held_ns: Mapping[bytes, int] = field(default_factory=dict)
 
 
 class Store(PartitionStore, Protocol):

@@ -83,7 +83,7 @@ def _claim_in_order(
     first = len(queries) - len(reads) - bool(believed)
     if first:
         acked_ns = _acked(table, request.acks, answers[0])
-    found = _found(table, counts, answers[first : first + len(reads)])
+    found = _found(table, counts, answers[first : first + len(reads)], request.held_ns)
     chosen = {
         one.id: one
         for key, count in counts.items()
@@ -176,15 +176,20 @@ def _reads(
 
 
 def _found(
-    table: MessageTable, counts: Iterable[bytes], answers: Iterable[StoreAnswer]
+    table: MessageTable,
+    counts: Iterable[bytes],
+    answers: Iterable[StoreAnswer],
+    held_ns: Mapping[bytes, int],
 ) -> dict[bytes, KeyFound]:
-    """Return what the answers say of each key."""
+    """Return what the answers say of each key, and leases that are longer by now."""
     keys = list(counts)
     started: list[list[MessageKey]] = [[] for _ in keys]
     heads: list[list[MessageKey]] = [[] for _ in keys]
     for answer in answers:
         for (number, has_started, raw, priority, time), _ in answer.rows:
-            one = MessageKey(table.id_literal(raw or b""), int(priority or 0), int(time or 0))
+            ident = table.id_literal(raw or b"")
+            time_ns = max(int(time or 0), held_ns.get(ident, 0))
+            one = MessageKey(ident, int(priority or 0), time_ns)
             (started if has_started == b"1" else heads)[int(number or 0)].append(one)
     return {
         key: KeyFound(tuple(started[number]), tuple(heads[number]))

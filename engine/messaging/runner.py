@@ -443,6 +443,7 @@ class Runner:
             action.known_keys,
             [(ack.ids, ack.acked_ns) for ack in acks],
             action.left_out,
+            action.held_ns,
         )
         try:
             result = await self._store.claim(self._table, action.shard, request)

@@ -144,13 +144,16 @@ class Sending:
         )
         ids = tuple(key.id for key in keys)
         uncounted = frozenset(filter(shard.unwritten.timers.__contains__, ids))
-        known, left_out = {}, frozenset[bytes]()
+        known, left_out, held_ns = {}, frozenset[bytes](), {}
         if shard.order is not None:
             known = shard.order.known_keys(ids)
             aside = islice(shard.set_aside.timers, LEFT_OUT_MAX)
             left_out = frozenset(aside).difference(ids)
+            held_ns = shard.leases.longer_than_shown()
         self._actions.append(
-            Claim(number, shard.name, ids, columns, uncounted, known, numbers, left_out)
+            Claim(
+                number, shard.name, ids, columns, uncounted, known, numbers, left_out, held_ns
+            )
         )
 
     def _are_others(self, shard: ShardState, receivers: list[AttachedReceiver]) -> bool:

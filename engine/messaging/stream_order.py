@@ -21,7 +21,7 @@ from streamfrom.engine.messaging.poll import FOREVER_NS
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Container
 
     from streamfrom.engine.sharding.keyspace import ShardName
 
@@ -162,6 +162,7 @@ class Streams:
 
     wait_ns: the wait of messages of which only the row is known, which a former dispatcher sent.
     renewable: batches whose leases are to be brought up to date.
+    attached: the streams that are open.
     reporting: others dispatch to some streams too, so progress is reported.
     progressed: the rows in whose batches streams have made progress since it was reported last, by receiver.
     """
@@ -169,6 +170,7 @@ class Streams:
     def __init__(self, wait_ns: int = 0) -> None:
         self.wait_ns = wait_ns
         self.renewable: list[Batch] = []
+        self.attached: Container[int] = ()
         self.reporting = False
         self.progressed: dict[int, int] = {}
         self._orders: dict[int, StreamOrder] = {}

@@ -49,6 +49,7 @@ class TableParts:
         """Set what each shard may send, and whether messages wait for groups."""
         properties = self.table.properties
         self.streams.wait_ns = properties.ack_wait_ns
+        self.streams.attached = self.receivers.attached
         for index, shard in enumerate(self.shards.values()):
             shard.groups.configure(is_on=self.table.groups is not None)
             self._set_order(shard)

@@ -14,7 +14,7 @@ from functools import partial
 
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, raw_table
-from streamfrom.engine.messaging.message import ClaimedRow, receiver_numbers
+from streamfrom.engine.messaging.message import ClaimedRow, Tried, receiver_numbers
 from streamfrom.engine.messaging.prefetch_window import FIRST
 from streamfrom.engine.messaging.registry import Registry
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
@@ -214,11 +214,17 @@ class AtWork:
         self.failing = draw([0, 0, 0.1])
         self.lease = draw(["written", "lazy", f"lazy,vt_lease_delay={self.wait_s / 8}"])
         self.ack_way = draw(["committed", "early"])
+        self.order = draw(["", "", "", ",vt_order=strict", ",vt_key=tenant,vt_key_in_flight=2"])
+        if self.order:
+            self.lease, self.ack_way = "written", "committed"
+        self.refused = draw(
+            [0, 0, 5]
+        )  # each so many rows show no lease: the server does not write it
         self.comment = (
             f"vitess_message,vt_ack_wait={self.wait_s},vt_max_backoff={self.wait_s * 2},vt_purge_after=100000,"
             f"vt_prefetch={self.prefetch},vt_lease={self.lease},vt_ack={self.ack_way},"
             f"vt_cache_size={draw([5, 20, 1000])},vt_batch_size={draw([1, 5, 100])},"
-            f"vt_poller_interval={draw([1, 5])}"
+            f"vt_poller_interval={draw([1, 5])}{self.order}"
         )
 
     def now_s(self):
@@ -228,6 +234,9 @@ class AtWork:
         await asyncio.sleep(self.dice.choice([0, 0.001, 0.01, SLOW_S / 4]))
         if call == "write_leases" and self.dice.random() < self.failing:
             raise StoreError("the backend is gone")
+
+    def _refuses(self, tried, row):
+        return self.refused and tried is Tried.LEASE and int(row.id) % self.refused == 0
 
     def _watch(self, state):
         state.handle = partial(self._handle, state, state.handle)
@@ -241,8 +250,8 @@ class AtWork:
 
     async def run(self):
         """Live through one history until all is acked, or the wait of all who hang is over."""
-        self.store = MemoryStore(self.clock, pause=self._pause)
-        self.store.create(KEYSPACE, raw_table(TABLE, self.comment))
+        self.store = MemoryStore(self.clock, pause=self._pause, refuses=self._refuses)
+        self.store.create(KEYSPACE, raw_table(TABLE, self.comment, texts=("tenant",)))
         keyspace = Keyspace(KEYSPACE, tuple(Shard.named(name) for name in self.shards))
         self.registry = Registry(
             [keyspace], store=self.store, clock=self.clock, dice=random.Random(self.seed)
@@ -251,7 +260,7 @@ class AtWork:
         for state in self.registry.schedulers:
             self._watch(state)
         for number in range(self.messages):
-            row = StoredRow(b"%d" % number, 5, time_next_ns=0)
+            row = StoredRow(b"%d" % number, 5, time_next_ns=0, key=b"%d" % (number % 3))
             self.store.insert(KEYSPACE, self.dice.choice(self.shards), TABLE, row)
         # The least wait of a message, less what its statements take.
         work_s = self.wait_s - 2 * SLOW_S - 0.1
@@ -332,6 +341,8 @@ class AtWork:
         await self.registry.write_leases(KEYSPACE, row.shard, TABLE, (row.id,))
         stored = self.store.table(KEYSPACE, row.shard, TABLE)[row.id]
         until_ns = (stored.time_next_ns or 0) + SECOND_NS
+        if self._refuses(Tried.LEASE, stored):
+            return
         assert stored.epoch or self.failing, "a heartbeat finds a row that shows no lease"
         stored.time_next_ns = until_ns
         effect = Effect(EffectKind.HEARTBEAT, (int(row.id),))

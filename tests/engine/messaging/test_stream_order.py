@@ -107,6 +107,18 @@ def test_a_stream_over_shards_has_one_order_and_one_progress():
     assert scene.ends() == {2: 42, 4: 54, 5: 55}
 
 
+def test_a_late_ack_of_who_lost_a_message_overtakes_nothing_at_who_has_it_now():
+    scene = Scene()
+    scene.streams.attached = {1, 2}
+    scene.send(1, to=2)
+    scene.at(31).shards["-80"].ended(scene.now_ns)
+    scene.send(2, to=1)
+    scene.send(1, to=1)
+    scene.at(40).ack(1)
+    scene.at(50).heartbeat(2)
+    assert scene.ends() == {2: 82}, "2 was not overtaken"
+
+
 def test_streams_make_progress_apart():
     scene = Scene()
     scene.send(1, 2, to=1)
