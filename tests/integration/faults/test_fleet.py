@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tests.fixtures.running_proxy import (
     write_vschema,
 )
 from tests.fixtures.streams import Consume, eventually, message_table, rows, run
+from tests.integration.delivery.working import ACK_WAIT_S, STREAM, Worker, done_twice
 
 
 pytestmark = pytest.mark.db
@@ -138,16 +140,13 @@ def test_streams_and_commits_at_any_member_are_those_of_one_queue(
     assert sorted(came) == [1, 2, 3, 4, 5, 6]
 
 
-def test_dispatchers_send_a_stream_no_more_than_its_prefetch_together(
+def each_dispatches_one(
     servers: list[DatabaseServer],
     sharded_database: str,
     start_proxy: StartProxy,
-    consume: Consume,
     tmp_path: Path,
-) -> None:
-    """Each of two members dispatches a shard."""
-    for server in servers:
-        execute(server, message_table(ack_wait=600), database=sharded_database)
+) -> tuple[RunningProxy, RunningProxy]:
+    """Return two members, each of which dispatches a shard."""
     vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
     toml = keyspace_toml("commerce", servers, sharded_database, vschema)
     first = start_proxy(toml)
@@ -166,6 +165,19 @@ def test_dispatchers_send_a_stream_no_more_than_its_prefetch_together(
     ((holder,),) = execute(servers[1], f"SELECT IS_USED_LOCK('{lock}')")
     execute(servers[1], f"KILL {holder}")
     second.wait_for_log(DISPATCHED)
+    return first, second
+
+
+def test_dispatchers_send_a_stream_no_more_than_its_prefetch_together(
+    servers: list[DatabaseServer],
+    sharded_database: str,
+    start_proxy: StartProxy,
+    consume: Consume,
+    tmp_path: Path,
+) -> None:
+    for server in servers:
+        execute(server, message_table(ack_wait=600), database=sharded_database)
+    first, second = each_dispatches_one(servers, sharded_database, start_proxy, tmp_path)
     producer = first.connect(database="commerce", autocommit=True)
     sql = "STREAM /*vt+ PREFETCH=3 */ * FROM my_message"
     streams = [consume(proxy, sql, database="commerce") for proxy in (first, second)]
@@ -187,6 +199,38 @@ def test_dispatchers_send_a_stream_no_more_than_its_prefetch_together(
         for server in servers
     ]
     assert all(acked > 0 for ((acked,),) in by_shard)
+
+
+def test_a_stream_over_two_dispatchers_does_nothing_twice(
+    servers: list[DatabaseServer],
+    sharded_database: str,
+    start_proxy: StartProxy,
+    consume: Consume,
+    tmp_path: Path,
+) -> None:
+    for server in servers:
+        execute(server, message_table(ack_wait=ACK_WAIT_S), database=sharded_database)
+    members = each_dispatches_one(servers, sharded_database, start_proxy, tmp_path)
+    enough = threading.Event()
+    workers = [
+        Worker(
+            consume(proxy, STREAM, database="commerce"),
+            proxy.connect(database="commerce", autocommit=True),
+            enough,
+        )
+        for proxy in members
+    ]
+    producer = members[0].connect(database="commerce", autocommit=True)
+    values = ", ".join(f"({ident})" for ident in range(1, 41))
+    run(producer, f"INSERT INTO my_message (id) VALUES {values}")
+    for worker in workers:
+        worker.start()
+    unacked = "SELECT COUNT(*) FROM my_message WHERE time_acked IS NULL"
+    eventually(lambda: rows(producer, unacked) == ((0,),), "all is done")
+    enough.set()
+    for worker in workers:
+        worker.join()
+    assert done_twice(workers) == []
 
 
 def test_no_more_are_in_flight_when_another_member_dispatches(
