@@ -95,6 +95,8 @@ class AwaitedReader(AnswerReader, Generic[T]):
         """Wake the sender with *error*, unless it has stopped waiting."""
         if not self.finished.done():
             self.finished.set_exception(error)
+            # Read: asyncio would log it where a sender of several commands is cancelled at the same moment.
+            self.finished.exception()
 
     def connection_lost(self, error: BackendLost) -> None:
         """Fail: the rest will not come, as `AnswerReader.connection_lost`."""

@@ -142,7 +142,10 @@ def test_a_worker_does_what_celerys_users_ask(
     worker = Worker(tmp_path, broker, "one")
     workers.append(worker)
     eventually(
-        lambda: app.control.ping(timeout=WAIT_S, limit=1) == [{"one@here": {"ok": "pong"}}]
+        # A ping before the worker listens has no answer.
+        lambda: app.control.ping(timeout=10, limit=1) == [{"one@here": {"ok": "pong"}}],
+        "the worker answers",
+        3 * WAIT_S,
     )
     revoked = uuid()
     app.control.revoke(revoked)

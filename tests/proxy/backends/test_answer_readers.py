@@ -1,6 +1,7 @@
 """Who waits for an answer is told once, and never after it has stopped waiting."""
 
 import asyncio
+import gc
 from unittest.mock import Mock
 
 import pytest
@@ -59,6 +60,20 @@ def test_a_sender_that_stopped_waiting_is_left_alone(future, kind):
     reader.connection_lost(BackendLost("commerce", "0"))
     reader.answer_completed()
     assert future.cancelled()
+
+
+def test_an_answer_that_nobody_reads_any_more_is_not_logged_as_lost():
+    """A sender of several commands that is cancelled as the connection is lost reads the first alone."""
+
+    async def lose() -> list[str]:
+        logged: list[str] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: logged.append(context["message"]))
+        AnswerCollector(loop.create_future()).connection_lost(BackendLost("plain", "-"))
+        gc.collect()
+        return logged
+
+    assert asyncio.run(lose()) == []
 
 
 def test_an_answer_to_prepare_passes_its_turn_until_it_is_whole(future):
