@@ -214,7 +214,7 @@ def test_each_statement_does_what_it_does_on_the_database_itself(
 
 
 TABLES = "SELECT table_name FROM information_schema.tables WHERE table_name = 'item' AND "
-# Each says something of the database NAME, which has `item` and `f`.
+# Each says something of the database NAME, which has `item` and `f`: as phpMyAdmin, Prisma and drivers ask.
 DESCRIBING = f"""
 {TABLES}table_schema = 'NAME'
 {TABLES}table_schema COLLATE utf8mb3_bin = 'NAME'
@@ -238,6 +238,9 @@ mariadb: SELECT name FROM mysql.proc WHERE db = 'NAME'
 SHOW FUNCTION STATUS WHERE LOWER(Db) = 'NAME' AND Name = 'nothing'
 PREPARE s FROM 'SELECT table_name FROM information_schema.tables WHERE LOWER(table_schema) = ''NAME'' AND table_name = ''item'''
 EXECUTE s
+SELECT DISTINCT BINARY t.table_name AS table_name, t.create_options AS create_options FROM information_schema.tables AS t JOIN information_schema.columns AS c ON BINARY c.table_name = BINARY t.table_name WHERE t.table_schema = 'NAME' AND c.table_schema = 'NAME' AND t.table_type = 'BASE TABLE' AND t.table_name = 'item' ORDER BY BINARY t.table_name
+SELECT index_name AS index_name, sub_part AS part, collation AS direction FROM information_schema.statistics WHERE table_schema = 'NAME' AND table_name = 'item' ORDER BY table_name, index_name, seq_in_index
+SELECT tc.table_schema AS namespace, LOWER(LEFT(tc.constraint_type, 1)) AS kind, cc.check_clause FROM information_schema.TABLE_CONSTRAINTS tc LEFT JOIN information_schema.CHECK_CONSTRAINTS cc ON cc.constraint_schema = tc.table_schema AND cc.constraint_name = tc.constraint_name WHERE tc.table_schema = 'NAME' AND tc.table_name = 'item' ORDER BY namespace, kind
 """.strip().splitlines()  # fmt: skip
 
 
