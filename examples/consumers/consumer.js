@@ -22,7 +22,6 @@ const server = {
   user: process.env.USER_NAME ?? "app",
   password: process.env.PASSWORD ?? "app-password",
   database: "commerce",
-  supportBigNumbers: true, bigNumberStrings: true, // a number of JavaScript is too short for ids
   jsonStrings: true, // else JSON is parsed before MySQL and a string before MariaDB
 };
 let stopping = false;

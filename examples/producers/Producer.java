@@ -28,7 +28,7 @@ public final class Producer {
 
   /** Returns the id of the message, which is committed then. */
   private long send(String message) throws SQLException, InterruptedException {
-    long id = ThreadLocalRandom.current().nextLong(1, Long.MAX_VALUE);
+    long id = ThreadLocalRandom.current().nextLong(1, 1L << 53); // every driver keeps so many bits
     long end = System.nanoTime() + PATIENCE_S * 1_000_000_000L;
     boolean isRepeated = false;
     for (long pause = 100; ; pause = Math.min(pause * 2, 10_000)) {

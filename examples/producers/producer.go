@@ -10,7 +10,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -32,7 +31,7 @@ var passing = []uint16{1040, 1053, 1105, 1205, 1213, 2013, 4031}
 
 // send returns the id of the message, which is committed then.
 func send(db *sql.DB, message string) (int64, error) {
-	id := 1 + rand.Int64N(math.MaxInt64)
+	id := 1 + rand.Int64N(1<<53-1) // every driver keeps so many bits
 	end := time.Now().Add(patience)
 	for pause := 100 * time.Millisecond; ; pause = min(pause*2, 10*time.Second) {
 		_, err := db.Exec(insert, id, message)

@@ -29,7 +29,7 @@ async function connect() {
 
 // Returns the id of the message, which is committed then.
 async function send(message) {
-  const id = randomBytes(8).readBigUInt64BE() >> 1n || 1n;
+  const id = randomBytes(8).readBigUInt64BE() >> 11n || 1n; // every driver keeps 53 bits
   const sql = `INSERT INTO my_message (id, message) VALUES (${id}, ?)`;
   const end = Date.now() + PATIENCE_S * 1000;
   let isRepeated = false;

@@ -28,7 +28,7 @@ class Producer:
 
     def send(self, message: str) -> int:
         """Return the id of the message, which is committed then."""
-        ident = 1 + secrets.randbelow(2**63 - 1)
+        ident = 1 + secrets.randbelow(2**53 - 1)  # every driver keeps so many bits
         pause, end_s = 0.1, time.monotonic() + PATIENCE_S
         is_repeated = False
         while True:

@@ -9,6 +9,7 @@ One way per server is tried here, DRIVERS=all tries them all.
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -186,3 +187,23 @@ def test_a_driver_of_another_language_as_shipped_is_at_home(
     prepared: bool,
 ):
     assert_at_home(built(language, driver), door, prepared=prepared)
+
+
+@pytest.mark.parametrize("driver", ["mysql2", "mysql"])
+def test_nodes_drivers_keep_the_ids_of_queues_by_default(
+    cluster: SharedCluster, keyspace: str, built: Callable[[str, str], list[str]], driver: str
+) -> None:
+    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+    run(connection, "CREATE QUEUE job (number INT)")
+    # One by one and in one statement: ids of both kinds.
+    for number in range(10):
+        run(connection, f"INSERT INTO job (number) VALUES ({number})")
+    values = ", ".join(f"({number})" for number in range(40))
+    run(connection, f"INSERT INTO job (number) VALUES {values}")
+    interpreter, main, _ = built("node", driver)
+    program = str(Path(main).with_name("defaults.js"))
+    done = subprocess.run(
+        [interpreter, program, driver, str(cluster.proxy.port), keyspace, "50"],
+        capture_output=True, text=True, timeout=RUN_S, check=False,
+    )  # fmt: skip
+    assert (done.stdout.strip(), done.returncode) == ("ok", 0), done.stderr[-3000:]
