@@ -166,8 +166,8 @@ class ClientAuth:
 
     def _dialog(self, question: bytes) -> Answers:
         self._check_secure("dialog")
-        # It is answered once: a second question is for another password, or a new one.
-        if not question or question[0] & ~_LAST != _QUESTION_FOR_PASSWORD:
+        # It is answered once: a second question is for another password, or a new one. No question is the first one's place.
+        if question and question[0] & ~_LAST != _QUESTION_FOR_PASSWORD:
             raise BackendError(
                 _CR_AUTH_PLUGIN_ERR,
                 "HY000",
