@@ -33,6 +33,7 @@ from streamfrom.engine.sharding.multicolumn_vindex import is_multi_column
 from streamfrom.engine.sharding.queue_vschema import with_queues
 from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.engine.sharding.vindex import is_loose
+from streamfrom.proxy.accounts.user_logins import shared_note, user_logins
 from streamfrom.proxy.backends.health import ReplicaHealth
 from streamfrom.proxy.backends.shard import ShardRuntime
 from streamfrom.proxy.backends.shard_servers import replicas_of
@@ -128,6 +129,10 @@ async def check(config: Config, *, as_json: bool = False) -> int:
         if each.name in keyspaces:
             await _check_keyspace(each, keyspaces[each.name], config, limits, report)
     limits.report(report)
+    async for finding in user_logins(config):
+        report.add(finding)
+    if (note := shared_note(config.users)) is not None:
+        report.add(note)
     report.end()
     if as_json:
         _write_line(report.json())

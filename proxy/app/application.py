@@ -30,7 +30,7 @@ from streamfrom.proxy.backends.charsets import Charsets
 from streamfrom.proxy.backends.health import READ_ONLY
 from streamfrom.proxy.backends.shard_servers import ShardServers
 from streamfrom.proxy.backends.shard_store import ShardStore
-from streamfrom.proxy.config.file import TransactionMode
+from streamfrom.proxy.config.file import SessionAccount, TransactionMode
 from streamfrom.proxy.config.keyspaces import make_keyspace
 from streamfrom.proxy.errors import ServerShutdown, UserMemoryExceeded
 from streamfrom.proxy.log import name_member
@@ -296,6 +296,12 @@ class Application:
         await self._start_admin()
         await self._start_message_service()
         log.info("listening", host=server.host, port=self.port, socket=server.unix_socket)
+        shared = [u.name for u in self._config.users if u.account is SessionAccount.SHARED]
+        if shared:
+            log.info(
+                'users with account = "shared" may do all that the shards\' accounts may',
+                users=shared,
+            )
 
     async def stop(self) -> None:
         """Stop gracefully; may be called twice."""

@@ -1,0 +1,60 @@
+from dataclasses import replace
+
+from streamfrom.proxy.accounts.user_logins import shared_note, user_logins
+from streamfrom.proxy.config.file import Secret, SessionAccount, User
+from streamfrom.proxy.report import Level
+from tests.proxy.fake_answers import Error, Rows
+from tests.proxy.fake_server import PASSWORD
+from tests.proxy.rigs import config_of
+
+
+OWN = User("app", Secret(PASSWORD), None, account=SessionAccount.OWN)
+SHARED = User("ops", Secret("x"), None)
+DENIED = Error(1142, "SELECT command denied", "42000")
+
+
+async def found(server, *users):
+    config = replace(config_of(server), users=users)
+    return [each async for each in user_logins(config)]
+
+
+def answers(server):
+    server.on("CURRENT_USER()", Rows(("u",), ((b"app@%",),)))
+    for place in ("INNODB STATUS", "metadata_locks", "streamfrom.locks"):
+        server.on(place, DENIED)
+
+
+async def test_each_user_with_an_account_of_its_own_logs_in(server):
+    answers(server)
+    (finding,) = await found(server, OWN, SHARED)
+    assert finding.line == "ok       plain/-: user app logs in as app@%"
+
+
+async def test_who_could_see_the_name_of_the_lock_is_named(server):
+    answers(server)
+    server.on("streamfrom.locks", Error(1146, "no such table", "42S02"))
+    (finding,) = await found(server, OWN)
+    assert finding.level is Level.WARNING
+    assert "dispatcher's lock (SELECT on streamfrom)" in finding.text
+
+
+async def test_a_refused_login_is_a_fault(server):
+    server.refusal = Error(1045, "Access denied for user 'app'", "28000")
+    (finding,) = await found(server, OWN)
+    assert finding.level is Level.FAULT
+    assert "user app cannot log in: " in finding.text
+    server.refusal = Error(1044, "Access denied to database", "42000")
+    (finding,) = await found(server, OWN)
+    assert (finding.level, "may use no database here" in finding.text) == (Level.OK, True)
+
+
+async def test_a_shard_that_is_away_has_its_own_line(server):
+    server.stop()
+    assert await found(server, OWN) == []
+
+
+def test_shared_accounts_are_no_wall():
+    assert shared_note([OWN]) is None
+    note = shared_note([OWN, SHARED])
+    assert note is not None
+    assert note.line.startswith('info     users: account = "shared" is no wall: ops may do all')
