@@ -17,6 +17,7 @@ from tests.suites.suite import SuiteError
 
 SETTINGS: Final = """[server]
 listen = "127.0.0.1:0"
+connect_timeout = 60
 [server.tls]
 cert = "server.pem"
 key = "server.key"
