@@ -210,10 +210,11 @@ def test_an_account_may_do_its_job_and_no_other(jobs: Jobs) -> None:
     for job, sql in (
         ("producer", "SELECT id FROM q"),
         ("producer", "STREAM id FROM q"),
-        ("producer", "INSERT INTO q (id, time_acked) VALUES (1, 1)"),
+        ("producer", "INSERT INTO q (id, time_acked) VALUES (1, 1800000000000000000)"),
         ("consumer", "INSERT INTO q (id) VALUES (1)"),
         ("consumer", "UPDATE q SET message = '1'"),
         ("consumer", "DELETE FROM q"),
+        ("reader", "STREAM * FROM q"),
         ("reader", "UPDATE q SET time_acked = NOW() WHERE id = 1"),
         ("reader", "ALTER QUEUE q PAUSE"),
         ("operator", "CREATE TABLE other (id INT)"),
