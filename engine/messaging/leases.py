@@ -263,7 +263,8 @@ class Leases:
             if batch is not None:
                 self._pass(batch, ident)
                 batches[batch] = None
-        self._streams.reached(batches, now_ns)
+        # Their rows are looked at first: what these say is compared with what was known.
+        self._streams.reached(batches, now_ns, renews=False)
 
     def _pass(self, batch: Batch, ident: bytes) -> None:
         """Let those of a batch be overtaken that were sent before *ident*."""

@@ -226,14 +226,18 @@ class Streams:
         (stream.put_first if is_known else stream.sent)(alone)
         return alone
 
-    def reached(self, batches: Collection[Batch], now_ns: int) -> None:
-        """Note progress in *batches*, all at the same moment."""
+    def reached(self, batches: Collection[Batch], now_ns: int, *, renews: bool = True) -> None:
+        """Note progress in *batches*, all at the same moment.
+
+        renews: what would end soon is brought up to date at once.
+        """
         before_ns = [batch.stream.progress_ns for batch in batches]
         for batch, ns in zip(batches, before_ns, strict=True):
             stream = batch.stream
             stream.progressed(now_ns)
             stream.reached(batch, ns)
-            self._expires_not(stream)
+            if renews:
+                self._expires_not(stream)
             if self.reporting:
                 row = self.progressed.get(stream.receiver, 0)
                 self.progressed[stream.receiver] = max(row, batch.row)

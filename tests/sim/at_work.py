@@ -200,6 +200,7 @@ class AtWork:
     seed: int
     kinds: tuple[type[Worker], ...] = KINDS
     messages: int = 60
+    someone_leaves: bool = True
     begun: dict[bytes, list[tuple[Worker, float]]] = field(default_factory=dict)
     acked: set[bytes] = field(default_factory=set)
     twice: int = 0
@@ -273,7 +274,7 @@ class AtWork:
         for worker in workers:
             self.registry.attach(worker, KEYSPACE, TABLE)
             tasks.append(asyncio.create_task(worker.live()))
-        if len(workers) > 2 and self.dice.random() < 0.5:
+        if self.someone_leaves and len(workers) > 2 and self.dice.random() < 0.5:
             await asyncio.sleep(self.wait_s * self.dice.uniform(0, 3))
             tasks[-1].cancel()
             workers[-1].leave()

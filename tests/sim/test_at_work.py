@@ -23,6 +23,6 @@ def test_a_message_is_worked_on_twice_only_for_a_reason(seed, caplog):
 @pytest.mark.parametrize("kind", [Serial, Steady, Threads])
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_consumers_that_go_on_do_nothing_twice(seed, kind):
-    world = AtWork(seed, (kind,))
+    world = AtWork(seed, (kind,), someone_leaves=False)
     run_virtual(world.run())
     assert not world.twice
