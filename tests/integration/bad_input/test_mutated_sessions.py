@@ -217,7 +217,9 @@ def test_mutated_sessions_disturb_nobody_and_leave_nothing_behind(
     proxy = sharded.proxy
     sharded.create(columns="message VARCHAR(40)", batch_size=1000, ack_wait=3600)
     sharded.create("other_message", ack_wait=3600)
-    stream = consume(proxy, "STREAM id FROM my_message", database="commerce")
+    stream = consume(
+        proxy, "STREAM /*vt+ PREFETCH=0 */ id FROM my_message", database="commerce"
+    )
     run(
         proxy.connect(database="commerce", autocommit=True),
         f"INSERT INTO my_message (id, message, time_acked) VALUES (5, 'five', {time.time_ns()})",
