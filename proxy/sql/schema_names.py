@@ -30,11 +30,12 @@ class SchemaNames:
         self._compiler = context.compiler
         self._executor = context.executor
 
-    async def named(self, statement: Statement) -> Statement:
+    async def named(self, statement: Statement, *, is_text: bool = False) -> Statement:
         """Return *statement*; where servers have other names for databases, it reads those of keyspaces.
 
         It reads nothing of the proxies' own database, for which the status tables stand.
-        A prepared one whose parameters may be names is so for each execution, with their values.
+        A prepared one whose parameters may be names is so for each execution, with their values; but one that is prepared by a
+        text (*is_text*), whose values only the server sees.
 
         Raises:
             Unsupported: it names one database by two names, or databases of several servers.
@@ -44,7 +45,8 @@ class SchemaNames:
         database, read, size = compiler.database, compiler.large_texts.read, len(statement.sql)
         if not await read(size, describes, shape, database):
             return statement
-        if statement.arguments is None and await read(size, asks_by_parameter, shape, database):
+        awaits_values = statement.arguments is None and not is_text
+        if awaits_values and await read(size, asks_by_parameter, shape, database):
             return statement
         view, names = await read(size, compiler.shown_names, statement)
         if not names and await read(size, shows_only_others, statement, STATUS_SCHEMA):

@@ -165,7 +165,8 @@ class TextStatements:
         text = await self._text(statement, asked)
         if text is not None:
             asks = self._compiler.parse(text.encode("utf-8", "surrogateescape"))
-            found = await self._schema_names.named(self._named(asks, shape.verb))
+            named = self._named(asks, shape.verb)
+            found = await self._schema_names.named(named, is_text=True)
             if found is not asks or not isinstance(asked.text, Slot):
                 tokens = statement_tokens(shape.template)
                 at = next(t for t in tokens if t.slot is not None or t.is_variable)

@@ -238,6 +238,8 @@ mariadb: SELECT name FROM mysql.proc WHERE db = 'NAME'
 SHOW FUNCTION STATUS WHERE LOWER(Db) = 'NAME' AND Name = 'nothing'
 PREPARE s FROM 'SELECT table_name FROM information_schema.tables WHERE LOWER(table_schema) = ''NAME'' AND table_name = ''item'''
 EXECUTE s
+PREPARE t FROM 'SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_name = ''item'''
+EXECUTE t USING @s
 SELECT DISTINCT BINARY t.table_name AS table_name, t.create_options AS create_options FROM information_schema.tables AS t JOIN information_schema.columns AS c ON BINARY c.table_name = BINARY t.table_name WHERE t.table_schema = 'NAME' AND c.table_schema = 'NAME' AND t.table_type = 'BASE TABLE' AND t.table_name = 'item' ORDER BY BINARY t.table_name
 SELECT index_name AS index_name, sub_part AS part, collation AS direction FROM information_schema.statistics WHERE table_schema = 'NAME' AND table_name = 'item' ORDER BY table_name, index_name, seq_in_index
 SELECT tc.table_schema AS namespace, LOWER(LEFT(tc.constraint_type, 1)) AS kind, cc.check_clause FROM information_schema.TABLE_CONSTRAINTS tc LEFT JOIN information_schema.CHECK_CONSTRAINTS cc ON cc.constraint_schema = tc.table_schema AND cc.constraint_name = tc.constraint_name WHERE tc.table_schema = 'NAME' AND tc.table_name = 'item' ORDER BY namespace, kind
@@ -254,7 +256,9 @@ def test_what_servers_tell_of_databases_has_the_names_of_keyspaces(
         chosen = [sql for family, _, sql in lines if family in ("", rig.family.value)]
         if name == "two:-80" and where != "there":
             # No text of the statement says which of the names of that shard's database is meant.
-            chosen = [sql for sql in chosen if "@s" not in sql]
+            chosen = [
+                sql for sql in chosen if "@s" not in sql and not sql.startswith("PREPARE t")
+            ]
         return [
             f"SET @s = '{database}'",
             *(re.sub(r"\bNAME\b", database, sql) for sql in chosen),
