@@ -187,6 +187,8 @@ def test_one_account_with_and_without_the_directory_has_one_dispatcher(
     )
     assert stream.ids(1) == [7]
     client.close()
+    plain = f"SELECT IS_USED_LOCK('{dispatcher_lock(database).decode()}') IS NULL"
+    eventually(lambda: execute(server, plain) == ((0,),), "the third takes the plain name, too")
 
     execute(server, "DROP DATABASE streamfrom")
     run(
