@@ -79,6 +79,7 @@ class PrefetchWindow:
         "_acks",
         "_base",
         "_factor",
+        "_first",
         "_floor",
         "_floor_ns",
         "_is_lost",
@@ -105,6 +106,7 @@ class PrefetchWindow:
     ) -> None:
         """Begin. lease_delay_ns: after how long a lease is written; the floor alone shall not make messages wait so long."""
         self.is_part = is_part
+        self._first = first
         self._base = max(self._least, first // 2 if is_part else first)
         self._factor = 1.0  # of the base, in this round
         self._floor_ns = min(FLOOR_NS, lease_delay_ns // 2) or FLOOR_NS
@@ -120,6 +122,13 @@ class PrefetchWindow:
         self._rounds = 0
         self.wants_backlog = False
         self.size = first
+        self._resize()
+
+    def shared(self, *, is_part: bool) -> None:
+        """Note whether other dispatchers send to the stream as well; one that is alone from now on begins as if it had been."""
+        if self.is_part and not is_part:
+            self._base = max(self._base, self._first)
+        self.is_part = is_part
         self._resize()
 
     def acked(self, count: int, now_ns: int) -> None:

@@ -49,7 +49,8 @@ class PrefetchWindows:
         """Note that this process dispatches another part of the shards."""
         for receiver in receivers:
             if receiver.window is not None:
-                receiver.window.is_part = self._is_part(receiver)
+                receiver.window.shared(is_part=self._is_part(receiver))
+                self._set(receiver, receiver.window.size)
 
     def _is_part(self, receiver: AttachedReceiver) -> bool:
         """Return whether other processes dispatch to a stream as well; of another member's client, whether they may."""

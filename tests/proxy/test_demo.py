@@ -117,6 +117,7 @@ def test_what_it_prints_works_as_printed(start):
         port=port,
         user="root",
         database="commerce",
+        program_name="mariadb",  # the client that the demo prints: a person watches
         cursorclass=pymysql.cursors.SSCursor,
         read_timeout=120,
     )

@@ -78,6 +78,8 @@ def test_the_window_of_a_stream_with_other_dispatchers_is_a_part():
     rig.post(Elected("80-"))
     windows = [one.window for one in rig.state.attached.values()]
     assert [window and window.is_part for window in windows] == [False, False, True]
+    # Of one dispatcher from now on, it is as if it had always been so.
+    assert [limit(rig, receiver) for receiver in (1, 2, -3)] == [FIRST, FIRST, 1]
 
 
 def test_a_stream_that_ends_has_no_window_and_counts_for_nobody_elses():
