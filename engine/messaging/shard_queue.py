@@ -214,23 +214,9 @@ class ShardQueue:
             self.add(key._replace(time_next_ns=until_ns), now_ns)
 
     def shown(self, ident: bytes, timer: MessageKey | None) -> None:
-        """Note that a row shows from now on when its message is due: a running poll may not have seen it.
-
-        What had no room here the poll may bring: the claim finds out if that was too early.
-        """
-        known = timer or self._keys.get(ident)
-        if known is not None and ident not in self._in_flight and self._changed is not None:
-            self._changed.setdefault(ident, known)
-
-    def is_passed_over(self, ident: bytes) -> bool:
-        """Return whether a lease in memory had polls pass over a row that is not known otherwise."""
-        return not (
-            ident in self._keys
-            or ident in self._in_flight
-            or ident in self.unwritten
-            or ident in self.following
-            or ident in self.acked
-        )
+        """Note that a row shows from now on when its message is due: a running poll may not have seen it."""
+        if ident not in self._in_flight and self._changed is not None:
+            self._changed.setdefault(ident, timer or self._keys.get(ident))
 
     def remove(self, ident: bytes) -> None:
         """Forget an id that was acked or deleted; unknown ones are fine."""

@@ -348,7 +348,6 @@ class ShardState:
         late = self.leases.written(done)
         for ident in done:
             self.queue.shown(ident, self.unwritten.timers.pop(ident, None))
-            self.polls.wanted |= self.queue.is_passed_over(ident)
         if late:
             self.unwritten.renewed(late, now_ns)
         self.leaving.retry(now_ns)
