@@ -1,13 +1,15 @@
 """Users whose sessions log in at the servers by their own names and passwords."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from streamfrom.proxy.passwords.scramble import native_proof
 from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import RunningProxy
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, write_vschema
+from tests.integration.conftest import SETTINGS, VSCHEMA
 
 
 class Accounts:
@@ -73,3 +75,15 @@ def accounts(servers: tuple[DatabaseServer, DatabaseServer]) -> Iterator[Account
     accounts = Accounts(servers)
     yield accounts
     accounts.close()
+
+
+@pytest.fixture
+def config(
+    servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str, tmp_path: Path
+) -> str:
+    """The configuration of a sharded keyspace with a table, but for its users."""
+    for server in servers:
+        sql = "CREATE TABLE customer (id BIGINT PRIMARY KEY, n INT, secret INT)"
+        execute(server, sql, database=sharded_database)
+    vschema = write_vschema(tmp_path, VSCHEMA)
+    return SETTINGS + keyspace_toml("commerce", servers, sharded_database, vschema)

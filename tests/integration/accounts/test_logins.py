@@ -1,29 +1,17 @@
 """A session of a user with `account = "own"` runs at each shard as that user, or is refused by it."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
+from tests.fixtures.running_proxy import RunningProxy, StartProxy
 from tests.fixtures.streams import refused, rows, run, value
 from tests.integration.accounts.conftest import Accounts
-from tests.integration.conftest import HIGH_IDS, LOW_IDS, SETTINGS, VSCHEMA
+from tests.integration.conftest import HIGH_IDS, LOW_IDS
 
 
 pytestmark = pytest.mark.db
 
 Servers = tuple[DatabaseServer, DatabaseServer]
-
-
-@pytest.fixture
-def config(servers: Servers, sharded_database: str, tmp_path: Path) -> str:
-    """Return the configuration of a sharded keyspace with a table, but for its users."""
-    for server in servers:
-        sql = "CREATE TABLE customer (id BIGINT PRIMARY KEY, n INT, secret INT)"
-        execute(server, sql, database=sharded_database)
-    vschema = write_vschema(tmp_path, VSCHEMA)
-    return SETTINGS + keyspace_toml("commerce", servers, sharded_database, vschema)
 
 
 class TestOwnAccounts:

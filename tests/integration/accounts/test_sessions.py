@@ -1,32 +1,23 @@
 """What the proxy does on a session's own connection needs no right that the session's statements do not need."""
 
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import DatabaseServer, execute
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
+from tests.fixtures.running_proxy import RunningProxy, StartProxy
 from tests.fixtures.streams import refused, rows, run, value
 from tests.integration.accounts.conftest import Accounts
-from tests.integration.conftest import HIGH_IDS, LOW_IDS, SETTINGS, VSCHEMA
+from tests.integration.conftest import HIGH_IDS, LOW_IDS
 
 
 pytestmark = pytest.mark.db
 
 Servers = tuple[DatabaseServer, DatabaseServer]
 LOW, HIGH = LOW_IDS[0], HIGH_IDS[0]
-
-
-@pytest.fixture
-def config(servers: Servers, sharded_database: str, tmp_path: Path) -> str:
-    for server in servers:
-        sql = "CREATE TABLE customer (id BIGINT PRIMARY KEY, n INT, secret INT)"
-        execute(server, sql, database=sharded_database)
-    vschema = write_vschema(tmp_path, VSCHEMA)
-    return SETTINGS + keyspace_toml("commerce", servers, sharded_database, vschema)
+TWOPC = '[server]\ntransaction_mode = "twopc"\n'
 
 
 def test_an_account_that_may_read_one_column_is_served_whole(
@@ -133,7 +124,7 @@ def test_two_phases_need_the_right_to_note_the_decision(
     start_proxy: StartProxy, accounts: Accounts, config: str, sharded_database: str
 ) -> None:
     accounts.create("ann", f"SELECT, INSERT, UPDATE ON {sharded_database}.customer")
-    twopc = config.replace("[server]\n", '[server]\ntransaction_mode = "twopc"\n', 1)
+    twopc = config.replace("[server]\n", TWOPC, 1)
     proxy = start_proxy(twopc + accounts.toml("ann"))
     ann = accounts.connect(proxy, "ann", database="commerce")
 
@@ -152,6 +143,58 @@ def test_two_phases_need_the_right_to_note_the_decision(
         change(number)
         run(ann, "COMMIT")
         assert rows(ann, "SELECT DISTINCT n FROM customer") == ((number,),)
+
+
+def test_a_role_is_set_on_every_shard(
+    start_proxy: StartProxy, accounts: Accounts, config: str, sharded_database: str
+) -> None:
+    accounts.create("ann", f"SELECT (id) ON {sharded_database}.customer")
+    accounts.everywhere("CREATE ROLE boss, half")
+    try:
+        accounts.everywhere(f"GRANT SELECT ON {sharded_database}.customer TO boss")
+        accounts.everywhere("GRANT boss TO 'ann'@'%'")
+        execute(accounts.servers[0], "GRANT half TO 'ann'@'%'")
+        proxy = start_proxy(config + accounts.toml("ann"))
+        secrets = [
+            "SELECT secret FROM customer",
+            *(f"SELECT secret FROM customer WHERE id = {ident}" for ident in (LOW, HIGH)),
+        ]
+        ann = accounts.connect(proxy, "ann", database="commerce")
+        for way in ("{}", "PREPARE s FROM '{}'; EXECUTE s"):
+            for sql in way.format("SET ROLE boss").split("; "):
+                run(ann, sql)
+            for sql in secrets:
+                assert rows(ann, sql) == (), way
+            run(ann, "SET ROLE NONE")
+            for sql in secrets:
+                assert refused(ann, sql)[0] == 1143
+        code, text = refused(ann, "SET ROLE half")
+        assert code in {1959, 3530}, text
+        assert "done before on commerce/-80" in text
+        other = accounts.connect(proxy, "ann", database="commerce")
+        for sql in secrets:
+            assert refused(other, sql)[0] == 1143
+    finally:
+        accounts.everywhere("DROP ROLE boss, half")
+
+
+def test_two_phases_of_a_reader_are_read_only(
+    start_proxy: StartProxy, accounts: Accounts, config: str, sharded_database: str
+) -> None:
+    accounts.create("ann", f"SELECT ON {sharded_database}.customer")
+    twopc = config.replace("[server]\n", TWOPC, 1)
+    proxy = start_proxy(twopc + accounts.toml("ann"))
+    ann = accounts.connect(proxy, "ann", database="commerce")
+    run(ann, "BEGIN")
+    assert rows(ann, "SELECT id FROM customer") == ()
+    code, text = refused(ann, "COMMIT")
+    assert code == 1142
+    assert "it needs GRANT SELECT, INSERT ON streamfrom.decisions there" in text
+    for sql in ("START TRANSACTION READ ONLY", "SET SESSION TRANSACTION READ ONLY; BEGIN"):
+        for part in sql.split("; "):
+            run(ann, part)
+        assert rows(ann, "SELECT id FROM customer") == ()
+        run(ann, "COMMIT")
 
 
 class TestRefusals:
