@@ -48,8 +48,9 @@ from streamfrom.proxy.config.file import TransactionMode
 from streamfrom.proxy.config.fleet_members import worker_count
 from streamfrom.proxy.config.keyspaces import hash_of, make_keyspace
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
+from streamfrom.proxy.execution.user_variables import NAMES_ON_MYSQL, TABLES_ON_MYSQL
 from streamfrom.proxy.fleet.check_members import check_members
-from streamfrom.proxy.report import CheckReport
+from streamfrom.proxy.report import CheckReport, Finding, Level
 from streamfrom.proxy.server_limits import ServerLimits
 from streamfrom.proxy.status.status_rows import is_own_schema
 from streamfrom.proxy.twophase.decisions import TABLE, read_own_id
@@ -329,6 +330,7 @@ async def _check_shard(
         await _check_dead_letter(shard, loaded, report)
     await _check_foreign_keys(shard, report)
     await _check_triggers(shard, report)
+    await _check_user_variables(shard, report)
     return _ShardTables(shard, tables, comments)
 
 
@@ -378,6 +380,22 @@ async def _check_triggers(shard: ShardRuntime, report: CheckReport) -> None:
         "its account cannot see triggers, so every write may have put messages into any queue, and causes polls",
         f"GRANT TRIGGER ON {database}.* TO the account {shard.dsn.user!r}",
     )
+
+
+async def _check_user_variables(shard: ShardRuntime, report: CheckReport) -> None:
+    """Say if the account cannot list the user variables of sessions."""
+    if shard.is_mariadb:
+        return  # each session lists its own
+    try:
+        await shard.control.rows(NAMES_ON_MYSQL.format(0))
+    except (BackendError, BackendUnavailable) as error:
+        grants = ", ".join(f"GRANT SELECT ON {table}" for table in TABLES_ON_MYSQL)
+        text = (
+            "a session that has run CALL or EXECUTE cannot take its user variables to another shard, as the"
+            f" account of the shard's address cannot list them: {error}"
+        )
+        cure = f"{grants} TO the account {shard.dsn.user!r}"
+        report.add(Finding(Level.INFO, str(shard), text, cure))
 
 
 async def _check_foreign_keys(shard: ShardRuntime, report: CheckReport) -> None:

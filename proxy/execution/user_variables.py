@@ -41,6 +41,11 @@ NAMES_ON_MYSQL: Final = (
     "SELECT VARIABLE_NAME FROM performance_schema.threads LEFT JOIN"
     " performance_schema.user_variables_by_thread USING (THREAD_ID) WHERE PROCESSLIST_ID = {}"
 )
+# The tables of which it is.
+TABLES_ON_MYSQL: Final = (
+    "performance_schema.threads",
+    "performance_schema.user_variables_by_thread",
+)
 
 _TEXTS: Final = frozenset(
     {

@@ -137,6 +137,16 @@ async def test_an_account_that_cannot_see_triggers_is_told_the_grant(server, rep
     assert any("GRANT TRIGGER ON" in line for line in lines)
 
 
+async def test_an_account_that_cannot_list_user_variables_is_named_on_mysql(server, report):
+    server.on("user_variables_by_thread", Error(1142, "SELECT command denied", "42000"))
+    code, lines = await report(config_of(server))
+    assert code == 0
+    (line,) = (line for line in lines if line.startswith("info"))
+    assert "GRANT SELECT ON performance_schema.user_variables_by_thread" in line
+    server.version = MARIADB
+    assert not [line for line in (await report(config_of(server)))[1] if "user_var" in line]
+
+
 async def test_unknown_keys_and_missing_indexes_are_warnings(server, report):
     add_message_table(
         server,
