@@ -72,7 +72,7 @@ def own_servers(
     yield servers
     for server in servers:
         execute(server, "DROP DATABASE IF EXISTS commerce")
-        execute(server, "DROP USER IF EXISTS streamfrom@'%'")
+        execute(server, "DROP USER IF EXISTS streamfrom@'%', app@'%'")
 
 
 class Terminals:
