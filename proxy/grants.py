@@ -12,8 +12,10 @@ from streamfrom.engine.messaging.table_settings import is_message_table
 from streamfrom.proxy.accounts.job_grants import Grantee, Purpose, grants, operator_grants
 from streamfrom.proxy.backends.shard import ShardRuntime
 from streamfrom.proxy.backends.shard_store import ShardStore
+from streamfrom.proxy.config.file import TransactionMode
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.proxy.printable import printable
+from streamfrom.proxy.twophase.decisions import DECIDES, TABLE
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 
 _UNUSABLE: Final = "-- not usable: "
+_TWO_PHASES: Final = "-- only for transactions over several shards; who has this right can decide those of other users:"
 
 
 class GrantsRefused(StreamfromError):
@@ -72,12 +75,13 @@ async def print_grants(config: Config, asked: Wanted) -> int:
         GrantsRefused: a shard does not answer, the queue does not exist, or a name has a control character.
     """
     lines: list[str] = []
+    is_twopc = config.server.transaction_mode is TransactionMode.TWOPC
     for keyspace in config.keyspaces:
         if asked.queue is None or asked.queue[0] == keyspace.name:
             for shard in keyspace.shards:
                 runtime = ShardRuntime(keyspace.name, shard, pool_timeout_s=10)
                 try:
-                    lines += [*await _of_shard(keyspace, runtime, asked)]
+                    lines += await _of_shard(keyspace, runtime, asked, is_twopc=is_twopc)
                 except (StoreError, BackendError, BackendUnavailable) as error:
                     raise GrantsRefused(f"{runtime}: {error}") from error
                 finally:
@@ -88,7 +92,7 @@ async def print_grants(config: Config, asked: Wanted) -> int:
 
 
 async def _of_shard(
-    keyspace: KeyspaceConfig, runtime: ShardRuntime, asked: Wanted
+    keyspace: KeyspaceConfig, runtime: ShardRuntime, asked: Wanted, *, is_twopc: bool
 ) -> list[str]:
     # Who logs in through the proxy comes from where the shard's own account does.
     ((who,),) = await runtime.control.rows("SELECT CURRENT_USER()")
@@ -99,7 +103,11 @@ async def _of_shard(
     found = await store.discover(keyspace.name, runtime.name, names)
     where = printable(f"-- {runtime} at {runtime.dsn.server}, for an account that exists:")
     password = f"CREATE USER {grantee} IDENTIFIED BY '<password>'"
-    return [f"{where} {password}", *_statements(keyspace, runtime, found, grantee, asked)]
+    lines = [f"{where} {password}", *_statements(keyspace, runtime, found, grantee, asked)]
+    # What only reads can be in a READ ONLY transaction, which needs no decision.
+    if is_twopc and asked.purpose is not Purpose.READER:
+        lines += [_TWO_PHASES, f"GRANT {DECIDES} ON {TABLE} TO {grantee};"]
+    return lines
 
 
 def _statements(

@@ -26,7 +26,7 @@ from streamfrom.proxy.errors import (
     ProxyError,
     TransactionBroken,
 )
-from streamfrom.proxy.twophase.decisions import TABLE, TransactionOutcome, record
+from streamfrom.proxy.twophase.decisions import DECIDES, TABLE, TransactionOutcome, record
 from streamfrom.proxy.twophase.xid import GlobalId, recovered
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Status
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 XA_NO_SUCH_BRANCH: Final = 1397  # ER_XAER_NOTA
 _READ_ONLY_TRANSACTION: Final = 1792  # ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION
+_TABLE_DENIED: Final = 1142  # ER_TABLEACCESS_DENIED_ERROR
 _RETRY_PAUSE_S: Final = 0.1
 
 
@@ -214,6 +215,12 @@ async def _write(first: Branch, sql: bytes) -> None:
     except BackendError as error:
         if error.code == _READ_ONLY_TRANSACTION:
             raise _ReadOnly from None
+        if error.code == _TABLE_DENIED:
+            text = (
+                f"{error}; it needs GRANT {DECIDES} ON {TABLE} there, or, where it only reads,"
+                " START TRANSACTION READ ONLY"
+            )
+            error = BackendError(error.code, error.state, text)
         raise _Failed(first, error) from None
     except BackendLost as error:
         raise _Failed(first, error) from None

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 
 TABLE: Final = "streamfrom.decisions"
+# What an account needs on the table to commit in two phases: `record` runs as the account.
+DECIDES: Final = "SELECT, INSERT"
 _READ_SELF: Final = "SELECT branches FROM streamfrom.decisions WHERE id = '{own}'"
 # Of two proxies that write it the first one wins.
 _WRITE_SELF: Final = (

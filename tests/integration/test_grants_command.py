@@ -91,3 +91,23 @@ def test_what_cannot_be_printed_is_refused(
     assert (code, out) == (1, "")
     assert f"{database}/-: " in errors
     assert "Access denied" in errors
+
+
+def test_commits_in_two_phases_need_a_right_of_their_own(
+    server: DatabaseServer, database: str, tmp_path: Path
+) -> None:
+    execute(server, message_table("q"), database=database)
+    toml = keyspace_toml(database, [server])
+    twopc = f'[server]\ntransaction_mode = "twopc"\n{toml}'
+    for job, more in (("reader", 0), ("producer", 2), ("consumer", 2), ("operator", 2)):
+        _, plain, _ = asked(tmp_path, toml, "--for", job, "app")
+        code, out, _ = asked(tmp_path, twopc, "--for", job, "app")
+        assert code == 0
+        assert out.startswith(plain)
+        note_and_grant = out.removeprefix(plain).splitlines()
+        assert len(note_and_grant) == more
+        if more:
+            assert note_and_grant[0].startswith("-- ")
+            assert note_and_grant[1].startswith(
+                "GRANT SELECT, INSERT ON streamfrom.decisions TO `app`@"
+            )

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from streamfrom.proxy.accounts.user_logins import shared_note, user_logins
-from streamfrom.proxy.config.file import Secret, SessionAccount, User
+from streamfrom.proxy.config.file import Secret, SessionAccount, TransactionMode, User
 from streamfrom.proxy.report import Level
 from tests.proxy.fake_answers import Error, Rows
 from tests.proxy.fake_server import PASSWORD
@@ -13,8 +13,9 @@ SHARED = User("ops", Secret("x"), None)
 DENIED = Error(1142, "SELECT command denied", "42000")
 
 
-async def found(server, *users):
-    config = replace(config_of(server), users=users)
+async def found(server, *users, mode=TransactionMode.MULTI):
+    config = config_of(server)
+    config = replace(config, users=users, server=replace(config.server, transaction_mode=mode))
     return [each async for each in user_logins(config)]
 
 
@@ -36,6 +37,18 @@ async def test_who_could_see_the_name_of_the_lock_is_named(server):
     (finding,) = await found(server, OWN)
     assert finding.level is Level.WARNING
     assert "dispatcher's lock (SELECT on streamfrom)" in finding.text
+
+
+async def test_who_may_not_commit_in_two_phases_is_named_where_commits_do(server):
+    answers(server)
+    server.on("INSERT INTO streamfrom.decisions", DENIED)
+    assert [each.level for each in await found(server, OWN)] == [Level.OK]
+    _, finding = await found(server, OWN, mode=TransactionMode.TWOPC)
+    assert finding.level is Level.INFO
+    assert finding.cure is not None
+    assert finding.cure.startswith("GRANT SELECT, INSERT ON streamfrom.decisions")
+    server.on("INSERT INTO streamfrom.decisions", Error(1146, "no such table", "42S02"))
+    assert len(await found(server, OWN, mode=TransactionMode.TWOPC)) == 1
 
 
 async def test_a_refused_login_is_a_fault(server):
