@@ -64,7 +64,9 @@ class HeldMessages:
                 receiver = self._receivers.attached.get(lease.receiver)
                 if receiver is not None:
                     shard.lost.lost(lease.id, receiver.id, now_ns)
-                    if now_ns - receiver.progress_ns >= self._wait_ns:
+                    # The client of an answer that ends may only wait for the rest of it.
+                    is_endless = receiver.rows_left is None
+                    if is_endless and now_ns - receiver.progress_ns >= self._wait_ns:
                         receiver.has_stalled = True
                         self._tell(receiver)
                         self._receivers.windows.lost(receiver)

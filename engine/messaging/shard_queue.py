@@ -39,7 +39,15 @@ from streamfrom.engine.messaging.retry_limit import PARKED_NS
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import (
+        Callable,
+        Collection,
+        Container,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
     from streamfrom.engine.messaging.poll import PollResult, SpanRead, TierRead
 
@@ -111,6 +119,8 @@ class ShardQueue:
         self.unwritten: dict[bytes, MessageKey] = {}
         # Messages whose leases end later than their rows say, and what these say (`engine.messaging.leases`).
         self.renewed: dict[bytes, int] = {}
+        # Returns when the leases of `renewed` end.
+        self.renewed_until: Callable[[], Mapping[bytes, int]] = dict
         # Messages that were acked and whose rows do not show it (`engine.messaging.early_acks`).
         self.acked: dict[bytes, int] = {}
         # Messages that go next of their keys (`engine.messaging.key_order`); those that are not due yet do not stand in the lanes.
@@ -214,9 +224,13 @@ class ShardQueue:
             self.add(key._replace(time_next_ns=until_ns), now_ns)
 
     def shown(self, ident: bytes, timer: MessageKey | None) -> None:
-        """Note that a row shows from now on when its message is due: a running poll may not have seen it."""
-        if ident not in self._in_flight and self._changed is not None:
-            self._changed.setdefault(ident, timer or self._keys.get(ident))
+        """Note that a row shows from now on when its message is due: a running poll may not have seen it.
+
+        If nothing else is known of it, what the poll has seen counts: a claim finds out if that is too early.
+        """
+        known = timer or self._keys.get(ident)
+        if known is not None and ident not in self._in_flight and self._changed is not None:
+            self._changed.setdefault(ident, known)
 
     def remove(self, ident: bytes) -> None:
         """Forget an id that was acked or deleted; unknown ones are fine."""
@@ -479,7 +493,7 @@ class ShardQueue:
         # Fresh and timed keys take turns. Whose turn it is must not begin anew with each poll,
         # or one lane would starve behind frequent polls.
         before = self._tiers.copy()
-        renewed = [(i, self._keys[i]) for i in self.renewed if i in self._keys]
+        renewed = self._renewed(result.tiers)
         if result.is_of_named:
             for key in self._named_polled:
                 for lane in self._lanes(frozenset((key,))):
@@ -510,7 +524,7 @@ class ShardQueue:
             (ident, one) for ident, one in self.following.items() if one.time_next_ns <= now_ns
         )
         followers = ((ident, self.by_its_key(one)) for ident, one in due)
-        timers = (*self.unwritten.items(), *renewed, *followers, *self.set_aside.items())
+        timers = (*self.unwritten.items(), *renewed.items(), *followers, *self.set_aside.items())
         for ident, timer in timers:
             is_elsewhere = ident in changed or ident in self._in_flight or ident in self._keys
             if not is_elsewhere:
@@ -524,6 +538,17 @@ class ShardQueue:
             self._left_full = len(self._left)
         self._turns.keep(self._tiers)
 
+    def _renewed(self, tiers: Iterable[TierRead]) -> dict[bytes, MessageKey]:
+        """Return timers for leases that are longer than their rows say: those that are known, or were read."""
+        ends_ns = self.renewed_until() if self.renewed else {}
+        found = {
+            key.id: key._replace(time_next_ns=ends_ns[key.id])
+            for read in tiers
+            for key in (*read.fresh, *read.timed)
+            if key.id in ends_ns
+        }
+        return found | {ident: self._keys[ident] for ident in ends_ns if ident in self._keys}
+
     def _spans_finished(
         self,
         tiers: Iterable[TierRead],
@@ -532,8 +557,12 @@ class ShardQueue:
         now_ns: int,
     ) -> None:
         """Put what spans have found in place of what was known there, and add priorities that were not known."""
+        renewed = self._renewed(tiers)
         for tier in tiers:
             self._take_in(tier, changed)
+        for timer in renewed.values():
+            if timer.id not in changed and timer.id not in self._keys:
+                self._admit(timer)
         for read in spans:
             seen = {key.id for key in read.keys}
             for key in read.keys:

@@ -130,6 +130,7 @@ class ShardState:
         self.set_aside = SetAside(self.queue.set_aside)
         self.unwritten = UnwrittenLeases(self.queue.unwritten, self.leases.shown_ns)
         self.queue.renewed = self.leases.shown_ns
+        self.queue.renewed_until = self.leases.longer_than_shown
         self.early_acks = EarlyAcks(self.queue.acked)
         self.leaving = LeavingReceivers(self.leases, self.unwritten, self.queue)
         self.polls = PollTimes(self.queue)
