@@ -358,12 +358,13 @@ class Sending:
     def release(self, shard: ShardState, unsent: Sequence[ClaimedRow], now_ns: int) -> None:
         """Undo the sending of rows; those that were claimed are in flight until that is done.
 
-        One that is being claimed again was due again already.
+        One that is being claimed again was due again already, and one that was acked early all the same is done.
         """
+        queue = shard.queue
         rows = [
             row
             for row in shard.put_back_unwritten(unsent, now_ns)
-            if not shard.queue.is_in_flight(row.id)
+            if not (queue.is_in_flight(row.id) or row.id in queue.acked)
         ]
         shard.counters.released += len(unsent)
         if not rows:

@@ -524,7 +524,12 @@ class ShardQueue:
             (ident, one) for ident, one in self.following.items() if one.time_next_ns <= now_ns
         )
         followers = ((ident, self.by_its_key(one)) for ident, one in due)
-        timers = (*self.unwritten.items(), *renewed.items(), *followers, *self.set_aside.items())
+        timers = (
+            *self.unwritten.items(),
+            *renewed.items(),
+            *followers,
+            *self.set_aside.items(),
+        )
         for ident, timer in timers:
             is_elsewhere = ident in changed or ident in self._in_flight or ident in self._keys
             if not is_elsewhere:
