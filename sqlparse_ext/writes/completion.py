@@ -32,21 +32,17 @@ from streamfrom.sqlparse_ext.text.lexer import (
 from streamfrom.sqlparse_ext.text.lexer_patterns import NUMBER, ROWS, STRING
 from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
 from streamfrom.sqlparse_ext.writes.moments import (
-    check_ack_moments,
-    check_ack_value,
+    check_literals,
     check_moments,
     check_value,
     moment_edits,
     moment_plan,
-    moments_of,
-    no_ack_moment,
     refusal,
     value_plan,
 )
 from streamfrom.sqlparse_ext.writes.times import (
     NO_MOMENTS,
     Mixture,
-    MomentPlan,
     TimeColumns,
     names_function,
     read_moment,
@@ -176,9 +172,6 @@ def complete(
 def _words(statement: Statement, facts: TableFacts) -> tuple[Edit, ...]:
     shape = statement.shape
     plan = _update_plan(shape, is_lazy=facts.is_lazy)
-    if plan.truth:
-        raise no_ack_moment(plan.truth)
-    check_ack_moments(plan.acked, statement)
     return (
         plan.hinted if facts.by_primary and facts.id_column in shape.conditions else plan.fixed
     )
@@ -214,14 +207,9 @@ def _in_text(statement: Statement, edits: Sequence[Edit]) -> Sequence[Edit]:
 def check_bound(statement: Statement, facts: TableFacts | None, times: TimeColumns) -> None:
     """Raise Unsupported for a value bound to a `?` that is no number of nanoseconds."""
     shape = statement.shape
-    for column, operand in moment_plan(shape, times).literals:
-        for value in statement.values((operand,)) or ():
-            check_value(value, column)
+    check_literals(moment_plan(shape, times), statement)
     if facts is not None and shape.insert is not None:
-        check_ack_moments(insert_plan(shape).acked, statement)
         _check_rows(statement, facts)
-    elif facts is not None and shape.kind is Kind.UPDATE:
-        check_ack_moments(_update_plan(shape, is_lazy=facts.is_lazy).acked, statement)
 
 
 # --- UPDATE ------------------------------------------------------------------------------------
@@ -231,14 +219,10 @@ class _UpdatePlan(NamedTuple):
     """The edits of one shape's template that make an UPDATE the whole idiom.
 
     hinted: these, and the edit that names the primary key unless the client names an index.
-    acked: what time_acked is given.
-    truth: TRUE or FALSE, if time_acked is given that.
     """
 
     fixed: tuple[Edit, ...] = ()
     hinted: tuple[Edit, ...] = ()
-    acked: MomentPlan = NO_MOMENTS
-    truth: str = ""
     is_ack: bool = False
 
 
@@ -252,13 +236,6 @@ def _update_plan(shape: Shape, *, is_lazy: bool) -> _UpdatePlan:
     if parts is None or shape.uses & Uses.CTE:
         return _UpdatePlan()
     tokens = cursor.tokens
-    truths = [
-        tokens[each.start].key
-        for each in parts.assignments
-        if each.column == "time_acked" and each.end - each.start == 1
-    ]
-    if truths and truths[-1] in ("TRUE", "FALSE"):
-        return _UpdatePlan(truth=truths[-1])
     acked = _acknowledgement(cursor, parts)
     is_ack = acked is not None
     hint: tuple[Edit, ...] = ()
@@ -288,20 +265,7 @@ def _update_plan(shape: Shape, *, is_lazy: bool) -> _UpdatePlan:
             fixed.append(_behind(shape, tokens[last - 1], b") AND time_acked IS NULL"))
     if behind_set:
         fixed.append(_behind(shape, tokens[parts.set_end - 1], behind_set))
-    acked_plan = NO_MOMENTS if acked is None else _given(cursor, acked)
-    return _UpdatePlan(tuple(fixed), (*hint, *fixed), acked_plan, is_ack=True)
-
-
-def _given(cursor: Cursor, assignment: Assignment) -> MomentPlan:
-    """Return what there is to be known of a number that a column is given; nothing where it is one of several values."""
-    tokens = cursor.tokens[assignment.start : assignment.end]
-    return (
-        NO_MOMENTS if _names(tokens) else moments_of(tokens, cursor.template, assignment.column)
-    )
-
-
-def _names(tokens: Sequence[Token]) -> bool:
-    return any(token.is_name for token in tokens)
+    return _UpdatePlan(tuple(fixed), (*hint, *fixed), is_ack=True)
 
 
 def _behind(shape: Shape, token: Token, text: bytes) -> Edit:
@@ -342,7 +306,6 @@ def _complete_insert(
     assert insert is not None
     plan = insert_plan(shape)
     if insert.source is InsertSource.SET:
-        check_ack_moments(plan.acked, statement)
         edits += _set_defaults(statement, plan, facts, now_ns)
     elif insert.source is InsertSource.VALUES:
         in_text, added = _complete_rows(statement, facts, now_ns)
@@ -359,13 +322,11 @@ class InsertPlan(NamedTuple):
     columns_end: the place before the parenthesis that closes the column list.
     set_end: the place behind the last assignment of INSERT … SET.
     values: the ranges of the values of INSERT … SET, by column.
-    acked: what INSERT … SET gives time_acked.
     """
 
     columns_end: int | None = None
     set_end: int | None = None
     values: Mapping[str, tuple[int, int]] = MappingProxyType({})
-    acked: MomentPlan = NO_MOMENTS
 
 
 @lru_cache(maxsize=1024)
@@ -379,17 +340,13 @@ def insert_plan(shape: Shape) -> InsertPlan:
     tokens = cursor.tokens
     set_at = parts.source_at if parts.source is InsertSource.SET else None
     values: dict[str, tuple[int, int]] = {}
-    acked = NO_MOMENTS
     if set_at is not None:
         for each in read_assignments(cursor, *set_at) or ():
             values[each.column] = tokens[each.start].start, tokens[each.end - 1].end
-            if each.column == "time_acked":
-                acked = _given(cursor, each)
     return InsertPlan(
         tokens[parts.columns_end].start if parts.columns else None,
         tokens[set_at[1] - 1].end if set_at is not None else None,
         values,
-        acked,
     )
 
 
@@ -443,8 +400,6 @@ def _value(statement: Statement, column: str, text: bytes, now_ns: int) -> bytes
     shape = Shape(Kind.OTHER, Uses(0), template)
     value = Statement(text, statement.mode, shape, literals, runs)
     check_moments(plan, value)
-    if column == "time_acked" and not _names(statement_tokens(template)):
-        check_ack_moments(plan, value)
     edits = moment_edits(plan, value, now_ns)
     return splice(text, statement.mode, edits) if edits else text
 
@@ -461,9 +416,8 @@ def _check_rows(statement: Statement, facts: TableFacts) -> InsertRows | None:
     rows = insert_rows(statement) if places else None
     if rows is not None:
         for place in places:
-            check = check_ack_value if columns[place] == "time_acked" else check_value
             for value in rows.position(place):
-                check(value, columns[place])
+                check_value(value, columns[place], is_given=True)
     return rows
 
 

@@ -107,6 +107,7 @@ class MomentReader:
         self._names = columns.names
         self._foreign = columns.foreign
         self._target = columns.target
+        self._is_set_read = True
         self._terms = Terms(tokens)
         self._hidden: set[str] = set()  # names of time columns that mean something else too
         self._stamps: set[str] = set()  # the aliases of time functions
@@ -127,6 +128,8 @@ class MomentReader:
         elif parts is not None and parts.source is InsertSource.SELECT and self._target:
             start, behind = parts.source_at
             assigned = parts.columns or self._target
+        # The SET of an INSERT into another table is that table's.
+        self._is_set_read = parts is None or bool(self._target)
         if not assigned and not any(self._column_name(token) for token in self._tokens):
             return NO_MOMENTS
         if self._is_readable():
@@ -226,13 +229,15 @@ class MomentReader:
     def _query(self, start: int, end: int, *, is_outermost: bool = False) -> list[_Place]:
         """Read a query; return what its columns are made of. The outermost keeps their names."""
         found: list[_Place] = []
-        in_list = False
+        in_list = in_set = False
         terms = self._terms.cut(start, end)
         for term, after in zip(terms, [*(term.border for term in terms[1:]), ""], strict=True):
             if term.border in ("SELECT", "FROM"):
                 in_list = term.border == "SELECT"
+            if term.border != ",":
+                in_set = term.border in ("SET", "UPDATE") and self._is_set_read
             count = len(self._moments)
-            places = self._term(term.start, term.end)
+            places = self._term(term.start, term.end, is_assignment=in_set)
             if not in_list:
                 continue
             found += places
@@ -265,8 +270,10 @@ class MomentReader:
             if is_value and not is_known and functions:
                 self._mixtures.append(Mixture(min(self._names), functions[0].name))
 
-    def _term(self, start: int, end: int, column: str = "") -> list[_Place]:
-        """Read a term, which *column* is set to; return what its value is made of.
+    def _term(
+        self, start: int, end: int, column: str = "", *, is_assignment: bool = False
+    ) -> list[_Place]:
+        """Read a term, which *column* is set to, or an assignment; return what its value is made of.
 
         What is true or false is made of nothing.
         """
@@ -274,7 +281,9 @@ class MomentReader:
         values: list[_Value] = []
         for comparison, first, last in operands:
             values += self._values(first, last, is_list=comparison == "IN")
-        found = self._relate(values, column)
+        # One value beside the column.
+        is_given = len(values) == 1 if column else is_assignment and len(values) == 2
+        found = self._relate(values, column, is_given=is_given and len(operands) == len(values))
         return found if len(operands) == 1 else []
 
     def _values(self, start: int, end: int, *, is_list: bool = False) -> list[_Value]:
@@ -445,9 +454,12 @@ class MomentReader:
 
     # --- what stands beside what --------------------------------------------------------------
 
-    def _relate(self, values: list[_Value], column: str = "") -> list[_Place]:
+    def _relate(
+        self, values: list[_Value], column: str = "", *, is_given: bool = False
+    ) -> list[_Place]:
         """Note what is to be done about *values*, which stand beside each other, and *column*.
 
+        is_given: the column is given the one value beside it.
         Returns what they are made of, unless that is settled.
         """
         columns = [value.places[0].name for value in values if value.is_column]
@@ -458,9 +470,9 @@ class MomentReader:
             if column:
                 self._moments += value.moments
                 if value.operand is not None:
-                    self._literals.append(Beside(column, value.operand))
+                    self._literals.append(Beside(column, value.operand, is_given))
                 if value.terms:
-                    self._sums.append(LiteralSum(column, value.terms))
+                    self._sums.append(LiteralSum(column, value.terms, is_given))
             if not column or value.is_column or not value.moments:
                 found += value.places
         functions = [place for place in found if not place.is_column]

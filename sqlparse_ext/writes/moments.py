@@ -26,7 +26,6 @@ from streamfrom.sqlparse_ext.writes.times import (
 
 if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Shape, Slot, Statement, Value
-    from streamfrom.sqlparse_ext.text.tokens import Token
     from streamfrom.sqlparse_ext.writes.times import LiteralSum
 
 # A longer one takes more than some 10 ms to read, in which nobody else is served: of that it is
@@ -55,14 +54,8 @@ def moment_plan(shape: Shape, columns: TimeColumns) -> MomentPlan:
 @lru_cache(maxsize=2048)
 def value_plan(template: bytes, column: str) -> MomentPlan:
     """Return what is to be done about one value, with this template, that *column* is given."""
-    return moments_of(statement_tokens(template), template, column)
-
-
-def moments_of(tokens: list[Token], template: bytes, column: str) -> MomentPlan:
-    """Return the same of *tokens*, the value's in a *template* that may have others."""
-    return MomentReader(tokens, template, TimeColumns(frozenset({column}))).plan_of_value(
-        column
-    )
+    columns = TimeColumns(frozenset({column}))
+    return MomentReader(statement_tokens(template), template, columns).plan_of_value(column)
 
 
 def moment_edits(plan: MomentPlan, statement: Statement, now_ns: int) -> list[Edit]:
@@ -94,22 +87,16 @@ def check_moments(plan: MomentPlan, statement: Statement) -> None:
             _ratio(mixture.up, mixture.down, statement) != mixture.unit_ns
         ):
             raise refusal(mixture)
-    for column, operand in plan.literals:
-        for value in statement.values((operand,)) or ():
-            check_value(value, column)
+    check_literals(plan, statement)
     for each in plan.sums:
-        total = _total(each, statement)
-        if total is not None:
-            check_value(total, each.column)
+        check_value(_total(each, statement), each.column, is_given=each.is_given)
 
 
-def check_ack_moments(plan: MomentPlan, statement: Statement) -> None:
-    """Raise Unsupported where what time_acked is given, by *plan*, is no moment after 1973."""
-    for column, operand in plan.literals:
+def check_literals(plan: MomentPlan, statement: Statement) -> None:
+    """Raise Unsupported where a literal or a bound value of *statement*, of the plan's shape, is no number of nanoseconds."""
+    for column, operand, is_given in plan.literals:
         for value in statement.values((operand,)) or ():
-            check_ack_value(value, column)
-    for each in plan.sums:
-        check_ack_value(_total(each, statement), each.column)
+            check_value(value, column, is_given=is_given)
 
 
 def _total(each: LiteralSum, statement: Statement) -> int | None:
@@ -131,11 +118,13 @@ def refusal(mixture: Mixture) -> Unsupported:
     )
 
 
-def check_value(value: Value | Opaque, column: str) -> None:
-    """Raise Unsupported for a value that *column* can only have been given by mistake.
+def check_value(value: Value | Opaque, column: str, *, is_given: bool) -> None:
+    """Raise Unsupported for a value that stands beside *column*, or that it is given, by mistake.
 
     Seconds, milliseconds and microseconds since 1970, and a date as a number, are all nanoseconds
-    of the first days of 1970. What is less than a second, as 0 and 1, is meant as it is.
+    of the first days of 1970. What is less than a second, as 0 and 1, is meant as it is, but for a time_acked that
+    is given it: 0 is meant for a message that is not acknowledged, and 1 for one that is. Both would be acks of 1970, which
+    are purged at once.
     """
     if value is None or isinstance(value, Opaque):
         return
@@ -151,25 +140,11 @@ def check_value(value: Value | Opaque, column: str) -> None:
             f"{number} for {column}, which holds nanoseconds since 1970: that were a moment of"
             " 1970; write NOW(), or seconds * 1000000000"
         )
-
-
-def check_ack_value(value: Value | Opaque, column: str) -> None:
-    """Raise Unsupported for a value of time_acked that is less than a moment of 1973: 0, 1 and -1 too.
-
-    Whoever gives 0 means that the message is not acknowledged, and 1 that it is. Both are acks of 1970, which are purged at once.
-    """
-    check_value(value, column)
-    number = None if value is None or isinstance(value, Opaque) else _number(value)
-    if number is not None and number < NS_MIN:
-        raise no_ack_moment(str(number))
-
-
-def no_ack_moment(value: str) -> Unsupported:
-    """Return the error for a *value* of time_acked that is no moment."""
-    return Unsupported(
-        f"{value} for time_acked, which holds nanoseconds since 1970: that were a moment of"
-        " 1970; write NOW() to acknowledge, NULL for a message that is not acknowledged"
-    )
+    if is_given and column == "time_acked" and number < NS_MIN:
+        raise Unsupported(
+            f"{number} for time_acked, which holds nanoseconds since 1970: that were a moment of"
+            " 1970; write NOW() to acknowledge, NULL for a message that is not acknowledged"
+        )
 
 
 def _number(value: int | bytes | Number) -> Decimal | int | None:

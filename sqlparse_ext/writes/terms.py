@@ -29,6 +29,7 @@ COMPARISONS: Final = frozenset({
 PREFIXES: Final = frozenset({"NOT", "BINARY", "ALL", "ANY", "SOME"})
 CLOSE: Final = {"(": ")", "CASE": "END", "{": "}"}
 _SIGNS: Final = frozenset({"+", "-"})
+_TRUTHS: Final = {"TRUE": 1, "FALSE": 0}
 _ALSO_FUNCTIONS: Final = frozenset({"LEFT", "RIGHT", "INSERT", "VALUES", "VALUE"})
 
 
@@ -116,7 +117,7 @@ class Terms:
         return [*found, Operand(comparison, first, end)]
 
     def literal_sum(self, start: int, end: int) -> tuple[tuple[int, tuple[Slot, ...]], ...]:
-        """Return the (sign, factors) of literals that are multiplied and added; nothing where there is more."""
+        """Return the (sign, factors) of literals that are multiplied and added, FALSE having sign 0; nothing where there is more."""
         found: list[tuple[int, tuple[Slot, ...]]] = []
         cursor = Cursor(self.tokens, b"", start, end)
         while cursor.at < end:
@@ -124,11 +125,16 @@ class Terms:
             while key := cursor.accept_any(_SIGNS):
                 sign = -sign if key == "-" else sign
             factors: list[Slot] = []
-            while not factors or cursor.accept("*"):
-                slot = cursor.take().slot
-                if not isinstance(slot, Slot):
+            is_factor = True
+            while is_factor:
+                token = cursor.take()
+                if isinstance(token.slot, Slot):
+                    factors.append(token.slot)
+                elif token.key in _TRUTHS:
+                    sign *= _TRUTHS[token.key]
+                else:
                     return ()
-                factors.append(slot)
+                is_factor = cursor.accept("*")
             if cursor.at < end and cursor.key not in _SIGNS:
                 return ()
             found.append((sign, tuple(factors)))

@@ -232,10 +232,14 @@ class PlacedMoment(NamedTuple):
 
 
 class LiteralSum(NamedTuple):
-    """Literals that are multiplied and added, beside a time column: (sign, factors) of each."""
+    """Literals that are multiplied and added, beside a time column: (sign, factors) of each.
+
+    is_given: the sum is all that the column is given; it is not compared with the column, nor one of several values.
+    """
 
     column: str
     terms: tuple[tuple[int, tuple[Slot, ...]], ...]
+    is_given: bool = False
 
 
 class Mixture(NamedTuple):
@@ -253,10 +257,11 @@ class Mixture(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """A literal, a parameter or a list of literals that stands beside a time column."""
+    """A literal, a parameter or a list of literals that stands beside a time column. is_given: as of `LiteralSum`."""
 
     column: str
     operand: Slot | Param | ListSlot
+    is_given: bool = False
 
 
 class MomentPlan(NamedTuple):

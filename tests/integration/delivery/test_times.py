@@ -110,6 +110,9 @@ REFUSED = (
     "INSERT INTO my_message (id, time_acked) VALUES (20, 0)",
     "INSERT INTO my_message (id, time_next, time_acked) VALUES (20, 0, NULL), (21, 0, 1)",
     "UPDATE my_message AS m SET m.time_acked = false",
+    "INSERT INTO my_message (id) VALUES (1) ON DUPLICATE KEY UPDATE time_acked = 1",
+    "INSERT INTO my_message (id, time_acked) SELECT id + 20, 0 FROM my_message",
+    "LOAD DATA LOCAL INFILE 'x' INTO TABLE my_message (id) SET time_acked = TRUE",
     "INSERT INTO my_message (id, time_next) VALUES (20, '2026-11-22 15:00:00')",
     "INSERT INTO my_message (id, time_next) VALUES (20, 1795220485123)",
 )
