@@ -40,6 +40,7 @@ from streamfrom.engine.messaging.message import ClaimedRow, MessageKey
 from streamfrom.engine.messaging.message_ids import MessageIds
 from streamfrom.engine.messaging.message_table import MessageTable, load
 from streamfrom.engine.messaging.purger import Purger
+from streamfrom.engine.messaging.rounded_ids import find_rounded
 from streamfrom.engine.messaging.runner import Runner
 from streamfrom.engine.messaging.table_settings import is_message_table
 from streamfrom.engine.messaging.unseen_writes import UnseenWrites
@@ -727,13 +728,13 @@ class Registry:
             return True
         return runner.state.awaits_acks(shard)
 
-    def unrounded(self, keyspace: str, table: str, rounded: int) -> str | None:
-        """Return the id of a message in flight here that is *rounded* as a double, and another number; None without one."""
+    def find_rounded(
+        self, keyspace: str, table: str, given: Iterable[int]
+    ) -> tuple[int, str] | None:
+        """Return one of *given* of which a driver made a double, and the id of the message in flight here, as `rounded_ids`."""
         tables = self._keyspaces.get(keyspace)
         running = tables.runners.get(tables.name(table)) if tables else None
-        if running is None or int(float(rounded)) != rounded:
-            return None
-        return running[0].state.unrounded(rounded)
+        return None if running is None else find_rounded(given, running[0].state.in_flight)
 
     async def write_leases(
         self, keyspace: str, shard: ShardName, table: str, ids: tuple[bytes, ...] | None

@@ -111,7 +111,7 @@ from streamfrom.engine.messaging.table_parts import TableParts
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from streamfrom.engine.messaging.events import Action, Event
     from streamfrom.engine.messaging.figures import Counters
@@ -441,16 +441,10 @@ class TableState:
             for ident in shard.early_acks.acked_ns
         )
 
-    def unrounded(self, rounded: int) -> str | None:
-        """See `Registry.unrounded`."""
-        found = None
-        for shard in self._shards.values():
-            for lease in shard.leases:
-                if lease.id.isdigit() and float(lease.id) == rounded:
-                    if int(lease.id) == rounded:
-                        return None
-                    found = lease.id.decode()
-        return found
+    @property
+    def in_flight(self) -> Iterator[bytes]:
+        """Return the ids of the messages that are leased, of all shards."""
+        return (lease.id for shard in self._shards.values() for lease in shard.leases)
 
     def awaits_acks(self, shard: ShardName) -> bool:
         """Return whether there are acks of a shard that its rows do not show."""

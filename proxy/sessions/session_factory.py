@@ -5,7 +5,7 @@ A login makes all of it, and COM_CHANGE_USER makes it anew: nothing of the user 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from streamfrom.proxy.backends.account import account_of
 from streamfrom.proxy.errors import RoundedId
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.wire.server_connection import ServerConnection
     from streamfrom.sqlparse_ext.writes.hidden_writes import HiddenWrites
     from streamfrom.sqlparse_ext.writes.message_effects import Effect
-
-# The greatest number up to which a double has every one.
-EXACT_MAX: Final = 2**53
 
 
 def make_context(
@@ -58,12 +55,9 @@ def make_context(
     def fault_of(shard: ShardRuntime, table: str, effect: Effect) -> RoundedId | None:
         if effect.kind is not EffectKind.ACK:
             return None
-        for value in effect.ids or ():
-            if isinstance(value, int) and value > EXACT_MAX:
-                ident = services.registry.unrounded(shard.keyspace, table, value)
-                if ident is not None:
-                    return RoundedId(value, ident)
-        return None
+        given = [value for value in effect.ids or () if isinstance(value, int)]
+        found = services.registry.find_rounded(shard.keyspace, table, given)
+        return None if found is None else RoundedId(*found)
 
     login = wire.login
     assert login is not None
