@@ -442,40 +442,6 @@ def _rate(settings: dict[str, str], key: str) -> int:
     )
 
 
-def _limit(settings: dict[str, str], key: str) -> int:
-    limit = read_limit(settings[key])
-    if limit is None:
-        raise CommentError(
-            f"{key} must be a whole number, 0 for no limit, not '{settings[key]}'"
-        )
-    return limit
-
-
-def _prefetch(settings: dict[str, str], key: str) -> int:
-    prefetch = read_prefetch(settings[key])
-    if prefetch is None:
-        raise CommentError(
-            f"{key} must be 'auto' or a whole number, 0 for no limit, not '{settings[key]}'"
-        )
-    return prefetch
-
-
-def _switch(settings: dict[str, str], key: str) -> int:
-    found = _SWITCHES.get(settings[key].lower())
-    if found is None:
-        raise CommentError(f"{key} must be 'on' or 'off', not '{settings[key]}'")
-    return found
-
-
-def _vindex_and_column(settings: dict[str, str], key: str) -> tuple[str, str]:
-    found = _SHARD_BY.fullmatch(settings[key])
-    if found is None:
-        raise CommentError(
-            f"{key} must be a vindex and its column, as in hash(id), not '{settings[key]}'"
-        )
-    return found[1], found[2]
-
-
 def read_prefetch(text: str) -> int | None:
     """Return the prefetch that *text* writes: AUTO, or a number as of `read_limit`; None for anything else."""
     return AUTO if text.lower() == "auto" else read_limit(text)
@@ -486,6 +452,35 @@ def read_limit(text: str) -> int | None:
     if len(text) <= _LIMIT_LENGTH_MAX and _COUNT.fullmatch(text) and int(text) >= 0:
         return min(int(text), COUNT_MAX)
     return None
+
+
+def _read_switch(text: str) -> bool | None:
+    return _SWITCHES.get(text.lower())
+
+
+def _read_shard_by(text: str) -> tuple[str, str] | None:
+    found = _SHARD_BY.fullmatch(text)
+    return None if found is None else (found[1], found[2])
+
+
+def _reader(
+    read: Callable[[str], _Value | None], what: str
+) -> Callable[[dict[str, str], str], _Value]:
+    """Return what reads the value of a key by *read*, which returns None for a text that is not *what*."""
+
+    def value_of(settings: dict[str, str], key: str) -> _Value:
+        value = read(settings[key])
+        if value is None:
+            raise CommentError(f"{key} must be {what}, not '{settings[key]}'")
+        return value
+
+    return value_of
+
+
+_limit = _reader(read_limit, "a whole number, 0 for no limit")
+_prefetch = _reader(read_prefetch, "'auto' or a whole number, 0 for no limit")
+_switch = _reader(_read_switch, "'on' or 'off'")
+_vindex_and_column = _reader(_read_shard_by, "a vindex and its column, as in hash(id)")
 
 
 def unread_keys(comment: str) -> tuple[str, ...]:

@@ -5,7 +5,8 @@ from streamfrom.engine.messaging.conversation import StoreAnswer
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from streamfrom.engine.messaging.message import AckWrites
 from streamfrom.sqlparse_ext.writes.completion import COUNT_SEND
-from tests.engine.messaging.test_first_delivery import BY_ID, run
+from tests.engine.messaging.conversations import answered
+from tests.engine.messaging.test_first_delivery import BY_ID
 
 
 LAZY = loaded(raw_table("msg"))
@@ -15,7 +16,7 @@ HERE = [((b"1",), b""), ((b"2",), b"")]
 
 @pytest.mark.parametrize(("table", "count_send"), [(LAZY, COUNT_SEND), (WRITTEN, b"")])
 def test_acks_are_written_as_their_clients_would_have(table, count_send):
-    queries, found = run(
+    queries, found = answered(
         write_acks(table, [(b"1", 77), (b"2", 77)]), StoreAnswer(rows=HERE), StoreAnswer()
     )
     assert queries[0].sql == (
@@ -31,7 +32,7 @@ def test_acks_are_written_as_their_clients_would_have(table, count_send):
 
 
 def test_each_message_has_the_time_of_its_ack():
-    queries, _ = run(
+    queries, _ = answered(
         write_acks(WRITTEN, [(b"2", 88), (b"1", 77)]), StoreAnswer(rows=HERE), StoreAnswer()
     )
     assert (
@@ -40,7 +41,7 @@ def test_each_message_has_the_time_of_its_ack():
 
 
 def test_who_holds_a_row_is_not_waited_for_and_what_is_gone_is_no_fault():
-    queries, found = run(
+    queries, found = answered(
         write_acks(WRITTEN, [(b"1", 77), (b"2", 77), (b"3", 77)]),
         StoreAnswer(rows=HERE[:1]),
         StoreAnswer(rows=[((b"3", b"0"), b"")]),  # 2 was deleted
@@ -51,7 +52,7 @@ def test_who_holds_a_row_is_not_waited_for_and_what_is_gone_is_no_fault():
 
 
 def test_where_nothing_is_left_to_write_the_transaction_ends():
-    queries, found = run(
+    queries, found = answered(
         write_acks(WRITTEN, [(b"1", 77)]), StoreAnswer(), StoreAnswer(), StoreAnswer()
     )
     assert queries[2].sql == b"COMMIT"

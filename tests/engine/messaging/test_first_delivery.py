@@ -1,10 +1,9 @@
-from dataclasses import replace
-
-from streamfrom.engine.messaging.conversation import StoreAnswer, StoreQuery
+from streamfrom.engine.messaging.conversation import StoreAnswer
 from streamfrom.engine.messaging.first_delivery import take
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
 from streamfrom.engine.messaging.message_store import ClaimRequest
+from tests.engine.messaging.conversations import answered
 
 
 NOW_NS = 1000 * 10**9
@@ -12,20 +11,6 @@ SECOND_NS = 10**9
 LAZY = loaded(raw_table("msg"))
 WRITTEN = loaded(raw_table("msg", DEFAULT_COMMENT + ",vt_lease=written"))
 BY_ID = b"`msg` FORCE INDEX (`PRIMARY`)"
-
-
-def run(conversation, *answers):
-    """Give *answers* in turn, to each statement one; return the questions and the result."""
-    queries: list[StoreQuery] = []
-    given = iter(answers)
-    try:
-        query = next(conversation)
-        while True:
-            queries += (*query.ahead, query)
-            ahead = tuple(next(given) for _ in query.ahead)
-            query = conversation.send(replace(next(given), ahead=ahead))
-    except StopIteration as stop:
-        return queries, stop.value
 
 
 def request(*ids, uncounted=()):
@@ -37,7 +22,7 @@ def row(ident, time_next_ns=0):
 
 
 def test_a_message_that_was_never_sent_is_read_and_nothing_is_written():
-    queries, result = run(
+    queries, result = answered(
         take(LAZY, "0", request(b"1", b"2"), NOW_NS),
         StoreAnswer(rows=[row(b"2", 5), row(b"1")]),
     )
@@ -59,7 +44,7 @@ def test_a_message_that_was_never_sent_is_read_and_nothing_is_written():
 
 
 def test_what_was_sent_before_is_claimed():
-    queries, result = run(
+    queries, result = answered(
         take(LAZY, "0", request(b"1", b"2"), NOW_NS),
         StoreAnswer(rows=[row(b"1")]),
         StoreAnswer(rows=[((b"3", b"7", b"2"), b"body")]),
@@ -75,7 +60,7 @@ def test_what_was_sent_before_is_claimed():
 
 
 def test_a_send_that_no_row_shows_is_counted_before_the_row_is_claimed():
-    queries, result = run(
+    queries, result = answered(
         take(LAZY, "0", request(b"1", b"2", uncounted=[b"1", b"2"]), NOW_NS),
         StoreAnswer(rows=[((b"1",), b"")]),
         StoreAnswer(affected=1),
@@ -94,7 +79,7 @@ def test_a_send_that_no_row_shows_is_counted_before_the_row_is_claimed():
 
 
 def test_a_send_that_its_row_shows_by_now_is_not_counted_twice():
-    queries, result = run(
+    queries, result = answered(
         take(LAZY, "0", request(b"1", uncounted=[b"1"]), NOW_NS),
         StoreAnswer(),
         StoreAnswer(rows=[((b"1", b"7", b"1"), b"body")]),
@@ -105,7 +90,7 @@ def test_a_send_that_its_row_shows_by_now_is_not_counted_twice():
 
 
 def test_a_table_whose_leases_are_written_is_claimed_from():
-    queries, _ = run(
+    queries, _ = answered(
         take(WRITTEN, "0", request(b"1"), NOW_NS),
         StoreAnswer(rows=[((b"0", b"0", b"1"), b"body")]),
         StoreAnswer(affected=1),
@@ -116,7 +101,7 @@ def test_a_table_whose_leases_are_written_is_claimed_from():
 def test_what_comes_after_a_group_is_not_read_but_claimed():
     comment = f"{DEFAULT_COMMENT},vt_group=batch,vt_after=finishes"
     table = loaded(raw_table("msg", comment, texts=("batch", "finishes")))
-    queries, result = run(
+    queries, result = answered(
         take(table, "0", request(b"1", b"2"), NOW_NS),
         StoreAnswer(rows=[row(b"1")]),
         StoreAnswer(rows=[((b"0", b"0", b"2"), b"body")]),

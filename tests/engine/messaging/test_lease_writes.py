@@ -1,11 +1,10 @@
-from dataclasses import replace
-
 import pytest
 
-from streamfrom.engine.messaging.conversation import StoreAnswer, StoreQuery
+from streamfrom.engine.messaging.conversation import StoreAnswer
 from streamfrom.engine.messaging.lease_writes import write_leases
 from streamfrom.engine.messaging.memory_store import loaded, raw_table
 from streamfrom.engine.messaging.message import LeaseWrite, LeaseWrites
+from tests.engine.messaging.conversations import answered
 
 
 NOW_NS = 1000 * 10**9
@@ -15,18 +14,7 @@ BY_ID = b"`msg` FORCE INDEX (`PRIMARY`)"
 
 
 def run(leases, *answers):
-    """Give *answers* in turn, to each statement one; return the statements and the result."""
-    conversation = write_leases(LAZY, leases, NOW_NS)
-    queries: list[StoreQuery] = []
-    given = iter(answers)
-    try:
-        query = next(conversation)
-        while True:
-            queries += (*query.ahead, query)
-            ahead = tuple(next(given) for _ in query.ahead)
-            query = conversation.send(replace(next(given), ahead=ahead))
-    except StopIteration as stop:
-        return queries, stop.value
+    return answered(write_leases(LAZY, leases, NOW_NS), *answers)
 
 
 def row(ident, time_next_ns, epoch):

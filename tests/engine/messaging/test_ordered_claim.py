@@ -10,7 +10,7 @@ from streamfrom.engine.messaging.message import KeyFound, MessageKey
 from streamfrom.engine.messaging.message_store import ClaimRequest
 from streamfrom.engine.messaging.message_table import MessageTable, load
 from streamfrom.engine.messaging.ordered_claim import KEYS_AT_ONCE, claim_in_order
-from tests.engine.messaging.test_first_delivery import run
+from tests.engine.messaging.conversations import answered
 
 
 NOW_NS = 1000 * 10**9
@@ -44,7 +44,7 @@ def told(number, has_started, ident, time_next_ns=0):
 
 
 def test_where_nobody_may_go_nothing_is_locked():
-    queries, result = run(
+    queries, result = answered(
         claim_in_order(KEYED, "0", request(b"1", b"2", b"3"), NOW_NS),
         StoreAnswer(rows=[asked(b"1", b"a"), asked(b"3", b"a", NOW_NS + 1)]),
         StoreAnswer(
@@ -66,7 +66,7 @@ def test_where_nobody_may_go_nothing_is_locked():
 
 def test_the_keys_of_followers_are_not_asked_for_again():
     followers = replace(request(b"1"), known_keys={b"1": b"'a'"})
-    queries, result = run(
+    queries, result = answered(
         claim_in_order(KEYED, "0", followers, NOW_NS),
         StoreAnswer(rows=[told(0, 1, b"8", NOW_NS + 5), told(0, 1, b"9", NOW_NS + 6)]),
         StoreAnswer(rows=[locked(b"1")]),
@@ -81,7 +81,7 @@ def test_the_keys_of_followers_are_not_asked_for_again():
 
 def test_a_follower_whose_turn_it_is_goes_in_two_round_trips():
     followers = replace(request(b"1"), known_keys={b"1": b"'a'"})
-    queries, result = run(
+    queries, result = answered(
         claim_in_order(KEYED, "0", followers, NOW_NS),
         StoreAnswer(rows=[told(0, 0, b"1"), told(0, 0, b"2")]),
         StoreAnswer(rows=[locked(b"1")]),
@@ -95,7 +95,7 @@ def test_a_follower_whose_turn_it_is_goes_in_two_round_trips():
 
 def test_a_follower_that_another_one_goes_before_is_left_as_it_is():
     followers = replace(request(b"1"), known_keys={b"1": b"'a'"})
-    queries, result = run(
+    queries, result = answered(
         claim_in_order(KEYED, "0", followers, NOW_NS),
         StoreAnswer(rows=[told(0, 0, b"7"), told(0, 0, b"1")]),
         StoreAnswer(rows=[locked(b"1")]),
@@ -114,7 +114,7 @@ def acking(*acks, ids=()):
 
 
 def test_an_ack_and_the_lease_of_the_next_one_are_one_statement():
-    queries, result = run(
+    queries, result = answered(
         claim_in_order(KEYED1, "0", acking(((b"1",), 77), ids=(b"2",)), NOW_NS),
         StoreAnswer(rows=[((b"1",), b"")]),
         StoreAnswer(rows=[told(0, 1, b"1", NOW_NS + 5), told(0, 0, b"2"), told(0, 0, b"3")]),
@@ -136,7 +136,7 @@ def test_an_ack_and_the_lease_of_the_next_one_are_one_statement():
 
 
 def test_an_ack_of_a_row_that_somebody_holds_lets_nobody_go():
-    queries, result = run(
+    queries, result = answered(
         claim_in_order(
             KEYED1, "0", acking(((b"1", b"9"), 77), ((b"5",), 78), ids=(b"2",)), NOW_NS
         ),
@@ -154,7 +154,7 @@ def test_an_ack_of_a_row_that_somebody_holds_lets_nobody_go():
 
 
 def test_acks_of_which_none_can_be_written_change_nothing():
-    queries, result = run(
+    queries, result = answered(
         claim_in_order(KEYED1, "0", acking(((b"1",), 77)), NOW_NS), StoreAnswer(), StoreAnswer()
     )
     assert [query.sql for query in queries[1:]] == [b"COMMIT"]
@@ -162,7 +162,7 @@ def test_acks_of_which_none_can_be_written_change_nothing():
 
 
 def test_what_may_go_is_claimed_and_what_has_no_key_with_it():
-    queries, result = run(
+    queries, result = answered(
         claim_in_order(KEYED, "0", request(b"1", b"2"), NOW_NS),
         StoreAnswer(rows=[asked(b"1", None), asked(b"2", b"a")]),
         StoreAnswer(rows=[told(0, 0, b"7")]),
@@ -177,7 +177,7 @@ def test_what_may_go_is_claimed_and_what_has_no_key_with_it():
 
 
 def test_in_strict_order_all_have_the_same_key():
-    queries, _ = run(
+    queries, _ = answered(
         claim_in_order(STRICT, "0", request(b"1"), NOW_NS),
         StoreAnswer(rows=[asked(b"1", b"")]),
         StoreAnswer(rows=[told(0, 1, b"2", NOW_NS + 1)]),
@@ -193,7 +193,7 @@ def test_in_strict_order_all_have_the_same_key():
 def test_a_statement_asks_for_some_keys(keys, statements):
     rows = [asked(b"%d" % one, b"%d" % one) for one in range(keys)]
     ids = [ident for (ident, _, _), _ in rows]
-    queries, _ = run(
+    queries, _ = answered(
         claim_in_order(KEYED, "0", request(*ids), NOW_NS),
         StoreAnswer(rows=rows),
         *[StoreAnswer()] * (statements + 1),
@@ -203,7 +203,7 @@ def test_a_statement_asks_for_some_keys(keys, statements):
 
 def test_a_key_that_is_a_number_stands_as_one():
     numbers = table(",vt_key=epoch,vt_key_in_flight=1")
-    queries, _ = run(
+    queries, _ = answered(
         claim_in_order(numbers, "0", request(b"1"), NOW_NS),
         StoreAnswer(rows=[asked(b"1", b"-7")]),
         StoreAnswer(),

@@ -3,7 +3,8 @@
 from streamfrom.engine.messaging.conversation import StoreAnswer
 from streamfrom.engine.messaging.memory_store import loaded, raw_table
 from streamfrom.engine.messaging.revival import REVIVED_AT_ONCE, Revived, revive
-from tests.engine.messaging.test_first_delivery import BY_ID, NOW_NS, run
+from tests.engine.messaging.conversations import answered
+from tests.engine.messaging.test_first_delivery import BY_ID, NOW_NS
 
 
 TABLE = loaded(raw_table("msg"))
@@ -17,7 +18,7 @@ LEAST, NO_MORE = StoreAnswer(rows=[((b"5",), b"")]), StoreAnswer(rows=[((None,),
 
 
 def test_what_the_index_finds_is_due_at_once_and_begins_anew():
-    queries, revived = run(
+    queries, revived = answered(
         revive(TABLE, None, NOW_NS), LEAST, parked(1, 2), NO_MORE, StoreAnswer(affected=1)
     )
     assert queries[1].sql.endswith(b" ORDER BY `id` LIMIT %d" % REVIVED_AT_ONCE)
@@ -30,13 +31,13 @@ def test_what_the_index_finds_is_due_at_once_and_begins_anew():
 
 def test_a_full_page_says_where_the_next_one_begins():
     found = parked(*range(REVIVED_AT_ONCE))
-    _, revived = run(revive(TABLE, None, NOW_NS), LEAST, found, StoreAnswer(affected=1000))
+    _, revived = answered(revive(TABLE, None, NOW_NS), LEAST, found, StoreAnswer(affected=1000))
     assert revived.place is not None
-    queries, _ = run(revive(TABLE, revived.place, NOW_NS), parked(), NO_MORE)
+    queries, _ = answered(revive(TABLE, revived.place, NOW_NS), parked(), NO_MORE)
     assert b"`id` > 999 " in queries[0].sql
 
 
 def test_where_nothing_is_parked_nothing_is_written():
-    queries, revived = run(revive(TABLE, None, NOW_NS), LEAST, parked(), NO_MORE)
+    queries, revived = answered(revive(TABLE, None, NOW_NS), LEAST, parked(), NO_MORE)
     assert revived == Revived((), 0, None)
     assert not any(query.sql.startswith(b"UPDATE") for query in queries)

@@ -1,0 +1,25 @@
+"""Carries out a conversation with a server whose answers are given."""
+
+from dataclasses import replace
+from typing import TypeVar
+
+from streamfrom.engine.messaging.conversation import Conversation, StoreAnswer, StoreQuery
+
+
+_Result = TypeVar("_Result")
+
+
+def answered(
+    conversation: Conversation[_Result], *answers: StoreAnswer
+) -> tuple[list[StoreQuery], _Result]:
+    """Give *answers* in turn, one to each statement; return the statements and the result."""
+    queries: list[StoreQuery] = []
+    given = iter(answers)
+    try:
+        query = next(conversation)
+        while True:
+            queries += (*query.ahead, query)
+            ahead = tuple(next(given) for _ in query.ahead)
+            query = conversation.send(replace(next(given), ahead=ahead))
+    except StopIteration as stop:
+        return queries, stop.value
