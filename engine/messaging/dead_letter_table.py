@@ -21,7 +21,7 @@ from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
 from streamfrom.engine.messaging.refusals import is_of_rows
 from streamfrom.engine.messaging.row_writes import Halves
 from streamfrom.engine.messaging.table_settings import CONSENT, settings_of
-from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
+from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier, text_literal
 
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _NAMES: Final = (
     b" WHERE c.table_schema = %b AND c.table_name = %b"
     b" AND COALESCE(c.generation_expression, '') = ''"
 )
-# They tell of the delivery, and a row that moves takes none of them along.
+# The columns of every queue besides its id: they are about the delivery, and a row that moves takes none of them along.
 OF_DELIVERY: Final = frozenset({"priority", "epoch", "time_next", "time_acked", "state"})
 
 
@@ -68,7 +68,7 @@ class Buried(NamedTuple):
 
 def columns_of(database: str, name: str) -> str:
     """Return the query for the columns of a table that can be written, each with the table's comment; no rows without a table."""
-    place = _text(database), _text(name)
+    place = text_literal(database), text_literal(name)
     return (_NAMES % (*place, *place)).decode()
 
 
@@ -117,8 +117,8 @@ def bury(table: MessageTable, ids: Sequence[bytes], now_ns: int) -> Conversation
     """Move the rows *ids*, locked by this transaction, to the dead letters, as far as the servers take them."""
     name = table.properties.dead_letter
     assert name is not None
-    target = _text(name)
-    answer = yield StoreQuery(_COLUMNS % (_text(table.name), target, target), 3)
+    target = text_literal(name)
+    answer = yield StoreQuery(_COLUMNS % (text_literal(table.name), target, target), 3)
     columns = [(column or b"", shared == b"1") for (column, shared, _), _ in answer.rows]
     for (_, _, comment), _ in answer.rows[:1]:
         if not consents((comment or b"").decode(errors="replace"), table.name):
@@ -188,10 +188,6 @@ def _value(table: MessageTable, column: bytes, now_ns: int, *, is_shared: bool) 
             return b"NULL"
         case _:
             return _name(column.decode()) if is_shared else None
-
-
-def _text(name: str) -> bytes:
-    return literal(name.encode("utf-8", "surrogateescape"))
 
 
 def _name(name: str) -> bytes:

@@ -12,7 +12,7 @@ from streamfrom.engine.messaging.refusals import is_of_rows
 from streamfrom.engine.messaging.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.row_writes import Halves, write
 from streamfrom.engine.messaging.table_settings import CONSENT, settings_of
-from streamfrom.sqlparse_ext.text.identifiers import literal
+from streamfrom.sqlparse_ext.text.identifiers import text_literal
 
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class DeadLetterSource(NamedTuple):
 def dead_letters(table: MessageTable) -> Conversation[DeadLetterSource]:
     """Return what is to be known of the dead letters of *table*; without columns there is no such table."""
     assert table.properties.dead_letter is not None
-    dead, own = _text(table.properties.dead_letter), _text(table.name)
+    dead, own = text_literal(table.properties.dead_letter), text_literal(table.name)
     answer = yield StoreQuery(_SHARED % (dead, own, dead), 3)
     names = [(name or b"").decode() for (name, _, _), _ in answer.rows]
     shared = [
@@ -151,7 +151,3 @@ def restore(
             rows += answer.affected
     last = found[-1] if len(found) == limit else None
     return Restored(rows, last, tuple(halves.refused))
-
-
-def _text(name: str) -> bytes:
-    return literal(name.encode("utf-8", "surrogateescape"))

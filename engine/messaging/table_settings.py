@@ -426,9 +426,10 @@ def _duration_ns(settings: dict[str, str], key: str, others: str = "") -> int:
 
 def _count(settings: dict[str, str], key: str) -> int:
     text = _required(settings, key)
-    if _COUNT.fullmatch(text) and int(text) > 0:
-        return min(int(text), COUNT_MAX)
-    raise CommentError(f"{key} must be a whole number greater than 0, not '{text}'")
+    count = read_limit(text)
+    if not count:
+        raise CommentError(f"{key} must be a whole number greater than 0, not '{text}'")
+    return count
 
 
 def _rate(settings: dict[str, str], key: str) -> int:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.dead_letter_table import with_consent
+from streamfrom.engine.messaging.dead_letter_table import OF_DELIVERY, with_consent
 from streamfrom.engine.messaging.table_settings import MARK, settings_of
 from streamfrom.proxy.local_statements.queue_definitions import (
     DEAD_SUFFIX,
     DEFAULTS,
     made_queue,
 )
-from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, text_literal
 
 
 if TYPE_CHECKING:
@@ -24,12 +24,9 @@ _OF_DEATH: Final = {
     "dead_reason": b"`dead_reason` VARCHAR(1000) DEFAULT NULL",
     "dead_attempts": b"`dead_attempts` INT DEFAULT NULL",
 }
-_OF_QUEUE: Final = frozenset({"priority", "epoch", "time_next", "time_acked", "state"})
-
-
 _COLUMNS: Final = (
-    "SELECT column_name, column_type, collation_name FROM information_schema.columns"
-    " WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position"
+    b"SELECT column_name, column_type, collation_name FROM information_schema.columns"
+    b" WHERE table_schema = %b AND table_name = %b ORDER BY ordinal_position"
 )
 
 
@@ -40,7 +37,7 @@ def name_of(queue: str) -> str:
 
 def columns_of(database: str, table: str) -> str:
     """Return the query for the columns of a queue, as `create` takes them."""
-    return _COLUMNS % (_text(database), _text(table))
+    return (_COLUMNS % (text_literal(database), text_literal(table))).decode()
 
 
 def create(
@@ -65,7 +62,7 @@ def create(
             text += f" COLLATE {collation}"
         if lower == "id":
             ident = f"{text} NOT NULL".encode("utf-8", "surrogateescape")
-        elif lower not in _OF_QUEUE:
+        elif lower not in OF_DELIVERY:
             hidden = " INVISIBLE" if lower == "last_error" else ""
             text += f"{hidden} DEFAULT NULL"
             parts.append(text.encode("utf-8", "surrogateescape"))
@@ -80,7 +77,3 @@ def create(
 def is_made_for(comment: str, queue: str) -> bool:
     """Return whether the settings of *queue* name the queue that was made for its dead letters."""
     return settings_of(comment).get("vt_dead_letter") == name_of(queue)
-
-
-def _text(name: str) -> str:
-    return "'" + name.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging import key_column
+from streamfrom.engine.messaging.dead_letter_table import OF_DELIVERY
 from streamfrom.engine.messaging.partitions import (
     PARTITIONS_MAX,
     SPANS,
@@ -49,7 +50,6 @@ _SWITCHES: Final = {"PAUSE": ("vt_paused", "on"), "RESUME": ("vt_paused", None)}
 DEAD_SUFFIX: Final = "_dead"
 # Servers take no longer comment of a table (ER_TOO_LONG_TABLE_COMMENT).
 _COMMENT_LENGTH_MAX: Final = 2048
-_OWN_COLUMNS: Final = frozenset({"priority", "epoch", "time_next", "time_acked", "state"})
 _ID: Final = b"`id` BIGINT NOT NULL"
 _COLUMNS: Final = (
     b"`priority` TINYINT NOT NULL DEFAULT 50",
@@ -105,7 +105,7 @@ def create_table(queue: QueueStatement, comment: str, now_ns: int) -> bytes:
     """
     names = [part.column.lower() for part in queue.parts if part.column is not None]
     for name in names:
-        if name in _OWN_COLUMNS:
+        if name in OF_DELIVERY:
             raise BadQueue(f"column '{name}' is one that every queue has: leave it out")
     if any(part.has_primary_key for part in queue.parts):
         raise BadQueue("the primary key of a queue is its id: leave PRIMARY KEY out")

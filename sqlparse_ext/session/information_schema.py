@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.sqlparse_ext.reading.database_names import database_names
 from streamfrom.sqlparse_ext.session.described_schemas import SCHEMA_COLUMNS, described
 from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Param, Slot
-from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, text_literal
 from streamfrom.sqlparse_ext.text.lexer import Edit
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens, unquote
 
@@ -178,7 +178,7 @@ def _derived(
         _quoted(schema),
         _quoted(table),
         first,
-        b", ".join(_text(name) for name in sorted(hidden)),
+        b", ".join(text_literal(name) for name in sorted(hidden)),
     )
 
 
@@ -197,7 +197,8 @@ def _named(column: bytes, names: Mapping[str, str]) -> bytes:
     if not names:
         return column
     cases = b"".join(
-        b" WHEN %b THEN %b" % (_text(name), _text(shown)) for name, shown in names.items()
+        b" WHEN %b THEN %b" % (text_literal(name), text_literal(shown))
+        for name, shown in names.items()
     )
     return b"(CASE %b%b ELSE %b END)" % (column, cases, column)
 
@@ -243,10 +244,6 @@ def _is_of_another_column(
         name = unquote(tokens[at], template).upper()
         return tokens[at].is_name and name.endswith(_OTHERS) and not _is_schema(name)
     return False
-
-
-def _text(name: str) -> bytes:
-    return literal(name.encode("utf-8", "surrogateescape"))
 
 
 def _quoted(name: str) -> bytes:

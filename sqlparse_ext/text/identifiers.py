@@ -20,6 +20,11 @@ def quote_identifier(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def text_literal(text: str) -> bytes:
+    """Return the SQL text of a string that is a value, such as a name that information_schema is asked for."""
+    return literal(text.encode("utf-8", "surrogateescape"))
+
+
 def literal(value: Value) -> bytes:
     """Return the SQL text of *value*; equal values give equal text under every sql_mode.
 
