@@ -14,8 +14,20 @@ from typing import Any
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.database_servers import DatabaseServer, ServerPool, execute, names
-from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, proxies_of, write_vschema
+from tests.fixtures.database_servers import (
+    DatabaseServer,
+    ServerPool,
+    execute,
+    free_port,
+    names,
+)
+from tests.fixtures.running_proxy import (
+    RunningProxy,
+    StartProxy,
+    keyspace_toml,
+    proxies_of,
+    write_vschema,
+)
 from tests.fixtures.streams import Consume, Consumer, message_table, run
 from tests.integration.scatter import ComparedCluster, compared_cluster
 
@@ -140,6 +152,44 @@ def cluster(
     proxy.disconnect()
     news = proxy.log()[logged:]
     assert not any(fault in news for fault in FAULTS), news
+
+
+class Lone:
+    """A proxy that a test stops and starts again on one port, before an unsharded keyspace, `shop`, whose server takes 1 MiB at once."""
+
+    keyspace = "shop"
+
+    def __init__(self, server: DatabaseServer, database: str, start_proxy: StartProxy) -> None:
+        self.port = free_port()
+        self._server, self._database = server, database
+        self._start_proxy = start_proxy
+        self._config = f'[server]\nlisten = "127.0.0.1:{self.port}"\n' + keyspace_toml(
+            "shop", [server], database
+        )
+        self.start()
+
+    def start(self) -> None:
+        """Start it, after `proxy.stop()` or `proxy.kill()`."""
+        self.proxy = self._start_proxy(self._config)
+
+    def connect(self) -> Any:
+        """Return a new connection, which commits by itself."""
+        return self.proxy.connect(database="shop", autocommit=True)
+
+    def direct(self, sql: str) -> tuple[tuple[Any, ...], ...]:
+        """Run a statement on the server itself, so also while the proxy is away."""
+        return execute(self._server, sql, database=self._database)
+
+
+@pytest.fixture
+def lone(mariadb: DatabaseServer, start_proxy: StartProxy) -> Iterator[Lone]:
+    database = next(names)
+    execute(mariadb, f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
+    ((limit,),) = execute(mariadb, "SELECT @@GLOBAL.max_allowed_packet")
+    execute(mariadb, "SET GLOBAL max_allowed_packet = 1048576")
+    yield Lone(mariadb, database, start_proxy)
+    execute(mariadb, f"SET GLOBAL max_allowed_packet = {limit}")
+    execute(mariadb, f"DROP DATABASE {database}")
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.fixtures.streams import WAIT_S, eventually, rows, run
-from tests.integration.conftest import Queue as Place
+from tests.integration.conftest import Lone, Queue as Place
 
 
 pytestmark = pytest.mark.db
@@ -67,20 +68,25 @@ def work(context, seconds):
 @task
 def odd():
     return object()
+
+@task
+def answer(count):
+    say("answer", count)
+    return "x" * count
 """
 
 
 class Project:
     """A Django project of its own, in a folder."""
 
-    def __init__(self, folder: Path, place: Place) -> None:
+    def __init__(self, folder: Path, place: Place | Lone, keyspace: str = "") -> None:
         self.folder = folder
         (folder / "settings_of_test.py").write_text(SETTINGS % ACK_WAIT_S)
         (folder / "tasks_of_test.py").write_text(TASKS)
         self._environ = {
             **os.environ,
             "PORT": str(place.proxy.port),
-            "KEYSPACE": place.keyspace,
+            "KEYSPACE": keyspace or place.keyspace,
             "DJANGO_SETTINGS_MODULE": "settings_of_test",
             "PYTHONPATH": f"{LIBRARY}{os.pathsep}{folder}",
         }
@@ -126,9 +132,9 @@ class Project:
         return [line for line in lines if line[:1] == [word]]
 
 
-@pytest.fixture
-def project(plain: Place, tmp_path: Path) -> Iterator[Project]:
-    project = Project(tmp_path, plain)
+@contextmanager
+def migrated(folder: Path, place: Place | Lone) -> Iterator[Project]:
+    project = Project(folder, place)
     done = project.manage("migrate", "--verbosity", "0")
     assert done.returncode == 0, done.stderr
     yield project
@@ -136,6 +142,18 @@ def project(plain: Place, tmp_path: Path) -> Iterator[Project]:
         if worker.poll() is None:
             os.killpg(worker.pid, signal.SIGKILL)
         worker.wait()
+
+
+@pytest.fixture
+def project(plain: Place, tmp_path: Path) -> Iterator[Project]:
+    with migrated(tmp_path, plain) as project:
+        yield project
+
+
+@pytest.fixture
+def lone_project(lone: Lone, tmp_path: Path) -> Iterator[Project]:
+    with migrated(tmp_path, lone) as project:
+        yield project
 
 
 def test_tasks_and_their_results(project: Project, plain: Place) -> None:
@@ -235,6 +253,92 @@ def test_a_task_that_this_program_does_not_have_is_parked(
     assert "ModuleNotFoundError: No module named 'no_module'" in {
         e for (e,) in rows(client, sql)
     }
+
+
+def test_djangos_connection_sends_and_acknowledges_in_its_transaction(
+    project: Project, plain: Place
+) -> None:
+    run(plain.connect(), "CREATE QUEUE mail (payload JSON)")
+    found = project.runs(
+        """
+        from django.db import connection, transaction
+        from streamfrom_worker import Message, Queue
+        found = []
+        for word in ("rolled back", "committed"):
+            with transaction.atomic():
+                ident = Queue("mail").enqueue(connection, payload={"word": word})
+                transaction.set_rollback(word == "rolled back")
+        for _ in range(2):
+            found.append(Message("mail", ident, 1).acknowledge(connection))
+        """
+    )
+    assert found == [True, False]
+    left = rows(plain.connect(), "SELECT payload FROM mail WHERE time_acked > 0")
+    assert [json.loads(payload) for (payload,) in left] == [{"word": "committed"}]
+
+
+def test_a_proxy_that_is_away_or_killed_costs_no_task(
+    lone: Lone, lone_project: Project
+) -> None:
+    lone_project.runs("found = [note.enqueue(f'early-{n}').id for n in range(5)]")
+    lone.proxy.stop()
+    worker = lone_project.work("out")  # nothing listens yet
+    eventually(lambda: "takes tasks" in (lone_project.folder / "out").read_text())
+    lone.start()
+    eventually(lambda: len(lone_project.said("out", "note")) == 5)
+    lone.proxy.kill()
+    lone.start()
+    lone_project.runs("found = [note.enqueue(f'late-{n}').id for n in range(5)]")
+    eventually(lambda: len({line[1] for line in lone_project.said("out", "note")}) == 10)
+    assert worker.poll() is None
+
+
+def test_what_the_server_refuses_is_its_own_error_and_spares_the_rest(
+    lone: Lone, lone_project: Project
+) -> None:
+    found = lone_project.runs(
+        """
+        found = []
+        for each in (
+            lambda: add.enqueue("x" * 2_000_000, ""),
+            lambda: add.using(queue_name="other").enqueue(1, 2),
+        ):
+            try:
+                each()
+            except Exception as error:
+                found.append(f"{type(error).__name__}: {error}")
+        found.append(answer.enqueue(2_000_000).id)
+        found.append(answer.enqueue(3).id)
+        """
+    )
+    assert "1153" in found[0]
+    assert found[1].startswith("InvalidTask")
+    lone_project.work("out")
+    acked = "SELECT COUNT(time_acked) FROM django_task"
+    eventually(lambda: lone.direct(acked) == ((2,),))
+    # It was not run again because its result cannot be stored.
+    assert sorted(lone_project.said("out", "answer")) == [
+        ["answer", "2000000"],
+        ["answer", "3"],
+    ]
+    results = lone_project.runs(
+        f"""
+        results = [answer.get_result(each) for each in {found[2:]!r}]
+        found = [[r.status, [e.exception_class_path for e in r.errors]] for r in results]
+        """
+    )
+    assert results == [["FAILED", ["pymysql.err.OperationalError"]], ["SUCCESSFUL", []]]
+
+
+def test_a_keyspace_that_is_not_there_ends_the_worker_with_a_sentence(
+    lone: Lone, tmp_path: Path
+) -> None:
+    project = Project(tmp_path, lone, keyspace="nothing")
+    done = project.manage("streamfrom_worker")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "CommandError: the tasks cannot be taken: Unknown database 'nothing'"
+    )
 
 
 def test_what_cannot_be_is_refused_with_a_sentence(project: Project) -> None:

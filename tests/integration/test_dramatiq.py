@@ -11,16 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import dramatiq
+import pymysql
 import pytest
 from dramatiq import Message, QueueJoinTimeout, Worker
 from dramatiq.common import current_millis
 from dramatiq.errors import ConnectionClosed, QueueNotFound
 from dramatiq.results import Results
-from dramatiq.results.errors import ResultFailure, ResultMissing
+from dramatiq.results.errors import ResultFailure, ResultMissing, ResultTimeout
 
 from streamfrom_worker.dramatiq import StreamfromBackend, StreamfromBroker
 from tests.fixtures.streams import eventually, rows, run
-from tests.integration.conftest import Queue as Place
+from tests.integration.conftest import Lone, Queue as Place
 
 
 pytestmark = pytest.mark.db
@@ -235,6 +236,63 @@ def test_a_proxy_that_is_away_is_a_connection_error(unused_tcp_port):
         broker.enqueue(Message("default", "work", (), {}, {}))
     with pytest.raises(ValueError, match="must name a user and a keyspace"):
         StreamfromBroker("streamfrom://127.0.0.1/")
+
+
+@pytest.fixture
+def lone_broker(lone: Lone) -> Iterator[StreamfromBroker]:
+    broker = StreamfromBroker(f"streamfrom://root@127.0.0.1:{lone.port}/{lone.keyspace}")
+    dramatiq.set_broker(broker)
+    yield broker
+    broker.close()
+
+
+def test_a_proxy_that_is_away_or_killed_costs_no_message(lone, lone_broker):
+    begun, gate, found = threading.Event(), threading.Event(), set()
+
+    @dramatiq.actor
+    def work(n):
+        begun.set()
+        gate.wait(60)
+        found.add(n)
+
+    for n in range(10):
+        work.send(n)
+    lone.proxy.stop()
+    unacked = "SELECT COUNT(*) FROM dramatiq_message WHERE time_acked IS NULL"
+    with working(lone_broker):  # nothing listens yet
+        lone.start()
+        eventually(begun.is_set)
+        lone.proxy.kill()
+        gate.set()
+        lone.start()
+        eventually(lambda: lone.direct(unacked) == ((0,),))
+    assert found == set(range(10))
+
+
+def test_what_the_server_refuses_is_its_own_error_and_spares_the_rest(lone, lone_broker):
+    url = f"streamfrom://root@127.0.0.1:{lone.port}/{lone.keyspace}"
+    lone_broker.add_middleware(Results(backend=StreamfromBackend(url)))
+    lone_broker.declare_queue("q" * 200)
+
+    @dramatiq.actor(store_results=True, max_retries=0)
+    def answer(count, text=""):
+        return "x" * count if count else object()
+
+    with pytest.raises(pymysql.err.OperationalError, match="1153"):
+        answer.send(0, "x" * 2_000_000)
+    with pytest.raises(pymysql.err.DataError, match="Data too long for column 'queue'"):
+        lone_broker.enqueue(Message("q" * 200, "answer", (1,), {}, {}))
+    with pytest.raises(pymysql.err.OperationalError, match="Unknown database 'nothing'"):
+        StreamfromBroker(url.replace("shop", "nothing")).flush("default")
+    with working(lone_broker) as worker:
+        # A result that cannot be stored: the work was done, and is not done again.
+        lost = [answer.send(2_000_000), answer.send(0)]
+        assert answer.send(3).get_result(block=True, timeout=HANG_MS) == "xxx"
+        join(lone_broker, worker, answer)
+    for message in lost:
+        with pytest.raises(ResultTimeout):
+            message.get_result(block=True, timeout=1)
+    assert lone.direct("SELECT DISTINCT epoch FROM dramatiq_message") == ((1,),)
 
 
 PROGRAM = """

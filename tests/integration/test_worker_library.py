@@ -19,10 +19,9 @@ from asyncmy.errors import MySQLError
 from sqlalchemy.orm import Session
 
 from streamfrom_worker import Message, Park, Queue, Result, Retry, Worker
-from tests.fixtures.database_servers import DatabaseServer, execute, free_port, names
-from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import WAIT_S, rows, run
-from tests.integration.conftest import Queue as Place
+from tests.integration.conftest import Lone, Queue as Place
 
 
 pytestmark = pytest.mark.db
@@ -265,23 +264,14 @@ async def test_a_queue_that_does_not_fit_ends_the_worker_with_a_sentence(
         await asyncio.wait_for(worker.serve(), WAIT_S)
 
 
-async def test_a_proxy_that_is_away_or_killed_costs_no_message(
-    mariadb: DatabaseServer, start_proxy: StartProxy
-) -> None:
-    database = next(names)
-    execute(mariadb, f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
-    port = free_port()
-    config = f'[server]\nlisten = "127.0.0.1:{port}"\n' + keyspace_toml(
-        "shop", [mariadb], database
-    )
-    proxy = start_proxy(config)
-    client = proxy.connect(database="shop", autocommit=True)
+async def test_a_proxy_that_is_away_or_killed_costs_no_message(lone: Lone) -> None:
+    client = lone.connect()
     run(client, CREATE.format("job", 30))
     run(client, "INSERT INTO job (n) VALUES " + ", ".join(f"({n})" for n in range(40)))
-    proxy.stop()
+    lone.proxy.stop()
     begun, worked = threading.Event(), []
     gate = threading.Event()
-    worker = Worker(f"mysql://root@127.0.0.1:{port}/shop")
+    worker = Worker(f"mysql://root@127.0.0.1:{lone.port}/{lone.keyspace}")
 
     @worker.queue("job", concurrency=4)
     def work(message: Message) -> None:
@@ -289,22 +279,15 @@ async def test_a_proxy_that_is_away_or_killed_costs_no_message(
         gate.wait(WAIT_S)
         worked.append(message["n"])
 
-    def unacked() -> int:
-        return int(
-            execute(mariadb, f"SELECT COUNT(*) FROM {database}.job WHERE time_acked IS NULL")[
-                0
-            ][0]
-        )
-
+    unacked = "SELECT COUNT(*) FROM job WHERE time_acked IS NULL"
     async with serving(worker):  # nothing listens yet
-        proxy = await asyncio.to_thread(start_proxy, config)
+        await asyncio.to_thread(lone.start)
         await until(begun.is_set)
-        await asyncio.to_thread(proxy.kill)
+        await asyncio.to_thread(lone.proxy.kill)
         gate.set()
-        await asyncio.to_thread(start_proxy, config)
-        await until(lambda: unacked() == 0)
+        await asyncio.to_thread(lone.start)
+        await until(lambda: lone.direct(unacked) == ((0,),))
     assert sorted(set(worked)) == list(range(40))
-    execute(mariadb, f"DROP DATABASE {database}")
 
 
 def test_a_signal_lets_work_end_and_gives_back_what_has_not_begun(
@@ -332,6 +315,62 @@ def test_a_signal_lets_work_end_and_gives_back_what_has_not_begun(
     assert {str(n) for (n,) in left} == {"0", "1", "2", "3"} - begun
     # Another worker has them at once, not when a lease ends.
     plain.stream("STREAM n FROM job").comes(*(n for (n,) in left))
+
+
+DATABASES = """
+import pymysql
+pymysql.version_info = (2, 2, 1, "final", 0)  # what Django asks of mysqlclient
+pymysql.install_as_MySQLdb()
+DATABASES = {{"default": {{
+    "ENGINE": "django.db.backends.mysql", "HOST": "127.0.0.1", "PORT": "{port}", "USER": "root", "NAME": "{keyspace}",
+}}}}
+"""
+
+
+def test_the_settings_of_its_readme_send_a_task_by_each_framework(
+    plain: Place, tmp_path: Path
+) -> None:
+    text = (LIBRARY / "README.md").read_text()
+    port, keyspace = plain.proxy.port, plain.keyspace
+    printed = "app:app-password@127.0.0.1:15306/commerce"
+
+    def block(heading: str) -> str:
+        found = re.search(
+            rf"^## {heading}\n.*?```python\n(.*?)```", text, re.DOTALL | re.MULTILINE
+        )
+        assert found is not None
+        return found[1].replace(printed, f"root@127.0.0.1:{port}/{keyspace}")
+
+    (tmp_path / "celery_program.py").write_text(block("Celery") + 'app.send_task("work")\n')
+    (tmp_path / "dramatiq_program.py").write_text(
+        block("Dramatiq") + "dramatiq.actor(print).send(7)\nbroker.close()\n"
+    )
+    (tmp_path / "settings.py").write_text(
+        block("Django").replace("[..., ", "[")
+        + DATABASES.format(port=port, keyspace=keyspace)
+        + 'SECRET_KEY = "of a test"\n'
+    )
+    (tmp_path / "django_program.py").write_text(
+        "import django; django.setup()\n"
+        "from django.core.management import call_command\n"
+        'call_command("migrate", verbosity=0)\n'
+        "from streamfrom_worker.django.backend import tasks\n"
+        "def work(): pass\n"
+        "tasks.task(work).enqueue()\n"
+    )
+    for program, table in (
+        ("celery", "celery_message"),
+        ("dramatiq", "dramatiq_message"),
+        ("django", "django_task"),
+    ):
+        subprocess.run(
+            [sys.executable, f"{program}_program.py"],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(LIBRARY), "DJANGO_SETTINGS_MODULE": "settings"},
+            check=True,
+            timeout=WAIT_S,
+        )
+        assert rows(plain.connect(), f"SELECT COUNT(*) FROM {table}") == ((1,),)
 
 
 def test_the_programs_of_its_readme_run_as_printed(plain: Place, tmp_path: Path) -> None:

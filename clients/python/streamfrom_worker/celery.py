@@ -28,11 +28,10 @@ from kombu.utils.json import dumps, loads
 
 from .address import DEFAULT_PORT
 from .celery_store import CeleryStore
-from .task_store import AT_ONCE, Inbox, Keeper, Receiver, Row
+from .task_store import AT_ONCE, BROKEN, Inbox, Keeper, Receiver, Row
 
 
 LOOK_S = 0.1  # between two looks whether a full consumer has room again
-SILENCE_S = 30.0  # after which a connection is given up
 REFRESH_S = 30.0  # between two signs of life of a process that has bound a queue
 FORGOTTEN_S = 150.0  # without one, its queues are removed
 PRIORITY_MAX = 9  # Celery's highest is delivered first, and so is streamfrom's lowest
@@ -205,9 +204,7 @@ class Transport(virtual.Transport):
     polling_interval: Any = None
     connection_errors: Any = (
         *virtual.Transport.connection_errors,
-        pymysql.err.OperationalError,
-        pymysql.err.InterfaceError,
-        OSError,
+        *BROKEN,
     )
     implements = virtual.Transport.implements.extend(
         asynchronous=True,
@@ -234,10 +231,11 @@ class Transport(virtual.Transport):
                 "password": client.password or "",
                 "database": database,
                 "ssl": client.ssl or None,
-                "autocommit": True,
-                "charset": "utf8mb4",
-                "connect_timeout": client.connect_timeout or 10,
-                "read_timeout": SILENCE_S,
+                **(
+                    {"connect_timeout": client.connect_timeout}
+                    if client.connect_timeout
+                    else {}
+                ),
             },
             given.get("table", "celery_message"),
             self._ack_wait_s,

@@ -10,11 +10,10 @@ from asyncmy.errors import MySQLError
 
 from .outcomes import Outcome, Result
 from .session import Session
-from .table import Table
+from .table import ERROR_MAX, Table
 
 
 AT_ONCE = 500  # ids in one statement
-ERROR_CHARS = 1000  # of last_error, VARCHAR(1000)
 
 log = logging.getLogger("streamfrom_worker")
 
@@ -112,5 +111,5 @@ def _text(error: BaseException | None) -> str | None:
     said = str(error)
     name = type(error).__name__
     return (said if name in ("Retry", "Park") else f"{name}: {said}" if said else name)[
-        :ERROR_CHARS
+        :ERROR_MAX
     ]

@@ -19,20 +19,21 @@ def execute(connection: Any, sql: str, values: Sequence[Any]) -> Executed:
     Raises:
         TypeError: *connection* is none of these.
     """
+    # Django's connection has a `connection`, too, which is the driver's own: look for a cursor first.
+    if hasattr(connection, "cursor"):
+        cursor = connection.cursor()
+        try:
+            cursor.execute(sql, tuple(values))
+            return Executed(cursor.lastrowid, cursor.rowcount)
+        finally:
+            cursor.close()
     if hasattr(connection, "exec_driver_sql") or hasattr(connection, "connection"):
         result = _of_sqlalchemy(connection).exec_driver_sql(sql, tuple(values))
         return Executed(result.lastrowid, result.rowcount)
-    if not hasattr(connection, "cursor"):
-        raise TypeError(
-            f"cannot use {type(connection).__name__}: give a DB-API connection, or a Session or "
-            "Connection of SQLAlchemy"
-        )
-    cursor = connection.cursor()
-    try:
-        cursor.execute(sql, tuple(values))
-        return Executed(cursor.lastrowid, cursor.rowcount)
-    finally:
-        cursor.close()
+    raise TypeError(
+        f"cannot use {type(connection).__name__}: give a DB-API connection, or a Session or "
+        "Connection of SQLAlchemy"
+    )
 
 
 async def execute_async(connection: Any, sql: str, values: Sequence[Any]) -> Executed:

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pymysql
 from dramatiq import Broker, Consumer, Message, MessageProxy
 from dramatiq.common import current_millis
 from dramatiq.errors import ConnectionClosed, DecodeError, QueueJoinTimeout, QueueNotFound
@@ -23,11 +22,8 @@ from dramatiq.results.backend import Missing, ResultBackend
 from . import address
 from .names import quoted
 from .producer import Queue
-from .task_store import Inbox, Keeper, Receiver, Row, TaskStore
-
-
-CONNECT_TIMEOUT_S = 10.0
-SILENCE_S = 30.0  # after which a connection is given up
+from .session import is_permanent
+from .task_store import BROKEN, Inbox, Keeper, Receiver, Row, TaskStore
 
 
 class StreamfromBroker(Broker):
@@ -55,7 +51,7 @@ class StreamfromBroker(Broker):
         self.queues: set[str] = set()
         self.table = table
         self._ack_wait_s = ack_wait
-        self.store = TaskStore(_options(url), table, ack_wait, purge_after)
+        self.store = TaskStore(address.parse(url).options(), table, ack_wait, purge_after)
         self._lock = threading.Lock()
         self._is_made = False
         self._keeper: Keeper | None = None
@@ -264,7 +260,7 @@ class StreamfromConsumer(Consumer):
             while (news := self._inbox.take()) is not None:
                 for row in news[1]:
                     self._give_back(row[0])
-        except (ConnectionClosed, *CONNECTION_ERRORS):
+        except (ConnectionClosed, *BROKEN):
             pass  # their leases end
         self._inbox.close()
         self._broker.leave(self)
@@ -291,7 +287,7 @@ class StreamfromBackend(ResultBackend):
     def __init__(self, url: str, *, table: str = "dramatiq_result", **options: Any) -> None:
         super().__init__(**options)
         self._results = quoted(table)
-        self._store_of = TaskStore(_options(url), table, 30, 1)
+        self._store_of = TaskStore(address.parse(url).options(), table, 30, 1)
         self._is_made = False
 
     def _get(self, message_key: str) -> Any:
@@ -319,26 +315,21 @@ class StreamfromBackend(ResultBackend):
         return self._store_of.run(sql, values)
 
 
-CONNECTION_ERRORS = (pymysql.err.OperationalError, pymysql.err.InterfaceError, OSError)
-
-
 @contextmanager
 def connection_errors() -> Iterator[None]:
-    """Raise Dramatiq's own error for a connection that broke; a worker then tries again."""
+    """Raise Dramatiq's own error for a connection that broke; a worker then tries again.
+
+    Raises:
+        ConnectionClosed: the connection broke.
+        pymysql.MySQLError: the server refuses the statement, such as a message above `max_allowed_packet`.
+    """
     try:
         yield
-    except CONNECTION_ERRORS as error:
+    except BROKEN as error:
+        if is_permanent(error):
+            raise
         raise ConnectionClosed(error) from None
 
 
 def _text(message: Message) -> str:
     return str(message.encode(), "utf-8")
-
-
-def _options(url: str) -> dict[str, Any]:
-    return {
-        **address.parse(url).options(),
-        "autocommit": True,
-        "connect_timeout": CONNECT_TIMEOUT_S,
-        "read_timeout": SILENCE_S,
-    }

@@ -19,7 +19,7 @@ SILENCE_S = 30.0  # after which a connection is given up
 PAUSE_S = 0.1
 PAUSE_MAX_S = 10.0
 # Another try cannot help: a wrong password or a missing right, no such database, table, column or row, wrong or
-# unsupported SQL, a wrong setting or value, a row that the server refuses.
+# unsupported SQL, a wrong setting or value, a row that the server refuses, a text above max_allowed_packet.
 PERMANENT = frozenset(
     (
         1044,
@@ -31,6 +31,7 @@ PERMANENT = frozenset(
         1142,
         1143,
         1146,
+        1153,
         1210,
         1235,
         1264,
@@ -57,8 +58,8 @@ class Answer:
 
 
 def is_permanent(error: BaseException) -> bool:
-    """Return whether the same statement would fail again."""
-    return isinstance(error, MySQLError) and bool(error.args) and error.args[0] in PERMANENT
+    """Return whether the same statement would fail again; *error* is of any driver."""
+    return bool(error.args) and error.args[0] in PERMANENT
 
 
 async def pause(tries: int) -> None:

@@ -26,6 +26,7 @@ MANAGED = frozenset(
     )
 )
 LAST_ERROR = "last_error"
+ERROR_MAX = 1000  # characters of last_error
 PARKED_NS = 9_000_000_000_000_000_000
 EXPONENT_MAX = 60
 _SETTING = re.compile(r"vt_(ack_wait|min_backoff|max_backoff)\s*=\s*([0-9.]+)")

@@ -15,13 +15,21 @@ from typing import Any
 import pymysql
 
 from .names import quoted
-from .table import PARKED_NS
+from .session import SILENCE_S, is_permanent
+from .table import ERROR_MAX, PARKED_NS
 
 
 AT_ONCE = 100  # messages in one answer, and queues that one STREAM can name
 WAIT_S = 1.0  # of one STREAM: how long a change of what is wanted may take
 
-ERROR_MAX = 1000  # characters of last_error
+# What PyMySQL raises when a connection breaks, and for much that a server refuses, which `is_permanent` tells apart.
+BROKEN = (pymysql.err.OperationalError, pymysql.err.InterfaceError, OSError)
+OPTIONS = {
+    "autocommit": True,
+    "charset": "utf8mb4",
+    "connect_timeout": 10.0,
+    "read_timeout": SILENCE_S,
+}
 UTF8 = "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 TEXT = f"{UTF8} NOT NULL"
 
@@ -35,12 +43,17 @@ class TaskStore:
 
     Threads may share it. A statement whose connection broke is sent again once, so each of them must be harmless the
     second time; an error after that is the caller's, and kombu connects again.
+
+    options: of `pymysql.connect`, beyond or instead of `OPTIONS`.
+    columns: the definitions of further columns, each followed by a comma.
     """
+
+    columns = ""
 
     def __init__(
         self, options: dict[str, Any], table: str, ack_wait: float, purge_after: float
     ) -> None:
-        self._options = options
+        self._options = OPTIONS | options
         self._messages = quoted(table)
         self._settings = f"ack_wait = {float(ack_wait)}, purge_after = {float(purge_after)}"
         self._connections: dict[Any, Any] = {}
@@ -50,7 +63,7 @@ class TaskStore:
         """Create the table if it is not there."""
         self.run(
             f"CREATE QUEUE IF NOT EXISTS {self._messages} (queue VARCHAR(191) {TEXT}, payload LONGTEXT {TEXT}, "
-            f"last_error VARCHAR({ERROR_MAX})) WITH (`key` = queue, {self._settings})"
+            f"{self.columns} last_error VARCHAR({ERROR_MAX})) WITH (`key` = queue, {self._settings})"
         )
 
     def take(
@@ -160,12 +173,12 @@ class TaskStore:
                     with self._connections[user].cursor() as cursor:
                         changed = cursor.execute(sql, tuple(values) or None)
                         return cursor.fetchall() if cursor.description else (), changed
-                except (pymysql.err.OperationalError, pymysql.err.InterfaceError, OSError):
+                except BROKEN as error:
                     broken = self._connections.pop(user, None)
                     if broken is not None:
                         broken.close()
                     # An idle connection may have been closed long ago: a new one shows whether the proxy is there.
-                    if tries <= 0 or is_new:
+                    if tries <= 0 or is_new or is_permanent(error):
                         raise
 
 

@@ -13,7 +13,8 @@ from django.db import connections
 from django.utils.module_loading import import_string
 
 from streamfrom_worker.names import quoted
-from streamfrom_worker.task_store import TEXT, UTF8, TaskStore
+from streamfrom_worker.table import ERROR_MAX
+from streamfrom_worker.task_store import UTF8, TaskStore
 
 
 try:
@@ -34,19 +35,12 @@ OPTIONS = {
     "ack_wait": 30,
     "purge_after": 7 * 86400,
 }
-CONNECT_TIMEOUT_S = 10.0
-SILENCE_S = 30.0  # after which a worker's connection is given up
 
 
 class TaskTable(TaskStore):
     """The queue, with a column for results: what became of a task stays in its row until the purge."""
 
-    def make(self) -> None:
-        """Create the queue if it is not there."""
-        self.run(
-            f"CREATE QUEUE IF NOT EXISTS {self._messages} (queue VARCHAR(191) {TEXT}, payload LONGTEXT {TEXT}, "
-            f"result LONGTEXT {UTF8}, last_error VARCHAR(1000)) WITH (`key` = queue, {self._settings})"
-        )
+    columns = f"result LONGTEXT {UTF8},"
 
     def note(self, ident: Any, result: Mapping[str, Any]) -> None:
         """Write how far a task is."""
@@ -60,7 +54,7 @@ class TaskTable(TaskStore):
         self.run(
             f"UPDATE {self._messages} SET time_acked = NOW(), result = %s, last_error = %s "
             "WHERE id = %s AND time_acked IS NULL",
-            [json.dumps(result), error and error[:1000], ident],
+            [json.dumps(result), error and error[:ERROR_MAX], ident],
         )
 
     def result(self, ident: Any) -> Any:
@@ -103,10 +97,6 @@ class StreamfromBackend(BaseTaskBackend):
             "password": settings["PASSWORD"],
             "database": settings["NAME"],
             "ssl": settings["OPTIONS"].get("ssl"),
-            "autocommit": True,
-            "charset": "utf8mb4",
-            "connect_timeout": CONNECT_TIMEOUT_S,
-            "read_timeout": SILENCE_S,
         }
         if options["host"].startswith("/"):
             options |= {"unix_socket": options["host"], "host": "localhost"}

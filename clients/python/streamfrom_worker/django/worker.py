@@ -14,7 +14,8 @@ from typing import Any
 import pymysql
 from django.db import close_old_connections
 
-from streamfrom_worker.task_store import AT_ONCE, Keeper, Row
+from streamfrom_worker.session import is_permanent
+from streamfrom_worker.task_store import AT_ONCE, BROKEN, Keeper, Row
 
 from .backend import StreamfromBackend, base, error_of, now, signals
 
@@ -42,6 +43,7 @@ class TaskWorker:
         self._free = threading.Semaphore(concurrency)
         self._pool = ThreadPoolExecutor(concurrency, "streamfrom-task")
         self._held: set[Any] = set()
+        self._is_made = False
         self._is_stopped = threading.Event()
 
     def stop(self) -> None:
@@ -52,17 +54,28 @@ class TaskWorker:
         """Work until `stop`.
 
         Raises:
-            pymysql.MySQLError: the queue cannot be made: no such keyspace, or no right to it.
+            pymysql.MySQLError: the server refuses what another try would not change: no such keyspace, or no right to it.
         """
-        self._store.make()
         keeper = Keeper(self._store, self._backend.ack_wait_s / 3, lambda: [*self._held])
         try:
             while not self._is_stopped.is_set():
-                self._take()
+                self._step()
         finally:
             self._pool.shutdown()
             keeper.close()
             self._store.close()
+
+    def _step(self) -> None:
+        try:
+            if not self._is_made:
+                self._store.make()
+                self._is_made = True
+            self._take()
+        except BROKEN as error:
+            if is_permanent(error):
+                raise
+            log.warning("connection broke", extra={"error": str(error)})
+            self._is_stopped.wait(RECONNECT_S)
 
     def _take(self) -> None:
         """Start as many tasks as there is room for, if some come within WAIT_S."""
@@ -71,17 +84,15 @@ class TaskWorker:
         room = 1
         while room < AT_ONCE and self._free.acquire(blocking=False):
             room += 1
+        rows: Sequence[Row] = ()
         try:
             rows = self._store.take(self._queues, room, WAIT_S, by="tasks")
-        except (pymysql.err.OperationalError, pymysql.err.InterfaceError, OSError) as error:
-            log.warning("connection broke", extra={"error": str(error)})
-            self._is_stopped.wait(RECONNECT_S)
-            rows = ()
+        finally:
+            if room > len(rows):
+                self._free.release(room - len(rows))
         self._held.update(row[0] for row in rows)
         for row in rows:
             self._pool.submit(self._work, row)
-        if room > len(rows):
-            self._free.release(room - len(rows))
 
     def _work(self, row: Row) -> None:
         try:
@@ -115,8 +126,16 @@ class TaskWorker:
         began_s = time.monotonic()
         ended, failure = _called(result)
         fields |= ended | {"finished_at": now()}
-        reason = None if failure is None else f"{type(failure).__name__}: {failure}"
-        self._store.end(ident, fields, reason)
+        try:
+            self._end(ident, fields, failure)
+        except pymysql.MySQLError as error:
+            if not is_permanent(error):
+                raise
+            # It has run, and its result cannot be stored: another run would not change that.
+            failure = error
+            fields.pop("return_value", None)
+            fields |= _failed(error)
+            self._end(ident, fields, failure)
         log.log(
             logging.DEBUG if failure is None else logging.WARNING,
             "task ended",
@@ -131,6 +150,14 @@ class TaskWorker:
         result = self._backend.result(ident, queue, 0, payload, fields)
         signals.task_finished.send(type(self._backend), task_result=result)
 
+    def _end(self, ident: Any, fields: dict[str, Any], failure: BaseException | None) -> None:
+        reason = None if failure is None else f"{type(failure).__name__}: {failure}"
+        self._store.end(ident, fields, reason)
+
+
+def _failed(error: BaseException) -> dict[str, Any]:
+    return {"status": "FAILED", "errors": [error_of(error)]}
+
 
 def _called(result: Any) -> tuple[dict[str, Any], BaseException | None]:
     """Return what became of a task, and what it raised."""
@@ -139,7 +166,7 @@ def _called(result: Any) -> tuple[dict[str, Any], BaseException | None]:
         value = result.task.call(*context, *result.args, **result.kwargs)
         json.dumps(value)
     except BaseException as error:  # noqa: BLE001 - a task's own; Django's backends catch all, too
-        return {"status": "FAILED", "errors": [error_of(error)]}, error
+        return _failed(error), error
     finally:
         close_old_connections()
     return {"status": "SUCCESSFUL", "return_value": value}, None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from typing import Any
 
+import pymysql
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from streamfrom_worker.django.backend import backends
@@ -38,4 +39,7 @@ class Command(BaseCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: worker.stop())
         self.stdout.write(f"worker {worker.id} takes tasks of {', '.join(queues)}")
-        worker.run()
+        try:
+            worker.run()
+        except pymysql.MySQLError as error:
+            raise CommandError(f"the tasks cannot be taken: {error.args[-1]}") from None
