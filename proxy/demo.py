@@ -99,7 +99,7 @@ SESSION: Final = """
   USE `{keyspace}:{shard}`;
   SELECT id FROM my_message;{plain}
 
-  {dim}# User reader may only read: the proxy sees to it, and so does the account that it has on the shards.{plain}
+  {dim}# User reader may only read: its account on the shards has no other right.{plain}
   {bold}{client} -h127.0.0.1 -P{port} -ureader -preader {keyspace} -e 'DELETE FROM my_message'{plain}
 
   {dim}# How it fares: by SQL, as a page for the browser (user root, no password), and for Prometheus:{plain}

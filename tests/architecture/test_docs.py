@@ -154,6 +154,33 @@ def test_every_step_of_the_trace_exists():
     assert not lost
 
 
+MEMBER = re.compile(r"`([A-Z]\w*[a-z]\w*\.[a-z_]\w*)(?:\(\))?`")
+
+
+def test_every_member_of_a_class_that_the_design_mentions_exists():
+    found = [(doc, name) for doc, name in mentions(MEMBER) if doc.startswith("docs/design")]
+    assert len(found) > 5
+    assert not [
+        (doc, name)
+        for doc, name in found
+        if not any(exists(f"{module}.{name}") for module in MODULES)
+    ]
+
+
+def test_the_design_lists_every_package():
+    block = (ROOT / "docs/design.md").read_text().split("```")[1]
+    listed = set()
+    for indent, name in re.findall(r"^( *)([a-z_]+) ", block, re.MULTILINE):
+        if not indent:
+            top = name
+        listed.add(f"{top}/{name}" if indent else name)
+    for package in PACKAGES[:3]:
+        folders = {path.parent.name for path in (ROOT / package).glob("*/__init__.py")}
+        assert {name for name in listed if name.startswith(f"{package}/")} == {
+            f"{package}/{folder}" for folder in folders
+        }
+
+
 def glossary() -> list[list[str]]:
     """Return the term, the sentence and the places of each line of the glossary."""
     page = (ROOT / "docs/design/glossary.md").read_text()
