@@ -170,7 +170,7 @@ def test_every_member_of_a_class_that_the_design_mentions_exists():
 def test_the_design_lists_every_package():
     block = (ROOT / "docs/design.md").read_text().split("```")[1]
     listed = set()
-    for indent, name in re.findall(r"^( *)([a-z_]+) ", block, re.MULTILINE):
+    for indent, name in re.findall(r"^( *)([a-z_]+)(?: |$)", block, re.MULTILINE):
         if not indent:
             top = name
         listed.add(f"{top}/{name}" if indent else name)

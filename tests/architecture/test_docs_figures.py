@@ -171,8 +171,8 @@ NUMBERS = {"three": 3, "two": 2, "four": 4, "a minute": 60, "once a second": 1}
             (gather.WAITING_BYTES_MAX / 1024,),
         ),
         (
-            "docs/benchmarks/workloads.md",
-            r"`drain_single` \| drains ([\d,]+) by",
+            "docs/benchmarks.md",
+            r"`drain_single`, .* ([\d,]+) by 16 consumers",
             (drain.SINGLE_MESSAGES[0],),
         ),
     ],

@@ -1,4 +1,4 @@
-"""The SQL of docs/sql, as it is printed: each statement runs, on tables of the names that the pages use."""
+"""The SQL of docs/sql and docs/concepts, as it is printed: each statement runs, on tables of the names that the pages use."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -21,16 +21,16 @@ from tests.integration.conftest import SharedCluster
 
 pytestmark = pytest.mark.db
 
-PAGES = HERE / "docs/sql"
+PAGES = HERE / "docs"
 MESSAGES = (
-    "message-tables",
-    "queues",
-    "stream",
-    "delivery",
-    "messages",
-    "times",
-    "keyspaces",
-    "show",
+    *(f"concepts/{page.stem}" for page in sorted((PAGES / "concepts").glob("*.md"))),
+    "sql/message-tables",
+    "sql/queues",
+    "sql/stream",
+    "sql/messages",
+    "sql/times",
+    "sql/keyspaces",
+    "sql/show",
 )
 TABLES = """
 CREATE TABLE orders (id BIGINT PRIMARY KEY, customer_id BIGINT, country CHAR(2), total DECIMAL(10,2), paid INT, note VARCHAR(20))
@@ -62,7 +62,7 @@ def ended(sql: str) -> str:
 @pytest.mark.parametrize("page", MESSAGES)
 def test_statements_on_messages_run(cluster: SharedCluster, page: str) -> None:
     client = cluster.proxy.connect(database="plain", autocommit=True)
-    run(client, statements("message-tables")[0])
+    run(client, statements("sql/message-tables")[0])
     run(client, "INSERT INTO my_message (id) VALUES (7), (8)")
     found = statements(page)
     assert found
@@ -117,7 +117,7 @@ def test_statements_over_shards_run(shop: RunningProxy) -> None:
     for client in clients.values():
         for sql in TABLES:
             run(client, sql)
-    found = statements("routing")
+    found = statements("sql/routing")
     assert len(found) > 15
     for sql in found:
         run(clients["by_customer" if "customer_id" in sql else "commerce"], sql)
