@@ -169,7 +169,7 @@ def test_every_member_of_a_class_that_the_design_mentions_exists():
 
 def test_the_design_lists_every_package():
     block = (ROOT / "docs/design.md").read_text().split("```")[1]
-    listed = set()
+    listed, top = set(), ""
     for indent, name in re.findall(r"^( *)([a-z_]+)(?: |$)", block, re.MULTILINE):
         if not indent:
             top = name
