@@ -21,7 +21,6 @@ from bench.lab import Lab
 from bench.machine import Disturbance, facts
 from bench.plan import Plan
 from bench.processes import LabError
-from bench.profile import show
 from bench.report import Figure, table
 from bench.workloads import ON_REQUEST, WORKLOADS
 from streamfrom.proxy.embedded.servers import EmbeddedServerError, Family
@@ -53,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     about: dict[str, Any] = {}
     family = Family(options.server) if options.server else None
     try:
-        with Lab(family, sampled=options.profile) as lab:
+        with Lab(family) as lab:
             about = facts(lab.folder) | {
                 "server": f"{lab.server.family} {lab.server.version}",
                 "durable_settings": lab.durable_settings(),
@@ -74,9 +73,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     _say(f"  {failed[name]}\n  the proxy's log ends with:\n{lab.proxy_log()}")
                 others[name] = round(disturbance.percent(), 1)
                 _say(f"  {time.monotonic() - start:.0f} s")
-            for profile in lab.profiles:
-                if profile.exists():
-                    print(show(profile), end="\n\n")
     except KeyboardInterrupt:
         _say("bench: interrupted; this was measured:")
         failed["the run"] = "interrupted"
@@ -108,13 +104,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
     parser.add_argument("--server", choices=[family.value for family in Family])
     parser.add_argument(
-        "--profile", action="store_true", help="sample the proxy and print its costs"
-    )
-    parser.add_argument(
         "--rows",
         type=int,
         metavar="N",
-        help="rows of the tables that Spark reads, messages whose order is audited",
+        help="rows of the tables that Spark reads",
     )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in ALL]

@@ -78,8 +78,12 @@ class Attacker:
             return
 
     def query(self, sql: bytes) -> str:
-        """Run a text, read its whole answer and return it as `answer`."""
-        self.send(b"\x03" + sql)
+        """Run a text; otherwise as `run`."""
+        return self.run(b"\x03" + sql)
+
+    def run(self, command: bytes) -> str:
+        """Send a command, read its whole answer and return it as `answer`."""
+        self.send(command)
         return self.answer()
 
     def answer(self) -> str:

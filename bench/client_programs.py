@@ -29,19 +29,6 @@ def client(*names: str) -> list[str]:
     raise LabError(f"none of {', '.join(names)} is installed")
 
 
-def client_of_mysql(name: str) -> list[str]:
-    """Return the command of a client of MySQL's own, not of what MariaDB installs by its name.
-
-    Raises:
-        LabError: it is not installed.
-    """
-    for path in (str(MYSQL9 / "bin"), None):
-        program = shutil.which(name, path=path)
-        if program is not None and Family.MARIADB not in output([program, "--version"]).lower():
-            return [program]
-    raise LabError(f"{name} of MySQL is not installed")
-
-
 def address(program: list[str], target: Endpoint) -> list[str]:
     """Return the options with which *program* logs in at *target*, without TLS."""
     version = output([*program, "--version"])

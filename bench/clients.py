@@ -161,34 +161,6 @@ def producer(
     return work
 
 
-def writer(
-    port: int, database: str, prepare: Callable[[int], Sequence[str]], *, connections: int
-) -> Work:
-    """Return a worker that runs texts made beforehand, as fast as the answers come.
-
-    prepare: returns the texts of the connection with the given number.
-    The result is the seconds from the common start to the last answer.
-    """
-
-    async def work(signals: Signals) -> float:
-        pool = await open_many(port, database, connections)
-        texts = [prepare(number) for number in range(connections)]
-
-        async def write(connection: Connection, own: Sequence[str]) -> None:
-            for text in own:
-                await connection.query(text)
-
-        await signals.start()
-        start = time.perf_counter()
-        await asyncio.gather(*(write(one, own) for one, own in zip(pool, texts, strict=True)))
-        elapsed = time.perf_counter() - start
-        for connection in pool:
-            connection.close()
-        return elapsed
-
-    return work
-
-
 async def open_many(port: int, database: str, count: int) -> list[Connection]:
     """Return *count* connections."""
     opened: list[Connection] = []

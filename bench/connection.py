@@ -7,9 +7,7 @@ does not end.
 """
 
 import asyncio
-import fcntl
 import struct
-import termios
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self, cast
@@ -100,15 +98,6 @@ class Connection(asyncio.Protocol):
             await self._wait()
         batches, self._batches = self._batches, []
         return batches
-
-    @property
-    def is_drained(self) -> bool:
-        """Whether nothing has come on the stream that `batches` has not returned."""
-        if self._batches or self._transport is None or self._transport.is_closing():
-            return False
-        unread = bytearray(4)
-        fcntl.ioctl(self._transport.get_extra_info("socket").fileno(), termios.FIONREAD, unread)
-        return not any(unread)
 
     def close(self) -> None:
         """Hang up, without a goodbye: also in the middle of a stream."""

@@ -179,22 +179,25 @@ class Fleet:
             worker.start(now_ns)
         return now_ns
 
-    def wait_for(self, workers: list[Worker], count: int, seconds: float) -> bool:
-        """Return True when *workers* have counted *count* messages.
-
-        False: *seconds* are over, or all have ended before that.
+    def reach(self, workers: list[Worker], count: int, seconds: float) -> None:
+        """Return when *workers* have counted *count* messages.
 
         Raises:
-            FleetError: one of them failed.
+            FleetError: *seconds* are over, all have ended before that, or one of them failed.
         """
         deadline = time.monotonic() + seconds
         while sum(worker.counted for worker in workers) < count:
             # All are asked, for each may have failed; the last may have counted since the sum.
             ended = sum(worker.has_ended for worker in workers) == len(workers)
-            if time.monotonic() > deadline or ended:
-                return sum(worker.counted for worker in workers) >= count
+            done = sum(worker.counted for worker in workers)
+            if done < count and (ended or time.monotonic() > deadline):
+                raise FleetError(f"only {done} of {count} messages were done")
             time.sleep(POLL_S)
-        return True
+
+    def finish(self, workers: list[Worker], count: int, seconds: float) -> list[Any]:
+        """Return the results of *workers* once they have counted *count* messages; see `reach`."""
+        self.reach(workers, count, seconds)
+        return self.stop(workers)
 
     def stop(self, workers: list[Worker]) -> list[Any]:
         """Stop *workers* and return their results."""

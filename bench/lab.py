@@ -119,18 +119,16 @@ class Meter:
 class Lab:
     """Use as a context; `server` runs for as long as the block lasts."""
 
-    def __init__(self, family: Family | None = None, *, sampled: bool = False) -> None:
+    def __init__(self, family: Family | None = None) -> None:
         program = find_server(family)
         if program is None:
             raise LabError(f"found no {family or 'MySQL or MariaDB'} server on this machine")
         self._program = program
         self.folder = Path(tempfile.mkdtemp(prefix="streamfrom-bench-"))
-        self._sampled = sampled
         self._servers: list[EmbeddedServer] = []
         self._started = 0
         self._admins: dict[int, Connection[Any]] = {}
         self._tables = 0
-        self.profiles: list[Path] = []
 
     def __enter__(self) -> Self:
         try:
@@ -239,26 +237,53 @@ class Lab:
         settings: str = "",
         workers: int = 1,
         may_be_killed: bool = False,
-        port: int = 0,
     ) -> Iterator[Endpoint]:
         """Run the proxy before *keyspaces*, in a process of its own.
 
         settings: further lines of its configuration's `[server]`.
         workers: how many processes serve its port; above 1 they have a parent, which the process is then.
         may_be_killed: the workload kills it.
-        port: where it listens; 0 for any free port.
         """
         self._started += 1
         config = self.folder / f"proxy-{self._started}.toml"
-        config.write_text(self._config(config, keyspaces, settings, workers, port))
-        program = [sys.executable, "-m"]
-        if self._sampled:
-            self.profiles.append(config.with_suffix(".profile"))
-            program += ["bench.profile", str(self.profiles[-1])]
-        program += ["streamfrom.proxy", "serve", "--config", str(config)]
+        config.write_text(self._config(config, keyspaces, settings, workers))
+        program = [sys.executable, "-m", "streamfrom.proxy", "serve", "--config", str(config)]
         log = config.with_suffix(".log")
         with process(program, log, may_be_killed=may_be_killed) as running:
             yield Endpoint(logged_port(running, log), running.pid)
+
+    @contextlib.contextmanager
+    def keyspace(
+        self,
+        name: str,
+        *,
+        shards: int = 1,
+        vschema: Mapping[str, Any] | None = None,
+        settings: str = "",
+    ) -> Iterator[Endpoint]:
+        """Make a fresh database on so many servers, and run a proxy before them."""
+        servers = tuple(map(self.server_number, range(shards)))
+        with (
+            self.database(name, *servers),
+            self.proxy(Keyspace(name, servers, vschema), settings=settings) as proxy,
+        ):
+            yield proxy
+
+    @contextlib.contextmanager
+    def fleet_of_two(
+        self, name: str, *, may_be_killed: bool = False
+    ) -> Iterator[tuple[Endpoint, Endpoint]]:
+        """Make a fresh database with a fleet before it, of which the first member dispatches."""
+        keyspace = Keyspace(name, (self.server,))
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self.database(name))
+            dispatcher = stack.enter_context(self.proxy(keyspace, may_be_killed=may_be_killed))
+            # The first keeps the shard's messages, so it is to have them before there is another.
+            await_members(dispatcher, f"dispatches = '{name}/0'", 1)
+            other = stack.enter_context(self.proxy(keyspace))
+            for proxy in (dispatcher, other):
+                await_members(proxy, "is_answering", 2)
+            yield dispatcher, other
 
     def server_pids(self) -> list[int]:
         """Return the process ids of the servers that run."""
@@ -315,9 +340,8 @@ class Lab:
         keyspaces: tuple[Keyspace, ...],
         settings: str,
         workers: int,
-        port: int,
     ) -> str:
-        lines = ["[server]", f'listen = "{HOST}:{port}"', settings]
+        lines = ["[server]", f'listen = "{HOST}:0"', settings]
         lines += ["[fleet]", f"workers = {workers}"]
         for keyspace in keyspaces:
             lines.append(f"[keyspaces.{keyspace.name}]")

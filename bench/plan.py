@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from bench.lab import Lab
-from bench.report import Goal, Target
+from bench.report import Target, ratio_at_least
 from streamfrom.proxy.embedded.servers import Family
 
 
@@ -19,7 +19,7 @@ class Plan:
 
     quick: one pair of runs, shorter and with fewer rows; for a look, not for a verdict.
     say: prints a line of progress.
-    rows: how many rows Spark reads, or messages the audit of order has, where that is asked for.
+    rows: how many rows Spark reads, where that is asked for.
     """
 
     lab: Lab
@@ -36,9 +36,9 @@ class Plan:
         """Return the number that fits the plan: rows, seconds."""
         return quick if self.quick else full
 
-    def goal(self, goal: Goal, *, mariadb: float, mysql: float) -> Target:
+    def ratio_at_least(self, *, mariadb: float, mysql: float) -> Target:
         """Return what the design promises of a ratio on the server that is measured."""
-        return Target(goal, mysql if self.lab.server.family is Family.MYSQL else mariadb)
+        return ratio_at_least(mysql if self.lab.server.family is Family.MYSQL else mariadb)
 
     def interleaved(
         self, ours: Callable[[], A], theirs: Callable[[], B]

@@ -131,6 +131,40 @@ class Figure:
         }
 
 
+def figure(
+    name: str,
+    unit: str,
+    ours: Iterable[float],
+    against: str = "",
+    theirs: Iterable[float] | None = None,
+    target: Target | None = None,
+    **facts: Any,
+) -> Figure:
+    """Return a figure of both sides' values, one a run."""
+    their_values = None if theirs is None else Series.of(theirs)
+    return Figure(name, unit, Series.of(ours), against, their_values, target, facts)
+
+
+def ratio_at_least(limit: float) -> Target:
+    """Return the promise that ours is at least so many times theirs."""
+    return Target(Goal.AT_LEAST, limit)
+
+
+def ratio_at_most(limit: float) -> Target:
+    """Return the promise that ours is at most so many times theirs."""
+    return Target(Goal.AT_MOST, limit)
+
+
+def value_at_least(limit: float) -> Target:
+    """Return the promise that our figure is at least *limit*."""
+    return Target(Goal.AT_LEAST, limit, of_ratio=False)
+
+
+def value_at_most(limit: float) -> Target:
+    """Return the promise that our figure is at most *limit*."""
+    return Target(Goal.AT_MOST, limit, of_ratio=False)
+
+
 HEADER = (
     "figure",
     "streamfrom",

@@ -7,7 +7,7 @@ from typing import Any
 
 from bench import messages
 from bench.clients import Received, Sent
-from bench.fleet import Fleet, FleetError, Work
+from bench.fleet import Fleet, Work
 from bench.lab import Endpoint, Lab
 from bench.report import percentile
 
@@ -68,10 +68,7 @@ def steady(
         sent: Sent = source.result(seconds + REST_S)
         facts: dict[str, Any] = dict(meter.stop())
         after_window()
-        if not fleet.wait_for(readers, len(sent.ids), REST_S):
-            done = sum(reader.counted for reader in readers)
-            raise FleetError(f"only {done} of {len(sent.ids)} messages came in time")
-        results: list[Received] = fleet.stop(readers)
+        results: list[Received] = fleet.finish(readers, len(sent.ids), REST_S)
     ids: array[int] = array("q")
     arrived_ns: array[int] = array("q")
     for result in results:

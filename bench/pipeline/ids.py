@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from bench.pipeline.session import drain
 from bench.plan import Plan
-from bench.report import Figure, Goal, Series, Target
+from bench.report import Figure, figure, value_at_least
 from streamfrom.spark.functions import keyspace_id
 
 
@@ -27,9 +27,4 @@ def _rate(spark: Any, plan: Plan, vindex: str) -> Figure:
     run(count // 10)
     rates = [run(count) for _ in range(plan.pairs)]
     plan.say(f"  keyspace ids, {vindex}: " + ", ".join(f"{rate:,.0f}/s" for rate in rates))
-    return Figure(
-        f"keyspace ids, {vindex}",
-        "rows/s",
-        Series.of(rates),
-        target=Target(Goal.AT_LEAST, 3_000_000, of_ratio=False),
-    )
+    return figure(f"keyspace ids, {vindex}", "rows/s", rates, target=value_at_least(3_000_000))

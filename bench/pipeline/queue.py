@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from bench.audit import AuditError
 from bench.pipeline.shards import ACKED_AGO_NS, TABLE, Shards
-from bench.report import Figure, Goal, Series, Target
+from bench.report import Figure, figure, value_at_least
 from streamfrom.spark.jobs import archive
 
 
@@ -24,14 +24,8 @@ def stream(spark: Any, shards: Shards) -> list[Figure]:
     for _ in range(shards.plan.pairs):
         rates.append(count / _drain(spark, shards, count))
         shards.plan.say(f"  queue stream: {rates[-1]:,.0f} messages/s")
-    return [
-        Figure(
-            f"queue stream, {BATCH:,} a batch",
-            "msg/s",
-            Series.of(rates),
-            target=Target(Goal.AT_LEAST, 20_000, of_ratio=False),
-        )
-    ]
+    name = f"queue stream, {BATCH:,} a batch"
+    return [figure(name, "msg/s", rates, target=value_at_least(20_000))]
 
 
 def _drain(spark: Any, shards: Shards, count: int) -> float:
@@ -67,13 +61,10 @@ def archived(spark: Any, shards: Shards) -> list[Figure]:
             f"  archive: {rates[-1]:,.0f} rows/s staged and verified, {purges[-1]:,.0f} purged; {steps_s}"
         )
     return [
-        Figure(
-            "archive, rows staged and verified",
-            "rows/s",
-            Series.of(rates),
-            target=Target(Goal.AT_LEAST, 100_000, of_ratio=False),
+        figure(
+            "archive, rows staged and verified", "rows/s", rates, target=value_at_least(100_000)
         ),
-        Figure("archive, rows purged", "rows/s", Series.of(purges)),
+        figure("archive, rows purged", "rows/s", purges),
     ]
 
 

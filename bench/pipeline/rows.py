@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from bench.pipeline.session import Peak, Watch, drain
 from bench.pipeline.shards import TABLE, Shards
-from bench.report import Figure, Goal, Series, Target
+from bench.report import Figure, figure, ratio_at_least, value_at_most
 from streamfrom.spark.endpoint import quoted
 from streamfrom.spark.jdbc import MARIADB, load, options, read
 
@@ -46,21 +46,21 @@ def reads(spark: Any, shards: Shards) -> list[Figure]:
         proxied, straight = plan.interleaved(jdbc, direct)
         sourced, by_jdbc = plan.interleaved(source, jdbc)
     return [
-        Figure(
+        figure(
             "JDBC read, 2 partitions",
             "rows/s",
-            Series.of(proxied),
+            proxied,
             "JDBC, direct",
-            Series.of(straight),
-            Target(Goal.AT_LEAST, 0.7),
+            straight,
+            ratio_at_least(0.7),
         ),
-        Figure(
+        figure(
             "source's batch read, 2 partitions",
             "rows/s",
-            Series.of(sourced),
+            sourced,
             "JDBC through the proxy",
-            Series.of(by_jdbc),
-            Target(Goal.AT_LEAST, 1),
+            by_jdbc,
+            ratio_at_least(1),
         ),
         _memory(rows, peak),
     ]
@@ -79,10 +79,11 @@ def _direct(spark: Any, shards: Shards) -> Any:
 
 
 def _memory(rows: int, peak: Peak) -> Figure:
-    return Figure(
+    return figure(
         f"memory of JVM and Python workers, {rows:,} rows read",
         "MB",
-        Series.of([peak.together / MB]),
-        target=Target(Goal.AT_MOST, 2000, of_ratio=False),
-        facts={"jvm_mb": round(peak.jvm / MB), "python_workers_mb": round(peak.workers / MB)},
+        [peak.together / MB],
+        target=value_at_most(2000),
+        jvm_mb=round(peak.jvm / MB),
+        python_workers_mb=round(peak.workers / MB),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bench import messages
-from bench.lab import Endpoint as Process, Keyspace
+from bench.lab import Endpoint as Process
 from bench.plan import Plan
 from bench.processes import HOST
 from streamfrom.spark.endpoint import Endpoint
@@ -90,10 +90,5 @@ class Shards:
 @contextmanager
 def two_shards(plan: Plan) -> Iterator[Shards]:
     """Run the proxy before two servers."""
-    lab = plan.lab
-    both = (lab.server_number(0), lab.server_number(1))
-    with (
-        lab.database(DATABASE, *both),
-        lab.proxy(Keyspace(DATABASE, both, VSCHEMA)) as proxy,
-    ):
+    with plan.lab.keyspace(DATABASE, shards=len(SHARDS), vschema=VSCHEMA) as proxy:
         yield Shards(plan, proxy)

@@ -16,7 +16,7 @@ from bench.connection import Connection
 from bench.fleet import Fleet, FleetError, Signals, Work
 from bench.lab import Endpoint, Keyspace
 from bench.plan import Plan
-from bench.report import Figure, Goal, Series, Target, number, percentile
+from bench.report import Figure, figure, percentile, value_at_most
 
 
 PERIOD_S: Final = 0.02
@@ -25,7 +25,6 @@ IDLE_S: Final = (3, 1)
 ATTACK_S_MAX: Final = 60.0
 AFTER_S: Final = 0.5
 ROWS: Final = (450_000, 45_000)
-WIDTH_MAX: Final = 100
 VSCHEMA: Final = {
     "sharded": True,
     "vindexes": {"hash": {"type": "hash"}},
@@ -60,53 +59,6 @@ class Waits:
         return cls(percentile(ordered, 99), ordered[-1])
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What one attack did.
-
-    before_mb, most_mb, after_mb: the proxy's resident memory.
-    """
-
-    name: str
-    beside: Waits
-    goal_ms: float
-    before_mb: float
-    most_mb: float
-    after_mb: float
-
-    def cells(self) -> tuple[str, ...]:
-        """Return the line as the table shows it."""
-        return (
-            self.name,
-            f"{number(self.beside.p99_ms)} ms",
-            f"{number(self.beside.longest_ms)} ms",
-            f"{Goal.AT_MOST} {number(self.goal_ms)} ms",
-            "yes" if self.beside.longest_ms <= self.goal_ms else "NO",
-            *(f"{megabytes:.0f}" for megabytes in (self.before_mb, self.most_mb)),
-            f"{self.after_mb:.0f}",
-        )
-
-
-HEADER: Final = (
-    *("beside", "p99", "longest", "goal", "met"),
-    *("MB before", "at most", "after"),
-)
-
-
-def shown(idle: Waits, outcomes: Sequence[Outcome]) -> str:
-    """Return the table: a line for each attack, the idle proxy first."""
-    quiet = ("nothing", f"{number(idle.p99_ms)} ms", f"{number(idle.longest_ms)} ms")
-    lines = [HEADER, (*quiet, *[""] * 5), *(outcome.cells() for outcome in outcomes)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if place in (0, 3, 4) else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
-
-
 def waits_ms(due_s: Sequence[float], answered_s: Sequence[float], end_s: float) -> list[float]:
     """Return the waits of SELECTs that were due and answered at these moments.
 
@@ -121,7 +73,7 @@ def attacks(plan: Plan) -> list[Figure]:
     lab = plan.lab
     both = (lab.server_number(0), lab.server_number(1))
     rows = plan.size(*ROWS)
-    outcomes: list[Outcome] = []
+    figures: list[Figure] = []
     with lab.database(DATABASE, *both):
         for shard, server in enumerate(both):
             create = "(id BIGINT PRIMARY KEY, a INT, s VARCHAR(40), KEY (a))"
@@ -138,27 +90,27 @@ def attacks(plan: Plan) -> list[Figure]:
             # A process for each: what one leaves in memory is not taken for another's.
             with lab.proxy(Keyspace(DATABASE, both, VSCHEMA), settings=SETTINGS) as proxy:
                 beside, *memory = _beside(proxy, each)
-            outcomes.append(Outcome(each.name, beside, each.longest_ms, *memory))
-            plan.say("  " + "  ".join(outcomes[-1].cells()))
-    print(shown(idle, outcomes), end="\n\n")
-    return [
-        Figure(
-            outcome.name,
-            "ms",
-            Series.of([outcome.beside.longest_ms]),
-            "idle",
-            Series.of([idle.longest_ms]),
-            Target(Goal.AT_MOST, outcome.goal_ms, of_ratio=False),
-            {
-                "p99_ms": outcome.beside.p99_ms,
-                "idle_p99_ms": idle.p99_ms,
-                "before_mb": outcome.before_mb,
-                "most_mb": outcome.most_mb,
-                "after_mb": outcome.after_mb,
-            },
-        )
-        for outcome in outcomes
-    ]
+            before_mb, most_mb, after_mb = memory
+            figures.append(
+                figure(
+                    each.name,
+                    "ms",
+                    [beside.longest_ms],
+                    "idle",
+                    [idle.longest_ms],
+                    value_at_most(each.longest_ms),
+                    p99_ms=beside.p99_ms,
+                    idle_p99_ms=idle.p99_ms,
+                    before_mb=before_mb,
+                    most_mb=most_mb,
+                    after_mb=after_mb,
+                )
+            )
+            plan.say(
+                f"  {each.name}: p99 {beside.p99_ms:.1f} ms, longest {beside.longest_ms:.1f} ms;"
+                f" {before_mb:.0f} MB before, {most_mb:.0f} at most, {after_mb:.0f} after"
+            )
+    return figures
 
 
 def _beside(

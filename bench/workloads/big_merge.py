@@ -6,10 +6,10 @@ import time
 from bench import messages
 from bench.audit import AuditError
 from bench.client_programs import address, client
-from bench.lab import Endpoint, Keyspace
+from bench.lab import Endpoint
 from bench.plan import Plan
 from bench.processes import LabError
-from bench.report import Figure, Goal, Series, Target
+from bench.report import Figure, figure, value_at_most
 
 
 DATABASE = "big_merge"
@@ -30,10 +30,7 @@ def big_merge(plan: Plan) -> list[Figure]:
     lab = plan.lab
     both = (lab.server_number(0), lab.server_number(1))
     rows = plan.size(*ROWS)
-    with (
-        lab.database(DATABASE, *both),
-        lab.proxy(Keyspace(DATABASE, both, VSCHEMA)) as proxy,
-    ):
+    with lab.keyspace(DATABASE, shards=2, vschema=VSCHEMA) as proxy:
         for number, server in enumerate(both):
             lab.execute(
                 f"CREATE TABLE {TABLE} (id BIGINT PRIMARY KEY, a INT, s VARCHAR(20))",
@@ -56,20 +53,20 @@ def big_merge(plan: Plan) -> list[Figure]:
     )
     name = f"ORDER BY over two shards, {rows:,} rows"
     return [
-        Figure(
+        figure(
             name,
             "rows/s",
-            Series.of([rows / ours_s]),
+            [rows / ours_s],
             "direct, one shard after the other",
-            Series.of([rows / theirs_s]),
+            [rows / theirs_s],
         ),
-        Figure(f"{name}, processor time of the proxy for one", "µs", Series.of([cost_us])),
-        Figure(
+        figure(f"{name}, processor time of the proxy for one", "µs", [cost_us]),
+        figure(
             f"{name}, proxy memory",
             "MB",
-            Series.of([used_mb]),
-            target=Target(Goal.AT_MOST, MEGABYTES_MAX, of_ratio=False),
-            facts={"before_mb": before.rss_bytes / 1e6},
+            [used_mb],
+            target=value_at_most(MEGABYTES_MAX),
+            before_mb=before.rss_bytes / 1e6,
         ),
     ]
 

@@ -6,9 +6,8 @@ from typing import Final
 from bench import messages
 from bench.clients import open_many
 from bench.fleet import Fleet, Signals, Work
-from bench.lab import Keyspace
 from bench.plan import Plan
-from bench.report import Figure, Goal, Series, Target, percentile
+from bench.report import Figure, figure, percentile, ratio_at_most
 
 
 DATABASE = "dequeue"
@@ -24,10 +23,7 @@ def dequeue(plan: Plan) -> list[Figure]:
     """``STREAM … LIMIT 1`` of a backlog, a ``SELECT`` by the key of that message, and its ack, in turn."""
     lab, count = plan.lab, plan.size(*MESSAGES)
     runs: list[tuple[list[float], list[float]]] = []
-    with (
-        lab.database(DATABASE),
-        lab.proxy(Keyspace(DATABASE, (lab.server,))) as proxy,
-    ):
+    with lab.keyspace(DATABASE) as proxy:
         for _ in range(plan.pairs):
             with messages.fresh_table(lab, proxy, DATABASE) as table:
                 messages.load(lab, DATABASE, table, count)
@@ -38,16 +34,16 @@ def dequeue(plan: Plan) -> list[Figure]:
                 messages.audited(lab, DATABASE, table, range(1, count + 1), received)
             runs.append((sorted(streams_ms[WARM_UP:]), sorted(selects_ms[WARM_UP:])))
     return [
-        Figure(
+        figure(
             f"STREAM … LIMIT 1, p{percent}",
             "ms",
-            Series.of(percentile(streams_ms, percent) for streams_ms, _ in runs),
+            (percentile(streams_ms, percent) for streams_ms, _ in runs),
             "SELECT by primary key, same connection",
-            Series.of(percentile(selects_ms, percent) for _, selects_ms in runs),
+            (percentile(selects_ms, percent) for _, selects_ms in runs),
             target,
-            {"messages": count},
+            messages=count,
         )
-        for percent, target in ((50, None), (99, Target(Goal.AT_MOST, RATIO_MAX)))
+        for percent, target in ((50, None), (99, ratio_at_most(RATIO_MAX)))
     ]
 
 

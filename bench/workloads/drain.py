@@ -7,14 +7,15 @@ processes for them, that is best for it.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from bench import messages
 from bench.clients import Received, consumers
-from bench.fleet import Fleet, FleetError, Work
-from bench.lab import Endpoint, Keyspace, Lab
+from bench.fleet import Fleet, Work
+from bench.lab import Endpoint, Lab
 from bench.opponents import drain_loop
 from bench.plan import Plan
-from bench.report import Figure, Goal, Series, Target
+from bench.report import Figure, Target, figure, ratio_at_least, ratio_at_most
 
 
 DRAIN_S = 180.0
@@ -67,7 +68,7 @@ def drain_batch(plan: Plan) -> list[Figure]:
         count=plan.size(*BATCH_MESSAGES),
         batch=BATCH,
         candidates=BATCH_WORKERS,
-        target=plan.goal(Goal.AT_LEAST, mariadb=2, mysql=1.3),
+        target=plan.ratio_at_least(mariadb=2, mysql=1.3),
     )
 
 
@@ -79,7 +80,7 @@ def drain_single(plan: Plan) -> list[Figure]:
         count=plan.size(*SINGLE_MESSAGES),
         batch=1,
         candidates=SINGLE_SPLITS,
-        target=plan.goal(Goal.AT_LEAST, mariadb=5, mysql=2.5),
+        target=plan.ratio_at_least(mariadb=5, mysql=2.5),
     )
 
 
@@ -87,10 +88,7 @@ def drain_early(plan: Plan) -> list[Figure]:
     """Drain as `drain_single`, with acks that are answered before they are written, and with such as are committed."""
     lab, count = plan.lab, plan.size(*SINGLE_MESSAGES)
     workers = Workers(SINGLE_WORKERS, 1)
-    with (
-        lab.database(DATABASE),
-        lab.proxy(Keyspace(DATABASE, (lab.server,))) as proxy,
-    ):
+    with lab.keyspace(DATABASE) as proxy:
 
         def run(kind: str) -> Drained:
             def work(table: str, each: int) -> Work:
@@ -104,19 +102,17 @@ def drain_early(plan: Plan) -> list[Figure]:
 
         early, committed = plan.interleaved(lambda: run("early"), lambda: run("committed"))
     return [
-        Figure(
+        figure(
             "drain, an ack per message, vt_ack = early",
             "msg/s",
-            Series.of(each.per_second for each in early),
+            (each.per_second for each in early),
             "the same, vt_ack = committed",
-            Series.of(each.per_second for each in committed),
-            Target(Goal.AT_LEAST, 1),
-            {
-                "messages": count,
-                "our_workers": str(workers),
-                "our_runs": [each.facts for each in early],
-                "their_runs": [each.facts for each in committed],
-            },
+            (each.per_second for each in committed),
+            ratio_at_least(1),
+            messages=count,
+            our_workers=str(workers),
+            our_runs=[each.facts for each in early],
+            their_runs=[each.facts for each in committed],
         )
     ]
 
@@ -128,34 +124,30 @@ def drain(
     *,
     workers: Workers,
     count: int,
-    database: str = DATABASE,
     settings: str = "",
 ) -> Drained:
     """Load *count* messages into a fresh table and measure how fast they are drained.
 
     target: the proxy, or the server itself.
     work: makes the worker process of so many workers on the named table.
-    database: where the table is.
     settings: further keys of the table's comment, each with a comma before it.
     """
     processes = {} if target == lab.direct else {"proxy": target}
     meter = lab.meter(**processes)
     with (
-        messages.fresh_table(lab, target, database, settings=settings) as table,
+        messages.fresh_table(lab, target, DATABASE, settings=settings) as table,
         Fleet() as fleet,
     ):
-        messages.load(lab, database, table, count)
+        messages.load(lab, DATABASE, table, count)
         lab.settle()
         members = [fleet.add(work(table, workers.each)) for _ in range(workers.processes)]
         meter.start()
         start_ns = fleet.start()
-        if not fleet.wait_for(members, count, DRAIN_S):
-            done = sum(member.counted for member in members)
-            raise FleetError(f"only {done} of {count} messages were drained in {DRAIN_S:.0f} s")
+        fleet.reach(members, count, DRAIN_S)
         facts = meter.stop()
         results: list[Received] = fleet.stop(members)
         received = [id_ for result in results for id_ in result.ids]
-        outcome = messages.audited(lab, database, table, range(1, count + 1), received)
+        outcome = messages.audited(lab, DATABASE, table, range(1, count + 1), received)
     elapsed_s = (max(result.last_ack_ns for result in results) - start_ns) / 1e9
     facts |= {"elapsed_s": round(elapsed_s, 3), "duplicates": outcome.duplicates}
     return Drained(count / elapsed_s, facts)
@@ -171,62 +163,55 @@ def _compare(
     target: Target,
 ) -> list[Figure]:
     lab = plan.lab
-    with (
-        lab.database(DATABASE),
-        lab.proxy(Keyspace(DATABASE, (lab.server,))) as proxy,
-    ):
+    with lab.keyspace(DATABASE) as proxy:
 
-        def ours(workers: Workers, count: int = count) -> Drained:
+        def measured(name: str, target: Endpoint, workers: Workers, count: int) -> Drained:
+            where = target.port, DATABASE
+
             def work(table: str, each: int) -> Work:
-                return consumers(proxy.port, DATABASE, table, count=each, ack_batch=batch)
+                if target is proxy:
+                    return consumers(*where, table, count=each, ack_batch=batch)
+                return drain_loop(*where, table, batch=batch, workers=each)
 
-            outcome = drain(lab, proxy, work, workers=workers, count=count)
-            plan.say(f"  streamfrom, {workers}: {outcome.per_second:,.0f}/s {outcome.facts}")
+            outcome = drain(lab, target, work, workers=workers, count=count)
+            plan.say(f"  {name}, {workers}: {outcome.per_second:,.0f}/s {outcome.facts}")
             return outcome
 
-        def theirs(workers: Workers, count: int = count) -> Drained:
-            def work(table: str, each: int) -> Work:
-                return drain_loop(lab.server.port, DATABASE, table, batch=batch, workers=each)
-
-            outcome = drain(lab, lab.direct, work, workers=workers, count=count)
-            plan.say(f"  the loop, {workers}: {outcome.per_second:,.0f}/s {outcome.facts}")
-            return outcome
-
+        ours = partial(measured, "streamfrom", proxy)
+        theirs = partial(measured, "the loop", lab.direct)
         trial = count // 2
         our_best = max(candidates, key=lambda one: ours(one, trial).per_second)
         their_best = max(candidates, key=lambda one: theirs(one, trial).per_second)
         our_runs, their_runs = plan.interleaved(
-            lambda: ours(our_best), lambda: theirs(their_best)
+            lambda: ours(our_best, count), lambda: theirs(their_best, count)
         )
     return [
-        Figure(
+        figure(
             name,
             "msg/s",
-            Series.of(run.per_second for run in our_runs),
+            (run.per_second for run in our_runs),
             f"SKIP LOCKED loop, same batch, {their_best} workers",
-            Series.of(run.per_second for run in their_runs),
+            (run.per_second for run in their_runs),
             target,
-            {
-                "messages": count,
-                "our_workers": str(our_best),
-                "their_workers": str(their_best),
-                "our_runs": [run.facts for run in our_runs],
-                "their_runs": [run.facts for run in their_runs],
-            },
+            messages=count,
+            our_workers=str(our_best),
+            their_workers=str(their_best),
+            our_runs=[run.facts for run in our_runs],
+            their_runs=[run.facts for run in their_runs],
         ),
-        Figure(
+        figure(
             "… processor time of the server for a message",
             "µs",
-            Series.of(run.facts["cpu_s_server"] / count * 1e6 for run in our_runs),
+            (run.facts["cpu_s_server"] / count * 1e6 for run in our_runs),
             "the loop's",
-            Series.of(run.facts["cpu_s_server"] / count * 1e6 for run in their_runs),
-            Target(Goal.AT_MOST, 1 / 2),
+            (run.facts["cpu_s_server"] / count * 1e6 for run in their_runs),
+            ratio_at_most(1 / 2),
         ),
-        Figure(
+        figure(
             "… row updates for a message",
             "",
-            Series.of(run.facts["rows_updated"] / count for run in our_runs),
+            (run.facts["rows_updated"] / count for run in our_runs),
             "the loop's",
-            Series.of(run.facts["rows_updated"] / count for run in their_runs),
+            (run.facts["rows_updated"] / count for run in their_runs),
         ),
     ]

@@ -4,10 +4,9 @@ from typing import Final
 
 from bench import messages
 from bench.clients import Received, consumers
-from bench.fleet import Fleet, FleetError
-from bench.lab import Keyspace
+from bench.fleet import Fleet
 from bench.plan import Plan
-from bench.report import Figure, Goal, Series, Target
+from bench.report import Figure, figure, ratio_at_least
 
 
 DATABASE: Final = "keyed"
@@ -21,10 +20,7 @@ RATIO_MIN: Final = 0.5
 def drain_keyed(plan: Plan) -> list[Figure]:
     """Drain with an ack per message, 16 consumers: each key one by one, and without keys."""
     lab, count = plan.lab, plan.size(*MESSAGES)
-    with (
-        lab.database(DATABASE),
-        lab.proxy(Keyspace(DATABASE, (lab.server,))) as proxy,
-    ):
+    with lab.keyspace(DATABASE) as proxy:
 
         def run(settings: str) -> tuple[float, dict[str, float]]:
             meter = lab.meter(proxy=proxy, server=lab.direct)
@@ -42,8 +38,7 @@ def drain_keyed(plan: Plan) -> list[Figure]:
                 worker = fleet.add(work)
                 meter.start()
                 start_ns = fleet.start()
-                if not fleet.wait_for([worker], count, DRAIN_S):
-                    raise FleetError(f"{count} messages were not drained in {DRAIN_S:.0f} s")
+                fleet.reach([worker], count, DRAIN_S)
                 facts = meter.stop()
                 received: Received = fleet.stop([worker])[0]
             messages.audited(lab, DATABASE, table, range(1, count + 1), received.ids)
@@ -54,17 +49,15 @@ def drain_keyed(plan: Plan) -> list[Figure]:
 
         keyed, plain = plan.interleaved(lambda: run(KEYED), lambda: run(""))
     return [
-        Figure(
+        figure(
             f"drain, an ack per message, {messages.TENANTS:,} keys one by one, one with half of the messages",
             "msg/s",
-            Series.of(rate for rate, _ in keyed),
+            (rate for rate, _ in keyed),
             "the same without keys",
-            Series.of(rate for rate, _ in plain),
-            Target(Goal.AT_LEAST, RATIO_MIN),
-            {
-                "messages": count,
-                "our_runs": [facts for _, facts in keyed],
-                "their_runs": [facts for _, facts in plain],
-            },
+            (rate for rate, _ in plain),
+            ratio_at_least(RATIO_MIN),
+            messages=count,
+            our_runs=[facts for _, facts in keyed],
+            their_runs=[facts for _, facts in plain],
         )
     ]

@@ -6,10 +6,9 @@ from typing import Final
 
 from bench import messages
 from bench.clients import Received, open_many
-from bench.fleet import Fleet, FleetError, Signals, Work
-from bench.lab import Keyspace
+from bench.fleet import Fleet, Signals, Work
 from bench.plan import Plan
-from bench.report import Figure, Goal, Series, Target
+from bench.report import Figure, figure, value_at_most
 
 
 DATABASE = "fair"
@@ -27,18 +26,13 @@ def fair(plan: Plan) -> list[Figure]:
     """Ten messages of a small tenant every 300 ms, while a consumer drains a flood: from COMMIT to the last of the ten."""
     lab, flood, rounds = plan.lab, plan.size(*FLOOD), plan.size(*ROUNDS)
     waits: list[list[float]] = []
-    with (
-        lab.database(DATABASE),
-        lab.proxy(Keyspace(DATABASE, (lab.server,))) as proxy,
-    ):
+    with lab.keyspace(DATABASE) as proxy:
         for _ in range(plan.pairs):
             table = messages.tenant_queue(lab, proxy, DATABASE, SETTINGS, "1", flood)
             with Fleet() as fleet:
                 worker = fleet.add(_beside(proxy.port, table, flood, rounds))
                 fleet.start()
-                if not fleet.wait_for([worker], rounds, END_S):
-                    raise FleetError(f"{rounds} rounds were not done in {END_S:.0f} s")
-                found, received = fleet.stop([worker])[0]
+                found, received = fleet.finish([worker], rounds, END_S)[0]
             small = range(flood + 1, flood + 1 + rounds * OF_THE_SMALL)
             messages.audited(
                 lab, DATABASE, table, sorted({*received.ids, *small}), received.ids
@@ -47,13 +41,13 @@ def fair(plan: Plan) -> list[Figure]:
             waits.append(sorted(found))
             proxy.execute(f"DROP QUEUE {table}", DATABASE)
     return [
-        Figure(
+        figure(
             f"ten messages beside a flood of {flood:,}: the longest wait of {rounds} rounds",
             "ms",
-            Series.of(each[-1] for each in waits),
-            target=Target(Goal.AT_MOST, WAIT_MS_MAX, of_ratio=False),
+            (each[-1] for each in waits),
+            target=value_at_most(WAIT_MS_MAX),
         ),
-        Figure("… the middle one", "ms", Series.of(each[len(each) // 2] for each in waits)),
+        figure("… the middle one", "ms", (each[len(each) // 2] for each in waits)),
     ]
 
 

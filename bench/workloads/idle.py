@@ -10,7 +10,7 @@ from bench.fleet import Fleet, Work
 from bench.lab import Endpoint, Keyspace, Lab, await_members
 from bench.opponents import POLL_S, poller
 from bench.plan import Plan
-from bench.report import Figure, Goal, Series, Target
+from bench.report import Figure, figure, ratio_at_most
 
 
 DATABASE = "idle"
@@ -47,14 +47,15 @@ def idle(plan: Plan) -> list[Figure]:
             theirs = _a_second(lab, [polling], THEIR_SECONDS)
             plan.say(f"  pollers, a second: {theirs}")
     return [
-        Figure(
+        figure(
             f"{name}, statements",
             "/s",
-            Series.of([used["statements"]]),
+            [used["statements"]],
             f"50 pollers, every {POLL_S * 1000:.0f} ms",
-            Series.of([theirs["statements"]]),
-            Target(Goal.AT_MOST, 1 / 500),
-            {"ours_per_second": used, "theirs_per_second": theirs},
+            [theirs["statements"]],
+            ratio_at_most(1 / 500),
+            ours_per_second=used,
+            theirs_per_second=theirs,
         )
         for name, used in ours.items()
     ]

@@ -1,13 +1,11 @@
 """From COMMIT to the consumer, at 1,000 messages a second; with many streams, and across members of a fleet."""
 
-import contextlib
-
 from bench import messages
 from bench.clients import consumers, producer
-from bench.lab import Endpoint, Keyspace, Lab, await_members
+from bench.lab import Endpoint, Lab
 from bench.opponents import poller
 from bench.plan import Plan
-from bench.report import Figure, Goal, Series, Target
+from bench.report import Figure, figure, ratio_at_most
 from bench.steady import Steady, steady
 
 
@@ -27,57 +25,44 @@ def latency(plan: Plan) -> list[Figure]:
     """Commit → row at the consumer, against a 100 ms poller."""
     lab = plan.lab
     seconds = plan.size(*SECONDS)
-    with (
-        lab.database(DATABASE),
-        lab.proxy(Keyspace(DATABASE, (lab.server,))) as proxy,
-    ):
+    with lab.keyspace(DATABASE) as proxy:
 
         def ours() -> Steady:
-            run = streamed(lab, proxy, proxy, streams=CONSUMERS, seconds=seconds)
+            run = _streamed(lab, proxy, proxy, streams=CONSUMERS, seconds=seconds)
             plan.say(f"  streamfrom: {run.facts}")
             return run
 
         def theirs() -> Steady:
-            port = lab.server.port
             with messages.fresh_table(lab, lab.direct, DATABASE) as table:
-                run = steady(
-                    lab,
-                    lab.direct,
-                    DATABASE,
-                    table,
-                    producer(port, DATABASE, table, per_second=PER_SECOND, seconds=seconds),
-                    [poller(port, DATABASE, table, workers=1)],
-                    seconds=seconds,
-                )
+                where = lab.server.port, DATABASE, table
+                source = producer(*where, per_second=PER_SECOND, seconds=seconds)
+                readers = [poller(*where, workers=1)]
+                run = steady(lab, lab.direct, DATABASE, table, source, readers, seconds=seconds)
             plan.say(f"  100 ms poller: {run.facts}")
             return run
 
         our_runs, their_runs = plan.interleaved(ours, theirs)
 
-    def figure(name: str, percent: float, target: Target | None = None) -> Figure:
-        return Figure(
-            name,
-            "ms",
-            Series.of(run.commit_ms(percent) for run in our_runs),
-            "100 ms poller",
-            Series.of(run.commit_ms(percent) for run in their_runs),
-            target,
-            {
-                "our_runs": [run.facts for run in our_runs],
-                "their_runs": [run.facts for run in their_runs],
-            },
-        )
-
     return [
-        figure("commit → row, 1,000 msg/s, p50", 50),
-        figure("commit → row, 1,000 msg/s, p99", 99, Target(Goal.AT_MOST, 1 / 40)),
-        figure("commit → row, 1,000 msg/s, p99.9", 99.9),
-        Figure(
+        *(
+            figure(
+                f"commit → row, 1,000 msg/s, p{percent}",
+                "ms",
+                (run.commit_ms(percent) for run in our_runs),
+                "100 ms poller",
+                (run.commit_ms(percent) for run in their_runs),
+                target,
+                our_runs=[run.facts for run in our_runs],
+                their_runs=[run.facts for run in their_runs],
+            )
+            for percent, target in ((50, None), (99, ratio_at_most(1 / 40)), (99.9, None))
+        ),
+        figure(
             "schedule → row, insert included, p99",
             "ms",
-            Series.of(run.schedule_ms(99) for run in our_runs),
+            (run.schedule_ms(99) for run in our_runs),
             "100 ms poller",
-            Series.of(run.schedule_ms(99) for run in their_runs),
+            (run.schedule_ms(99) for run in their_runs),
         ),
     ]
 
@@ -87,33 +72,22 @@ def streams(plan: Plan) -> list[Figure]:
     lab = plan.lab
     seconds = plan.size(*SECONDS)
     figures = []
-    first: Series | None = None
+    first: list[float] = []
     grown_kb: list[float] = []
     for count in STREAMS:
-        with (
-            lab.database(DATABASE),
-            lab.proxy(Keyspace(DATABASE, (lab.server,))) as proxy,
-        ):
+        with lab.keyspace(DATABASE) as proxy:
             before_bytes = proxy.usage().rss_bytes
-            run = streamed(lab, proxy, proxy, streams=count, seconds=seconds)
+            run = _streamed(lab, proxy, proxy, streams=count, seconds=seconds)
             grown_kb.append((proxy.usage().rss_bytes_max - before_bytes) / 1024)
         run.facts |= {"proxy_grew_kb": grown_kb[-1]}
         plan.say(f"  {count} streams: {run.facts}")
-        p99 = Series.of([run.commit_ms(99)])
+        p99 = [run.commit_ms(99)]
         first = first or p99
-        figures.append(
-            Figure(
-                f"open streams: {count:,}, commit → row p99",
-                "ms",
-                p99,
-                "one stream",
-                first,
-                facts=run.facts,
-            )
-        )
+        name = f"open streams: {count:,}, commit → row p99"
+        figures.append(figure(name, "ms", p99, "one stream", first, **run.facts))
     # What one stream makes it load and allocate is no part of what one more stream costs.
     each_kb = (grown_kb[-1] - grown_kb[0]) / (STREAMS[-1] - STREAMS[0])
-    figures.append(Figure("proxy memory for one more stream", "KB", Series.of([each_kb])))
+    figures.append(figure("proxy memory for one more stream", "KB", [each_kb]))
     return figures
 
 
@@ -121,15 +95,7 @@ def members(plan: Plan) -> list[Figure]:
     """Commit → row of a fleet of two: producer, dispatcher and consumers on one member, and not."""
     lab = plan.lab
     seconds = plan.size(*SECONDS)
-    keyspace = Keyspace(DATABASE, (lab.server,))
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(lab.database(DATABASE))
-        dispatcher = stack.enter_context(lab.proxy(keyspace))
-        # The first keeps the shard's messages, so it is to have them before there is another.
-        await_members(dispatcher, f"dispatches = '{DATABASE}/0'", 1)
-        other = stack.enter_context(lab.proxy(keyspace))
-        for proxy in (dispatcher, other):
-            await_members(proxy, "is_answering", 2)
+    with lab.fleet_of_two(DATABASE) as (dispatcher, other):
         placements = {
             "one member": (dispatcher, dispatcher),
             "INSERT at the dispatcher, STREAM at another member": (dispatcher, other),
@@ -138,7 +104,7 @@ def members(plan: Plan) -> list[Figure]:
         runs: dict[str, list[Steady]] = {name: [] for name in placements}
         for _ in range(plan.pairs):
             for name, (inserts, streaming) in placements.items():
-                run = streamed(
+                run = _streamed(
                     lab,
                     inserts,
                     streaming,
@@ -150,21 +116,21 @@ def members(plan: Plan) -> list[Figure]:
                 runs[name].append(run)
     within, *across = runs
     return [
-        Figure(
+        figure(
             f"{name}, p{percent}",
             "ms",
-            Series.of(run.commit_ms(percent) for run in runs[name]),
+            (run.commit_ms(percent) for run in runs[name]),
             within,
-            Series.of(run.commit_ms(percent) for run in runs[within]),
+            (run.commit_ms(percent) for run in runs[within]),
             target,
-            {"our_runs": [run.facts for run in runs[name]]},
+            our_runs=[run.facts for run in runs[name]],
         )
         for name in across
-        for percent, target in ((50, None), (99, Target(Goal.AT_MOST, ACROSS_MAX)))
+        for percent, target in ((50, None), (99, ratio_at_most(ACROSS_MAX)))
     ]
 
 
-def streamed(
+def _streamed(
     lab: Lab,
     inserts: Endpoint,
     streaming: Endpoint,
@@ -175,22 +141,13 @@ def streamed(
 ) -> Steady:
     """Send through one proxy and receive over *streams* streams of one, on a table of its own."""
     with messages.fresh_table(lab, inserts, DATABASE) as table:
-        return steady(
-            lab,
-            streaming,
-            DATABASE,
-            table,
-            producer(inserts.port, DATABASE, table, per_second=per_second, seconds=seconds),
-            [
-                consumers(
-                    streaming.port,
-                    DATABASE,
-                    table,
-                    count=streams,
-                    ack_batch=100,
-                    ack_connections=ACK_CONNECTIONS,
-                    stream_first=True,
-                )
-            ],
-            seconds=seconds,
+        reader = consumers(
+            *(streaming.port, DATABASE, table),
+            count=streams,
+            ack_batch=100,
+            ack_connections=ACK_CONNECTIONS,
+            stream_first=True,
         )
+        where = inserts.port, DATABASE, table
+        source = producer(*where, per_second=per_second, seconds=seconds)
+        return steady(lab, streaming, DATABASE, table, source, [reader], seconds=seconds)

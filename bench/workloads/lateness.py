@@ -7,9 +7,9 @@ from array import array
 from bench import messages
 from bench.clients import Received, consumers, open_many
 from bench.fleet import Fleet, FleetError, Signals, Work
-from bench.lab import Endpoint, Keyspace, Lab
+from bench.lab import Endpoint, Lab
 from bench.plan import Plan
-from bench.report import Figure, Goal, Series, Target, percentile
+from bench.report import Figure, figure, percentile, value_at_most
 
 
 DATABASE = "lateness"
@@ -31,8 +31,7 @@ def lateness(plan: Plan) -> list[Figure]:
     count = due_s * DUE_PER_SECOND
     late_ms: list[list[float]] = []
     with (
-        lab.database(DATABASE),
-        lab.proxy(Keyspace(DATABASE, (lab.server,))) as proxy,
+        lab.keyspace(DATABASE) as proxy,
         messages.fresh_table(lab, proxy, DATABASE) as table,
     ):
         plan.say(f"  parking {parked:,} messages")
@@ -57,21 +56,16 @@ def lateness(plan: Plan) -> list[Figure]:
     early = [sum(late < 0 for late in one) for one in late_ms]
     name = f"lateness, {parked:,} parked"
     return [
-        Figure(f"{name}, p50", "ms", Series.of(percentile(one, 50) for one in late_ms)),
-        Figure(
+        figure(f"{name}, p50", "ms", (percentile(one, 50) for one in late_ms)),
+        figure(
             f"{name}, p99",
             "ms",
-            Series.of(percentile(one, 99) for one in late_ms),
-            target=Target(Goal.AT_MOST, 2, of_ratio=False),
+            (percentile(one, 99) for one in late_ms),
+            target=value_at_most(2),
         ),
-        Figure(f"{name}, max", "ms", Series.of(one[-1] for one in late_ms)),
-        Figure(
-            f"{name}, delivered early",
-            "msg",
-            Series.of(early),
-            target=Target(Goal.AT_MOST, 0, of_ratio=False),
-        ),
-        Figure(f"{name}, proxy memory", "MB", Series.of([rss_mb])),
+        figure(f"{name}, max", "ms", (one[-1] for one in late_ms)),
+        figure(f"{name}, delivered early", "msg", early, target=value_at_most(0)),
+        figure(f"{name}, proxy memory", "MB", [rss_mb]),
     ]
 
 
@@ -96,9 +90,7 @@ def _round(
     with Fleet() as fleet:
         reader = fleet.add(
             consumers(
-                proxy.port,
-                DATABASE,
-                table,
+                *(proxy.port, DATABASE, table),
                 count=CONSUMERS,
                 ack_batch=100,
                 stream_first=True,
@@ -107,9 +99,7 @@ def _round(
         source = fleet.add(_scheduler(proxy.port, table, first_id, count, due_s))
         fleet.start()
         due_ns: array[int] = source.result(HEAD_START_S + REST_S)
-        if not fleet.wait_for([reader], count, HEAD_START_S + due_s + REST_S):
-            raise FleetError(f"only {reader.counted} of {count} messages fired")
-        (received,) = fleet.stop([reader])
+        (received,) = fleet.finish([reader], count, HEAD_START_S + due_s + REST_S)
     return received, due_ns
 
 

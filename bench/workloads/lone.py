@@ -2,9 +2,8 @@
 
 from bench import messages
 from bench.clients import consumers, producer
-from bench.lab import Keyspace
 from bench.plan import Plan
-from bench.report import Figure, Goal, Series, Target
+from bench.report import Figure, figure, value_at_most
 from bench.steady import steady
 
 
@@ -20,32 +19,13 @@ def lone(plan: Plan) -> list[Figure]:
     seconds = plan.size(*SECONDS)
     costs: dict[str, list[float]] = {"proxy": [], "server": []}
     statements: list[float] = []
-    with (
-        lab.database(DATABASE),
-        lab.proxy(Keyspace(DATABASE, (lab.server,))) as proxy,
-    ):
+    with lab.keyspace(DATABASE) as proxy:
         for _ in range(plan.pairs):
             with messages.fresh_table(lab, proxy, DATABASE) as table:
-                run = steady(
-                    lab,
-                    proxy,
-                    DATABASE,
-                    table,
-                    producer(
-                        proxy.port, DATABASE, table, per_second=PER_SECOND, seconds=seconds
-                    ),
-                    [
-                        consumers(
-                            proxy.port,
-                            DATABASE,
-                            table,
-                            count=1,
-                            ack_batch=1,
-                            stream_first=True,
-                        )
-                    ],
-                    seconds=seconds,
-                )
+                where = proxy.port, DATABASE, table
+                source = producer(*where, per_second=PER_SECOND, seconds=seconds)
+                reader = consumers(*where, count=1, ack_batch=1, stream_first=True)
+                run = steady(lab, proxy, DATABASE, table, source, [reader], seconds=seconds)
             plan.say(f"  {run.facts}")
             for name, values in costs.items():
                 values.append(run.facts[f"cpu_s_{name}"] * 1000 / run.facts["sent"])
@@ -53,15 +33,12 @@ def lone(plan: Plan) -> list[Figure]:
     together = [sum(pair) for pair in zip(*costs.values(), strict=True)]
     what = "a lone message, 500/s, an ack each"
     return [
-        Figure(
+        figure(
             f"{what}: processor time, proxy and server",
             "ms",
-            Series.of(together),
-            target=Target(Goal.AT_MOST, TOGETHER_MS_MAX, of_ratio=False),
+            together,
+            target=value_at_most(TOGETHER_MS_MAX),
         ),
-        *(
-            Figure(f"… of the {name}", "ms", Series.of(values))
-            for name, values in costs.items()
-        ),
-        Figure("… statements at the server", "/msg", Series.of(statements)),
+        *(figure(f"… of the {name}", "ms", values) for name, values in costs.items()),
+        figure("… statements at the server", "/msg", statements),
     ]

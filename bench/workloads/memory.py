@@ -4,10 +4,9 @@ import time
 
 from bench import messages
 from bench.clients import Received, consumers
-from bench.fleet import Fleet, FleetError
-from bench.lab import Keyspace
+from bench.fleet import Fleet
 from bench.plan import Plan
-from bench.report import Figure, Goal, Series, Target
+from bench.report import Figure, figure, value_at_most
 from bench.workloads.lateness import park
 
 
@@ -24,8 +23,7 @@ def memory(plan: Plan) -> list[Figure]:
     lab = plan.lab
     parked, due = plan.size(*PARKED), plan.size(*DUE)
     with (
-        lab.database(DATABASE),
-        lab.proxy(Keyspace(DATABASE, (lab.server,))) as proxy,
+        lab.keyspace(DATABASE) as proxy,
         messages.fresh_table(lab, proxy, DATABASE) as table,
     ):
         plan.say(f"  parking {parked:,} messages, and {due:,} of 1 KiB that are due")
@@ -44,19 +42,18 @@ def memory(plan: Plan) -> list[Figure]:
         with Fleet() as fleet:
             reader = fleet.add(consumers(proxy.port, DATABASE, table, count=1, ack_batch=100))
             fleet.start()
-            if not fleet.wait_for([reader], due, DRAIN_S):
-                raise FleetError(f"only {reader.counted} of {due} messages were drained")
-            result: Received = fleet.stop([reader])[0]
+            result: Received = fleet.finish([reader], due, DRAIN_S)[0]
         elapsed_s = time.perf_counter() - start
         most_mb = proxy.usage().rss_bytes_max / 1e6
         messages.audited(lab, DATABASE, table, range(1, due + 1), result.ids)
     plan.say(f"  {before_mb:.0f} MB before, {most_mb:.0f} MB at most, {due / elapsed_s:,.0f}/s")
     return [
-        Figure(
+        figure(
             f"proxy memory, {parked:,} parked, {due:,} of 1 KiB drained",
             "MB",
-            Series.of([most_mb]),
-            target=Target(Goal.AT_MOST, MEGABYTES_MAX, of_ratio=False),
-            facts={"before_mb": before_mb, "drain_per_second": due / elapsed_s},
+            [most_mb],
+            target=value_at_most(MEGABYTES_MAX),
+            before_mb=before_mb,
+            drain_per_second=due / elapsed_s,
         )
     ]

@@ -13,7 +13,7 @@ from bench import messages
 from bench.lab import Lab
 from bench.plan import Plan
 from bench.processes import HOST, LabError
-from bench.report import Figure, Goal, Series, Target
+from bench.report import Figure, figure, ratio_at_least
 from streamfrom.engine.messaging.clock import SystemClock
 from streamfrom.engine.messaging.message_store import PURGE_ROWS_MAX
 from streamfrom.engine.messaging.message_table import MessageTable, load
@@ -35,7 +35,7 @@ START_NS = DAY.floor_ns(1_700_000_000 * messages.NS_PER_S)
 CUTOFF_NS = START_NS + DAY.length_ns
 PAUSE_S = 0.002
 CONNECT_S = 10.0
-TARGET = Target(Goal.AT_LEAST, 50)
+TARGET = ratio_at_least(50)
 
 Purge = Callable[[ShardStore, MessageTable], Awaitable[None]]
 
@@ -78,25 +78,25 @@ def purge(plan: Plan) -> list[Figure]:
         held = [_run(plan, rows, _held, "held", is_held=True) for _ in range(plan.pairs)]
     name = f"{rows:,} acked rows purged"
     return [
-        Figure(
+        figure(
             f"{name} by partition",
             "rows/s",
-            Series.of(run.rows_per_second for run in ours),
+            (run.rows_per_second for run in ours),
             f"row by row, {PURGE_ROWS_MAX} in a transaction",
-            Series.of(run.rows_per_second for run in theirs),
+            (run.rows_per_second for run in theirs),
             TARGET,
         ),
-        Figure(
+        figure(
             f"{name}, longest INSERT beside it",
             "ms",
-            Series.of(run.longest_ms for run in ours),
+            (run.longest_ms for run in ours),
             "row by row",
-            Series.of(run.longest_ms for run in theirs),
+            (run.longest_ms for run in theirs),
         ),
-        Figure(
+        figure(
             "a transaction in the way of a drop, longest INSERT beside it",
             "ms",
-            Series.of(run.longest_ms for run in held),
+            (run.longest_ms for run in held),
         ),
     ]
 

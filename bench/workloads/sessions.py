@@ -5,9 +5,8 @@ import asyncio
 from bench.clients import open_many
 from bench.connection import Connection
 from bench.fleet import Fleet, Signals, Work
-from bench.lab import Keyspace
 from bench.plan import Plan
-from bench.report import Figure, Goal, Series, Target
+from bench.report import Figure, figure, value_at_most
 
 
 DATABASE = "sessions"
@@ -20,10 +19,7 @@ def idle_sessions(plan: Plan) -> list[Figure]:
     """The proxy's memory with all of them logged in, each having run a statement."""
     lab = plan.lab
     count = plan.size(*SESSIONS)
-    with (
-        lab.database(DATABASE),
-        lab.proxy(Keyspace(DATABASE, (lab.server,))) as proxy,
-    ):
+    with lab.keyspace(DATABASE) as proxy:
         before_mb = proxy.usage().rss_bytes / 1e6
         with Fleet() as fleet:
             worker = fleet.add(_sessions(proxy.port, count))
@@ -33,14 +29,15 @@ def idle_sessions(plan: Plan) -> list[Figure]:
     each_kb = (used_mb - before_mb) * 1e3 / count
     plan.say(f"  {before_mb:.0f} MB before, {used_mb:.0f} MB with {answered:,} sessions")
     return [
-        Figure(
+        figure(
             f"proxy memory, {count:,} idle sessions",
             "MB",
-            Series.of([used_mb]),
-            target=Target(Goal.AT_MOST, MEGABYTES_MAX, of_ratio=False),
-            facts={"before_mb": before_mb, "sessions": answered},
+            [used_mb],
+            target=value_at_most(MEGABYTES_MAX),
+            before_mb=before_mb,
+            sessions=answered,
         ),
-        Figure("proxy memory for one more session", "KB", Series.of([each_kb])),
+        figure("proxy memory for one more session", "KB", [each_kb]),
     ]
 
 

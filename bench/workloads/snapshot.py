@@ -8,11 +8,11 @@ import pymysql
 from bench import messages
 from bench.clients import consumers, producer
 from bench.fleet import Work
-from bench.lab import Endpoint, Keyspace
+from bench.lab import Endpoint
 from bench.opponents import poller
 from bench.plan import Plan
 from bench.processes import HOST
-from bench.report import Figure, Goal, Series, Target
+from bench.report import Figure, figure, ratio_at_least
 from bench.steady import Steady, steady
 
 
@@ -22,22 +22,17 @@ ROWS_PER_INSERT = 10  # so that the producer takes little of the two cores
 SECONDS = (60, 15)
 CONSUMERS = 2
 LOOP_BATCH = 20
-TARGET = Target(Goal.AT_LEAST, 0.98)
+TARGET = ratio_at_least(0.98)
 
 
 def snapshot(plan: Plan) -> list[Figure]:
     """Produce and drain 2,000 messages a second, with and without the snapshot."""
     lab = plan.lab
-    with (
-        lab.database(DATABASE),
-        lab.proxy(Keyspace(DATABASE, (lab.server,))) as proxy,
-    ):
+    with lab.keyspace(DATABASE) as proxy:
 
         def streaming(table: str) -> Work:
             return consumers(
-                proxy.port,
-                DATABASE,
-                table,
+                *(proxy.port, DATABASE, table),
                 count=CONSUMERS,
                 ack_batch=100,
                 stream_first=True,
@@ -51,28 +46,25 @@ def snapshot(plan: Plan) -> list[Figure]:
             lambda: _run(plan, "streamfrom", proxy, streaming, held=False),
         )
         loop = _run(plan, "the loop, snapshot", lab.direct, polling, held=True)
-    ours = Series.of(run.delivered_per_second for run in held)
-    facts = {
-        "held_runs": [run.facts for run in held],
-        "free_runs": [run.facts for run in free],
-        "loop_run": loop.facts,
-    }
+    ours = [run.delivered_per_second for run in held]
     return [
-        Figure(
+        figure(
             "2,000 msg/s, old snapshot open",
             "msg/s",
             ours,
             "the same without it",
-            Series.of(run.delivered_per_second for run in free),
+            (run.delivered_per_second for run in free),
             TARGET,
-            facts,
+            held_runs=[run.facts for run in held],
+            free_runs=[run.facts for run in free],
+            loop_run=loop.facts,
         ),
-        Figure(
+        figure(
             "2,000 msg/s, old snapshot open",
             "msg/s",
             ours,
             f"SKIP LOCKED loop, batch {LOOP_BATCH}, same snapshot",
-            Series.of([loop.delivered_per_second]),
+            [loop.delivered_per_second],
         ),
     ]
 
@@ -100,9 +92,7 @@ def _run(
             DATABASE,
             table,
             producer(
-                target.port,
-                DATABASE,
-                table,
+                *(target.port, DATABASE, table),
                 per_second=PER_SECOND,
                 seconds=seconds,
                 rows=ROWS_PER_INSERT,

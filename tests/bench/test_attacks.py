@@ -6,17 +6,7 @@ from hypothesis import given, strategies as st
 from bench.attack_list import Named, every_attack
 from bench.attacker import FRAME_BYTES_MAX, packed, unfinished
 from bench.fleet import FleetError
-from bench.workloads.attacks import (
-    WIDTH_MAX,
-    Outcome,
-    Waits,
-    shown,
-    waits_ms,
-)
-
-
-def outcome(name="an attack", longest_ms=10.0):
-    return Outcome(name, Waits(longest_ms / 2, longest_ms), 50.0, 89.0, 3175.4, 101.6)
+from bench.workloads.attacks import Waits, waits_ms
 
 
 def test_a_wait_begins_when_the_schedule_wanted_the_select():
@@ -40,13 +30,6 @@ def test_no_answer_at_all_is_no_figure():
         Waits.of([])
 
 
-def test_the_table_says_who_waited_too_long_and_what_memory_it_took():
-    lines = shown(Waits(2, 3), [outcome(), outcome("another", 2649.0)]).splitlines()
-    assert lines[1].split() == ["nothing", "2", "ms", "3", "ms"]
-    assert lines[2].split()[-4:] == ["yes", "89", "3175", "102"]
-    assert lines[3].split()[3:9] == ["2649", "ms", "≤", "50", "ms", "NO"]
-
-
 def test_an_attack_that_is_answered_otherwise_than_meant_is_no_figure():
     named = Named("an attack", lambda _: set(), answers=frozenset({"3170", "1064"}))
     named.check({"1064"})
@@ -55,15 +38,9 @@ def test_an_attack_that_is_answered_otherwise_than_meant_is_no_figure():
             named.check(found)
 
 
-def test_the_table_fits_a_page_whatever_was_measured():
-    named = every_attack(450_000, quick=False) + every_attack(45_000, quick=True)
-    worst = [
-        Outcome(each.name, Waits(60_200, 60_200), each.longest_ms, 9999, 9999, 9999)
-        for each in named
-    ]
-    lines = shown(Waits(43.9, 43.9), worst).splitlines()
-    assert max(map(len, lines)) <= WIDTH_MAX
-    assert len({each.name for each in named[: len(named) // 2]}) == len(named) // 2
+def test_each_attack_has_its_name():
+    names = [each.name for each in every_attack(450_000, quick=False)]
+    assert len(set(names)) == len(names)
 
 
 @given(st.binary(max_size=2000), st.sampled_from([None, 1, 9]))

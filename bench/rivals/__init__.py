@@ -1,1 +1,0 @@
-"""Queues that people use instead: their servers, and clients as lean as our own."""
