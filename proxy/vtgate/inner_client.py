@@ -1,6 +1,6 @@
 """A client of this proxy inside its own process: what comes by gRPC becomes a session like all others.
 
-So a login's limits and waits, roles, confinement, KILL, PROCESSLIST and the end of the proxy are those of the wire, and
+So a login's limits and waits, role and account, KILL, PROCESSLIST and the end of the proxy are those of the wire, and
 there is no second way to any of them. The session takes the host of whoever called, not that of the socket pair.
 """
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import pymysql
 import pytest
 
 from streamfrom.proxy.embedded.servers import EmbeddedServer, Family, find_server
@@ -45,14 +46,18 @@ def pair(
         yield primary, replica
 
 
-@pytest.fixture
-def proxy(pair: tuple[EmbeddedServer, EmbeddedServer], start_proxy: StartProxy) -> RunningProxy:
+def config_of(pair: tuple[EmbeddedServer, EmbeddedServer]) -> str:
     primary, replica = (f"mysql://root@127.0.0.1:{server.port}/shop" for server in pair)
-    proxy = start_proxy(
+    return (
         '[server]\nlisten = "127.0.0.1:0"\nreplica_max_lag = 5\nfailover_buffer = 1\n'
         "[keyspaces.shop]\n[[keyspaces.shop.shards]]\n"
         f'name = "0"\nprimary = "{primary}"\nreplicas = ["{replica}"]\n'
     )
+
+
+@pytest.fixture
+def proxy(pair: tuple[EmbeddedServer, EmbeddedServer], start_proxy: StartProxy) -> RunningProxy:
+    proxy = start_proxy(config_of(pair))
     wait_for(lambda: execute(pair[1], "SHOW DATABASES LIKE 'shop'"))
     return proxy
 
@@ -71,6 +76,14 @@ def can_use(client: Any, target: str) -> bool:
         return bool(value(client, "SELECT @@server_id") == 2)
     except Exception:
         return False
+
+
+def reads(client: Any, sql: str) -> bool:
+    try:
+        rows(client, sql)
+    except pymysql.MySQLError:
+        return False
+    return True
 
 
 def tablets(client: Any) -> list[tuple[str, str]]:
@@ -159,3 +172,25 @@ def test_a_replica_that_is_far_behind_is_not_read_from(
     execute(replica, "START SLAVE")
     wait_for(lambda: can_use(client, "shop@replica"))
     run(writer, "DROP TABLE late")
+
+
+def test_an_own_account_reads_from_a_replica_as_itself(
+    pair: tuple[EmbeddedServer, EmbeddedServer], start_proxy: StartProxy
+) -> None:
+    primary, _ = pair
+    execute(primary, "CREATE TABLE secrets (id INT PRIMARY KEY, secret INT)", database="shop")
+    execute(primary, "CREATE USER ann@'%' IDENTIFIED BY 'x'")
+    execute(primary, "GRANT SELECT (id) ON shop.secrets TO ann@'%'")
+    proxy = start_proxy(config_of(pair) + '[[users]]\nname = "ann"\npassword = "x"\n')
+    try:
+        ann = proxy.connect(user="ann", password="x", autocommit=True)
+        wait_for(lambda: can_use(ann, "shop@replica"))
+        sql = "SELECT secret FROM secrets"
+        wait_for(lambda: refused(ann, sql)[0] == 1143)
+        assert rows(ann, "SELECT id FROM secrets") == ()
+        assert value(ann, "SELECT CURRENT_USER()") == "ann@%"
+        execute(primary, "GRANT SELECT ON shop.secrets TO ann@'%'")
+        wait_for(lambda: reads(ann, sql))
+    finally:
+        execute(primary, "DROP TABLE shop.secrets")
+        execute(primary, "DROP USER ann@'%'")

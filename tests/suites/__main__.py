@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for family in suite.families:
             if options.server in (None, family):
                 try:
-                    holds = _measure(suite, family, store=options.store, direct=options.direct)
+                    holds = _measure(suite, family, options)
                 except MissingProgram as error:
                     print(f"{name} on {family}: skipped: {error}")
                     continue
@@ -62,6 +62,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--server", type=Family, choices=list(Family), help="on this one alone")
     parser.add_argument("--store", action="store_true", help="write the base line anew")
     parser.add_argument("--direct", action="store_true", help="run without the proxy as well")
+    parser.add_argument(
+        "--own", action="store_true", help="by a user with an account of its own at the server"
+    )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in SUITES]
     if unknown:
@@ -69,23 +72,23 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def _measure(suite: Suite, family: Family, *, store: bool, direct: bool) -> bool:
+def _measure(suite: Suite, family: Family, options: argparse.Namespace) -> bool:
     path = FOLDER / f"{suite.name}-{family}.json"
     before = Baseline.load(path) if path.exists() else None
-    if before is None and not direct:
+    if before is None and not options.direct:
         raise SuiteError("no base line; --store --direct measures one")
-    if direct or before is None:
+    if options.direct or before is None:
         version, outcomes = _run(suite, family, through=False)
         known = before.differences if before else {}
         before = dataclasses.replace(
             measured(suite.version, version, outcomes), differences=known
         )
-    version, outcomes = _run(suite, family, through=True)
+    version, outcomes = _run(suite, family, through=True, own=options.own)
     if version != before.server:
         print(f"  the base line is of {before.server}, and this is {version}")
     comparison = compare(before, outcomes)
     _report(comparison)
-    if store:
+    if options.store:
         causes = dict(comparison.known)
         if comparison.new:
             causes[UNEXPLAINED] = comparison.new
@@ -93,7 +96,9 @@ def _measure(suite: Suite, family: Family, *, store: bool, direct: bool) -> bool
     return comparison.holds
 
 
-def _run(suite: Suite, family: Family, *, through: bool) -> tuple[str, Outcomes]:
+def _run(
+    suite: Suite, family: Family, *, through: bool, own: bool = False
+) -> tuple[str, Outcomes]:
     STATE.mkdir(parents=True, exist_ok=True)
     way = "through" if through else "direct"
     logs = STATE / "logs"
@@ -103,7 +108,7 @@ def _run(suite: Suite, family: Family, *, through: bool) -> tuple[str, Outcomes]
     where = suite.fetch(STATE)
     start = time.monotonic()
     proxy_log = log.with_suffix(".proxy.log")
-    with place(family, suite.databases, through=through, proxy_log=proxy_log) as found:
+    with place(family, suite.databases, through=through, own=own, proxy_log=proxy_log) as found:
         outcomes = suite.run(Run(where, family, found.port, log))
     counts = Counter(outcomes.values())
     told = ", ".join(f"{count} {end}" for end, count in sorted(counts.items()))

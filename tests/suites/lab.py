@@ -22,6 +22,8 @@ connect_timeout = 60
 cert = "server.pem"
 key = "server.key"
 """
+# It logs in at the server as root does there, instead of using the shards' account.
+OWN_ACCOUNT: Final = '[[users]]\nname = "root"\npassword = ""\nrole = "admin"\n'
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +36,9 @@ class Place:
 
 @contextlib.contextmanager
 def place(
-    family: Family, databases: tuple[str, ...], *, through: bool, proxy_log: Path
+    family: Family, databases: tuple[str, ...], *, through: bool, own: bool, proxy_log: Path
 ) -> Iterator[Place]:
-    """Run a fresh server with *databases*, and before it the proxy if *through*."""
+    """Run a fresh server with *databases*, and before it the proxy if *through*; *own*: for a user with an account of its own."""
     program = find_server(family)
     if program is None:
         raise SuiteError(f"no {family} server on this machine")
@@ -51,7 +53,8 @@ def place(
             config = folder / "proxy.toml"
             keyspaces = (keyspace_toml(database, [server]) for database in databases)
             write_certificate(folder)
-            config.write_text(SETTINGS + "".join(keyspaces))
+            users = OWN_ACCOUNT if own else ""
+            config.write_text(SETTINGS + "".join(keyspaces) + users)
             proxy = RunningProxy(config)
             try:
                 yield Place(proxy.port, server.version)

@@ -16,8 +16,6 @@ __all__ = ["client"]
 
 pytestmark = pytest.mark.db
 
-FACTOR = 2**9
-
 
 def reads(client):
     """Return how many rows the session has read along an index."""

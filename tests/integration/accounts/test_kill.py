@@ -8,7 +8,7 @@ import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
-from tests.fixtures.streams import eventually, value
+from tests.fixtures.streams import eventually, refused, rows, value
 from tests.integration.accounts.conftest import Accounts
 from tests.integration.conftest import SETTINGS
 
@@ -23,11 +23,13 @@ def proxy(
     start_proxy: StartProxy, server: DatabaseServer, accounts: Accounts, database: str
 ) -> RunningProxy:
     accounts.create("shards", f"SELECT, INSERT, UPDATE, DELETE ON {database}.*")
-    accounts.create("ann", f"SELECT ON {database}.*")
+    for name in ("ann", "boss", "eve"):
+        accounts.create(name, f"SELECT ON {database}.*")
     config = keyspace_toml("plain", [server], database)
     password = "s%C3%A9same%27s"
     config = config.replace("mysql://root@", f"mysql://shards:{password}@")
-    return start_proxy(SETTINGS + config + accounts.toml("ann"))
+    users = accounts.toml("ann", "eve") + accounts.toml("boss", more='role = "admin"\n')
+    return start_proxy(SETTINGS + config + users)
 
 
 def runs(server: DatabaseServer) -> int:
@@ -62,6 +64,28 @@ def test_a_statement_is_killed_and_its_connection_goes_on(
             assert answer.result(60) in {1317, 1}
             eventually(lambda: runs(server) == 0)
             assert value(ann, "SELECT 1") == 1
+
+
+def test_an_admin_sees_and_kills_the_statements_of_other_accounts(
+    proxy: RunningProxy, server: DatabaseServer, accounts: Accounts
+) -> None:
+    ann, boss, eve = (
+        accounts.connect(proxy, name, database="plain") for name in ("ann", "boss", "eve")
+    )
+
+    def listed(client: Any) -> set[str]:
+        return {str(row[1]) for row in rows(client, "SHOW PROCESSLIST")}
+
+    with ThreadPoolExecutor() as worker:
+        answer = sleeping(ann, server, worker)
+        assert listed(eve) == {"eve"}
+        assert listed(boss) >= {"ann", "boss", "eve"}
+        assert refused(eve, f"KILL QUERY {ann.thread_id()}")[0] == 1095
+        assert runs(server) == 1
+        boss.query(f"KILL QUERY {ann.thread_id()}")
+        assert answer.result(60) in {1317, 1}
+    eventually(lambda: runs(server) == 0)
+    assert value(ann, "SELECT 1") == 1
 
 
 def test_who_leaves_takes_the_statement_along(

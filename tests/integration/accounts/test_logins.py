@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import RunningProxy, StartProxy
 from tests.fixtures.streams import refused, rows, run, value
 from tests.integration.accounts.conftest import Accounts
@@ -10,8 +9,6 @@ from tests.integration.conftest import HIGH_IDS, LOW_IDS
 
 
 pytestmark = pytest.mark.db
-
-Servers = tuple[DatabaseServer, DatabaseServer]
 
 
 class TestOwnAccounts:
@@ -59,22 +56,3 @@ class TestOwnAccounts:
             accounts.change(client, user, "commerce:-80")
             assert value(client, "SELECT CURRENT_USER()").startswith(f"{user}@")
             assert value(client, "SELECT @a") is None
-
-
-def test_a_wrong_password_at_one_shard_is_its_error(
-    start_proxy: StartProxy, servers: Servers, accounts: Accounts, config: str
-) -> None:
-    accounts.create("ann", "SELECT ON *.*")
-    execute(servers[1], "ALTER USER 'ann'@'%' IDENTIFIED BY 'another'")
-    proxy = start_proxy(config + accounts.toml("ann"))
-    client = accounts.connect(proxy, "ann", database="commerce")
-    run(client, f"SELECT id FROM customer WHERE id = {LOW_IDS[0]}")
-    code, text = refused(client, f"SELECT id FROM customer WHERE id = {HIGH_IDS[0]}")
-    assert (code, "'80-'" in text, "'-80'" in text) == (1045, True, False), text
-    assert refused(client, "SELECT id FROM customer")[0] == 1045
-    # What there was goes on, and the other shard's answer is not left half read.
-    for _ in range(3):
-        run(client, f"SELECT id FROM customer WHERE id = {LOW_IDS[0]}")
-    execute(servers[1], "ALTER USER 'ann'@'%' IDENTIFIED BY 'sésame''s'")
-    run(client, "SELECT id FROM customer")
-    assert "sésame" not in proxy.log()

@@ -272,3 +272,32 @@ def test_more_sessions_than_the_server_allows_wait(
             servers[0], "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'ann'"
         )
         assert held[0][0] <= 2
+
+
+def test_a_proxied_user_has_the_rights_of_the_other(
+    start_proxy: StartProxy,
+    servers: Servers,
+    accounts: Accounts,
+    config: str,
+    sharded_database: str,
+) -> None:
+    if servers[0].family is Family.MARIADB:
+        pytest.skip("its plugin is PAM's: test_pam.py")
+    flags = ("check_proxy_users", "sha256_password_proxy_users")
+    accounts.create("reader", f"SELECT (id) ON {sharded_database}.customer")
+    accounts.create("ann", how="IDENTIFIED WITH sha256_password BY 'sésame''s'")
+    accounts.everywhere("GRANT PROXY ON 'reader'@'%' TO 'ann'@'%'")
+    try:
+        for flag in flags:
+            accounts.everywhere(f"SET GLOBAL {flag} = 1")
+        proxy = start_proxy(config + accounts.toml("ann"))
+        for _ in range(3):
+            ann = accounts.connect(proxy, "ann", database="commerce")
+            assert rows(ann, "SELECT id FROM customer") == ()
+            assert refused(ann, "SELECT secret FROM customer")[0] == 1143
+            assert value(ann, "SELECT CURRENT_USER()") == "reader@%"
+            run(ann, "SET @a = 1")
+            ann.close()
+    finally:
+        for flag in flags:
+            accounts.everywhere(f"SET GLOBAL {flag} = 0")

@@ -16,7 +16,6 @@ from streamfrom.proxy.wire import (
     response_reader,
     row_collector,
 )
-from streamfrom.proxy.wire.codec import lenenc_bytes, lenenc_int
 from streamfrom.proxy.wire.constants import PROXY_OFFER, Capability, Status
 from streamfrom.proxy.wire.framing import frames
 from streamfrom.proxy.wire.response_reader import ResponseReader
@@ -241,12 +240,6 @@ def answers(draw) -> list[Part]:
     parts: list[Part] = draw(st.lists(good, max_size=2))
     parts.append(draw(st.one_of(good, failures, result_sets(end=failures))))
     return parts
-
-
-def big_value(size: int, first: int) -> bytes:
-    """A row of one value whose first byte is what a length of this size begins with."""
-    assert lenenc_int(size)[0] == first
-    return lenenc_bytes(b"v" * size)
 
 
 # What MySQL sends of a procedure whose SELECT fails in a function whose handler says RESIGNAL.
