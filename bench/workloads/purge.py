@@ -15,11 +15,11 @@ from bench.plan import Plan
 from bench.processes import HOST, LabError
 from bench.report import Figure, figure, ratio_at_least
 from streamfrom.engine.messaging.clock import SystemClock
-from streamfrom.engine.messaging.message_store import PURGE_ROWS_MAX
 from streamfrom.engine.messaging.message_table import MessageTable, load
 from streamfrom.engine.messaging.partition_store import Outcome
 from streamfrom.engine.messaging.partition_upkeep import PATIENCE_FIRST_S
 from streamfrom.engine.messaging.partitions import SPANS, partition_by
+from streamfrom.engine.messaging.purge import PURGE_ROWS_MAX
 from streamfrom.proxy.backends.shard import ShardRuntime
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.config.dsn import Dsn, SslMode

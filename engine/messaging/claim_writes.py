@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.ack_writes import acknowledge
@@ -11,24 +11,50 @@ from streamfrom.engine.messaging.conversation import StoreQuery
 from streamfrom.engine.messaging.dead_letter_table import Buried, bury
 from streamfrom.engine.messaging.group_table import hold, members
 from streamfrom.engine.messaging.groups import HELD_NS
+from streamfrom.engine.messaging.lease_reads import look
 from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, Refused, Tried
-from streamfrom.engine.messaging.message_store import by_id, look, quoted
 from streamfrom.engine.messaging.retry_limit import PARKED_NS, is_spent
 from streamfrom.engine.messaging.row_writes import WrittenRows, carefully, commit, write
+from streamfrom.engine.messaging.sql_names import by_id, quoted
+from streamfrom.sqlparse_ext.records import record
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from streamfrom.engine.messaging.backoff import WaitRange
     from streamfrom.engine.messaging.conversation import Conversation, Row
-    from streamfrom.engine.messaging.message_store import ClaimRequest
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
 # Counted up to here, which an INT holds. A client may have written more: one such row would fail the claims of all.
 EPOCH_MAX: Final = 2**31 - 1
+
+
+@record
+class ClaimRequest:
+    """Rows to claim.
+
+    ids: the ids, as literals, of rows believed due, in the order in which they shall be sent.
+    columns: the columns that the receivers get.
+    uncounted: those of *ids* that were sent, which their rows may not count.
+    known_keys: the keys of those of *ids* that follow others of their key: their rows need not be asked for them.
+    acks: acknowledgements, ids and ``time_acked``, that are written in the same transaction before anything is asked of keys.
+        Each is written if nobody else holds a row of it, and all are unacked. Only where messages wait for others of their key.
+    draw: returns `engine.messaging.backoff.DICE_BITS` random bits.
+    left_out: rows that are set aside, and for which no others of their key wait.
+    held_ns: until when messages are leased whose rows say less, where messages wait for others of their key.
+    """
+
+    ids: tuple[bytes, ...]
+    columns: tuple[str, ...]
+    draw: Callable[[], int]
+    uncounted: frozenset[bytes] = frozenset()
+    known_keys: Mapping[bytes, bytes] = field(default_factory=dict)
+    acks: Sequence[tuple[tuple[bytes, ...], int]] = ()
+    left_out: frozenset[bytes] = frozenset()
+    held_ns: Mapping[bytes, int] = field(default_factory=dict)
 
 
 def claim(

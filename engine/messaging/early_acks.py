@@ -10,7 +10,7 @@ from bisect import insort
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.poll import FOREVER_NS
+from streamfrom.engine.messaging.message import FOREVER_NS
 
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ from streamfrom.engine.messaging.claim_writes import claim
 from streamfrom.engine.messaging.conversation import StoreQuery
 from streamfrom.engine.messaging.group_table import not_after
 from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
-from streamfrom.engine.messaging.message_store import by_id, quoted
+from streamfrom.engine.messaging.sql_names import by_id, quoted
 
 
 if TYPE_CHECKING:
+    from streamfrom.engine.messaging.claim_writes import ClaimRequest
     from streamfrom.engine.messaging.conversation import Conversation
-    from streamfrom.engine.messaging.message_store import ClaimRequest
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
 

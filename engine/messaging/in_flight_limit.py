@@ -8,14 +8,7 @@ more, and nobody has to ask anybody. A new dispatcher reads from the rows what t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-from streamfrom.engine.messaging.backoff import wait_range
-from streamfrom.engine.messaging.retry_limit import PARKED_NS
-
-
-if TYPE_CHECKING:
-    from streamfrom.engine.messaging.table_settings import Properties
+from typing import Final
 
 
 # What a receiver holds that stands still so long, full, while messages are due, is looked at so often, and so is all that is in
@@ -60,25 +53,3 @@ class InFlightLimit:
 def share(limit: int, shards: int, index: int) -> int:
     """Return what the shard at *index* gets of *limit*: the first ones get what is left over."""
     return limit // shards + (index < limit % shards)
-
-
-def fault(properties: Properties, shards: int) -> str | None:
-    """Return why the limit cannot be one of *shards* shards, None if it can."""
-    limit = properties.max_in_flight
-    if limit is None or limit >= shards:
-        return None
-    return (
-        f"vt_max_in_flight must be at least {shards}, not '{limit}': each of the {shards} shards has"
-        " its own share, and one without any would send nothing"
-    )
-
-
-def is_lease(properties: Properties, epoch: int, time_next_ns: int, now_ns: int) -> bool:
-    """Return whether an unacked row can only be told from one in flight by who has sent it.
-
-    What is due later than its last send can have said was rescheduled by a client.
-    """
-    if epoch <= 0 or not now_ns < time_next_ns < PARKED_NS:
-        return False
-    longest = wait_range(properties, epoch - 1)
-    return time_next_ns <= now_ns + longest.low_ns + longest.span_ns

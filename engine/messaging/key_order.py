@@ -26,8 +26,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.lanes import rank
-from streamfrom.engine.messaging.message import KeyFound
-from streamfrom.engine.messaging.poll import FOREVER_NS
+from streamfrom.engine.messaging.message import FOREVER_NS, KeyFound
 
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sortedcontainers import SortedKeyList
 
-from streamfrom.engine.messaging.poll import FOREVER_NS
+from streamfrom.engine.messaging.message import FOREVER_NS
 
 
 if TYPE_CHECKING:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamfrom.engine.messaging.conversation import StoreQuery
+from streamfrom.engine.messaging.lease_reads import look
 from streamfrom.engine.messaging.message import LeaseWrites, Refused, Tried
-from streamfrom.engine.messaging.message_store import by_id, look, quoted
 from streamfrom.engine.messaging.row_writes import carefully, commit
+from streamfrom.engine.messaging.sql_names import by_id, quoted
 
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ import heapq
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.engine.messaging.message import LeaseWrite
-from streamfrom.engine.messaging.poll import FOREVER_NS
+from streamfrom.engine.messaging.message import FOREVER_NS, LeaseWrite
 from streamfrom.engine.messaging.stream_order import NOBODY, Batch, Streams
 
 

@@ -17,7 +17,7 @@ from streamfrom.engine.messaging.conversation import StoreAnswer
 from streamfrom.engine.messaging.depths import Depth
 from streamfrom.engine.messaging.groups import HELD_NS, FireResult
 from streamfrom.engine.messaging.hidden_definitions import HiddenDefinitions
-from streamfrom.engine.messaging.in_flight_limit import is_lease
+from streamfrom.engine.messaging.lease_reads import is_lease
 from streamfrom.engine.messaging.message import (
     AckWrites,
     ClaimedRow,
@@ -31,7 +31,6 @@ from streamfrom.engine.messaging.message import (
     Tried,
 )
 from streamfrom.engine.messaging.message_ids import first_id
-from streamfrom.engine.messaging.message_store import PURGE_ROWS_MAX
 from streamfrom.engine.messaging.message_table import (
     MessageTable,
     RawColumn,
@@ -47,6 +46,7 @@ from streamfrom.engine.messaging.partitions import (
     RowsLeft,
 )
 from streamfrom.engine.messaging.poll import poll
+from streamfrom.engine.messaging.purge import PURGE_ROWS_MAX
 from streamfrom.engine.messaging.retry_limit import PARKED_NS, is_spent
 from streamfrom.engine.messaging.stored_rows import (
     StoredRow as StoredRow,
@@ -60,11 +60,11 @@ from streamfrom.engine.messaging.table_settings import parse_comment
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 
+    from streamfrom.engine.messaging.claim_writes import ClaimRequest
     from streamfrom.engine.messaging.clock import Clock
     from streamfrom.engine.messaging.groups import FireRequest
     from streamfrom.engine.messaging.leases import Lease
     from streamfrom.engine.messaging.message import Refusals
-    from streamfrom.engine.messaging.message_store import ClaimRequest
     from streamfrom.engine.messaging.partitions import Partition, Partitions
     from streamfrom.engine.messaging.poll import PollRequest, PollResult
     from streamfrom.engine.sharding.keyspace import ShardName

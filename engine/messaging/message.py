@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
+FOREVER_NS: Final = 2**63  # after every moment
+# The value of `vt_prefetch` and of the hint: others are numbers of messages, 0 for no limit.
+AUTO: Final = -1
 # The numbers of receivers: positive for a client of this process, negative for another member's.
 receiver_numbers: Final = count(1)
 

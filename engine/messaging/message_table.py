@@ -15,9 +15,14 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import TableLoadError, UnknownColumn
-from streamfrom.engine.messaging import in_flight_limit, key_column
+from streamfrom.engine.messaging import key_column
 from streamfrom.engine.messaging.groups import column_faults
-from streamfrom.engine.messaging.table_settings import CommentError, Properties, parse_comment
+from streamfrom.engine.messaging.table_settings import (
+    CommentError,
+    Properties,
+    in_flight_fault,
+    parse_comment,
+)
 from streamfrom.sqlparse_ext.stored_forms import ColumnType, stored_form
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 from streamfrom.sqlparse_ext.writes.message_effects import TableFacts
@@ -251,7 +256,7 @@ def _load(keyspace: str, raw: RawTable, shards: int) -> MessageTable:
     misnamed = naming_fault(raw.name, properties, columns)
     if misnamed is not None and misnamed not in wrong:
         wrong = [*wrong, misnamed]
-    if (too_few := in_flight_limit.fault(properties, shards)) is not None:
+    if (too_few := in_flight_fault(properties, shards)) is not None:
         wrong = [*wrong, too_few]
     types = {name: column.data_type.lower() for name, column in columns.items()}
     if fault := key_column.fault(properties, types, first_layout=first_layout):

@@ -23,16 +23,16 @@ from streamfrom.engine.messaging.claim_writes import lease, lock_due
 from streamfrom.engine.messaging.conversation import StoreQuery, together
 from streamfrom.engine.messaging.key_order import may_go, without
 from streamfrom.engine.messaging.message import ClaimResult, KeyFound, MessageKey
-from streamfrom.engine.messaging.message_store import by_id, quoted
 from streamfrom.engine.messaging.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.row_writes import carefully, write
+from streamfrom.engine.messaging.sql_names import by_id, quoted
 
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from streamfrom.engine.messaging.claim_writes import ClaimRequest
     from streamfrom.engine.messaging.conversation import Conversation, StoreAnswer
-    from streamfrom.engine.messaging.message_store import ClaimRequest
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
 

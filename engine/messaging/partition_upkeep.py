@@ -15,7 +15,7 @@ from streamfrom.engine.messaging.partitions import late, rest_held_back
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.figures import Counters
+    from streamfrom.engine.messaging.counters import Counters
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.messaging.partition_store import PartitionStore
     from streamfrom.engine.messaging.partitions import PartitionCensus

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.conversation import StoreQuery
 from streamfrom.engine.messaging.key_walk import NO_KEY, literal_of, told_rows, walk
-from streamfrom.engine.messaging.message import MessageKey
+from streamfrom.engine.messaging.message import FOREVER_NS, MessageKey
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.message_table import MessageTable
 
 
-FOREVER_NS: Final = 2**63
 NOTHING_NS: Final = -1  # a horizon below every time: nothing of the lane may be added
 PRIORITIES_MAX: Final = 1000
 # A larger cache is read in so many keys at an interval: some 5 ms of each side.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from streamfrom.engine.messaging.poll import FOREVER_NS
+from streamfrom.engine.messaging.message import FOREVER_NS
 from streamfrom.engine.messaging.trouble import Trouble
 
 

@@ -24,8 +24,6 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 
-# The value of `vt_prefetch` and of the hint: others are numbers of messages, 0 for no limit.
-AUTO: Final = -1
 FIRST: Final = 2
 # Of the command-line clients: a person who watches sees messages come.
 FIRST_WATCHED: Final = 100

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamfrom.engine.messaging.prefetch_window import AUTO, PrefetchWindow
+from streamfrom.engine.messaging.message import AUTO
+from streamfrom.engine.messaging.prefetch_window import PrefetchWindow
 
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.engine.messaging.counters import Counters
 from streamfrom.engine.messaging.events import PurgeRefused
-from streamfrom.engine.messaging.figures import Counters
-from streamfrom.engine.messaging.message_store import PURGE_ROWS_MAX
 from streamfrom.engine.messaging.partition_upkeep import PartitionUpkeep
+from streamfrom.engine.messaging.purge import PURGE_ROWS_MAX
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
 

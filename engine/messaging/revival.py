@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
 from streamfrom.engine.messaging.dead_letter_table import OF_DELIVERY
-from streamfrom.engine.messaging.message_store import by_id, quoted
 from streamfrom.engine.messaging.peek import PeekPlace, PeekState, peek
 from streamfrom.engine.messaging.refusals import is_of_rows
 from streamfrom.engine.messaging.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.row_writes import Halves, write
+from streamfrom.engine.messaging.sql_names import by_id, quoted
 from streamfrom.engine.messaging.table_settings import CONSENT, settings_of
 from streamfrom.sqlparse_ext.text.identifiers import text_literal
 

@@ -14,6 +14,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final, TypeVar, assert_never
 
 from streamfrom.engine.errors import OutcomeUnknown, ReceiverGone
+from streamfrom.engine.messaging.claim_writes import ClaimRequest
 from streamfrom.engine.messaging.events import (
     AckedEarly,
     Acking,
@@ -63,7 +64,6 @@ from streamfrom.engine.messaging.events import (
     WriteLeases,
 )
 from streamfrom.engine.messaging.message import Shortenings
-from streamfrom.engine.messaging.message_store import ClaimRequest
 from streamfrom.engine.messaging.table_log import TableLog
 from streamfrom.engine.messaging.table_state import TableState
 

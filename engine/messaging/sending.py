@@ -14,8 +14,7 @@ from streamfrom.engine.messaging.events import (
     Released,
 )
 from streamfrom.engine.messaging.key_order import with_keys
-from streamfrom.engine.messaging.message import MessageKey
-from streamfrom.engine.messaging.poll import FOREVER_NS
+from streamfrom.engine.messaging.message import FOREVER_NS, MessageKey
 from streamfrom.engine.messaging.receivers import COMPARED_MAX, by_room, share_out
 from streamfrom.engine.messaging.shard_queue import REMOVED
 from streamfrom.engine.messaging.shard_state import ClaimRun

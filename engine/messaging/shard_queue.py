@@ -25,9 +25,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.messaging.key_turns import KeyTurns
 from streamfrom.engine.messaging.lanes import Lane, Tier
-from streamfrom.engine.messaging.message import MessageKey
+from streamfrom.engine.messaging.message import FOREVER_NS, MessageKey
 from streamfrom.engine.messaging.poll import (
-    FOREVER_NS,
     KEYS_KNOWN_MAX,
     NOTHING_NS,
     SPAN_KEYS,

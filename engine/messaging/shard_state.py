@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.engine.messaging.counters import Counters
 from streamfrom.engine.messaging.early_acks import EarlyAcks
-from streamfrom.engine.messaging.figures import Counters
 from streamfrom.engine.messaging.group_watch import GroupWatch
 from streamfrom.engine.messaging.leases import Leases
 from streamfrom.engine.messaging.leaving_receivers import LeavingReceivers
 from streamfrom.engine.messaging.lost_messages import LostMessages
-from streamfrom.engine.messaging.poll import FOREVER_NS
+from streamfrom.engine.messaging.message import FOREVER_NS
 from streamfrom.engine.messaging.poll_times import PollTimes
 from streamfrom.engine.messaging.set_aside import SetAside
 from streamfrom.engine.messaging.trouble import Trouble

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from streamfrom.engine.errors import EngineError
-from streamfrom.engine.messaging.prefetch_window import AUTO
+from streamfrom.engine.messaging.message import AUTO
 
 
 if TYPE_CHECKING:
@@ -504,3 +504,14 @@ def unread_keys(comment: str) -> tuple[str, ...]:
 def _hint(key: str) -> str:
     near = difflib.get_close_matches(key, KEYS, n=1, cutoff=0.75)
     return f"; did you mean {near[0]}?" if near else ""
+
+
+def in_flight_fault(properties: Properties, shards: int) -> str | None:
+    """Return why `vt_max_in_flight` cannot be one of *shards* shards, None if it can."""
+    limit = properties.max_in_flight
+    if limit is None or limit >= shards:
+        return None
+    return (
+        f"vt_max_in_flight must be at least {shards}, not '{limit}': each of the {shards} shards has"
+        " its own share, and one without any would send nothing"
+    )

@@ -101,8 +101,7 @@ from streamfrom.engine.messaging.events import (
 )
 from streamfrom.engine.messaging.held_messages import HeldMessages
 from streamfrom.engine.messaging.leases import Leases
-from streamfrom.engine.messaging.message import Tried
-from streamfrom.engine.messaging.poll import FOREVER_NS
+from streamfrom.engine.messaging.message import FOREVER_NS, Tried
 from streamfrom.engine.messaging.sending import Sending
 from streamfrom.engine.messaging.shard_queue import ShardQueue
 from streamfrom.engine.messaging.shard_state import ShardState
@@ -113,8 +112,8 @@ from streamfrom.engine.messaging.table_parts import TableParts
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from streamfrom.engine.messaging.counters import Counters
     from streamfrom.engine.messaging.events import Action, Event
-    from streamfrom.engine.messaging.figures import Counters
     from streamfrom.engine.messaging.message import ClaimedRow
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.messaging.poll import PollRequest

@@ -14,7 +14,7 @@ import heapq
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.poll import FOREVER_NS
+from streamfrom.engine.messaging.message import FOREVER_NS
 
 
 if TYPE_CHECKING:

@@ -15,11 +15,14 @@ from streamfrom.engine.errors import OutcomeUnknown, PartitionsChanging, StoreEr
 from streamfrom.engine.fleet.lock_connection import NO_SUCH_TABLE
 from streamfrom.engine.messaging import (
     depths,
+    discovery,
     first_delivery,
     group_table,
-    message_store as conversations,
+    lease_reads,
     partition_store,
     poll,
+    purge,
+    returns,
 )
 from streamfrom.engine.messaging.ack_writes import write_acks
 from streamfrom.engine.messaging.claim_writes import claim
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from streamfrom.engine.fleet.elector import Elector
+    from streamfrom.engine.messaging.claim_writes import ClaimRequest
     from streamfrom.engine.messaging.clock import Clock
     from streamfrom.engine.messaging.conversation import Conversation, StoreQuery
     from streamfrom.engine.messaging.groups import FireRequest, FireResult
@@ -53,7 +57,6 @@ if TYPE_CHECKING:
         Refusals,
         Shortenings,
     )
-    from streamfrom.engine.messaging.message_store import ClaimRequest
     from streamfrom.engine.messaging.message_table import MessageTable, RawTable
     from streamfrom.engine.messaging.partition_store import Outcome
     from streamfrom.engine.messaging.partitions import Partition, PartitionCensus
@@ -120,9 +123,7 @@ class ShardStore:
     ) -> tuple[RawTable, ...]:
         """Return the message tables of the shard's database, and those of *placed*. Raises StoreError."""
         runtime = self._shards[keyspace, shard]
-        return await by_control(
-            runtime, conversations.discover(runtime.database, names, placed)
-        )
+        return await by_control(runtime, discovery.discover(runtime.database, names, placed))
 
     async def come_or_gone(
         self, keyspace: str, shard: ShardName, known: Collection[str]
@@ -133,7 +134,7 @@ class ShardStore:
             StoreError: the shard cannot be asked.
         """
         runtime = self._shards[keyspace, shard]
-        return await by_control(runtime, conversations.come_or_gone(runtime.database, known))
+        return await by_control(runtime, discovery.come_or_gone(runtime.database, known))
 
     async def read_hidden(
         self, keyspace: str, shard: ShardName, names: Collection[str] | None = None
@@ -170,7 +171,7 @@ class ShardStore:
         """Delete one batch of old acked rows. Raises StoreError."""
         return await self._by_backend(
             self._shards[table.keyspace, shard],
-            lambda: conversations.purge(table, cutoff_ns, left_out),
+            lambda: purge.purge(table, cutoff_ns, left_out),
         )
 
     async def partitions(
@@ -270,12 +271,12 @@ class ShardStore:
     ) -> dict[bytes, int]:
         """Return when unacked rows of *ids* are due. Raises StoreError."""
         runtime = self._shards[table.keyspace, shard]
-        return await by_control(runtime, conversations.look(table, ids))
+        return await by_control(runtime, lease_reads.look(table, ids))
 
     async def leases_left(self, table: MessageTable, shard: ShardName) -> dict[bytes, int]:
         """Return which messages are in flight by their rows. Raises StoreError."""
         runtime = self._shards[table.keyspace, shard]
-        conversation = conversations.leases_left(table, self._clock.time_ns())
+        conversation = lease_reads.leases_left(table, self._clock.time_ns())
         return await by_control(runtime, conversation)
 
     async def release(
@@ -283,7 +284,7 @@ class ShardStore:
     ) -> Refusals:
         """Give claimed rows back. Raises StoreError."""
         return await self._as_dispatcher(
-            table.keyspace, shard, lambda: conversations.release(table, rows)
+            table.keyspace, shard, lambda: returns.release(table, rows)
         )
 
     async def shorten(
@@ -291,7 +292,7 @@ class ShardStore:
     ) -> Shortenings:
         """Make rows of *leases* due at *due_ns*. Raises StoreError."""
         return await self._as_dispatcher(
-            table.keyspace, shard, lambda: conversations.shorten(table, leases, due_ns)
+            table.keyspace, shard, lambda: returns.shorten(table, leases, due_ns)
         )
 
     async def _as_dispatcher(

@@ -8,13 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from streamfrom.engine.messaging.figures import (
-    Counters,
-    Histogram,
-    QueueFigures,
-    SetAsideFigures,
-    ShardFigures,
-)
+from streamfrom.engine.messaging.counters import Counters, Histogram
+from streamfrom.engine.messaging.figures import QueueFigures, SetAsideFigures, ShardFigures
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.fields_codec import FieldsCodec
 from streamfrom.proxy.status.fleet_figures import QueueAtMember

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import EngineError
-from streamfrom.engine.messaging import dead_letter_table, in_flight_limit, key_column
+from streamfrom.engine.messaging import dead_letter_table, key_column
 from streamfrom.engine.messaging.groups import placement_fault
 from streamfrom.engine.messaging.message_table import MessageTable, load, naming_fault
-from streamfrom.engine.messaging.table_settings import parse_comment
+from streamfrom.engine.messaging.table_settings import in_flight_fault, parse_comment
 from streamfrom.engine.sharding.queue_vschema import vindex_of, with_queues
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.errors import (
@@ -490,7 +490,7 @@ def _check_settings(name: str, comment: str, view: View, columns: Mapping[str, s
     columns: the queue's own columns, with their types, in lower case.
     """
     properties = parse_comment(comment)
-    reason = in_flight_limit.fault(properties, len(view.keyspace.shards))
+    reason = in_flight_fault(properties, len(view.keyspace.shards))
     reason = reason or key_column.fault(properties, columns)
     reason = reason or naming_fault(name, properties, columns)
     if reason is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from streamfrom.engine.messaging.figures import Counters
+from streamfrom.engine.messaging.counters import Counters
 
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.workloads import drain
-from streamfrom.engine.messaging import message_store, table_settings, trouble
+from streamfrom.engine.messaging import purge, table_settings, trouble
 from streamfrom.proxy import cli
 from streamfrom.proxy.backends import control_connection, shard
 from streamfrom.proxy.config.file import ConfigError, load
@@ -164,7 +164,7 @@ NUMBERS = {"three": 3, "two": 2, "four": 4, "a minute": 60, "once a second": 1}
             (chunks.LARGE_TEXT_BYTES / 1024, large_texts.AT_ONCE),
         ),
         ("docs/design/statements.md", r"chunks of (\d+) KB", (chunks.CHUNK_BYTES / 1024,)),
-        ("docs/sql/messages.md", r"in batches of (\d+)", (message_store.PURGE_ROWS_MAX,)),
+        ("docs/sql/messages.md", r"in batches of (\d+)", (purge.PURGE_ROWS_MAX,)),
         (
             "docs/sql/routing.md",
             r"what waits for the others is at most (\d+) KB",

@@ -34,8 +34,7 @@ from streamfrom.engine.fleet.streams_elsewhere import (
 )
 from streamfrom.engine.messaging.attached_receiver import UNLIMITED
 from streamfrom.engine.messaging.events import AckedUnnamed, Changed
-from streamfrom.engine.messaging.message import ClientReceiver, PeerRow
-from streamfrom.engine.messaging.prefetch_window import AUTO
+from streamfrom.engine.messaging.message import AUTO, ClientReceiver, PeerRow
 from tests.engine.fleet.members import Client
 from tests.virtual_loop import running
 

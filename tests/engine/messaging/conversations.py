@@ -23,3 +23,18 @@ def answered(
             query = conversation.send(replace(next(given), ahead=ahead))
     except StopIteration as stop:
         return queries, stop.value
+
+
+def run(conversation, *answers):
+    """Give *answers* in turn, then empty ones; return the result and the statements."""
+    sent = []
+    given = iter(answers)
+    try:
+        query = next(conversation)
+        while True:
+            sent.append(query.sql)
+            if query.commits:
+                sent.append(b"COMMIT")
+            query = conversation.send(next(given, StoreAnswer()))
+    except StopIteration as stop:
+        return stop.value, sent

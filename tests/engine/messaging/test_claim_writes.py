@@ -1,21 +1,24 @@
-"""The statements of a claim; what real servers answer is in test_message_store_db."""
+"""The statements of a claim; what real servers answer is in test_message_store."""
 
 from dataclasses import replace
 
-from streamfrom.engine.messaging.claim_writes import claim
+from streamfrom.engine.messaging.claim_writes import ClaimRequest, claim
 from streamfrom.engine.messaging.conversation import StoreAnswer
 from streamfrom.engine.messaging.groups import HELD_NS
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
 from streamfrom.engine.messaging.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.table_settings import parse_comment
-from tests.engine.messaging.test_message_store import (
-    NOW_NS,
-    SECOND_NS,
-    TABLE,
-    request,
-    run,
-)
+from tests.engine.messaging.conversations import run
+
+
+NOW_NS = 1000 * 10**9
+SECOND_NS = 10**9
+TABLE = loaded(raw_table("msg"))
+
+
+def request(*ids, columns=("id", "message"), draw=lambda: 0):
+    return ClaimRequest(ids, columns, draw)
 
 
 def test_a_claim_locks_asks_for_the_rest_writes_and_commits():

@@ -9,7 +9,7 @@ from streamfrom.engine.messaging.depths import (
     depths,
 )
 from streamfrom.engine.messaging.retry_limit import PARKED_NS
-from tests.engine.messaging.test_message_store_db import COMMENT, CURRENT, FIRST, client, create
+from tests.engine.messaging.test_message_store import COMMENT, CURRENT, FIRST, client, create
 
 
 __all__ = ["client"]

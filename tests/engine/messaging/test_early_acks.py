@@ -9,7 +9,7 @@ from streamfrom.engine.messaging.early_acks import (
     WRITTEN_AT_ONCE,
     EarlyAcks,
 )
-from streamfrom.engine.messaging.poll import FOREVER_NS
+from streamfrom.engine.messaging.message import FOREVER_NS
 
 
 ACKED_NS = 77

@@ -1,8 +1,8 @@
+from streamfrom.engine.messaging.claim_writes import ClaimRequest
 from streamfrom.engine.messaging.conversation import StoreAnswer
 from streamfrom.engine.messaging.first_delivery import take
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
-from streamfrom.engine.messaging.message_store import ClaimRequest
 from tests.engine.messaging.conversations import answered
 
 

@@ -2,8 +2,7 @@ import pytest
 
 from streamfrom.engine.messaging.group_watch import AGAIN_NS, ASKED_AT_ONCE, GroupWatch
 from streamfrom.engine.messaging.groups import FireRequest, FireResult
-from streamfrom.engine.messaging.message import MessageKey
-from streamfrom.engine.messaging.poll import FOREVER_NS
+from streamfrom.engine.messaging.message import FOREVER_NS, MessageKey
 
 
 INTERVAL_NS = 30 * 10**9

@@ -4,7 +4,7 @@ import pytest
 
 from streamfrom.engine.messaging.conversation import StoreAnswer
 from streamfrom.engine.messaging.hidden_definitions import read_hidden, sees_triggers
-from tests.engine.messaging.test_message_store import run
+from tests.engine.messaging.conversations import run
 
 
 def rows(*found):

@@ -11,8 +11,14 @@ from streamfrom.engine.messaging.key_order import (
     in_turn,
     may_go,
 )
-from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, KeyFound, MessageKey
-from streamfrom.engine.messaging.poll import FOREVER_NS, PollResult, TierRead
+from streamfrom.engine.messaging.message import (
+    FOREVER_NS,
+    ClaimedRow,
+    ClaimResult,
+    KeyFound,
+    MessageKey,
+)
+from streamfrom.engine.messaging.poll import PollResult, TierRead
 from streamfrom.engine.messaging.shard_queue import ShardQueue
 
 

@@ -2,8 +2,7 @@ import pytest
 
 from streamfrom.engine.messaging.leases import Leases
 from streamfrom.engine.messaging.leaving_receivers import SHORTEN_AGAIN_NS, LeavingReceivers
-from streamfrom.engine.messaging.message import ClaimedRow, MessageKey
-from streamfrom.engine.messaging.poll import FOREVER_NS
+from streamfrom.engine.messaging.message import FOREVER_NS, ClaimedRow, MessageKey
 from streamfrom.engine.messaging.shard_queue import ShardQueue
 from streamfrom.engine.messaging.unwritten_leases import UnwrittenLeases
 

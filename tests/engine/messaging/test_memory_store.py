@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from streamfrom.engine.errors import StoreError
+from streamfrom.engine.messaging.claim_writes import ClaimRequest
 from streamfrom.engine.messaging.memory_store import (
     DEFAULT_COMMENT,
     MemoryStore,
@@ -18,7 +19,7 @@ from streamfrom.engine.messaging.message import (
     LeaseWrites,
     Purged,
 )
-from streamfrom.engine.messaging.message_store import ClaimRequest, Store
+from streamfrom.engine.messaging.message_store import Store
 from streamfrom.engine.messaging.poll import PollRequest
 from tests.virtual_loop import START_NS, VirtualClock, running
 

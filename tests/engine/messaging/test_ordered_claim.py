@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from streamfrom.engine.messaging.claim_writes import ClaimRequest
 from streamfrom.engine.messaging.conversation import StoreAnswer
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, raw_table
 from streamfrom.engine.messaging.message import KeyFound, MessageKey
-from streamfrom.engine.messaging.message_store import ClaimRequest
 from streamfrom.engine.messaging.message_table import MessageTable, load
 from streamfrom.engine.messaging.ordered_claim import KEYS_AT_ONCE, claim_in_order
 from tests.engine.messaging.conversations import answered

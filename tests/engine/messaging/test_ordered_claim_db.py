@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from streamfrom.engine.messaging.claim_writes import ClaimRequest
+from streamfrom.engine.messaging.discovery import discover
 from streamfrom.engine.messaging.memory_store import StoredRow, loaded
-from streamfrom.engine.messaging.message_store import ClaimRequest, discover
 from streamfrom.engine.messaging.ordered_claim import claim_in_order
 from streamfrom.engine.messaging.poll import PollRequest, poll
 from streamfrom.engine.messaging.retry_limit import PARKED_NS
-from tests.engine.messaging.test_message_store_db import (  # noqa: F401 (fixtures)
+from tests.engine.messaging.test_message_store import (  # noqa: F401 (fixtures)
     NOW_NS,
     claimer,
     client,

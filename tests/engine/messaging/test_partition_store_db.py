@@ -8,9 +8,9 @@ import pymysql
 import pytest
 
 from streamfrom.engine.messaging.conversation import ServerRefused
+from streamfrom.engine.messaging.discovery import discover
 from streamfrom.engine.messaging.memory_store import loaded
 from streamfrom.engine.messaging.message_ids import STEP_NS, first_id
-from streamfrom.engine.messaging.message_store import discover
 from streamfrom.engine.messaging.partition_store import (
     Outcome,
     census,
@@ -24,7 +24,7 @@ from streamfrom.engine.messaging.partitions import (
     RowsLeft,
     partition_by,
 )
-from tests.engine.messaging.test_message_store_db import COMMENT, CURRENT, Client
+from tests.engine.messaging.test_message_store import COMMENT, CURRENT, Client
 
 
 pytestmark = pytest.mark.db

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from streamfrom.engine.errors import StoreError
-from streamfrom.engine.messaging.figures import Counters
+from streamfrom.engine.messaging.counters import Counters
 from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, loaded, raw_table
 from streamfrom.engine.messaging.message_ids import first_id
 from streamfrom.engine.messaging.partitions import SPANS, Partitions

@@ -2,12 +2,12 @@
 
 import pytest
 
+from streamfrom.engine.messaging.discovery import discover
 from streamfrom.engine.messaging.groups import HELD_NS
 from streamfrom.engine.messaging.memory_store import loaded
-from streamfrom.engine.messaging.message_store import discover
 from streamfrom.engine.messaging.peek import PeekState, can_peek, peek
 from streamfrom.engine.messaging.retry_limit import PARKED_NS
-from tests.engine.messaging.test_message_store_db import NOW_NS, client, create, insert
+from tests.engine.messaging.test_message_store import NOW_NS, client, create, insert
 
 
 __all__ = ["client"]

@@ -4,8 +4,8 @@ import pytest
 
 from streamfrom.engine.messaging.conversation import StoreAnswer
 from streamfrom.engine.messaging.memory_store import StoredRow, answer, loaded, raw_table
+from streamfrom.engine.messaging.message import FOREVER_NS
 from streamfrom.engine.messaging.poll import (
-    FOREVER_NS,
     NextPriority,
     PollPart,
     PollRequest,

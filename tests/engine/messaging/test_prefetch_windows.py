@@ -1,7 +1,8 @@
 """The windows of a table's streams, as its scheduler feeds them."""
 
 from streamfrom.engine.messaging.events import Acked, Attached, Deposed, Elected, Reconfigured
-from streamfrom.engine.messaging.prefetch_window import AUTO, FIRST, FIRST_WATCHED
+from streamfrom.engine.messaging.message import AUTO
+from streamfrom.engine.messaging.prefetch_window import FIRST, FIRST_WATCHED
 from tests.engine.messaging.table_rig import SECOND_NS, TableRig, table
 
 

@@ -1,9 +1,9 @@
 import asyncio
 
 from streamfrom.engine.errors import StoreError
-from streamfrom.engine.messaging.figures import Counters
+from streamfrom.engine.messaging.counters import Counters
 from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, loaded, raw_table
-from streamfrom.engine.messaging.message_store import PURGE_ROWS_MAX
+from streamfrom.engine.messaging.purge import PURGE_ROWS_MAX
 from streamfrom.engine.messaging.purger import Purger
 from tests.fixtures.logged import logged
 from tests.virtual_loop import START_NS, VirtualClock, run_virtual, running

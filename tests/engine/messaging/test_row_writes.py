@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.engine.messaging.ack_writes import write_acks
-from streamfrom.engine.messaging.claim_writes import claim
+from streamfrom.engine.messaging.claim_writes import ClaimRequest, claim
 from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
 from streamfrom.engine.messaging.group_table import fire
 from streamfrom.engine.messaging.groups import HELD_NS, FireRequest
@@ -16,7 +16,8 @@ from streamfrom.engine.messaging.lease_writes import write_leases
 from streamfrom.engine.messaging.leases import Lease
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from streamfrom.engine.messaging.message import ClaimedRow, LeaseWrite, Tried
-from streamfrom.engine.messaging.message_store import ClaimRequest, purge, release, shorten
+from streamfrom.engine.messaging.purge import purge
+from streamfrom.engine.messaging.returns import release, shorten
 from streamfrom.engine.messaging.row_writes import REFUSED_MAX, Halves
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.engine.messaging.message import MessageKey
-from streamfrom.engine.messaging.poll import FOREVER_NS, PollResult, TierRead
+from streamfrom.engine.messaging.message import FOREVER_NS, MessageKey
+from streamfrom.engine.messaging.poll import PollResult, TierRead
 from streamfrom.engine.messaging.shard_queue import (
     LOCKED_PAUSE_FIRST_NS,
     LOCKED_PAUSE_LAST_NS,

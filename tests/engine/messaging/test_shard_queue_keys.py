@@ -1,7 +1,7 @@
 """Keys that streams name are read apart, and whoever names them takes their messages alone."""
 
-from streamfrom.engine.messaging.message import MessageKey
-from streamfrom.engine.messaging.poll import FOREVER_NS, PollResult, TierRead
+from streamfrom.engine.messaging.message import FOREVER_NS, MessageKey
+from streamfrom.engine.messaging.poll import PollResult, TierRead
 from streamfrom.engine.messaging.shard_queue import ShardQueue
 
 

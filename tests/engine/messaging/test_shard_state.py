@@ -1,5 +1,5 @@
-from streamfrom.engine.messaging.message import MessageKey
-from streamfrom.engine.messaging.poll import FOREVER_NS, PollResult
+from streamfrom.engine.messaging.message import FOREVER_NS, MessageKey
+from streamfrom.engine.messaging.poll import PollResult
 from streamfrom.engine.messaging.shard_queue import ShardQueue
 from streamfrom.engine.messaging.shard_state import LINGER_NS, ShardState
 from streamfrom.engine.messaging.trouble import RETRY_FIRST_NS

@@ -3,8 +3,14 @@
 from streamfrom.engine.messaging.depths import Depth
 from streamfrom.engine.messaging.events import Acked, Claim, Claimed, Deposed, Detached, Polled
 from streamfrom.engine.messaging.groups import FireResult
-from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, KeyFound, MessageKey
-from streamfrom.engine.messaging.poll import FOREVER_NS, PollResult, TierRead
+from streamfrom.engine.messaging.message import (
+    FOREVER_NS,
+    ClaimedRow,
+    ClaimResult,
+    KeyFound,
+    MessageKey,
+)
+from streamfrom.engine.messaging.poll import PollResult, TierRead
 from streamfrom.engine.messaging.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.table_figures import (
     is_known_whole,

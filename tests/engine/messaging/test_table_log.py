@@ -6,7 +6,7 @@ import logging
 from streamfrom.engine.errors import TableGone
 from streamfrom.engine.messaging.events import Acked
 from streamfrom.engine.messaging.memory_store import loaded, raw_table
-from streamfrom.engine.messaging.prefetch_window import AUTO
+from streamfrom.engine.messaging.message import AUTO
 from streamfrom.engine.messaging.table_log import COLLECTS
 from tests.engine.messaging.runner_rig import (
     COMMENT,

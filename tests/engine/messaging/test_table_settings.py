@@ -2,11 +2,12 @@ import re
 
 import pytest
 
-from streamfrom.engine.messaging.prefetch_window import AUTO
+from streamfrom.engine.messaging.message import AUTO
 from streamfrom.engine.messaging.table_settings import (
     COUNT_MAX,
     WAIT_MAX_NS,
     CommentError,
+    in_flight_fault,
     is_message_table,
     is_nearly_marked,
     parse_comment,
@@ -455,3 +456,16 @@ def test_messages_may_wait_for_others_of_their_key():
 def test_what_cannot_be_ordered(settings, words):
     with pytest.raises(CommentError, match=re.escape(words)):
         parse_comment(comment(settings))
+
+
+IN_FLIGHT_COMMENT = (
+    "vitess_message,vt_ack_wait=30,vt_purge_after=86400,vt_batch_size=10,"
+    "vt_cache_size=10000,vt_poller_interval=30"
+)
+
+
+def test_a_limit_below_the_number_of_shards_says_why_not():
+    properties = parse_comment(f"{IN_FLIGHT_COMMENT},vt_max_in_flight=3")
+    assert in_flight_fault(properties, 3) is None
+    assert "must be at least 4, not '3'" in (in_flight_fault(properties, 4) or "")
+    assert in_flight_fault(parse_comment(IN_FLIGHT_COMMENT), 4) is None

@@ -15,13 +15,14 @@ from streamfrom.engine.messaging.events import (
     TryAgain,
 )
 from streamfrom.engine.messaging.message import (
+    FOREVER_NS,
     ClaimResult,
     LeaseWrites,
     MessageKey,
     Refused,
     Tried,
 )
-from streamfrom.engine.messaging.poll import FOREVER_NS, PollResult, TierRead
+from streamfrom.engine.messaging.poll import PollResult, TierRead
 from tests.engine.messaging.table_rig import SECOND_NS, TableRig
 
 

@@ -1,5 +1,4 @@
-from streamfrom.engine.messaging.message import LeaseWrites, MessageKey
-from streamfrom.engine.messaging.poll import FOREVER_NS
+from streamfrom.engine.messaging.message import FOREVER_NS, LeaseWrites, MessageKey
 from streamfrom.engine.messaging.unwritten_leases import (
     AGAIN_NS,
     WRITTEN_AT_ONCE,

@@ -10,12 +10,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from streamfrom.engine.messaging.figures import (
-    Counters,
-    QueueFigures,
-    ShardFigures,
-    StreamFigures,
-)
+from streamfrom.engine.messaging.counters import Counters
+from streamfrom.engine.messaging.figures import QueueFigures, ShardFigures, StreamFigures
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from streamfrom.proxy.admin.admin_server import AdminServer
 from streamfrom.proxy.config.file import Role, User

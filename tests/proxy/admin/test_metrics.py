@@ -4,13 +4,8 @@ from dataclasses import replace
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from streamfrom.engine.messaging.figures import (
-    BOUNDS_S,
-    Counters,
-    QueueFigures,
-    ShardFigures,
-    StreamFigures,
-)
+from streamfrom.engine.messaging.counters import BOUNDS_S, Counters
+from streamfrom.engine.messaging.figures import QueueFigures, ShardFigures, StreamFigures
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from streamfrom.proxy.admin.metrics import MetricsPage
 from streamfrom.proxy.status.status_rows import MemberStatus, ShardStatus

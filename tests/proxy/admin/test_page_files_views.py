@@ -13,7 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from streamfrom.engine.messaging.figures import Counters, QueueFigures, ShardFigures
+from streamfrom.engine.messaging.counters import Counters
+from streamfrom.engine.messaging.figures import QueueFigures, ShardFigures
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from streamfrom.proxy.status.status_rows import MemberStatus, ShardStatus
 from tests.fixtures.axe import axe_script, violations

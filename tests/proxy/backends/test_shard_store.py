@@ -3,9 +3,9 @@ import asyncio
 import pytest
 
 from streamfrom.engine.errors import OutcomeUnknown, StoreError
+from streamfrom.engine.messaging.claim_writes import ClaimRequest
 from streamfrom.engine.messaging.leases import Lease
 from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, Purged, Shortenings
-from streamfrom.engine.messaging.message_store import ClaimRequest
 from streamfrom.engine.messaging.message_table import MessageTable, load
 from streamfrom.engine.messaging.partition_store import Outcome
 from streamfrom.engine.messaging.partitions import Partition, RowsLeft

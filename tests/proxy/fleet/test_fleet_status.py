@@ -9,12 +9,8 @@ import grpc
 import pytest
 
 from streamfrom.engine.fleet.directory import Member
-from streamfrom.engine.messaging.figures import (
-    Counters,
-    QueueFigures,
-    ShardFigures,
-    StreamFigures,
-)
+from streamfrom.engine.messaging.counters import Counters
+from streamfrom.engine.messaging.figures import QueueFigures, ShardFigures, StreamFigures
 from streamfrom.engine.messaging.memory_store import loaded, raw_table
 from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.fleet import fleet_status, members_pb2 as pb

@@ -4,12 +4,8 @@ from dataclasses import fields, replace
 
 from hypothesis import given, strategies as st
 
-from streamfrom.engine.messaging.figures import (
-    Counters,
-    QueueFigures,
-    SetAsideFigures,
-    ShardFigures,
-)
+from streamfrom.engine.messaging.counters import Counters
+from streamfrom.engine.messaging.figures import QueueFigures, SetAsideFigures, ShardFigures
 from streamfrom.engine.messaging.memory_store import loaded, raw_table
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.status_codec import (

@@ -5,12 +5,8 @@ from dataclasses import fields, replace
 
 from hypothesis import given, strategies as st
 
-from streamfrom.engine.messaging.figures import (
-    Counters,
-    Histogram,
-    QueueFigures,
-    ShardFigures,
-)
+from streamfrom.engine.messaging.counters import Counters, Histogram
+from streamfrom.engine.messaging.figures import QueueFigures, ShardFigures
 from streamfrom.engine.messaging.memory_store import loaded, raw_table
 from streamfrom.proxy.status.fleet_figures import (
     MemberFigures,

@@ -5,12 +5,8 @@ from dataclasses import replace
 import pytest
 
 from streamfrom.engine.errors import TableLoadError
-from streamfrom.engine.messaging.figures import (
-    Counters,
-    QueueFigures,
-    ShardFigures,
-    StreamFigures,
-)
+from streamfrom.engine.messaging.counters import Counters
+from streamfrom.engine.messaging.figures import QueueFigures, ShardFigures, StreamFigures
 from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from streamfrom.proxy.local_statements.show_processlist import Process
 from streamfrom.proxy.status.status_rows import (
