@@ -13,22 +13,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from streamfrom import __version__
+from streamfrom.engine.clock import SystemClock
 from streamfrom.engine.errors import EngineError, StoreError
 from streamfrom.engine.fleet.directory import CREATE
-from streamfrom.engine.messaging import dead_letter_table
-from streamfrom.engine.messaging.clock import SystemClock
-from streamfrom.engine.messaging.groups import placement_fault
-from streamfrom.engine.messaging.hidden_definitions import sees_triggers
-from streamfrom.engine.messaging.message_table import MessageTable, load
-from streamfrom.engine.messaging.partition_store import split
-from streamfrom.engine.messaging.partitions import late
-from streamfrom.engine.messaging.table_differences import differences
-from streamfrom.engine.messaging.table_settings import (
+from streamfrom.engine.messaging.table.groups import placement_fault
+from streamfrom.engine.messaging.table.hidden_definitions import sees_triggers
+from streamfrom.engine.messaging.table.message_table import MessageTable, load
+from streamfrom.engine.messaging.table.table_differences import differences
+from streamfrom.engine.messaging.table.table_settings import (
     MARK,
     is_message_table,
     is_nearly_marked,
     unread_keys,
 )
+from streamfrom.engine.messaging.upkeep import dead_letter_table
+from streamfrom.engine.messaging.upkeep.partition_store import split
+from streamfrom.engine.messaging.upkeep.partitions import late
 from streamfrom.engine.sharding.multicolumn_vindex import is_multi_column
 from streamfrom.engine.sharding.queue_vschema import with_queues
 from streamfrom.engine.sharding.sequence_tables import resolve
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamfrom.engine.errors import TableLoadError
-    from streamfrom.engine.messaging.message_table import RawTable
+    from streamfrom.engine.messaging.table.message_table import RawTable
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.engine.sharding.vindex import Vindex
     from streamfrom.engine.sharding.vschema import ColumnVindex

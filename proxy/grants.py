@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from streamfrom.engine.clock import SystemClock
 from streamfrom.engine.errors import StoreError
-from streamfrom.engine.messaging.clock import SystemClock
-from streamfrom.engine.messaging.message_table import MessageTable, load
-from streamfrom.engine.messaging.table_settings import is_message_table
+from streamfrom.engine.messaging.table.message_table import MessageTable, load
+from streamfrom.engine.messaging.table.table_settings import is_message_table
 from streamfrom.proxy.accounts.job_grants import Grantee, Purpose, grants, operator_grants
 from streamfrom.proxy.backends.shard import ShardRuntime
 from streamfrom.proxy.backends.shard_store import ShardStore
@@ -22,7 +22,7 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from streamfrom.engine.messaging.message_table import RawTable
+    from streamfrom.engine.messaging.table.message_table import RawTable
     from streamfrom.proxy.config.file import Config, KeyspaceConfig
 
 

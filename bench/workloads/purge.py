@@ -14,12 +14,12 @@ from bench.lab import Lab
 from bench.plan import Plan
 from bench.processes import HOST, LabError
 from bench.report import Figure, figure, ratio_at_least
-from streamfrom.engine.messaging.clock import SystemClock
-from streamfrom.engine.messaging.message_table import MessageTable, load
-from streamfrom.engine.messaging.partition_store import Outcome
-from streamfrom.engine.messaging.partition_upkeep import PATIENCE_FIRST_S
-from streamfrom.engine.messaging.partitions import SPANS, partition_by
-from streamfrom.engine.messaging.purge import PURGE_ROWS_MAX
+from streamfrom.engine.clock import SystemClock
+from streamfrom.engine.messaging.shell.partition_upkeep import PATIENCE_FIRST_S
+from streamfrom.engine.messaging.table.message_table import MessageTable, load
+from streamfrom.engine.messaging.upkeep.partition_store import Outcome
+from streamfrom.engine.messaging.upkeep.partitions import SPANS, partition_by
+from streamfrom.engine.messaging.upkeep.purge import PURGE_ROWS_MAX
 from streamfrom.proxy.backends.shard import ShardRuntime
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.config.dsn import Dsn, SslMode

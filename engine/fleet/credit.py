@@ -18,7 +18,7 @@ from streamfrom.engine.errors import EngineError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamfrom.engine.messaging.message import ClaimedRow
+    from streamfrom.engine.messaging.table.message import ClaimedRow
 
 
 # Small rows of a millisecond or two of a fast consumer; a large row goes alone.

@@ -55,7 +55,7 @@ from streamfrom.engine.fleet.lock_connection import (
     settings,
     write_term,
 )
-from streamfrom.engine.messaging.conversation import ServerRefused
+from streamfrom.engine.messaging.store.conversation import ServerRefused
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.fleet.directory import DirectoryRead, MemberDifferences
     from streamfrom.engine.fleet.election import ElectionAction, ElectionEvent
-    from streamfrom.engine.messaging.conversation import Conversation
+    from streamfrom.engine.messaging.store.conversation import Conversation
 
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from streamfrom.engine.messaging.message import ClientReceiver, RowOfStream
+    from streamfrom.engine.messaging.table.message import ClientReceiver, RowOfStream
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
         PeerTransport,
         ToDispatcher,
     )
-    from streamfrom.engine.messaging.message import Receiver, Share
-    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.engine.messaging.shell.registry import Registry
+    from streamfrom.engine.messaging.table.message import Receiver, Share
     from streamfrom.engine.sharding.keyspace import ShardName
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     )
     from streamfrom.engine.fleet.peer_stream import StreamElsewhere
     from streamfrom.engine.fleet.prefetch_shares import PrefetchShares
-    from streamfrom.engine.messaging.message import ClientReceiver
+    from streamfrom.engine.messaging.table.message import ClientReceiver
     from streamfrom.engine.sharding.keyspace import ShardName
 
 

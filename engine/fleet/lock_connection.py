@@ -1,6 +1,6 @@
 """What is said on the connection that holds a shard's lock, and what the directory is read by.
 
-The statements stand here as conversations (`engine.messaging.conversation`). A statement that the server
+The statements stand here as conversations (`engine.messaging.store.conversation`). A statement that the server
 refuses is thrown into the conversation as `ServerRefused`; one that nobody answers ends it.
 
 Every lock's name begins with the database, for locks belong to the server: two shards may be two
@@ -27,12 +27,12 @@ from streamfrom.engine.fleet.directory import (
     member_of,
 )
 from streamfrom.engine.fleet.election import SILENCE_S, LockHold
-from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
+from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
 from streamfrom.sqlparse_ext.text.identifiers import literal
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.conversation import Conversation
+    from streamfrom.engine.messaging.store.conversation import Conversation
 
 
 # A dispatcher that vanished in the middle of an answer blocks the server's write: without

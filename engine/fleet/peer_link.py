@@ -14,14 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
-from streamfrom.engine.messaging.prefetch_window import FIRST
+from streamfrom.engine.messaging.streams.prefetch_window import FIRST
 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamfrom.engine.fleet.directory import Member
-    from streamfrom.engine.messaging.events import TableEvent
+    from streamfrom.engine.messaging.dispatch.events import TableEvent
     from streamfrom.engine.sharding.keyspace import ShardName
 
 

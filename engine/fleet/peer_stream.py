@@ -19,15 +19,15 @@ from streamfrom.engine.fleet.peer_link import (
     StreamFinished,
     StreamProgressed,
 )
-from streamfrom.engine.messaging.message import PeerRow, receiver_numbers
-from streamfrom.engine.messaging.prefetch_window import FIRST
+from streamfrom.engine.messaging.streams.prefetch_window import FIRST
+from streamfrom.engine.messaging.table.message import PeerRow, receiver_numbers
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from streamfrom.engine.fleet.peer_link import FromDispatcher, OpenStream
-    from streamfrom.engine.messaging.message import ClaimedRow, Receiver, RowOfStream
+    from streamfrom.engine.messaging.table.message import ClaimedRow, Receiver, RowOfStream
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
@@ -37,7 +37,7 @@ HELD_TOLD_MAX: Final = 10_000
 
 
 class RemoteReceiver:
-    """The dispatcher's end: `engine.messaging.message.Receiver` for a client of another member, and its `ShareHearer`.
+    """The dispatcher's end: `engine.messaging.table.message.Receiver` for a client of another member, and its `ShareHearer`.
 
     held_by: tells which messages it holds.
     """

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from streamfrom.engine.messaging.attached_receiver import UNLIMITED
+from streamfrom.engine.messaging.streams.attached_receiver import UNLIMITED
 
 
 class ShareChange(NamedTuple):

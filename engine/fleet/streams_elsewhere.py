@@ -33,9 +33,9 @@ from streamfrom.engine.fleet.peer_link import (
 )
 from streamfrom.engine.fleet.peer_stream import StreamElsewhere
 from streamfrom.engine.fleet.prefetch_shares import PrefetchShares
-from streamfrom.engine.messaging.attached_receiver import UNLIMITED
-from streamfrom.engine.messaging.events import Changed
-from streamfrom.engine.messaging.message import Share
+from streamfrom.engine.messaging.dispatch.events import Changed
+from streamfrom.engine.messaging.streams.attached_receiver import UNLIMITED
+from streamfrom.engine.messaging.table.message import Share
 
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
         PeerTransport,
     )
     from streamfrom.engine.fleet.prefetch_shares import ShareChange
-    from streamfrom.engine.messaging.events import TableEvent
-    from streamfrom.engine.messaging.message import ClientReceiver, Receiver, RowOfStream
+    from streamfrom.engine.messaging.dispatch.events import TableEvent
+    from streamfrom.engine.messaging.table.message import ClientReceiver, Receiver, RowOfStream
     from streamfrom.engine.sharding.keyspace import ShardName
 
 

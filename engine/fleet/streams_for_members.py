@@ -24,9 +24,9 @@ from streamfrom.engine.fleet.peer_link import (
     WantLeases,
 )
 from streamfrom.engine.fleet.peer_stream import RemoteReceiver
-from streamfrom.engine.messaging.events import Changed
-from streamfrom.engine.messaging.message import Share
-from streamfrom.engine.messaging.message_table import MessageTable
+from streamfrom.engine.messaging.dispatch.events import Changed
+from streamfrom.engine.messaging.table.message import Share
+from streamfrom.engine.messaging.table.message_table import MessageTable
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.fleet.directory import Member
     from streamfrom.engine.fleet.peer_link import FromDispatcher, PeerLink, ToDispatcher
-    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.engine.sharding.keyspace import ShardName
 
 

@@ -2,21 +2,20 @@
 
 It promises that every message whose INSERT was committed is delivered until it is acked, that
 nothing is sent after its ack was seen, and that two proxies never send the same attempt.
-It opens no socket: databases are behind `message_store.Store`, consumers behind `message.Receiver`.
+It opens no socket: databases are behind `shell.message_store.Store`, consumers behind `table.message.Receiver`.
 
-Read in this order:
+Its rooms, from the bottom up; a room imports from those below it alone:
 
-* ``message``, ``table_settings``, ``message_table``: a message's key, a table and its settings;
-* ``table_differences``: what must be equal on all shards;
-* ``backoff``: how long an unacked message waits;
-* ``conversation``, ``poll``, ``message_store``: every SQL statement, as conversations without I/O;
-* ``partitions``, ``partition_store``, ``partition_upkeep``: queues that are partitioned by time, and purged so;
-* ``lanes``, ``shard_queue``: the keys due soonest of one shard;
-* ``events``, ``shard_state``, ``receivers``, ``sending``, ``held_messages``, ``table_state``: the scheduler of a table,
-  ``handle(event, now) -> actions``;
-* ``runner``, ``purger``, ``registry``: the thin shell that carries the actions out;
-* ``figures``, ``table_figures``, ``depths``, ``watch``: what is counted, and read for whoever watches;
-* ``memory_store``: a store in memory, for tests.
+* ``store``: statements as conversations without I/O, and rows that a server refuses;
+* ``table``: a message's key and ids, a table, its settings, waits and definitions;
+* ``streams``, ``queue``, ``gates``: an open stream; the keys due soonest of a shard; what only holds messages back;
+* ``leases``: who has which message until when, in memory and in rows;
+* ``acks``: acks that are written together;
+* ``order``, ``upkeep``: messages that wait for others; purge, partitions, dead letters and looks at messages;
+* ``claims``: how due rows are won;
+* ``dispatch``: the scheduler of a table, ``handle(event, now) -> actions``;
+* ``figures``: what a table holds, for those who watch;
+* ``shell``: the loop, the clock and the log: it finds the tables and carries the actions out.
 
-Only ``runner``, ``purger``, ``registry``, ``watch`` and ``memory_store`` know asyncio, only ``clock`` the time.
+Only ``shell`` knows asyncio and logging.
 """

@@ -11,7 +11,7 @@ from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from streamfrom.engine.messaging.message_table import MessageTable, RawColumn
+    from streamfrom.engine.messaging.table.message_table import MessageTable, RawColumn
 
 
 class Purpose(StrEnum):

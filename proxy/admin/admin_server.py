@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 import structlog
 from aiohttp import web
 
-from streamfrom.engine.messaging.message_table import MessageTable
-from streamfrom.engine.messaging.peek import PeekState, can_peek
+from streamfrom.engine.messaging.table.message_table import MessageTable
+from streamfrom.engine.messaging.upkeep.peek import PeekState, can_peek
 from streamfrom.proxy import listening
 from streamfrom.proxy.admin.admin_gate import AdminGate, posted
 from streamfrom.proxy.admin.exposition import CONTENT_TYPE
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 
-    from streamfrom.engine.messaging.figures import QueueFigures
+    from streamfrom.engine.messaging.figures.figures import QueueFigures
     from streamfrom.proxy.admin.admin_gate import Visitor
     from streamfrom.proxy.admin.history import Rates
     from streamfrom.proxy.admin.overview import Record

@@ -9,15 +9,15 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.counters import BOUNDS_S
+from streamfrom.engine.messaging.table.counters import BOUNDS_S
 from streamfrom.proxy.admin.exposition import MetricFamily, labels
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from streamfrom.engine.messaging.counters import Counters
-    from streamfrom.engine.messaging.figures import QueueFigures, StreamFigures
+    from streamfrom.engine.messaging.figures.figures import QueueFigures, StreamFigures
+    from streamfrom.engine.messaging.table.counters import Counters
     from streamfrom.proxy.status.status_rows import MemberStatus, ShardStatus
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from streamfrom.engine.errors import TableLoadError
-    from streamfrom.engine.messaging.figures import QueueFigures
+    from streamfrom.engine.messaging.figures.figures import QueueFigures
     from streamfrom.proxy.admin.history import Rates, Series
     from streamfrom.proxy.config.file import Server
     from streamfrom.proxy.status.status_rows import StatusRow

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from streamfrom.engine.messaging.message_table import MessageTable
-from streamfrom.engine.messaging.peek import can_peek
-from streamfrom.engine.messaging.revival import revive
+from streamfrom.engine.messaging.table.message_table import MessageTable
+from streamfrom.engine.messaging.upkeep.peek import can_peek
+from streamfrom.engine.messaging.upkeep.revival import revive
 from streamfrom.proxy.backends.account import account_of
 from streamfrom.proxy.backends.shard_store import by_control
 from streamfrom.proxy.errors import BadQueue, NoSuchQueue, NoSuchThread

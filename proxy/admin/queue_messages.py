@@ -11,8 +11,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from streamfrom.engine.messaging.message_table import IdKind
-from streamfrom.engine.messaging.peek import VALUE_MAX, PeekPlace, PeekState, peek
+from streamfrom.engine.messaging.table.message_table import IdKind
+from streamfrom.engine.messaging.upkeep.peek import VALUE_MAX, PeekPlace, PeekState, peek
 from streamfrom.proxy.backends.shard_store import by_control
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.rights.desk import Question
@@ -21,7 +21,7 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.message_table import MessageTable
+    from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.sessions.services import Services
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Self
 import structlog
 
 from streamfrom import __version__
-from streamfrom.engine.messaging.clock import SystemClock
-from streamfrom.engine.messaging.registry import Registry
-from streamfrom.engine.messaging.watch import Watch
+from streamfrom.engine.clock import SystemClock
+from streamfrom.engine.messaging.shell.registry import Registry
+from streamfrom.engine.messaging.shell.watch import Watch
 from streamfrom.proxy import listening, process
 from streamfrom.proxy.app.config_reload import (
     ConfigReload,

@@ -15,7 +15,7 @@ from streamfrom.proxy.errors import AccountChanged, ServerShutdown, ShutdownUnan
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.proxy.config.file import Server
     from streamfrom.proxy.sessions.services import Peer
 

@@ -23,8 +23,8 @@ from streamfrom.engine.fleet.lock_connection import (
     publish,
     settings,
 )
-from streamfrom.engine.messaging.conversation import ServerRefused
-from streamfrom.engine.messaging.message_ids import MEMBERS_MAX
+from streamfrom.engine.messaging.store.conversation import ServerRefused
+from streamfrom.engine.messaging.table.message_ids import MEMBERS_MAX
 from streamfrom.proxy.backends.connect import open_backend
 from streamfrom.proxy.backends.lock_session import LockSession
 from streamfrom.proxy.config.keyspaces import hash_of

@@ -25,7 +25,7 @@ from streamfrom.proxy.fleet.member_certificate import make_certificate
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.proxy.app.member_numbers import MemberNumber
     from streamfrom.proxy.backends.shard import ShardRuntime

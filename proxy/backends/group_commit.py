@@ -16,10 +16,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, Protocol
 
-from streamfrom.engine.messaging.ack_writes import acknowledge, lock_unacked
-from streamfrom.engine.messaging.message import WaitingAck
-from streamfrom.engine.messaging.refusals import is_of_rows
-from streamfrom.engine.messaging.row_writes import Halves
+from streamfrom.engine.messaging.acks.ack_writes import acknowledge, lock_unacked
+from streamfrom.engine.messaging.store.refusals import is_of_rows
+from streamfrom.engine.messaging.store.row_writes import Halves
+from streamfrom.engine.messaging.table.message import WaitingAck
 from streamfrom.proxy.backends.lock_session import store_answer
 from streamfrom.proxy.errors import (
     AckUnknown,
@@ -34,7 +34,7 @@ from streamfrom.proxy.wire.commands import query
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from streamfrom.engine.messaging.message_table import MessageTable
+    from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
     from streamfrom.proxy.backends.pool import Pool
     from streamfrom.sqlparse_ext.statements import Value

@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
+from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.wire import commands
 from streamfrom.proxy.wire.resultset import parse_text_row, skip_lenenc
@@ -20,7 +20,7 @@ from streamfrom.proxy.wire.resultset import parse_text_row, skip_lenenc
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from streamfrom.engine.messaging.conversation import Conversation, StoreQuery
+    from streamfrom.engine.messaging.store.conversation import Conversation, StoreQuery
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend
 

@@ -1,4 +1,4 @@
-"""`engine.messaging.message_store.Store` over real servers: runs the engine's conversations without deciding anything.
+"""`engine.messaging.shell.message_store.Store` over real servers: runs the engine's conversations without deciding anything.
 
 Claims and releases run on a relay connection, whose rows stay the bytes that the server sent:
 a message reaches its consumer without ever being decoded. Everything else runs on the shard's
@@ -13,23 +13,18 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from streamfrom.engine.errors import OutcomeUnknown, PartitionsChanging, StoreError, TableGone
 from streamfrom.engine.fleet.lock_connection import NO_SUCH_TABLE
-from streamfrom.engine.messaging import (
-    depths,
-    discovery,
-    first_delivery,
-    group_table,
-    lease_reads,
-    partition_store,
-    poll,
-    purge,
-    returns,
-)
-from streamfrom.engine.messaging.ack_writes import write_acks
-from streamfrom.engine.messaging.claim_writes import claim
-from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
-from streamfrom.engine.messaging.hidden_definitions import read_hidden, sees_triggers
-from streamfrom.engine.messaging.lease_writes import write_leases
-from streamfrom.engine.messaging.ordered_claim import claim_in_order
+from streamfrom.engine.messaging.acks.ack_writes import write_acks
+from streamfrom.engine.messaging.claims import first_delivery
+from streamfrom.engine.messaging.claims.claim_writes import claim
+from streamfrom.engine.messaging.claims.ordered_claim import claim_in_order
+from streamfrom.engine.messaging.leases import lease_reads, returns
+from streamfrom.engine.messaging.leases.lease_writes import write_leases
+from streamfrom.engine.messaging.order import group_table
+from streamfrom.engine.messaging.queue import poll
+from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
+from streamfrom.engine.messaging.table import discovery
+from streamfrom.engine.messaging.table.hidden_definitions import read_hidden, sees_triggers
+from streamfrom.engine.messaging.upkeep import depths, partition_store, purge
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.backend import ConnectionOwner
 from streamfrom.proxy.backends.lock_session import answer_of, packets_of, store_answer
@@ -40,14 +35,15 @@ from streamfrom.proxy.errors import BackendError, BackendLost, ProxyError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from streamfrom.engine.clock import Clock
     from streamfrom.engine.fleet.elector import Elector
-    from streamfrom.engine.messaging.claim_writes import ClaimRequest
-    from streamfrom.engine.messaging.clock import Clock
-    from streamfrom.engine.messaging.conversation import Conversation, StoreQuery
-    from streamfrom.engine.messaging.groups import FireRequest, FireResult
-    from streamfrom.engine.messaging.hidden_definitions import HiddenDefinitions
-    from streamfrom.engine.messaging.leases import Lease
-    from streamfrom.engine.messaging.message import (
+    from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
+    from streamfrom.engine.messaging.leases.leases import Lease
+    from streamfrom.engine.messaging.queue.poll import PollRequest, PollResult
+    from streamfrom.engine.messaging.store.conversation import Conversation, StoreQuery
+    from streamfrom.engine.messaging.table.groups import FireRequest, FireResult
+    from streamfrom.engine.messaging.table.hidden_definitions import HiddenDefinitions
+    from streamfrom.engine.messaging.table.message import (
         AckWrites,
         ClaimedRow,
         ClaimResult,
@@ -57,10 +53,9 @@ if TYPE_CHECKING:
         Refusals,
         Shortenings,
     )
-    from streamfrom.engine.messaging.message_table import MessageTable, RawTable
-    from streamfrom.engine.messaging.partition_store import Outcome
-    from streamfrom.engine.messaging.partitions import Partition, PartitionCensus
-    from streamfrom.engine.messaging.poll import PollRequest, PollResult
+    from streamfrom.engine.messaging.table.message_table import MessageTable, RawTable
+    from streamfrom.engine.messaging.upkeep.partition_store import Outcome
+    from streamfrom.engine.messaging.upkeep.partitions import Partition, PartitionCensus
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.backend import Backend
@@ -99,7 +94,7 @@ def engine_of(runtime: ShardRuntime, account: Account = SHARDS_ACCOUNT) -> Conne
 
 
 class ShardStore:
-    """The message tables of all shards, as `engine.messaging.message_store.Store` wants them.
+    """The message tables of all shards, as `engine.messaging.shell.message_store.Store` wants them.
 
     electors: the elections by which this process may write to shards; on a shard without one it writes without asking.
     """

@@ -34,8 +34,8 @@ from streamfrom.proxy.status.turns import in_turns
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from streamfrom.engine.clock import Clock
     from streamfrom.engine.fleet.directory import Member
-    from streamfrom.engine.messaging.clock import Clock
     from streamfrom.proxy.fleet.grpc_links import GrpcLinks
     from streamfrom.proxy.fleet.member_calls import PresentMembers
     from streamfrom.proxy.sessions.local_sessions import LocalSessions

@@ -33,14 +33,14 @@ from streamfrom.engine.fleet.peer_link import (
     ToDispatcher,
     WantLeases,
 )
-from streamfrom.engine.messaging.events import (
+from streamfrom.engine.messaging.dispatch.events import (
     Acked,
     AckedUnnamed,
     Changed,
     Due,
     Touched,
 )
-from streamfrom.engine.messaging.message import MessageKey
+from streamfrom.engine.messaging.table.message import MessageKey
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.fields_codec import FieldCodec, FieldsCodec, OneOfCodec
 

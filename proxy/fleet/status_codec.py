@@ -8,8 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from streamfrom.engine.messaging.counters import Counters, Histogram
-from streamfrom.engine.messaging.figures import QueueFigures, SetAsideFigures, ShardFigures
+from streamfrom.engine.messaging.figures.figures import (
+    QueueFigures,
+    SetAsideFigures,
+    ShardFigures,
+)
+from streamfrom.engine.messaging.table.counters import Counters, Histogram
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.fields_codec import FieldsCodec
 from streamfrom.proxy.status.fleet_figures import QueueAtMember

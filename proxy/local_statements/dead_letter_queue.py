@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.dead_letter_table import OF_DELIVERY, with_consent
-from streamfrom.engine.messaging.table_settings import MARK, settings_of
+from streamfrom.engine.messaging.table.table_settings import MARK, settings_of
+from streamfrom.engine.messaging.upkeep.dead_letter_table import OF_DELIVERY, with_consent
 from streamfrom.proxy.local_statements.queue_definitions import (
     DEAD_SUFFIX,
     DEFAULTS,

@@ -6,21 +6,21 @@ import difflib
 import re
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging import key_column
-from streamfrom.engine.messaging.dead_letter_table import OF_DELIVERY
-from streamfrom.engine.messaging.partitions import (
-    PARTITIONS_MAX,
-    SPANS,
-    RawPartition,
-    partition_by,
-    read_partitions,
-)
-from streamfrom.engine.messaging.table_settings import (
+from streamfrom.engine.messaging.table import key_column
+from streamfrom.engine.messaging.table.table_settings import (
     KEYS,
     MARK,
     CommentError,
     is_message_table,
     parse_comment,
+)
+from streamfrom.engine.messaging.upkeep.dead_letter_table import OF_DELIVERY
+from streamfrom.engine.messaging.upkeep.partitions import (
+    PARTITIONS_MAX,
+    SPANS,
+    RawPartition,
+    partition_by,
+    read_partitions,
 )
 from streamfrom.proxy.errors import BadQueue
 from streamfrom.proxy.local_statements.queue_groups import group_index

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.groups import column_faults
-from streamfrom.engine.messaging.table_settings import parse_comment, settings_of
+from streamfrom.engine.messaging.table.groups import column_faults
+from streamfrom.engine.messaging.table.table_settings import parse_comment, settings_of
 from streamfrom.proxy.errors import BadQueue
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.partitions import (
+from streamfrom.engine.messaging.upkeep.partitions import (
     SECOND_NS,
     PartitionCensus,
     held_back,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.partitions import SPANS
-from streamfrom.engine.messaging.table_settings import settings_of
+from streamfrom.engine.messaging.table.table_settings import settings_of
+from streamfrom.engine.messaging.upkeep.partitions import SPANS
 from streamfrom.proxy.errors import BadQueue
 from streamfrom.proxy.local_statements.like_patterns import like_pattern
 from streamfrom.proxy.local_statements.queue_definitions import (

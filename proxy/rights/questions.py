@@ -27,7 +27,7 @@ from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from streamfrom.engine.messaging.message_table import MessageTable
+    from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.sqlparse_ext.statements import Shape
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
     from typing import Any
 
-    from streamfrom.engine.messaging.clock import Clock
-    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.engine.clock import Clock
+    from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.file import Server, User

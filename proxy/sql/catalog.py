@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.message_table import MessageTable
+from streamfrom.engine.messaging.table.message_table import MessageTable
 from streamfrom.engine.sharding.keyspace import Keyspace, parse_target
 from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.proxy.errors import NoHealthyReplica, UnknownDatabase
@@ -22,7 +22,7 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.latency_class import LatencyClass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamfrom.engine.messaging.message_table import MessageTable
+from streamfrom.engine.messaging.table.message_table import MessageTable
 from streamfrom.proxy.backends.group_commit import IDS_MAX, GroupCommit
 from streamfrom.proxy.backends.shard_store import engine_of
 from streamfrom.proxy.errors import AckUnknown, QueryInterrupted
@@ -17,7 +17,7 @@ from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.group_commit import Ack

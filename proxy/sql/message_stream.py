@@ -12,8 +12,8 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import ReceiverGone
-from streamfrom.engine.messaging.message import receiver_numbers
-from streamfrom.engine.messaging.prefetch_window import FIRST
+from streamfrom.engine.messaging.streams.prefetch_window import FIRST
+from streamfrom.engine.messaging.table.message import receiver_numbers
 from streamfrom.proxy import net
 from streamfrom.proxy.errors import ProxyError
 from streamfrom.proxy.wire.framing import frames
@@ -22,7 +22,7 @@ from streamfrom.proxy.wire.framing import frames
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from streamfrom.engine.messaging.message import RowOfStream
+    from streamfrom.engine.messaging.table.message import RowOfStream
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.proxy.net import Link
     from streamfrom.sqlparse_ext.errors import StreamfromError
@@ -33,7 +33,7 @@ _WRITE_BYTES: Final = 64 << 10
 
 
 class MessageStream:
-    """`engine.messaging.message.Receiver` over a client's link.
+    """`engine.messaging.table.message.Receiver` over a client's link.
 
     Attributes:
         id, shards, keys, columns, prefetch, window_first, rows_max, connection_id: the receiver's attributes that the engine reads.

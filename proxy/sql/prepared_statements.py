@@ -36,7 +36,7 @@ from streamfrom.sqlparse_ext.writes.completion import is_ack
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.backends.shard import ShardRuntime

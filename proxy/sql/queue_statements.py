@@ -12,10 +12,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import EngineError
-from streamfrom.engine.messaging import dead_letter_table, key_column
-from streamfrom.engine.messaging.groups import placement_fault
-from streamfrom.engine.messaging.message_table import MessageTable, load, naming_fault
-from streamfrom.engine.messaging.table_settings import in_flight_fault, parse_comment
+from streamfrom.engine.messaging.table import key_column
+from streamfrom.engine.messaging.table.groups import placement_fault
+from streamfrom.engine.messaging.table.message_table import MessageTable, load, naming_fault
+from streamfrom.engine.messaging.table.table_settings import in_flight_fault, parse_comment
+from streamfrom.engine.messaging.upkeep import dead_letter_table
 from streamfrom.engine.sharding.queue_vschema import vindex_of, with_queues
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.errors import (
@@ -67,7 +68,7 @@ from streamfrom.sqlparse_ext.stored_forms import ColumnType, folds_case
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
-    from streamfrom.engine.messaging.message_table import RawTable
+    from streamfrom.engine.messaging.table.message_table import RawTable
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.engine.sharding.vschema import ColumnVindex
     from streamfrom.proxy.backends.shard import ShardRuntime

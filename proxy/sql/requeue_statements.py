@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import structlog
 
-from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
-from streamfrom.engine.messaging.peek import can_peek
-from streamfrom.engine.messaging.revival import REVIVED_AT_ONCE, dead_letters, restore, revive
+from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
+from streamfrom.engine.messaging.upkeep.peek import can_peek
+from streamfrom.engine.messaging.upkeep.revival import (
+    REVIVED_AT_ONCE,
+    dead_letters,
+    restore,
+    revive,
+)
 from streamfrom.proxy.errors import BackendError, BadQueue
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several, warning
 from streamfrom.proxy.wire.commands import query
@@ -24,9 +29,9 @@ from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from streamfrom.engine.messaging.conversation import Conversation
-    from streamfrom.engine.messaging.message_table import MessageTable
-    from streamfrom.engine.messaging.peek import PeekPlace
+    from streamfrom.engine.messaging.store.conversation import Conversation
+    from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.messaging.upkeep.peek import PeekPlace
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.catalog import View

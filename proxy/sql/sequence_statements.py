@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.errors import SequenceError
-from streamfrom.engine.messaging.message_ids import COUNTS
+from streamfrom.engine.messaging.table.message_ids import COUNTS
 from streamfrom.proxy.errors import NoDatabaseSelected, ReplicaTarget
 from streamfrom.proxy.rights.questions import draw
 from streamfrom.proxy.sql.given_ids import GivenIds

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.file import Server, User
     from streamfrom.proxy.execution.executor import Executor

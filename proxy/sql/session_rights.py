@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.message_table import MessageTable
+from streamfrom.engine.messaging.table.message_table import MessageTable
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.rights.desk import Question
 from streamfrom.proxy.rights.questions import REFUSALS, acknowledge, count
@@ -21,7 +21,7 @@ from streamfrom.sqlparse_ext.writes.early_ack import early_moment
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.execution.session_state import SessionState

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.errors import TableLoadError, TableNotFound
-from streamfrom.engine.messaging.message_table import MessageTable
+from streamfrom.engine.messaging.table.message_table import MessageTable
 from streamfrom.proxy.errors import (
     NoDatabaseSelected,
     ReplicaTarget,
@@ -33,7 +33,7 @@ from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.engine.sharding.vschema import VindexSpec
     from streamfrom.proxy.backends.session_variables import Settings

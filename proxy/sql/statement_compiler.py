@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.message_table import MessageTable
+from streamfrom.engine.messaging.table.message_table import MessageTable
 from streamfrom.engine.sharding.vschema import AutoIncrement
 from streamfrom.proxy.local_statements.local_answers import is_answered_locally
 from streamfrom.proxy.local_statements.show_status import is_session_status
@@ -40,8 +40,8 @@ from streamfrom.sqlparse_ext.writes.times import TimeColumns
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.clock import Clock
-    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.engine.clock import Clock
+    from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.routing.routes import Route
     from streamfrom.proxy.sql.catalog import Catalog, View

@@ -8,10 +8,10 @@ from contextlib import suppress
 from math import isfinite
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.engine.messaging.message_table import MessageTable
-from streamfrom.engine.messaging.prefetch_window import FIRST, FIRST_WATCHED
-from streamfrom.engine.messaging.sql_names import columns_query
-from streamfrom.engine.messaging.table_settings import COUNT_MAX, read_prefetch
+from streamfrom.engine.messaging.streams.prefetch_window import FIRST, FIRST_WATCHED
+from streamfrom.engine.messaging.table.message_table import MessageTable
+from streamfrom.engine.messaging.table.sql_names import columns_query
+from streamfrom.engine.messaging.table.table_settings import COUNT_MAX, read_prefetch
 from streamfrom.proxy.errors import (
     BackendLost,
     BackendUnavailable,

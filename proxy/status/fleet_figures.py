@@ -10,13 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from streamfrom.engine.messaging.counters import Counters
+from streamfrom.engine.messaging.table.counters import Counters
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from streamfrom.engine.messaging.figures import QueueFigures, SetAsideFigures, ShardFigures
+    from streamfrom.engine.messaging.figures.figures import (
+        QueueFigures,
+        SetAsideFigures,
+        ShardFigures,
+    )
     from streamfrom.proxy.status.status_rows import (
         MemberStatus,
         ShardStatus,

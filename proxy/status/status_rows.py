@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from streamfrom.engine.messaging.message import AUTO
+from streamfrom.engine.messaging.table.message import AUTO
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens, unquote
 
@@ -18,8 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from streamfrom.engine.errors import TableLoadError
-    from streamfrom.engine.messaging.counters import Histogram
-    from streamfrom.engine.messaging.figures import QueueFigures, SetAsideFigures, StreamFigures
+    from streamfrom.engine.messaging.figures.figures import (
+        QueueFigures,
+        SetAsideFigures,
+        StreamFigures,
+    )
+    from streamfrom.engine.messaging.table.counters import Histogram
     from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.sqlparse_ext.statements import Shape
 

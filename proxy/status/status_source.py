@@ -25,14 +25,14 @@ from streamfrom.proxy.status.turns import in_turns
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from streamfrom.engine.messaging.clock import Clock
-    from streamfrom.engine.messaging.figures import (
+    from streamfrom.engine.clock import Clock
+    from streamfrom.engine.messaging.figures.figures import (
         QueueFigures,
         SetAsideFigures,
         StreamFigures,
     )
-    from streamfrom.engine.messaging.registry import Registry
-    from streamfrom.engine.messaging.watch import Watch
+    from streamfrom.engine.messaging.shell.registry import Registry
+    from streamfrom.engine.messaging.shell.watch import Watch
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.file import User

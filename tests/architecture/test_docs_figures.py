@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from bench.workloads import drain
-from streamfrom.engine.messaging import purge, table_settings, trouble
+from streamfrom.engine.messaging.gates import trouble
+from streamfrom.engine.messaging.table import table_settings
+from streamfrom.engine.messaging.upkeep import purge
 from streamfrom.proxy import cli
 from streamfrom.proxy.backends import control_connection, shard
 from streamfrom.proxy.config.file import ConfigError, load

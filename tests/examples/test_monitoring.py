@@ -11,11 +11,11 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from streamfrom.engine.messaging.counters import Counters
-from streamfrom.engine.messaging.figures import QueueFigures, ShardFigures
-from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
+from streamfrom.engine.messaging.figures.figures import QueueFigures, ShardFigures
+from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.proxy.admin.metrics import MetricsPage
 from streamfrom.proxy.status.status_rows import MemberStatus, ShardStatus
+from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
 
 FOLDER = Path(__file__).parents[2] / "examples" / "prometheus"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from streamfrom.engine.messaging.message_ids import first_id
-from streamfrom.engine.messaging.partitions import SPANS, partition_by
+from streamfrom.engine.messaging.table.message_ids import first_id
+from streamfrom.engine.messaging.upkeep.partitions import SPANS, partition_by
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.fork_server import run_to_end
 from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema

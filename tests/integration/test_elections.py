@@ -27,7 +27,7 @@ from streamfrom.engine.fleet.lock_connection import (
     read_secret,
     write_term,
 )
-from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
+from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
 from streamfrom.proxy.backends.connect import open_backend
 from streamfrom.proxy.backends.lock_session import LockSession
 from streamfrom.proxy.config.dsn import Dsn, SslMode

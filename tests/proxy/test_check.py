@@ -4,9 +4,8 @@ from dataclasses import replace
 import pytest
 import structlog
 
-from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT
-from streamfrom.engine.messaging.message_ids import EPOCH_NS, first_id
-from streamfrom.engine.messaging.partitions import SPANS
+from streamfrom.engine.messaging.table.message_ids import EPOCH_NS, first_id
+from streamfrom.engine.messaging.upkeep.partitions import SPANS
 from streamfrom.proxy import check as module
 from streamfrom.proxy.check import check
 from streamfrom.proxy.config.file import KeyspaceConfig, TlsSettings, TransactionMode
@@ -22,6 +21,7 @@ from tests.proxy.rigs import (
     config_of,
     shard_config,
 )
+from tests.sim.memory_store import DEFAULT_COMMENT
 
 
 @pytest.fixture

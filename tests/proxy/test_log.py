@@ -7,9 +7,9 @@ from unittest import mock
 
 import structlog
 
-from streamfrom.engine.messaging.memory_store import loaded, raw_table
 from streamfrom.proxy import log
 from streamfrom.proxy.config.file import Secret
+from tests.sim.memory_store import loaded, raw_table
 
 
 class Stderr(io.StringIO):
@@ -60,7 +60,7 @@ def test_a_piped_line_is_json_with_time_level_and_who_is_concerned():
 
 def test_the_engines_lines_look_the_same():
     with configured() as stderr:
-        logging.getLogger("streamfrom.engine.messaging.registry").warning(
+        logging.getLogger("streamfrom.engine.messaging.shell.registry").warning(
             "%s: %s", "shop", "gone"
         )
     (line,) = map(json.loads, stderr.lines)
@@ -112,7 +112,7 @@ def test_a_trace_is_one_line_too():
             raise ValueError("boom")
         except ValueError as error:
             structlog.get_logger().exception("internal error", exc_info=error)
-            logging.getLogger("streamfrom.engine.messaging.runner").error(
+            logging.getLogger("streamfrom.engine.messaging.shell.runner").error(
                 "failed", exc_info=error
             )
     for line in map(json.loads, stderr.lines):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from streamfrom.engine.errors import TableLoadError
-from streamfrom.engine.messaging.memory_store import loaded, raw_table
-from streamfrom.engine.messaging.message_table import MessageTable
+from streamfrom.engine.messaging.table.message_table import MessageTable
 from streamfrom.engine.sharding.keyspace import Keyspace
 from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.queue_sharding import QueueSharding
 from streamfrom.sqlparse_ext.stored_forms import ColumnType
 from tests.proxy.keyspaces import PLAIN, SHARDED
+from tests.sim.memory_store import loaded, raw_table
 
 
 COMMENT = (

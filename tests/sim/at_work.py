@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from streamfrom.engine.errors import StoreError
-from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, raw_table
-from streamfrom.engine.messaging.message import ClaimedRow, Tried, receiver_numbers
-from streamfrom.engine.messaging.prefetch_window import FIRST
-from streamfrom.engine.messaging.registry import Registry
+from streamfrom.engine.messaging.shell.registry import Registry
+from streamfrom.engine.messaging.streams.prefetch_window import FIRST
+from streamfrom.engine.messaging.table.message import ClaimedRow, Tried, receiver_numbers
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
+from tests.sim.memory_store import MemoryStore, StoredRow, raw_table
 from tests.sim.phases import check
 from tests.sim.settings import KEYSPACE, TABLE
 from tests.virtual_loop import VirtualClock

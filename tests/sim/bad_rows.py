@@ -9,8 +9,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from streamfrom.engine.messaging.message import Tried
-from streamfrom.engine.messaging.set_aside import PAUSE_LAST_NS
+from streamfrom.engine.messaging.gates.set_aside import PAUSE_LAST_NS
+from streamfrom.engine.messaging.table.message import Tried
 
 
 # Until the last try, and a claim behind it.

@@ -6,11 +6,11 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from streamfrom.engine.messaging.prefetch_window import FIRST
+from streamfrom.engine.messaging.streams.prefetch_window import FIRST
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.message import ClaimedRow
+    from streamfrom.engine.messaging.table.message import ClaimedRow
     from tests.sim.world import World
 
 

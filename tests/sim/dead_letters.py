@@ -10,7 +10,7 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from streamfrom.engine.messaging.memory_store import raw_table
+from tests.sim.memory_store import raw_table
 from tests.sim.settings import KEYSPACE, TABLE
 from tests.sim.world import World
 

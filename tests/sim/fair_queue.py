@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from streamfrom.engine.messaging.memory_store import raw_table
 from tests.sim.fleet_world import FleetWorld
+from tests.sim.memory_store import raw_table
 from tests.sim.settings import TABLE
 from tests.sim.world import World
 

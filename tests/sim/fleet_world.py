@@ -18,10 +18,10 @@ from dataclasses import dataclass, field, replace
 from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.election import LEASE_NS
 from streamfrom.engine.fleet.fleet import ElectedDatabase, Fleet
-from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
-from streamfrom.engine.messaging.events import Deposed, Elected, ServedElsewhere
-from streamfrom.engine.messaging.memory_store import MemoryStore
-from streamfrom.engine.messaging.message import ClaimedRow
+from streamfrom.engine.messaging.dispatch.events import Deposed, Elected, ServedElsewhere
+from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
+from streamfrom.engine.messaging.table.message import ClaimedRow
+from tests.sim.memory_store import MemoryStore
 from tests.sim.servers import FakeSession, FakeShard, Network, Work, nobody_watches, now_ns
 from tests.sim.settings import KEYSPACE
 from tests.sim.ways import Ways, WaysOf

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from streamfrom.engine.messaging.events import Fired
-from streamfrom.engine.messaging.groups import HELD_NS
-from streamfrom.engine.messaging.memory_store import raw_table
+from streamfrom.engine.messaging.dispatch.events import Fired
+from streamfrom.engine.messaging.table.groups import HELD_NS
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 from tests.sim.consumer import SECOND_NS
 from tests.sim.fleet_world import FleetWorld
+from tests.sim.memory_store import raw_table
 from tests.sim.ordered_queue import Ordered
 from tests.sim.settings import KEYSPACE, TABLE
 from tests.sim.world import World

@@ -11,12 +11,12 @@ import random
 from dataclasses import dataclass, replace
 from functools import partial
 
-from streamfrom.engine.messaging.key_order import in_turn
-from streamfrom.engine.messaging.memory_store import raw_table
-from streamfrom.engine.messaging.message import MessageKey
-from streamfrom.engine.messaging.retry_limit import PARKED_NS
+from streamfrom.engine.messaging.order.key_order import in_turn
+from streamfrom.engine.messaging.table.message import MessageKey
+from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from tests.sim.consumer import SECOND_NS
 from tests.sim.fleet_world import FleetWorld
+from tests.sim.memory_store import raw_table
 from tests.sim.settings import KEYSPACE, TABLE
 from tests.sim.world import World
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.shard_state import ShardState
+    from streamfrom.engine.messaging.dispatch.shard_state import ShardState
 
 
 class Place(Flag):

@@ -27,16 +27,16 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 
-from streamfrom.engine.messaging.attached_receiver import GATHER_NS
-from streamfrom.engine.messaging.events import Claim, Deliver, Reconfigured
-from streamfrom.engine.messaging.memory_store import MemoryStore
-from streamfrom.engine.messaging.message import ClaimedRow
-from streamfrom.engine.messaging.registry import Registry
-from streamfrom.engine.messaging.retry_limit import PARKED_NS
-from streamfrom.engine.messaging.sending import CLAIMS_IN_FLIGHT_MAX
-from streamfrom.engine.messaging.table_state import TableState
+from streamfrom.engine.messaging.dispatch.events import Claim, Deliver, Reconfigured
+from streamfrom.engine.messaging.dispatch.sending import CLAIMS_IN_FLIGHT_MAX
+from streamfrom.engine.messaging.dispatch.table_state import TableState
+from streamfrom.engine.messaging.shell.registry import Registry
+from streamfrom.engine.messaging.streams.attached_receiver import GATHER_NS
+from streamfrom.engine.messaging.table.message import ClaimedRow
+from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from tests.sim.bad_rows import HEALED_S, BadRows
 from tests.sim.consumer import SECOND_NS, Consumer, LimitedConsumer
+from tests.sim.memory_store import MemoryStore
 from tests.sim.phases import check
 from tests.sim.settings import KEYSPACE, TABLE, Settings
 from tests.virtual_loop import VirtualClock

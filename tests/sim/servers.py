@@ -33,7 +33,7 @@ from streamfrom.engine.fleet.lock_connection import (
     UpdateMember,
     WriteSecret,
 )
-from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
+from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from streamfrom.engine.messaging.message import AUTO
+from streamfrom.engine.messaging.table.message import AUTO
 
 
 KEYSPACE, TABLE = "ks", "msg"

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow
-from streamfrom.engine.messaging.message import ClaimedRow
-from streamfrom.engine.messaging.retry_limit import PARKED_NS
+from streamfrom.engine.messaging.table.message import ClaimedRow
+from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from tests.sim.consumer import SECOND_NS
+from tests.sim.memory_store import MemoryStore, StoredRow
 from tests.sim.ordered_queue import HOT, Ordered
 from tests.sim.settings import KEYSPACE, TABLE
 from tests.virtual_loop import VirtualClock, run_virtual

@@ -11,8 +11,7 @@ from functools import partial
 
 import pytest
 
-from streamfrom.engine.messaging.groups import FireResult
-from streamfrom.engine.messaging.memory_store import MemoryStore
+from streamfrom.engine.messaging.table.groups import FireResult
 from tests.sim.dead_letters import DeadLetters
 from tests.sim.fair_queue import Fair, FairFleet
 from tests.sim.fleet_world import FleetWorld
@@ -24,6 +23,7 @@ from tests.sim.grouped_messages import (
 from tests.sim.keyed_streams import KeyedStreams, KeyedStreamsInOrder, KeyedStreamsOfFleet
 from tests.sim.limited_queue import InFlightLimited, InFlightLimitedFleet, RateLimited
 from tests.sim.locked_rows import LockedRows
+from tests.sim.memory_store import MemoryStore
 from tests.sim.ordered_queue import Ordered, OrderedFleet
 from tests.sim.read_in_parts import ReadInParts
 from tests.sim.shared_prefetch import SharedPrefetch

@@ -12,17 +12,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from streamfrom.engine.errors import StoreError
-from streamfrom.engine.messaging.memory_store import (
-    DEFAULT_COMMENT,
-    MemoryStore,
-    StoredRow,
-    raw_table,
-)
-from streamfrom.engine.messaging.message import ClaimedRow
-from streamfrom.engine.messaging.prefetch_window import FIRST
-from streamfrom.engine.messaging.registry import Registry
+from streamfrom.engine.messaging.shell.registry import Registry
+from streamfrom.engine.messaging.streams.prefetch_window import FIRST
+from streamfrom.engine.messaging.table.message import ClaimedRow
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
+from tests.sim.memory_store import DEFAULT_COMMENT, MemoryStore, StoredRow, raw_table
 from tests.virtual_loop import VirtualClock, running
 
 

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from streamfrom.engine.errors import StoreError
-from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, raw_table
-from streamfrom.engine.messaging.message import Tried, receiver_numbers
-from streamfrom.engine.messaging.registry import Registry
+from streamfrom.engine.messaging.shell.registry import Registry
+from streamfrom.engine.messaging.table.message import Tried, receiver_numbers
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind, Key
 from tests.sim.bad_rows import BadRows
 from tests.sim.consumer import SECOND_NS, Consumer, LimitedConsumer
+from tests.sim.memory_store import MemoryStore, StoredRow, raw_table
 from tests.sim.promises import Promises
 from tests.sim.settings import KEYSPACE, TABLE, Settings
 

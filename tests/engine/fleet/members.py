@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.fleet import ElectedDatabase, Fleet
-from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, raw_table
-from streamfrom.engine.messaging.registry import Registry
+from streamfrom.engine.messaging.shell.registry import Registry
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind, Key
 from tests.engine.messaging.runner_rig import Receiver
+from tests.sim.memory_store import MemoryStore, StoredRow, raw_table
 from tests.sim.servers import FakeShard, Network, nobody_watches, now_ns
 from tests.sim.ways import Ways, WaysOf
 from tests.virtual_loop import VirtualClock

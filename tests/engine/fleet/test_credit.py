@@ -8,7 +8,7 @@ from streamfrom.engine.fleet.credit import (
     RowsHere,
     RowsMissing,
 )
-from streamfrom.engine.messaging.message import ClaimedRow
+from streamfrom.engine.messaging.table.message import ClaimedRow
 
 
 def rows(*sizes, start=0):

@@ -10,7 +10,7 @@ from streamfrom.engine.fleet.directory import FORGET_NS, Member, MemberDifferenc
 from streamfrom.engine.fleet.election import LEASE_NS, LOOK_NS, ROUND_S
 from streamfrom.engine.fleet.elector import Elector
 from streamfrom.engine.fleet.lock_connection import acquire, dispatcher_lock
-from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery
+from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
 from tests.sim.servers import FakeShard, Network, Work, now_ns
 from tests.virtual_loop import VirtualLoop, run_virtual, running
 

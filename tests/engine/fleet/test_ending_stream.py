@@ -1,6 +1,6 @@
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.fleet.ending_stream import EndingStream
-from streamfrom.engine.messaging.message import PeerRow
+from streamfrom.engine.messaging.table.message import PeerRow
 from tests.engine.fleet.members import Client
 from tests.virtual_loop import running
 

@@ -3,8 +3,8 @@
 import asyncio
 
 from streamfrom.engine.fleet.fleet import LOOK_PAUSE_S
-from streamfrom.engine.messaging.memory_store import raw_table
 from tests.engine.fleet.members import COMMENT, STOPPED, Client, Members
+from tests.sim.memory_store import raw_table
 from tests.virtual_loop import running
 
 

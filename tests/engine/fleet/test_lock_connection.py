@@ -20,7 +20,7 @@ from streamfrom.engine.fleet.lock_connection import (
     read_directory,
     write_term,
 )
-from streamfrom.engine.messaging.conversation import ServerRefused, StoreAnswer
+from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
 
 
 OWN = Member("a" * 16, "", "10.0.0.1:1", "PEM", 5, "1.0", "c")

@@ -11,7 +11,7 @@ from streamfrom.engine.fleet.peer_link import (
     StreamFinished,
 )
 from streamfrom.engine.fleet.peer_stream import RemoteReceiver, StreamElsewhere
-from streamfrom.engine.messaging.message import ClaimedRow, PeerRow
+from streamfrom.engine.messaging.table.message import ClaimedRow, PeerRow
 
 
 OPEN = OpenStream(7, "ks", "msg", ("0",), ("id",), 3, None, 42)

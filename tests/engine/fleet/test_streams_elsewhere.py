@@ -32,9 +32,9 @@ from streamfrom.engine.fleet.streams_elsewhere import (
     LEASES_WANTED_S,
     StreamsElsewhere,
 )
-from streamfrom.engine.messaging.attached_receiver import UNLIMITED
-from streamfrom.engine.messaging.events import AckedUnnamed, Changed
-from streamfrom.engine.messaging.message import AUTO, ClientReceiver, PeerRow
+from streamfrom.engine.messaging.dispatch.events import AckedUnnamed, Changed
+from streamfrom.engine.messaging.streams.attached_receiver import UNLIMITED
+from streamfrom.engine.messaging.table.message import AUTO, ClientReceiver, PeerRow
 from tests.engine.fleet.members import Client
 from tests.virtual_loop import running
 

@@ -19,10 +19,10 @@ from streamfrom.engine.fleet.peer_link import (
     StreamEnded,
     WantLeases,
 )
-from streamfrom.engine.messaging.events import Acked, AckedUnnamed
-from streamfrom.engine.messaging.memory_store import StoredRow, raw_table
+from streamfrom.engine.messaging.dispatch.events import Acked, AckedUnnamed
 from tests.engine.fleet.members import COMMENT, STOPPED, Client, Members
 from tests.engine.fleet.test_streams_elsewhere import Link, member
+from tests.sim.memory_store import StoredRow, raw_table
 from tests.virtual_loop import VirtualClock, running
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import TypeVar
 
-from streamfrom.engine.messaging.conversation import Conversation, StoreAnswer, StoreQuery
+from streamfrom.engine.messaging.store.conversation import Conversation, StoreAnswer, StoreQuery
 
 
 _Result = TypeVar("_Result")

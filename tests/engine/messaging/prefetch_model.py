@@ -14,7 +14,7 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from streamfrom.engine.messaging.prefetch_window import FIRST, PrefetchWindow
+from streamfrom.engine.messaging.streams.prefetch_window import FIRST, PrefetchWindow
 
 
 if TYPE_CHECKING:

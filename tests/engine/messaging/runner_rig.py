@@ -4,11 +4,11 @@ import asyncio
 from dataclasses import dataclass, field
 
 from streamfrom.engine.errors import ReceiverGone, StoreError
-from streamfrom.engine.messaging.events import Due
-from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, loaded, raw_table
-from streamfrom.engine.messaging.message import ClaimedRow
-from streamfrom.engine.messaging.prefetch_window import FIRST
-from streamfrom.engine.messaging.runner import Runner
+from streamfrom.engine.messaging.dispatch.events import Due
+from streamfrom.engine.messaging.shell.runner import Runner
+from streamfrom.engine.messaging.streams.prefetch_window import FIRST
+from streamfrom.engine.messaging.table.message import ClaimedRow
+from tests.sim.memory_store import MemoryStore, StoredRow, loaded, raw_table
 from tests.virtual_loop import VirtualClock
 
 

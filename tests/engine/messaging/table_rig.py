@@ -1,6 +1,6 @@
 """A table's state, a hand on its clock, and short words for what happens to it."""
 
-from streamfrom.engine.messaging.events import (
+from streamfrom.engine.messaging.dispatch.events import (
     Attached,
     Claim,
     Claimed,
@@ -11,12 +11,12 @@ from streamfrom.engine.messaging.events import (
     ReceiverReady,
     Tick,
 )
-from streamfrom.engine.messaging.memory_store import raw_table
-from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
-from streamfrom.engine.messaging.message_table import load
-from streamfrom.engine.messaging.poll import PollResult
-from streamfrom.engine.messaging.table_state import TableState
-from tests.engine.messaging.test_shard_queue import key
+from streamfrom.engine.messaging.dispatch.table_state import TableState
+from streamfrom.engine.messaging.queue.poll import PollResult
+from streamfrom.engine.messaging.table.message import ClaimedRow, ClaimResult
+from streamfrom.engine.messaging.table.message_table import load
+from tests.engine.messaging.queue.test_shard_queue import key
+from tests.sim.memory_store import raw_table
 
 
 SECOND_NS = 10**9

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from streamfrom.engine.messaging.groups import HELD_NS
+from streamfrom.engine.messaging.table.groups import HELD_NS
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import StartProxy, keyspace_toml
 from tests.fixtures.streams import Consume, eventually, rows, run

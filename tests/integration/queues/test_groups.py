@@ -5,7 +5,7 @@ from typing import Any
 import mysql.connector
 import pytest
 
-from streamfrom.engine.messaging.groups import HELD_NS
+from streamfrom.engine.messaging.table.groups import HELD_NS
 from tests.fixtures.streams import eventually, refused, rows, run, value
 from tests.integration.conftest import Queue
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from streamfrom.engine.messaging.message_ids import first_id
-from streamfrom.engine.messaging.partitions import SPANS, Partition, definitions
+from streamfrom.engine.messaging.table.message_ids import first_id
+from streamfrom.engine.messaging.upkeep.partitions import SPANS, Partition, definitions
 from tests.fixtures.streams import Consume, eventually, message_table, refused, rows, run, value
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
 

@@ -7,7 +7,7 @@ from typing import Any
 import mysql.connector
 import pytest
 
-from streamfrom.engine.messaging.message_ids import LEAD_STEPS, STEP_NS, first_id
+from streamfrom.engine.messaging.table.message_ids import LEAD_STEPS, STEP_NS, first_id
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.streams import message_table, refused, rows, run, value
 from tests.integration.conftest import Queue, SharedCluster

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from unittest.mock import patch
 
-from streamfrom.engine.messaging.clock import SystemClock
+from streamfrom.engine.clock import SystemClock
 from streamfrom.proxy.cli import main
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pymysql
 import pytest
 
-from streamfrom.engine.messaging.message_ids import first_id
-from streamfrom.engine.messaging.partitions import SPANS, definitions
+from streamfrom.engine.messaging.table.message_ids import first_id
+from streamfrom.engine.messaging.upkeep.partitions import SPANS, definitions
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import StartProxy
 from tests.fixtures.streams import Consume, eventually, message_table, rows, run, value

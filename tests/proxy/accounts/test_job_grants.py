@@ -1,8 +1,8 @@
 import pytest
 
-from streamfrom.engine.messaging.memory_store import loaded, raw_table
-from streamfrom.engine.messaging.message_table import RawColumn
+from streamfrom.engine.messaging.table.message_table import RawColumn
 from streamfrom.proxy.accounts.job_grants import Grantee, Purpose, grants, operator_grants
+from tests.sim.memory_store import loaded, raw_table
 
 
 APP = Grantee("it's `me", "10.%")

@@ -10,9 +10,12 @@ from typing import Any
 import aiohttp
 import pytest
 
-from streamfrom.engine.messaging.counters import Counters
-from streamfrom.engine.messaging.figures import QueueFigures, ShardFigures, StreamFigures
-from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
+from streamfrom.engine.messaging.figures.figures import (
+    QueueFigures,
+    ShardFigures,
+    StreamFigures,
+)
+from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.proxy.admin.admin_server import AdminServer
 from streamfrom.proxy.config.file import Role, User
 from streamfrom.proxy.local_statements.show_processlist import Process
@@ -32,6 +35,7 @@ from streamfrom.proxy.status.turns import QUEUES_IN_A_TURN
 from streamfrom.proxy.wire.auth import Authenticator, Credentials
 from streamfrom.sqlparse_ext.cache import StatementCache
 from tests.proxy.rigs import SERVER
+from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from tests.virtual_loop import VirtualClock
 
 

@@ -4,11 +4,15 @@ from dataclasses import replace
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from streamfrom.engine.messaging.counters import BOUNDS_S, Counters
-from streamfrom.engine.messaging.figures import QueueFigures, ShardFigures, StreamFigures
-from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
+from streamfrom.engine.messaging.figures.figures import (
+    QueueFigures,
+    ShardFigures,
+    StreamFigures,
+)
+from streamfrom.engine.messaging.table.counters import BOUNDS_S, Counters
 from streamfrom.proxy.admin.metrics import MetricsPage
 from streamfrom.proxy.status.status_rows import MemberStatus, ShardStatus
+from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
 
 SECOND_NS = 10**9

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from tests.fixtures.chromium import PROGRAM, Page, chromium
 from tests.proxy.admin.conftest import USERS, Client, MessagesServer, figures, stream_of
+from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
 
 pytestmark = [

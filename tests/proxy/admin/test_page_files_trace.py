@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from streamfrom.engine.messaging.counters import Counters
+from streamfrom.engine.messaging.table.counters import Counters
 from tests.fixtures.chromium import PROGRAM, chromium
 from tests.proxy.admin.conftest import figures
 

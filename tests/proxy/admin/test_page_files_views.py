@@ -13,13 +13,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from streamfrom.engine.messaging.counters import Counters
-from streamfrom.engine.messaging.figures import QueueFigures, ShardFigures
-from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
+from streamfrom.engine.messaging.figures.figures import QueueFigures, ShardFigures
+from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.proxy.status.status_rows import MemberStatus, ShardStatus
 from tests.fixtures.axe import axe_script, violations
 from tests.fixtures.chromium import PROGRAM, Page, chromium
 from tests.proxy.admin.conftest import USERS, Client, MessagesServer, stream_of
+from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
 
 __all__ = ["axe_script"]  # a fixture

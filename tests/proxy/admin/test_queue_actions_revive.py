@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from streamfrom.engine.messaging.memory_store import loaded, raw_table
 from streamfrom.proxy.errors import BackendError
 from tests.proxy.admin.conftest import MessagesServer
+from tests.sim.memory_store import loaded, raw_table
 
 
 QUEUE = {"keyspace": "ks", "queue": "msg"}

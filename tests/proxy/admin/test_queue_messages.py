@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from streamfrom.engine.messaging.memory_store import loaded, raw_table
 from streamfrom.proxy.admin import queue_messages
 from streamfrom.proxy.admin.queue_messages import PAGE_ROWS
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from tests.proxy.admin.conftest import MessagesServer, figures
+from tests.sim.memory_store import loaded, raw_table
 
 
 PAGE = "/api/messages?keyspace=ks&queue=msg&state=parked"

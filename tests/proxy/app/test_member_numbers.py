@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from streamfrom.engine.messaging.message_ids import MEMBERS_MAX
+from streamfrom.engine.messaging.table.message_ids import MEMBERS_MAX
 from streamfrom.proxy.app import member_numbers
 from streamfrom.proxy.app.member_numbers import take_number
 from streamfrom.proxy.config.toml_values import ConfigError

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from streamfrom.engine.messaging.memory_store import loaded, raw_table
 from streamfrom.proxy.backends import group_commit
 from streamfrom.proxy.backends.group_commit import ACKS_MAX, Ack, GroupCommit, gathered
 from streamfrom.proxy.errors import AckUnknown, BackendError, BackendLost, PoolTimeout
 from streamfrom.proxy.wire.resultset import Err
+from tests.sim.memory_store import loaded, raw_table
 
 
 TABLE = loaded(raw_table("msg"))

@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from streamfrom.engine.messaging.conversation import ServerRefused, StoreQuery, together
+from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery, together
 from streamfrom.proxy.backends.connect import open_backend
 from streamfrom.proxy.backends.lock_session import LockSession
 from streamfrom.proxy.errors import BackendLost

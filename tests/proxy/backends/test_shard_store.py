@@ -3,13 +3,18 @@ import asyncio
 import pytest
 
 from streamfrom.engine.errors import OutcomeUnknown, StoreError
-from streamfrom.engine.messaging.claim_writes import ClaimRequest
-from streamfrom.engine.messaging.leases import Lease
-from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, Purged, Shortenings
-from streamfrom.engine.messaging.message_table import MessageTable, load
-from streamfrom.engine.messaging.partition_store import Outcome
-from streamfrom.engine.messaging.partitions import Partition, RowsLeft
-from streamfrom.engine.messaging.poll import PollRequest
+from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
+from streamfrom.engine.messaging.leases.leases import Lease
+from streamfrom.engine.messaging.queue.poll import PollRequest
+from streamfrom.engine.messaging.table.message import (
+    ClaimedRow,
+    ClaimResult,
+    Purged,
+    Shortenings,
+)
+from streamfrom.engine.messaging.table.message_table import MessageTable, load
+from streamfrom.engine.messaging.upkeep.partition_store import Outcome
+from streamfrom.engine.messaging.upkeep.partitions import Partition, RowsLeft
 from streamfrom.proxy.backends import shard_store as module
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.wire.constants import FieldType

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from streamfrom.engine.messaging.events import Changed
-from streamfrom.engine.messaging.figures import SetAsideFigures
+from streamfrom.engine.messaging.dispatch.events import Changed
+from streamfrom.engine.messaging.figures.figures import SetAsideFigures
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.fields_codec import FieldsCodec, OneOfCodec
 

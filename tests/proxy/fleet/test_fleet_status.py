@@ -9,9 +9,12 @@ import grpc
 import pytest
 
 from streamfrom.engine.fleet.directory import Member
-from streamfrom.engine.messaging.counters import Counters
-from streamfrom.engine.messaging.figures import QueueFigures, ShardFigures, StreamFigures
-from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.engine.messaging.figures.figures import (
+    QueueFigures,
+    ShardFigures,
+    StreamFigures,
+)
+from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.fleet import fleet_status, members_pb2 as pb
 from streamfrom.proxy.fleet.fleet_status import FleetStatus, StatusForMembers
@@ -21,6 +24,7 @@ from streamfrom.proxy.local_statements.show_processlist import Process
 from streamfrom.proxy.sessions.local_sessions import LocalSessions
 from streamfrom.proxy.status.status_rows import MemberStatus
 from streamfrom.proxy.status.status_source import StatusSource, Viewer
+from tests.sim.memory_store import loaded, raw_table
 from tests.virtual_loop import VirtualClock
 
 

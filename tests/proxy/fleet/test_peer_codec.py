@@ -26,8 +26,8 @@ from streamfrom.engine.fleet.peer_link import (
     StreamProgressed,
     WantLeases,
 )
-from streamfrom.engine.messaging.events import Acked, AckedUnnamed, Changed, Due
-from streamfrom.engine.messaging.message import MessageKey
+from streamfrom.engine.messaging.dispatch.events import Acked, AckedUnnamed, Changed, Due
+from streamfrom.engine.messaging.table.message import MessageKey
 from streamfrom.proxy.fleet.members_pb2 import News as PbNews, TableEvent, ToDispatcher
 from streamfrom.proxy.fleet.peer_codec import (
     FIRST_PROTOCOL,

@@ -4,9 +4,12 @@ from dataclasses import fields, replace
 
 from hypothesis import given, strategies as st
 
-from streamfrom.engine.messaging.counters import Counters
-from streamfrom.engine.messaging.figures import QueueFigures, SetAsideFigures, ShardFigures
-from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.engine.messaging.figures.figures import (
+    QueueFigures,
+    SetAsideFigures,
+    ShardFigures,
+)
+from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.status_codec import (
     MEMBERS,
@@ -24,6 +27,7 @@ from streamfrom.proxy.status.status_rows import (
     StreamClient,
     StreamStatus,
 )
+from tests.sim.memory_store import loaded, raw_table
 
 
 TABLE = loaded(raw_table("msg"))

@@ -1,7 +1,7 @@
 """The definition of the queue that `dead_letter = on` makes; tests/integration/queues/test_dead_letter_queue.py has it on servers."""
 
-from streamfrom.engine.messaging.dead_letter_table import consents
-from streamfrom.engine.messaging.table_settings import parse_comment
+from streamfrom.engine.messaging.table.table_settings import parse_comment
+from streamfrom.engine.messaging.upkeep.dead_letter_table import consents
 from streamfrom.proxy.local_statements.dead_letter_queue import create, is_made_for, name_of
 from streamfrom.proxy.local_statements.queue_definitions import comment_in
 from streamfrom.sqlparse_ext.statements import TableRef

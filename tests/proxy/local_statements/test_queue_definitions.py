@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.engine.messaging.table_settings import parse_comment
+from streamfrom.engine.messaging.table.table_settings import parse_comment
 from streamfrom.proxy.errors import BadQueue
 from streamfrom.proxy.local_statements.queue_definitions import (
     DEFAULTS,

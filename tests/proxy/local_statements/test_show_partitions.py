@@ -1,4 +1,4 @@
-from streamfrom.engine.messaging.partitions import (
+from streamfrom.engine.messaging.upkeep.partitions import (
     SPANS,
     PartitionCensus,
     Partitions,

@@ -2,7 +2,6 @@
 
 import pytest
 
-from streamfrom.engine.messaging.memory_store import loaded, raw_table
 from streamfrom.proxy.rights.questions import (
     REFUSALS,
     acknowledge,
@@ -15,6 +14,7 @@ from streamfrom.proxy.rights.questions import (
     take,
 )
 from streamfrom.sqlparse_ext.cache import StatementCache
+from tests.sim.memory_store import loaded, raw_table
 
 
 TABLE = loaded(raw_table("msg"))

@@ -3,8 +3,7 @@
 from types import SimpleNamespace
 
 from streamfrom.engine.errors import TableLoadError
-from streamfrom.engine.messaging.memory_store import raw_table
-from streamfrom.engine.messaging.message_table import load
+from streamfrom.engine.messaging.table.message_table import load
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.sql.catalog import Catalog
@@ -14,6 +13,7 @@ from streamfrom.sqlparse_ext.cache import StatementCache
 from tests.proxy.fake_client import MODERN
 from tests.proxy.keyspaces import PLAIN, SHARDED
 from tests.proxy.rigs import FixedClock
+from tests.sim.memory_store import raw_table
 
 
 class Registry:

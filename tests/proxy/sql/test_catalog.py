@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from streamfrom.engine.errors import KeyspaceError, TargetError
-from streamfrom.engine.messaging.memory_store import raw_table
-from streamfrom.engine.messaging.message_table import load
+from streamfrom.engine.messaging.table.message_table import load
 from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.errors import NoHealthyReplica, UnknownDatabase
 from streamfrom.proxy.routing.routes import OneShard, Plan
@@ -21,6 +20,7 @@ from tests.proxy.keyspaces import (
     SHARDED,
     VSCHEMA,
 )
+from tests.sim.memory_store import raw_table
 from tests.sqlparse_ext.facts import statement
 
 

@@ -3,8 +3,7 @@ import asyncio
 import pytest
 
 from streamfrom.engine.errors import TableLoadError
-from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, raw_table
-from streamfrom.engine.messaging.message_table import load
+from streamfrom.engine.messaging.table.message_table import load
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable, PoolTimeout
 from streamfrom.proxy.execution.latency_class import FIRST_TRIAL
@@ -21,6 +20,7 @@ from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of, until
 from tests.proxy.fake_client import read_result
 from tests.proxy.keyspaces import HIGH, SHARDED
 from tests.proxy.rigs import FixedClock, SessionRig, context_of, running_shard
+from tests.sim.memory_store import DEFAULT_COMMENT, raw_table
 
 
 PLAIN = Keyspace("plain", (Shard.named("-"),))

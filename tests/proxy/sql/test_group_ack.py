@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.group_commit import IDS_MAX
 from streamfrom.proxy.backends.session_variables import Settings, names
@@ -15,6 +14,7 @@ from streamfrom.proxy.sql.statement_compiler import CompiledStatement
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.writes.message_effects import effect
 from tests.proxy.rigs import context_of
+from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from tests.sqlparse_ext.facts import statement
 from tests.sqlparse_ext.writes.test_completion import CURRENT
 

@@ -1,7 +1,7 @@
 import pytest
 
 from streamfrom.engine.errors import ReceiverGone
-from streamfrom.engine.messaging.message import ClaimedRow
+from streamfrom.engine.messaging.table.message import ClaimedRow
 from streamfrom.proxy import net
 from streamfrom.proxy.errors import QueryInterrupted, ServerShutdown
 from streamfrom.proxy.sql.message_stream import MessageStream

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from streamfrom.engine.messaging.memory_store import loaded, raw_table
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
 from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError
@@ -15,6 +14,7 @@ from streamfrom.proxy.sql.statement_compiler import CompiledStatement
 from streamfrom.proxy.wire.resultset import text_row
 from streamfrom.sqlparse_ext.writes.hidden_writes import HiddenWrites
 from streamfrom.sqlparse_ext.writes.message_effects import effect
+from tests.sim.memory_store import loaded, raw_table
 from tests.sqlparse_ext.facts import statement
 from tests.sqlparse_ext.writes.test_completion import CURRENT
 

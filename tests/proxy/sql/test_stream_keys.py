@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
-from streamfrom.engine.messaging.message_table import RawColumn
+from streamfrom.engine.messaging.table.message_table import RawColumn
 from streamfrom.proxy.errors import BadStreamKey
 from streamfrom.proxy.sql.stream_keys import stream_keys
+from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from tests.sqlparse_ext.facts import statement
 
 

@@ -5,9 +5,8 @@ from dataclasses import fields, replace
 
 from hypothesis import given, strategies as st
 
-from streamfrom.engine.messaging.counters import Counters, Histogram
-from streamfrom.engine.messaging.figures import QueueFigures, ShardFigures
-from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.engine.messaging.figures.figures import QueueFigures, ShardFigures
+from streamfrom.engine.messaging.table.counters import Counters, Histogram
 from streamfrom.proxy.status.fleet_figures import (
     MemberFigures,
     MembersFigures,
@@ -21,6 +20,7 @@ from streamfrom.proxy.status.status_rows import (
     StreamStatus,
     Unanswered,
 )
+from tests.sim.memory_store import loaded, raw_table
 
 
 TABLE = loaded(raw_table("msg"))

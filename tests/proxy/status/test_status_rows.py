@@ -5,9 +5,12 @@ from dataclasses import replace
 import pytest
 
 from streamfrom.engine.errors import TableLoadError
-from streamfrom.engine.messaging.counters import Counters
-from streamfrom.engine.messaging.figures import QueueFigures, ShardFigures, StreamFigures
-from streamfrom.engine.messaging.memory_store import DEFAULT_COMMENT, loaded, raw_table
+from streamfrom.engine.messaging.figures.figures import (
+    QueueFigures,
+    ShardFigures,
+    StreamFigures,
+)
+from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.proxy.local_statements.show_processlist import Process
 from streamfrom.proxy.status.status_rows import (
     QUEUES,
@@ -23,6 +26,7 @@ from streamfrom.proxy.status.status_rows import (
     stream_rows,
     stream_status,
 )
+from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from tests.sqlparse_ext.facts import shape
 
 

@@ -4,8 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from streamfrom.engine.errors import TableLoadError
-from streamfrom.engine.messaging.figures import QueueFigures
-from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.engine.messaging.figures.figures import QueueFigures
 from streamfrom.proxy.config.file import User
 from streamfrom.proxy.status import status_source
 from streamfrom.proxy.status.fleet_figures import MemberFigures, MembersFigures, QueueAtMember
@@ -19,6 +18,7 @@ from streamfrom.proxy.status.status_rows import (
 )
 from streamfrom.proxy.status.status_source import StatusSource, Viewer
 from tests.proxy.admin.conftest import QUEUES, OtherClient
+from tests.sim.memory_store import loaded, raw_table
 from tests.virtual_loop import VirtualClock, run_virtual
 
 

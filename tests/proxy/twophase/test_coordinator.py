@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from streamfrom.engine.messaging.clock import SystemClock
+from streamfrom.engine.clock import SystemClock
 from streamfrom.proxy.errors import (
     CommitPending,
     CommitRefused,

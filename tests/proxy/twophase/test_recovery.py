@@ -3,7 +3,7 @@ import asyncio
 import pytest
 import structlog
 
-from streamfrom.engine.messaging.clock import SystemClock
+from streamfrom.engine.clock import SystemClock
 from streamfrom.proxy.twophase.coordinator import Coordinator
 from streamfrom.proxy.twophase.decisions import Decisions
 from streamfrom.proxy.twophase.recovery import Recovery

@@ -63,7 +63,7 @@ def test_datetimes_and_other_units_are_read_and_nonsense_is_unknown(spark):
 
 
 def test_the_time_of_an_id_is_computed_and_ids_of_others_have_none(spark):
-    from streamfrom.engine.messaging import message_ids
+    from streamfrom.engine.messaging.table import message_ids
     from streamfrom.spark.jobs.analytics.message_facts import (
         ID_EPOCH_NS,
         ID_STEP_NS,

@@ -1,0 +1,1 @@
+"""How acks are written that do not go to the server by themselves."""

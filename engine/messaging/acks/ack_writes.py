@@ -1,0 +1,79 @@
+"""The transaction that writes early acks (`engine.messaging.acks.early_acks`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamfrom.engine.messaging.leases.lease_reads import look
+from streamfrom.engine.messaging.store.conversation import StoreQuery
+from streamfrom.engine.messaging.store.row_writes import carefully, commit
+from streamfrom.engine.messaging.table.message import AckWrites, Refused, Tried
+from streamfrom.engine.messaging.table.sql_names import by_id, quoted
+from streamfrom.sqlparse_ext.writes.completion import COUNT_SEND
+
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from streamfrom.engine.messaging.store.conversation import Conversation
+    from streamfrom.engine.messaging.table.message_table import MessageTable
+
+
+def write_acks(
+    table: MessageTable, acks: Sequence[tuple[bytes, int]]
+) -> Conversation[AckWrites]:
+    """Acknowledge the messages of *acks*, ids and times, and commit.
+
+    A row that is acked or gone is left as it is.
+    """
+    return carefully(lambda is_careful: _write_acks(table, acks, is_careful=is_careful))
+
+
+def _write_acks(
+    table: MessageTable, acks: Sequence[tuple[bytes, int]], *, is_careful: bool
+) -> Conversation[AckWrites]:
+    acked_ns = dict(acks)
+    answer = yield StoreQuery(lock_unacked(table, acked_ns), 1)
+    found = {table.id_literal(raw or b"") for (raw,), _ in answer.rows}
+    here = {one: at for one, at in acked_ns.items() if one in found}
+    locked: tuple[bytes, ...] = ()
+    if missing := [one for one in acked_ns if one not in found]:
+        locked = tuple((yield from look(table, missing)))
+    if not here:
+        yield StoreQuery(b"COMMIT")
+        return AckWrites(locked)
+    written = yield from commit(
+        [*here],
+        lambda part: acknowledge(table, {one: here[one] for one in part}),
+        is_careful=is_careful,
+    )
+    return AckWrites(
+        (*locked, *written.left),
+        {one: Refused(Tried.ACK, why) for one, why in written.refused},
+    )
+
+
+def lock_unacked(table: MessageTable, ids: Collection[bytes]) -> bytes:
+    """Return the query that locks those of *ids* which are unacked and which nobody holds."""
+    ident = quoted(table.id_column)
+    return (
+        b"SELECT %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL FOR UPDATE SKIP LOCKED"
+        % (ident, by_id(table), ident, b", ".join(ids))
+    )
+
+
+def acknowledge(table: MessageTable, acked_ns: Mapping[bytes, int]) -> bytes:
+    """Return the statement that acknowledges rows which this transaction has locked, each at its own time."""
+    ident = quoted(table.id_column)
+    times = set(acked_ns.values())
+    moment = b"%d" % max(times)
+    if len(times) > 1:
+        whens = b"".join(b" WHEN %b THEN %d" % each for each in acked_ns.items())
+        moment = b"CASE %b%b ELSE %b END" % (ident, whens, moment)
+    return b"UPDATE %b SET time_acked = %b%b, time_next = NULL WHERE %b IN (%b)" % (
+        by_id(table),
+        moment,
+        COUNT_SEND if table.facts.is_lazy else b"",
+        ident,
+        b", ".join(acked_ns),
+    )

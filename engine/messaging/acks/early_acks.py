@@ -1,0 +1,118 @@
+"""Acks that clients were answered before they are written, as `vt_ack = early` asks, of one shard. Pure: no clock, no I/O.
+
+They are gathered for a few milliseconds and written in one transaction. Until then a row looks as if its message waited, and
+what a poll says of it is not believed. A dispatcher that dies takes them along: these messages are sent again.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.table.message import FOREVER_NS
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+# With the transaction itself an ack is written within 10 ms of its answer.
+GATHER_NS: Final = 5 * 10**6
+# One short transaction.
+WRITTEN_AT_ONCE: Final = 500
+# More are not taken: a server that does not keep up is waited for, as with any other ack.
+UNWRITTEN_MAX: Final = 20_000
+# A row that somebody holds is tried again after this time.
+LOCKED_PAUSE_NS: Final = 250 * 10**6
+FAILED_FIRST_NS: Final = 50 * 10**6
+FAILED_LAST_NS: Final = 2 * 10**9
+_NONE: Final[Mapping[bytes, int]] = MappingProxyType({})
+
+
+class EarlyAcks:
+    """The acks that are in memory alone, in the order in which they came.
+
+    acked_ns: what each message's ``time_acked`` is to be, by id. The shard's queue looks at it, too.
+    """
+
+    def __init__(self, acked_ns: dict[bytes, int]) -> None:
+        self.acked_ns: Final = acked_ns
+        self._gathered: dict[bytes, None] = {}
+        self._write_ns = FOREVER_NS  # when what is gathered is written
+        self._writing: tuple[bytes, ...] = ()
+        # When rows that somebody held, or the server refused, are tried again, and which. The soonest first.
+        self._locked: list[tuple[int, tuple[bytes, ...]]] = []
+        self._failures = 0
+
+    def __len__(self) -> int:
+        return len(self.acked_ns)
+
+    def __contains__(self, ident: bytes) -> bool:
+        return ident in self.acked_ns
+
+    @property
+    def takes_more(self) -> bool:
+        """Return whether the acks that came before are written as they should be."""
+        return not self._failures and len(self.acked_ns) < UNWRITTEN_MAX
+
+    def add(self, idents: Iterable[bytes], acked_ns: int, now_ns: int) -> None:
+        """Take acks whose clients are answered now."""
+        for ident in idents:
+            self.acked_ns[ident] = acked_ns
+            self._gathered[ident] = None
+        self._write_ns = min(self._write_ns, now_ns + GATHER_NS)
+
+    def hurry(self) -> None:
+        """Let everything be written at once, as far as nobody holds it."""
+        if self._gathered or self._locked:
+            self._gathered.update((ident, None) for _, ids in self._locked for ident in ids)
+            self._locked.clear()
+            self._write_ns = 0
+
+    def next_write(self, now_ns: int) -> tuple[tuple[bytes, int], ...]:
+        """Return ids and times to write now, at most WRITTEN_AT_ONCE; one statement at a time."""
+        if self._writing or self.next_ns() > now_ns:
+            return ()
+        while self._locked and self._locked[0][0] <= now_ns:
+            self._gathered.update(dict.fromkeys(self._locked.pop(0)[1]))
+        self._writing = tuple(self._gathered)[:WRITTEN_AT_ONCE]
+        for ident in self._writing:
+            del self._gathered[ident]
+        self._write_ns = now_ns if self._gathered else FOREVER_NS
+        return tuple((ident, self.acked_ns[ident]) for ident in self._writing)
+
+    def written(
+        self,
+        locked: Iterable[bytes] | None,
+        now_ns: int,
+        again_ns: Mapping[bytes, int] = _NONE,
+    ) -> tuple[bytes, ...]:
+        """Take in what a writing found; return the ids of which nothing is left to do.
+
+        locked: which rows somebody held; None for a writing that failed.
+        again_ns: which rows the server does not write, and when each is tried again.
+        """
+        asked, self._writing = self._writing, ()
+        if locked is None:
+            pause_ns = min(FAILED_FIRST_NS << min(self._failures, 10), FAILED_LAST_NS)
+            self._failures += 1
+            self._gathered = {**dict.fromkeys(asked), **self._gathered}
+            self._write_ns = now_ns + pause_ns
+            return ()
+        self._failures = 0
+        again = frozenset(locked)
+        if left := tuple(ident for ident in asked if ident in again):
+            insort(self._locked, (now_ns + LOCKED_PAUSE_NS, left))
+        for ident, again_at_ns in again_ns.items():
+            insort(self._locked, (again_at_ns, (ident,)))
+        done = tuple(ident for ident in asked if ident not in again and ident not in again_ns)
+        for ident in done:
+            del self.acked_ns[ident]
+        return done
+
+    def next_ns(self) -> int:
+        """Return when the next writing begins."""
+        if self._writing:
+            return FOREVER_NS
+        return min(self._write_ns, self._locked[0][0] if self._locked else FOREVER_NS)

@@ -1,0 +1,316 @@
+"""The transaction that claims messages: it locks what is due and free, and pushes it into the future."""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.acks.ack_writes import acknowledge
+from streamfrom.engine.messaging.leases.lease_reads import look
+from streamfrom.engine.messaging.order.group_table import hold, members
+from streamfrom.engine.messaging.store.conversation import StoreQuery
+from streamfrom.engine.messaging.store.row_writes import WrittenRows, carefully, commit, write
+from streamfrom.engine.messaging.table.backoff import spread, wait_range
+from streamfrom.engine.messaging.table.groups import HELD_NS
+from streamfrom.engine.messaging.table.message import ClaimedRow, ClaimResult, Refused, Tried
+from streamfrom.engine.messaging.table.retry_limit import PARKED_NS, is_spent
+from streamfrom.engine.messaging.table.sql_names import by_id, quoted
+from streamfrom.engine.messaging.upkeep.dead_letter_table import Buried, bury
+from streamfrom.sqlparse_ext.records import record
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from streamfrom.engine.messaging.store.conversation import Conversation, Row
+    from streamfrom.engine.messaging.table.backoff import WaitRange
+    from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+# Counted up to here, which an INT holds. A client may have written more: one such row would fail the claims of all.
+EPOCH_MAX: Final = 2**31 - 1
+
+
+@record
+class ClaimRequest:
+    """Rows to claim.
+
+    ids: the ids, as literals, of rows believed due, in the order in which they shall be sent.
+    columns: the columns that the receivers get.
+    uncounted: those of *ids* that were sent, which their rows may not count.
+    known_keys: the keys of those of *ids* that follow others of their key: their rows need not be asked for them.
+    acks: acknowledgements, ids and ``time_acked``, that are written in the same transaction before anything is asked of keys.
+        Each is written if nobody else holds a row of it, and all are unacked. Only where messages wait for others of their key.
+    draw: returns `engine.messaging.table.backoff.DICE_BITS` random bits.
+    left_out: rows that are set aside, and for which no others of their key wait.
+    held_ns: until when messages are leased whose rows say less, where messages wait for others of their key.
+    """
+
+    ids: tuple[bytes, ...]
+    columns: tuple[str, ...]
+    draw: Callable[[], int]
+    uncounted: frozenset[bytes] = frozenset()
+    known_keys: Mapping[bytes, bytes] = field(default_factory=dict)
+    acks: Sequence[tuple[tuple[bytes, ...], int]] = ()
+    left_out: frozenset[bytes] = frozenset()
+    held_ns: Mapping[bytes, int] = field(default_factory=dict)
+
+
+def claim(
+    table: MessageTable, shard: ShardName, request: ClaimRequest, now_ns: int
+) -> Conversation[ClaimResult]:
+    """Win rows: lock what is still due and free, push it into the future, commit.
+
+    SKIP LOCKED passes over rows that another proxy claims or a consumer acks at this moment, and
+    over their neighbours where that ack locks more than its own rows. A plain read tells those
+    from rows that are acked or due later.
+    """
+    return carefully(
+        lambda is_careful: _claim(table, shard, request, now_ns, is_careful=is_careful)
+    )
+
+
+def _claim(
+    table: MessageTable,
+    shard: ShardName,
+    request: ClaimRequest,
+    now_ns: int,
+    *,
+    is_careful: bool,
+) -> Conversation[ClaimResult]:
+    counted: WrittenRows[bytes] = WrittenRows()
+    if request.uncounted:
+        counted = yield from _count_sends(table, sorted(request.uncounted))
+    refused = {ident: Refused(Tried.CLAIM, why) for ident, why in counted.refused}
+    if out := {*refused, *counted.left}:
+        request = replace(request, ids=tuple(i for i in request.ids if i not in out))
+        is_careful = True
+    rows: Sequence[Row] = ()
+    if request.ids:
+        answer = yield lock_due(table, request, now_ns)
+        rows = answer.rows
+    is_careful = is_careful or bool(counted.done)
+    result = yield from lease(table, shard, request, rows, now_ns, is_careful=is_careful)
+    return replace(
+        result,
+        refused={**refused, **result.refused},
+        passed_over={**dict.fromkeys(counted.left, 0), **result.passed_over},
+    )
+
+
+def lock_due(table: MessageTable, request: ClaimRequest, now_ns: int) -> StoreQuery:
+    """Return the query that locks what is due and free of a request, for `lease`.
+
+    The index is forced because on a small table 500 ids would make a scan that locks all rows.
+    """
+    return StoreQuery(
+        b"SELECT IFNULL(epoch, 0), IFNULL(time_next, 0), %b, %b FROM %b WHERE %b IN (%b)"
+        b" AND time_acked IS NULL AND (time_next IS NULL OR time_next <= %d)"
+        b" FOR UPDATE SKIP LOCKED"
+        % (
+            quoted(table.id_column),
+            b", ".join(quoted(column) for column in request.columns),
+            by_id(table),
+            quoted(table.id_column),
+            b", ".join(request.ids),
+            now_ns,
+        ),
+        3,
+    )
+
+
+def lease(
+    table: MessageTable,
+    shard: ShardName,
+    request: ClaimRequest,
+    rows: Sequence[Row],
+    now_ns: int,
+    acked_ns: Mapping[bytes, int] | None = None,
+    *,
+    is_careful: bool,
+) -> Conversation[ClaimResult]:
+    """Push rows that this transaction has locked into the future, and commit.
+
+    Rows that were sent often enough are parked, or become dead letters, in the same transaction, and those
+    that wait for members of a group are held. Rows that the server does not write stay as they are.
+
+    rows: the answer to `lock_due`.
+    acked_ns: rows that it has locked, too, and that are acknowledged with the same commit, with their ``time_acked``;
+        none if it is careful.
+    is_careful: as of `engine.messaging.store.row_writes.commit`.
+    """
+    won: list[ClaimedRow] = []
+    spent: list[bytes] = []
+    windows: dict[int, WaitRange | None] = {}
+    for (epoch_text, time_next, raw), payload in rows:
+        ident = table.id_literal(raw or b"")
+        epoch = int(epoch_text or 0)
+        # Rows of one claim share few epochs, so they share a few wait ranges too.
+        if epoch not in windows:
+            is_over = is_spent(table.properties, epoch)
+            windows[epoch] = None if is_over else wait_range(table.properties, epoch)
+        window = windows[epoch]
+        if window is None:
+            spent.append(ident)
+            continue
+        due_next_ns = now_ns + spread(window, request.draw())
+        won.append(ClaimedRow(ident, shard, epoch, int(time_next or 0), due_next_ns, payload))
+    passed_over: Mapping[bytes, int] = {}
+    # What was asked for and is not here was locked by others, acked, deleted or rescheduled.
+    here = {*(row.id for row in won), *spent}
+    missing = [ident for ident in request.ids if ident not in here]
+    if missing:
+        found = yield from look(table, missing)
+        # The database finds an id of another spelling equal: won under that one.
+        passed_over = {ident: due_ns for ident, due_ns in found.items() if ident not in here}
+    waiting = yield from hold(table, [row.id for row in won if row.epoch == 0])
+    result = ClaimResult((), passed_over)
+    if waiting.done or waiting.refused:
+        result = _without(result, waiting)
+        result = replace(
+            result,
+            held=tuple(waiting.done),
+            passed_over={**result.passed_over, **dict.fromkeys(waiting.done, HELD_NS)},
+        )
+        others = {*waiting.done, *result.refused, *waiting.left}
+        won = [row for row in won if row.id not in others]
+    if spent:
+        result = yield from _end(table, spent, now_ns, result)
+    # What is written by now must not be committed by the COMMIT behind a statement that is refused.
+    is_careful = is_careful or bool(waiting.done or spent)
+    if acked_ns and not is_careful:
+        yield StoreQuery(_lease_and_acknowledge(table, won, acked_ns), commits=True)
+    elif acked_ns:
+        # A refusal of either is the refusal of both.
+        yield StoreQuery(_lease_and_acknowledge(table, won, acked_ns))
+        yield StoreQuery(b"COMMIT")
+    elif won:
+        leases = yield from commit(won, lambda part: _lease(table, part), is_careful=is_careful)
+        if leases.refused or leases.left:
+            won = leases.done
+            result = _without(
+                result,
+                WrittenRows(
+                    refused=[(row.id, why) for row, why in leases.refused],
+                    left=[row.id for row in leases.left],
+                ),
+            )
+    else:
+        yield StoreQuery(b"COMMIT")
+    return replace(result, rows=tuple(won))
+
+
+def _without(result: ClaimResult, written: WrittenRows[bytes]) -> ClaimResult:
+    """Return *result* with rows that are refused, and such as were not tried by themselves: they are tried again soon."""
+    return replace(
+        result,
+        refused={
+            **result.refused,
+            **{ident: Refused(Tried.CLAIM, why) for ident, why in written.refused},
+        },
+        passed_over={**result.passed_over, **dict.fromkeys(written.left, 0)},
+    )
+
+
+def _lease(table: MessageTable, won: Sequence[ClaimedRow]) -> bytes:
+    ident = quoted(table.id_column)
+    return (
+        b"UPDATE %b SET time_next = CASE %b%b ELSE %d END, epoch = LEAST(IFNULL(epoch, 0), %d) + 1"
+        b" WHERE %b IN (%b)"
+        % (
+            by_id(table),
+            ident,
+            b"".join(b" WHEN %b THEN %d" % (row.id, row.due_next_ns) for row in won),
+            # For an id whose text does not compare equal to itself, such as a FLOAT.
+            max(row.due_next_ns for row in won),
+            EPOCH_MAX - 1,
+            ident,
+            b", ".join(row.id for row in won),
+        )
+    )
+
+
+def _lease_and_acknowledge(
+    table: MessageTable, won: Sequence[ClaimedRow], acked_ns: Mapping[bytes, int]
+) -> bytes:
+    """Return one statement for both, so that where it is refused the COMMIT behind it commits neither.
+
+    What is acknowledged has no ``time_next`` afterwards, and what is leased no ``time_acked``.
+    """
+    if not won:
+        return acknowledge(table, acked_ns)
+    ident = quoted(table.id_column)
+    ids = b", ".join(row.id for row in won)
+    return (
+        b"UPDATE %b SET time_acked = CASE %b%b END, time_next = CASE %b%b END,"
+        b" epoch = IF(%b IN (%b), LEAST(epoch, %d) + 1, epoch) WHERE %b IN (%b, %b)"
+        % (
+            by_id(table),
+            ident,
+            b"".join(b" WHEN %b THEN %d" % each for each in acked_ns.items()),
+            ident,
+            b"".join(b" WHEN %b THEN %d" % (row.id, row.due_next_ns) for row in won),
+            ident,
+            ids,
+            EPOCH_MAX - 1,
+            ident,
+            ids,
+            b", ".join(acked_ns),
+        )
+    )
+
+
+def _count_sends(table: MessageTable, ids: Sequence[bytes]) -> Conversation[WrittenRows[bytes]]:
+    """Count the sends of messages whose leases were never written; a stream that asks for ``epoch`` gets it so."""
+    ident = quoted(table.id_column)
+    answer = yield StoreQuery(
+        b"SELECT %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL AND IFNULL(epoch, 0) = 0"
+        b" FOR UPDATE SKIP LOCKED" % (ident, by_id(table), ident, b", ".join(ids)),
+        1,
+    )
+    found = [table.id_literal(raw or b"") for (raw,), _ in answer.rows]
+    return (
+        yield from write(
+            found,
+            lambda part: (
+                b"UPDATE %b SET epoch = 1 WHERE %b IN (%b)"
+                % (by_id(table), ident, b", ".join(part))
+            ),
+        )
+    )
+
+
+def _end(
+    table: MessageTable, spent: Sequence[bytes], now_ns: int, result: ClaimResult
+) -> Conversation[ClaimResult]:
+    """Make rows dead letters that were sent often enough, or park them; return *result* with them.
+
+    A member of a group is parked: without its row the group would look done.
+    """
+    buried, why = Buried(()), None
+    if table.properties.dead_letter is not None:
+        kept = yield from members(table, spent)
+        if dead := [ident for ident in spent if ident not in kept]:
+            buried = yield from bury(table, dead, now_ns)
+            why = buried.why
+        if why is None and kept:
+            why = "members of groups stay"
+    gone = {*buried.moved, *buried.left}
+    parked = yield from write(
+        [ident for ident in spent if ident not in gone],
+        lambda part: (
+            b"UPDATE %b SET time_next = %d WHERE %b IN (%b)"
+            % (by_id(table), PARKED_NS, quoted(table.id_column), b", ".join(part))
+        ),
+    )
+    result = _without(
+        result, WrittenRows(refused=parked.refused, left=[*parked.left, *buried.left])
+    )
+    return replace(
+        result,
+        passed_over={**result.passed_over, **dict.fromkeys(parked.done, PARKED_NS)},
+        parked=tuple(parked.done),
+        dead=tuple(buried.moved),
+        why_parked=why,
+    )

@@ -1,0 +1,1 @@
+"""The scheduler of a table: `handle(event, now) -> actions`."""

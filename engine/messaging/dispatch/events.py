@@ -1,0 +1,611 @@
+"""The events that a table's scheduler handles, and its actions. See `engine.messaging.dispatch.table_state`."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import TYPE_CHECKING, TypeAlias
+
+from streamfrom.engine.messaging.streams.prefetch_window import FIRST
+from streamfrom.sqlparse_ext.records import record
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamfrom.engine.messaging.gates.set_aside import SetAsideRow
+    from streamfrom.engine.messaging.leases.leases import Lease
+    from streamfrom.engine.messaging.queue.poll import PollRequest, PollResult
+    from streamfrom.engine.messaging.table.groups import FireRequest, FireResult
+    from streamfrom.engine.messaging.table.message import (
+        AckWrites,
+        ClaimedRow,
+        ClaimResult,
+        LeaseWrite,
+        LeaseWrites,
+        MessageKey,
+        Refusals,
+        Shortenings,
+    )
+    from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.sharding.keyspace import ShardName
+    from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+# Events
+
+
+@record
+class Attached:
+    """A stream opens, ready for rows.
+
+    shards: the shards that it covers; None for all.
+    prefetch: how many messages it holds, at most; 0 for no limit, AUTO for a window, None for the table's.
+    rows_max: it ends once it was given so many, or all that was due; None for a stream without end.
+    keys: the keys whose messages it is given; None for all.
+    share: as of ShareGiven; None for the whole prefetch.
+    window_first: the first size of its window, where its prefetch is `auto`.
+    reports_progress: as of `TellProgress`, while others dispatch to it as well.
+    """
+
+    receiver: int
+    shards: frozenset[ShardName] | None
+    columns: tuple[str, ...]
+    prefetch: int | None = None
+    rows_max: int | None = None
+    keys: frozenset[bytes] | None = None
+    share: int | None = None
+    window_first: int = FIRST
+    reports_progress: bool = False
+
+
+@record
+class ShareGiven:
+    """A receiver may hold so many of its prefetch that this process sent; KeepsShare answers."""
+
+    receiver: int
+    share: int
+
+
+@record
+class ProgressedElsewhere:
+    """A receiver has made progress with what another process sent, after the first *rows* that this one sent to it."""
+
+    receiver: int
+    rows: int
+
+
+@record
+class Detached:
+    """A stream is over, and holds what it was sent. unsent: the rows that its socket never took."""
+
+    receiver: int
+    unsent: tuple[ClaimedRow, ...] = ()
+
+
+@record
+class Left:
+    """The connection of a stream that is over has ended, or will have in *grace_ns*."""
+
+    receiver: int
+    grace_ns: int = 0
+
+
+@record
+class TakenOver:
+    """A receiver, attached or about to be, holds messages of a shard that a former dispatcher sent to it."""
+
+    receiver: int
+    shard: ShardName
+    ids: tuple[bytes, ...]
+
+
+@record
+class ReceiverReady:
+    """A receiver's socket can take another batch."""
+
+    receiver: int
+
+
+@record
+class WaitOver:
+    """A stream with an end waits for its first message no longer."""
+
+    receiver: int
+
+
+@record
+class Due:
+    """Committed: messages that are new."""
+
+    shard: ShardName
+    keys: tuple[MessageKey, ...]
+
+
+@record
+class Acked:
+    """Committed: messages that were acked or deleted."""
+
+    shard: ShardName
+    ids: tuple[bytes, ...]
+
+
+@record
+class AckedEarly:
+    """Messages in flight were acked, and nothing is written yet. acked_ns: what their ``time_acked`` is to be."""
+
+    shard: ShardName
+    ids: tuple[bytes, ...]
+    acked_ns: int
+
+
+@record
+class Acking:
+    """An ack is to be written with the next claim, where messages wait for others of their key. acked_ns: its ``time_acked``."""
+
+    number: int
+    shard: ShardName
+    ids: tuple[bytes, ...]
+    acked_ns: int
+
+
+@record
+class Changed:
+    """Committed: changes of messages that the statement's text does not show.
+
+    ids: the messages known before that may have changed; None for any.
+    by_heartbeat: all they can be is due later than before, because who works on them wants it.
+    """
+
+    shard: ShardName
+    ids: tuple[bytes, ...] | None = None
+    by_heartbeat: bool = False
+
+
+@record
+class Touched:
+    """Committed: changes of columns by which nothing is scheduled; a server may take rows now that it refused."""
+
+    shard: ShardName
+    ids: tuple[bytes, ...]
+
+
+@record
+class AckedUnnamed:
+    """Committed: messages that were acked or deleted, and the text does not tell which."""
+
+    shard: ShardName
+
+
+@record
+class Looked:
+    """A look has ended. time_next_ns: of those rows that are there and unacked, by id."""
+
+    shard: ShardName
+    time_next_ns: Mapping[bytes, int]
+
+
+@record
+class LookFailed:
+    """A look failed."""
+
+    shard: ShardName
+
+
+@record
+class LeasesFound:
+    """The rows have been read that a former dispatcher may have sent. until_ns: their leases, by id."""
+
+    number: int
+    shard: ShardName
+    until_ns: Mapping[bytes, int]
+
+
+@record
+class FindLeasesFailed:
+    """These rows could not be read."""
+
+    number: int
+    shard: ShardName
+    reason: str
+
+
+@record
+class Claimed:
+    """A claim has ended."""
+
+    number: int
+    shard: ShardName
+    result: ClaimResult
+
+
+@record
+class ClaimFailed:
+    """A claim failed; whether it was committed is not known."""
+
+    number: int
+    shard: ShardName
+    reason: str
+
+
+@record
+class Polled:
+    """A poll has ended."""
+
+    shard: ShardName
+    result: PollResult
+
+
+@record
+class PollFailed:
+    """A poll failed."""
+
+    shard: ShardName
+    reason: str
+
+
+@record
+class Released:
+    """A release has ended. refused: rows that stay due at the time that their claim wrote."""
+
+    number: int
+    shard: ShardName
+    rows: tuple[ClaimedRow, ...]
+    refused: Refusals = field(default_factory=dict)
+
+
+@record
+class ReleaseFailed:
+    """A release failed: its rows stay due at the time that their claim wrote."""
+
+    number: int
+    shard: ShardName
+    rows: tuple[ClaimedRow, ...]
+
+
+@record
+class Shortened:
+    """A shortening has ended."""
+
+    shard: ShardName
+    receiver: int
+    result: Shortenings
+
+
+@record
+class LeasesWanted:
+    """Somebody is about to change rows otherwise than by an ack. ids: which; None for any."""
+
+    shard: ShardName
+    ids: tuple[bytes, ...] | None
+
+
+@record
+class LeasesWritten:
+    """A writing of leases has ended. result: None if it failed."""
+
+    shard: ShardName
+    result: LeaseWrites | None
+
+
+@record
+class AcksWritten:
+    """A writing of early acks has ended. result: None if it failed."""
+
+    shard: ShardName
+    result: AckWrites | None
+
+
+@record
+class PurgeRefused:
+    """The purge has left rows, which the server does not delete. over: the ids of such as are deleted after all, or gone."""
+
+    shard: ShardName
+    refused: Refusals
+    over: tuple[bytes, ...] = ()
+
+
+@record
+class Fired:
+    """Held messages have been asked about. result: None if that failed."""
+
+    shard: ShardName
+    result: FireResult | None
+
+
+@record
+class Reconfigured:
+    """The table was altered."""
+
+    table: MessageTable
+
+
+@record
+class TryAgain:
+    """A DDL statement was executed, perhaps one that drops what made servers refuse rows."""
+
+
+@record
+class ShardDown:
+    """The shard cannot be reached, as a health check found."""
+
+    shard: ShardName
+    reason: str
+
+
+@record
+class ShardUp:
+    """The shard can be reached again."""
+
+    shard: ShardName
+
+
+@record
+class Elected:
+    """This process dispatches the shard from now on."""
+
+    shard: ShardName
+
+
+@record
+class Deposed:
+    """This process does not dispatch the shard, or not any more. reason: why nobody else serves its streams."""
+
+    shard: ShardName
+    reason: str
+
+
+@record
+class ServedElsewhere:
+    """The shard's dispatcher, another process, serves the streams that cover it."""
+
+    shard: ShardName
+
+
+@record
+class TableEnded:
+    """The table is gone, or the proxy shuts down: every stream ends with *error*."""
+
+    error: StreamfromError
+
+
+@record
+class Tick:
+    """Time has passed."""
+
+
+Event: TypeAlias = (
+    Attached
+    | Detached
+    | Left
+    | TakenOver
+    | ReceiverReady
+    | WaitOver
+    | ShareGiven
+    | ProgressedElsewhere
+    | Due
+    | Acked
+    | AckedEarly
+    | Acking
+    | Changed
+    | Touched
+    | AckedUnnamed
+    | Looked
+    | LookFailed
+    | LeasesFound
+    | FindLeasesFailed
+    | Claimed
+    | ClaimFailed
+    | Polled
+    | PollFailed
+    | Released
+    | ReleaseFailed
+    | Shortened
+    | LeasesWanted
+    | LeasesWritten
+    | AcksWritten
+    | PurgeRefused
+    | Fired
+    | Reconfigured
+    | TryAgain
+    | ShardDown
+    | ShardUp
+    | Elected
+    | Deposed
+    | ServedElsewhere
+    | TableEnded
+    | Tick
+)
+
+
+# What a commit does to messages.
+TableEvent: TypeAlias = Due | Acked | Changed | Touched | AckedUnnamed
+
+
+# Actions
+
+
+@record
+class Poll:
+    """Read the soonest keys; answer Polled or PollFailed."""
+
+    shard: ShardName
+    request: PollRequest
+
+
+@record
+class Claim:
+    """Claim rows; answer Claimed or ClaimFailed.
+
+    uncounted: ids whose rows may not show that they were sent.
+    known_keys: the keys of those that follow others of their key.
+    acks: the numbers of acks that are written first, in the same transaction.
+    left_out: rows that are set aside, and for which no others of their key wait.
+    held_ns: until when messages are leased whose rows say less.
+    """
+
+    number: int
+    shard: ShardName
+    ids: tuple[bytes, ...]
+    columns: tuple[str, ...]
+    uncounted: frozenset[bytes] = frozenset()
+    known_keys: Mapping[bytes, bytes] = field(default_factory=dict)
+    acks: tuple[int, ...] = ()
+    left_out: frozenset[bytes] = frozenset()
+    held_ns: Mapping[bytes, int] = field(default_factory=dict)
+
+
+@record
+class Release:
+    """Undo the claim of rows nobody was sent; answer Released or ReleaseFailed."""
+
+    number: int
+    shard: ShardName
+    rows: tuple[ClaimedRow, ...]
+
+
+@record
+class Deliver:
+    """Hand rows to a receiver; answer ReceiverReady once it can take more, Detached if it is gone."""
+
+    receiver: int
+    rows: tuple[ClaimedRow, ...]
+
+
+@record
+class End:
+    """End a stream; no answer."""
+
+    receiver: int
+    error: StreamfromError
+
+
+@record
+class Finish:
+    """End a stream that was given what it asked for, or all that was due; no answer."""
+
+    receiver: int
+
+
+@record
+class Look:
+    """Read when the rows of messages in flight are due; answer Looked or LookFailed."""
+
+    shard: ShardName
+    ids: tuple[bytes, ...]
+
+
+@record
+class FindLeases:
+    """Read which messages a former dispatcher has in flight; answer LeasesFound or FindLeasesFailed."""
+
+    number: int
+    shard: ShardName
+
+
+@record
+class Shorten:
+    """Make rows due at *due_ns* whose receiver has left, but for those somebody is changing; answer Shortened."""
+
+    shard: ShardName
+    receiver: int
+    leases: tuple[Lease, ...]
+    due_ns: int
+
+
+@record
+class TellProgress:
+    """Report that a receiver made progress in the delivery that began with *row*, counted from 0."""
+
+    receiver: int
+    row: int
+
+
+@record
+class WriteLeases:
+    """Write leases that are in memory alone; answer LeasesWritten."""
+
+    shard: ShardName
+    leases: tuple[LeaseWrite, ...]
+
+
+@record
+class WriteAcks:
+    """Write early acks, ids and times; answer AcksWritten."""
+
+    shard: ShardName
+    acks: tuple[tuple[bytes, int], ...]
+
+
+@record
+class Fire:
+    """Make held messages due whose groups are done; answer Fired."""
+
+    shard: ShardName
+    request: FireRequest
+
+
+@record
+class TellDeadMembers:
+    """Tell that messages wait for members of their groups that are parked; no answer. found: message, member, group."""
+
+    shard: ShardName
+    found: tuple[tuple[bytes, bytes, bytes], ...]
+
+
+@record
+class TellSetAside:
+    """Tell of rows that the server does not write, and that are left as they are; no answer. count: how many are by now."""
+
+    shard: ShardName
+    found: tuple[tuple[bytes, SetAsideRow], ...]
+    count: int
+
+
+@record
+class TellStanding:
+    """Tell that a receiver stalls: it acked nothing of a full prefetch while messages are ready; no answer.
+
+    is_collecting: its prefetch is `auto`, and it has acked nothing at all: it may collect messages before its first ack.
+    """
+
+    receiver: int
+    held: int
+    since_ns: int
+    is_collecting: bool = False
+
+
+@record
+class KeepsShare:
+    """Tell how many messages a receiver holds at most: its share, or more until enough of them are acked; no answer."""
+
+    receiver: int
+    most: int
+
+
+@record
+class WantShare:
+    """Tell that messages are due for a receiver whose share is full; no answer."""
+
+    receiver: int
+
+
+Action: TypeAlias = (
+    Poll
+    | Claim
+    | Release
+    | Deliver
+    | End
+    | Finish
+    | Look
+    | FindLeases
+    | Shorten
+    | WriteLeases
+    | WriteAcks
+    | Fire
+    | TellDeadMembers
+    | TellSetAside
+    | TellStanding
+    | KeepsShare
+    | WantShare
+    | TellProgress
+)

@@ -1,0 +1,235 @@
+"""What the streams of one message table hold: when it ends, what is looked at, and which leases are written. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.dispatch.events import (
+    FindLeasesFailed,
+    Look,
+    Shorten,
+    TellProgress,
+    TellStanding,
+    WriteAcks,
+    WriteLeases,
+)
+from streamfrom.engine.messaging.gates.in_flight_limit import STANDING_NS
+from streamfrom.engine.messaging.streams.stream_order import NOBODY
+
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from streamfrom.engine.messaging.dispatch.events import (
+        Acked,
+        AckedEarly,
+        AcksWritten,
+        LeasesFound,
+        Looked,
+        ProgressedElsewhere,
+        TakenOver,
+    )
+    from streamfrom.engine.messaging.dispatch.shard_state import ShardState
+    from streamfrom.engine.messaging.dispatch.table_parts import TableParts
+    from streamfrom.engine.messaging.streams.attached_receiver import AttachedReceiver
+
+
+# Progress is reported to other dispatchers no more often: what a fast consumer holds is far from the end of its leases.
+REPORT_NS: Final = 10**8
+
+
+class HeldMessages:
+    """The leases of one table, over all its shards.
+
+    look_ns: not before is looked at what full receivers hold.
+    report_ns: not before is progress reported.
+    """
+
+    def __init__(self, parts: TableParts) -> None:
+        self._parts = parts
+        self._shards = parts.shards
+        self._receivers = parts.receivers
+        self._actions = parts.actions
+        self.look_ns = 0
+        self.report_ns = 0
+
+    def end_leases(self, now_ns: int) -> None:
+        """Give room back for what is ready again; who lost it without progress gets little until it makes some."""
+        for shard in self._shards.values():
+            ended = shard.leases.ended(now_ns)
+            self.renew(now_ns)
+            if ended and shard.in_flight is not None:
+                self._receivers.is_freed = True
+            for lease in ended:
+                receiver = self._receivers.attached.get(lease.receiver)
+                if receiver is not None:
+                    shard.lost.lost(lease.id, receiver.id, now_ns)
+                    # The client of an answer that ends may only wait for the rest of it.
+                    is_endless = receiver.rows_left is None
+                    if is_endless and now_ns - receiver.progress_ns >= self._wait_ns:
+                        receiver.has_stalled = True
+                        self._tell(receiver)
+                        self._receivers.windows.lost(receiver)
+                self._receivers.give_room(lease.receiver)
+
+    @property
+    def _wait_ns(self) -> int:
+        return self._parts.table.properties.ack_wait_ns
+
+    def renew(self, now_ns: int) -> None:
+        """Let rows show leases that would have ended soon, and that streams have made longer by their progress."""
+        if renewable := self._parts.streams.renewable:
+            self._parts.streams.renewable = []
+            for batch in renewable:
+                self._shards[batch.shard].renew((batch,), now_ns)
+
+    def progressed_elsewhere(self, event: ProgressedElsewhere, now_ns: int) -> None:
+        """Let leases follow progress with what other processes sent."""
+        self._parts.streams.reached_elsewhere(event.receiver, event.rows, now_ns)
+        if (receiver := self._receivers.attached.get(event.receiver)) is not None:
+            receiver.progress_ns = now_ns
+
+    def report_progress(self, now_ns: int) -> None:
+        """Report the progress of streams to which others dispatch too: that of a slow one at once, and of each seldom."""
+        streams = self._parts.streams
+        if not streams.progressed or now_ns < self.report_ns:
+            return
+        self.report_ns = now_ns + REPORT_NS
+        progressed, streams.progressed = streams.progressed, {}
+        for number, row in progressed.items():
+            receiver = self._receivers.attached.get(number)
+            if receiver is not None and receiver.reports_progress:
+                self._actions.append(TellProgress(number, row))
+
+    def acked(self, event: Acked, now_ns: int) -> None:
+        """Forget messages that were acked or deleted, and give room back."""
+        shard = self._shards[event.shard]
+        self._gone(shard, event.ids, now_ns)
+        self._shown_acked(shard, event.ids, now_ns)
+
+    def acked_early(self, event: AckedEarly, now_ns: int) -> None:
+        """Forget messages whose acks are written soon, and give room back; what waits for them waits for their rows."""
+        shard = self._shards[event.shard]
+        shard.early_acks.add(event.ids, event.acked_ns, now_ns)
+        self._gone(shard, event.ids, now_ns)
+
+    def acks_written(self, event: AcksWritten, now_ns: int) -> None:
+        """Take in which early acks the rows show."""
+        shard, result = self._shards[event.shard], event.result
+        if result is None:
+            ids = shard.early_acks.written(None, now_ns)
+        else:
+            again_ns = self._parts.refuse(shard, result.refused, now_ns)
+            ids = shard.early_acks.written(result.locked, now_ns, again_ns)
+        shard.set_aside.over(ids)
+        for ident in ids:
+            shard.queue.remove(ident)  # a poll that runs may have read the row as it was before
+        self._shown_acked(shard, ids, now_ns)
+
+    def _shown_acked(self, shard: ShardState, ids: Collection[bytes], now_ns: int) -> None:
+        shard.groups.gone(ids)
+        if shard.order is not None:
+            shard.freed(ids, now_ns)
+            for run in shard.claims.values():
+                run.gone.update(ids)
+
+    def _gone(self, shard: ShardState, ids: Collection[bytes], now_ns: int) -> None:
+        for ident in ids:
+            shard.queue.remove(ident)
+        shard.set_aside.over(ids)
+        if shard.unwritten:
+            shard.unwritten.forget(ids)
+        if shard.leases:
+            for batch, count in shard.leases.give_back_all(ids, now_ns).items():
+                number = batch.receiver
+                if number != NOBODY:
+                    shard.counters.sent_to_acked.observe(now_ns - batch.sent_ns, count)
+                self._receivers.acted(number, count, now_ns)
+
+    def look_at_full(self, now_ns: int) -> None:
+        """Look at what receivers hold that stand still while messages are due, and tell of those that stall."""
+        if not self._receivers.full or now_ns < self.look_ns:
+            return
+        firsts_ns = [shard.queue.first_ns() for shard in self._shards.values()]
+        if not any(first_ns is not None and first_ns <= now_ns for first_ns in firsts_ns):
+            return
+        self.look_ns = now_ns + STANDING_NS
+        for number in self._receivers.full:
+            receiver = self._receivers.attached[number]
+            full_ns = now_ns - (receiver.full_since_ns or 0)
+            if full_ns >= STANDING_NS:
+                for shard in self._shards.values():
+                    # Later than known is longer: another proxy's heartbeats are not told either.
+                    shard.leases.suspect(shard.leases.ids_of(number), by_heartbeat=True)
+            if receiver.full_since_ns is not None and 2 * full_ns >= self._wait_ns:
+                receiver.has_stalled = True
+                # Work may take longer than half a wait. It is told at once of a consumer that has never acked anything.
+                if not receiver.has_worked:
+                    self._tell(receiver)
+        for shard in self._shards.values():
+            self.look_after(shard, now_ns)
+
+    def _tell(self, receiver: AttachedReceiver) -> None:
+        """Tell of a stream that holds all it may and makes no progress."""
+        if receiver.is_told or receiver.full_since_ns is None:
+            return
+        receiver.is_told = True
+        is_collecting = receiver.window is not None and not receiver.has_worked
+        self._actions.append(
+            TellStanding(receiver.id, receiver.held, receiver.full_since_ns, is_collecting)
+        )
+
+    def suspect(
+        self, shard: ShardState, ids: tuple[bytes, ...] | None, *, by_heartbeat: bool = False
+    ) -> None:
+        """Note that rows may have changed: those that streams hold are looked at."""
+        shard.leases.suspect(ids, by_heartbeat=by_heartbeat)
+        for run in shard.claims.values():
+            # An ordered claim may win others than those it was asked for.
+            is_ordered = shard.order is not None
+            run.is_suspect |= (
+                is_ordered or ids is None or any(ident in run.keys for ident in ids)
+            )
+
+    def looked(self, event: Looked, now_ns: int) -> None:
+        """Take in what rows say that may have changed."""
+        shard = self._shards[event.shard]
+        rows_ns = shard.seen(event.time_next_ns, now_ns)
+        given_back, prolonged = shard.leases.looked(rows_ns, now_ns)
+        shard.freed([lease.id for lease in given_back], now_ns)
+        for lease in given_back:
+            self._receivers.acted(lease.receiver, 1, now_ns)
+        for lease in prolonged:
+            if lease.receiver in self._receivers.attached:
+                self._receivers.attached[lease.receiver].acted(now_ns)
+
+    def taken_over(self, event: TakenOver, now_ns: int) -> None:
+        """Let a receiver hold what a former dispatcher sent to it."""
+        shard = self._shards[event.shard]
+        count = shard.leases.take_over(event.receiver, event.ids, now_ns)
+        self._receivers.hold(event.receiver, count, now_ns)
+
+    def leases_found(self, event: LeasesFound | FindLeasesFailed, now_ns: int) -> None:
+        """Take in what a former dispatcher has in flight."""
+        shard = self._shards[event.shard]
+        limit = shard.in_flight
+        if limit is None or limit.reading != event.number:
+            return  # another process has dispatched the shard since
+        limit.reading = None
+        if isinstance(event, FindLeasesFailed):
+            shard.claiming.failed(event.reason, now_ns, self._parts.grace_ns)
+            return
+        shard.claiming.over()
+        limit.is_known = True
+        shard.leases.found(event.until_ns, now_ns)
+
+    def look_after(self, shard: ShardState, now_ns: int) -> None:
+        """Look at rows that may have changed, let those of who has left be due sooner, and write leases."""
+        if ids := shard.next_look():
+            self._actions.append(Look(shard.name, ids))
+        if left := shard.leaving.next(now_ns):
+            self._actions.append(Shorten(shard.name, *left))
+        if leases := shard.next_write(now_ns):
+            self._actions.append(WriteLeases(shard.name, leases))
+        if acks := shard.early_acks.next_write(now_ns):
+            self._actions.append(WriteAcks(shard.name, acks))

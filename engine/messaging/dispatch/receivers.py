@@ -1,0 +1,250 @@
+"""The open streams of one message table: which of them can be given rows, and which goes first. Pure."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.streams.attached_receiver import AttachedReceiver, shares
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from streamfrom.engine.messaging.dispatch.prefetch_windows import PrefetchWindows
+    from streamfrom.engine.messaging.dispatch.shard_state import ShardState
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+# Of the ready receivers these many, who have waited longest, are compared by their room: with
+# ten thousand idle streams a lone message shall not look at all of them.
+COMPARED_MAX: Final = 64
+
+
+class Receivers:
+    """The open streams of one table.
+
+    windows: how many messages each may hold.
+    attached: all receivers, by their numbers.
+    ready: the receivers with room whose socket is free. The one that has waited longest is the first (round-robin).
+    full: the receivers without room.
+    short: the receivers without room that have a share of their prefetch, while nobody has been told that more is due.
+    kept: how many messages a receiver with a share holds at most, by its number, where that is still to be told.
+    finishing: the receivers that end once nothing is due. They have been given rows, or their wait for the first row is over.
+    choices: how many streams take messages of which keys; the keys None are all keys. The entry served longest ago is the first.
+    is_freed: a receiver became ready, or may be given more, while an event was handled.
+    """
+
+    def __init__(self, windows: PrefetchWindows) -> None:
+        self.windows: Final = windows
+        self.attached: dict[int, AttachedReceiver] = {}
+        self.ready: OrderedDict[int, AttachedReceiver] = OrderedDict()
+        self.full: set[int] = set()
+        self.short: set[int] = set()
+        self.kept: dict[int, int] = {}
+        self.finishing: dict[int, AttachedReceiver] = {}
+        self.choices: OrderedDict[frozenset[bytes] | None, int] = OrderedDict()
+        self.is_freed = False
+        self._expecting: list[AttachedReceiver] = []
+
+    # They come and go
+
+    def add(self, receiver: AttachedReceiver) -> None:
+        """Take in a new stream, which is ready if it has room."""
+        self.attached[receiver.id] = receiver
+        if receiver.room:
+            self.ready[receiver.id] = receiver
+        else:
+            self.is_full(receiver)
+        self.choices[receiver.keys] = self.choices.get(receiver.keys, 0) + 1
+
+    def remove(self, number: int) -> AttachedReceiver | None:
+        """Forget a stream, and return it; None if it is not there."""
+        self.ready.pop(number, None)
+        self.full.discard(number)
+        self.short.discard(number)
+        self.finishing.pop(number, None)
+        gone = self.attached.pop(number, None)
+        if gone is not None:
+            self.windows.forget(gone)
+            self.choices[gone.keys] -= 1
+            if not self.choices[gone.keys]:
+                del self.choices[gone.keys]
+        return gone
+
+    def named_keys(self, shard: ShardName) -> frozenset[bytes]:
+        """Return the keys that streams name which cover *shard*."""
+        if not any(self.choices):
+            return frozenset()
+        covering = (one.keys for one in self.attached.values() if one.covers(shard))
+        return frozenset().union(*filter(None, covering))
+
+    # Which can be served
+
+    def is_free(self, number: int) -> None:
+        """Note that the socket of a stream has taken what it was given."""
+        found = self.attached.get(number)
+        # A socket may report twice; one that is reserved for a claim is not free.
+        if found is not None and found.has_batch:
+            found.has_batch = False
+            self.open(found)
+
+    def choose(
+        self,
+        shard: ShardState,
+        due: int,
+        batch: int,
+        now_ns: int,
+        keys: frozenset[bytes] | None = None,
+    ) -> list[AttachedReceiver]:
+        """Return ready receivers for one claim, the one with most room first. All have the same columns and the same *keys*.
+
+        Among equal ones the one that has waited longest goes first. Streams that stall are chosen only where no other has room.
+        """
+        if not due:
+            return []
+        rows, is_gathering = min(due, batch), False
+        chosen: list[AttachedReceiver] = []
+        covering = (
+            one for one in self.ready.values() if one.keys == keys and one.covers(shard.name)
+        )
+        for receiver in list(islice(covering, COMPARED_MAX)):
+            self.windows.passed(receiver, now_ns)
+            if not receiver.room:
+                self.is_full(receiver)
+                continue
+            gathered_ns = receiver.gathered_ns(rows, now_ns)
+            if gathered_ns > now_ns:
+                shard.gathered_ns = min(shard.gathered_ns, gathered_ns)
+                is_gathering |= not receiver.has_stalled
+            else:
+                chosen.append(receiver)
+        # A stream that stalls would lose them: it gets what no other has room for.
+        if not (going := [one for one in chosen if not one.has_stalled]) and is_gathering:
+            return []
+        chosen = going or chosen
+        chosen.sort(key=by_room)
+        columns = chosen[0].columns if chosen else ()
+        return [receiver for receiver in chosen if receiver.columns == columns][:due]
+
+    def open(self, receiver: AttachedReceiver, *, is_first: bool = False) -> None:
+        """Let a receiver be served, if it has room and nothing is on its way to it."""
+        if receiver.room == 0:
+            if receiver.window is not None:  # it may have become smaller
+                self.is_full(receiver)
+            return
+        self.full.discard(receiver.id)
+        self.short.discard(receiver.id)
+        if receiver.has_batch or receiver.is_reserved:
+            return
+        if receiver.id not in self.ready:
+            self.ready[receiver.id] = receiver
+            if is_first:
+                self.ready.move_to_end(receiver.id, last=False)
+            self.is_freed = True
+        elif receiver.gathering_since_ns is not None:
+            self.is_freed = True
+
+    def expect_room(self, numbers: Iterable[int]) -> None:
+        """Let the claim that is about to start fill the room which its own acks give.
+
+        numbers: who holds each of the messages that it acknowledges.
+        """
+        for number in numbers:
+            if (receiver := self.attached.get(number)) is not None:
+                receiver.acking += 1
+                self.open(receiver)
+                self._expecting.append(receiver)
+
+    def expect_no_room(self) -> None:
+        """Note that the claim has started: until it has ended, what it acknowledges is held."""
+        for receiver in self._expecting:
+            receiver.acking = 0
+            if not receiver.is_reserved:
+                self._sort_in(receiver)
+        self._expecting.clear()
+
+    def _sort_in(self, receiver: AttachedReceiver, *, is_first: bool = False) -> None:
+        """Let a receiver be served if it has room, or note that it has none."""
+        if receiver.room:
+            self.open(receiver, is_first=is_first)
+        else:
+            self.is_full(receiver)
+
+    def hold(self, number: int, count: int, now_ns: int) -> None:
+        """Count *count* messages that a receiver holds, though it was not given them here; it may not be there."""
+        receiver = self.attached.get(number)
+        if receiver is not None and count:
+            receiver.held += count
+            if receiver.room == 0:
+                receiver.full_since_ns = receiver.full_since_ns or now_ns
+                self.is_full(receiver)
+
+    def is_full(self, receiver: AttachedReceiver) -> None:
+        """Note that a receiver has no room."""
+        self.ready.pop(receiver.id, None)
+        self.full.add(receiver.id)
+        if receiver.share is not None and not receiver.has_wanted:
+            self.short.add(receiver.id)
+
+    def give_share(self, number: int, share: int) -> None:
+        """Let a receiver hold no more than *share* messages of this process."""
+        receiver = self.attached.get(number)
+        if receiver is None:
+            return
+        receiver.next_share, receiver.owes_answer, receiver.has_wanted = share, True, False
+        if not receiver.is_reserved:
+            self._take_share(receiver)
+
+    def not_reserved(self, receiver: AttachedReceiver) -> None:
+        """Note that the claim for a receiver has ended; it is the first again if it has room."""
+        if receiver.next_share is not None:
+            self._take_share(receiver)
+        self._sort_in(receiver, is_first=True)
+
+    def _take_share(self, receiver: AttachedReceiver) -> None:
+        # Not during a claim: what that has won would have to be given back.
+        receiver.share, receiver.next_share = receiver.next_share, None
+        self.limited(receiver)
+
+    def limited(self, receiver: AttachedReceiver) -> None:
+        """Follow a limit or a share that is another one now."""
+        self._sort_in(receiver)
+        self._keeps(receiver)
+
+    def _keeps(self, receiver: AttachedReceiver) -> None:
+        if receiver.owes_answer and receiver.next_share is None:
+            receiver.owes_answer = receiver.held > receiver.most
+            self.kept[receiver.id] = max(receiver.held, receiver.most)
+
+    def acted(self, number: int, count: int, now_ns: int) -> None:
+        """Count off *count* messages that a receiver held, and that its client or somebody for it has worked on."""
+        receiver = self.attached.get(number)
+        if receiver is not None:
+            receiver.acted(now_ns)
+            self.windows.acked(receiver, count, now_ns)
+            self.give_room(number, count)
+
+    def give_room(self, number: int, count: int = 1) -> AttachedReceiver | None:
+        """Count off *count* messages that a receiver holds no more; return it if it is still there."""
+        receiver = self.attached.get(number)
+        if receiver is not None:
+            receiver.held -= count
+            self.open(receiver)
+            self._keeps(receiver)
+        return receiver
+
+
+def by_room(receiver: AttachedReceiver) -> int:
+    """Sort who has most room first."""
+    return -receiver.room
+
+
+def share_out(rows: int, receivers: Sequence[AttachedReceiver], batch: int) -> list[int]:
+    """Return how many of *rows* each of *receivers* gets, who stand in the order of their room."""
+    return shares(
+        rows,
+        [receiver.room for receiver in receivers],
+        [receiver.at_most(batch) for receiver in receivers],
+    )

@@ -1,0 +1,391 @@
+"""How the messages of one table are sent: claimed for receivers that are ready, shared out, or released. Pure."""
+
+from __future__ import annotations
+
+from itertools import accumulate, chain, islice, pairwise
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.dispatch.events import (
+    Acked,
+    Claim,
+    Deliver,
+    FindLeases,
+    Release,
+    Released,
+)
+from streamfrom.engine.messaging.dispatch.receivers import COMPARED_MAX, by_room, share_out
+from streamfrom.engine.messaging.dispatch.shard_state import ClaimRun
+from streamfrom.engine.messaging.order.key_order import with_keys
+from streamfrom.engine.messaging.queue.shard_queue import REMOVED
+from streamfrom.engine.messaging.table.message import FOREVER_NS, MessageKey
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.engine.messaging.dispatch.events import Claimed, ClaimFailed, ReleaseFailed
+    from streamfrom.engine.messaging.dispatch.held_messages import HeldMessages
+    from streamfrom.engine.messaging.dispatch.shard_state import ShardState
+    from streamfrom.engine.messaging.dispatch.table_parts import TableParts
+    from streamfrom.engine.messaging.order.key_order import KeyOrder
+    from streamfrom.engine.messaging.streams.attached_receiver import AttachedReceiver
+    from streamfrom.engine.messaging.table.message import ClaimedRow, ClaimResult
+
+
+# On a shard. What becomes due while they run goes into the next, like a group commit.
+CLAIMS_IN_FLIGHT_MAX: Final = 2
+CLAIM_ROWS_MAX: Final = 500
+# A claim's rows are in memory until their sockets have taken them. How long a body is shows
+# only when it is there, so the first claim is a small one.
+CLAIM_BYTES_MAX: Final = 16 << 20
+ROW_BYTES_ASSUMED: Final = 256 << 10
+# Of rows that are set aside: for more than these, others of their key wait.
+LEFT_OUT_MAX: Final = 200
+
+
+class Sending:
+    """The claims, deliveries and releases of one table."""
+
+    def __init__(self, parts: TableParts, held: HeldMessages) -> None:
+        self._parts = parts
+        self._shards = parts.shards
+        self._receivers = parts.receivers
+        self._actions = parts.actions
+        self._held = held
+        self._row_bytes = 0  # of the longest rows seen lately
+
+    # Claims
+
+    def claim(self, shard: ShardState, now_ns: int) -> None:
+        """Start claims while there are due keys, ready receivers and free slots."""
+        shard.gathered_ns = shard.held_back_ns = FOREVER_NS
+        if shard.order is not None:
+            shard.order.wake(now_ns)
+        if shard.lost.waiting:
+            ready = {o.id for o in self._receivers.ready.values() if o.covers(shard.name)}
+            for key in shard.lost.freed(ready, now_ns):
+                shard.queue.requeue(key.id, key, now_ns)
+        if shard.claiming.retry_ns > now_ns or not self._may_send(shard):
+            return
+        if shard.in_flight is not None and not shard.in_flight.is_known:
+            if shard.in_flight.reading is None:
+                shard.in_flight.reading = self._parts.number()
+                self._actions.append(FindLeases(shard.in_flight.reading, shard.name))
+            return
+        if shard.order is not None:
+            self._claim_in_order(shard, shard.order, now_ns)
+            return
+        while len(shard.claims) < CLAIMS_IN_FLIGHT_MAX and self._start_claim(shard, now_ns):
+            pass
+
+    def _claim_in_order(self, shard: ShardState, order: KeyOrder, now_ns: int) -> None:
+        """Start a claim unless one runs: each has to see what the one before has sent.
+
+        The claim also writes the acks that wait. So it is for the receivers that will have room after these acks,
+        and for the messages that come next in their keys.
+        """
+        if shard.claims:
+            return
+        acking = list(chain.from_iterable(shard.acking.values()))
+        order.expect(acking, now_ns)
+        self._receivers.expect_room(shard.leases.holders(acking))
+        self._start_claim(shard, now_ns)
+        self._receivers.expect_no_room()
+
+    def acknowledge(self, shard: ShardState) -> None:
+        """Write acks that no claim has taken along, unless one is under way: they go with the next."""
+        if shard.acking and not shard.claims:
+            number = self._parts.number()
+            numbers, acking = shard.take_acks()
+            shard.claims[number] = ClaimRun(keys={}, receivers=[], columns=(), acking=acking)
+            self._actions.append(Claim(number, shard.name, (), (), acks=numbers))
+
+    def _start_claim(self, shard: ShardState, now_ns: int) -> bool:
+        """Start a claim for receivers of the same keys, those served longest ago; return whether there is one."""
+        batch = self._parts.table.properties.batch_size
+        for choice in list(self._receivers.choices):
+            due = shard.queue.due(now_ns, at_most=self._claim_rows_max(), keys=choice)
+            if due and not (due := shard.at_most(due, now_ns)):
+                if shard.hold_back(now_ns):
+                    self._held.look_after(shard, now_ns)
+                return False
+            if receivers := self._receivers.choose(shard, due, batch, now_ns, choice):
+                self._receivers.choices.move_to_end(choice)
+                self._claim_for(shard, receivers, share_out(due, receivers, batch), now_ns)
+                return True
+        return False
+
+    def _claim_for(
+        self,
+        shard: ShardState,
+        receivers: list[AttachedReceiver],
+        counts: list[int],
+        now_ns: int,
+    ) -> None:
+        receivers = receivers[: len(counts) - counts.count(0)]
+        columns, choice = receivers[0].columns, receivers[0].keys
+        keys = shard.queue.take(sum(counts), now_ns, choice)
+        if shard.order is None and self._are_others(shard, receivers):
+            keys = shard.lost.keep_back(keys, receivers)
+            if not keys:
+                return
+        for receiver in receivers:
+            receiver.is_reserved = True
+            del self._receivers.ready[receiver.id]
+        number = self._parts.number()
+        numbers, acking = shard.take_acks()
+        shard.claims[number] = ClaimRun(
+            keys={key.id: key for key in keys},
+            receivers=[receiver.id for receiver in receivers],
+            columns=columns,
+            choice=choice,
+            acking=acking,
+        )
+        ids = tuple(key.id for key in keys)
+        uncounted = frozenset(filter(shard.unwritten.timers.__contains__, ids))
+        known, left_out, held_ns = {}, frozenset[bytes](), {}
+        if shard.order is not None:
+            known = shard.order.known_keys(ids)
+            aside = islice(shard.set_aside.timers, LEFT_OUT_MAX)
+            left_out = frozenset(aside).difference(ids)
+            held_ns = shard.leases.longer_than_shown()
+        self._actions.append(
+            Claim(
+                number, shard.name, ids, columns, uncounted, known, numbers, left_out, held_ns
+            )
+        )
+
+    def _are_others(self, shard: ShardState, receivers: list[AttachedReceiver]) -> bool:
+        """Return whether other streams take what *receivers* do."""
+        return any(
+            other not in receivers
+            and other.covers(shard.name)
+            and other.keys == receivers[0].keys
+            for other in self._receivers.attached.values()
+        )
+
+    def _may_send(self, shard: ShardState) -> bool:
+        return shard.is_dispatched and not self._parts.table.properties.paused
+
+    def _claim_rows_max(self) -> int:
+        """Return how many rows of the size seen lately one claim may take."""
+        row_bytes = self._row_bytes or ROW_BYTES_ASSUMED
+        return max(1, min(CLAIM_BYTES_MAX // row_bytes, CLAIM_ROWS_MAX))
+
+    def _note_size(self, rows: Sequence[ClaimedRow]) -> None:
+        if rows:
+            # The largest of a claim, not the mean: one long body among short ones counts.
+            # It is forgotten by halves, so that a single one does not slow the queue for ever.
+            largest = max(len(row.payload) for row in rows)
+            self._row_bytes = max(largest, self._row_bytes // 2, 1)
+
+    def claimed(self, event: Claimed, now_ns: int) -> None:
+        """Deliver what a claim won, and let the rest wait."""
+        shard = self._shards[event.shard]
+        run = shard.claims.pop(event.number)
+        result = event.result
+        if shard.order is not None:
+            result = with_keys(result, run.keys)
+            shard.polls.named_wanted = True  # who follows may be of a key that streams name
+        rows, passed_over = result.rows, result.passed_over
+        self._note_size(rows)
+        shard.groups.held(result.held)
+        shard.groups.gone(result.parked)  # who waits for them is told
+        run.gone.update(result.acked)
+        shard.claiming.over()
+        shard.health.over()
+        shard.polls.trouble.since_ns = (
+            None  # the shard works; a poll may be slow for other reasons
+        )
+        asked_ids, chosen = tuple(run.keys), result.chosen
+        won: list[ClaimedRow] = []
+        unwritten: list[MessageKey] = []
+        # The server answers along its index; the keys stand in the order of delivery.
+        order = {ident: index for index, ident in enumerate(run.keys)}
+        for row in sorted(rows, key=lambda row: order.get(row.id, len(order))):
+            asked = run.keys.pop(row.id, None) or chosen.get(row.id)
+            if asked is None:
+                # The database finds this id equal to one that was asked for (another case,
+                # another spelling); only a poll can tell its priority.
+                shard.polls.wanted = True
+                won.append(row)
+                continue
+            # `_replace` takes three times as long, for each message.
+            timer = MessageKey(asked.id, asked.priority, row.due_next_ns, asked.key)
+            if row.is_written:
+                shard.unwritten.forget((row.id,))
+            meanwhile = shard.queue.requeue(row.id, timer, now_ns)
+            if meanwhile is REMOVED or row.id in run.gone:
+                continue  # acked while the claim ran: never sent again
+            if not row.is_written:
+                unwritten.append(meanwhile if isinstance(meanwhile, MessageKey) else timer)
+            if meanwhile is not None:
+                # Rescheduled while the claim ran. Which of the two came first only the
+                # database knows.
+                shard.polls.wanted = True
+            won.append(row)
+        if shard.set_aside or result.refused:
+            self._set_aside(shard, run, asked_ids, result, now_ns)
+        for ident, key in run.keys.items():
+            shard.queue.not_won(key, passed_over.get(ident), now_ns)
+        if shard.order is not None and shard.order.claimed(asked_ids, result, run.gone, now_ns):
+            shard.polls.wanted = True
+        if result.acked:
+            self._held.acked(Acked(shard.name, result.acked), now_ns)
+        if unwritten:
+            delay_ns = self._parts.table.properties.lease_delay_ns
+            shard.unwritten.sent(unwritten, now_ns + delay_ns)
+        self._deliver(shard, run, won, now_ns)
+
+    def _set_aside(
+        self,
+        shard: ShardState,
+        run: ClaimRun,
+        asked_ids: Sequence[bytes],
+        result: ClaimResult,
+        now_ns: int,
+    ) -> None:
+        """Let messages wait whose rows the server does not write; forget of others that it did not."""
+        aside, refused, passed_over = shard.set_aside, result.refused, result.passed_over
+        over = [row.id for row in result.rows]
+        known = {*passed_over, *result.asked_keys}
+        over += [one for one in asked_ids if one not in known]
+        over += [one for one, due_ns in passed_over.items() if due_ns > now_ns]
+        aside.over(one for one in over if one not in refused)
+        # What is locked, or waits for its turn, is claimed as others are.
+        aside.changed([one for one in asked_ids if one not in refused], now_ns)
+        self._parts.refuse(shard, refused, now_ns)
+        for ident in refused:
+            key = run.keys.pop(ident, None) or result.chosen.get(ident)
+            if key is None:
+                shard.polls.wanted = True  # of another spelling: only a poll tells its priority
+                continue
+            meanwhile = shard.queue.requeue(ident, aside.wait(key, now_ns), now_ns)
+            if meanwhile is REMOVED or ident in run.gone:
+                aside.over([ident])
+            elif meanwhile is not None:
+                aside.changed([ident], now_ns)
+
+    def _deliver(
+        self, shard: ShardState, run: ClaimRun, won: list[ClaimedRow], now_ns: int
+    ) -> None:
+        """Share *won* out; what nobody can take, or may be sent no more, is released."""
+        present = [
+            self._receivers.attached[i] for i in run.receivers if i in self._receivers.attached
+        ]
+        for receiver in present:
+            receiver.is_reserved = False
+        may_send = self._may_send(shard)
+        start = self._share(shard, present, won, now_ns) if may_send else 0
+        if may_send and start < len(won):
+            others = (
+                receiver
+                for receiver in self._receivers.ready.values()
+                if receiver.covers(shard.name)
+                and receiver.columns == run.columns
+                and receiver.keys == run.choice
+                and receiver.room
+            )
+            chosen = list(islice(others, COMPARED_MAX))
+            chosen = [one for one in chosen if not one.has_stalled] or chosen
+            start += self._share(shard, chosen, won[start:], now_ns)
+        # Who was reserved and got nothing has waited longest, and is the first again.
+        for receiver in reversed(present):
+            self._receivers.not_reserved(receiver)
+        if run.is_suspect:
+            shard.leases.suspect([row.id for row in won[:start]])
+        self.release(shard, won[start:], now_ns)
+
+    def _share(
+        self,
+        shard: ShardState,
+        receivers: list[AttachedReceiver],
+        rows: list[ClaimedRow],
+        now_ns: int,
+    ) -> int:
+        """Give *rows* to *receivers*; return how many were given."""
+        receivers.sort(key=by_room)
+        counts = share_out(len(rows), receivers, self._parts.table.properties.batch_size)
+        ends = list(accumulate(counts, initial=0))
+        batches = [rows[start:end] for start, end in pairwise(ends)]
+        shard.lost.part(batches, receivers, self._parts.table.properties.batch_size)
+        for receiver, batch in zip(receivers, batches, strict=True):
+            if batch:
+                self._give(shard, receiver, batch, now_ns)
+        return ends[-1]
+
+    def _give(
+        self,
+        shard: ShardState,
+        receiver: AttachedReceiver,
+        rows: Sequence[ClaimedRow],
+        now_ns: int,
+    ) -> None:
+        receiver.has_batch = True
+        self._receivers.ready.pop(receiver.id, None)
+        shard.counters.has_sent(rows, now_ns)
+        if shard.rate is not None:
+            shard.rate.sent(len(rows), now_ns)
+        for lease in shard.leases.give(receiver.id, rows, now_ns, receiver.sent):
+            self._receivers.give_room(lease.receiver)  # sent again, past its lease
+        receiver.took(len(rows), now_ns)
+        self._receivers.windows.given(receiver)
+        if receiver.rows_left is not None:
+            self._receivers.finishing[receiver.id] = receiver
+        if receiver.room == 0:
+            self._receivers.is_full(receiver)
+        self._actions.append(Deliver(receiver.id, tuple(rows)))
+
+    def claim_failed(self, event: ClaimFailed, now_ns: int) -> None:
+        """Let what was to be claimed be due again, after a pause."""
+        shard = self._shards[event.shard]
+        run = shard.claims.pop(event.number)
+        # Acks alone show no trouble of claims: their clients hear of it.
+        if run.keys:
+            shard.claiming.failed(event.reason, now_ns, self._parts.grace_ns)
+        # It may have been committed before it was lost: then a poll tells when they are due.
+        shard.polls.wanted = True
+        shard.groups.held(run.keys)
+        for key in run.keys.values():
+            shard.queue.requeue(key.id, key, now_ns)
+        if shard.order is not None:
+            shard.order.free_all(now_ns)
+        self._deliver(shard, run, [], now_ns)
+
+    # Releases
+
+    def release(self, shard: ShardState, unsent: Sequence[ClaimedRow], now_ns: int) -> None:
+        """Undo the sending of rows; those that were claimed are in flight until that is done.
+
+        One that is being claimed again was due again already, and one that was acked early all the same is done.
+        """
+        queue = shard.queue
+        rows = [
+            row
+            for row in shard.put_back_unwritten(unsent, now_ns)
+            if not (queue.is_in_flight(row.id) or row.id in queue.acked)
+        ]
+        shard.counters.released += len(unsent)
+        if not rows:
+            return
+        number = self._parts.number()
+        shard.releases[number] = {row.id: shard.queue.put_in_flight(row.id) for row in rows}
+        self._actions.append(Release(number, shard.name, tuple(rows)))
+
+    def released(self, event: Released | ReleaseFailed, now_ns: int) -> None:
+        """Let what was released be due again."""
+        shard = self._shards[event.shard]
+        keys = shard.releases.pop(event.number)
+        shard.freed([row.id for row in event.rows], now_ns)
+        put_back = set[bytes]()
+        if isinstance(event, Released):
+            self._parts.refuse(shard, event.refused, now_ns)
+            put_back = {row.id for row in event.rows if row.id not in event.refused}
+        for row in event.rows:
+            key = keys[row.id]
+            if key is not None and row.id in put_back:
+                key = key._replace(time_next_ns=row.time_next_ns)
+            if key is None:
+                # It had left the queue: acked, or due too late to be kept.
+                shard.polls.wanted = True
+            shard.queue.requeue(row.id, key, now_ns)

@@ -1,0 +1,496 @@
+"""One shard of one message table: its queue, what is under way on it, and how it fares.
+
+A part of `engine.messaging.dispatch.table_state`, which decides what the receivers get; this module decides when to look next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.acks.early_acks import EarlyAcks
+from streamfrom.engine.messaging.dispatch.poll_times import PollTimes
+from streamfrom.engine.messaging.gates.set_aside import SetAside
+from streamfrom.engine.messaging.gates.trouble import Trouble
+from streamfrom.engine.messaging.leases.leases import Leases
+from streamfrom.engine.messaging.leases.leaving_receivers import LeavingReceivers
+from streamfrom.engine.messaging.leases.unwritten_leases import UnwrittenLeases
+from streamfrom.engine.messaging.order.group_watch import GroupWatch
+from streamfrom.engine.messaging.streams.lost_messages import LostMessages
+from streamfrom.engine.messaging.table.counters import Counters
+from streamfrom.engine.messaging.table.message import FOREVER_NS
+
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from streamfrom.engine.messaging.gates.in_flight_limit import InFlightLimit
+    from streamfrom.engine.messaging.gates.rate_limit import RateLimit
+    from streamfrom.engine.messaging.order.key_order import KeyOrder
+    from streamfrom.engine.messaging.queue.poll import PollResult
+    from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
+    from streamfrom.engine.messaging.streams.stream_order import Batch
+    from streamfrom.engine.messaging.table.message import (
+        ClaimedRow,
+        LeaseWrite,
+        LeaseWrites,
+        MessageKey,
+    )
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+# Whoever takes messages one by one opens a stream for each; without its keys each began with a poll, which took
+# 0.55 of the 1.3 ms of a STREAM … LIMIT 1.
+LINGER_NS: Final = 10**9
+# Acks that go with one claim.
+ACKS_MAX: Final = 100
+
+
+@dataclass(slots=True)
+class ClaimRun:
+    """A claim under way: what it asked for, and the receivers reserved for it.
+
+    choice: the keys that its receivers named; None for all.
+    is_suspect: rows were changed meanwhile, perhaps after the claim and perhaps those it won.
+    gone: messages that were acked or deleted meanwhile, and that it may win without having been asked for.
+    acking: the messages that it is to acknowledge.
+    """
+
+    keys: dict[bytes, MessageKey]
+    receivers: list[int]
+    columns: tuple[str, ...]
+    choice: frozenset[bytes] | None = None
+    is_suspect: bool = False
+    gone: set[bytes] = field(default_factory=set)
+    acking: frozenset[bytes] = frozenset()
+
+
+@dataclass(slots=True)
+class ShardState:
+    """Everything a table's scheduler keeps of one shard.
+
+    counters: what has happened, for whoever watches.
+    is_dispatched: this process dispatches the shard.
+    partitions_held_back: what the last purge found, for whoever watches.
+    receivers: how many streams cover the shard.
+    lingers_until_ns: how long the keys are kept, and news is heard, after the last stream has left; 0 with none kept.
+    leases: what the streams hold of it.
+    set_aside: the rows that the server does not write.
+    unwritten: those of the leases that are in memory alone.
+    early_acks: the acks that are in memory alone.
+    groups: the messages that wait for members of a group.
+    acking: acks that the next claim is to write, by their numbers, and the messages of each.
+    put_back: rows that nobody was sent, and whose leases are being written at this moment.
+    looking_at: the unwritten ones among the messages whose rows are being looked at.
+    leaving: receivers whose connection has ended, and what they held is to be due sooner.
+    polls: when it is polled.
+    releases: keys that are being released, by the number of the release.
+    gathered_ns: when receivers that let room gather take what they have room for.
+    in_flight: how many messages may be in flight; None for no limit.
+    rate: how many messages a second may be sent; None for no limit.
+    order: which messages wait for others of their key; None where none does.
+    held_back_ns: when more may be sent, if nothing happens before, where a limit holds back what is due.
+    wake_ns: when the shard has work to do by itself.
+    wake_ready_ns: when the shard has work to do if a receiver is ready.
+    """
+
+    name: ShardName
+    queue: ShardQueue
+    counters: Counters = field(default_factory=Counters)
+    leases: Leases = field(default_factory=Leases)
+    groups: GroupWatch = field(default_factory=GroupWatch)
+    is_dispatched: bool = True
+    partitions_held_back: int = 0
+    receivers: int = 0
+    lingers_until_ns: int = 0
+    claims: dict[int, ClaimRun] = field(default_factory=dict)
+    releases: dict[int, dict[bytes, MessageKey | None]] = field(default_factory=dict)
+    claiming: Trouble = field(default_factory=Trouble)
+    health: Trouble = field(default_factory=Trouble)
+    unserved: Trouble = field(default_factory=Trouble)
+    in_flight: InFlightLimit | None = None
+    rate: RateLimit | None = None
+    order: KeyOrder | None = None
+    gathered_ns: int = FOREVER_NS
+    held_back_ns: int = FOREVER_NS
+    wake_ns: int = FOREVER_NS
+    wake_ready_ns: int = FOREVER_NS
+    polls: PollTimes = field(init=False)
+    leaving: LeavingReceivers = field(init=False)
+    set_aside: SetAside = field(init=False)
+    lost: LostMessages = field(default_factory=LostMessages)
+    unwritten: UnwrittenLeases = field(init=False)
+    early_acks: EarlyAcks = field(init=False)
+    acking: dict[int, tuple[bytes, ...]] = field(default_factory=dict)
+    put_back: list[ClaimedRow] = field(default_factory=list)
+    looking_at: frozenset[bytes] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.set_aside = SetAside(self.queue.set_aside)
+        self.unwritten = UnwrittenLeases(self.queue.unwritten, self.leases.shown_ns)
+        self.queue.renewed = self.leases.shown_ns
+        self.queue.renewed_until = self.leases.longer_than_shown
+        self.early_acks = EarlyAcks(self.queue.acked)
+        self.leaving = LeavingReceivers(self.leases, self.unwritten, self.queue)
+        self.polls = PollTimes(self.queue)
+
+    def polled(self, result: PollResult, now_ns: int, interval_ns: int) -> None:
+        """Take in what a poll found."""
+        self.health.over()
+        if self.set_aside.timers:
+            keys = chain.from_iterable((*tier.fresh, *tier.timed) for tier in result.tiers)
+            self.set_aside.polled(chain(keys, result.told), now_ns)
+        self.polls.finished(result, now_ns, interval_ns)
+
+    def has_nothing(self, now_ns: int, keys: frozenset[bytes] | None = None) -> bool:
+        """Return whether no message is due, of *keys* if given, as far as can be known: no poll is needed to tell."""
+        if not self.is_dispatched:
+            # Who dispatches it says for itself what is due.
+            return self.unserved.since_ns is None
+        if self.queue.told or self.queue.due(now_ns, at_most=1, keys=keys):
+            return False
+        if keys:
+            # Polls for what was left out of other keys may go on without end.
+            left_out_ns = self.queue.next_poll_ns(keys)
+            is_left_out = left_out_ns is not None and left_out_ns <= now_ns
+            return not (is_left_out or self.polls.is_asking(now_ns))
+        return self.polls.is_resting(now_ns)
+
+    # Limits
+
+    def at_most(self, due: int, now_ns: int) -> int:
+        """Return how many of *due* messages may be sent now."""
+        if self.order is not None and self.order.is_strict:
+            due = min(due, self.order.closed_ns() <= now_ns)
+        if self.in_flight is not None:
+            due = min(due, self.in_flight.room(len(self.leases) + self._claimed))
+        if self.rate is not None:
+            due = min(due, self.rate.room(self._claimed, now_ns))
+        return due
+
+    def hold_back(self, now_ns: int) -> bool:
+        """Note until when limits hold back what is due; return whether to look at what is in flight."""
+        if self.rate is not None:
+            self.held_back_ns = max(now_ns, self.rate.next_ns(self._claimed, now_ns))
+        if self.order is not None and (closed_ns := self.order.closed_ns()) > now_ns:
+            self.held_back_ns = closed_ns
+        limit = self.in_flight
+        if limit is None or limit.room(len(self.leases) + self._claimed):
+            return False
+        is_to_look = limit.is_to_look(now_ns)
+        if is_to_look:
+            self.leases.suspect_all_but(self.leaving)
+        end_ns = self.leases.first_look_ns()
+        self.held_back_ns = min(ns for ns in (limit.look_ns, end_ns) if ns is not None)
+        return is_to_look
+
+    def is_held_back(self, now_ns: int) -> bool:
+        """Return whether limits let nothing be sent now, whatever is due."""
+        is_known = self.in_flight is None or self.in_flight.is_known
+        return is_known and not self.at_most(1, now_ns)
+
+    @property
+    def _claimed(self) -> int:
+        return sum(len(run.keys) for run in self.claims.values())
+
+    # Order
+
+    def freed(self, idents: Iterable[bytes], now_ns: int) -> None:
+        """Let messages go that waited for others of their key."""
+        if self.order is not None and self.order.freed(idents, now_ns):
+            self.polls.wanted = True
+
+    @property
+    def hears_news(self) -> bool:
+        """Return whether keys that become due are kept."""
+        return self.is_dispatched and bool(self.receivers or self.lingers_until_ns)
+
+    # Receivers
+
+    def join(self, now_ns: int) -> None:
+        """Count a receiver; the first receiver causes a poll, unless something is known to be due."""
+        self.receivers += 1
+        if self.rate is not None and self.rate.since_ns is None:
+            self.rate.begin(now_ns)
+        if self.receivers == 1:
+            if not self.queue.due(now_ns, at_most=1):
+                self.polls.begin(now_ns)
+            self.lingers_until_ns = 0
+            # A stream that opens while the shard is down has its whole grace before it.
+            for trouble in (self.health, self.unserved):
+                if trouble.since_ns is not None:
+                    trouble.since_ns = now_ns
+
+    def leave(self, now_ns: int) -> None:
+        """Count a receiver off; some time after the last one the queue is emptied, at once where the shard fails."""
+        self.receivers -= 1
+        if self.receivers == 0:
+            if self.is_failing:
+                self.rest()
+            else:
+                self.lingers_until_ns = now_ns + LINGER_NS
+
+    def linger(self) -> None:
+        """Do nothing but hear news, until it is time to rest."""
+        self.wake_ns, self.wake_ready_ns = self.lingers_until_ns, FOREVER_NS
+        self.gathered_ns = self.held_back_ns = FOREVER_NS
+
+    def rest(self) -> None:
+        """Forget the keys, and do nothing; what streams were sent they go on holding."""
+        self.lingers_until_ns = 0
+        if self.order is not None:
+            self.order.clear()
+        for ident in self.lost.clear():
+            self.queue.requeue(ident, None, 0)
+        self.queue.clear()
+        self.groups.clear()
+        self.counters.forget_new()
+        self.gathered_ns = self.held_back_ns = FOREVER_NS
+        self.polls.rest()
+        self.claiming.over()
+        self.wake_ns = self.wake_ready_ns = FOREVER_NS
+
+    def clock_set_back(self, now_ns: int) -> None:
+        """Begin anew, as after an election: what was to happen at a moment of the clock before would come late."""
+        self.rest()
+        self.polls.clock_set_back(now_ns)
+        self.wake_ns = now_ns
+        if self.rate is not None:
+            self.rate.begin(now_ns)
+        if self.in_flight is not None and self.in_flight.look_ns is not None:
+            self.in_flight.look_ns = now_ns
+        self.leaving.retry(now_ns)
+        self.unwritten.hurry(None)
+        self.early_acks.hurry()
+
+    # Leases and acks that are in memory alone
+
+    @property
+    def writes_ns(self) -> int:
+        """Return when the next leases or acks are to be written, brought up to date, or made shorter."""
+        # Acks are written whoever dispatches the shard by now: they are true.
+        write_ns = self.early_acks.next_ns()
+        if self.is_dispatched:
+            write_ns = min(write_ns, self.unwritten.next_ns())
+            if (look_ns := self.leases.first_look_ns()) is not None:
+                write_ns = min(write_ns, look_ns)
+        return min(write_ns, self.leaving.next_ns())
+
+    def takes_acks(self, idents: Iterable[bytes], now_ns: int) -> tuple[bytes, ...] | None:
+        """Return those of *idents* that an early ack acknowledges, None if it cannot be answered early.
+
+        That is so where the message is in flight as far as is known here, or was acked early before.
+        """
+        if not (self.is_dispatched and self.early_acks.takes_more):
+            return None
+        found: dict[bytes, None] = {}
+        for ident in idents:
+            if ident in self.early_acks:
+                continue
+            if self.queue.is_in_flight(ident) or not self.leases.is_sure(ident, now_ns):
+                return None
+            found[ident] = None
+        return tuple(found)
+
+    def takes_ack(self, idents: Collection[bytes]) -> bool:
+        """Return whether an ack of *idents* can be written with the next claim.
+
+        Of two acks of one message the second has to see the first.
+        """
+        if self.order is None or not self.is_dispatched or len(self.acking) >= ACKS_MAX:
+            return False
+        others = (*self.acking.values(), *(run.acking for run in self.claims.values()))
+        return all(ident not in each for each in others for ident in idents)
+
+    def take_acks(self) -> tuple[tuple[int, ...], frozenset[bytes]]:
+        """Return the acks that a claim is to write which begins now, and their messages."""
+        numbers = tuple(self.acking)
+        idents = frozenset(ident for each in self.acking.values() for ident in each)
+        self.acking.clear()
+        return numbers, idents
+
+    @property
+    def has_leases_to_write(self) -> bool:
+        """Return whether there are leases that the rows do not show, and that the server writes as far as is known."""
+        set_aside = self.set_aside.rows
+        return any(ident not in set_aside for ident in self.unwritten)
+
+    def show_leases(self, idents: Iterable[bytes] | None, now_ns: int) -> None:
+        """Let rows show at once what they do not show of leases, of *idents* or of all messages."""
+        self.renew(self.leases.lagging(idents), now_ns)
+        self.unwritten.hurry(idents)
+
+    def renew(self, batches: Iterable[Batch], now_ns: int) -> None:
+        """Bring leases up to date, and let their rows show them soon."""
+        for batch in batches:
+            late: list[bytes] = []
+            for ident, before_ns, until_ns in self.leases.renew(batch):
+                self.queue.renew(ident, until_ns, now_ns)
+                if ident not in self.unwritten.timers:
+                    self.leases.shown_ns.setdefault(ident, before_ns)
+                    late.append(ident)
+            if late:
+                self.unwritten.renewed(late, now_ns)
+
+    def wrote(
+        self, result: LeaseWrites | None, now_ns: int, again_ns: Mapping[bytes, int]
+    ) -> list[ClaimedRow]:
+        """Take in what a writing of leases found; return rows that nobody was sent and it concerned.
+
+        again_ns: when the rows are tried again that the server does not write.
+        """
+        again, done = self.unwritten.written(result, now_ns, again_ns)
+        if result is not None:
+            self.set_aside.over([ident for ident in done if ident in self.set_aside.rows])
+            self.leases.not_written(again)
+            self.leases.changed(result.rescheduled)
+            self.polls.wanted |= bool(result.rescheduled)
+        late = self.leases.written(done)
+        for ident in done:
+            self.queue.shown(ident, self.unwritten.timers.pop(ident, None))
+        if late:
+            self.unwritten.renewed(late, now_ns)
+        self.leaving.retry(now_ns)
+        put_back, self.put_back = self.put_back, []
+        return put_back
+
+    def next_write(self, now_ns: int) -> tuple[LeaseWrite, ...]:
+        """Return leases that are to be written now.
+
+        A poll reads the rows of unwritten ones past those it asks for: they are half as many at most.
+        """
+        if not (self.unwritten and self.is_dispatched):
+            return ()
+        # Leases that the server refuses stay unwritten, however often they are tried.
+        at_most = max(self.queue.limit // 2, 1) + len(self.set_aside)
+        idents = self.unwritten.next_write(now_ns, at_most)
+        self.renew(self.leases.lagging(idents), now_ns)
+        timers = self.unwritten.timers
+        return tuple(self.leases.next_write(ident, timers.get(ident)) for ident in idents)
+
+    def rescheduled(self, idents: Iterable[bytes], now_ns: int) -> None:
+        """Claim messages again that somebody has rescheduled, whatever their rows show.
+
+        Their leases were to be written first, which is impossible while the one who reschedules holds the row.
+        """
+        for ident in idents:
+            if (timer := self.unwritten.timers.get(ident)) is not None:
+                self.queue.add(timer._replace(time_next_ns=0), now_ns)
+
+    def next_look(self) -> tuple[bytes, ...]:
+        """Return the messages whose rows are to be looked at now."""
+        ids = self.leases.next_look()
+        if ids:
+            self.looking_at = frozenset(filter(self.unwritten.timers.__contains__, ids))
+        return ids
+
+    def seen(self, time_next_ns: Mapping[bytes, int], now_ns: int) -> Mapping[bytes, int]:
+        """Return what a look found, with the leases of rows that cannot show them."""
+        if not self.looking_at:
+            return time_next_ns
+        held = {
+            ident: lease.until_ns
+            for ident in self.looking_at
+            if time_next_ns.get(ident, now_ns + 1) <= now_ns
+            and (lease := self.leases.get(ident)) is not None
+        }
+        return {**time_next_ns, **held}
+
+    def put_back_unwritten(self, rows: Iterable[ClaimedRow], now_ns: int) -> list[ClaimedRow]:
+        """Let rows be due again that nobody was sent; return those in which something was written."""
+        written = []
+        for row in rows:
+            if self.unwritten.is_being_written(row.id):
+                self.put_back.append(row)
+            elif row.is_written or not self._put_back(row, now_ns):
+                written.append(row)
+        return written
+
+    def _put_back(self, row: ClaimedRow, now_ns: int) -> bool:
+        key = self.unwritten.timers.pop(row.id, None)
+        if key is None or key.time_next_ns != row.due_next_ns:
+            return False
+        self.queue.add(key._replace(time_next_ns=row.time_next_ns), now_ns)
+        return True
+
+    # Who dispatches
+
+    def elected(self, now_ns: int) -> None:
+        """Dispatch from now on, which begins with a poll."""
+        self.is_dispatched = True
+        if self.in_flight is not None:
+            self.in_flight.begin()
+        if self.order is not None:
+            self.order.clear()
+        if self.rate is not None:
+            self.rate.begin(now_ns)
+        self.unserved.over()
+        self.polls.next_ns = now_ns
+
+    def deposed(self, reason: str, now_ns: int, grace_ns: int) -> None:
+        """Leave the shard to another process, which is not known to serve it yet."""
+        self.is_dispatched = False
+        self.rest()
+        self.leases.forget_found()
+        # Acks that were answered are written from here; who dispatches now finds the others by itself.
+        self.set_aside.keep(self.early_acks.acked_ns)
+        # Only the dispatcher writes: what was held by who has left ends by itself. What is not written
+        # is sent again by the next one, but not by this one should it be the next.
+        self.leaving.clear()
+        self.unserved.failed(reason, now_ns, grace_ns)
+
+    # Health
+
+    def troubles(self) -> tuple[Trouble, ...]:
+        """Return everything that may be failing."""
+        return self.claiming, self.polls.trouble, self.health, self.unserved
+
+    @property
+    def is_failing(self) -> bool:
+        """Return whether something does not work at this moment."""
+        return any(trouble.since_ns is not None for trouble in self.troubles())
+
+    def lost_ns(self, grace_ns: int) -> int:
+        """Return when the streams that cover the shard are lost, if it goes on like this."""
+        since_ns = FOREVER_NS
+        for trouble in self.troubles():
+            if trouble.since_ns is not None:
+                since_ns = min(since_ns, trouble.since_ns)
+        return min(since_ns + grace_ns, FOREVER_NS)
+
+    def is_quiet(self, now_ns: int) -> bool:
+        """Return whether an ack leaves nothing to be done by which no receiver gets room: all else has its moment."""
+        return (
+            self.wake_ns > now_ns
+            and self.writes_ns > now_ns
+            and self.order is None
+            and self.in_flight is None
+            and self.groups.next_ns() > now_ns
+            and self.queue.next_poll_ns() is None
+            and not self.is_failing
+            and self._wakes_for_first(now_ns)
+        )
+
+    def _wakes_for_first(self, now_ns: int) -> bool:
+        """Return whether the first message, if it is not due yet, has its moment: an ack may have taken a due one from before it."""
+        first_ns = self.queue.first_ns()
+        return first_ns is None or first_ns <= now_ns or self.wake_ready_ns <= first_ns
+
+    def settled(self, now_ns: int, lost_ns: int) -> None:
+        """Note when to look again, now that all has been done that can be done."""
+        first_ns = self.queue.first_ns()
+        is_due = first_ns is not None and first_ns <= now_ns
+        if not is_due and not self.claims:
+            # Nothing is left that a claim could fail on.
+            self.claiming.over()
+        self.wake_ns = min(lost_ns, self.polls.start_ns())
+        follower_ns = FOREVER_NS if self.order is None else self.order.next_ns()
+        self.wake_ns = min(self.wake_ns, self.gathered_ns, self.groups.next_ns(), follower_ns)
+        self.wake_ns = min(self.wake_ns, self.lost.next_ns())
+        # What is due but not claimed waits for a slot or a receiver, unless a claim failed.
+        if first_ns is not None and not (is_due and self.claiming.retry_ns <= now_ns):
+            self.wake_ready_ns = max(first_ns, self.claiming.retry_ns)
+        else:
+            # What is due may be of other keys than the ready receivers named.
+            self.wake_ready_ns = min(self.held_back_ns, self.queue.next_named_ns(now_ns))

@@ -1,0 +1,97 @@
+"""What the parts of a table's scheduler share (`engine.messaging.dispatch.table_state`). Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from streamfrom.engine.messaging.dispatch.events import TellSetAside
+from streamfrom.engine.messaging.dispatch.prefetch_windows import PrefetchWindows
+from streamfrom.engine.messaging.dispatch.receivers import Receivers
+from streamfrom.engine.messaging.gates.in_flight_limit import InFlightLimit, share
+from streamfrom.engine.messaging.gates.rate_limit import RateLimit
+from streamfrom.engine.messaging.order.key_order import KeyOrder
+from streamfrom.engine.messaging.streams.stream_order import Streams
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamfrom.engine.messaging.dispatch.events import Action
+    from streamfrom.engine.messaging.dispatch.shard_state import ShardState
+    from streamfrom.engine.messaging.table.message import Refusals
+    from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+@dataclass(slots=True)
+class TableParts:
+    """One message table, its shards, its streams, and what is to be done about an event.
+
+    table: as it is scheduled now.
+    streams: what each of its streams holds, in which order.
+    grace_ns: how long a stream survives a shard that fails without a break.
+    actions: what the event being handled asks for so far.
+    """
+
+    table: MessageTable
+    grace_ns: int
+    shards: dict[ShardName, ShardState]
+    streams: Streams = field(default_factory=Streams)
+    receivers: Receivers = field(init=False)
+    actions: list[Action] = field(default_factory=list)
+    _numbers: int = 0
+
+    def __post_init__(self) -> None:
+        self.receivers = Receivers(PrefetchWindows(self.shards))
+
+    def limit_shards(self, now_ns: int | None = None) -> None:
+        """Set what each shard may send, and whether messages wait for groups."""
+        properties = self.table.properties
+        self.streams.wait_ns = properties.ack_wait_ns
+        self.streams.attached = self.receivers.attached
+        for index, shard in enumerate(self.shards.values()):
+            shard.groups.configure(is_on=self.table.groups is not None)
+            self._set_order(shard)
+            limit = properties.max_in_flight
+            at_most = limit and share(limit, len(self.shards), index)
+            if at_most is None:
+                shard.in_flight = None
+            elif shard.in_flight is None:
+                shard.in_flight = InFlightLimit(at_most)
+            else:
+                shard.in_flight.at_most = at_most
+            if properties.max_rate is None:
+                shard.rate = None
+            elif shard.rate is None or now_ns is None:
+                shard.rate = RateLimit(properties.max_rate, len(self.shards), now_ns)
+            else:
+                shard.rate.configure(properties.max_rate, now_ns)
+
+    def _set_order(self, shard: ShardState) -> None:
+        """Begin to order messages, or end it; where it stays as it was, what is known stays."""
+        in_order = self.table.properties.in_order
+        if shard.order is not None and (shard.order.in_order, shard.order.key) == (
+            in_order,
+            self.table.key_column,
+        ):
+            return
+        if shard.order is not None:
+            shard.order.clear()
+            shard.polls.wanted = True
+        shard.order = None
+        if in_order is not None:
+            shard.order = KeyOrder(in_order, shard.queue, self.table.key_column)
+
+    def refuse(self, shard: ShardState, refused: Refusals, now_ns: int) -> Mapping[bytes, int]:
+        """Set rows aside that the server of a shard does not write; return when each is tried again."""
+        if not refused:
+            return {}
+        if new := shard.set_aside.refuse(refused, now_ns):
+            self.actions.append(TellSetAside(shard.name, tuple(new), len(shard.set_aside)))
+        return {ident: shard.set_aside.next_ns(ident, now_ns) for ident in refused}
+
+    def number(self) -> int:
+        """Return a number that no claim, release or reading has had."""
+        self._numbers += 1
+        return self._numbers

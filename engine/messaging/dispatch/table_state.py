@@ -1,0 +1,734 @@
+"""One message table: who waits for its messages, which are due, and what to do about it.
+
+``handle(event, now_ns)`` takes what has happened and returns what is to be done; it does
+nothing itself. All streams of the table and all its shards meet here, so that a receiver never
+gets a second batch before it has taken the first, whichever shard it comes from. Its parts share
+one `engine.messaging.dispatch.table_parts.TableParts`: who can be given rows (`engine.messaging.dispatch.receivers`), what goes to whom
+(`engine.messaging.dispatch.sending`), and what streams hold (`engine.messaging.dispatch.held_messages`).
+
+**Idle.** A shard that no receiver covers is not polled, and holds no keys a second after the last
+one has left. Its first receiver starts a poll, unless something is known to be due.
+
+**Steady.** The queue of each shard (`engine.messaging.queue.shard_queue`) holds the keys due soonest. When keys are
+due and receivers are ready, one claim takes rows for all ready receivers that want the same
+columns, like a group commit; CLAIMS_IN_FLIGHT_MAX claims may run on a shard at once, and what
+becomes due meanwhile goes into the next. A receiver is reserved from the claim until its
+socket can take more. A won row is delivered, and waits in the queue as a timer for the moment
+the claim wrote. A row that was not won is another proxy's, and waits for the moment that it
+wrote; or acked, and is forgotten; or locked, and is tried again after a millisecond, then two,
+doubling to a second.
+
+**Lazy leases.** Where the table says so, a message that was never sent is read and not claimed: its lease is
+in memory, and written a little later unless its ack has come (`engine.messaging.leases.unwritten_leases`).
+
+**Early acks.** Where the table says so, an ack of messages in flight is answered at once, and written with others a few
+milliseconds later (`engine.messaging.acks.early_acks`).
+
+**Behind.** Not all due rows fit into the queue. The queue asks for more when half of what a
+poll brought is used up.
+
+**Withheld.** Another process dispatches the shard, or this one cannot tell: it is neither polled nor
+claimed from, claims under way are released, and streams go on holding what they were sent.
+
+**Paused.** Polls and all else go on, so that what is due is known at once when sending may go on.
+
+**Limited.** Where the table says how many messages may be in flight, or be sent a second, each shard has its share
+(`engine.messaging.gates.in_flight_limit`, `engine.messaging.gates.rate_limit`): no claim takes more than there is room for. The first one waits for
+what a former dispatcher has in flight to be read.
+
+**Failing.** A claim or poll that failed is tried again after 50 ms, doubling to 2 s. A shard
+that fails without a break for the grace period loses the streams that cover it.
+
+Claimed rows whose receiver has left go to another ready one, or are released: the claim is
+undone, and they are due again at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.errors import StreamLost, UnknownColumn
+from streamfrom.engine.messaging.dispatch.events import (
+    Acked,
+    AckedEarly,
+    AckedUnnamed,
+    Acking,
+    AcksWritten,
+    Attached,
+    Changed,
+    Claimed,
+    ClaimFailed,
+    Deposed,
+    Detached,
+    Due,
+    Elected,
+    End,
+    FindLeasesFailed,
+    Finish,
+    Fire,
+    Fired,
+    KeepsShare,
+    LeasesFound,
+    LeasesWanted,
+    LeasesWritten,
+    Left,
+    Looked,
+    LookFailed,
+    Poll,
+    Polled,
+    PollFailed,
+    ProgressedElsewhere,
+    PurgeRefused,
+    ReceiverReady,
+    Reconfigured,
+    Released,
+    ReleaseFailed,
+    ServedElsewhere,
+    ShardDown,
+    ShardUp,
+    ShareGiven,
+    Shortened,
+    TableEnded,
+    TakenOver,
+    TellDeadMembers,
+    Tick,
+    Touched,
+    TryAgain,
+    WaitOver,
+    WantShare,
+)
+from streamfrom.engine.messaging.dispatch.held_messages import HeldMessages
+from streamfrom.engine.messaging.dispatch.sending import Sending
+from streamfrom.engine.messaging.dispatch.shard_state import ShardState
+from streamfrom.engine.messaging.dispatch.table_parts import TableParts
+from streamfrom.engine.messaging.leases.leases import Leases
+from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
+from streamfrom.engine.messaging.streams.attached_receiver import AttachedReceiver
+from streamfrom.engine.messaging.streams.stream_order import Streams
+from streamfrom.engine.messaging.table.message import FOREVER_NS, Tried
+
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from streamfrom.engine.messaging.dispatch.events import Action, Event
+    from streamfrom.engine.messaging.queue.poll import PollRequest
+    from streamfrom.engine.messaging.table.counters import Counters
+    from streamfrom.engine.messaging.table.message import ClaimedRow
+    from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.sharding.keyspace import ShardName
+    from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+# What a poll asks for if streams that end want little: it costs a quarter of a millisecond.
+POLL_KEYS_MIN: Final = 100
+# A wall clock that goes back further was set: what is planned by it would be late by more than a retry is.
+SET_BACK_NS: Final = 10**9
+
+
+class TableState:
+    """The scheduler of one message table, over all shards of its keyspace."""
+
+    def __init__(self, table: MessageTable, shards: Iterable[ShardName], grace_ns: int) -> None:
+        properties = table.properties
+        streams = Streams()
+        self._shards = {
+            name: ShardState(
+                name,
+                ShardQueue(
+                    properties.cache_size, newest=properties.newest, fair=properties.fair
+                ),
+                leases=Leases(streams, name),
+            )
+            for name in shards
+        }
+        self._parts = TableParts(table, grace_ns, self._shards, streams)
+        self._parts.limit_shards()
+        self._receivers = self._parts.receivers
+        self._actions = self._parts.actions
+        self._held = HeldMessages(self._parts)
+        self._sending = Sending(self._parts, self._held)
+        self._turn = 0  # which shard is served first
+        self._now_ns = 0
+
+    # The whole interface: handle, wake_ns, and what can be seen of the state
+
+    def handle(self, event: Event, now_ns: int) -> list[Action]:
+        """Return what is to be done about *event*, in this order."""
+        if now_ns < self._now_ns - SET_BACK_NS:
+            for shard in self._shards.values():
+                shard.clock_set_back(now_ns)
+            for receiver in self._receivers.attached.values():
+                receiver.gathering_since_ns = None
+            self._held.look_ns = now_ns
+        self._now_ns = now_ns
+        self._receivers.is_freed = False
+        self._held.end_leases(now_ns)
+        self._held.look_at_full(now_ns)
+        match event:
+            # First what comes for each message: a class is compared after the other.
+            case Acked():
+                self._held.acked(event, now_ns)
+            case Due():
+                self._due(event, now_ns)
+            case Claimed():
+                self._sending.claimed(event, now_ns)
+            case ReceiverReady():
+                self._receivers.is_free(event.receiver)
+            case Tick():
+                pass
+            case Attached():
+                self._attached(event, now_ns)
+            case Detached():
+                self._detached(event.receiver, event.unsent, now_ns)
+            case Left():
+                self._left(event.receiver, now_ns + event.grace_ns, now_ns)
+            case TakenOver():
+                self._held.taken_over(event, now_ns)
+            case WaitOver():
+                if event.receiver in self._receivers.attached:
+                    self._receivers.finishing[event.receiver] = self._receivers.attached[
+                        event.receiver
+                    ]
+            case ProgressedElsewhere():
+                self._held.progressed_elsewhere(event, now_ns)
+            case ShareGiven():
+                self._receivers.give_share(event.receiver, event.share)
+            case AckedEarly():
+                self._held.acked_early(event, now_ns)
+            case Acking():
+                self._shards[event.shard].acking[event.number] = event.ids
+            case AcksWritten():
+                self._held.acks_written(event, now_ns)
+            case Changed():
+                shard = self._shards[event.shard]
+                shard.polls.wanted = True
+                self._try_again(shard, event.ids or (), now_ns)
+                shard.groups.changed(event.ids)
+                if event.ids is not None:
+                    shard.leases.progress(event.ids, now_ns)
+                self._held.suspect(shard, event.ids, by_heartbeat=event.by_heartbeat)
+                if event.ids is not None and not event.by_heartbeat:
+                    shard.rescheduled(event.ids, now_ns)
+                if shard.order is not None and event.ids is None:
+                    shard.order.free_all(now_ns)
+                elif event.ids is not None and not event.by_heartbeat:
+                    shard.freed(event.ids, now_ns)
+            case Touched():
+                self._try_again(self._shards[event.shard], event.ids, now_ns)
+            case AckedUnnamed():
+                shard = self._shards[event.shard]
+                shard.groups.changed(None)
+                self._held.suspect(shard, None)
+                if shard.order is not None:
+                    shard.order.free_all(now_ns)
+            case LeasesWanted():
+                self._shards[event.shard].show_leases(event.ids, now_ns)
+                self._shards[event.shard].early_acks.hurry()
+            case LeasesWritten():
+                shard = self._shards[event.shard]
+                refused = {} if event.result is None else event.result.refused
+                again_ns = self._parts.refuse(shard, refused, now_ns)
+                put_back = shard.wrote(event.result, now_ns, again_ns)
+                self._sending.release(shard, put_back, now_ns)
+            case Looked():
+                self._held.looked(event, now_ns)
+            case LeasesFound() | FindLeasesFailed():
+                self._held.leases_found(event, now_ns)
+            case LookFailed():
+                self._shards[event.shard].leases.look_failed(now_ns)
+            case ClaimFailed():
+                self._sending.claim_failed(event, now_ns)
+            case Polled():
+                interval_ns = self._parts.table.properties.poller_interval_ns
+                self._shards[event.shard].polled(event.result, now_ns, interval_ns)
+            case PollFailed():
+                shard = self._shards[event.shard]
+                shard.polls.failed(event.reason, now_ns, self._parts.grace_ns)
+            case Released() | ReleaseFailed():
+                self._sending.released(event, now_ns)
+            case Shortened():
+                shard = self._shards[event.shard]
+                self._parts.refuse(shard, event.result.refused, now_ns)
+                shard.polls.wanted |= shard.leaving.shortened(
+                    event.receiver, event.result.ids, now_ns
+                )
+            case PurgeRefused():
+                shard = self._shards[event.shard]
+                shard.set_aside.over(event.over)
+                self._parts.refuse(shard, event.refused, now_ns)
+            case Fired():
+                self._fired(event, now_ns)
+            case Reconfigured():
+                self._reconfigured(event, now_ns)
+            case TryAgain():
+                for shard in self._shards.values():
+                    if shard.set_aside.may_try_all(now_ns):
+                        self._try_again(shard, [*shard.set_aside.rows], now_ns)
+            case ShardDown():
+                self._shards[event.shard].health.failed(
+                    event.reason, now_ns, self._parts.grace_ns
+                )
+            case ShardUp():
+                self._shard_up(self._shards[event.shard])
+            case Elected():
+                self._shards[event.shard].elected(now_ns)
+                self._receivers.windows.dispatchers_changed(self.attached.values())
+            case Deposed():
+                self._shards[event.shard].deposed(event.reason, now_ns, self._parts.grace_ns)
+                self._receivers.windows.dispatchers_changed(self.attached.values())
+            case ServedElsewhere():
+                self._shards[event.shard].unserved.over()
+            case TableEnded():
+                self._end(list(self._receivers.attached.values()), event.error)
+                for shard in self._shards.values():
+                    shard.show_leases(None, now_ns)
+                    shard.early_acks.hurry()
+        self._held.renew(now_ns)
+        self._held.report_progress(now_ns)
+        self._settle_after(event, now_ns)
+        if self._receivers.finishing:
+            self._finish(now_ns)
+        if self._receivers.kept or self._receivers.short:
+            self._tell_shares(now_ns)
+        actions = self._actions.copy()
+        self._actions.clear()
+        return actions
+
+    def free(self, receivers: Iterable[int]) -> None:
+        """Note that sockets have taken what they were given; a ReceiverReady of another one follows, which serves all."""
+        for receiver in receivers:
+            self._receivers.is_free(receiver)
+
+    def wake_ns(self) -> int | None:
+        """Return when the next Tick is due, or None when only an event can change anything."""
+        wake_ns = FOREVER_NS
+        for shard in self._shards.values():
+            wake_ns = min(wake_ns, shard.wake_ns, shard.writes_ns)
+            # Without a ready receiver a due key waits for one, not for the clock.
+            if self._receivers.ready and shard.wake_ready_ns < wake_ns:
+                wake_ns = shard.wake_ready_ns
+        if self._receivers.short:
+            moments = (shard.queue.first_ns() for shard in self._shards.values())
+            # What is due by now is of keys that none of them named, or they have been told.
+            later = [
+                moment for moment in moments if moment is not None and moment > self._now_ns
+            ]
+            wake_ns = min(wake_ns, *later, FOREVER_NS)
+        if self._parts.streams.progressed:
+            wake_ns = min(wake_ns, self._held.report_ns)
+        if self._receivers.full:
+            for shard in self._shards.values():
+                end_ns, first_ns = shard.leases.first_look_ns(), shard.queue.first_ns()
+                if end_ns is not None:
+                    wake_ns = min(wake_ns, end_ns)
+                    if first_ns is not None:
+                        wake_ns = min(wake_ns, max(first_ns, self._held.look_ns))
+        return wake_ns if wake_ns < FOREVER_NS else None
+
+    @property
+    def grace_ns(self) -> int:
+        """Return how long a stream survives a shard that fails without a break."""
+        return self._parts.grace_ns
+
+    @grace_ns.setter
+    def grace_ns(self, grace_ns: int) -> None:
+        self._parts.grace_ns = grace_ns
+
+    @property
+    def receivers(self) -> int:
+        """Return how many streams are open."""
+        return len(self._receivers.attached)
+
+    @property
+    def attached(self) -> Mapping[int, AttachedReceiver]:
+        """Return the open streams by their numbers."""
+        return self._receivers.attached
+
+    @property
+    def ready(self) -> Collection[int]:
+        """Return the numbers of the receivers that can be given rows now, as in the round-robin."""
+        return self._receivers.ready.keys()
+
+    @property
+    def table(self) -> MessageTable:
+        """Return the table as it is scheduled now."""
+        return self._parts.table
+
+    def counters(self, shard: ShardName) -> Counters:
+        """Return what counts the events of a shard."""
+        return self._shards[shard].counters
+
+    @property
+    def has_set_aside(self) -> bool:
+        """Return whether there are rows that servers refuse to write."""
+        return any(shard.set_aside for shard in self.shards)
+
+    def set_aside_by_purge(self, shard: ShardName, now_ns: int) -> dict[bytes, bool]:
+        """Return the rows of a shard that its server did not delete, and whether each is left alone for now."""
+        rows = self._shards[shard].set_aside.rows
+        return {i: row.next_ns > now_ns for i, row in rows.items() if row.tried is Tried.PURGE}
+
+    def partitions_held_back(self, shard: ShardName, count: int) -> None:
+        """Note how many partitions of a shard the purge found held back."""
+        self._shards[shard].partitions_held_back = count
+
+    @property
+    def shards(self) -> Collection[ShardState]:
+        """Return the shards."""
+        return self._shards.values()
+
+    def unwritten(self, shard: ShardName, ids: Collection[bytes] | None) -> Collection[bytes]:
+        """Return those of *ids*, or of all messages, that may have been sent or were acked, and whose rows do not show it."""
+        state = self._shards[shard]
+        sets: list[Collection[bytes]] = [
+            state.unwritten,
+            state.leases.lagging_ids(ids),
+            state.early_acks.acked_ns,
+            *(run.keys for run in state.claims.values()),
+        ]
+        if ids is None:
+            return [ident for each in sets for ident in each]
+        return [ident for ident in ids if any(ident in each for each in sets)]
+
+    def has_no_use_for_news(self, shard: ShardName) -> bool:
+        """Return whether new messages of a shard are of no interest here: no stream waits for them or holds any."""
+        state = self._shards[shard]
+        return not (state.hears_news or state.leases or state.claims)
+
+    def hears_news(self, shard: ShardName) -> bool:
+        """Return whether messages of a shard go to streams from here, or may soon."""
+        return self._shards[shard].hears_news
+
+    def known(self, shard: ShardName) -> int:
+        """Return how many messages of a shard wait or are held, as far as is known: so many rows changes lead to."""
+        state = self._shards[shard]
+        return len(state.queue) + state.queue.in_flight + len(state.leases)
+
+    def takes_ack(self, shard: ShardName, ids: Collection[bytes]) -> bool:
+        """Return whether an ack can be written with the next claim, as is done where messages wait for others of their key."""
+        return self._shards[shard].takes_ack(ids)
+
+    def takes_acks(
+        self, shard: ShardName, ids: Collection[bytes], now_ns: int
+    ) -> tuple[bytes, ...] | None:
+        """Return which of *ids* an early ack acknowledges; None if it cannot be answered early."""
+        if not self._parts.table.properties.acks_early:
+            return None
+        return self._shards[shard].takes_acks(ids, now_ns)
+
+    def held_by(self, receiver: int) -> dict[ShardName, tuple[bytes, ...]]:
+        """Return which messages of which shards a receiver holds."""
+        held = {name: tuple(s.leases.ids_of(receiver)) for name, s in self._shards.items()}
+        return {name: ids for name, ids in held.items() if ids}
+
+    @property
+    def is_releasing(self) -> bool:
+        """Return whether rows are still to show what was sent from here, or what clients that leave held."""
+        return any(
+            shard.is_dispatched and (shard.leaving or shard.has_leases_to_write)
+            for shard in self.shards
+        )
+
+    @property
+    def has_acks_to_write(self) -> bool:
+        """Return whether there are acks that rows are to show, and that the servers write as far as is known."""
+        return any(
+            ident not in shard.set_aside.rows
+            for shard in self.shards
+            for ident in shard.early_acks.acked_ns
+        )
+
+    @property
+    def in_flight(self) -> Iterator[bytes]:
+        """Return the ids of the messages that are leased, of all shards."""
+        return (lease.id for shard in self._shards.values() for lease in shard.leases)
+
+    def awaits_acks(self, shard: ShardName) -> bool:
+        """Return whether there are acks of a shard that its rows do not show."""
+        return bool(self._shards[shard].early_acks)
+
+    @property
+    def held(self) -> int:
+        """Return how many messages are held by this process's clients, also by streams that are over."""
+        return sum(shard.leases.of_clients for shard in self._shards.values())
+
+    @property
+    def waiting(self) -> int:
+        """Return how many keys the caches hold."""
+        return sum(len(shard.queue) for shard in self._shards.values())
+
+    # Receivers come and go
+
+    def _attached(self, event: Attached, now_ns: int) -> None:
+        receiver = AttachedReceiver(
+            event.receiver,
+            event.shards,
+            event.columns,
+            event.prefetch,
+            limit=0,
+            opened_ns=now_ns,
+            rows_left=event.rows_max,
+            keys=event.keys,
+            share=event.share,
+            owes_answer=event.share is not None,
+            # Whoever has all it covers from here needs no order kept elsewhere.
+            reports_progress=event.reports_progress
+            and (event.receiver > 0 or event.shards != self._shards.keys()),
+            window_first=event.window_first,
+        )
+        self._parts.streams.reporting |= receiver.reports_progress
+        self._receivers.windows.configure(receiver, self._parts.table.properties, now_ns)
+        self._receivers.add(receiver)
+        held = sum(len(shard.leases.ids_of(receiver.id)) for shard in self.shards)
+        self._receivers.hold(receiver.id, held, now_ns)
+        self._receivers.limited(receiver)
+        for shard in self._shards.values():
+            if receiver.covers(shard.name):
+                shard.join(now_ns)
+                self._name_keys(shard, receiver)
+
+    def _detached(self, receiver: int, unsent: Sequence[ClaimedRow], now_ns: int) -> None:
+        by_shard: dict[ShardName, list[ClaimedRow]] = {}
+        for row in unsent:
+            by_shard.setdefault(row.shard, []).append(row)
+        for name, unsent_rows in by_shard.items():
+            leases = [
+                self._shards[name].leases.give_back_of(receiver, row.id) for row in unsent_rows
+            ]
+            rows = [
+                # Its lease may have become longer while its socket did not take it.
+                row if lease is None else row._replace(due_next_ns=lease.until_ns)
+                for row, lease in zip(unsent_rows, leases, strict=True)
+            ]
+            self._sending.release(self._shards[name], rows, now_ns)
+        gone = self._receivers.remove(receiver)
+        for shard in self._shards.values():
+            if gone is not None and gone.covers(shard.name):
+                shard.leave(now_ns)
+                self._name_keys(shard, gone)
+
+    def _name_keys(self, shard: ShardState, receiver: AttachedReceiver) -> None:
+        """Have the queue read apart the keys that streams name, now that *receiver* has come or gone."""
+        if receiver.keys is not None and shard.queue.name_keys(
+            self._receivers.named_keys(shard.name)
+        ):
+            shard.polls.named_wanted = True
+
+    def _left(self, receiver: int, left_ns: int, now_ns: int) -> None:
+        release_after_ns = self._parts.table.properties.release_after_ns
+        if release_after_ns is None:
+            return
+        if (stream := self._parts.streams.get(receiver)) is not None:
+            stream.is_over = True
+        for shard in self._shards.values():
+            if shard.is_dispatched and (held := shard.leases.ids_of(receiver)):
+                shard.leaving.add(receiver, left_ns + release_after_ns)
+                shard.show_leases(held, now_ns)
+
+    def _tell_shares(self, now_ns: int) -> None:
+        """Tell how many messages receivers hold at most that have another share now, and for which more is due."""
+        kept, self._receivers.kept = self._receivers.kept, {}
+        self._actions.extend(KeepsShare(*each) for each in kept.items())
+        due = [
+            shard
+            for shard in self._shards.values()
+            if shard.is_dispatched and shard.queue.due(now_ns, at_most=1)
+        ]
+        if not due or self._parts.table.properties.paused:
+            return
+        for number in list(self._receivers.short):
+            receiver = self._receivers.attached[number]
+            if any(
+                receiver.covers(shard.name)
+                and shard.queue.due(now_ns, at_most=1, keys=receiver.keys)
+                for shard in due
+            ):
+                receiver.has_wanted = True
+                self._receivers.short.discard(number)
+                self._actions.append(WantShare(number))
+
+    def _end(self, receivers: Iterable[AttachedReceiver], error: StreamfromError) -> None:
+        for receiver in receivers:
+            self._actions.append(End(receiver.id, error))
+            self._detached(receiver.id, (), 0)
+
+    def _finish(self, now_ns: int) -> None:
+        """End the streams that have all they asked for, or all there is.
+
+        One that has rows does not wait for a shard that fails: its client can work on them.
+        """
+        for receiver in list(self._receivers.finishing.values()):
+            if receiver.has_batch or receiver.is_reserved:
+                continue
+            if receiver.rows_left == 0 or all(
+                self._parts.table.properties.paused
+                or shard.is_held_back(now_ns)
+                or shard.has_nothing(now_ns, receiver.keys)
+                or (receiver.sent > 0 and shard.is_failing)
+                for shard in self._shards.values()
+                if receiver.covers(shard.name)
+            ):
+                self._actions.append(Finish(receiver.id))
+                self._detached(receiver.id, (), now_ns)
+
+    # What is heard of messages
+
+    def _due(self, event: Due, now_ns: int) -> None:
+        shard = self._shards[event.shard]
+        if shard.hears_news:
+            shard.counters.has_new(event.keys, now_ns)
+            self._try_again(shard, (key.id for key in event.keys), now_ns)
+            # A poll may have seen the row before its producer's OK was here, and the message may have been sent:
+            # its row does not show that, so a claim would send it a second time.
+            news = [key for key in event.keys if not shard.queue.is_taken(key.id)]
+            if shard.queue.hear(news, now_ns):
+                shard.polls.wanted = True
+            # Of which key they are only the rows say.
+            shard.polls.named_wanted = True
+        if shard.leases or shard.claims:
+            self._held.suspect(shard, tuple(key.id for key in event.keys))
+
+    def _try_again(self, shard: ShardState, idents: Iterable[bytes], now_ns: int) -> None:
+        """Write rows again at once that the server did not write, and that somebody has changed."""
+        if changed := shard.set_aside.changed(idents, now_ns):
+            shard.polls.wanted = True
+            shard.unwritten.hurry(changed)
+            if any(ident in shard.early_acks for ident in changed):
+                shard.early_acks.hurry()
+
+    # Groups
+
+    def _fired(self, event: Fired, now_ns: int) -> None:
+        shard, result = self._shards[event.shard], event.result
+        properties = self._parts.table.properties
+        if dead := shard.groups.answered(result, now_ns, properties.poller_interval_ns):
+            self._actions.append(TellDeadMembers(shard.name, tuple(dead)))
+        if result is not None:
+            shard.set_aside.over(key.id for key in result.fired)
+            self._parts.refuse(shard, result.refused, now_ns)
+        if result is not None and shard.hears_news:
+            shard.polls.wanted |= shard.queue.hear(result.fired, now_ns)
+
+    # Settings and health
+
+    def _reconfigured(self, event: Reconfigured, now_ns: int) -> None:
+        self._parts.table = event.table
+        properties = event.table.properties
+        known = set(event.table.columns)
+        for receiver in list(self._receivers.attached.values()):
+            missing = [column for column in receiver.columns if column not in known]
+            if missing:
+                self._end([receiver], UnknownColumn(missing[0]))
+                continue
+            self._receivers.windows.configure(receiver, properties, now_ns)
+            self._receivers.limited(receiver)
+        for shard in self._shards.values():
+            shard.queue.configure(
+                properties.cache_size,
+                newest=properties.newest,
+                fair=properties.fair,
+                now_ns=now_ns,
+            )
+            shard.polls.wanted = True
+        self._parts.limit_shards(now_ns)
+
+    def _shard_up(self, shard: ShardState) -> None:
+        for trouble in (shard.claiming, shard.polls.trouble, shard.health):
+            trouble.over()
+        shard.polls.wanted = True
+
+    # After every event
+
+    def _settle_after(self, event: Event, now_ns: int) -> None:
+        """Bring to rest the shards that *event* can have concerned."""
+        match event:
+            # Of the acks one by one nearly all: settling was a twelfth of what an early one costs.
+            case Acked() | AckedEarly() if not self._receivers.is_freed and self._shards[
+                event.shard
+            ].is_quiet(now_ns):
+                return
+            case ReceiverReady() | WaitOver() | ShareGiven() | ProgressedElsewhere():
+                self._serve(now_ns)
+            case Tick():
+                for shard in self._shards.values():
+                    wake_ns = min(shard.wake_ns, shard.wake_ready_ns, shard.writes_ns)
+                    if wake_ns <= now_ns:
+                        self._settle(shard, now_ns)
+                if self._receivers.is_freed:
+                    self._serve(now_ns)
+            case Attached() | Detached() | Left() | Reconfigured() | TryAgain() | TableEnded():
+                for shard in self._shards.values():
+                    self._settle(shard, now_ns)
+            case Touched() if not self._shards[event.shard].set_aside:
+                return
+            case _:
+                self._settle(self._shards[event.shard], now_ns)
+                if self._receivers.is_freed:
+                    self._serve(now_ns)
+
+    def _serve(self, now_ns: int) -> None:
+        """Let the shards that have due keys use the receivers that are ready, in turn."""
+        # Each time from another one on: a shard that always has something due would take every receiver.
+        shards = list(self._shards.values())
+        self._turn = (self._turn + 1) % len(shards)
+        for shard in shards[self._turn :] + shards[: self._turn]:
+            if not self._receivers.ready:
+                return
+            first_ns = shard.queue.first_ns()
+            if (first_ns is not None and first_ns <= now_ns) or shard.lost.waiting:
+                self._settle(shard, now_ns)
+
+    def _settle(self, shard: ShardState, now_ns: int) -> None:
+        """Claim what can be claimed, poll what must be polled, and note when to look again."""
+        self._send_and_poll(shard, now_ns)
+        self._sending.acknowledge(shard)
+
+    def _send_and_poll(self, shard: ShardState, now_ns: int) -> None:
+        self._held.look_after(shard, now_ns)
+        if not shard.receivers:
+            if shard.is_dispatched and now_ns < shard.lingers_until_ns:
+                shard.linger()
+            else:
+                shard.rest()
+            return
+        lost_ns = shard.lost_ns(self._parts.grace_ns)
+        if lost_ns <= now_ns:
+            self._lose(shard)
+            return
+        if not shard.is_dispatched:
+            shard.rest()
+            shard.wake_ns = lost_ns
+            return
+        self._sending.claim(shard, now_ns)
+        table = self._parts.table
+        in_spans = (
+            table.time_index is not None and table.has_priority and not table.priority_nullable
+        )
+        request = shard.polls.start(now_ns, shard.order, in_spans=in_spans)
+        if request is not None:
+            self._actions.append(Poll(shard.name, self._bounded(shard, request)))
+        if shard.groups.next_ns() <= now_ns:
+            left_out = shard.set_aside.left_out(Tried.FIRE, now_ns)
+            if (wanted := shard.groups.next(now_ns, frozenset(left_out))) is not None:
+                self._actions.append(Fire(shard.name, wanted))
+        shard.settled(now_ns, lost_ns)
+
+    def _bounded(self, shard: ShardState, request: PollRequest) -> PollRequest:
+        """Return *request* for no more than the streams can use, where all of them end."""
+        wanted = 0
+        for receiver in self._receivers.attached.values():
+            if receiver.covers(shard.name):
+                if receiver.rows_left is None:
+                    return request
+                wanted += receiver.rows_left
+        # Twice as much, so that what they take does not leave so little that a poll is due again.
+        return replace(request, limit=min(request.limit, 2 * wanted + POLL_KEYS_MIN))
+
+    def _lose(self, shard: ShardState) -> None:
+        cause = next(t.cause for t in shard.troubles() if t.since_ns is not None)
+        grace_s = self._parts.grace_ns / 10**9
+        error = StreamLost(self._parts.table.keyspace, shard.name, grace_s, cause)
+        covering = [r for r in self._receivers.attached.values() if r.covers(shard.name)]
+        self._end(covering, error)

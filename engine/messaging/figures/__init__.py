@@ -1,0 +1,1 @@
+"""What a message table holds, read off the schedulers for those who watch."""

@@ -1,0 +1,578 @@
+"""Which stream holds which messages of one shard, and until when.
+
+A message is *held* by the receiver that it was sent to, from its delivery until it is acked,
+deleted or rescheduled, or until its *lease* ends: the ``time_next`` that its claim wrote, or a heartbeat since, or so much
+later as the stream's progress makes it (`engine.messaging.streams.stream_order`). Pure: no clock, no I/O.
+
+A message stands in two dicts, of ids to batches and of a batch's ids to their ends. Numbers and
+bytes alone: a `Lease` for each message, which the garbage collector walks, made a drain 4 % dearer. The
+heap has batches: nearly all messages are acked before the first of their batch would end,
+and then the heap has nothing to do with them.
+"""
+
+from __future__ import annotations
+
+import heapq
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from streamfrom.engine.messaging.streams.stream_order import NOBODY, Batch, Streams
+from streamfrom.engine.messaging.table.message import FOREVER_NS, LeaseWrite
+
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+
+    from streamfrom.engine.messaging.table.message import ClaimedRow, MessageKey
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+# Below this many a heap is not worth to be made anew.
+STALE_MIN: Final = 1000
+# One question for the rows of held messages: as many ids as a claim has, at most.
+LOOK_IDS_MAX: Final = 500
+# The end of a lease that only the row knows: a former dispatcher gave it. Before every other.
+UNKNOWN_NS: Final = -1
+# After a failed question, the rows of such leases are read again.
+ASK_AGAIN_NS: Final = 250 * 10**6
+# Of the messages whose leases ended so many are remembered: whoever lost them may still act on them.
+LOST_MAX: Final = 10_000
+# Of a million leases that end at the same time no turn of the loop ends more.
+ENDED_MAX: Final = 1000
+
+
+# So long before the first lease of a batch ends, or for this part of the wait if that is shorter, the leases are
+# brought up to date: the successor of a dispatcher that dies, which comes within that time, finds no row due that a
+# consumer works on.
+AHEAD_NS: Final = 5 * 10**9
+AHEAD_PART: Final = 4
+
+
+class Lease(NamedTuple):
+    """A message in flight: held by *receiver* until a moment in nanoseconds since 1970, as its row says or is about to."""
+
+    until_ns: int
+    id: bytes
+    receiver: int
+
+
+class Renewal(NamedTuple):
+    """A lease that is longer than its row says: when it ended before, and when it ends now."""
+
+    id: bytes
+    before_ns: int
+    until_ns: int
+
+
+class Leases:
+    """The messages of one shard that streams hold.
+
+    How many a receiver holds of all shards is counted by the caller: what ends leases returns whose.
+
+    shown_ns: what the rows say, by id, of messages whose leases are longer by now.
+    tried_ns: what is being written to rows, or was tried with an unknown outcome.
+    """
+
+    def __init__(self, streams: Streams | None = None, shard: ShardName = "") -> None:
+        self.shown_ns: Final[dict[bytes, int]] = {}
+        self.tried_ns: Final[dict[bytes, int]] = {}
+        self._streams = streams or Streams()
+        self._shard = shard
+        self._batches: dict[bytes, Batch] = {}  # by message
+        self._of: dict[int, dict[Batch, None]] = {}  # by receiver, in the order of sending
+        # A moment, a number that tells entries apart, and the batch to look at, or the message of it.
+        self._looks: list[tuple[int, int, Batch, bytes | None]] = []
+        self._numbers = 0
+        self._lost: dict[bytes, int] = {}  # whose lease of a message has ended
+        # Rows that a commit may have changed: whether by a heartbeat alone. In the order of
+        # the commits: a seed of the simulator is one history.
+        self._to_look_at: dict[bytes, bool] = {}
+        self._all_by_heartbeat: bool | None = None  # all that are held are suspect; None if not
+        # The lease, whether only a heartbeat may have changed it, and what the row could say.
+        self._looking_at: dict[bytes, tuple[Lease, bool, tuple[int, ...]]] | None = None
+
+    def __len__(self) -> int:
+        """Return how many messages are held."""
+        return len(self._batches)
+
+    def __iter__(self) -> Iterator[Lease]:
+        for receiver, batches in self._of.items():
+            for batch in batches:
+                for ident, until_ns in batch.ends_ns.items():
+                    yield Lease(until_ns, ident, receiver)
+
+    @property
+    def of_clients(self) -> int:
+        """Return how many are of this process's own clients."""
+        return sum(len(self.ids_of(receiver)) for receiver in self._of if receiver > 0)
+
+    @property
+    def looks(self) -> int:
+        """Return how many moments are known at which to look at leases, stale ones among them."""
+        return len(self._looks)
+
+    def ids_of(self, receiver: int) -> Collection[bytes]:
+        """Return which messages *receiver* holds."""
+        return [ident for batch in self._of.get(receiver, ()) for ident in batch.ends_ns]
+
+    def holders(self, idents: Iterable[bytes]) -> list[int]:
+        """Return who holds each of those messages that somebody holds."""
+        known = self._batches
+        return [known[ident].receiver for ident in idents if ident in known]
+
+    def get(self, ident: bytes) -> Lease | None:
+        """Return the lease of a message; None for one that nobody holds."""
+        batch = self._batches.get(ident)
+        return None if batch is None else Lease(batch.ends_ns[ident], ident, batch.receiver)
+
+    def is_sure(self, ident: bytes, now_ns: int) -> bool:
+        """Return whether a message is held, as far as is known, and nothing has come in between."""
+        batch = self._batches.get(ident)
+        if batch is None or self._is_suspect(ident):
+            return False
+        return batch.ends_ns[ident] + batch.lag_ns > now_ns
+
+    def since_ns(self, receiver: int) -> int | None:
+        """Return when the first of the messages that *receiver* holds was sent; None without any."""
+        return min((batch.sent_ns for batch in self._of.get(receiver, ())), default=None)
+
+    # Messages come and go
+
+    def give(
+        self, receiver: int, rows: Iterable[ClaimedRow], now_ns: int = 0, row: int = 0
+    ) -> list[Lease]:
+        """Note that *receiver* holds *rows* from now on; return the leases of others that this ends.
+
+        row: how many rows it was sent from here before.
+        """
+        ends_ns = {row.id: row.due_next_ns for row in rows}
+        replaced: list[Lease] = []
+        # Hardly ever: it takes a message that is sent again while its lease here runs. One set
+        # operation tells for a whole batch.
+        if not self._batches.keys().isdisjoint(ends_ns):
+            replaced = [
+                lease for ident in ends_ns if (lease := self.give_back(ident)) is not None
+            ]
+        self._add(self._streams.sent(receiver, self._shard, ends_ns, now_ns, now_ns, row))
+        return replaced
+
+    def found(self, until_ns: Mapping[bytes, int], now_ns: int) -> None:
+        """Note messages that a former dispatcher has in flight; each is looked at, as it may be acked meanwhile."""
+        for ident, end_ns in until_ns.items():
+            lease = self.get(ident)
+            if lease is not None and lease.until_ns == UNKNOWN_NS:
+                self._set_end(ident, end_ns)
+                self.suspect((ident,), by_heartbeat=True)
+        ends_ns = {i: end_ns for i, end_ns in until_ns.items() if i not in self._batches}
+        if ends_ns:
+            self._add(self._streams.sent(NOBODY, self._shard, ends_ns, now_ns, FOREVER_NS))
+            self.suspect(ends_ns, by_heartbeat=True)
+
+    def take_over(self, receiver: int, idents: Iterable[bytes], now_ns: int) -> int:
+        """Note that *receiver* holds messages that a former dispatcher sent to it; return how many.
+
+        Messages that another receiver holds were sent again since, and are left out. The rows of all others are read:
+        acked ones are given back, and the leases of the rest end when their rows say, or later by the stream's progress.
+        """
+        known = self._batches
+        new = [
+            i for i in dict.fromkeys(idents) if i not in known or known[i].receiver == NOBODY
+        ]
+        if new:
+            ends_ns = {i: known[i].ends_ns[i] if i in known else UNKNOWN_NS for i in new}
+            self.give_back_all(new)
+            self._add(self._streams.sent(receiver, self._shard, ends_ns, now_ns, FOREVER_NS))
+            self.suspect(new, by_heartbeat=True)
+        return len(new)
+
+    def _add(self, batch: Batch) -> None:
+        self._batches.update(dict.fromkeys(batch.ends_ns, batch))
+        self._of.setdefault(batch.receiver, {})[batch] = None
+        self._note_look(batch)
+
+    def forget_found(self) -> None:
+        """Forget what a former dispatcher has in flight."""
+        self.give_back_all(self.ids_of(NOBODY))
+
+    def give_back(self, ident: bytes) -> Lease | None:
+        """End the lease of a message, and return it; None for one that nobody holds."""
+        lease = self.get(ident)
+        if lease is not None:
+            self.give_back_all((ident,))
+        return lease
+
+    def give_back_all(
+        self, idents: Iterable[bytes], progress_ns: int | None = None
+    ) -> dict[Batch, int]:
+        """End the leases of messages; return how many of each batch these were.
+
+        progress_ns: this moment, if their streams have made progress by them.
+        """
+        known, shown_ns, tried_ns = self._batches, self.shown_ns, self.tried_ns
+        lost = self._lost
+        counts: dict[Batch, int] = {}
+        reached: dict[Batch, None] = {}
+        late: dict[Batch, None] = {}
+        for ident in idents:
+            batch = known.get(ident)
+            if batch is None:
+                continue
+            ends_ns = batch.ends_ns
+            if progress_ns is not None:
+                if lost and self._is_late(lost.pop(ident, None), batch):
+                    late[batch] = None
+                else:
+                    reached[batch] = None
+                    if next(iter(ends_ns)) != ident:
+                        self._pass(batch, ident)
+            del known[ident], ends_ns[ident]
+            counts[batch] = counts.get(batch, 0) + 1
+            if shown_ns:
+                shown_ns.pop(ident, None)
+            if tried_ns:
+                tried_ns.pop(ident, None)
+        if progress_ns is not None:
+            self._streams.reached(reached, progress_ns)
+            for batch in late:
+                batch.stream.progressed(progress_ns)
+        for batch, count in counts.items():
+            self._gone(batch, count)
+        return counts
+
+    def _is_late(self, loser: int | None, batch: Batch) -> bool:
+        """Return whether it may be *loser*, whose lease was over, that has acted, and not the stream that holds *batch* now.
+
+        Then nothing is overtaken: that stream need not have come to the message.
+        """
+        return loser not in {None, batch.receiver} and loser in self._streams.attached
+
+    def _gone(self, batch: Batch, count: int) -> None:
+        self._streams.gone(batch, count)
+        if not batch.ends_ns:
+            of_receiver = self._of[batch.receiver]
+            del of_receiver[batch]
+            if not of_receiver:
+                del self._of[batch.receiver]
+
+    def progress(self, idents: Iterable[bytes], now_ns: int) -> None:
+        """Note that streams have made progress by messages that they go on holding."""
+        batches: dict[Batch, None] = {}
+        for ident in idents:
+            batch = self._batches.get(ident)
+            if batch is not None:
+                self._pass(batch, ident)
+                batches[batch] = None
+        # Their rows are looked at first: what these say is compared with what was known.
+        self._streams.reached(batches, now_ns, renews=False)
+
+    def _pass(self, batch: Batch, ident: bytes) -> None:
+        """Let those of a batch be overtaken that were sent before *ident*."""
+        if (passed := batch.passed(ident)) is not None:
+            self._add(passed)
+
+    def give_back_of(self, receiver: int, ident: bytes) -> Lease | None:
+        """End the lease of a message if *receiver* has it, and return it: it may have been sent again since."""
+        batch = self._batches.get(ident)
+        return (
+            self.give_back(ident) if batch is not None and batch.receiver == receiver else None
+        )
+
+    def shorten(self, idents: Iterable[bytes], until_ns: int) -> None:
+        """Let leases end at *until_ns*, whatever progress comes."""
+        for ident in idents:
+            if ident in self._batches:
+                self._set_end(ident, until_ns, follows=False)
+
+    # Their ends
+
+    def renew(self, batch: Batch) -> list[Renewal]:
+        """Bring the leases of a batch up to date; return those that are longer by that."""
+        lag_ns, ends_ns = batch.lag_ns, batch.ends_ns
+        if not (lag_ns and ends_ns):
+            return []
+        renewed = [Renewal(ident, end_ns, end_ns + lag_ns) for ident, end_ns in ends_ns.items()]
+        batch.base_ns += lag_ns
+        for ident, _, end_ns in renewed:
+            ends_ns[ident] = end_ns
+        self._note_look(batch)
+        return renewed
+
+    def next_write(self, ident: bytes, timer: MessageKey | None) -> LeaseWrite:
+        """Return what is to be written of a message to let its row show its lease.
+
+        timer: the message's, if its row shows no lease so far.
+        """
+        tried_ns, batch = self.tried_ns.get(ident), self._batches.get(ident)
+        shown_ns = self._may_show(ident)
+        # Of what failed before it is not known whether it has come to the row: it is tried again.
+        if tried_ns is None:
+            tried_ns = timer.time_next_ns if timer is not None else 0
+            if batch is not None:
+                tried_ns = self.tried_ns[ident] = batch.ends_ns[ident]
+        return LeaseWrite(ident, tried_ns, shown_ns, timer is not None)
+
+    def _may_show(self, ident: bytes) -> tuple[int, ...]:
+        """Return what the row of a message may say in place of its lease."""
+        known = (self.shown_ns.get(ident), self.tried_ns.get(ident))
+        return tuple(ns for ns in known if ns is not None)
+
+    def longer_than_shown(self) -> dict[bytes, int]:
+        """Return when leases end that are longer than their rows say."""
+        return {one: self._batches[one].ends_ns[one] for one in self.shown_ns}
+
+    def not_written(self, idents: Iterable[bytes]) -> None:
+        """Note that rows do not show what `next_write` said."""
+        for ident in idents:
+            self.tried_ns.pop(ident, None)
+
+    def written(self, idents: Iterable[bytes]) -> list[bytes]:
+        """Note that rows show what `next_write` said; return those whose leases are longer by now."""
+        late = []
+        for ident in idents:
+            shows_ns, batch = self.tried_ns.pop(ident, None), self._batches.get(ident)
+            self.shown_ns.pop(ident, None)
+            if batch is not None and shows_ns is not None and batch.ends_ns[ident] > shows_ns:
+                self.shown_ns[ident] = shows_ns
+                late.append(ident)
+        return late
+
+    def changed(self, idents: Iterable[bytes]) -> None:
+        """Note that somebody has written rows, as was found when they were to show their leases."""
+        for ident in idents:
+            self.tried_ns.pop(ident, None)
+            self.shown_ns.pop(ident, None)
+        self.suspect(idents, by_heartbeat=True)
+
+    def lagging(self, idents: Iterable[bytes] | None) -> list[Batch]:
+        """Return the batches of *idents*, or of all messages, whose leases are not up to date."""
+        if idents is None:
+            found = [batch for batches in self._of.values() for batch in batches]
+        else:
+            known = self._batches
+            found = [*dict.fromkeys(known[ident] for ident in idents if ident in known)]
+        return [batch for batch in found if batch.lag_ns]
+
+    def lagging_ids(self, idents: Iterable[bytes] | None) -> set[bytes]:
+        """Return the messages of these batches."""
+        return {ident for batch in self.lagging(idents) for ident in batch.ends_ns}
+
+    def ended(self, now_ns: int) -> list[Lease]:
+        """End leases that are over, ENDED_MAX or a batch more at a time, and return them.
+
+        One whose row a commit may have changed waits for what the row says: it may be longer. Those that are longer by
+        their streams' progress are among the `Streams.renewable` afterwards.
+        """
+        ended: list[Lease] = []
+        looks = self._looks
+        while looks and looks[0][0] <= now_ns and len(ended) < ENDED_MAX:
+            look_ns, _, batch, ident = heapq.heappop(looks)
+            if ident is not None:
+                batch = self._batches.get(ident, batch)
+            if not self._is_to_come(look_ns, batch, ident):
+                continue
+            if batch.lag_ns:
+                batch.look_ns = 0
+                self._streams.renewable.append(batch)
+            elif ident is not None:
+                self._end_of(batch, (ident,), now_ns, ended)
+            else:
+                batch.look_ns = 0
+                if batch.overtaken_ns is None:
+                    batch.stream.expiring.append(batch)
+                self._end_of(batch, batch.ends_ns, now_ns, ended)
+        return ended
+
+    def _end_of(
+        self, batch: Batch, idents: Iterable[bytes], now_ns: int, ended: list[Lease]
+    ) -> None:
+        over: list[bytes] = []
+        for ident in idents:
+            end_ns = batch.ends_ns[ident]
+            # A suspect one gets its entry again from `looked` or `look_failed`.
+            if self._is_suspect(ident):
+                continue
+            if end_ns == UNKNOWN_NS:
+                self.suspect((ident,), by_heartbeat=True)
+            elif end_ns <= now_ns:
+                ended.append(Lease(end_ns, ident, batch.receiver))
+                over.append(ident)
+                self._lost[ident] = batch.receiver
+            else:
+                self._note(end_ns, batch, ident)
+        self.give_back_all(over)
+        while len(self._lost) > LOST_MAX:
+            del self._lost[next(iter(self._lost))]
+
+    def first_look_ns(self) -> int | None:
+        """Return when to look whether leases have ended or are to be brought up to date; None when nothing is held."""
+        looks = self._looks
+        while looks:
+            look_ns, _, batch, ident = looks[0]
+            # Acks leave the heap alone (a removal there is O(n)): stale entries are dropped
+            # when they come to the front.
+            if self._is_to_come(look_ns, batch, ident):
+                return look_ns
+            heapq.heappop(looks)
+        return None
+
+    def _is_to_come(self, look_ns: int, batch: Batch, ident: bytes | None) -> bool:
+        if ident is None:
+            return batch.look_ns == look_ns and bool(batch.ends_ns)
+        # Of a batch that is looked at as a whole no message is looked at by itself.
+        held = self._batches.get(ident)
+        return held is not None and not held.look_ns
+
+    def _set_end(
+        self, ident: bytes, until_ns: int, now_ns: int = 0, *, follows: bool = True
+    ) -> Lease:
+        """Let a lease end at *until_ns*, or later by progress if it *follows* that.
+
+        now_ns: this moment if the message itself makes progress.
+        """
+        batch = self._batches[ident]
+        self.tried_ns.pop(ident, None)
+        self.shown_ns.pop(ident, None)
+        self._add(self._streams.alone(batch, ident, until_ns, now_ns, follows=follows))
+        self._gone(batch, 1)
+        return Lease(until_ns, ident, batch.receiver)
+
+    def _note_look(self, batch: Batch) -> None:
+        """Look at a batch before its first lease ends."""
+        first_ns = min(batch.ends_ns.values())
+        wait_ns = max(0, first_ns - batch.base_ns)
+        batch.look_ns = max(1, first_ns - min(AHEAD_NS, wait_ns // AHEAD_PART))
+        self._note(batch.look_ns, batch, None)
+
+    def _note_end(self, ident: bytes, end_ns: int) -> None:
+        """Look at a lease that was not let end, unless all of its batch is looked at."""
+        batch = self._batches[ident]
+        if not batch.look_ns:
+            self._note(end_ns, batch, ident)
+
+    def _note(self, look_ns: int, batch: Batch, ident: bytes | None) -> None:
+        self._numbers += 1
+        heapq.heappush(self._looks, (look_ns, self._numbers, batch, ident))
+        # More stale entries than messages: building the heap anew costs O(n) once for n acks at
+        # least.
+        if len(self._looks) > 2 * len(self) + STALE_MIN:
+            self._looks = [look for look in self._looks if self._is_to_come(look[0], *look[2:])]
+            heapq.heapify(self._looks)
+
+    # Rows that a commit may have changed
+
+    def suspect(self, idents: Iterable[bytes] | None, *, by_heartbeat: bool = False) -> None:
+        """Note that the rows of *idents*, or any, may be acked, deleted or rescheduled.
+
+        by_heartbeat: they may be held for longer, and nothing else.
+        """
+        if idents is None:
+            # Which ones these are is asked when the look begins: a commit costs nothing here,
+            # however many messages are held.
+            self._all_by_heartbeat = by_heartbeat and self._all_by_heartbeat is not False
+            return
+        for ident in idents:
+            if ident in self._batches:
+                self._to_look_at[ident] = by_heartbeat and self._to_look_at.get(ident, True)
+
+    def suspect_all_but(self, receivers: Container[int]) -> None:
+        """Note that rows may be acked or held for longer, but those of *receivers*, which are about to be shortened."""
+        for receiver in self._of:
+            if receiver not in receivers:
+                self.suspect(self.ids_of(receiver), by_heartbeat=True)
+
+    def _is_suspect(self, ident: bytes) -> bool:
+        return (
+            self._all_by_heartbeat is not None
+            or ident in self._to_look_at
+            or (self._looking_at is not None and ident in self._looking_at)
+        )
+
+    def next_look(self) -> tuple[bytes, ...]:
+        """Return the held messages whose rows must be read now; one question at a time."""
+        if self._looking_at is not None:
+            return ()
+        if self._all_by_heartbeat is not None and not self._to_look_at:
+            self._to_look_at = dict.fromkeys(self._batches, self._all_by_heartbeat)
+            self._all_by_heartbeat = None
+        looking_at: dict[bytes, tuple[Lease, bool, tuple[int, ...]]] = {}
+        while self._to_look_at and len(looking_at) < LOOK_IDS_MAX:
+            ident = next(iter(self._to_look_at))
+            by_heartbeat = self._to_look_at.pop(ident)
+            lease = self.get(ident)
+            if lease is not None:
+                looking_at[ident] = lease, by_heartbeat, self._may_show(ident)
+        if not looking_at:
+            return ()
+        self._looking_at = looking_at
+        return tuple(looking_at)
+
+    def looked(
+        self, time_next_ns: Mapping[bytes, int], now_ns: int
+    ) -> tuple[list[Lease], list[Lease]]:
+        """Take in when the unacked rows that were asked for are due.
+
+        A row that is gone, acked, or due at another time has been given back: its lease is
+        returned in the first list. One that a heartbeat made due later is held for longer: its
+        new lease is in the second list. A message that was sent again meanwhile is left alone. Both show progress.
+        """
+        given_back, prolonged = [], []
+        looking_at, self._looking_at = self._looking_at or {}, None
+        for ident, (asked, by_heartbeat, shown_ns) in looking_at.items():
+            lease = self.get(ident)
+            if lease is None:
+                continue
+            until_ns = time_next_ns.get(ident, 0)
+            # What came after the heartbeat may be what the row shows.
+            alone = self._all_by_heartbeat is not False and self._to_look_at.get(ident, True)
+            is_unknown = lease.until_ns == UNKNOWN_NS
+            is_longer = (by_heartbeat and alone) or is_unknown
+            # The row says what is known, or the message was sent again since the question.
+            if lease.until_ns != asked.until_ns or until_ns in (
+                lease.until_ns,
+                *shown_ns,
+                *self._may_show(ident),
+            ):
+                # Its time may have come meanwhile, when it was not let end.
+                self._note_end(ident, lease.until_ns)
+            elif until_ns > max(lease.until_ns, 0) and is_longer:
+                if not is_unknown:
+                    self.progress((ident,), now_ns)
+                prolonged.append(self._set_end(ident, until_ns, 0 if is_unknown else now_ns))
+            else:
+                self.give_back_all((ident,), None if is_unknown else now_ns)
+                given_back.append(lease)
+        return given_back, prolonged
+
+    def look_failed(self, now_ns: int) -> None:
+        """Note that a question had no answer; it is asked again only about leases whose ends are unknown.
+
+        The others end by themselves; until then the rows count as held, which sends nothing twice.
+        """
+        looking_at, self._looking_at = self._looking_at or {}, None
+        for ident in looking_at:
+            lease = self.get(ident)
+            if lease is not None:
+                is_unknown = lease.until_ns == UNKNOWN_NS
+                end_ns = now_ns + ASK_AGAIN_NS if is_unknown else lease.until_ns
+                self._note_end(ident, end_ns)
+
+    # What is left by a receiver whose connection has ended
+
+    def left(self, receiver: int, due_ns: int) -> tuple[list[Lease], bool]:
+        """Return LOOK_IDS_MAX leases of *receiver*, at most, that end after *due_ns*.
+
+        And whether there are more, or such as are to be looked at first.
+        """
+        found: list[Lease] = []
+        is_more = False
+        ends_ns = (batch.ends_ns.items() for batch in self._of.get(receiver, ()))
+        for ident, until_ns in chain.from_iterable(ends_ns):
+            if len(found) == LOOK_IDS_MAX:
+                return found, True
+            is_unknown = until_ns == UNKNOWN_NS
+            if until_ns > due_ns or is_unknown:
+                if is_unknown or self._is_suspect(ident):
+                    is_more = True
+                else:
+                    found.append(Lease(until_ns, ident, receiver))
+        return found, is_more

@@ -1,0 +1,116 @@
+"""What receivers held whose connection has ended: it is due again sooner than its leases end, ``vt_release_after``. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.table.message import FOREVER_NS
+
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from streamfrom.engine.messaging.leases.leases import Lease, Leases
+    from streamfrom.engine.messaging.leases.unwritten_leases import UnwrittenLeases
+    from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
+
+
+# A row that cannot be made due sooner is being acked, most likely: then it is over soon.
+SHORTEN_AGAIN_NS: Final = 10**9
+
+
+@dataclass(slots=True)
+class _Leaving:
+    """A receiver whose connection has ended, and which held messages.
+
+    due_ns: when its messages are to be due again.
+    retry_ns: when those that are not yet due so soon are tried again.
+    """
+
+    due_ns: int
+    retry_ns: int = 0
+    pause_ns: int = SHORTEN_AGAIN_NS
+
+    def postpone(self, now_ns: int) -> None:
+        """Try again after a pause that doubles."""
+        self.retry_ns = now_ns + self.pause_ns
+        self.pause_ns *= 2
+
+
+class LeavingReceivers:
+    """The receivers of one shard whose connections have ended, by their numbers; *leases*, *unwritten* and *queue* are the shard's."""
+
+    def __init__(self, leases: Leases, unwritten: UnwrittenLeases, queue: ShardQueue) -> None:
+        self._leases = leases
+        self._unwritten = unwritten
+        self._queue = queue
+        self._receivers: dict[int, _Leaving] = {}
+        self._shortening: tuple[Lease, ...] = ()  # by a statement under way
+
+    def __len__(self) -> int:
+        return len(self._receivers)
+
+    def __contains__(self, receiver: object) -> bool:
+        return receiver in self._receivers
+
+    def add(self, receiver: int, due_ns: int) -> None:
+        """Let what a receiver holds be due again at *due_ns*."""
+        self._receivers[receiver] = _Leaving(due_ns)
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._receivers.clear()
+
+    def retry(self, now_ns: int) -> None:
+        """Try again at once what could not be made due sooner."""
+        for leaving in self._receivers.values():
+            leaving.retry_ns = min(leaving.retry_ns, now_ns)
+
+    def next_ns(self) -> int:
+        """Return when leases are to be made shorter; FOREVER_NS while some are, or none is."""
+        if self._shortening or not self._receivers:
+            return FOREVER_NS
+        return min((one.retry_ns for one in self._receivers.values()), default=FOREVER_NS)
+
+    def next(self, now_ns: int) -> tuple[int, tuple[Lease, ...], int] | None:
+        """Return a receiver that has left, leases of it that end too late, and when they are to end."""
+        if self._shortening:
+            return None
+        for receiver, leaving in list(self._receivers.items()):
+            if leaving.retry_ns > now_ns:
+                continue
+            leases, is_more = self._leases.left(receiver, leaving.due_ns)
+            if unwritten := [lease.id for lease in leases if lease.id in self._unwritten]:
+                # A row must show its lease before it can be made shorter.
+                self._unwritten.hurry(unwritten)
+                leases = [lease for lease in leases if lease.id not in self._unwritten]
+                is_more = True
+            if leases:
+                self._shortening = tuple(leases)
+                return receiver, self._shortening, leaving.due_ns
+            if is_more:
+                leaving.postpone(now_ns)
+            else:
+                del self._receivers[receiver]
+        return None
+
+    def shortened(self, receiver: int, ids: Collection[bytes], now_ns: int) -> bool:
+        """Take in which rows of the leases of *receiver* are due sooner now; return whether a poll is needed."""
+        leaving, written, is_lost = self._receivers.get(receiver), set(ids), False
+        leases, self._shortening = self._shortening, ()
+        if leaving is None:
+            # The shard is not dispatched from here any more.
+            return False
+        for lease in leases:
+            key = self._queue.get(lease.id)
+            if lease.id in written:
+                if key is not None and key.time_next_ns == lease.until_ns:
+                    self._queue.add(key._replace(time_next_ns=leaving.due_ns), now_ns)
+                else:
+                    # The queue did not have it, or something else has happened to it.
+                    is_lost = True
+        if len(written) < len(leases):
+            leaving.postpone(now_ns)
+        self._leases.shorten(ids, leaving.due_ns)
+        return is_lost

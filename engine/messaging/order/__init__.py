@@ -1,0 +1,1 @@
+"""Messages that wait for others: of their key, or of a group."""

@@ -1,0 +1,319 @@
+"""Which messages of a shard wait for others of their key: ``vt_key_in_flight`` and ``vt_order = strict``. Pure.
+
+A message has *started* from its first sending until it is acked, deleted, parked or dead. So a message whose retry is not due
+yet has started, too. No more of a key may have started than the table says; of those that have, each is sent again when it is
+due. With one at a time that is the order of the queue, and a retry holds back its successors. Of a table in strict order all
+messages of the shard have the same key.
+
+The rows say what has started, by ``epoch``, and each claim asks them (`engine.messaging.claims.ordered_claim`). So neither a new
+dispatcher nor news that come late can break the order. This module only remembers what to ask next.
+
+Of a key that has no room one message is kept, its *follower*. It is due at once when an ack is heard of. Otherwise it is a timer
+for when the first that has started is due again, or for when the rows are to be asked whether that one is acked. All others of
+the key are forgotten: whoever is claimed next, the claim finds the first one. A follower that is acked or deleted itself
+leaves nobody who would be claimed next. Then the table is polled.
+
+So a key costs memory only while something of it is in flight, and polls pass over keys that would fill the queue with messages
+that must wait.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.queue.lanes import rank
+from streamfrom.engine.messaging.table.message import FOREVER_NS, KeyFound
+
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Container, Iterable, Mapping
+
+    from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
+    from streamfrom.engine.messaging.table.message import ClaimResult, MessageKey
+
+
+# A poll passes over so many keys at most: those of which most messages had to wait.
+PASSED_OVER_MAX: Final = 200
+# What is due again and is not won is locked, by an ack most likely.
+LOCKED_PAUSE_NS: Final = 50 * 10**6
+# Acks may pass through a proxy that tells nobody: the rows are asked after so long, and after twice that from time to time.
+ASK_FIRST_NS: Final = 250 * 10**6
+ASK_LAST_NS: Final = 30 * 10**9
+
+
+def may_go(found: KeyFound, at_most: int, in_order: int, now_ns: int) -> list[MessageKey]:
+    """Return which messages of a key may be sent now, in their order.
+
+    Those that have started go first; a new one needs room among *in_order*.
+    """
+    due = sorted((one for one in found.started if one.time_next_ns <= now_ns), key=in_turn)
+    room = max(0, in_order - (len(found.started) - len(due)))
+    new = found.heads[: max(0, in_order - len(found.started))]
+    return [*due[:room], *new][:at_most]
+
+
+def without(found: KeyFound, idents: Container[bytes]) -> KeyFound:
+    """Return what is true of a key when some of its messages are gone."""
+    return KeyFound(
+        tuple(one for one in found.started if one.id not in idents),
+        tuple(one for one in found.heads if one.id not in idents),
+    )
+
+
+def in_turn(key: MessageKey) -> tuple[int, tuple[int, int, int | bytes]]:
+    """Sort in the order of the queue: by priority, then by time, then by id."""
+    return key.priority, rank(key)
+
+
+def with_keys(result: ClaimResult, asked: Mapping[bytes, MessageKey]) -> ClaimResult:
+    """Return *result* with the keys under which the queue knows what was *asked* for, and so what goes with it."""
+    names = {
+        key: asked[ident].key
+        for ident, key in result.asked_keys.items()
+        if key is not None and ident in asked and asked[ident].key
+    }
+    if not names:
+        return result
+    found = {}
+    for key, one in result.found.items():
+        name = names.get(key, b"")
+        found[key] = KeyFound(
+            tuple(each._replace(key=name) for each in one.started),
+            tuple(each._replace(key=name) for each in one.heads),
+        )
+    chosen = {
+        one.id: one
+        for each in found.values()
+        for one in (*each.started, *each.heads)
+        if one.id in result.chosen
+    }
+    return replace(result, found=found, chosen=chosen)
+
+
+class KeyOrder:
+    """What one shard remembers of the keys that have messages in flight.
+
+    in_order: how many of a key may have started.
+    key: the column of the keys; None where all messages have the same one.
+    """
+
+    def __init__(self, in_order: int, queue: ShardQueue, key: str | None) -> None:
+        self.in_order = in_order
+        self.key = key
+        self._queue = queue
+        self._keys: dict[bytes, bytes] = {}  # of messages that have started, by id
+        self._followers: dict[bytes, MessageKey] = {}  # by key
+        self._following_keys: dict[bytes, bytes] = {}  # of followers, by id
+        self._pauses_ns: dict[
+            bytes, int
+        ] = {}  # by follower, after which its key is asked again
+        self._held_back: Counter[bytes] = Counter()  # by key, how many had to wait lately
+        self._timers: list[tuple[int, bytes]] = []  # when followers are claimed, and their keys
+        self._closed_ns = 0
+
+    @property
+    def is_strict(self) -> bool:
+        """Return whether messages go one by one."""
+        return self.key is None
+
+    def closed_ns(self) -> int:
+        """Return until when nothing can be sent, unless something happens before: 0 for not at all."""
+        return self._closed_ns if self.is_strict and self._followers else 0
+
+    def next_ns(self) -> int:
+        """Return when the next follower is due."""
+        # Each step of a hot key leaves a timer behind, which would wake everybody for nothing a little later.
+        while self._timers:
+            due_ns, key = self._timers[0]
+            follower = self._followers.get(key)
+            timer = None if follower is None else self._queue.following.get(follower.id)
+            if timer is not None and timer.time_next_ns == due_ns:
+                return due_ns
+            heapq.heappop(self._timers)
+        return FOREVER_NS
+
+    def wake(self, now_ns: int) -> None:
+        """Put followers into the queue whose time has come."""
+        following = self._queue.following
+        while self._timers and self._timers[0][0] <= now_ns:
+            due_ns, key = heapq.heappop(self._timers)
+            follower = self._followers.get(key)
+            if follower is None or follower.id not in following:
+                continue
+            if following[follower.id].time_next_ns == due_ns:
+                self._follow(key, follower, follower.time_next_ns, now_ns)
+
+    def passed_over(self, now_ns: int) -> tuple[bytes, ...]:
+        """Return the keys, as literals, that the next poll need not read: their followers are known."""
+        if self.is_strict:
+            return ()
+        held_back = {k: n for k, n in self._held_back.items() if k in self._followers}
+        if len(held_back) > PASSED_OVER_MAX:
+            # So that what was hot once makes room for what is hot now.
+            held_back = {k: n // 2 for k, n in held_back.items() if n > 1}
+        self._held_back = Counter(held_back)
+        most = (key for key, _ in self._held_back.most_common(2 * PASSED_OVER_MAX))
+        known = (key for key in most if self._is_known(self._followers[key], now_ns))
+        return tuple(islice(known, PASSED_OVER_MAX))
+
+    def _is_known(self, follower: MessageKey, now_ns: int) -> bool:
+        timer, queue = self._queue.following.get(follower.id), self._queue
+        if timer is None:
+            return False
+        # A claim that is under way for it tells who follows next, or that nobody is known.
+        is_claimed = queue.is_in_flight(timer.id)
+        return timer.time_next_ns > now_ns or timer.id in queue or is_claimed
+
+    def waiting(self) -> tuple[MessageKey, ...]:
+        """Return the followers that must wait, each due at its own time: of each key the first one."""
+        queue = self._queue
+        return tuple(
+            one
+            for one in self._followers.values()
+            if one.id in queue.following
+            and one.id not in queue
+            and not queue.is_in_flight(one.id)
+        )
+
+    def clear(self) -> None:
+        """Forget everything: the rows say it again."""
+        self._keys.clear()
+        self._followers.clear()
+        self._following_keys.clear()
+        self._pauses_ns.clear()
+        self._timers.clear()
+        self._held_back.clear()
+        self._queue.following.clear()
+
+    def known_keys(self, idents: Iterable[bytes]) -> dict[bytes, bytes]:
+        """Return the keys of those messages that are followers."""
+        known = self._following_keys
+        return {ident: known[ident] for ident in idents if ident in known}
+
+    def freed(self, idents: Iterable[bytes], now_ns: int) -> bool:
+        """Let the followers of messages go that are not in flight any more; return whether a poll is needed.
+
+        That is where a follower is gone itself, and nobody knows who comes next.
+        """
+        gone, following = list(idents), self._queue.following
+        lost = [ident for ident in gone if following.pop(ident, None) is not None]
+        for ident in gone:
+            if (key := self._keys.pop(ident, None)) is not None:
+                self._let_go(key, now_ns)
+        if lost:
+            self._forget_lost()
+        return bool(lost)
+
+    def expect(self, idents: Iterable[bytes], now_ns: int) -> None:
+        """Let the followers of messages go that the next claim is to acknowledge before it asks for them."""
+        for ident in idents:
+            if (key := self._keys.get(ident)) is not None:
+                self._let_go(key, now_ns)
+
+    def free_all(self, now_ns: int) -> None:
+        """Let all followers go: whatever they wait for may have changed."""
+        for key in list(self._followers):
+            self._let_go(key, now_ns)
+
+    def _let_go(self, key: bytes, now_ns: int) -> None:
+        follower = self._followers.get(key)
+        if follower is not None and follower.id in self._queue.following:
+            self._follow(key, follower, follower.time_next_ns, now_ns)
+
+    def _forget_lost(self) -> None:
+        following = self._queue.following
+        self._followers = {k: one for k, one in self._followers.items() if one.id in following}
+        self._following_keys = {one.id: key for key, one in self._followers.items()}
+        self._pauses_ns = {i: ns for i, ns in self._pauses_ns.items() if i in following}
+
+    def _follow(self, key: bytes, follower: MessageKey, due_ns: int, now_ns: int) -> None:
+        """Keep one message of a key, which is claimed at *due_ns*; until then it is known if it goes."""
+        self._followers[key] = follower
+        self._following_keys[follower.id] = key
+        self._closed_ns = due_ns
+        timer = follower._replace(time_next_ns=due_ns, key=key)
+        self._queue.following[follower.id] = timer
+        if due_ns <= now_ns:
+            self._queue.add(self._queue.by_its_key(timer), now_ns)
+        else:
+            self._queue.remove(follower.id)
+            heapq.heappush(self._timers, (due_ns, key))
+
+    def claimed(
+        self,
+        asked: Collection[bytes],
+        result: ClaimResult,
+        gone: Iterable[bytes],
+        now_ns: int,
+    ) -> bool:
+        """Take in what a claim found of keys, after its rows; return whether a poll is needed.
+
+        asked: the ids that the claim was to win. gone: those that were acked while it ran.
+        """
+        queue, is_lost = self._queue, False
+        for ident in asked:
+            key = result.asked_keys.get(ident)
+            if queue.following.pop(ident, None) is not None and key is None:
+                # Acked, deleted or rescheduled past this process: who comes next is not known.
+                is_lost = True
+        won = {row.id: row.due_next_ns for row in result.rows}
+        here = {*won, *(i for i, due_ns in result.passed_over.items() if due_ns <= now_ns)}
+        over = {*gone, *(ident for ident in result.chosen if ident not in here)}
+        for ident in (*over, *(ident for ident in asked if ident not in result.asked_keys)):
+            key = self._keys.pop(ident, None)
+            if key is not None and key not in result.found:
+                self._let_go(key, now_ns)
+        self._held_back.update(
+            key
+            for ident, key in result.asked_keys.items()
+            if key is not None and ident not in result.chosen
+        )
+        for key, found in result.found.items():
+            pause_ns = ASK_FIRST_NS
+            before = self._followers.pop(key, None)
+            if before is not None:
+                queue.following.pop(before.id, None)
+                self._following_keys.pop(before.id, None)
+                pause_ns = self._pauses_ns.pop(before.id, pause_ns)
+            left = _after(found, won, over)
+            self._keys.update((one.id, key) for one in left.started)
+            follower = next(iter(left.heads), None)
+            # One that was never sent was acked, and nobody knows who comes after it.
+            is_lost |= follower is None and any(one.id in over for one in found.heads)
+            for one in may_go(left, 1, self.in_order, now_ns):
+                if one is not follower and one.id not in queue:
+                    # It has started, is due, and somebody holds its row at this moment.
+                    queue.not_won(one, one.time_next_ns, now_ns)
+            if follower is None:
+                continue
+            if before is not None and not follower.key:
+                follower = follower._replace(key=before.key)
+            if len(left.started) >= self.in_order:
+                if before is None or before.id != follower.id:
+                    pause_ns = ASK_FIRST_NS
+                self._pauses_ns[follower.id] = min(2 * pause_ns, ASK_LAST_NS)
+                first_ns = min(one.time_next_ns for one in left.started)
+                again_ns = min(first_ns, now_ns + pause_ns)
+                self._follow(key, follower, max(again_ns, now_ns + LOCKED_PAUSE_NS), now_ns)
+            elif follower.id in result.chosen:
+                self._follow(key, follower, now_ns + LOCKED_PAUSE_NS, now_ns)
+            else:
+                self._follow(key, follower, follower.time_next_ns, now_ns)
+        return is_lost
+
+
+def _after(found: KeyFound, won: Mapping[bytes, int], gone: set[bytes]) -> KeyFound:
+    """Return what is true of a key after a claim has won some of its messages."""
+    every = (*found.started, *(one for one in found.heads if one.id in won))
+    return KeyFound(
+        tuple(
+            one._replace(time_next_ns=won.get(one.id, one.time_next_ns))
+            for one in every
+            if one.id not in gone
+        ),
+        tuple(one for one in found.heads if one.id not in won and one.id not in gone),
+    )

@@ -1,0 +1,113 @@
+"""The keys of one priority, in two lanes: which go next, and how far each lane is known.
+
+*fresh* holds rows that were never sent (``time_next`` 0), *timed* all others; both are sorted
+by (time_next, id), so that due keys come first, and never-sent rows go before retries. Where
+rows that are due had to be left out (the tier is *behind*), the lanes take turns, so that
+neither starves; what was taken is in order again. ``newest`` turns the timed lane round and
+serves it before the fresh one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sortedcontainers import SortedKeyList
+
+from streamfrom.engine.messaging.table.message import FOREVER_NS
+
+
+if TYPE_CHECKING:
+    from streamfrom.engine.messaging.table.message import MessageKey
+
+
+def rank(key: MessageKey) -> tuple[int, int, int | bytes]:
+    """Sort by time, then by id: integers as numbers, anything else as its bytes."""
+    ident = key.id
+    if ident.isdigit() or (ident[:1] == b"-" and ident[1:].isdigit()):
+        return key.time_next_ns, 0, int(ident)
+    return key.time_next_ns, 1, ident
+
+
+class Lane:
+    """Sorted keys, complete within [floor_ns, horizon_ns]; more: rows outside are left out."""
+
+    __slots__ = ("floor_ns", "full", "horizon_ns", "keys", "more")
+
+    def __init__(self) -> None:
+        self.keys: SortedKeyList[MessageKey] = SortedKeyList(key=rank)
+        self.floor_ns = 0
+        self.horizon_ns = FOREVER_NS
+        self.more = False
+        self.full = 0  # how many keys there were when the lane was last narrowed
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def admits(self, key: MessageKey) -> bool:
+        """Return whether *key* lies in the part of the lane that is known."""
+        return self.floor_ns <= key.time_next_ns <= self.horizon_ns
+
+    def narrow(self, floor_ns: int, horizon_ns: int, *, more: bool) -> None:
+        """Note that no more than this part is known, and whether rows are left out."""
+        self.floor_ns = max(self.floor_ns, floor_ns)
+        self.horizon_ns = min(self.horizon_ns, horizon_ns)
+        self.more = self.more or more
+
+    def due(self, now_ns: int) -> int:
+        """Return how many keys are due; they come first."""
+        count: int = self.keys.bisect_key_right((now_ns, 2))
+        return count
+
+    def is_low(self) -> bool:
+        """Return whether rows are left out and half of what was here is used up."""
+        return self.more and len(self.keys) <= self.full // 2
+
+
+class Tier:
+    """The two lanes of one priority."""
+
+    __slots__ = ("fresh", "fresh_first", "timed")
+
+    def __init__(self) -> None:
+        self.fresh = Lane()
+        self.timed = Lane()
+        self.fresh_first = True  # whose turn it is while behind
+
+    def lane(self, key: MessageKey) -> Lane:
+        """Return the lane *key* belongs to."""
+        return self.timed if key.time_next_ns > 0 else self.fresh
+
+    def is_behind(self, now_ns: int) -> bool:
+        """Return whether rows that are due were left out."""
+        timed = self.timed
+        left_out = timed.horizon_ns <= now_ns or timed.floor_ns > 0
+        return self.fresh.more or (timed.more and left_out)
+
+    def take(self, room: int, now_ns: int, *, newest: bool) -> list[MessageKey]:
+        """Take up to *room* due keys out of the lanes, in the order to send them."""
+        fresh, timed = len(self.fresh), self.timed.due(now_ns)
+        if fresh + timed <= room:
+            fresh_taken, timed_taken = fresh, timed
+        elif not self.is_behind(now_ns):
+            # Every due row is known, so none can starve: one lane first, then the other.
+            first = min(room, timed if newest else fresh)
+            rest = min(room - first, fresh if newest else timed)
+            fresh_taken, timed_taken = (rest, first) if newest else (first, rest)
+        else:
+            # More rows are due than are known: each lane gets half, or what the other leaves over.
+            # An odd place goes to the lane whose turn it is, so that a room of one row at a
+            # time serves both as well.
+            half = (room + self.fresh_first) // 2
+            fresh_taken = min(fresh, max(half, room - timed))
+            timed_taken = room - fresh_taken
+            self.fresh_first ^= bool(room % 2)
+        from_fresh = list(self.fresh.keys[:fresh_taken])
+        del self.fresh.keys[:fresh_taken]
+        if newest:
+            start = timed - timed_taken
+            from_timed = list(self.timed.keys[start:timed])
+            del self.timed.keys[start:timed]
+            return [*reversed(from_timed), *from_fresh]
+        from_timed = list(self.timed.keys[:timed_taken])
+        del self.timed.keys[:timed_taken]
+        return from_fresh + from_timed

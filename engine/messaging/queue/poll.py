@@ -1,0 +1,542 @@
+"""Reading the soonest keys of a shard, in a few statements that stay cheap at any size.
+
+The keys of one priority fall into two lanes: *fresh* (``time_next`` 0 or NULL: never sent, due
+since ever) and *timed*. A read tells how far each lane is known: everything in
+``[floor, horizon]`` is in the answer, and ``more`` says that rows were left out.
+
+What a poll asks, for each priority that exists:
+
+* normally one statement, the n soonest rows whatever they are: NULL comes first, then 0, then
+  the moments in order, due or not;
+* when that answer is filled by rows that are due already, the lanes are read apart and share
+  the room, so that neither a flood of new rows nor a flood of retries hides the other.
+
+Where keys take turns, each row is read with its key, and rows lie in the lanes of their keys, as
+far as not too many are known. If rows that are due had to be left out, keys are walked along their
+index, some in each poll. Each of them is read apart, so that no key, however flooded, hides
+another one's rows.
+
+A cache that is larger than SPAN_KEYS is not read whole at each interval, but span by span, in turn: a part of a lane that is
+known, whose rows are added to what is known, or replace it. What is due is claimed by then, and what is gone a claim
+finds gone.
+
+With several priorities each gets an equal share first; what is left over goes to those that
+had to leave rows out, rows that are due before rows that are not, the most urgent first.
+
+Traps, measured at a million rows: a range on ``time_next`` in its order sorts the whole range
+on MySQL with a descending index, so it is bounded by now and asked only under overload, and that of a span is in no
+order;
+``time_next = 0 OR time_next IS NULL`` sorts (60 ms against 1.5); DISTINCT priority walks
+everything (80 ms), while a step of the MIN chain costs 0.06 ms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.queue.key_walk import NO_KEY, literal_of, told_rows, walk
+from streamfrom.engine.messaging.store.conversation import StoreQuery
+from streamfrom.engine.messaging.table.message import FOREVER_NS, MessageKey
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.engine.messaging.store.conversation import Conversation, StoreAnswer
+    from streamfrom.engine.messaging.table.message_table import MessageTable
+
+
+NOTHING_NS: Final = -1  # a horizon below every time: nothing of the lane may be added
+PRIORITIES_MAX: Final = 1000
+# A larger cache is read in so many keys at an interval: some 5 ms of each side.
+SPAN_KEYS: Final = 1000
+# News waits for the poll that runs, so none takes long.
+KEY_ROOM_MAX: Final = 1000
+# Each claim looks at all keys that are known.
+KEYS_KNOWN_MAX: Final = 200
+
+
+class PollPart(Enum):
+    """Which rows of a priority a statement asks for."""
+
+    SOONEST = auto()  # in order of time_next, NULL first
+    ZERO = auto()
+    NULL = auto()
+    DUE = auto()  # 0 < time_next <= now, soonest first
+    DUE_NEWEST = auto()  # the same, latest first
+    TIMED = auto()  # of a span, in no order
+
+
+@dataclass(frozen=True, slots=True)
+class KeySpan:
+    """A part of a lane: moments of the timed lane, or ids of rows that were never sent.
+
+    after: of rows never sent those behind this id; b"" for the first.
+    from_ns, to_ns: of the timed lane the moments, both included.
+    """
+
+    priority: int
+    part: PollPart
+    limit: int
+    after: bytes = b""
+    from_ns: int = 0
+    to_ns: int = FOREVER_NS
+
+
+@dataclass(frozen=True, slots=True)
+class SpanRead:
+    """The rows of a span; more: its limit left rows out."""
+
+    span: KeySpan
+    keys: Sequence[MessageKey]
+
+    @property
+    def more(self) -> bool:
+        """Return whether rows may have been left out."""
+        return len(self.keys) >= self.span.limit
+
+
+@dataclass(frozen=True, slots=True)
+class PollRequest:
+    """What a queue asks for.
+
+    limit: the number of keys for which the queue has room.
+    extra: the number of keys in flight or lately not won: a poll may find them, but they need no room.
+    newest: the rows are wanted in the order of ``vt_order=newest``.
+    overloaded: the keys and priorities whose lanes were full of due rows after the last poll.
+    named: keys, as literals, that are read apart from all others; half of the room is theirs.
+    is_of_named: nothing else is read.
+    passed_over: keys, as literals, whose due messages are not wanted.
+    is_fair: keys take turns.
+    walked_to: up to which key, as a literal, the last poll walked; b"" for the end.
+    told: ids of messages of which nothing else is known.
+    spans: what is read again of what is known, until *limit* keys are read; nothing else is read but priorities that are not
+        in *known*.
+    """
+
+    limit: int
+    extra: int = 0
+    newest: bool = False
+    overloaded: frozenset[tuple[bytes, int]] = frozenset()
+    named: tuple[bytes, ...] = ()
+    is_of_named: bool = False
+    passed_over: tuple[bytes, ...] = ()
+    is_fair: bool = False
+    walked_to: bytes = b""
+    told: tuple[bytes, ...] = ()
+    spans: tuple[KeySpan, ...] = ()
+    known: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class TierRead:
+    """What a poll found of one priority.
+
+    fresh_more, timed_more: rows of the lane were left out.
+    floor_ns, horizon_ns: the timed lane has every key in [floor_ns, horizon_ns], but perhaps not each
+        of those that are due at the very edge.
+    key: the key that was read apart; b"" for rows of all keys.
+    """
+
+    priority: int
+    fresh: Sequence[MessageKey]
+    fresh_more: bool
+    timed: Sequence[MessageKey]
+    timed_more: bool
+    floor_ns: int
+    horizon_ns: int
+    key: bytes = b""
+
+    def __len__(self) -> int:
+        return len(self.fresh) + len(self.timed)
+
+
+@dataclass(frozen=True, slots=True)
+class PollResult:
+    """All tiers of a shard; a priority that is not among them has no rows.
+
+    is_of_named: they are those of the named keys alone.
+    told: the messages of the request that are there and unacked, with their keys.
+    walked_to: see `PollRequest`.
+    spans: those of the request; None where everything was read.
+    """
+
+    tiers: tuple[TierRead, ...]
+    is_of_named: bool = False
+    told: tuple[MessageKey, ...] = ()
+    walked_to: bytes = b""
+    spans: tuple[SpanRead, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PollSelect:
+    """A question for the soonest rows of one part.
+
+    priority: None stands for NULL.
+    passed_over: keys whose due messages are left out.
+    key: the key that is read apart; b"" for all.
+    with_keys: each row is asked for its key, too.
+    span: the part of the lane that is read; None for all of it.
+    """
+
+    part: PollPart
+    priority: int | None
+    limit: int
+    now_ns: int
+    passed_over: tuple[bytes, ...] = ()
+    key: bytes = b""
+    with_keys: bool = False
+    span: KeySpan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NextPriority:
+    """The least priority, above *after* if given, that has unacked rows, of a key if given; NULL without one."""
+
+    after: int | None
+    key: bytes = b""
+
+
+def poll(table: MessageTable, request: PollRequest, now_ns: int) -> Conversation[PollResult]:
+    """Read the soonest keys of one shard. Wants autocommit and READ COMMITTED."""
+    if request.spans:
+        return (yield from _poll_spans(_PollReader(table, request, now_ns), request))
+    named: list[TierRead] = []
+    for key in request.named:
+        room = max(1, request.limit // 2 // len(request.named))
+        named += yield from _read(_PollReader(table, request, now_ns, key), room, now_ns)
+    told = yield from told_rows(table, request.told)
+    if request.is_of_named:
+        return PollResult(tuple(named), is_of_named=True, told=told)
+    room = max(1, request.limit - sum(len(tier) for tier in named))
+    if not request.is_fair:
+        tiers = yield from _read(_PollReader(table, request, now_ns), room, now_ns)
+        return PollResult((*named, *tiers))
+    return (yield from _fair_poll(table, request, now_ns, (room, named, told)))
+
+
+def _poll_spans(reader: _PollReader, request: PollRequest) -> Conversation[PollResult]:
+    """Read some of what is known again, and the soonest keys of priorities of which nothing is known."""
+    priorities = yield from reader.priorities()
+    unknown = [priority for priority in priorities if (priority or 0) not in request.known]
+    tiers = yield from reader.tiers(unknown, SPAN_KEYS)
+    spans: list[SpanRead] = []
+    room = request.limit
+    for span in request.spans:
+        is_timed = span.part is PollPart.TIMED
+        read = yield from reader.span(span if is_timed else replace(span, limit=room))
+        spans.append(read)
+        room -= len(read.keys)
+        if read.more or room <= 0:
+            break
+    return PollResult(tuple(tiers), spans=tuple(spans))
+
+
+def _fair_poll(
+    table: MessageTable,
+    request: PollRequest,
+    now_ns: int,
+    begun: tuple[int, list[TierRead], tuple[MessageKey, ...]],
+) -> Conversation[PollResult]:
+    """Read the soonest keys, and if due ones are left out, those of some keys."""
+    room, named, told = begun
+    half = max(1, room // 2)
+    tiers: list[TierRead] = []
+    # As long as it is so the walk goes first: mostly it comes by all keys, and nothing else is to be read.
+    is_behind = bool(request.overloaded)
+    if not is_behind:
+        tiers = yield from _read(_PollReader(table, request, now_ns), half, now_ns)
+        if not any(_leaves_out_due(tier, now_ns) for tier in tiers):
+            return PollResult((*named, *_by_key(tiers, set(request.named))), told=told)
+    keys, walked_to, is_all = yield from walk(table, request.walked_to)
+    walked: list[TierRead] = []
+    for key in keys:
+        if key not in request.named:
+            reader = _PollReader(table, request, now_ns, key)
+            each = min(KEY_ROOM_MAX, max(1, half // len(keys)))
+            walked += yield from _read(reader, each, now_ns)
+    if is_all:
+        return PollResult((*named, *walked), told=told, walked_to=walked_to)
+    if is_behind:
+        tiers = yield from _read(_PollReader(table, request, now_ns), half, now_ns)
+    others = _by_key(tiers, {*request.named, *keys})
+    return PollResult((*named, *walked, *others), told=told, walked_to=walked_to)
+
+
+def _leaves_out_due(tier: TierRead, now_ns: int) -> bool:
+    return tier.fresh_more or (tier.timed_more and tier.horizon_ns <= now_ns)
+
+
+def _by_key(tiers: Sequence[TierRead], read: set[bytes]) -> list[TierRead]:
+    """Divide what was read of all keys among them; leave out the keys that were *read* apart.
+
+    What was left out remains a matter of what has no key here: of each key, everything up to the common horizon is known.
+    """
+    parts: list[TierRead] = []
+    known: set[bytes] = set()
+    for tier in tiers:
+        lines: dict[bytes, tuple[list[MessageKey], list[MessageKey]]] = {b"": ([], [])}
+        for one in (*tier.fresh, *tier.timed):
+            key = one.key
+            if key in read:
+                continue
+            if key not in known and len(known) < KEYS_KNOWN_MAX:
+                known.add(key)
+            if key not in known:
+                key = b""
+            line = lines.setdefault(key, ([], []))
+            line[one.time_next_ns > 0].append(one._replace(key=key))
+        for key, (fresh, timed) in lines.items():
+            whole = replace(tier, fresh=fresh, timed=timed, key=key)
+            parts.append(
+                whole if not key else replace(whole, fresh_more=False, timed_more=False)
+            )
+    return parts
+
+
+def _read(reader: _PollReader, limit: int, now_ns: int) -> Conversation[list[TierRead]]:
+    """Read the soonest keys, *limit* of all priorities together."""
+    priorities = yield from reader.priorities()
+    if not priorities:
+        return []
+    # Equal shares first, so that no priority, however flooded, hides another one's rows.
+    share = max(1, limit // len(priorities))
+    tiers = yield from reader.tiers(priorities, share)
+    room = limit - sum(len(tier) for tier in tiers)
+    for index in sorted(
+        range(len(tiers)), key=lambda index: _claim_on_room(tiers[index], now_ns)
+    ):
+        tier = tiers[index]
+        if room <= 0 or not (tier.fresh_more or tier.timed_more):
+            break
+        tiers[index] = yield from reader.tier(priorities[index], len(tier) + room)
+        room -= len(tiers[index]) - len(tier)
+    return tiers
+
+
+def _claim_on_room(tier: TierRead, now_ns: int) -> tuple[bool, bool, int]:
+    """Order tiers by what they left out: due rows, later rows, nothing."""
+    return not _leaves_out_due(tier, now_ns), not tier.timed_more, tier.priority
+
+
+class _PollReader:
+    """The statements of one poll for the rows of all keys, or of one."""
+
+    def __init__(
+        self, table: MessageTable, request: PollRequest, now_ns: int, key: bytes = b""
+    ) -> None:
+        self._key = key
+        self._table = table
+        self._request = request
+        self._now_ns = now_ns
+        self._name = quote_identifier(table.name).encode()
+        self._id = quote_identifier(table.id_column).encode()
+        self._hint = b""
+        self._where = b"time_acked IS NULL"
+        index = table.poll_index
+        if key and table.key_column is not None:
+            column = quote_identifier(table.key_column).encode()
+            self._where += (
+                b" AND %b IS NULL" % column
+                if key == NO_KEY
+                else b" AND %b = %b" % (column, key)
+            )
+            index = table.key_index
+        if index:
+            self._hint = b" FORCE INDEX (" + quote_identifier(index).encode() + b")"
+
+    def priorities(self) -> Conversation[list[int | None]]:
+        """Return the priorities that have unacked rows, ascending; None stands for NULL."""
+        if not self._table.has_priority:
+            return [0]
+        found: list[int | None] = [None] if self._table.priority_nullable else []
+        hint = self._hint if self._key else b""
+        sql = b"SELECT MIN(priority) FROM %b%b WHERE %b" % (self._name, hint, self._where)
+        after: int | None = None
+        while len(found) < PRIORITIES_MAX:
+            # The first step has no bound: MariaDB would take one below the column's type for
+            # the least value of the type, and miss the rows that have it.
+            bound = b"" if after is None else b" AND priority > %d" % after
+            answer = yield StoreQuery(sql + bound, 1, NextPriority(after, self._key))
+            (least,), _ = answer.rows[0]
+            if least is None:
+                break
+            after = int(least)
+            found.append(after)
+        return found
+
+    def tiers(
+        self, priorities: Sequence[int | None], room: int
+    ) -> Conversation[list[TierRead]]:
+        """Read up to *room* keys of each priority."""
+        found: dict[int | None, TierRead] = {}
+        for priority in priorities:
+            found[priority] = yield from self.tier(priority, room)
+        return list(found.values())
+
+    def tier(self, priority: int | None, room: int) -> Conversation[TierRead]:
+        """Read up to *room* keys of one priority."""
+        # Keys in flight are found too, and are thrown away: they must not cost a place.
+        limit = room + self._request.extra
+        overloaded = (self._key, priority or 0) in self._request.overloaded
+        if not overloaded:
+            whole = yield from self._whole(priority, limit)
+            if whole is not None:
+                return whole
+        lanes = yield from self._lanes(priority, limit)
+        if lanes.fresh_more or lanes.timed_more:
+            return lanes
+        # The flood is over: now the rows that are not due yet are of interest again.
+        whole = yield from self._whole(priority, limit)
+        if whole is not None:
+            return whole
+        # It was back at once. What is not due yet was not read, and the next poll shall.
+        return replace(lanes, timed_more=True)
+
+    def span(self, span: KeySpan) -> Conversation[SpanRead]:
+        """Read the rows of a span."""
+        keys = yield from self._keys(span.part, span.priority, span.limit, span)
+        return SpanRead(span, keys)
+
+    def _whole(self, priority: int | None, limit: int) -> Conversation[TierRead | None]:
+        """Read the soonest rows; None when due rows alone fill the answer."""
+        keys = yield from self._keys(PollPart.SOONEST, priority, limit)
+        # Full, so rows may be left out. Exactly full may mean none: the next poll tells.
+        more = len(keys) >= limit
+        # An answer full of rows never sent (with newest: of due rows) hides those of the other lane.
+        if more and (
+            keys[-1].time_next_ns == 0
+            or (self._request.newest and keys[-1].time_next_ns <= self._now_ns)
+        ):
+            return None
+        if not self._table.has_priority and self._table.null_lane:
+            nulls = yield from self._keys(PollPart.NULL, priority, limit)
+            if len(nulls) >= limit:
+                return None
+            keys = [*nulls, *keys]
+        fresh = [key for key in keys if key.time_next_ns == 0]
+        timed = keys[len(fresh) :]
+        horizon_ns = timed[-1].time_next_ns if more else FOREVER_NS
+        return TierRead(
+            priority or 0, fresh, fresh_more=False, timed=timed, timed_more=more,
+            floor_ns=0, horizon_ns=horizon_ns, key=self._key,
+        )  # fmt: skip
+
+    def _lanes(self, priority: int | None, limit: int) -> Conversation[TierRead]:
+        """Read what is due, each lane by itself, and divide the room between them."""
+        newest = self._request.newest
+        zeros = yield from self._keys(PollPart.ZERO, priority, limit)
+        nulls: list[MessageKey] = []
+        if self._table.null_lane:
+            nulls = yield from self._keys(PollPart.NULL, priority, limit)
+        timed = yield from self._keys(
+            PollPart.DUE_NEWEST if newest else PollPart.DUE, priority, limit
+        )
+        fresh_count = len(zeros) + len(nulls)
+        timed_kept = _share(limit, len(timed), fresh_count)
+        fresh_kept = min(fresh_count, max(1, limit - timed_kept))
+        nulls_kept = _share(fresh_kept, len(nulls), len(zeros))
+        kept = timed[:timed_kept]
+        timed_more = len(timed) > timed_kept or len(timed) >= limit
+        edge_ns = kept[-1].time_next_ns if timed_more else self._now_ns
+        return TierRead(
+            priority or 0,
+            fresh=[*nulls[:nulls_kept], *zeros[: fresh_kept - nulls_kept]],
+            fresh_more=fresh_count > fresh_kept or max(len(zeros), len(nulls)) >= limit,
+            timed=kept,
+            timed_more=timed_more,
+            floor_ns=edge_ns if newest and timed_more else 0,
+            horizon_ns=self._now_ns if newest else edge_ns,
+            key=self._key,
+        )
+
+    def _keys(
+        self, part: PollPart, priority: int | None, limit: int, span: KeySpan | None = None
+    ) -> Conversation[list[MessageKey]]:
+        passed_over = () if self._key else self._request.passed_over
+        with_keys = self._request.is_fair and not self._key
+        select = PollSelect(
+            part, priority, limit, self._now_ns, passed_over, self._key, with_keys, span
+        )
+        answer: StoreAnswer = yield StoreQuery(self._sql(select), 3 if with_keys else 2, select)
+        read, key_of, key = priority or 0, self._table.id_literal, self._key
+        if with_keys:
+            return [
+                MessageKey(
+                    key_of(raw or b""),
+                    read,
+                    max(0, int(time_next or 0)),
+                    literal_of(self._table, own),
+                )
+                for (raw, time_next, own), _ in answer.rows
+            ]
+        return [
+            # An id is never NULL: it is unique and found by value.
+            # A moment before 1970 is as good as none, and sorts with those that have none.
+            MessageKey(key_of(raw or b""), read, max(0, int(time_next or 0)), key)
+            for (raw, time_next), _ in answer.rows
+        ]
+
+    def _sql(self, select: PollSelect) -> bytes:
+        where = self._where
+        if select.priority is not None and self._table.has_priority:
+            where += b" AND priority = %d" % select.priority
+        elif self._table.has_priority:
+            where += b" AND priority IS NULL"
+        if select.passed_over and self._table.key_column is not None:
+            key = quote_identifier(self._table.key_column).encode()
+            where += b" AND (%b IS NULL OR %b NOT IN (%b) OR time_next > %d)" % (
+                key,
+                key,
+                b", ".join(select.passed_over),
+                select.now_ns,
+            )
+        hint, order = self._hint, b"time_next"
+        match select.part:
+            case PollPart.SOONEST:
+                if not self._table.has_priority:
+                    # The first layout's index holds acked rows too, all under NULL.
+                    where += b" AND time_next >= 0"
+            case PollPart.ZERO:
+                where += b" AND time_next = 0"
+                # The first layout has no index that ends in the id, and few such rows.
+                order = self._id if self._table.has_priority else b""
+            case PollPart.NULL:
+                where += b" AND time_next IS NULL"
+                hint, order = (hint if self._key else b""), self._id
+            case PollPart.TIMED:
+                assert select.span is not None
+                where += b" AND time_next >= %d AND time_next <= %d" % (
+                    max(select.span.from_ns, 1),
+                    min(select.span.to_ns, FOREVER_NS - 1),
+                )
+                order = b""
+            case PollPart.DUE:
+                where += b" AND time_next > 0 AND time_next <= %d" % select.now_ns
+            case PollPart.DUE_NEWEST:
+                where += b" AND time_next > 0 AND time_next <= %d" % select.now_ns
+                order = b"time_next DESC"
+        if select.span is not None and self._table.time_index is not None:
+            # MySQL walks along the ids of a small table, and would past all that are acked.
+            hint = b" FORCE INDEX (%b)" % quote_identifier(self._table.time_index).encode()
+        if select.span is not None and select.span.after:
+            where += b" AND %b > %b" % (self._id, select.span.after)
+        columns = self._id + b", time_next"
+        if select.with_keys and self._table.key_column is not None:
+            columns += b", " + quote_identifier(self._table.key_column).encode()
+        return b"SELECT %b FROM %b%b WHERE %b%b LIMIT %d" % (
+            columns,
+            self._name,
+            hint,
+            where,
+            b" ORDER BY " + order if order else b"",
+            select.limit,
+        )
+
+
+def _share(room: int, wanted: int, others: int) -> int:
+    """Return how many of *wanted* get a place when *others* want some too: half, and one at least."""
+    return min(wanted, max(1, room // 2, room - others))

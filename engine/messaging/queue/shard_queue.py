@@ -1,0 +1,797 @@
+"""The keys of one shard's messages that will be due soonest, and what a poll must find out.
+
+Keys only, at most ``limit`` of them, due or not: a key in the future is a timer. They lie in
+the lanes of their priority (`engine.messaging.queue.lanes`), of which everything in ``[floor, horizon]`` is
+here. Beyond that nothing is added: such a key would stand before keys that are not known, so it
+waits to be polled. A sooner key that finds the queue full evicts the latest one, which narrows
+that lane.
+
+Messages of keys that are read apart have lanes of their own beside those of all others. These are
+the keys that a stream names, and all keys that are known where keys take turns
+(`engine.messaging.queue.key_turns`).
+
+A key that a claim or a release has taken is *in flight* until that has ended. A poll may still
+see it as due, and an ack or a new time that comes meanwhile counts when the flight ends. While a
+poll runs, every change is remembered, whether the queue had room for it or not: the poll's
+answer may be older.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import OrderedDict
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from streamfrom.engine.messaging.queue.key_turns import KeyTurns
+from streamfrom.engine.messaging.queue.lanes import Lane, Tier
+from streamfrom.engine.messaging.queue.poll import (
+    KEYS_KNOWN_MAX,
+    NOTHING_NS,
+    SPAN_KEYS,
+    KeySpan,
+    PollPart,
+    PollRequest,
+)
+from streamfrom.engine.messaging.table.message import FOREVER_NS, MessageKey
+from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
+
+
+if TYPE_CHECKING:
+    from collections.abc import (
+        Callable,
+        Collection,
+        Container,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
+
+    from streamfrom.engine.messaging.queue.poll import PollResult, SpanRead, TierRead
+
+
+# Who locks a row that is due mostly acks another one, for as long as a commit takes: 1,004.6 ms
+# was a message late for which the next try came a second later. A client's transaction may last.
+LOCKED_PAUSE_FIRST_NS: Final = 10**6
+LOCKED_PAUSE_LAST_NS: Final = 10**9
+# A lane whose known part ends is polled again this early, so that its next keys are here
+# when they are due, however slow the poll.
+POLL_LEAD_NS: Final = 10**9
+# Of news that wait for their keys to be read, so many at once: a millisecond or two.
+TOLD_AT_ONCE: Final = 500
+# So many messages at once do not wait for their keys if nothing else waits: among more some may be of other keys.
+TOLD_ALONE_MAX: Final = 1
+
+
+# The parts of a tier, in the order in which they are read again, and the first of all.
+_PARTS: Final = (PollPart.NULL, PollPart.ZERO, PollPart.TIMED)
+_FIRST_SPAN: Final = (-(2**63), 0, b"")
+# With more lanes they are read by more polls.
+SPANS_MAX: Final = 30
+
+
+class Removed:
+    """What became of a message whose key was in flight: it was acked or deleted."""
+
+
+REMOVED: Final = Removed()
+
+
+class LockedRow(NamedTuple):
+    """A row that is due and was locked: how long it is left alone, and until when."""
+
+    pause_ns: int
+    until_ns: int
+
+
+class ShardQueue:
+    """The keys of one shard that are due soonest. Pure: no clock, no I/O; times come in as arguments."""
+
+    span_keys = SPAN_KEYS
+
+    def __init__(self, limit: int, *, newest: bool = False, fair: bool = False) -> None:
+        self._limit = limit
+        self._newest = newest
+        self._fair = fair
+        # Where keys take turns: up to which key polls have walked, how many due messages the last one left here and
+        # which of them wait still, and messages that were heard of, whose keys are to be read, in the order in which they came.
+        self._walked_to = b""
+        self._left_full = 0
+        self._left: set[bytes] = set()
+        self.told: dict[bytes, None] = {}
+        self._told_polled: tuple[bytes, ...] = ()
+        self._is_polled = False  # since the keys were dropped
+        self._keys: dict[bytes, MessageKey] = {}
+        # By key, b"" for what is not read by its key, and then by priority.
+        self._tiers: dict[bytes, dict[int, Tier]] = {}
+        self._turns = KeyTurns()
+        # The keys that streams name.
+        self.named: frozenset[bytes] = frozenset()
+        self._named_polled = self.named  # when the running poll began
+        self._in_flight: dict[bytes, MessageKey | Removed | None] = {}
+        # The keys of messages in flight that a poll has found.
+        self._flying_keys: dict[bytes, bytes] = {}
+        # By id, the one that was tried longest ago first, and never more than the limit.
+        self._locked: OrderedDict[bytes, LockedRow] = OrderedDict()
+        # Messages that were sent and whose rows do not show it (`engine.messaging.leases.unwritten_leases`).
+        self.unwritten: dict[bytes, MessageKey] = {}
+        # Messages whose leases end later than their rows say, and what these say (`engine.messaging.leases.leases`).
+        self.renewed: dict[bytes, int] = {}
+        # Returns when the leases of `renewed` end.
+        self.renewed_until: Callable[[], Mapping[bytes, int]] = dict
+        # Messages that were acked and whose rows do not show it (`engine.messaging.acks.early_acks`).
+        self.acked: dict[bytes, int] = {}
+        # Messages that go next of their keys (`engine.messaging.order.key_order`); those that are not due yet do not stand in the lanes.
+        self.following: dict[bytes, MessageKey] = {}
+        # Messages whose rows the server does not write (`engine.messaging.gates.set_aside`), due when they are tried again.
+        self.set_aside: dict[bytes, MessageKey] = {}
+        # Where the next span begins: priority, part of its lane, and a moment or the id before it.
+        self._span_at: tuple[int, int, int | bytes] = _FIRST_SPAN
+        # The spans that were read last left rows out: there are many more than were known.
+        self.is_torn = False
+        # What changed while a poll runs, by id: the key as it is now, None if it does not wait.
+        self._changed: dict[bytes, MessageKey | None] | None = None
+
+    def __len__(self) -> int:
+        """Return how many keys wait; those in flight do not count."""
+        return len(self._keys)
+
+    def __contains__(self, ident: bytes) -> bool:
+        return ident in self._keys
+
+    def get(self, ident: bytes) -> MessageKey | None:
+        """Return the key that waits under *ident*."""
+        return self._keys.get(ident)
+
+    @property
+    def limit(self) -> int:
+        """Return how many keys it holds at most."""
+        return self._limit
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether the last poll left nothing out: then every unacked message is known."""
+        return self._is_polled and not any(lane.more for lane in self._lanes())
+
+    @property
+    def parked(self) -> int:
+        """Return how many of the keys are those of parked messages."""
+        lanes = (tier.timed for tier in self._tiers_of(None))
+        return sum(len(lane) - lane.due(PARKED_NS - 1) for lane in lanes)
+
+    def is_in_flight(self, ident: bytes) -> bool:
+        """Return whether a claim or a release of a message is under way."""
+        return ident in self._in_flight
+
+    @property
+    def in_flight(self) -> int:
+        """Return how many keys are in flight."""
+        return len(self._in_flight)
+
+    # What is heard of messages
+
+    def is_taken(self, ident: bytes) -> bool:
+        """Return whether a message was taken, and its row has not shown more of it since, nor a written ack."""
+        flying = self._in_flight.get(ident, REMOVED)
+        if ident in self.unwritten or ident in self.renewed or ident in self.acked:
+            return True
+        return not isinstance(flying, Removed)
+
+    def add(self, key: MessageKey, now_ns: int) -> None:
+        """Take *key* as the latest truth about its id; one beyond the horizon is not kept."""
+        if not key.key and (known := self._keys.get(key.id)) is not None:
+            key = key._replace(key=known.key)
+        if key.id in self.unwritten:
+            self.unwritten[key.id] = key
+        # A claim or a delivery of this id is under way. What came meanwhile is kept as its
+        # outcome, and `requeue` looks at it when the flight ends.
+        if key.id in self._in_flight:
+            self._in_flight[key.id] = key
+            return
+        self._forget(key.id)
+        self._admit(key)
+        self._shrink(now_ns)
+
+    def hear(self, news: Sequence[MessageKey], now_ns: int) -> bool:
+        """Take news of messages; return whether a poll has to find some of them.
+
+        Where keys take turns and messages wait, their keys have to be read before they can have theirs.
+        """
+        is_apart = self._fair and (
+            len(news) > TOLD_ALONE_MAX or self.due(now_ns, at_most=1) > 0 or bool(self.told)
+        )
+        is_lost = False
+        for key in news:
+            if not is_apart or key.id in self._keys or key.id in self._in_flight:
+                self.add(key, now_ns)
+            elif len(self.told) < self._limit:
+                self._note(key.id, None)
+                self.told[key.id] = None
+            else:
+                is_lost = True
+        return is_lost
+
+    def by_its_key(self, follower: MessageKey) -> MessageKey:
+        """Return a message that goes next of its key, under that key if streams name it."""
+        return follower if follower.key in self.named else follower._replace(key=b"")
+
+    def renew(self, ident: bytes, until_ns: int, now_ns: int) -> None:
+        """Let a message that is held be due at *until_ns*, unless something is under way with it."""
+        key = self._keys.get(ident) or self.unwritten.get(ident)
+        if key is not None and ident not in self._in_flight:
+            self.add(key._replace(time_next_ns=until_ns), now_ns)
+
+    def shown(self, ident: bytes, timer: MessageKey | None) -> None:
+        """Note that a row shows from now on when its message is due: a running poll may not have seen it.
+
+        If nothing else is known of it, what the poll has seen counts: a claim finds out if that is too early.
+        """
+        known = timer or self._keys.get(ident)
+        if known is not None and ident not in self._in_flight and self._changed is not None:
+            self._changed.setdefault(ident, known)
+
+    def remove(self, ident: bytes) -> None:
+        """Forget an id that was acked or deleted; unknown ones are fine."""
+        if ident in self._in_flight:
+            self._in_flight[ident] = REMOVED
+        else:
+            self._forget(ident)
+
+    def clear(self) -> None:
+        """Drop all keys but those in flight; the next poll starts from nothing."""
+        self._is_polled = False
+        self._keys.clear()
+        self._tiers.clear()
+        self._locked.clear()
+        self.told.clear()
+        self._walked_to = b""
+
+    def name_keys(self, keys: frozenset[bytes]) -> bool:
+        """Note which keys streams name; return whether there are new ones, which a poll has to read."""
+        is_new = not keys <= self.named
+        self.named = keys
+        return is_new
+
+    def configure(self, limit: int, *, newest: bool, now_ns: int, fair: bool = False) -> None:
+        """Follow changed settings; a new order starts from nothing."""
+        self._limit = limit
+        if (newest, fair) != (self._newest, self._fair):
+            self._newest, self._fair = newest, fair
+            self.clear()
+        self._shrink(now_ns)
+
+    # What is due
+
+    def due(self, now_ns: int, *, at_most: int, keys: frozenset[bytes] | None = None) -> int:
+        """Return how many messages are due, of *keys* alone if they are given, counted up to *at_most*."""
+        count = 0
+        for tier in self._tiers_of(keys):
+            count += len(tier.fresh) + tier.timed.due(now_ns)
+            if count >= at_most:
+                return at_most
+        return count
+
+    def first_ns(self) -> int | None:
+        """Return the moment the first key is due (0: a fresh one), or None without keys."""
+        first_ns = None
+        for tier in self._tiers_of(None):
+            if tier.fresh.keys and not tier.fresh.keys[0].time_next_ns:
+                return 0
+            for lane in (tier.fresh, tier.timed):
+                if lane.keys:
+                    moment_ns = lane.keys[0].time_next_ns
+                    if first_ns is None or moment_ns < first_ns:
+                        first_ns = moment_ns
+        return first_ns
+
+    def first_timed_ns(self) -> int | None:
+        """Return the first moment for which a key was written, or None without such keys."""
+        moments = [
+            tier.timed.keys[0].time_next_ns for tier in self._tiers_of(None) if tier.timed
+        ]
+        return min(moments, default=None)
+
+    def take(
+        self, rows_max: int, now_ns: int, keys: frozenset[bytes] | None = None
+    ) -> list[MessageKey]:
+        """Return up to *rows_max* due messages, of *keys* alone if they are given, in the order to send them.
+
+        They are in flight.
+        """
+        lines = {
+            key: tiers for key, tiers in self._tiers.items() if keys is None or key in keys
+        }
+        taken: list[MessageKey] = []
+        if self._fair:
+            # A flood of an urgent priority is one tenant's, too.
+            in_order = {
+                key: [tiers[each] for each in sorted(tiers)] for key, tiers in lines.items()
+            }
+            taken = self._turns.take(in_order, rows_max, now_ns, newest=False) if lines else []
+            lines = {}
+        for priority in sorted({each for tiers in lines.values() for each in tiers}):
+            room = rows_max - len(taken)
+            if room == 0:
+                break
+            line = {
+                key: (tiers[priority],) for key, tiers in lines.items() if priority in tiers
+            }
+            taken += self._turns.take(line, room, now_ns, newest=self._newest)
+        for key in taken:
+            del self._keys[key.id]
+            self._left.discard(key.id)
+            self._in_flight[key.id] = None
+            # The poll that runs may still bring this row, as it was before the take.
+            if self._changed is not None and key.id in self._changed:
+                self._changed[key.id] = None
+        return taken
+
+    # Keys in flight
+
+    def put_in_flight(self, ident: bytes) -> MessageKey | None:
+        """Put one id in flight, wherever it is; return its key if it was waiting."""
+        key = self._keys.get(ident)
+        self._forget(ident)
+        self._in_flight.setdefault(ident, None)
+        return key
+
+    def requeue(
+        self, ident: bytes, key: MessageKey | None, now_ns: int
+    ) -> MessageKey | Removed | None:
+        """End the flight of *ident* and queue *key*, unless something came in meanwhile.
+
+        Return what came in: a key that was added (that one is queued then), REMOVED, or None.
+        """
+        meanwhile = self._in_flight.pop(ident, None)
+        self._locked.pop(ident, None)
+        self._note(ident, None)
+        found = self._flying_keys.pop(ident, b"")
+        queued = meanwhile if meanwhile is not None else key
+        if found and (timer := self.set_aside.get(ident)) is not None:
+            self.set_aside[ident] = timer._replace(key=found)
+        if isinstance(queued, MessageKey):
+            self.add(queued._replace(key=found) if found else queued, now_ns)
+        return meanwhile
+
+    def not_won(self, key: MessageKey, time_next_ns: int | None, now_ns: int) -> None:
+        """End the flight of *key*, whose row the claim did not win.
+
+        time_next_ns: what its row says; None when it is acked or gone. A row that is due was locked.
+            It is tried again after a pause, which doubles from try to try.
+        """
+        before = self._locked.get(key.id)
+        meanwhile = self.requeue(key.id, None, now_ns)
+        if meanwhile is not None or time_next_ns is None:
+            return
+        if time_next_ns <= now_ns:
+            pause_ns = LOCKED_PAUSE_FIRST_NS
+            if before is not None:
+                pause_ns = min(2 * before.pause_ns, LOCKED_PAUSE_LAST_NS)
+            time_next_ns = now_ns + pause_ns
+            self._locked[key.id] = LockedRow(pause_ns, time_next_ns)
+            # Bounded like the queue itself. What is forgotten begins with the first pause
+            # again.
+            if len(self._locked) > self._limit:
+                self._locked.popitem(last=False)
+        self.add(key._replace(time_next_ns=time_next_ns), now_ns)
+
+    # Polls
+
+    @property
+    def is_large(self) -> bool:
+        """Return whether a poll that nothing but its interval has caused reads a part of it."""
+        return (
+            self._is_polled
+            and not (self._fair or self.named or self.told)
+            and len(self._keys) > self.span_keys
+        )
+
+    def spans_started(self) -> PollRequest:
+        """Return what to ask for of what is known, in turn, in place of `poll_started`."""
+        self._changed = {}
+        self._named_polled, self._told_polled = self.named, ()
+        tiers = self._tiers.get(b"", {})
+        return PollRequest(
+            self.span_keys,
+            extra=self._not_waiting,
+            newest=self._newest,
+            spans=self._next_spans(tiers),
+            known=frozenset(tiers),
+        )
+
+    def _next_spans(self, tiers: Mapping[int, Tier]) -> tuple[KeySpan, ...]:
+        """Return the parts of lanes that come next, about `span_keys` keys."""
+        spans: list[KeySpan] = []
+        room = self.span_keys
+        lanes = [(priority, part) for priority in sorted(tiers) for part in range(len(_PARTS))]
+        at = bisect_left(lanes, self._span_at[:2]) % len(lanes)
+        for turn in range(min(len(lanes), SPANS_MAX)):
+            priority, part = lanes[(at + turn) % len(lanes)]
+            tier = tiers[priority]
+            begins = self._span_at[2] if self._span_at[:2] == (priority, part) else None
+            if _PARTS[part] is not PollPart.TIMED:
+                if not tier.fresh.more:
+                    after = begins if isinstance(begins, bytes) else b""
+                    spans.append(KeySpan(priority, _PARTS[part], room, after=after))
+                    # The lane has both parts, one of which is empty mostly.
+                    room -= len(tier.fresh) if _PARTS[part] is PollPart.ZERO else 0
+                if room <= 0:
+                    break
+                continue
+            lane = tier.timed
+            from_ns = max(begins if isinstance(begins, int) else 0, lane.floor_ns)
+            start = lane.keys.bisect_key_left((from_ns,))
+            end = min(len(lane), start + room)
+            room -= end - start
+            to_ns = lane.horizon_ns if end == len(lane) else lane.keys[end].time_next_ns
+            # Rows that do not wait here are read as well, and others may have come.
+            limit = lane.due(to_ns) - start + self._not_waiting + self.span_keys
+            spans.append(KeySpan(priority, PollPart.TIMED, limit, from_ns=from_ns, to_ns=to_ns))
+            if room <= 0:
+                break
+        return tuple(spans)
+
+    @property
+    def _not_waiting(self) -> int:
+        """Return how many rows polls may find that need no room."""
+        return (
+            len(self._in_flight)
+            + len(self._locked)
+            + len(self.unwritten)
+            + len(self.renewed)
+            + len(self.acked)
+            + len(self.following)
+        )
+
+    def poll_started(self, now_ns: int) -> PollRequest:
+        """Return what to ask for; one poll at a time."""
+        self._changed = {}
+        self.is_torn = False
+        self._named_polled = self.named
+        self._told_polled = tuple(islice(self.told, TOLD_AT_ONCE))
+        for ident in self._told_polled:
+            del self.told[ident]
+        # Some time longer than its pause, so that the next pause is known to be longer.
+        forgotten_ns = now_ns - LOCKED_PAUSE_LAST_NS
+        while self._locked and next(iter(self._locked.values())).until_ns <= forgotten_ns:
+            self._locked.popitem(last=False)
+        # There the poll reads the two lanes apart at once: its usual single statement would be
+        # filled by rows that are due already.
+        behind = (
+            (key, priority)
+            for key, tiers in self._tiers.items()
+            for priority, tier in tiers.items()
+            if tier.is_behind(now_ns)
+        )
+        return PollRequest(
+            limit=self._limit,
+            extra=self._not_waiting + len(self.set_aside),
+            newest=self._newest,
+            overloaded=frozenset(behind),
+            named=tuple(sorted(self.named)),
+            is_fair=self._fair,
+            walked_to=self._walked_to,
+            told=self._told_polled,
+        )
+
+    def poll_failed(self) -> None:
+        """Note that the running poll brings nothing; the poll that follows is a whole one, and reads what was told as well."""
+        self._changed = None
+        self.told = {**dict.fromkeys(self._told_polled), **self.told}
+        self._told_polled = ()
+
+    def poll_finished(self, result: PollResult, now_ns: int) -> None:
+        """Replace what was known before the poll started by what it found."""
+        changed = self._changed or {}
+        self._changed = None
+        if result.spans is not None:
+            self._spans_finished(result.tiers, result.spans, changed, now_ns)
+            return
+        self._is_polled = True
+        # Fresh and timed keys take turns. Whose turn it is must not begin anew with each poll,
+        # or one lane would starve behind frequent polls.
+        before = self._tiers.copy()
+        renewed = self._renewed(result.tiers)
+        if result.is_of_named:
+            for key in self._named_polled:
+                for lane in self._lanes(frozenset((key,))):
+                    for one in lane.keys:
+                        del self._keys[one.id]
+                self._tiers.pop(key, None)
+        else:
+            self._keys.clear()
+            self._tiers.clear()
+            self._walked_to = result.walked_to
+        for read in result.tiers:
+            if read.key:
+                self._know_key(read, changed)
+        # What is named goes to its own lanes, whatever was read beside.
+        for read in sorted(result.tiers, key=lambda read: not read.key):
+            known = before.get(read.key, {}).get(read.priority)
+            self._take_in(read, changed).fresh_first = known is None or known.fresh_first
+        self._told_polled = ()
+        for one in self._usable(result.told, changed):
+            if one.id not in self.told:
+                is_many = one.key not in self._tiers and len(self._tiers) >= KEYS_KNOWN_MAX
+                self._admit(one._replace(key=b"") if is_many else one)
+        for news in changed.values():
+            # Also one that had no room: as far as the poll knows, there was no such row.
+            if news is not None and news.id not in self._keys:
+                self._admit(news)
+        due = (
+            (ident, one) for ident, one in self.following.items() if one.time_next_ns <= now_ns
+        )
+        followers = ((ident, self.by_its_key(one)) for ident, one in due)
+        timers = (
+            *self.unwritten.items(),
+            *renewed.items(),
+            *followers,
+            *self.set_aside.items(),
+        )
+        for ident, timer in timers:
+            is_elsewhere = ident in changed or ident in self._in_flight or ident in self._keys
+            if not is_elsewhere:
+                self._admit(timer)
+        self._postpone_locked(now_ns)
+        self._shrink(now_ns)
+        for lane in self._lanes(self._named_polled if result.is_of_named else None):
+            lane.full = len(lane)
+        if not result.is_of_named:
+            self._left = self._due_ids(now_ns) if self._fair else set()
+            self._left_full = len(self._left)
+        self._turns.keep(self._tiers)
+
+    def _renewed(self, tiers: Iterable[TierRead]) -> dict[bytes, MessageKey]:
+        """Return timers for leases that are longer than their rows say: those that are known, or were read."""
+        ends_ns = self.renewed_until() if self.renewed else {}
+        found = {
+            key.id: key._replace(time_next_ns=ends_ns[key.id])
+            for read in tiers
+            for key in (*read.fresh, *read.timed)
+            if key.id in ends_ns
+        }
+        return found | {ident: self._keys[ident] for ident in ends_ns if ident in self._keys}
+
+    def _spans_finished(
+        self,
+        tiers: Iterable[TierRead],
+        spans: Sequence[SpanRead],
+        changed: Container[bytes],
+        now_ns: int,
+    ) -> None:
+        """Put what spans have found in place of what was known there, and add priorities that were not known."""
+        renewed = self._renewed(tiers)
+        for tier in tiers:
+            self._take_in(tier, changed)
+        for timer in renewed.values():
+            if timer.id not in changed and timer.id not in self._keys:
+                self._admit(timer)
+        for read in spans:
+            seen = {key.id for key in read.keys}
+            for key in read.keys:
+                known = self._keys.get(key.id)
+                if key != known and not self._is_elsewhere(key.id, changed):
+                    self._forget(key.id)
+                    self._admit(key)
+            self._span_at = self._behind(read)
+            if read.span.part is PollPart.TIMED and not read.more:
+                lane = self._tier(b"", read.span.priority).timed
+                between = lane.keys.irange_key((read.span.from_ns,), (read.span.to_ns, 2))
+                for ident in [key.id for key in between if key.id not in seen]:
+                    if not (self._is_elsewhere(ident, changed) or ident in self._locked):
+                        self._forget(ident)
+        self.is_torn = any(read.more and read.span.part is PollPart.TIMED for read in spans)
+        self._postpone_locked(now_ns)
+        self._shrink(now_ns)
+
+    def _behind(self, read: SpanRead) -> tuple[int, int, int | bytes]:
+        """Return where the span begins that follows one that was read."""
+        span, part = read.span, _PARTS.index(read.span.part)
+        if span.part is not PollPart.TIMED:
+            if read.more:
+                return span.priority, part, read.keys[-1].id
+        elif span.to_ns < self._tier(b"", span.priority).timed.horizon_ns:
+            return span.priority, part, span.to_ns + 1
+        return (
+            (span.priority, part + 1, b"")
+            if part + 1 < len(_PARTS)
+            else (span.priority + 1, 0, b"")
+        )
+
+    def _is_elsewhere(self, ident: bytes, changed: Container[bytes]) -> bool:
+        """Return whether something is known of a message that its row does not show."""
+        return (
+            ident in changed
+            or ident in self._in_flight
+            or ident in self.unwritten
+            or ident in self.renewed
+            or ident in self.following
+            or ident in self.acked
+        )
+
+    def _take_in(self, read: TierRead, changed: Container[bytes]) -> Tier:
+        """Add what was read of a priority, and note how far it is known."""
+        tier = self._tier(read.key, read.priority)
+        tier.fresh.narrow(
+            0, NOTHING_NS if read.fresh_more else FOREVER_NS, more=read.fresh_more
+        )
+        tier.timed.narrow(read.floor_ns, read.horizon_ns, more=read.timed_more)
+        self._fill(tier.fresh, self._usable(read.fresh, changed))
+        self._fill(tier.timed, self._usable(read.timed, changed))
+        return tier
+
+    def _usable(
+        self, keys: Iterable[MessageKey], changed: Container[bytes]
+    ) -> list[MessageKey]:
+        in_flight, known, unwritten = self._in_flight, self._keys, self.unwritten
+        renewed = self.renewed
+        following, acked, set_aside = self.following, self.acked, self.set_aside
+        return [
+            key
+            for key in keys
+            if key.id not in changed
+            and key.id not in in_flight
+            and key.id not in known
+            and key.id not in unwritten
+            and key.id not in renewed
+            and key.id not in following
+            and key.id not in acked
+            and key.id not in set_aside
+        ]
+
+    def _know_key(self, read: TierRead, changed: dict[bytes, MessageKey | None]) -> None:
+        """Let messages that were known otherwise belong to the key that they were found under."""
+        waiting = (changed, self.unwritten, self.following, self.set_aside)
+        for one in (*read.fresh, *read.timed):
+            ident, key = one.id, one.key
+            if (known := self._keys.get(ident)) is not None and known.key != key:
+                # Put where it belongs, unless the poll has brought more of it than was known.
+                self._forget(ident)
+                if any(ident in others for others in waiting):
+                    self._admit(known._replace(key=key))
+            for others in waiting:
+                if (other := others.get(ident)) is not None:
+                    others[ident] = other._replace(key=key)
+            if ident in self._in_flight:
+                self._flying_keys[ident] = key
+
+    def _fill(self, lane: Lane, keys: list[MessageKey]) -> None:
+        lane.keys.update(keys)
+        self._keys.update((key.id, key) for key in keys)
+
+    def _postpone_locked(self, now_ns: int) -> None:
+        """Turn rows that were locked a moment ago, and that are still due, into timers."""
+        for ident, locked in self._locked.items():
+            key = self._keys.get(ident)
+            if key is not None and key.time_next_ns <= now_ns < locked.until_ns:
+                self._forget(ident)
+                self._admit(key._replace(time_next_ns=locked.until_ns))
+
+    def wants_poll(self, now_ns: int) -> bool:
+        """Return whether rows that were left out are needed now."""
+        wanted_ns = self.next_poll_ns()
+        return wanted_ns is not None and wanted_ns <= now_ns
+
+    def next_named_ns(self, now_ns: int) -> int:
+        """Return when more is due of the keys that streams name."""
+        lanes = (tier.timed for tier in self._tiers_of(self.named))
+        moments = (
+            lane.keys[due].time_next_ns
+            for lane in lanes
+            if (due := lane.due(now_ns)) < len(lane)
+        )
+        return min(moments, default=FOREVER_NS)
+
+    def next_poll_ns(self, keys: frozenset[bytes] | None = None) -> int | None:
+        """Return when rows that were left out will be needed (0: at once), if any are, of *keys* or of those that nobody names."""
+        moments = []
+        if keys is None and self.named:
+            keys = frozenset(self._tiers) - self.named
+        shared = self._tiers.get(b"", {}).values() if self._fair else ()
+        if shared and len(self._left) <= self._left_full // 2:
+            # What was left out may be of any key, and what was read is divided among them.
+            if any(tier.fresh.more for tier in shared):
+                return 0
+            moments += [
+                0 if tier.timed.floor_ns else tier.timed.horizon_ns - POLL_LEAD_NS
+                for tier in shared
+                if tier.timed.more
+            ]
+        for tier in self._tiers_of(keys):
+            if tier in shared:
+                continue
+            if tier.fresh.is_low():
+                return 0
+            if tier.timed.is_low():
+                # With a floor, rows that are due already were left out. Otherwise what was left
+                # out is due after the horizon, and the poll is asked some time before.
+                narrowed = tier.timed.floor_ns > 0
+                moments.append(0 if narrowed else tier.timed.horizon_ns - POLL_LEAD_NS)
+        return min(moments, default=None)
+
+    # Inside
+
+    def _tiers_of(self, keys: frozenset[bytes] | None) -> Collection[Tier]:
+        """Return the tiers of *keys*, or all."""
+        if (
+            keys is None and len(self._tiers) == 1
+        ):  # no key is read apart, as mostly; asked 25 times for a message
+            (only,) = self._tiers.values()
+            return only.values()
+        known = self._tiers.values() if keys is None else map(self._tiers.get, keys)
+        return [tier for tiers in known if tiers for tier in tiers.values()]
+
+    def _due_ids(self, now_ns: int) -> set[bytes]:
+        return {one.id for lane in self._lanes() for one in islice(lane.keys, lane.due(now_ns))}
+
+    def _lanes(self, keys: frozenset[bytes] | None = None) -> Iterator[Lane]:
+        for tier in self._tiers_of(keys):
+            yield tier.fresh
+            yield tier.timed
+
+    def _tier(self, key: bytes, priority: int) -> Tier:
+        tiers = self._tiers.get(key)
+        if tiers is None:
+            tiers = self._tiers[key] = {}
+        tier = tiers.get(priority)
+        if tier is None:
+            tier = tiers[priority] = Tier()
+        return tier
+
+    def _note(self, ident: bytes, key: MessageKey | None) -> None:
+        if self._changed is not None:
+            self._changed[ident] = key
+
+    def _admit(self, key: MessageKey) -> None:
+        self._note(key.id, key)
+        lane = self._tier(key.key, key.priority).lane(key)
+        if lane.admits(key) or key.id in self.following:
+            lane.keys.add(key)
+            self._keys[key.id] = key
+
+    def _forget(self, ident: bytes) -> None:
+        self._note(ident, None)
+        self.told.pop(ident, None)
+        self._left.discard(ident)
+        key = self._keys.pop(ident, None)
+        if key is not None:
+            self._tiers[key.key][key.priority].lane(key).keys.remove(key)
+
+    def _shrink(self, now_ns: int) -> None:
+        while len(self._keys) > self._limit:
+            self._evict(now_ns)
+
+    def _evict(self, now_ns: int) -> None:
+        """Give up the key that will be needed last, and what lies beyond it."""
+        last: Lane | None = None
+        for tier in self._tiers_of(None):
+            if tier.timed.keys and (
+                last is None or tier.timed.keys[-1].time_next_ns > last.keys[-1].time_next_ns
+            ):
+                last = tier.timed
+        if last is None or last.keys[-1].time_next_ns <= now_ns:
+            # All are due: the least urgent tier gives, from its longer lane.
+            _, tier = max(
+                (
+                    each
+                    for tiers in self._tiers.values()
+                    for each in tiers.items()
+                    if each[1].fresh.keys or each[1].timed.keys
+                ),
+                key=lambda each: (each[0], len(each[1].fresh) + len(each[1].timed)),
+            )
+            last = max(tier.fresh, tier.timed, key=len)
+            if len(tier.fresh) == len(tier.timed) and tier.fresh_first:
+                last = tier.timed
+        if self._newest and 0 < last.keys[-1].time_next_ns <= now_ns:
+            victim = last.keys.pop(0)
+            last.narrow(victim.time_next_ns + 1, last.horizon_ns, more=True)
+        else:
+            victim = last.keys.pop()
+            # A tie at the new edge may stay; new ones may join it, and are no loss either.
+            horizon_ns = victim.time_next_ns if victim.time_next_ns > 0 else NOTHING_NS
+            last.narrow(last.floor_ns, horizon_ns, more=True)
+        last.full = len(last)
+        self._left.discard(victim.id)
+        del self._keys[victim.id]

@@ -1,0 +1,581 @@
+"""The thin shell of one table's scheduler: carries out what `engine.messaging.dispatch.table_state` decides.
+
+An event is handled in the caller's turn of the loop, so a commit reaches its claim without a
+detour through a queue or a task. Polls, claims and releases run as tasks; one timer per table
+wakes the state when something is due by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+from itertools import count
+from typing import TYPE_CHECKING, Final, TypeVar, assert_never
+
+from streamfrom.engine.errors import OutcomeUnknown, ReceiverGone
+from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
+from streamfrom.engine.messaging.dispatch.events import (
+    AckedEarly,
+    Acking,
+    AcksWritten,
+    Attached,
+    Claim,
+    Claimed,
+    ClaimFailed,
+    Deliver,
+    Detached,
+    End,
+    FindLeases,
+    FindLeasesFailed,
+    Finish,
+    Fire,
+    Fired,
+    KeepsShare,
+    LeasesFound,
+    LeasesWanted,
+    LeasesWritten,
+    Left,
+    Look,
+    Looked,
+    LookFailed,
+    Poll,
+    Polled,
+    PollFailed,
+    ProgressedElsewhere,
+    ReceiverReady,
+    Reconfigured,
+    Release,
+    Released,
+    ReleaseFailed,
+    ShareGiven,
+    Shorten,
+    Shortened,
+    TableEnded,
+    TakenOver,
+    TellDeadMembers,
+    TellProgress,
+    TellSetAside,
+    TellStanding,
+    Tick,
+    WaitOver,
+    WantShare,
+    WriteAcks,
+    WriteLeases,
+)
+from streamfrom.engine.messaging.dispatch.table_state import TableState
+from streamfrom.engine.messaging.shell.table_log import TableLog
+from streamfrom.engine.messaging.table.message import Shortenings
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+
+    from streamfrom.engine.clock import Clock
+    from streamfrom.engine.messaging.dispatch.events import Action, Event
+    from streamfrom.engine.messaging.shell.message_store import Store
+    from streamfrom.engine.messaging.table.message import (
+        ClaimedRow,
+        ProgressHearer,
+        Receiver,
+        Share,
+        ShareHearer,
+        WaitingAck,
+    )
+    from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.sharding.keyspace import ShardName
+    from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+T = TypeVar("T")
+
+# The wall clock may be set forward, which the loop's clock does not notice: look again.
+SLEEP_MAX_S: Final = 5.0
+STOP_GRACE_S: Final = 2.0
+# For a server that writes acks slowly which were answered.
+ACKS_GRACE_S: Final = 10.0
+ACKS_LOOK_S: Final = 0.01
+# A reschedule waits so long at most for a server that writes slowly.
+LEASES_WANTED_S: Final = 2.0
+# How often who hands over looks whether the rows show all.
+HAND_OVER_LOOK_S: Final = 0.01
+_ack_numbers: Final = count(1)
+
+
+class Runner:
+    """Everything of one message table that needs a loop.
+
+    Built inside a running loop and running at once; `stop` returns when nothing runs any more.
+    """
+
+    def __init__(
+        self,
+        table: MessageTable,
+        shards: Iterable[ShardName],
+        store: Store,
+        *,
+        clock: Clock,
+        draw: Callable[[], int],
+        grace_ns: int,
+        may_send: Callable[[ShardName], bool] = lambda _: True,
+        has_written: Callable[[ShardName], None] = lambda _: None,
+    ) -> None:
+        self._may_send = may_send
+        # Is told when rows were acked or claimed, which triggers of the table may have seen.
+        self._has_written = has_written
+        self._table = table
+        self._log = TableLog(table)
+        self._store = store
+        self._clock = clock
+        self._draw = draw
+        self._loop = asyncio.get_running_loop()
+        self._state = TableState(table, shards, grace_ns)
+        self._receivers: dict[int, Receiver] = {}
+        self._share_hearers: dict[int, ShareHearer] = {}
+        self._progress_hearers: dict[int, ProgressHearer] = {}
+        self._events: deque[Event] = deque()
+        self._is_handling = False
+        self._freed: list[int] = []  # receivers whose sockets took what this event had for them
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ns = 0
+        # Each with the shard that it writes to; None where it only reads.
+        self._tasks: dict[asyncio.Task[None], ShardName | None] = {}
+        self._acks: dict[int, WaitingAck] = {}  # that no claim has taken along yet
+        self._is_stopped = False
+
+    @property
+    def table(self) -> MessageTable:
+        """Return the table as it is scheduled now."""
+        return self._table
+
+    @property
+    def state(self) -> TableState:
+        """Return what is scheduled, to be looked at."""
+        return self._state
+
+    @property
+    def connection_ids(self) -> dict[int, int]:
+        """Return the connection of each receiver's client."""
+        return {number: one.connection_id for number, one in self._receivers.items()}
+
+    @property
+    def receivers(self) -> int:
+        """Return how many streams are open."""
+        return self._state.receivers
+
+    def set_grace(self, grace_ns: int) -> None:
+        """Let a stream survive a failing shard for so long from now on."""
+        self._state.grace_ns = grace_ns
+
+    @property
+    def waiting(self) -> int:
+        """Return how many messages wait in memory, on all shards."""
+        return self._state.waiting
+
+    def set_aside_by_purge(self, shard: ShardName) -> Mapping[bytes, bool]:
+        """Return the rows of a shard that its server did not delete, and whether each is left alone for now."""
+        return self._state.set_aside_by_purge(shard, self._clock.time_ns())
+
+    def attach(
+        self,
+        receiver: Receiver,
+        share: Share | None = None,
+        progress: ProgressHearer | None = None,
+    ) -> None:
+        """Let *receiver* have messages from now on; no more than *share*, if others dispatch to it as well.
+
+        progress: hears of its progress with these.
+        """
+        self._receivers[receiver.id] = receiver
+        if progress is not None:
+            self._progress_hearers[receiver.id] = progress
+        if share is not None:
+            self._share_hearers[receiver.id] = share.hearer
+        self.post(
+            Attached(
+                receiver.id,
+                receiver.shards,
+                receiver.columns,
+                receiver.prefetch,
+                receiver.rows_max,
+                receiver.keys,
+                None if share is None else share.most,
+                receiver.window_first,
+                progress is not None,
+            )
+        )
+
+    def give_share(self, receiver: Receiver, share: Share) -> None:
+        """Let *receiver* hold so many messages that this process sent from now on; its hearer is told when it does."""
+        if receiver.id in self._receivers:
+            self._share_hearers[receiver.id] = share.hearer
+            self.post(ShareGiven(receiver.id, share.most))
+
+    def detach(self, receiver: Receiver, unsent: Sequence[ClaimedRow] = ()) -> None:
+        """Forget *receiver* and release the rows it could not send; twice is fine."""
+        if self._pop(receiver.id) is not None or unsent:
+            self.post(Detached(receiver.id, tuple(unsent)))
+
+    def progressed_elsewhere(self, receiver: Receiver, rows: int) -> None:
+        """Note that *receiver* has made progress with what others sent to it, after the first *rows* from here."""
+        self.post(ProgressedElsewhere(receiver.id, rows))
+
+    def _pop(self, receiver: int) -> Receiver | None:
+        self._progress_hearers.pop(receiver, None)
+        self._share_hearers.pop(receiver, None)
+        return self._receivers.pop(receiver, None)
+
+    def left(self, receiver: int, grace_ns: int = 0) -> None:
+        """Make what a detached receiver holds due again soon: its client's connection has ended, or will have in *grace_ns*."""
+        if not self._is_stopped:
+            self.post(Left(receiver, grace_ns))
+
+    def held_by(self, receiver: Receiver) -> Mapping[ShardName, tuple[bytes, ...]]:
+        """Return which messages of which shards *receiver*, attached or not, holds."""
+        self.post(Tick())
+        return self._state.held_by(receiver.id)
+
+    def take_over(
+        self, receiver: Receiver, held: Mapping[ShardName, tuple[bytes, ...]]
+    ) -> None:
+        """Let *receiver*, attached or about to be, hold what former dispatchers sent to it, as far as rows show it."""
+        for shard, ids in held.items():
+            self.post(TakenOver(receiver.id, shard, ids))
+
+    async def released(self) -> None:
+        """Return when rows show what was sent from here, and what is due sooner as clients have left.
+
+        That is waited for no longer than LEASES_WANTED_S.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEASES_WANTED_S):
+                while self._state.is_releasing:  # noqa: ASYNC110  (many events lead there)
+                    await asyncio.sleep(HAND_OVER_LOOK_S)
+
+    def wait_over(self, receiver: Receiver) -> None:
+        """Let *receiver*, a stream with an end, wait for its first message no longer."""
+        self.post(WaitOver(receiver.id))
+
+    def held(self) -> int:
+        """Return how many messages were sent and are neither acked nor due again."""
+        self.post(Tick())
+        return self._state.held
+
+    def reconfigure(self, table: MessageTable) -> None:
+        """Follow a changed definition; streams go on."""
+        self._table = self._log.table = table
+        self.post(Reconfigured(table))
+
+    def post(self, event: Event) -> None:
+        """Handle *event* before returning, unless another one is being handled right now."""
+        self._events.append(event)
+        # A receiver that is handed rows may answer by detaching: that waits its turn here.
+        if self._is_handling:
+            return
+        self._is_handling = True
+        try:
+            while self._events:
+                for action in self._state.handle(self._events.popleft(), self._clock.time_ns()):
+                    self._carry_out(action)
+                if self._freed:
+                    # One event for all that can take more, six of a claim in a drain: they are served together.
+                    *others, last = self._freed
+                    self._freed.clear()
+                    self._state.free(others)
+                    self._events.append(ReceiverReady(last))
+        finally:
+            self._is_handling = False
+        self._set_timer()
+
+    async def stop(self, error: StreamfromError) -> None:
+        """End every stream with *error*, let running claims finish, then stop. Twice is fine."""
+        self.post(TableEnded(error))
+        deadline = self._loop.time() + STOP_GRACE_S
+        acks_deadline = self._loop.time() + ACKS_GRACE_S
+        # A claim that ends now is followed by the release of what nobody can be sent, and acks that were answered are
+        # written as far as the server takes them.
+        while self._tasks and (left_s := deadline - self._loop.time()) > 0:
+            await asyncio.wait(self._tasks, timeout=left_s)
+        while self._state.has_acks_to_write and self._loop.time() < acks_deadline:  # noqa: ASYNC110
+            await asyncio.sleep(ACKS_LOOK_S)
+        for shard in self._state.shards:
+            if shard.early_acks:
+                self._log.acks_lost(shard.name, [*shard.early_acks.acked_ns])
+        self._is_stopped = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        _answer(self._acks.values(), frozenset())
+        self._acks.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _carry_out(self, action: Action) -> None:
+        match action:
+            case Claim():
+                self._start(self._claim(action), action.shard)
+            case Deliver():
+                self._deliver(action)
+            case Poll():
+                self._start(self._poll(action))
+            case Release():
+                self._start(self._release(action), action.shard)
+            case End():
+                receiver = self._pop(action.receiver)
+                if receiver is not None:
+                    receiver.end(action.error)
+            case Finish():
+                receiver = self._pop(action.receiver)
+                if receiver is not None:
+                    receiver.finish()
+            case Look():
+                self._start(self._look(action))
+            case FindLeases():
+                self._start(self._find_leases(action))
+            case Shorten():
+                self._start(self._shorten(action), action.shard)
+            case WriteLeases():
+                self._start(self._write_leases(action), action.shard)
+            case WriteAcks():
+                self._start(self._write_acks(action), action.shard)
+            case Fire():
+                self._start(self._fire(action), action.shard)
+            case TellDeadMembers():
+                self._log.dead_members(action.shard, action.found)
+            case TellSetAside():
+                self._log.set_aside(action.shard, action.found, action.count)
+            case TellStanding():
+                if (receiver := self._receivers.get(action.receiver)) is not None:
+                    since_s = (self._clock.time_ns() - action.since_ns) / 10**9
+                    self._log.standing(receiver, action, since_s)
+            case KeepsShare():
+                if hearer := self._share_hearers.get(action.receiver):
+                    hearer.share_kept(action.most)
+            case TellProgress():
+                if progress := self._progress_hearers.get(action.receiver):
+                    progress.progressed(action.row)
+            case WantShare():
+                if hearer := self._share_hearers.get(action.receiver):
+                    hearer.share_wanted()
+            case _:
+                assert_never(action)
+
+    def _deliver(self, action: Deliver) -> None:
+        # Not there: it detached while earlier actions of this turn were carried out.
+        receiver = self._receivers.get(action.receiver)
+        if progress := self._progress_hearers.get(action.receiver):
+            progress.sent(len(action.rows))
+        try:
+            can_take_more = receiver is not None and receiver.deliver(action.rows)
+        except ReceiverGone:
+            self._pop(action.receiver)
+            receiver = None
+        else:
+            if can_take_more:
+                self._freed.append(action.receiver)
+        if receiver is None:
+            self.post(Detached(action.receiver, action.rows))
+
+    def _start(
+        self, work: Coroutine[None, None, None], writes_to: ShardName | None = None
+    ) -> None:
+        task = self._loop.create_task(work)
+        self._tasks[task] = writes_to
+        task.add_done_callback(self._tasks.pop)
+
+    def _writing(self, shard: ShardName) -> list[asyncio.Task[None]]:
+        return [task for task, writes_to in self._tasks.items() if writes_to == shard]
+
+    def ack_early(self, shard: ShardName, ids: tuple[bytes, ...], acked_ns: int) -> int | None:
+        """Take an ack that is written soon; return how many messages it acknowledges, None if it cannot be taken."""
+        if self._is_stopped:
+            return None
+        taken = self._state.takes_acks(shard, ids, self._clock.time_ns())
+        if taken:
+            self._state.counters(shard).acked += len(taken)
+            self.post(AckedEarly(shard, taken, acked_ns))
+        return None if taken is None else len(taken)
+
+    def acknowledge(self, shard: ShardName, ack: WaitingAck) -> bool:
+        """Write an ack with the next claim; False if it has to be sent as it is."""
+        if self._is_stopped or not self._state.takes_ack(shard, ack.ids):
+            return False
+        number = next(_ack_numbers)
+        self._acks[number] = ack
+        self.post(Acking(number, shard, ack.ids, ack.acked_ns))
+        return True
+
+    async def write_leases(self, shard: ShardName, ids: tuple[bytes, ...] | None) -> None:
+        """Let rows show that messages were sent or acked early, of *ids* or all, before somebody changes them.
+
+        It waits for no row that somebody holds, and no longer than LEASES_WANTED_S.
+        """
+        asked: set[bytes] = set()
+        # What is sent from now on came after whoever asks.
+        left = self._state.unwritten(shard, ids)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEASES_WANTED_S):
+                while unwritten := self._state.unwritten(shard, left):
+                    wanted = tuple(ident for ident in unwritten if ident not in asked)
+                    if wanted:
+                        asked.update(wanted)
+                        self.post(LeasesWanted(shard, wanted))
+                    # Nothing is on its way, so what is left cannot be written now.
+                    if not (writing := self._writing(shard)):
+                        return
+                    await asyncio.wait(writing, return_when=asyncio.FIRST_COMPLETED)
+
+    async def drain(self, shard: ShardName) -> None:
+        """Return when nothing is being written to *shard*: a claim may lead to a release."""
+        while writing := self._writing(shard):
+            await asyncio.wait(writing)
+
+    async def _claim(self, action: Claim) -> None:
+        acks = [ack for number in action.acks if not (ack := self._acks.pop(number)).is_left]
+        for ack in acks:
+            ack.is_sent = True
+        request = ClaimRequest(
+            action.ids,
+            action.columns,
+            self._draw,
+            action.uncounted,
+            action.known_keys,
+            [(ack.ids, ack.acked_ns) for ack in acks],
+            action.left_out,
+            action.held_ns,
+        )
+        try:
+            result = await self._store.claim(self._table, action.shard, request)
+        except asyncio.CancelledError:
+            _fail(acks, OutcomeUnknown("the proxy stops"))
+            raise
+        except Exception as error:  # noqa: BLE001  (whatever it was, its receivers must not hang)
+            if action.ids:
+                self._log.failed("claim", action.shard, error)
+            _fail(acks, error)
+            self.post(ClaimFailed(action.number, action.shard, str(error)))
+        else:
+            self._log.works(action.shard)
+            counters = self._state.counters(action.shard)
+            counters.acked += len(result.acked)
+            self._has_written(action.shard)
+            _answer(acks, frozenset(result.acked))
+            if result.parked or result.dead:
+                counters.parked += len(result.parked)
+                counters.dead += len(result.dead)
+                self._log.spent(action.shard, result)
+            # Where it may not, the state is told so before it learns what it won.
+            self._may_send(action.shard)
+            self.post(Claimed(action.number, action.shard, result))
+
+    async def _ask(self, what: str, shard: ShardName, answer: Awaitable[T]) -> T | Exception:
+        """Return the store's answer, or why there is none: whatever it was, nobody must wait for it for ever."""
+        try:
+            result = await answer
+        except Exception as error:  # noqa: BLE001  (see above)
+            self._log.failed(what, shard, error)
+            return error
+        self._log.works(shard)
+        return result
+
+    async def _poll(self, action: Poll) -> None:
+        answer = self._store.poll(self._table, action.shard, action.request)
+        result = await self._ask("poll", action.shard, answer)
+        if isinstance(result, Exception):
+            self.post(PollFailed(action.shard, str(result)))
+        else:
+            self.post(Polled(action.shard, result))
+
+    async def _release(self, action: Release) -> None:
+        answer = self._store.release(self._table, action.shard, action.rows)
+        result = await self._ask("release", action.shard, answer)
+        if isinstance(result, Exception):
+            self.post(ReleaseFailed(action.number, action.shard, action.rows))
+        else:
+            self.post(Released(action.number, action.shard, action.rows, result))
+
+    async def _look(self, action: Look) -> None:
+        answer = self._store.look(self._table, action.shard, action.ids)
+        found = await self._ask("look", action.shard, answer)
+        if isinstance(found, Exception):
+            self.post(LookFailed(action.shard))
+        else:
+            self.post(Looked(action.shard, found))
+
+    async def _find_leases(self, action: FindLeases) -> None:
+        answer = self._store.leases_left(self._table, action.shard)
+        found = await self._ask("reading what is in flight", action.shard, answer)
+        if isinstance(found, Exception):
+            self.post(FindLeasesFailed(action.number, action.shard, str(found)))
+        else:
+            self.post(LeasesFound(action.number, action.shard, found))
+
+    async def _shorten(self, action: Shorten) -> None:
+        answer = self._store.shorten(self._table, action.shard, action.leases, action.due_ns)
+        result = await self._ask("shortening", action.shard, answer)
+        if isinstance(result, Exception):
+            result = Shortenings()
+        self.post(Shortened(action.shard, action.receiver, result))
+
+    async def _write_leases(self, action: WriteLeases) -> None:
+        answer = self._store.write_leases(self._table, action.shard, action.leases)
+        result = await self._ask("writing of leases", action.shard, answer)
+        self.post(
+            LeasesWritten(action.shard, None if isinstance(result, Exception) else result)
+        )
+
+    async def _write_acks(self, action: WriteAcks) -> None:
+        answer = self._store.write_acks(self._table, action.shard, action.acks)
+        result = await self._ask("writing of acks", action.shard, answer)
+        self._has_written(action.shard)
+        self.post(AcksWritten(action.shard, None if isinstance(result, Exception) else result))
+
+    async def _fire(self, action: Fire) -> None:
+        answer = self._store.fire(self._table, action.shard, action.request)
+        result = await self._ask("firing", action.shard, answer)
+        self.post(Fired(action.shard, None if isinstance(result, Exception) else result))
+
+    def _set_timer(self) -> None:
+        wake_ns = self._state.wake_ns()
+        if self._timer is not None:
+            # A timer that comes too early asks again, and costs less than one for each event: every lease moves the
+            # next moment, and mostly its ack moves it back.
+            if wake_ns is None or self._timer_ns <= wake_ns:
+                return
+            self._timer.cancel()
+            self._timer = None
+        if wake_ns is not None:
+            self._timer_ns = wake_ns
+            now_ns = self._clock.time_ns()
+            # Never longer than SLEEP_MAX_S: the wall clock may be set while the loop's own
+            # timer runs.
+            delay_s = min(max(wake_ns - now_ns, 1) / 10**9, SLEEP_MAX_S)
+            self._timer = self._loop.call_later(delay_s, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self.post(Tick())
+
+
+def _answer(acks: Iterable[WaitingAck], acked: frozenset[bytes]) -> None:
+    """Tell the clients of acks whose messages are acknowledged, and send the other acks by themselves."""
+    for ack in acks:
+        ack.is_sent = False
+        if ack.is_left:
+            continue
+        if acked.issuperset(ack.ids):
+            ack.acknowledged()
+        else:
+            ack.send_alone()
+
+
+def _fail(acks: Iterable[WaitingAck], error: Exception) -> None:
+    """Send acks by themselves whose transaction failed, unless it may have taken effect."""
+    if not isinstance(error, OutcomeUnknown):
+        _answer(acks, frozenset())
+        return
+    for ack in acks:
+        ack.is_sent = False
+        if not ack.is_left:
+            ack.lost(str(error))

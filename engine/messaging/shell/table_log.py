@@ -1,0 +1,120 @@
+"""What the log is told of one message table: its shards that fail, its streams that stand still, its messages that were given up."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.errors import TableGone
+from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.engine.messaging.dispatch.events import TellStanding
+    from streamfrom.engine.messaging.gates.set_aside import SetAsideRow
+    from streamfrom.engine.messaging.table.message import ClaimResult, Receiver
+    from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+# A line names so many ids.
+IDS_TOLD_MAX: Final = 10
+# Of so many rows of a shard that are set aside each has its line.
+SET_ASIDE_TOLD_MAX: Final = 100
+# What a consumer needs that acknowledges n messages at once: `auto` gives it no more before its first ack.
+COLLECTS: Final = (
+    "if it collects n messages before it acknowledges them, write STREAM /*vt+ PREFETCH=n */,"
+    " or take them with STREAM … LIMIT n"
+)
+
+log = logging.getLogger(__name__)
+
+
+class TableLog:
+    """The lines of one table.
+
+    Attributes:
+        table: the table as it is scheduled now.
+    """
+
+    def __init__(self, table: MessageTable) -> None:
+        self.table = table
+        self._failing: set[ShardName] = set()
+
+    def failed(self, what: str, shard: ShardName, error: Exception) -> None:
+        """Tell of the first failure of a shard, and of everything that is a fault of our own."""
+        extra = {**self._named(shard), "task": what, "reason": str(error)}
+        if not isinstance(error, StreamfromError):
+            log.error("work on a queue failed", exc_info=error, extra=extra)
+        elif shard not in self._failing:
+            # Whoever drops a queue knows that messages were in flight.
+            level = logging.INFO if isinstance(error, TableGone) else logging.WARNING
+            log.log(level, "work on a queue failed", extra=extra)
+        self._failing.add(shard)
+
+    def works(self, shard: ShardName) -> None:
+        """Tell of the first success of a shard that failed."""
+        if shard in self._failing:
+            self._failing.discard(shard)
+            log.info("work on a queue goes on", extra=self._named(shard))
+
+    def standing(self, receiver: Receiver, found: TellStanding, since_s: float) -> None:
+        """Tell of a stream whose prefetch is full and that acknowledges nothing, and of what to do if it waits for more."""
+        shards = "all shards" if receiver.shards is None else ", ".join(sorted(receiver.shards))
+        fields = {"connection": receiver.connection_id, "shards": shards, "unacked": found.held}
+        if found.is_collecting:
+            fields["advice"] = COLLECTS
+        log.warning(
+            "stream stalled", extra={**self.table.named, **fields, "stalled_s": round(since_s)}
+        )
+
+    def spent(self, shard: ShardName, result: ClaimResult) -> None:
+        """Tell of messages that a claim parked, or moved to the dead letters."""
+        properties = self.table.properties
+        fields: dict[str, object] = {"attempts": properties.max_attempts}
+        if properties.dead_letter is not None:
+            fields["dead_letter"] = properties.dead_letter
+        if result.parked:
+            reason = {} if result.why_parked is None else {"reason": result.why_parked}
+            named = self._ids(shard, result.parked)
+            log.warning("messages parked", extra={**named, **fields, **reason})
+        if result.dead:
+            named = self._ids(shard, result.dead)
+            log.warning("messages dead-lettered", extra={**named, **fields})
+
+    def set_aside(
+        self, shard: ShardName, found: Sequence[tuple[bytes, SetAsideRow]], count: int
+    ) -> None:
+        """Tell of rows that the server does not write. count: how many are set aside by now."""
+        for ident, row in found:
+            if count > SET_ASIDE_TOLD_MAX:
+                log.warning("rows set aside", extra={**self._named(shard), "count": count})
+                return
+            fields = {"id": ident.decode(errors="replace"), "tried": row.tried.value}
+            log.warning(
+                "row set aside", extra={**self._named(shard), **fields, "error": row.error}
+            )
+
+    def acks_lost(self, shard: ShardName, ids: Sequence[bytes]) -> None:
+        """Tell of acks that were answered and that are not written when the proxy stops."""
+        log.warning("acks not written", extra=self._ids(shard, ids))
+
+    def dead_members(
+        self, shard: ShardName, found: Sequence[tuple[bytes, bytes, bytes]]
+    ) -> None:
+        """Tell of messages that wait for a group with a parked message: each with that message and its group."""
+        for each in found[:IDS_TOLD_MAX]:
+            ident, member, group = (one.decode(errors="replace") for one in each)
+            fields = {"id": ident, "group": group, "parked_id": member}
+            log.warning(
+                "message waits for a parked one", extra={**self._named(shard), **fields}
+            )
+
+    def _ids(self, shard: ShardName, ids: Sequence[bytes]) -> dict[str, object]:
+        told = b", ".join(ids[:IDS_TOLD_MAX]).decode(errors="replace")
+        return {**self._named(shard), "count": len(ids), "ids": told}
+
+    def _named(self, shard: ShardName) -> dict[str, str]:
+        return {**self.table.named, "shard": shard}

@@ -1,0 +1,107 @@
+"""Polls after commits of which nobody knows what they wrote.
+
+Such a commit may have written to every queue of its shard. Each that has streams is polled once, however many such commits
+there were meanwhile. All these polls together take SHARE of a core: what would take more comes later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.dispatch.events import Changed
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from streamfrom.engine.messaging.shell.runner import Runner
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+log = logging.getLogger(__name__)
+
+# Of a core, and how much of it may be used at once after a rest.
+SHARE: Final = 0.05
+SAVED_S: Final = 0.05
+# What a poll takes of a core, here and at the server, and for each key that it reads.
+POLL_S: Final = 0.0005
+KEY_S: Final = 0.000_005
+# Commits of so long a time are told to another process together.
+GATHERED_S: Final = 0.01
+# A queue that is polled later than this is reported.
+LATE_S: Final = 0.1
+
+
+class UnseenWrites:
+    """The queues that are to be polled, of all tables. Belongs to one event loop.
+
+    tell: has the process that dispatches a shard of a keyspace poll its queues.
+    """
+
+    def __init__(self, tell: Callable[[str, ShardName], None]) -> None:
+        self._tell = tell
+        # In the order in which they are polled, since when they wait.
+        self._waiting: dict[tuple[Runner, ShardName], float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._saved_s = SAVED_S
+        self._counted_s = 0.0
+        self._has_reported = False
+        self._to_tell: dict[tuple[str, ShardName], asyncio.TimerHandle] = {}
+
+    def happened(self, shard: ShardName, runners: Iterable[Runner]) -> None:
+        """Have those of *runners* polled on *shard* that have streams there."""
+        now_s = asyncio.get_running_loop().time()
+        for runner in runners:
+            if runner.state.hears_news(shard):
+                self._waiting.setdefault((runner, shard), now_s)
+        if self._waiting and self._timer is None:
+            self._poll_next()
+
+    def tell_elsewhere(self, keyspace: str, shard: ShardName) -> None:
+        """Have another process do so, once for all commits of a moment."""
+        if (keyspace, shard) not in self._to_tell:
+            loop = asyncio.get_running_loop()
+            self._to_tell[keyspace, shard] = loop.call_later(
+                GATHERED_S, self._tell_now, keyspace, shard
+            )
+
+    def stop(self) -> None:
+        """Poll nothing more."""
+        self._waiting.clear()
+        for timer in (self._timer, *self._to_tell.values()):
+            if timer is not None:
+                timer.cancel()
+
+    def _tell_now(self, keyspace: str, shard: ShardName) -> None:
+        del self._to_tell[keyspace, shard]
+        self._tell(keyspace, shard)
+
+    def _poll_next(self) -> None:
+        self._timer = None
+        loop = asyncio.get_running_loop()
+        now_s = loop.time()
+        self._saved_s = min(SAVED_S, self._saved_s + SHARE * (now_s - self._counted_s))
+        self._counted_s = now_s
+        while self._waiting and self._saved_s > 0:
+            (runner, shard), since_s = next(iter(self._waiting.items()))
+            del self._waiting[runner, shard]
+            if now_s - since_s > LATE_S:
+                self._report(runner)
+            self._saved_s -= POLL_S + KEY_S * runner.state.known(shard)
+            runner.post(Changed(shard, None))
+        if self._waiting:
+            self._timer = loop.call_later(-self._saved_s / SHARE + 0.001, self._poll_next)
+
+    def _report(self, runner: Runner) -> None:
+        if not self._has_reported:
+            self._has_reported = True
+            log.warning(
+                "commits that may write to any queue are too many to look at each at once",
+                extra={
+                    **runner.table.named,
+                    "late_ms": round(LATE_S * 1000),
+                    "core_percent": round(SHARE * 100),
+                },
+            )

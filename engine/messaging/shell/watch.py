@@ -1,0 +1,134 @@
+"""The figures of all message tables, for whoever watches: SQL, JSON, Prometheus.
+
+They are in memory but for the depth of tables that memory does not know whole: nobody streams
+them, or they are longer than the cache. That, and the number of dead letters, is asked of each shard for all its tables
+together (`engine.messaging.upkeep.depths`), once a second at most, however many ask, and seldom enough that questions take
+a twentieth of the time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.figures.table_figures import (
+    is_known_whole,
+    queue_figures,
+    set_aside_figures,
+    stream_figures,
+)
+from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+if TYPE_CHECKING:
+    from streamfrom.engine.clock import Clock
+    from streamfrom.engine.messaging.figures.figures import (
+        QueueFigures,
+        SetAsideFigures,
+        StreamFigures,
+    )
+    from streamfrom.engine.messaging.shell.message_store import Store
+    from streamfrom.engine.messaging.shell.registry import Registry
+    from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.messaging.upkeep.depths import Depth
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+log = logging.getLogger(__name__)
+
+# Depths are so old at most.
+FRESH_NS: Final = 10**9
+# And as old as so many times what the question took.
+SELDOM: Final = 20
+# With 16 shards each: some 2 ms of the loop.
+TABLES_IN_A_TURN: Final = 8
+# A shard that does not answer leaves the depth of its tables unknown.
+PATIENCE_S: Final = 2.0
+
+
+class Watch:
+    """Reads figures. Belongs to one event loop, as the registry does."""
+
+    def __init__(self, registry: Registry, store: Store, clock: Clock) -> None:
+        self._registry = registry
+        self._store = store
+        self._clock = clock
+        # By keyspace and shard: when it was asked, for how long the answer is fresh, and what it says, by table.
+        self._depths: dict[tuple[str, ShardName], tuple[int, int, dict[str, Depth]]] = {}
+        self._asking = asyncio.Lock()
+
+    async def queues(self) -> list[QueueFigures]:
+        """Return the figures of every table that can be used, in the order of their names."""
+        async with self._asking:
+            await self._ask()
+        return await self.known_queues()
+
+    async def known_queues(self) -> list[QueueFigures]:
+        """Return the same without a question to a server: depths are those that memory knows, or was told last."""
+        now_ns = self._clock.time_ns()
+        found = []
+        for index, state in enumerate(self._registry.schedulers):
+            if index % TABLES_IN_A_TURN == 0:
+                await asyncio.sleep(0)
+            table = state.table
+            depths = {
+                shard.name: answer[2][table.name]
+                for shard in state.shards
+                if (answer := self._depths.get((table.keyspace, shard.name)))
+                and table.name in answer[2]
+            }
+            found.append(queue_figures(state, depths, now_ns))
+        return sorted(found, key=lambda queue: (queue.table.keyspace, queue.table.name))
+
+    def set_aside(self) -> list[SetAsideFigures]:
+        """Return the rows that servers refuse to write, as far as this process dispatches."""
+        return [row for state in self._registry.schedulers for row in set_aside_figures(state)]
+
+    def streams(self) -> list[StreamFigures]:
+        """Return the open streams of this process."""
+        return [
+            stream
+            for runner in self._registry.runners
+            for stream in stream_figures(runner.state, runner.connection_ids)
+        ]
+
+    async def _ask(self) -> None:
+        wanted: dict[tuple[str, ShardName], list[MessageTable]] = {}
+        for state in self._registry.schedulers:
+            for shard in state.shards:
+                if not is_known_whole(shard) or state.table.properties.dead_letter:
+                    place = state.table.keyspace, shard.name
+                    wanted.setdefault(place, []).append(state.table)
+        now_ns = self._clock.time_ns()
+        self._depths = {
+            place: (asked_ns, fresh_ns, known)
+            for place, (asked_ns, fresh_ns, known) in self._depths.items()
+            if abs(now_ns - asked_ns) < fresh_ns
+            and all(table.name in known for table in wanted.get(place, ()))
+        }
+        await asyncio.gather(
+            *(
+                self._ask_shard(*place, tables)
+                for place, tables in wanted.items()
+                if place not in self._depths
+            )
+        )
+
+    async def _ask_shard(
+        self, keyspace: str, shard: ShardName, tables: list[MessageTable]
+    ) -> None:
+        asked_ns = self._clock.time_ns()
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                depths = await self._store.depths(keyspace, shard, tables)
+        except (StreamfromError, TimeoutError) as error:
+            # The health checks tell of a shard that is away; here it is one figure less.
+            log.debug(
+                "depths not known",
+                extra={"keyspace": keyspace, "shard": shard, "reason": str(error)},
+            )
+        else:
+            now_ns = self._clock.time_ns()
+            fresh_ns = max(FRESH_NS, SELDOM * (now_ns - asked_ns))
+            self._depths[keyspace, shard] = now_ns, fresh_ns, depths

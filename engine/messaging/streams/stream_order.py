@@ -1,0 +1,263 @@
+"""In which order a stream was sent the messages that it holds, and how far its consumer has come. Pure.
+
+``vt_ack_wait`` is the time that a consumer has for one message, not for all that it was sent. A consumer reads ahead, so
+the lease of what it has not reached follows its *progress*: an ack, a reschedule, a heartbeat or a deletion of a message that
+the stream holds.
+
+* A message is leased until its stream's last progress + its own wait, as long as nothing sent after it has made progress.
+* Then it is *overtaken*: it keeps the lease that it had, which later progress does not extend.
+
+Nothing is done for each message when a stream makes progress. What was sent together on one shard is a `Batch`; its leases
+are read as so much longer than they were (`Batch.lag_ns`), and are brought up to date together, once before the first of
+them would end. Over all shards a stream has one order and one progress.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.table.message import FOREVER_NS
+
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Container
+
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+# Who holds what a former dispatcher has sent; no receiver has this number.
+NOBODY: Final = 0
+
+
+class Batch:
+    """Messages that one stream was sent together, of one shard, in the order of sending.
+
+    row: which of the rows that the stream was sent from here was the first of them, counted from 0.
+    ends_ns: when the leases end by id, as rows show it or are about to; the progress since is not in them.
+    base_ns: the progress that is in them.
+    overtaken_ns: the last progress that counts for them; None while it is their stream's.
+    look_ns: when the leases are looked at together; 0 while they are looked at one by one.
+    """
+
+    __slots__ = (
+        "base_ns",
+        "ends_ns",
+        "look_ns",
+        "overtaken_ns",
+        "receiver",
+        "row",
+        "sent_ns",
+        "shard",
+        "stream",
+    )
+
+    def __init__(
+        self,
+        stream: StreamOrder,
+        shard: ShardName,
+        ends_ns: dict[bytes, int],
+        sent_ns: int,
+        base_ns: int,
+        overtaken_ns: int | None = None,
+        row: int = 0,
+    ) -> None:
+        self.stream = stream
+        self.receiver = stream.receiver
+        self.shard = shard
+        self.ends_ns = ends_ns
+        self.sent_ns = sent_ns
+        self.base_ns = base_ns
+        self.overtaken_ns = overtaken_ns
+        self.look_ns = 0
+        self.row = row
+
+    @property
+    def lag_ns(self) -> int:
+        """Return how much later the leases end than `ends_ns` says."""
+        progress_ns = self.overtaken_ns
+        if progress_ns is None:
+            progress_ns = self.stream.progress_ns
+        return progress_ns - self.base_ns if progress_ns > self.base_ns else 0
+
+    def passed(self, ident: bytes) -> Batch | None:
+        """Take out those that were sent before *ident*, and are overtaken by that; None if there are none."""
+        ends_ns = self.ends_ns
+        if self.overtaken_ns is not None or next(iter(ends_ns)) == ident:
+            return None
+        passed: dict[bytes, int] = {}
+        for one, end_ns in ends_ns.items():
+            if one == ident:
+                break
+            passed[one] = end_ns
+        for one in passed:
+            del ends_ns[one]
+        progress_ns = self.stream.progress_ns
+        return Batch(
+            self.stream, self.shard, passed, self.sent_ns, self.base_ns, progress_ns, self.row
+        )
+
+
+class StreamOrder:
+    """What one stream holds, over all shards.
+
+    held: how many messages it holds.
+    progress_ns: when it last made progress.
+    expiring: batches that end soon unless the stream makes progress before.
+    is_over: nothing counts as progress: its connection has ended, and what it held is soon given to others.
+    """
+
+    __slots__ = ("_unreached", "expiring", "held", "is_over", "progress_ns", "receiver")
+
+    def __init__(self, receiver: int) -> None:
+        self.receiver = receiver
+        self.held = 0
+        self.progress_ns = 0
+        self.is_over = receiver == NOBODY
+        self.expiring: list[Batch] = []
+        self._unreached: OrderedDict[Batch, None] = OrderedDict()
+
+    def sent(self, batch: Batch) -> None:
+        """Note what the stream is sent; it comes after all that it holds."""
+        self.held += len(batch.ends_ns)
+        self._unreached[batch] = None
+
+    def put_first(self, batch: Batch) -> None:
+        """Let a batch that the stream holds be the one that it is working on."""
+        self.held += len(batch.ends_ns)
+        if batch.overtaken_ns is None:
+            self._unreached[batch] = None
+            self._unreached.move_to_end(batch, last=False)
+
+    def progressed(self, now_ns: int) -> None:
+        """Note progress."""
+        if not self.is_over:
+            self.progress_ns = max(self.progress_ns, now_ns)
+
+    def reached(self, batch: Batch, before_ns: int) -> None:
+        """Let everything be overtaken that was sent before *batch*; *before_ns* was the last progress until then."""
+        unreached = self._unreached
+        if batch not in unreached:
+            return
+        while (first := next(iter(unreached))) is not batch:
+            first.overtaken_ns = before_ns
+            del unreached[first]
+
+    def passed_by(self, rows: int, before_ns: int) -> None:
+        """Let everything be overtaken of the first *rows*; *before_ns* was the last progress until then."""
+        unreached = self._unreached
+        while unreached and (first := next(iter(unreached))).row < rows:
+            first.overtaken_ns = before_ns
+            del unreached[first]
+
+    def gone(self, batch: Batch, count: int) -> None:
+        """Note that the stream does not hold *count* messages of *batch* any more."""
+        self.held -= count
+        if not batch.ends_ns:
+            self._unreached.pop(batch, None)
+
+
+class Streams:
+    """The order of all streams of one table that hold something, by receiver.
+
+    wait_ns: the wait of messages of which only the row is known, which a former dispatcher sent.
+    renewable: batches whose leases are to be brought up to date.
+    attached: the streams that are open.
+    reporting: others dispatch to some streams too, so progress is reported.
+    progressed: the rows in whose batches streams have made progress since it was reported last, by receiver.
+    """
+
+    def __init__(self, wait_ns: int = 0) -> None:
+        self.wait_ns = wait_ns
+        self.renewable: list[Batch] = []
+        self.attached: Container[int] = ()
+        self.reporting = False
+        self.progressed: dict[int, int] = {}
+        self._orders: dict[int, StreamOrder] = {}
+
+    def get(self, receiver: int) -> StreamOrder | None:
+        """Return the order of what a stream holds; None if it holds nothing."""
+        return self._orders.get(receiver)
+
+    def sent(
+        self,
+        receiver: int,
+        shard: ShardName,
+        ends_ns: dict[bytes, int],
+        sent_ns: int,
+        base_ns: int,
+        row: int = 0,
+    ) -> Batch:
+        """Note that a stream is sent messages, the first of which is *row* of its rows."""
+        stream = self._orders.get(receiver)
+        if stream is None:
+            stream = self._orders[receiver] = StreamOrder(receiver)
+            if base_ns < FOREVER_NS:  # not what a former dispatcher sent, perhaps long ago
+                stream.progressed(sent_ns)
+        batch = Batch(stream, shard, ends_ns, sent_ns, base_ns, row=row)
+        stream.sent(batch)
+        return batch
+
+    def alone(
+        self, batch: Batch, ident: bytes, until_ns: int, now_ns: int, *, follows: bool
+    ) -> Batch:
+        """Take a message out of *batch* into one of its own, and let its lease end at *until_ns*.
+
+        now_ns: this moment if the message itself makes progress.
+        follows: or later, by progress.
+        """
+        stream = batch.stream
+        is_known = batch.base_ns < FOREVER_NS
+        end_ns = batch.ends_ns.pop(ident)
+        wait_ns = end_ns - batch.base_ns if is_known else self.wait_ns
+        overtaken_ns = batch.overtaken_ns
+        if overtaken_ns is not None:
+            overtaken_ns = max(overtaken_ns, now_ns)
+        alone = Batch(
+            stream,
+            batch.shard,
+            {ident: until_ns},
+            batch.sent_ns,
+            until_ns - wait_ns if follows else FOREVER_NS,
+            overtaken_ns,
+            batch.row,
+        )
+        # Of what a former dispatcher sent the order is not known.
+        (stream.put_first if is_known else stream.sent)(alone)
+        return alone
+
+    def reached(self, batches: Collection[Batch], now_ns: int, *, renews: bool = True) -> None:
+        """Note progress in *batches*, all at the same moment.
+
+        renews: what would end soon is brought up to date at once.
+        """
+        before_ns = [batch.stream.progress_ns for batch in batches]
+        for batch, ns in zip(batches, before_ns, strict=True):
+            stream = batch.stream
+            stream.progressed(now_ns)
+            stream.reached(batch, ns)
+            if renews:
+                self._expires_not(stream)
+            if self.reporting:
+                row = self.progressed.get(stream.receiver, 0)
+                self.progressed[stream.receiver] = max(row, batch.row)
+
+    def reached_elsewhere(self, receiver: int, rows: int, now_ns: int) -> None:
+        """Note progress with what another process sent to a stream, after the first *rows* from here."""
+        if (stream := self._orders.get(receiver)) is not None:
+            before_ns = stream.progress_ns
+            stream.progressed(now_ns)
+            stream.passed_by(rows, before_ns)
+            self._expires_not(stream)
+
+    def _expires_not(self, stream: StreamOrder) -> None:
+        if stream.expiring:
+            self.renewable += stream.expiring
+            stream.expiring = []
+
+    def gone(self, batch: Batch, count: int) -> None:
+        """Note that a stream does not hold *count* messages of *batch* any more."""
+        stream = batch.stream
+        stream.gone(batch, count)
+        if not stream.held:
+            self._orders.pop(stream.receiver, None)

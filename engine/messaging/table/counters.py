@@ -1,0 +1,174 @@
+"""What has happened to the messages of a table, as numbers that only grow, from the start of the process on.
+
+A dispatcher counts what it sends, every proxy what is acknowledged through it, so over all members of a fleet they add up.
+Counted is by batch: what a drain of a hundred at a time pays for it is a few additions for each hundred.
+"""
+
+from __future__ import annotations
+
+import operator
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from itertools import accumulate, islice
+from typing import TYPE_CHECKING, Final
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from streamfrom.engine.messaging.table.message import ClaimedRow, MessageKey
+
+
+# Upper bounds of the buckets, in seconds: a wake-up takes about a millisecond, a retry may take hours.
+BOUNDS_S: Final = (
+    *(0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0),
+)
+_BOUNDS_NS: Final = tuple(round(bound_s * 10**9) for bound_s in BOUNDS_S)
+# Of so many new messages that wait it is known since when; of more the oldest ones are left out.
+NEW_MAX: Final = 10_000
+
+
+class Histogram:
+    """Times in fixed buckets.
+
+    counts: by bucket, each for itself; the last one is for what is longer than every bound.
+    sum_ns: all times together.
+    """
+
+    __slots__ = ("counts", "sum_ns")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BOUNDS_S) + 1)
+        self.sum_ns = 0
+
+    def observe(self, took_ns: int, count: int = 1) -> None:
+        """Count *count* times of *took_ns*; one below zero, of a clock that was set back, is 0."""
+        took_ns = max(took_ns, 0)
+        self.counts[bisect_left(_BOUNDS_NS, took_ns)] += count
+        self.sum_ns += took_ns * count
+
+    def add(self, other: Histogram) -> None:
+        """Count in what *other* has."""
+        self.counts = list(map(operator.add, self.counts, other.counts))
+        self.sum_ns += other.sum_ns
+
+    @property
+    def total(self) -> int:
+        """Return how many times were counted."""
+        return sum(self.counts)
+
+    def quantile_s(self, share: float) -> float | None:
+        """Return the time that *share* of all stay below, in seconds; None without any.
+
+        Within a bucket it is interpolated, as Prometheus's `histogram_quantile` does, and what is longer than
+        every bound counts as the last bound.
+        """
+        rank = share * self.total
+        below = 0
+        for index, upto in enumerate(accumulate(self.counts)):
+            if upto >= rank and upto > 0:
+                if index == len(BOUNDS_S):
+                    return BOUNDS_S[-1]
+                low_s = BOUNDS_S[index - 1] if index else 0.0
+                part = (rank - below) / (upto - below) if upto > below else 1.0
+                # Or 4.97 ms would read 0.0049700000000000005.
+                return round(low_s + (BOUNDS_S[index] - low_s) * part, 9)
+            below = upto
+        return None
+
+
+@dataclass(slots=True)
+class Counters:
+    """What happened to the messages of a table on one shard, as far as this process saw it.
+
+    sent: messages written to a stream, each time that they were.
+    retried: of these, messages that had been sent before.
+    acked: rows that UPDATEs acknowledged, as their answers counted them.
+    deleted: rows that DELETEs took away, which is an ack too while they wait.
+    released: messages that were claimed, and whose stream left before they were sent.
+    parked: messages that were sent often enough, and were parked instead of sent once more.
+    dead: messages that were sent often enough, and became dead letters.
+    purged: acked rows that were deleted as old enough.
+    due_to_sent: the time from the moment a message was due until it was sent. A new one is due when
+        its commit is seen; what was written past the proxy, or before somebody streamed, has no such moment.
+    sent_to_acked: the time from a sending to its ack by id.
+    """
+
+    sent: int = 0
+    retried: int = 0
+    acked: int = 0
+    deleted: int = 0
+    released: int = 0
+    parked: int = 0
+    dead: int = 0
+    purged: int = 0
+    purges_failed: int = 0
+    due_to_sent: Histogram = field(default_factory=Histogram)
+    sent_to_acked: Histogram = field(default_factory=Histogram)
+    # When the commit of messages that are due since ever was seen.
+    _new_ns: dict[bytes, int] = field(default_factory=dict)
+
+    def has_new(self, keys: Iterable[MessageKey], now_ns: int) -> None:
+        """Note that messages were committed which are due from now on."""
+        new = self._new_ns
+        new.update(dict.fromkeys([key.id for key in keys if key.time_next_ns == 0], now_ns))
+        if len(new) > NEW_MAX:
+            # Half of them at once: who looks for the first key of a dict walks over those that are gone.
+            for ident in list(islice(new, len(new) - NEW_MAX // 2)):
+                del new[ident]
+
+    def has_sent(self, rows: Sequence[ClaimedRow], now_ns: int) -> None:
+        """Count rows that a stream is given."""
+        self.sent += len(rows)
+        # Of a time are those that were sent before, and those that were written for later.
+        for row in [row for row in rows if row.time_next_ns]:
+            self.due_to_sent.observe(now_ns - row.time_next_ns)
+            if row.epoch:
+                self.retried += 1
+        if new := self._new_ns:
+            # Who sends many at a time inserted many at a time: there are few moments.
+            counts: dict[int, int] = {}
+            for row in rows:
+                since_ns = new.pop(row.id, 0)
+                if since_ns and not row.time_next_ns:
+                    counts[since_ns] = counts.get(since_ns, 0) + 1
+            for since_ns, count in counts.items():
+                self.due_to_sent.observe(now_ns - since_ns, count)
+
+    def oldest_new_ns(
+        self, waits: Callable[[bytes], bool], *, is_ordered: bool = False
+    ) -> int | None:
+        """Return when the first new message was committed of those that still wait, if that is known.
+
+        Those that wait no more, acked unsent or deleted, are forgotten on the way.
+
+        is_ordered: others wait behind those of which *waits* knows, so that nothing can be forgotten.
+        """
+        new = self._new_ns
+        if is_ordered:
+            return next((ns for ident, ns in new.items() if waits(ident)), None)
+        while new:
+            ident = next(iter(new))
+            if waits(ident):
+                return new[ident]
+            del new[ident]
+        return None
+
+    def forget_new(self) -> None:
+        """Forget since when messages wait: nobody streams any more."""
+        self._new_ns.clear()
+
+    def add(self, other: Counters) -> None:
+        """Count in what *other* has."""
+        self.sent += other.sent
+        self.retried += other.retried
+        self.acked += other.acked
+        self.deleted += other.deleted
+        self.released += other.released
+        self.parked += other.parked
+        self.dead += other.dead
+        self.purged += other.purged
+        self.purges_failed += other.purges_failed
+        self.due_to_sent.add(other.due_to_sent)
+        self.sent_to_acked.add(other.sent_to_acked)

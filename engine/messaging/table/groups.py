@@ -1,0 +1,106 @@
+"""Groups: a message that is sent when all messages of a group are done, `vt_group` and `vt_after`.
+
+The column that `vt_group` names says to which group a message belongs, and the one that `vt_after` names after
+which group it comes. A message that comes after a group is its *continuation*, and not a member of that group, whatever its
+own group says. NULL and the empty string are no group.
+
+A continuation is due like any message. The claim that would send it for the first time looks for members that
+are not acknowledged. While there is one, it writes no lease but makes the row *held*: due at `HELD_NS`, and
+otherwise as it was. Once the last member is acknowledged, deleted or purged, the row is due again: it *fires*
+(`engine.messaging.order.group_table`). `engine.messaging.order.group_watch` says when to look for that. No message is sent before a
+claim has seen that its group is done, whoever wrote or acknowledged the members.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from streamfrom.engine.messaging.table.message import MessageKey, Refusals
+
+
+# In the year 2223: after every wait that a claim can write (WAIT_MAX_NS from now), and before what is parked
+# (`engine.messaging.table.retry_limit`). Its digits are to be recognized in a SELECT.
+HELD_NS: Final = 8 * 10**18
+# What the queue itself reads and writes.
+_TAKEN: Final = frozenset({"id", "priority", "time_next", "epoch", "time_acked", "state"})
+
+# Where a walk over all held rows goes on: the priority, None for NULL, and the id behind which; None from its first on.
+Place = tuple[int | None, bytes | None]
+
+
+class FireRequest(NamedTuple):
+    """Which held messages may be ready: *ids*, or without them those of a walk over all, behind *place*.
+
+    left_out: the ids of rows that are not to be written.
+    """
+
+    ids: tuple[bytes, ...] | None = None
+    place: Place | None = None
+    left_out: frozenset[bytes] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class FireResult:
+    """What asking found.
+
+    fired: the keys of messages that are due from now on.
+    waiting: for each message that goes on waiting, by its id, a member of its group that is not done.
+    dead: the ids in *waiting* whose member is parked, each with the name of the group.
+    locked: the ids of messages that are ready, and whose rows another transaction has locked.
+    place: where the walk goes on; None at its end.
+    refused: the rows of messages that are ready, and that the server does not write.
+    """
+
+    fired: tuple[MessageKey, ...] = ()
+    waiting: Mapping[bytes, bytes] = field(default_factory=dict)
+    dead: Mapping[bytes, bytes] = field(default_factory=dict)
+    locked: tuple[bytes, ...] = ()
+    place: Place | None = None
+    refused: Refusals = field(default_factory=dict)
+
+
+def column_faults(groups: tuple[str, str] | None, columns: Mapping[str, bool]) -> list[str]:
+    """Return why columns cannot be those of groups. columns: whether each holds numbers, by its name in lower case."""
+    if groups is None:
+        return []
+    named = dict(zip(("vt_group", "vt_after"), groups, strict=True))
+    wrong = [
+        f"{key} names '{name}', which is a column of the queue's own"
+        for key, name in named.items()
+        if name.lower() in _TAKEN
+    ]
+    wrong += [
+        f"{key} names no column of the table: '{name}'"
+        for key, name in named.items()
+        if name.lower() not in columns and name.lower() not in _TAKEN
+    ]
+    if not wrong and len({columns[name.lower()] for name in groups}) > 1:
+        wrong = [
+            "vt_group and vt_after must be columns of one type: one holds numbers, and one texts"
+        ]
+    return wrong
+
+
+def placement_fault(
+    groups: tuple[str, str] | None, placed_by: Collection[str] | None, shards: int
+) -> str | None:
+    """Return why members of a group and what comes after them are on several shards; None if they may be on one.
+
+    placed_by: the columns that place a row on its shard; None if they are not known.
+    """
+    if groups is None or not placed_by or shards < 2:
+        return None
+    _, after = groups
+    # An id is unique, and members of a group do not come after it.
+    apart = sorted({column.lower() for column in placed_by} & {"id", after.lower()})
+    if not apart:
+        return None
+    return (
+        f"vt_group: its rows are placed by {', '.join(apart)}, so the members of a group and what comes after them are on"
+        " several shards, and no shard waits for another: shard the queue by a column that they share, SHARD BY (tenant) for example"
+    )

@@ -1,0 +1,104 @@
+"""The column that messages of a kind share, ``vt_key``, and the indexes that find them. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from streamfrom.engine.messaging.table.table_settings import Properties
+
+
+ORDER_INDEX: Final = "order_idx"
+KEY_INDEX: Final = "key_idx"
+_CONSEQUENCES: Final = {
+    ORDER_INDEX: "each claim reads all messages of a key",
+    KEY_INDEX: "a poll for a key reads all messages that wait",
+}
+# Their values are not found by their text, or by no index that has them whole.
+_NO_KEYS: Final = frozenset(
+    {"float", "double", "real", "json", "bit", "geometry", "point", "vector"}
+    | {
+        "tinytext",
+        "text",
+        "mediumtext",
+        "longtext",
+        "tinyblob",
+        "blob",
+        "mediumblob",
+        "longblob",
+    }
+)
+
+
+def fault(
+    properties: Properties, types: Mapping[str, str], *, first_layout: bool = False
+) -> str | None:
+    """Return why messages cannot be ordered, None if they can.
+
+    types: the types of the table's columns, by their names, all in lower case.
+    """
+    key = properties.key
+    if key is not None and key.lower() not in types:
+        return f"vt_key must be a column of the table, not '{key}'"
+    if key is not None and (kind := types[key.lower()]) in _NO_KEYS:
+        return f"vt_key must be a column that an index has whole, not {key} {kind.upper()}"
+    if properties.in_order is not None and types.get("id") in {"float", "double"}:
+        return "id must not be FLOAT or DOUBLE with vt_order = strict or vt_key_in_flight: it is not equal to its own text"
+    if properties.in_order is not None and first_layout:
+        return "vt_order = strict and vt_key_in_flight need a table with the column priority"
+    if properties.fair and first_layout:
+        return "vt_fair needs a table with the column priority"
+    return None
+
+
+def index_columns(properties: Properties) -> dict[str, tuple[str, ...]]:
+    """Return the indexes that the keys of a table need, their columns by their names.
+
+    One finds what goes next where messages wait for others of their key, the other what is due soonest of a key.
+    """
+    key = () if properties.key is None else (properties.key.lower(),)
+    found = {}
+    if properties.in_order is not None:
+        found[ORDER_INDEX] = (*key, "time_acked", "epoch", "priority", "time_next")
+    if key and properties.in_order is None:
+        # The time of the ack goes first, so that keys of which all is acked are passed by.
+        found[KEY_INDEX] = ("time_acked", *key, "priority", "time_next")
+    return found
+
+
+def index_definitions(properties: Properties) -> tuple[str, ...]:
+    """Return those indexes as CREATE TABLE writes them."""
+    return tuple(
+        f"KEY `{name}` ({', '.join(map(quote_identifier, columns))})"
+        for name, columns in index_columns(properties).items()
+    )
+
+
+def index_of(
+    properties: Properties, indexes: Iterable[tuple[str, tuple[str, ...]]], name: str
+) -> str | None:
+    """Return which of *indexes*, names and columns, begins as the one that is called *name* here; None for none."""
+    wanted = index_columns(properties).get(name)
+    fitting = (
+        one
+        for one, columns in indexes
+        if wanted and tuple(column.lower() for column in columns[: len(wanted)]) == wanted
+    )
+    return next(fitting, None)
+
+
+def advice(
+    table: str, properties: Properties, indexes: Sequence[tuple[str, tuple[str, ...]]]
+) -> list[str]:
+    """Return what to say of the indexes that are missing."""
+    return [
+        f"no index on {', '.join(columns)}: {_CONSEQUENCES[name]};"
+        f" ALTER TABLE {quote_identifier(table)} ADD INDEX {name} ({', '.join(columns)})"
+        for name, columns in index_columns(properties).items()
+        if index_of(properties, indexes, name) is None
+    ]

@@ -1,0 +1,325 @@
+"""What travels of a message: its key, a claimed row, and the receiver that gets the row.
+
+A message is known by its **key**: the id as the text of an SQL literal (``b"42"``,
+``b"'a'"``), its priority and the moment it is due. Bodies appear only in `ClaimedRow`, as the
+raw bytes the database sent, and leave at once through `Receiver.deliver`.
+
+All times are nanoseconds since the Unix epoch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from enum import StrEnum
+from itertools import count
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+
+from streamfrom.sqlparse_ext.records import record
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streamfrom.engine.sharding.keyspace import ShardName
+    from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+FOREVER_NS: Final = 2**63  # after every moment
+# The value of `vt_prefetch` and of the hint: others are numbers of messages, 0 for no limit.
+AUTO: Final = -1
+# The numbers of receivers: positive for a client of this process, negative for another member's.
+receiver_numbers: Final = count(1)
+
+
+# Both are tuples because they are made by the ten thousand: a frozen dataclass costs three
+# times as much to create.
+class MessageKey(NamedTuple):
+    """What a queue holds of a message. A ``time_next`` of NULL is 0, which is always due.
+
+    key: the value of `vt_key`, where the message was read by it (`engine.messaging.queue.shard_queue`); b"" where that is not known.
+    """
+
+    id: bytes
+    priority: int
+    time_next_ns: int
+    key: bytes = b""
+
+
+class ClaimedRow(NamedTuple):
+    """A row this proxy has claimed, as it goes to a receiver.
+
+    epoch: the value from before the claim.
+    time_next_ns: the value from before the claim.
+    due_next_ns: when the lease ends, as the claim wrote it.
+    payload: the text-protocol row of the receiver's columns, without a packet header.
+    is_written: False for a first delivery, whose lease is in memory alone.
+    """
+
+    id: bytes
+    shard: ShardName
+    epoch: int
+    time_next_ns: int
+    due_next_ns: int
+    payload: bytes
+    is_written: bool = True
+
+
+class Tried(StrEnum):
+    """What was to be written to a row."""
+
+    CLAIM = "claim"
+    LEASE = "lease"
+    ACK = "ack"
+    RETURN = "return"
+    FIRE = "fire"
+    PURGE = "purge"
+
+
+class Refused(NamedTuple):
+    """Why a server does not write a row: what was to be written, and the server's words."""
+
+    tried: Tried
+    error: str
+
+
+Refusals: TypeAlias = "Mapping[bytes, Refused]"  # by id
+_NONE_REFUSED: Final[Refusals] = MappingProxyType({})
+
+
+class KeyFound(NamedTuple):
+    """What the rows say of the messages of one key (`engine.messaging.order.key_order`).
+
+    started: those that were sent and are neither acked nor parked, in any order.
+    heads: the first ones that were never sent and are due, in the order of the queue.
+    """
+
+    started: tuple[MessageKey, ...]
+    heads: tuple[MessageKey, ...]
+
+
+@record
+class ClaimResult:
+    """What a claim found.
+
+    rows: what it won, in any order.
+    passed_over: when the other rows are due, by id, if they are there and unacked. One that is due
+        already is locked by somebody whose transaction is under way.
+    parked: the ids of rows that were sent often enough, and are parked now; passed_over has them too.
+    dead: the ids of rows that were sent often enough, and are dead letters now.
+    why_parked: why rows are parked that were to be dead letters.
+    held: the ids of rows that wait for members of a group; passed_over has them too.
+    asked_keys: the keys of the unacked ones among the messages asked for, where messages wait for others of their key; None for
+        those that wait for nobody.
+    found: what the rows say of these keys, before the claim.
+    chosen: which messages it was to win of these keys, by id.
+    acked: the ids of those that it was to acknowledge, and has.
+    refused: the rows that the server does not write.
+    """
+
+    rows: tuple[ClaimedRow, ...]
+    passed_over: Mapping[bytes, int] = field(default_factory=dict)
+    parked: tuple[bytes, ...] = ()
+    dead: tuple[bytes, ...] = ()
+    why_parked: str | None = None
+    held: tuple[bytes, ...] = ()
+    asked_keys: Mapping[bytes, bytes | None] = field(default_factory=dict)
+    found: Mapping[bytes, KeyFound] = field(default_factory=dict)
+    chosen: Mapping[bytes, MessageKey] = field(default_factory=dict)
+    acked: tuple[bytes, ...] = ()
+    refused: Refusals = field(default_factory=dict)
+
+
+class LeaseWrite(NamedTuple):
+    """A lease that its row does not show: until when it is to show it.
+
+    shown_ns: what the row may say now; it is left alone if it says anything else.
+    is_first: the message was never sent before, so its row may also show nothing of it, and the send is to be counted.
+    """
+
+    id: bytes
+    until_ns: int
+    shown_ns: tuple[int, ...] = ()
+    is_first: bool = True
+
+
+class LeaseWrites(NamedTuple):
+    """What writing leases found: the ids of rows that were rescheduled meanwhile, of those somebody holds, and the refused ones."""
+
+    rescheduled: tuple[bytes, ...] = ()
+    locked: tuple[bytes, ...] = ()
+    refused: Refusals = _NONE_REFUSED
+
+
+class AckWrites(NamedTuple):
+    """What writing early acks found: the ids of rows that somebody holds, and the refused ones."""
+
+    locked: tuple[bytes, ...] = ()
+    refused: Refusals = _NONE_REFUSED
+
+
+class Shortenings(NamedTuple):
+    """What making leases shorter found: whose rows are due sooner now, and the refused ones."""
+
+    ids: tuple[bytes, ...] = ()
+    refused: Refusals = _NONE_REFUSED
+
+
+class Purged(NamedTuple):
+    """What a batch of the purge found: how many rows were old enough, how many of them are deleted, and the refused ones."""
+
+    found: int = 0
+    deleted: int = 0
+    refused: Refusals = _NONE_REFUSED
+
+
+class PeerRow(NamedTuple):
+    """A row that another process of the fleet has claimed: what the client gets, and by which stream it came."""
+
+    payload: bytes
+    stream: int
+
+
+class RowOfStream(Protocol):
+    """A row that goes to a receiver, whoever has claimed it."""
+
+    @property
+    def payload(self) -> bytes:
+        """Return the text-protocol row of the receiver's columns, without a packet header."""
+        ...
+
+
+class WaitingAck(Protocol):
+    """One client's ack that is written together with others, until one of the last three methods is called.
+
+    Attributes:
+        ids: the messages as literals, each once.
+        acked_ns: when it came, by the client or by the proxy's clock.
+        is_left: its client is gone, or was told that it was stopped.
+        is_sent: the server may be carrying it out, so nobody can stop it.
+    """
+
+    ids: tuple[bytes, ...]
+    acked_ns: int
+    is_left: bool
+    is_sent: bool
+
+    def acknowledged(self) -> None:
+        """Tell the client that all its messages are acknowledged."""
+
+    def send_alone(self) -> None:
+        """Send it by itself."""
+
+    def lost(self, reason: str) -> None:
+        """Tell the client that it may have taken effect."""
+
+
+class Receiver(Protocol):
+    """One open STREAM, as the engine sees it.
+
+    id: a number that is unique in the process.
+    shards: the shards that the stream covers; None for all.
+    keys: the keys, as literals, whose messages the stream is given; None for all.
+    columns: what ``MessageTable.project`` returned.
+    prefetch: the limit of this stream; 0 for no limit, AUTO for a window, None for that of the table.
+    window_first: the first size of its window (`engine.messaging.streams.prefetch_window`).
+    rows_max: how many rows the stream is given before it ends; None for a stream without end.
+    connection_id: the connection id that the client was told.
+
+    All of these stay as they are while the receiver is attached.
+    """
+
+    @property
+    def id(self) -> int:
+        """Return the receiver's number."""
+        ...
+
+    @property
+    def shards(self) -> frozenset[ShardName] | None:
+        """Return the shards the stream is narrowed to, or None."""
+        ...
+
+    @property
+    def keys(self) -> frozenset[bytes] | None:
+        """Return the keys whose messages it is given, or None for all."""
+        ...
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the projection, as the table spells the names."""
+        ...
+
+    @property
+    def prefetch(self) -> int | None:
+        """Return how many messages it holds at most: 0 for no limit, AUTO for a window, None for the table's."""
+        ...
+
+    @property
+    def window_first(self) -> int:
+        """Return how many messages it holds before its first ack, where its prefetch is `auto`."""
+        ...
+
+    @property
+    def rows_max(self) -> int | None:
+        """Return how many rows it is given before it ends; None for a stream without end."""
+        ...
+
+    @property
+    def connection_id(self) -> int:
+        """Return the id of its client's connection."""
+        ...
+
+    def deliver(self, rows: Sequence[ClaimedRow]) -> bool:
+        """Write *rows* now. Return True if the socket took them and can take another batch.
+
+        After False nothing more is sent until ``Registry.ready``. May raise ReceiverGone
+        when nothing was written. Never waits.
+        """
+        ...
+
+    def end(self, error: StreamfromError) -> None:
+        """Finish the stream with *error*. Called at most once, and not after detach."""
+        ...
+
+    def finish(self) -> None:
+        """Finish a stream that has its rows. Called at most once, and not after detach."""
+        ...
+
+
+class ShareHearer(Protocol):
+    """Who divides a stream's prefetch among the processes that dispatch to it."""
+
+    def share_kept(self, most: int) -> None:
+        """Note that the stream holds *most* of this process's messages at most: the share, or more until enough are acked."""
+        ...
+
+    def share_wanted(self) -> None:
+        """Note that messages are due for the stream here, and its share is full."""
+        ...
+
+
+class ProgressHearer(Protocol):
+    """Who keeps the order and the progress of a stream to which several processes dispatch."""
+
+    def sent(self, rows: int) -> None:
+        """Note that this process sends so many rows more."""
+        ...
+
+    def progressed(self, row: int) -> None:
+        """Note progress in the delivery of this process that began with *row*, counted from 0."""
+        ...
+
+
+class Share(NamedTuple):
+    """How many messages a stream may hold of those that this process sent, and who hears of it."""
+
+    most: int
+    hearer: ShareHearer
+
+
+class ClientReceiver(Receiver, Protocol):
+    """A receiver of a client of this process, for which other processes may have claimed rows as well."""
+
+    def deliver(self, rows: Sequence[RowOfStream]) -> bool:
+        """Write *rows*, as `Receiver.deliver`. Those of other processes come whether it is ready or not."""
+        ...

@@ -1,0 +1,36 @@
+"""Names of tables and columns as SQL writes them, and the hints that go with a table's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.engine.messaging.table.message_table import MessageTable
+
+
+def columns_query(table: MessageTable, columns: Sequence[str]) -> bytes:
+    """Return a statement whose answer is the column definitions of a stream, and no row."""
+    names = b", ".join(quoted(column) for column in columns)
+    return b"SELECT %b FROM %b WHERE 1 = 0" % (names, quoted(table.name))
+
+
+def by_id(table: MessageTable) -> bytes:
+    """Return the table with the hint to find rows by their ids."""
+    return hinted(table, table.id_index)
+
+
+def hinted(table: MessageTable, index: str | None) -> bytes:
+    """Return the table with the hint to use *index*; without one where there is none."""
+    if index is None:
+        return quoted(table.name)
+    return b"%b FORCE INDEX (%b)" % (quoted(table.name), quoted(index))
+
+
+def quoted(name: str) -> bytes:
+    """Return a name as SQL writes it."""
+    return quote_identifier(name).encode()

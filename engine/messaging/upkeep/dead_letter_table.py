@@ -1,0 +1,194 @@
+"""Where a message goes that was sent often enough: a table of the same database, `vt_dead_letter`.
+
+The row moves within the claim that would have sent it once more. Its columns may be others: what both tables
+have is copied, and of the columns below the table has those that it wants. If the row cannot move, nothing
+of the claim is undone but that: the row is parked where it is, and the log says why.
+
+The account that moves rows may write any table. So rows move only into a table whose own comment consents: it has
+`vt_dead_letters_of` with the queue's name, or with several names separated by blanks. CREATE QUEUE and ALTER QUEUE write
+it on the user's own connection, so only a user who may alter the table can name it.
+
+dead_time: when it moved, in nanoseconds since 1970.
+dead_reason: why, as a sentence.
+dead_attempts: how often it was sent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
+from streamfrom.engine.messaging.store.refusals import is_of_rows
+from streamfrom.engine.messaging.store.row_writes import Halves
+from streamfrom.engine.messaging.table.table_settings import CONSENT, settings_of
+from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier, text_literal
+
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from streamfrom.engine.messaging.store.conversation import Conversation
+    from streamfrom.engine.messaging.table.message_table import MessageTable
+
+
+# Generated columns take no value. MariaDB has NULL there for the others, and MySQL an empty text.
+_COLUMNS: Final = (
+    b"SELECT d.column_name, s.column_name IS NOT NULL, t.table_comment"
+    b" FROM information_schema.columns AS d LEFT JOIN information_schema.columns AS s"
+    b" ON s.table_schema = d.table_schema AND s.table_name = %b AND s.column_name = d.column_name"
+    b" JOIN information_schema.tables AS t ON t.table_schema = DATABASE() AND t.table_name = %b"
+    b" WHERE d.table_schema = DATABASE() AND d.table_name = %b"
+    b" AND COALESCE(d.generation_expression, '') = '' ORDER BY d.ordinal_position"
+)
+
+
+_NAMES: Final = (
+    b"SELECT c.column_name, t.table_comment FROM information_schema.columns AS c"
+    b" JOIN information_schema.tables AS t ON t.table_schema = %b AND t.table_name = %b"
+    b" WHERE c.table_schema = %b AND c.table_name = %b"
+    b" AND COALESCE(c.generation_expression, '') = ''"
+)
+# The columns of every queue besides its id: they are about the delivery, and a row that moves takes none of them along.
+OF_DELIVERY: Final = frozenset({"priority", "epoch", "time_next", "time_acked", "state"})
+
+
+class Buried(NamedTuple):
+    """What became of rows that were to be dead letters.
+
+    moved: which are.
+    stay: which are not, for *why*.
+    left: which were not tried by themselves, as so many stay.
+    """
+
+    moved: Sequence[bytes]
+    stay: Sequence[bytes] = ()
+    left: Sequence[bytes] = ()
+    why: str | None = None
+
+
+def columns_of(database: str, name: str) -> str:
+    """Return the query for the columns of a table that can be written, each with the table's comment; no rows without a table."""
+    place = text_literal(database), text_literal(name)
+    return (_NAMES % (*place, *place)).decode()
+
+
+def consents(comment: str, queue: str) -> bool:
+    """Return whether a table with *comment* takes the dead letters of *queue*."""
+    named = settings_of(comment).get(CONSENT, "")
+    return queue == named or queue in named.split()
+
+
+def with_consent(comment: str, queue: str) -> str:
+    """Return *comment* with the consent to take the dead letters of *queue*."""
+    if consents(comment, queue):
+        return comment
+    pieces = comment.split(",")
+    places = [at for at, each in enumerate(pieces) if CONSENT in settings_of(each)]
+    if not places:
+        return ",".join([*filter(None, (comment,)), f"{CONSENT}={queue}"])
+    # The last of two wins.
+    pieces[places[-1]] = f"{pieces[places[-1]].rstrip()} {queue}"
+    return ",".join(pieces)
+
+
+def fault(
+    name: str,
+    columns: Collection[tuple[str, str]],
+    queue: str,
+    own: Collection[str],
+) -> str | None:
+    """Return why dead letters are not kept, or nothing of them is; None if they are.
+
+    columns: those of the table *name* with its comment, as `columns_of` gives them. queue, own: the messages' table and its columns.
+    """
+    if not columns:
+        return f"vt_dead_letter: there is no table {name}: messages are parked instead"
+    if not all(consents(comment, queue) for _, comment in columns):
+        return f"vt_dead_letter: {_refusal(name, queue)}: messages are parked instead"
+    shared = {column.lower() for column, _ in columns} & {column.lower() for column in own}
+    if shared <= OF_DELIVERY:
+        return (
+            f"vt_dead_letter: {name} has no column of a message, so nothing of it would be kept"
+        )
+    return None
+
+
+def bury(table: MessageTable, ids: Sequence[bytes], now_ns: int) -> Conversation[Buried]:
+    """Move the rows *ids*, locked by this transaction, to the dead letters, as far as the servers take them."""
+    name = table.properties.dead_letter
+    assert name is not None
+    target = text_literal(name)
+    answer = yield StoreQuery(_COLUMNS % (text_literal(table.name), target, target), 3)
+    columns = [(column or b"", shared == b"1") for (column, shared, _), _ in answer.rows]
+    for (_, _, comment), _ in answer.rows[:1]:
+        if not consents((comment or b"").decode(errors="replace"), table.name):
+            return Buried((), ids, why=_refusal(name, table.name))
+    values = [
+        (quote_identifier(column.decode()).encode(), value)
+        for column, shared in columns
+        if (value := _value(table, column, now_ns, is_shared=shared)) is not None
+    ]
+    if not values:
+        why = f"there is no table {name}" if not columns else f"{name} has no column of it"
+        return Buried((), ids, why=why)
+    halves, moved = Halves(ids), list[bytes]()
+    refusal: str | None = None
+    while part := halves.next():
+        yield StoreQuery(b"SAVEPOINT dead_letter")
+        where = b"%b WHERE %b IN (%b)" % (
+            _name(table.name),
+            _name(table.id_column),
+            b", ".join(part),
+        )
+        try:
+            yield StoreQuery(
+                b"INSERT INTO %b (%b) SELECT %b FROM %b"
+                % (
+                    _name(name),
+                    b", ".join(column for column, _ in values),
+                    b", ".join(value for _, value in values),
+                    where,
+                )
+            )
+            yield StoreQuery(b"DELETE FROM " + where)
+        except ServerRefused as refused:
+            yield StoreQuery(b"ROLLBACK TO SAVEPOINT dead_letter")
+            refusal = refused.message
+            if not is_of_rows(refused.code):
+                return Buried(moved, (*part, *halves.left), why=refusal)
+            halves.refuse(part, refusal)
+        else:
+            moved += part
+    return Buried(moved, [ident for ident, _ in halves.refused], halves.left, refusal)
+
+
+def _refusal(name: str, queue: str) -> str:
+    return (
+        f"the comment of {name} does not consent to it: ALTER QUEUE {queue} SET (dead_letter ="
+        f" {name}) adds {CONSENT}={queue} to it"
+    )
+
+
+def _value(table: MessageTable, column: bytes, now_ns: int, *, is_shared: bool) -> bytes | None:
+    """Return the expression for a column of the dead letters; None for one that takes its default."""
+    attempts = table.properties.max_attempts
+    match column.decode().lower():
+        case "dead_time":
+            return b"%d" % now_ns
+        case "dead_reason":
+            return literal(b"sent %d times and not acknowledged" % attempts)
+        case "dead_attempts":
+            return b"epoch"
+        # A message table of its own sends it as a new message.
+        case "epoch":
+            return b"0"
+        case "time_next":
+            return b"%d" % now_ns
+        case "time_acked":
+            return b"NULL"
+        case _:
+            return _name(column.decode()) if is_shared else None
+
+
+def _name(name: str) -> bytes:
+    return quote_identifier(name).encode("utf-8", "surrogateescape")

@@ -1,0 +1,257 @@
+"""How many rows of message tables wait, are parked, or are dead letters, without a walk over them.
+
+A COUNT(*) walks all rows that it counts, a second for ten million. EXPLAIN of a read of an
+index looks at both ends of the range and at some pages between, in some microseconds, however many rows there are:
+https://dev.mysql.com/doc/refman/8.4/en/range-optimization.html#equality-range-optimization
+It never says 0, and counts rows that a transaction has not yet taken out of the index. So few rows are counted, up to a
+bound, and more are estimated.
+
+Parked rows have one ``time_next`` in each priority, which is a range of `poller_idx`. The priorities are found by a chain of
+MIN(priority), all tables in one question: a recursive query or a condition without the priority walks all rows on both servers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from streamfrom.engine.messaging.store.conversation import StoreQuery
+from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
+from streamfrom.engine.messaging.table.table_settings import is_message_table
+from streamfrom.engine.messaging.upkeep.dead_letter_table import consents
+from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
+
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from streamfrom.engine.messaging.store.conversation import Conversation
+    from streamfrom.engine.messaging.table.message_table import MessageTable
+
+
+# One question is for so many tables; servers take a few thousand SELECTs in a UNION.
+TABLES_MAX: Final = 200
+# So many unacked rows are counted; more are estimated.
+COUNTED_MAX: Final = 100
+# So many parked rows are counted, in 3 ms; more are estimated.
+PARKED_COUNTED_MAX: Final = 10_000
+# Parked rows of further priorities are not counted.
+PRIORITIES_MAX: Final = 32
+# Of an answer's columns the third is the table; `rows` stands last but one, before MySQL's `filtered` last but two.
+_TABLE: Final = 2
+_COLUMNS_OF_MYSQL: Final = 12
+_UNACKED: Final = b"time_acked IS NULL"
+_PARKED: Final = b"time_next = %d" % PARKED_NS
+_OTHERS: Final = b"(time_next IS NULL OR time_next < %d)" % PARKED_NS
+
+
+class Depth(NamedTuple):
+    """What a message table holds on one shard.
+
+    unacked: rows that are neither acked nor parked.
+    parked: parked rows; None if no index finds them.
+    dead_lettered: rows of the table's dead letters; None without such a table.
+    """
+
+    unacked: int
+    parked: int | None = 0
+    dead_lettered: int | None = None
+
+
+class _Rows(NamedTuple):
+    """Rows of a table, as the end of a SELECT."""
+
+    table: bytes
+    where: bytes
+    by_index: str | None = None
+
+    def source(self, alias: bytes) -> bytes:
+        hint = b"" if self.by_index is None else b" FORCE INDEX (%b)" % _name(self.by_index)
+        return b"%b AS %b%b WHERE %b" % (self.table, alias, hint, self.where)
+
+
+def depths(tables: Sequence[MessageTable]) -> Conversation[dict[str, Depth]]:
+    """Ask for what each table holds; return it by the tables' names."""
+    found: dict[str, Depth] = {}
+    for start in range(0, len(tables), TABLES_MAX):
+        some = tables[start : start + TABLES_MAX]
+        rows = [_Rows(_name(table.name), _UNACKED) for table in some]
+        totals = yield from _estimates(rows)
+        few = [index for index, total in enumerate(totals) if total < COUNTED_MAX]
+        for index, (total, parked) in (yield from _counts(rows, few)).items():
+            totals[index] = total
+            if total < COUNTED_MAX:
+                found[some[index].name] = Depth(total - parked, parked)
+        many = {
+            table.name: (table, total)
+            for table, total in zip(some, totals, strict=True)
+            if table.name not in found
+        }
+        found |= yield from _of_many(many)
+    letters = yield from _dead_lettered(tables)
+    return {
+        table.name: found[table.name]._replace(dead_lettered=letters.get(table.name))
+        for table in tables
+    }
+
+
+def estimated_rows(row: Sequence[bytes | None]) -> int:
+    """Return how many rows a row of EXPLAIN's answer expects."""
+    return int((row[-3] if len(row) == _COLUMNS_OF_MYSQL else row[-2]) or 0)
+
+
+def _of_many(many: Mapping[str, tuple[MessageTable, int]]) -> Conversation[dict[str, Depth]]:
+    """Return what tables with many unacked rows hold: a total that is known is divided."""
+    found = {name: Depth(total, None) for name, (_, total) in many.items()}
+    tables = [table for table, _ in many.values() if table.time_index is not None]
+    priorities = yield from _priorities([table for table in tables if table.has_priority])
+    wheres = {
+        table.name: [_UNACKED + b" AND " + one for one in priorities[table.name]]
+        if table.has_priority
+        else [_UNACKED]
+        for table in tables
+    }
+    if not tables:
+        return found
+    selects = b" UNION ALL ".join(
+        b"(SELECT %d, (%b), (%b))"
+        % (
+            index,
+            _bounded(table, wheres[table.name], _PARKED, PARKED_COUNTED_MAX),
+            _bounded(table, wheres[table.name], _OTHERS, COUNTED_MAX),
+        )
+        for index, table in enumerate(tables)
+    )
+    answer = yield StoreQuery(selects, 3)
+    for (which, parked, others), _ in answer.rows:
+        table = tables[int(which or 0)]
+        counted, rest = int(parked or 0), int(others or 0)
+        if counted >= PARKED_COUNTED_MAX:
+            counted = max(counted, (yield from _dive(table, wheres[table.name], _PARKED)))
+            if rest >= COUNTED_MAX:
+                rest = max(rest, (yield from _dive(table, wheres[table.name], _OTHERS)))
+        elif rest >= COUNTED_MAX:
+            rest = max(rest, many[table.name][1] - counted)
+        found[table.name] = Depth(rest, counted)
+    return found
+
+
+def _priorities(tables: Sequence[MessageTable]) -> Conversation[dict[str, list[bytes]]]:
+    """Return conditions for the priorities of unacked rows, by the tables' names."""
+    found: dict[str, list[bytes]] = {
+        table.name: [b"priority IS NULL"] if table.priority_nullable else [] for table in tables
+    }
+    following = {table.name: b"" for table in tables}
+    for _ in range(PRIORITIES_MAX):
+        if not following:
+            break
+        names = list(following)
+        answer = yield StoreQuery(
+            b" UNION ALL ".join(
+                b"(SELECT %d, MIN(priority) FROM %b WHERE %b%b)"
+                % (index, _name(name), _UNACKED, following[name])
+                for index, name in enumerate(names)
+            ),
+            2,
+        )
+        following = {}
+        for (which, least), _ in answer.rows:
+            if least is not None:
+                name = names[int(which or 0)]
+                found[name].append(b"priority = %b" % least)
+                following[name] = b" AND priority > %b" % least
+    return found
+
+
+def _bounded(table: MessageTable, wheres: Sequence[bytes], state: bytes, most: int) -> bytes:
+    """Return the query that counts rows in a state up to *most*; one read of the index for each priority."""
+    # Either server may walk the whole index for a list of priorities.
+    parts = b" UNION ALL ".join(
+        b"(SELECT 1 AS one FROM %b LIMIT %d)"
+        % (
+            _Rows(_name(table.name), where + b" AND " + state, table.time_index).source(b"r"),
+            most,
+        )
+        for where in wheres
+    )
+    return b"SELECT COUNT(*) FROM (%b) AS n" % (parts or b"SELECT 1 AS one LIMIT 0")
+
+
+def _dive(table: MessageTable, wheres: Sequence[bytes], state: bytes) -> Conversation[int]:
+    rows = [
+        _Rows(_name(table.name), where + b" AND " + state, table.time_index) for where in wheres
+    ]
+    return sum((yield from _estimates(rows)))
+
+
+def _estimates(rows: Sequence[_Rows]) -> Conversation[list[int]]:
+    """Return how many rows the server expects of each; 0 of those that it says nothing of."""
+    found = [0] * len(rows)
+    selects = b" UNION ALL ".join(
+        b"(SELECT 1 FROM %b)" % one.source(b"q%d" % index) for index, one in enumerate(rows)
+    )
+    answer = yield StoreQuery(b"EXPLAIN FORMAT=TRADITIONAL " + selects, _COLUMNS_OF_MYSQL)
+    for row, _ in answer.rows:
+        # Of an empty table a server may say that no row can match, and not of which table.
+        alias = row[_TABLE] or b""
+        if alias[:1] == b"q" and alias[1:].isdigit():
+            found[int(alias[1:])] = estimated_rows(row)
+    return found
+
+
+def _counts(
+    rows: Sequence[_Rows], which: Sequence[int], parked: bytes = _PARKED
+) -> Conversation[dict[int, tuple[int, int]]]:
+    """Count rows up to COUNTED_MAX, and how many of these are parked, for the places *which* of *rows*."""
+    if not which:
+        return {}
+    counts = b" UNION ALL ".join(
+        b"(SELECT %d, COUNT(*), COALESCE(SUM(is_parked), 0) FROM"
+        b" (SELECT %b AS is_parked FROM %b LIMIT %d) AS n)"
+        % (index, parked, rows[index].source(b"r"), COUNTED_MAX)
+        for index in which
+    )
+    answer = yield StoreQuery(counts, 3)
+    return {
+        int(index or 0): (int(count or 0), int(parked or 0))
+        for (index, count, parked), _ in answer.rows
+    }
+
+
+def _dead_lettered(tables: Collection[MessageTable]) -> Conversation[dict[str, int]]:
+    """Return the number of dead letters by queue, without queues whose dead letters no table takes."""
+    wanted = {table.properties.dead_letter for table in tables} - {None}
+    if not wanted:
+        return {}
+    answer = yield StoreQuery(
+        b"SELECT table_name, table_comment FROM information_schema.tables"
+        b" WHERE table_schema = DATABASE() AND table_name IN (%b)"
+        % b", ".join(literal(name.encode()) for name in sorted(filter(None, wanted))),
+        2,
+    )
+    comments = {
+        (name or b"").decode(): (text or b"").decode() for (name, text), _ in answer.rows
+    }
+    takers = {
+        table.name: taker
+        for table in tables
+        if (taker := table.properties.dead_letter) is not None
+        and consents(comments.get(taker, ""), table.name)
+    }
+    named = [(name, comments[name]) for name in dict.fromkeys(takers.values())]
+    # What waits of a queue, and all of another table.
+    rows = [
+        _Rows(_name(name), _UNACKED if is_message_table(text) else b"TRUE")
+        for name, text in named
+    ]
+    if not rows:
+        return {}
+    counts = yield from _estimates(rows)
+    few = [index for index, count in enumerate(counts) if count < COUNTED_MAX]
+    for index, (count, _) in (yield from _counts(rows, few, b"0")).items():
+        counts[index] = count
+    of_table = {name: count for (name, _), count in zip(named, counts, strict=True)}
+    return {queue: of_table[taker] for queue, taker in takers.items()}
+
+
+def _name(name: str) -> bytes:
+    return quote_identifier(name).encode("utf-8", "surrogateescape")

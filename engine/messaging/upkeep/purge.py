@@ -1,0 +1,68 @@
+"""How old acked rows are deleted, a batch at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.store.conversation import StoreQuery
+from streamfrom.engine.messaging.store.row_writes import carefully, commit
+from streamfrom.engine.messaging.table.message import Purged, Refused, Tried
+from streamfrom.engine.messaging.table.sql_names import by_id, hinted, quoted
+
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from streamfrom.engine.messaging.store.conversation import Conversation
+    from streamfrom.engine.messaging.table.message_table import MessageTable
+
+
+PURGE_ROWS_MAX: Final = 500  # one short transaction
+
+
+def purge(
+    table: MessageTable, cutoff_ns: int, left_out: Collection[bytes] = ()
+) -> Conversation[Purged]:
+    """Delete one batch of rows acked before *cutoff_ns*, but for those of *left_out*; commit.
+
+    A row that somebody holds is left for the next time. A DELETE by the condition alone would
+    wait for it, also for rows that it only passes: on a small table servers read along the
+    primary key, where consumers ack.
+    """
+    return carefully(
+        lambda is_careful: _purge(table, cutoff_ns, left_out, is_careful=is_careful)
+    )
+
+
+def _purge(
+    table: MessageTable, cutoff_ns: int, left_out: Collection[bytes], *, is_careful: bool
+) -> Conversation[Purged]:
+    where = b"time_acked < %d" % cutoff_ns
+    if table.purge_by_schedule:
+        # The first layout's primary key begins with it, and a message is scheduled before it
+        # is acked: the walk stays within old rows.
+        where += b" AND time_scheduled < %d" % cutoff_ns
+    ident = quoted(table.id_column)
+    others = b" AND %b NOT IN (%b)" % (ident, b", ".join(left_out)) if left_out else b""
+    answer = yield StoreQuery(
+        b"SELECT %b FROM %b WHERE %b%b LIMIT %d FOR UPDATE SKIP LOCKED"
+        % (ident, hinted(table, table.purge_index), where, others, PURGE_ROWS_MAX),
+        1,
+    )
+    if not answer.rows:
+        yield StoreQuery(b"COMMIT")
+        return Purged()
+    written = yield from commit(
+        [table.id_literal(raw or b"") for (raw,), _ in answer.rows],
+        # In the form for several tables: only so may a DELETE be told its index.
+        lambda part: (
+            b"DELETE %b FROM %b WHERE %b IN (%b) AND %b"
+            % (quoted(table.name), by_id(table), ident, b", ".join(part), where)
+        ),
+        is_careful=is_careful,
+    )
+    return Purged(
+        len(answer.rows),
+        written.affected,
+        {one: Refused(Tried.PURGE, why) for one, why in written.refused},
+    )

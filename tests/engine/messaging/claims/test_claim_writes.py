@@ -1,0 +1,150 @@
+"""The statements of a claim; what real servers answer is in test_message_store."""
+
+from dataclasses import replace
+
+from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest, claim
+from streamfrom.engine.messaging.store.conversation import StoreAnswer
+from streamfrom.engine.messaging.table.groups import HELD_NS
+from streamfrom.engine.messaging.table.message import ClaimedRow, ClaimResult
+from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
+from streamfrom.engine.messaging.table.table_settings import parse_comment
+from tests.engine.messaging.conversations import run
+from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
+
+
+NOW_NS = 1000 * 10**9
+SECOND_NS = 10**9
+TABLE = loaded(raw_table("msg"))
+
+
+def request(*ids, columns=("id", "message"), draw=lambda: 0):
+    return ClaimRequest(ids, columns, draw)
+
+
+def test_a_claim_locks_asks_for_the_rest_writes_and_commits():
+    answer = StoreAnswer(
+        [((b"0", b"0", b"1"), b"\x011\x01x"), ((b"2", b"77", b"2"), b"\x012\x01y")]
+    )
+    late = StoreAnswer([((b"3", b"2000000000000"), b"")])
+    result, sent = run(
+        claim(TABLE, "-80", request(b"1", b"2", b"3", b"4"), NOW_NS), answer, late
+    )
+    assert sent == [
+        b"SELECT IFNULL(epoch, 0), IFNULL(time_next, 0), `id`, `id`, `message` FROM `msg`"
+        b" FORCE INDEX (`PRIMARY`) WHERE `id` IN (1, 2, 3, 4) AND time_acked IS NULL"
+        b" AND (time_next IS NULL OR time_next <= 1000000000000) FOR UPDATE SKIP LOCKED",
+        b"SELECT `id`, IFNULL(time_next, 0) FROM `msg` FORCE INDEX (`PRIMARY`)"
+        b" WHERE `id` IN (3, 4) AND time_acked IS NULL",
+        b"UPDATE `msg` FORCE INDEX (`PRIMARY`) SET time_next = CASE `id`"
+        b" WHEN 1 THEN 1030000000000 WHEN 2 THEN 1120000000000 ELSE 1120000000000 END,"
+        b" epoch = LEAST(IFNULL(epoch, 0), 2147483646) + 1 WHERE `id` IN (1, 2)",
+        b"COMMIT",
+    ]
+    assert result.passed_over == {b"3": 2000 * SECOND_NS}
+    assert result.rows == (
+        ClaimedRow(b"1", "-80", 0, 0, NOW_NS + 30 * SECOND_NS, b"\x011\x01x"),
+        ClaimedRow(b"2", "-80", 2, 77, NOW_NS + 120 * SECOND_NS, b"\x012\x01y"),
+    )
+
+
+def test_every_row_throws_its_own_dice():
+    throws = iter([0, (1 << 20) - 1])
+    answer = StoreAnswer([((b"0", b"0", b"1"), b""), ((b"0", b"0", b"2"), b"")])
+    conversation = claim(TABLE, "0", request(b"1", b"2", draw=lambda: next(throws)), NOW_NS)
+    result, sent = run(conversation, answer)
+    assert len(sent) == 3, "nothing is asked for when all was won"
+    waits_s = [(row.due_next_ns - NOW_NS) / SECOND_NS for row in result.rows]
+    assert waits_s[0] == 30
+    assert 39.9 < waits_s[1] < 40
+
+
+def test_a_claim_that_wins_nothing_writes_nothing():
+    result, sent = run(claim(TABLE, "0", request(b"1"), NOW_NS))
+    assert result == ClaimResult(())
+    assert sent[2:] == [b"COMMIT"]
+
+
+LIMITED = loaded(raw_table("msg", f"{DEFAULT_COMMENT},vt_max_attempts=2"))
+PARKING = b"UPDATE `msg` FORCE INDEX (`PRIMARY`) SET time_next = 9000000000000000000 WHERE `id` IN (2)"
+
+
+def test_what_was_sent_often_enough_is_parked_in_the_transaction_of_the_claim():
+    answer = StoreAnswer([((b"1", b"5", b"1"), b"x"), ((b"2", b"7", b"2"), b"y")])
+    result, sent = run(claim(LIMITED, "0", request(b"1", b"2"), NOW_NS), answer)
+    assert [row.id for row in result.rows] == [b"1"]
+    assert (result.parked, result.passed_over) == ((b"2",), {b"2": PARKED_NS})
+    assert sent[1] == PARKING
+    assert sent[2].startswith(b"UPDATE `msg`")
+    assert sent[2].endswith(b"WHERE `id` IN (1)")
+    assert sent[3:] == [b"COMMIT"]
+
+
+def test_a_claim_that_only_parks_commits_that():
+    answer = StoreAnswer([((b"2", b"7", b"2"), b"y")])
+    result, sent = run(claim(LIMITED, "0", request(b"2"), NOW_NS), answer)
+    assert (result.rows, result.parked) == ((), (b"2",))
+    assert sent[1:] == [PARKING, b"COMMIT"]
+
+
+def test_string_ids_become_keys_again():
+    table = loaded(raw_table("msg", id_type="varchar"))
+    result, sent = run(
+        claim(table, "0", request(b"'it''s'"), NOW_NS),
+        StoreAnswer([((b"0", b"0", b"it's"), b"")]),
+    )
+    assert result.rows[0].id == b"'it''s'"
+    assert b"WHEN 'it''s' THEN" in sent[1]
+
+
+def test_without_an_index_on_the_id_there_is_no_hint():
+    bare = loaded(replace(raw_table("msg"), indexes=()))
+    _, sent = run(claim(bare, "0", request(b"1"), NOW_NS))
+    assert b"FORCE" not in sent[0]
+
+
+def test_the_wait_follows_the_tables_settings():
+    quick = replace(
+        TABLE,
+        properties=parse_comment(
+            "vitess_message,vt_ack_wait=1,vt_purge_after=1,vt_batch_size=1,vt_cache_size=1,"
+            "vt_poller_interval=1"
+        ),
+    )
+    result, _ = run(
+        claim(quick, "0", request(b"1"), NOW_NS), StoreAnswer([((b"3", b"0", b"1"), b"")])
+    )
+    assert result.rows[0].due_next_ns == NOW_NS + 8 * SECOND_NS
+
+
+GROUPED = f"{DEFAULT_COMMENT},vt_group=batch,vt_after=finishes"
+
+
+def test_a_claim_holds_what_comes_after_a_group_that_is_not_done():
+    """Asked by a statement of its own, about rows that were never sent."""
+    table = loaded(raw_table("msg", GROUPED, texts=("batch", "finishes")))
+    rows = [((epoch, b"0", ident), b"x") for epoch, ident in ((b"0", b"1"), (b"1", b"2"))]
+    rows.append(((b"0", b"0", b"3"), b"x"))
+    question = StoreAnswer([((b"3", b"9", b"b", b"50"), b"")])
+    result, sent = run(
+        claim(table, "0", request(b"1", b"2", b"3"), NOW_NS), StoreAnswer(rows), question
+    )
+    assert [row.id for row in result.rows] == [b"1", b"2"]
+    assert (result.held, result.passed_over) == ((b"3",), {b"3": HELD_NS})
+    assert b" WHERE h.`id` IN (1, 3) AND IFNULL(h.`finishes`, '') <> ''" in sent[1]
+    assert sent[2].endswith(b" SET time_next = 8000000000000000000 WHERE `id` IN (3)")
+    assert sent[3].endswith(b" WHERE `id` IN (1, 2)")
+    assert sent[4:] == [b"COMMIT"]
+
+
+def test_a_spent_member_of_a_group_is_parked_and_others_are_dead_letters():
+    comment = f"{GROUPED},vt_max_attempts=2,vt_dead_letter=grave"
+    table = loaded(raw_table("msg", comment, texts=("batch", "finishes")))
+    spent = StoreAnswer([((b"2", b"0", b"1"), b"x"), ((b"2", b"0", b"2"), b"x")])
+    members, columns = (
+        StoreAnswer([((b"2",), b"")]),
+        StoreAnswer([((b"id", b"1", b"vt_dead_letters_of=msg"), b"")]),
+    )
+    result, sent = run(claim(table, "0", request(b"1", b"2"), NOW_NS), spent, members, columns)
+    assert (result.dead, result.parked) == ((b"1",), (b"2",))
+    assert result.why_parked == "members of groups stay"
+    assert sent[-3:] == [b"DELETE FROM `msg` WHERE `id` IN (1)", PARKING, b"COMMIT"]

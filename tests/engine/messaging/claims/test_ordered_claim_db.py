@@ -1,0 +1,209 @@
+"""What goes first of a key, asked of real servers: it means what it says, and uses its index."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
+from streamfrom.engine.messaging.claims.ordered_claim import claim_in_order
+from streamfrom.engine.messaging.queue.poll import PollRequest, poll
+from streamfrom.engine.messaging.table.discovery import discover
+from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
+from tests.engine.messaging.shell.test_message_store import NOW_NS
+from tests.sim.memory_store import StoredRow, loaded
+
+
+pytestmark = pytest.mark.db
+
+KEYED = """CREATE TABLE msg (
+    id bigint NOT NULL, priority tinyint NOT NULL DEFAULT 50, epoch bigint NOT NULL DEFAULT 0,
+    time_next bigint DEFAULT 0, time_acked bigint DEFAULT NULL, message varchar(128), tenant {tenant},
+    PRIMARY KEY (id), INDEX poller_idx (time_acked, priority, time_next DESC),
+    INDEX order_idx ({index})
+) COMMENT 'vitess_message,vt_ack_wait=30,vt_purge_after=86400,vt_batch_size=10,vt_cache_size=100,vt_poller_interval=30{more}'"""
+
+
+def create(client, database, more=",vt_key=tenant,vt_key_in_flight=1", tenant="varchar(20)"):
+    own = "tenant, " if "vt_key" in more else ""
+    sql = KEYED.format(
+        tenant=tenant, more=more, index=own + "time_acked, epoch, priority, time_next"
+    )
+    client.execute(sql.encode())
+    (raw,) = client.run(discover(database))
+    return loaded(raw)
+
+
+def insert(client, *rows):
+    for ident, tenant, epoch, time_next in rows:
+        client.execute(
+            b"INSERT INTO msg (id, tenant, epoch, time_next) VALUES (%d, %b, %d, %b)"
+            % (ident, tenant, epoch, b"NULL" if time_next is None else b"%d" % time_next)
+        )
+
+
+def claimed(claimer, table, *ids):
+    request = ClaimRequest(ids, ("id",), lambda: 0)
+    return claimer.run(claim_in_order(table, "0", request, NOW_NS))
+
+
+def won(result):
+    return sorted(int(row.id) for row in result.rows)
+
+
+def test_the_first_of_a_key_goes_whoever_was_asked_for(client, claimer, database):
+    table = create(client, database)
+    assert table.advice == ()
+    insert(client, *((ident, b"'a'", 0, 0) for ident in (3, 4, 5)))
+    insert(client, (6, b"'b'", 0, 7), (7, b"'b'", 0, NOW_NS + 1), (8, b"NULL", 0, 0))
+    result = claimed(claimer, table, b"5", b"4", b"6", b"8", b"99")
+    assert won(result) == [3, 6, 8]
+    assert result.asked_keys == {b"4": b"'a'", b"5": b"'a'", b"6": b"'b'", b"8": None}
+    assert [one.id for one in result.found[b"'a'"].heads] == [b"3", b"4"]
+    # The one that has started is in flight: nobody else goes.
+    again = claimed(claimer, table, b"4", b"7")
+    assert won(again) == []
+    assert again.passed_over == {b"7": NOW_NS + 1}
+    assert [one.id for one in again.found[b"'a'"].started] == [b"3"]
+
+
+def test_acks_and_the_leases_of_those_who_follow_are_one_write(
+    client,
+    claimer,
+    other,
+    database,
+):
+    table = create(client, database)
+    insert(client, (1, b"'a'", 1, NOW_NS + 9), (2, b"'a'", 0, 0), (3, b"'a'", 0, 0))
+    insert(client, (4, b"'b'", 1, NOW_NS + 9), (5, b"'b'", 0, 0))
+    insert(client, (6, b"'c'", 1, NOW_NS + 9), (7, b"'c'", 0, 0), (8, b"'d'", 1, NOW_NS + 9))
+    with other.cursor() as cursor:
+        cursor.execute("SELECT id FROM msg WHERE id = 4 FOR UPDATE")
+    request = ClaimRequest(
+        (b"2", b"5", b"7"),
+        ("id",),
+        lambda: 0,
+        known_keys={b"2": b"'a'", b"5": b"'b'", b"7": b"'c'"},
+        acks=(((b"1",), 77), ((b"4", b"6"), 78), ((b"8",), 79)),
+    )
+    result = claimer.run(claim_in_order(table, "0", request, NOW_NS))
+    assert result.acked == (b"1", b"8")
+    assert won(result) == [2]
+    due_ns = b"%d" % result.rows[0].due_next_ns
+    later = b"%d" % (NOW_NS + 9)
+    assert client.rows(b"SELECT id, epoch, time_next, time_acked FROM msg ORDER BY id") == [
+        (b"1", b"1", None, b"77"),
+        (b"2", b"1", due_ns, None),
+        (b"3", b"0", b"0", None),
+        (b"4", b"1", later, None),
+        (b"5", b"0", b"0", None),
+        (b"6", b"1", later, None),
+        (b"7", b"0", b"0", None),
+        (b"8", b"1", None, b"79"),
+    ]
+
+
+def test_a_retry_goes_before_its_successors_and_a_parked_one_holds_nobody_back(
+    client,
+    claimer,
+    database,
+):
+    table = create(client, database)
+    insert(client, (1, b"'a'", 0, 0), (2, b"'a'", 3, NOW_NS - 1))
+    insert(client, (3, b"'b'", 0, None), (4, b"'b'", 3, PARKED_NS))
+    insert(client, (5, b"'c'", 0, 0), (6, b"'c'", 1, NOW_NS + 1))
+    assert won(claimed(claimer, table, b"1", b"3", b"5")) == [2, 3]
+
+
+def test_who_holds_the_first_holds_back_the_others(client, claimer, other, database):
+    table = create(client, database)
+    insert(client, (1, b"'a'", 0, 0), (2, b"'a'", 0, 0))
+    with other.cursor() as cursor:
+        cursor.execute("UPDATE msg SET message = 'x' WHERE id = 1")
+    result = claimed(claimer, table, b"2")
+    assert (won(result), result.passed_over) == ([], {b"1": 0})
+    other.rollback()
+    assert won(claimed(claimer, table, b"2")) == [1]
+
+
+def test_keys_that_the_database_finds_equal_are_one(client, claimer, database):
+    client.execute(b"ALTER DATABASE COLLATE utf8mb4_general_ci")
+    table = create(client, database)
+    insert(client, (1, b"'a'", 0, 0), (2, b"'A'", 0, 0))
+    assert won(claimed(claimer, table, b"2", b"1")) == [1]
+    assert won(claimed(claimer, table, b"2")) == []
+
+
+@pytest.mark.parametrize(
+    ("tenant", "values"),
+    [
+        ("int", (b"7", b"-8")),
+        ("decimal(20,3)", (b"7.5", b"8")),
+        ("varbinary(8)", (b"x'ff00'", b"'it''s'")),
+        ("datetime", (b"'2026-01-01 10:00:00'", b"'2026-01-01 10:00:01'")),
+    ],
+)
+def test_a_key_may_be_of_any_type_that_is_found_by_its_text(
+    client,
+    claimer,
+    database,
+    tenant,
+    values,
+):
+    table = create(client, database, tenant=tenant)
+    insert(client, *((ident, values[ident % 2], 0, 0) for ident in range(1, 5)))
+    assert won(claimed(claimer, table, b"3", b"4")) == [1, 2]
+    assert won(claimed(claimer, table, b"3", b"4")) == []
+
+
+def test_some_of_a_key_may_go_together_but_no_more_than_were_asked_for(
+    client,
+    claimer,
+    database,
+):
+    table = create(client, database, ",vt_key=tenant,vt_key_in_flight=3")
+    insert(client, *((ident, b"'a'", 0, 0) for ident in range(1, 9)))
+    assert won(claimed(claimer, table, b"7", b"8")) == [1, 2]
+    assert won(claimed(claimer, table, b"6", b"7", b"8")) == [3]
+    client.execute(b"UPDATE msg SET time_next = 5 WHERE id = 2")
+    assert won(claimed(claimer, table, b"8")) == [2]
+
+
+def test_in_strict_order_one_goes_of_all(client, claimer, database):
+    table = create(client, database, ",vt_order=strict")
+    assert table.advice == ()
+    client.execute(
+        b"INSERT INTO msg (id, priority, time_next) VALUES (1, 9, 0), (2, 5, 6), (3, 5, 5)"
+    )
+    assert won(claimed(claimer, table, b"1")) == [3]
+    assert won(claimed(claimer, table, b"1")) == []
+    client.execute(b"UPDATE msg SET time_acked = 1, time_next = NULL WHERE id = 3")
+    assert won(claimed(claimer, table, b"1")) == [2]
+
+
+@pytest.mark.parametrize("more", [",vt_key=tenant,vt_key_in_flight=1", ",vt_order=strict"])
+def test_a_hot_key_is_read_along_its_index(client, claimer, database, more):
+    table = create(client, database, more)
+    values = b", ".join(b"(%d, 'hot', %d)" % (ident, ident % 7) for ident in range(2000))
+    client.execute(b"INSERT INTO msg (id, tenant, time_next) VALUES " + values)
+    client.execute(b"ANALYZE TABLE msg")
+    claimed(claimer, table, b"77")
+    (sql,) = [sql for sql in claimer.sent if b"UNION ALL" in sql]
+    claimer.execute(b"COMMIT")
+    plan = repr(client.rows(b"EXPLAIN " + sql))
+    assert plan.count("order_idx") >= 2
+    before = dict(client.rows(b"SHOW SESSION STATUS LIKE 'Handler_read%'"))
+    client.execute(sql, 5)
+    after = dict(client.rows(b"SHOW SESSION STATUS LIKE 'Handler_read%'"))
+    read = sum(int(after[name]) - int(before[name]) for name in after)
+    assert read < 50, plan
+
+
+def test_a_poll_passes_over_keys_but_for_what_is_not_due_yet(client, database):
+    table = create(client, database)
+    insert(client, (1, b"'a'", 0, 0), (2, b"'a'", 0, NOW_NS + 5), (3, b"NULL", 0, 0))
+    insert(client, (4, b"'b'", 0, 7), (5, b"'c'", 0, 8))
+    request = PollRequest(100, passed_over=(b"'a'", b"'b'"))
+    (tier,) = client.run(poll(table, request, NOW_NS)).tiers
+    assert [key.id for key in (*tier.fresh, *tier.timed)] == [b"3", b"5", b"2"]
+    # The store in memory answers alike.
+    assert StoredRow(b"1").key is None

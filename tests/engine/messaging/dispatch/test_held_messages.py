@@ -1,0 +1,244 @@
+"""A stream holds at most its prefetch; what gives room back, and who gets what then."""
+
+from streamfrom.engine.messaging.dispatch.events import (
+    Acked,
+    AckedUnnamed,
+    Attached,
+    Changed,
+    Claim,
+    Detached,
+    Left,
+    Look,
+    Looked,
+    LookFailed,
+    Polled,
+    Reconfigured,
+    Shorten,
+    Shortened,
+    TellStanding,
+)
+from streamfrom.engine.messaging.dispatch.receivers import COMPARED_MAX
+from streamfrom.engine.messaging.gates.in_flight_limit import STANDING_NS
+from streamfrom.engine.messaging.streams.attached_receiver import GATHER_NS
+from streamfrom.engine.messaging.table.message import Shortenings
+from tests.engine.messaging.table_rig import (
+    EMPTY,
+    SECOND_NS,
+    START_NS,
+    WAIT_NS,
+    TableRig,
+    claimed,
+    table,
+)
+
+
+class Rig(TableRig):
+    """Claims win everything, sockets take everything at once."""
+
+    def joined(self, *receivers, prefetch):
+        for receiver in receivers:
+            self.post(Attached(receiver, None, ("id", "message"), prefetch))
+        self.post(Polled("0", EMPTY))
+        return self
+
+    def acked(self, *ids):
+        return self.run(self.post(Acked("0", tuple(b"%d" % one for one in ids))))
+
+
+def test_it_gets_its_prefetch_and_more_for_each_ack():
+    rig = Rig(batch=10).joined(1, prefetch=3)
+    assert rig.run(rig.due(*range(8))) == {1: [0, 1, 2]}
+    assert rig.acked(7, 99) == {}  # of nobody: one that waits, and one that is not there
+    assert rig.acked(0, 1) == {1: [3, 4]}
+    assert rig.acked(1) == {}  # once only
+
+
+def test_no_limit_is_none():
+    rig = Rig(batch=10).joined(1, prefetch=0)
+    assert rig.run(rig.due(*range(90))) == {1: list(range(90))}
+
+
+def test_the_table_says_the_limit_for_who_has_none_and_may_change_it():
+    rig = Rig(batch=50, cache=1000).attach(1)
+    assert len(rig.run(rig.due(*range(300)))[1]) == 100
+    rig.post(Reconfigured(table(batch=150, cache=1000)))
+    assert rig.run(rig.later(GATHER_NS / SECOND_NS)) == {1: list(range(100, 150))}
+    rig.post(Polled("0", EMPTY))
+    assert rig.run(rig.post(Reconfigured(table(batch=10, cache=1000)))) == {}
+    assert rig.acked(*range(50)) == {}
+
+
+def test_a_lease_that_ends_gives_room_back():
+    rig = Rig().joined(1, prefetch=2)
+    rig.run(rig.due(1, 2))
+    assert rig.wake_s() == 25, "what would end soon is looked at before"
+    rig.run(rig.due(3))
+    assert rig.run(rig.later(29)) == {}
+    rig.post(LookFailed("0"))
+    assert rig.run(rig.later(1)) == {1: [3, 1]}
+
+
+def test_most_room_is_served_first_and_rooms_are_levelled():
+    rig = Rig(batch=5).joined(1, 2, prefetch=10)
+    assert rig.run(rig.due(*range(8))) == {1: [0, 1, 2, 3], 2: [4, 5, 6, 7]}
+    rig.acked(0, 1, 2)
+    assert rig.run(rig.due(20)) == {1: [20]}
+    assert rig.run(rig.due(21, 22, 23)) == {1: [21, 22, 23]}
+    held = {one.id: one.held for one in rig.state.attached.values()}
+    assert abs(held[1] - held[2]) <= 1
+
+
+def test_equal_receivers_finish_a_backlog_together():
+    rig = Rig(batch=10, cache=1000).joined(1, 2, 3, 4, prefetch=20)
+    held = rig.run(rig.due(*range(400)))
+    counts = dict.fromkeys(held, 0)
+    rounds = 0
+    while any(held.values()):
+        rounds += 1
+        for receiver in list(held):
+            if held[receiver]:
+                counts[receiver] += 1
+                for other, ids in rig.acked(held[receiver].pop(0)).items():
+                    held[other] += ids
+        rig.now_ns += GATHER_NS
+        for other, ids in rig.run(rig.later(0)).items():
+            held[other] += ids
+    assert sum(counts.values()) == 400
+    assert max(counts.values()) - min(counts.values()) <= 10
+
+
+def test_acks_one_by_one_gather_to_a_batch_but_a_lone_message_goes_at_once():
+    rig = Rig(batch=10, cache=1000).joined(1, prefetch=100)
+    rig.run(rig.due(*range(150)))
+    for ident in range(9):
+        assert rig.acked(ident) == {}
+    assert rig.acked(9) == {1: list(range(100, 110))}
+    assert rig.acked(10) == {}
+    assert rig.wake_s() == GATHER_NS / SECOND_NS
+    assert rig.run(rig.later(GATHER_NS / SECOND_NS)) == {1: [110]}
+
+    rig = Rig(batch=10, cache=1000).joined(1, prefetch=100)
+    rig.run(rig.due(*range(100)))
+    assert rig.acked(1) == {}
+    assert rig.run(rig.due(500)) == {1: [500]}
+
+
+def test_a_reschedule_is_looked_at_and_gives_room_or_holds_on():
+    rig = Rig().joined(1, prefetch=2)
+    rig.run(rig.due(1, 2, 3, 4))
+    heartbeat = Changed("0", (b"2", b"4"), by_heartbeat=True)
+    (look,) = (a for a in rig.post(heartbeat) if isinstance(a, Look))
+    assert look.ids == (b"2",)
+    later_ns = rig.now_ns + 90 * SECOND_NS
+    assert claimed(rig.post(Looked("0", {b"2": later_ns}))) == []
+    assert rig.run(rig.later(30)) == {1: [3]}  # only the lease of 1 has ended
+
+    rig.post(Changed("0", (b"2",)))
+    assert rig.run(rig.post(Looked("0", {b"2": 0}))) == {1: [4]}
+    rig.due(5)
+    rig.post(Changed("0", (b"4",)))
+    assert rig.run(rig.post(Looked("0", {b"4": later_ns}))) == {1: [5]}, "not before then"
+
+
+def test_acks_whose_ids_nobody_can_read_are_looked_at():
+    rig = Rig().joined(1, prefetch=2)
+    rig.run(rig.due(1, 2, 3))
+    (look,) = (a for a in rig.post(AckedUnnamed("0")) if isinstance(a, Look))
+    assert look.ids == (b"1", b"2")
+    assert rig.run(rig.post(Looked("0", {b"2": rig.now_ns + 30 * SECOND_NS}))) == {1: [3]}
+
+
+def test_a_lease_that_ends_while_all_are_looked_at_waits_for_the_answer():
+    rig = Rig().joined(1, prefetch=1)
+    rig.run(rig.due(1, 2))
+    rig.post(Changed("0", None, by_heartbeat=True))
+    assert claimed(rig.later(31)) == []
+    later_ns = rig.now_ns + 90 * SECOND_NS
+    assert claimed(rig.post(Looked("0", {b"1": later_ns}))) == []
+    assert rig.acked(1) == {1: [2]}
+
+
+def test_a_look_that_fails_leaves_everything_to_the_end_of_the_lease():
+    rig = Rig().joined(1, prefetch=2)
+    rig.run(rig.due(1, 2, 3))
+    rig.post(AckedUnnamed("0"))
+    assert rig.post(LookFailed("0")) == []
+    assert rig.run(rig.later(30)) == {1: [3, 1]}
+
+
+def test_a_lone_message_is_not_compared_with_every_idle_stream():
+    rig = Rig().joined(*range(COMPARED_MAX), prefetch=3).joined(1000, prefetch=0)
+    assert rig.run(rig.due(1)) == {0: [1]}
+    assert rig.run(rig.due(2)) == {1000: [2]}, "it has moved up, and has most room"
+
+
+def test_what_changes_while_it_is_claimed_is_looked_at_once_it_is_sent():
+    rig = Rig().joined(1, prefetch=2)
+    claim = next(a for a in rig.due(1) if isinstance(a, Claim))
+    rig.post(Changed("0", (b"1",)))
+    assert [a.ids for a in rig.won(claim) if isinstance(a, Look)] == [(b"1",)]
+
+
+def test_what_is_left_is_made_due_soon_and_tried_again_where_it_was_locked():
+    rig = Rig().joined(1, prefetch=3).joined(2, prefetch=1)
+    rig.run(rig.due(1, 2, 3))
+    left_ns = rig.now_ns
+    held = sorted(
+        lease.id for shard in rig.state.shards for lease in shard.leases.left(1, 0)[0]
+    )
+    rig.post(Detached(1))
+    (shorten,) = (a for a in rig.post(Left(1)) if isinstance(a, Shorten))
+    assert sorted(lease.id for lease in shorten.leases) == held
+    assert shorten.due_ns == left_ns + 5 * SECOND_NS
+    first, *others = held
+    rig.post(Shortened("0", 1, Shortenings((first,))))
+    assert rig.wake_s() == 1
+    (again,) = (a for a in rig.later(1) if isinstance(a, Shorten))
+    assert sorted(lease.id for lease in again.leases) == others
+    assert again.due_ns == shorten.due_ns
+    rig.post(Acked("0", tuple(others)))
+    rig.post(Shortened("0", 1, Shortenings()))
+    assert not [a for a in rig.later(2) if isinstance(a, Shorten)]
+    rig.acked(1, 2, 3)
+
+
+def test_a_table_may_say_that_nothing_is_released_before_its_wait_ends():
+    rig = Rig(more=",vt_release_after=never").joined(1, prefetch=3)
+    rig.run(rig.due(1, 2, 3))
+    rig.post(Detached(1))
+    assert rig.post(Left(1)) == []
+
+
+def test_one_that_stands_still_is_told_once_until_it_acts():
+    rig = Rig(cache=1000).joined(1, prefetch=2)
+    rig.run(rig.due(1, 2, 3))
+    since_ns = rig.now_ns
+    actions = rig.later(30)
+    told = [a for a in actions if isinstance(a, TellStanding)]
+    assert told == [TellStanding(1, 2, since_ns)]
+    rig.run(actions)
+    actions = rig.later(30)
+    assert not [a for a in actions if isinstance(a, TellStanding)]
+    rig.run(actions)
+    rig.acked(1, 2, 3)
+    rig.run(rig.due(5, 6))
+    assert [a for a in rig.later(30) if isinstance(a, TellStanding)]
+
+
+def test_who_stands_full_while_messages_wait_is_looked_at_for_acks_that_nobody_tells():
+    rig = Rig(batch=10).joined(1, prefetch=2)
+    rig.run(rig.due(*range(4)))
+    assert rig.wake_s() == STANDING_NS / SECOND_NS
+    (look,) = rig.later(STANDING_NS / SECOND_NS)
+    assert look == Look("0", (b"0", b"1"))
+    held_ns = START_NS + WAIT_NS
+    # One was acked, one made due later: by who works on it, as far as this proxy can know.
+    assert rig.run(rig.post(Looked("0", {b"1": held_ns + SECOND_NS}))) == {1: [2]}
+    # It has worked since.
+    assert rig.later(STANDING_NS / SECOND_NS / 2) == []
+    (look,) = rig.later(STANDING_NS / SECOND_NS)
+    assert look == Look("0", (b"1", b"2"))
+    assert rig.post(LookFailed("0")) == []
+    assert rig.acked(1, 2) == {1: [3]}
+    # Nothing waits any more.
+    assert rig.later(10 * STANDING_NS / SECOND_NS) == []

@@ -1,0 +1,97 @@
+"""The windows of a table's streams, as its scheduler feeds them."""
+
+from streamfrom.engine.messaging.dispatch.events import (
+    Acked,
+    Attached,
+    Deposed,
+    Elected,
+    Reconfigured,
+)
+from streamfrom.engine.messaging.streams.prefetch_window import FIRST, FIRST_WATCHED
+from streamfrom.engine.messaging.table.message import AUTO
+from tests.engine.messaging.table_rig import SECOND_NS, TableRig, table
+
+
+COLUMNS = ("id", "message")
+
+
+def rig_of(more=",vt_prefetch=auto", *, first=FIRST, prefetch=None):
+    rig = TableRig(cache=1000, batch=200, more=more)
+    rig.post(Attached(1, None, COLUMNS, prefetch, window_first=first))
+    return rig
+
+
+def acked(rig, *ids):
+    return rig.run(rig.post(Acked("0", tuple(b"%d" % one for one in ids))))
+
+
+def limit(rig, receiver=1):
+    return rig.state.attached[receiver].limit
+
+
+def test_a_stream_begins_with_two_and_a_person_with_a_hundred():
+    rig = rig_of()
+    assert rig.run(rig.due(*range(9))) == {1: [0, 1]}
+    assert limit(rig_of(first=FIRST_WATCHED)) == 100
+
+
+def test_it_may_hold_what_it_acked_in_the_last_half_second():
+    rig = rig_of()
+    rig.run(rig.due(*range(150)))
+    assert acked(rig, 0, 1) == {1: [2, 3]}
+    assert acked(rig, 2, 3) == {1: [4, 5, 6, 7]}
+    rig.now_ns += SECOND_NS
+    assert acked(rig, 4, 5) == {}, "the window is two again, and it holds two"
+
+
+def test_a_number_and_auto_follow_the_table_and_a_hint_does_not():
+    rig = rig_of()
+    assert limit(rig) == FIRST
+    rig.post(Reconfigured(table(more=",vt_prefetch=7")))
+    assert limit(rig) == 7
+    rig.post(Reconfigured(table(more=",vt_prefetch=auto")))
+    assert limit(rig) == FIRST
+    hinted = rig_of(",vt_prefetch=7", prefetch=AUTO)
+    hinted.post(Reconfigured(table(more=",vt_prefetch=3")))
+    assert limit(hinted) == FIRST
+
+
+def test_a_trial_begins_when_the_backlog_is_large_for_all_streams_together():
+    for ready, size in ((60, 2 * FIRST), (12, FIRST)):
+        rig = rig_of()
+        rig.run(rig.due(*range(ready)))
+        held = [0, 1]
+        for _ in range(9):
+            rig.now_ns += SECOND_NS
+            held += acked(rig, held.pop(0)).get(1, [])
+        assert limit(rig) == size
+
+
+def test_a_lost_lease_without_progress_makes_it_one_until_the_next_ack():
+    rig = rig_of()
+    rig.run(rig.due(1, 2, 3))
+    assert rig.run(rig.later(31)) == {1: [3]}
+    assert limit(rig) == 1
+    acked(rig, 3)
+    assert limit(rig) == FIRST
+
+
+def test_the_window_of_a_stream_with_other_dispatchers_is_a_part():
+    rig = TableRig(shards=("-80", "80-"), more=",vt_prefetch=auto")
+    rig.post(Deposed("80-", "another one dispatches it"))
+    for receiver, shards in ((1, None), (2, frozenset({"-80"})), (-3, frozenset({"-80"}))):
+        rig.post(Attached(receiver, shards, COLUMNS, None))
+    assert [limit(rig, receiver) for receiver in (1, 2, -3)] == [1, FIRST, 1]
+    rig.post(Elected("80-"))
+    windows = [one.window for one in rig.state.attached.values()]
+    assert [window and window.is_part for window in windows] == [False, False, True]
+    # Of one dispatcher from now on, it is as if it had always been so.
+    assert [limit(rig, receiver) for receiver in (1, 2, -3)] == [FIRST, FIRST, 1]
+
+
+def test_a_stream_that_ends_has_no_window_and_counts_for_nobody_elses():
+    rig = rig_of()
+    rig.post(Attached(2, None, COLUMNS, None, rows_max=50))
+    assert rig.state.attached[2].window is None
+    held = rig.run(rig.due(*range(60)))
+    assert {receiver: len(ids) for receiver, ids in held.items()} == {2: 50, 1: FIRST}

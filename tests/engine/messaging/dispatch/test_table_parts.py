@@ -1,0 +1,61 @@
+"""What the parts of a scheduler share: numbers, and what each shard may send."""
+
+from streamfrom.engine.messaging.dispatch.shard_state import ShardState
+from streamfrom.engine.messaging.dispatch.table_parts import TableParts
+from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
+from streamfrom.engine.messaging.table.table_settings import RATE_UNIT
+from tests.engine.messaging.table_rig import table
+
+
+def parts_of(more=""):
+    shards = {name: ShardState(name, ShardQueue(10)) for name in ("-80", "80-")}
+    parts = TableParts(table(more=more), 0, shards)
+    parts.limit_shards()
+    return parts
+
+
+def test_numbers_are_given_once():
+    parts = parts_of()
+    assert len({parts.number() for _ in range(100)}) == 100
+
+
+def test_without_limits_shards_have_none():
+    assert [(one.in_flight, one.rate) for one in parts_of().shards.values()] == [
+        (None, None)
+    ] * 2
+
+
+def test_a_changed_limit_keeps_what_is_known():
+    parts = parts_of(",vt_max_in_flight=5,vt_max_rate=10")
+    first, second = parts.shards.values()
+    assert (first.in_flight.at_most, second.in_flight.at_most) == (3, 2)
+    kept, rate = first.in_flight, first.rate
+    parts.table = table(more=",vt_max_in_flight=8,vt_max_rate=20")
+    parts.limit_shards(0)
+    assert first.in_flight is kept
+    assert kept.at_most == 4
+    assert first.rate is rate
+    assert rate.rate == 20 * RATE_UNIT
+    parts.table = table()
+    parts.limit_shards(0)
+    assert first.in_flight is None
+    assert first.rate is None
+
+
+def test_an_order_begins_changes_and_ends_with_its_settings():
+    parts = parts_of(",vt_key=message,vt_key_in_flight=1")
+    shard, _ = parts.shards.values()
+    first = shard.order
+    assert (first.key, first.in_order, first.is_strict) == ("message", 1, False)
+    parts.limit_shards(0)
+    assert shard.order is first
+    parts.table = table(more=",vt_key=message,vt_key_in_flight=2")
+    parts.limit_shards(0)
+    assert shard.order.in_order == 2
+    assert shard.polls.wanted
+    parts.table = table(order="strict")
+    parts.limit_shards(0)
+    assert shard.order.is_strict
+    parts.table = table()
+    parts.limit_shards(0)
+    assert shard.order is None

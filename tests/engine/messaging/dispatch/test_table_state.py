@@ -1,0 +1,160 @@
+"""Who gets which rows, and how many at once.
+
+M1-M16, here and in the modules beside, are the tests of the original's manager, restated.
+"""
+
+from streamfrom.engine.messaging.dispatch.events import (
+    Acked,
+    Attached,
+    Claim,
+    Deliver,
+    Detached,
+    Polled,
+    ReceiverReady,
+)
+from streamfrom.engine.messaging.dispatch.sending import (
+    CLAIM_BYTES_MAX,
+    CLAIM_ROWS_MAX,
+    CLAIMS_IN_FLIGHT_MAX,
+    ROW_BYTES_ASSUMED,
+)
+from tests.engine.messaging.table_rig import (
+    EMPTY,
+    SECOND_NS,
+    TableRig,
+    claimed,
+    delivered,
+    only,
+)
+
+
+def test_m4_a_row_is_claimed_then_delivered_then_waits_for_its_ack():
+    bench = TableRig().attach(1)
+    claim = only(bench.due(1), Claim)
+    deliver = only(bench.won(claim), Deliver)
+    assert deliver.rows[0].payload == b"x"
+    assert bench.state.waiting == 1
+    bench.post(ReceiverReady(1))
+    assert bench.wake_s() == 25  # some seconds before its lease would end
+    assert claimed(bench.later(30))[0] == [1]
+
+
+def test_m4_an_acked_row_is_never_sent_again():
+    bench = TableRig().attach(1)
+    bench.won(only(bench.due(1), Claim))
+    bench.post(ReceiverReady(1))
+    bench.post(Acked("0", (b"1",)))
+    assert bench.state.waiting == 0
+    assert claimed(bench.later(1000)) == []
+
+
+def test_an_ack_of_a_message_that_waits_for_a_stream_leaves_the_next_one_its_moment():
+    bench = TableRig().attach(1)
+    bench.won(only(bench.due(1), Claim))
+    bench.due(2)
+    bench.due(3, time_next_ns=bench.now_ns + 5 * SECOND_NS)
+    bench.post(Acked("0", (b"2",)))
+    bench.post(ReceiverReady(1))
+    assert bench.wake_s() == 5
+    assert claimed(bench.later(5))[0] == [3]
+
+
+def test_m5_two_receivers_and_two_rows_one_each_then_all_to_the_one_that_stays():
+    bench = TableRig().attach(1, 2)
+    assert delivered(bench.won(only(bench.due(1, 2), Claim))) == {1: [1], 2: [2]}
+    bench.post(ReceiverReady(1))
+    bench.post(ReceiverReady(2))
+    bench.post(Detached(2))
+    for ident in (3, 4, 5):
+        assert delivered(bench.won(only(bench.due(ident), Claim))) == {1: [ident]}
+        bench.post(ReceiverReady(1))
+
+
+def test_m5_rows_one_by_one_go_round():
+    bench = TableRig().attach(1, 2, 3)
+    served = []
+    for ident in range(6):
+        served += delivered(bench.won(only(bench.due(ident), Claim)))
+        bench.post(ReceiverReady(served[-1]))
+    assert served == [1, 2, 3, 1, 2, 3]
+
+
+def test_m6_a_slow_database_runs_a_bounded_number_of_claims():
+    bench = TableRig(batch=1).attach(*range(10))
+    claims = [claim for ident in range(10) for claim in bench.due(ident)]
+    assert len(claims) == CLAIMS_IN_FLIGHT_MAX
+    # What came meanwhile goes into the next claim together.
+    actions = bench.won(claims[0])
+    assert claimed(actions) == [[2, 3, 4, 5, 6, 7, 8, 9]]
+
+
+def test_m9_a_batch_never_waits_to_be_filled_and_is_never_overfilled():
+    bench = TableRig(batch=2).attach(1)
+    assert claimed(bench.due(1)) == [[1]]
+    bench = TableRig(batch=2).attach(1)
+    assert claimed(bench.due(1, 2, 3)) == [[1, 2]]
+
+
+def test_rows_are_shared_evenly_over_the_ready_receivers():
+    bench = TableRig(batch=10).attach(1, 2, 3)
+    claim = only(bench.due(*range(8)), Claim)
+    assert delivered(bench.won(claim)) == {1: [0, 1, 2], 2: [3, 4, 5], 3: [6, 7]}
+
+
+def test_a_claim_has_a_bound_on_rows():
+    bench = TableRig(batch=10_000, cache=10_000).attach(1)
+    bench.won(only(bench.due(0), Claim))
+    bench.due(*range(1, 2000))
+    (claim,) = (a for a in bench.post(ReceiverReady(1)) if isinstance(a, Claim))
+    assert len(claim.ids) == CLAIM_ROWS_MAX
+
+
+def test_a_claim_of_long_bodies_takes_few_rows_until_they_are_short_again():
+    bench = TableRig(batch=10_000, cache=10_000).attach(1)
+    first = only(bench.due(*range(2000)), Claim)
+    assert len(first.ids) == CLAIM_BYTES_MAX // ROW_BYTES_ASSUMED
+    sizes = []
+    claim, size = first, 1 << 20
+    for _ in range(6):
+        bench.won(claim, payload=b"x" * size)
+        (claim,) = (a for a in bench.post(ReceiverReady(1)) if isinstance(a, Claim))
+        sizes.append(len(claim.ids))
+        size = 10
+    assert sizes == [16, 32, 64, 128, 256, 500]
+
+
+def test_a_receiver_has_one_batch_over_all_shards():
+    bench = TableRig(shards=("-80", "80-")).attach(1)
+    claim = only(bench.due(1, shard="-80"), Claim)
+    assert bench.due(2, shard="80-") == []
+    assert delivered(bench.won(claim)) == {1: [1]}
+    only(bench.post(ReceiverReady(1)), Claim)
+
+
+def test_shards_take_turns():
+    bench = TableRig(batch=1, shards=("-80", "80-")).attach(1)
+    served = []
+    actions = bench.due(*range(10), shard="-80")
+    bench.due(*range(10, 20), shard="80-")
+    for _ in range(8):
+        (claim,) = (action for action in actions if isinstance(action, Claim))
+        served.append(claim.shard)
+        bench.won(claim)
+        actions = bench.post(ReceiverReady(1))
+    assert served.count("80-") == 4
+
+
+def test_a_receiver_narrowed_to_a_shard_gets_rows_of_that_shard_only():
+    bench = TableRig(shards=("-80", "80-"))
+    polls = bench.post(Attached(1, frozenset({"80-"}), ("id",)))
+    assert [poll.shard for poll in polls] == ["80-"]
+    bench.post(Polled("80-", EMPTY))
+    assert bench.due(1, shard="-80") == []
+    assert claimed(bench.due(2, shard="80-")) == [[2]]
+
+
+def test_receivers_of_different_columns_get_different_claims():
+    bench = TableRig().attach(1, columns=("id",)).attach(2, columns=("id", "epoch"))
+    claims = bench.due(1, 2)
+    assert [claim.columns for claim in claims] == [("id",)]
+    assert [claim.columns for claim in bench.due(3)] == [("id", "epoch")]

@@ -1,0 +1,131 @@
+"""A shard that another process dispatches, or that this one is not sure to dispatch."""
+
+from streamfrom.engine.errors import StreamLost
+from streamfrom.engine.messaging.dispatch.events import (
+    Acked,
+    Attached,
+    Changed,
+    Claim,
+    Deliver,
+    Deposed,
+    Elected,
+    End,
+    Poll,
+    Polled,
+    PollFailed,
+    ReceiverReady,
+    Release,
+    ServedElsewhere,
+    ShardUp,
+)
+from tests.engine.messaging.table_rig import EMPTY, TableRig, claimed, delivered, only
+
+
+def deposed(**settings):
+    rig = TableRig(**settings)
+    assert rig.post(Deposed("0", "nobody dispatches it")) == []
+    return rig
+
+
+def test_a_shard_of_somebody_else_is_neither_polled_nor_claimed_from():
+    rig = deposed()
+    assert rig.post(Attached(1, None, ("id",))) == []
+    assert rig.due(1, 2) == []
+    assert rig.post(Changed("0")) == []
+    assert rig.state.waiting == 0
+    assert rig.later(20) == []
+
+
+def test_an_election_begins_with_a_poll_and_then_serves():
+    rig = deposed()
+    rig.post(Attached(1, None, ("id",)))
+    assert only(rig.post(Elected("0")), Poll).shard == "0"
+    rig.post(Polled("0", EMPTY))
+    assert claimed(rig.due(1)) == [[1]]
+
+
+def test_an_election_without_streams_does_nothing():
+    assert deposed().post(Elected("0")) == []
+
+
+def test_what_a_claim_won_is_released_once_the_shard_is_withheld():
+    rig = TableRig().attach(1)
+    claim = only(rig.due(1, 2), Claim)
+    assert rig.post(Deposed("0", "cut off")) == []
+    release = only(rig.won(claim), Release)
+    assert [int(row.id) for row in release.rows] == [1, 2]
+    assert rig.state.ready, "its receiver is free for other shards"
+
+
+def test_streams_go_on_holding_what_they_were_sent():
+    rig = TableRig().attach(1)
+    rig.won(only(rig.due(1), Claim))
+    assert rig.state.attached[1].held == 1
+    rig.post(Deposed("0", "cut off"))
+    assert rig.state.attached[1].held == 1
+    rig.post(Acked("0", (b"1",)))
+    assert rig.state.attached[1].held == 0
+
+
+def test_what_was_in_the_cache_comes_back_by_the_poll_alone():
+    rig = TableRig().attach(1)
+    claim = only(rig.due(1), Claim)
+    rig.due(2, 3)
+    rig.post(Deposed("0", "cut off"))
+    rig.won(claim)
+    only(rig.post(Elected("0")), Poll)
+    assert rig.state.waiting == 0
+
+
+def test_a_poll_from_before_is_not_believed():
+    rig = TableRig()
+    only(rig.post(Attached(1, None, ("id",))), Poll)
+    rig.post(Deposed("0", "cut off"))
+    assert rig.post(Elected("0")) == [], "one at a time"
+    # Its answer may be older than what was told while the shard was withheld.
+    assert only(rig.post(Polled("0", EMPTY)), Poll)
+
+
+def test_a_poll_that_fails_meanwhile_is_no_trouble():
+    rig = TableRig()
+    rig.post(Attached(1, None, ("id",)))
+    rig.post(Deposed("0", "cut off"))
+    assert rig.post(PollFailed("0", "gone")) == []
+    rig.post(ServedElsewhere("0"))
+    assert rig.wake_s() is None
+
+
+def test_a_stream_that_nobody_serves_ends_after_the_grace_and_says_why():
+    rig = deposed(grace_s=30)
+    rig.later(100)
+    rig.post(Attached(1, None, ("id",)))
+    assert rig.wake_s() == 30, "it has its whole grace before it"
+    assert rig.later(29) == []
+    rig.post(Deposed("0", "its dispatcher at 10.0.0.2:4711 cannot be reached"))
+    end = only(rig.later(1), End)
+    assert isinstance(end.error, StreamLost)
+    assert "10.0.0.2:4711 cannot be reached" in str(end.error)
+
+
+def test_a_stream_that_is_served_elsewhere_lives_on():
+    rig = deposed()
+    rig.post(Attached(1, None, ("id",)))
+    rig.post(ServedElsewhere("0"))
+    assert rig.wake_s() is None
+    assert rig.later(1000) == []
+
+
+def test_a_server_that_is_healthy_does_not_end_the_trouble_of_nobody_serving():
+    rig = deposed(grace_s=30)
+    rig.post(Attached(1, None, ("id",)))
+    rig.post(ShardUp("0"))
+    only(rig.later(30), End)
+
+
+def test_other_shards_go_on():
+    rig = TableRig(shards=("-80", "80-")).attach(1)
+    rig.post(Deposed("-80", "cut off"))
+    assert rig.due(1, shard="-80") == []
+    claim = only(rig.due(2, shard="80-"), Claim)
+    assert delivered(rig.won(claim)) == {1: [2]}
+    assert not [a for a in rig.post(ReceiverReady(1)) if isinstance(a, Deliver)]

@@ -1,0 +1,171 @@
+"""`vt_ack = early`: what the scheduler believes of a message between the answer of its ack and its row."""
+
+import pytest
+
+from streamfrom.engine.errors import StoreError
+from streamfrom.engine.messaging.acks.early_acks import GATHER_NS, LOCKED_PAUSE_NS
+from streamfrom.engine.messaging.dispatch.events import (
+    AckedEarly,
+    AcksWritten,
+    Changed,
+    Claim,
+    Deposed,
+    LeasesWanted,
+    Poll,
+    Polled,
+    ReceiverReady,
+    Reconfigured,
+    TableEnded,
+    WriteAcks,
+)
+from streamfrom.engine.messaging.queue.poll import PollResult, TierRead
+from streamfrom.engine.messaging.table.message import AckWrites
+from tests.engine.messaging.queue.test_shard_queue import key
+from tests.engine.messaging.table_rig import TableRig, table
+
+
+EARLY = ",vt_ack=early"
+ACKED_NS = 77
+STOPPED = StoreError("shutdown")
+
+
+class Rig(TableRig):
+    """A table whose acks are answered early, with messages that receiver 1 was sent."""
+
+    def __init__(self, *sent, more=EARLY, **settings):
+        super().__init__(more=more, **settings)
+        self.attach(1)
+        claim = next(action for action in self.due(*sent) if isinstance(action, Claim))
+        self.won(claim)
+        self.post(ReceiverReady(1))
+
+    def takes(self, *ids):
+        return self.state.takes_acks("0", [b"%d" % one for one in ids], self.now_ns)
+
+    def ack(self, *ids):
+        taken = self.takes(*ids)
+        return self.post(AckedEarly("0", taken, ACKED_NS))
+
+    def write(self):
+        """Let the gathering be over; return what is to be written."""
+        return kinds(self.later(GATHER_NS / 10**9), WriteAcks)
+
+    def written(self, *locked):
+        return self.post(AcksWritten("0", AckWrites(tuple(b"%d" % one for one in locked))))
+
+
+def kinds(actions, kind):
+    return [action for action in actions if isinstance(action, kind)]
+
+
+def acks(*ids):
+    return [WriteAcks("0", tuple((b"%d" % one, ACKED_NS) for one in ids))]
+
+
+def test_an_ack_gives_room_back_at_once_and_is_written_with_others():
+    rig = Rig(1, 2, 3)
+    assert rig.takes(1, 2) == (b"1", b"2")
+    assert kinds(rig.ack(1, 2), WriteAcks) == []
+    assert rig.state.held == 1
+    assert rig.wake_s() == GATHER_NS / 10**9
+    assert rig.write() == acks(1, 2)
+    assert rig.state.awaits_acks("0")
+    rig.written()
+    assert not rig.state.awaits_acks("0")
+    assert rig.state.counters("0").sent_to_acked.total == 2
+
+
+def test_what_was_acked_counts_no_second_time():
+    rig = Rig(1, 2)
+    rig.ack(1)
+    assert rig.takes(1, 2) == (b"2",)
+    assert rig.takes(1) == ()
+    rig.write()
+    rig.written()
+    assert rig.takes(1) is None, "what a row shows, its server says"
+
+
+@pytest.mark.parametrize(
+    "why", ["unknown", "changed", "over", "claimed", "committed", "deposed", "failing"]
+)
+def test_what_is_not_known_for_sure_is_left_to_the_server(why):
+    rig = Rig(1, 2, more="" if why == "committed" else EARLY)
+    match why:
+        case "unknown":
+            assert rig.takes(1, 99) is None
+            return
+        case "changed":
+            rig.post(Changed("0", (b"1",)))
+        case "over":
+            rig.now_ns += 31 * 10**9
+        case "claimed":
+            # Its lease was over, and a heartbeat that came meanwhile has made it longer.
+            (shard,) = rig.state.shards
+            shard.queue.put_in_flight(b"1")
+        case "deposed":
+            rig.post(Deposed("0", "another one"))
+        case "failing":
+            rig.ack(2)
+            rig.write()
+            rig.post(AcksWritten("0", None))
+        case _:
+            assert why == "committed"
+    assert rig.takes(1) is None
+
+
+def test_a_poll_does_not_bring_back_what_was_acked():
+    rig = Rig(1, 2, poll=10)
+    rig.ack(1)
+    (poll,) = kinds(rig.later(10), Poll)
+    assert poll.request.extra >= 1
+    found = TierRead(50, (key(1), key(3)), False, (), False, 0, 0)
+    claims = kinds(rig.post(Polled("0", PollResult((found,)))), Claim)
+    assert [each.ids for each in claims] == [(b"3",)]
+
+
+def test_a_poll_that_read_before_the_write_does_not_either():
+    rig = Rig(1, poll=10)
+    rig.ack(1)
+    rig.write()
+    assert kinds(rig.later(10), Poll)
+    rig.written()
+    found = TierRead(50, (key(1),), False, (), False, 0, 0)
+    assert kinds(rig.post(Polled("0", PollResult((found,)))), Claim) == []
+
+
+def test_news_of_what_was_acked_is_old_news():
+    rig = Rig(1)
+    rig.ack(1)
+    assert kinds(rig.due(1), Claim) == []
+
+
+def test_a_row_that_somebody_holds_is_tried_again_and_not_sent_meanwhile():
+    rig = Rig(1)
+    rig.ack(1)
+    rig.write()
+    rig.written(1)
+    assert rig.takes(1) == ()
+    assert kinds(rig.later((LOCKED_PAUSE_NS - 1) / 10**9), WriteAcks) == []
+    assert kinds(rig.later(1e-9), WriteAcks) == acks(1)
+
+
+@pytest.mark.parametrize("event", [LeasesWanted("0", (b"1",)), TableEnded(STOPPED)])
+def test_who_needs_the_row_and_who_stops_waits_for_no_gathering(event):
+    rig = Rig(1)
+    rig.ack(1)
+    assert list(rig.state.unwritten("0", [b"1"])) == [b"1"]
+    assert kinds(rig.post(event), WriteAcks) == acks(1)
+
+
+def test_what_was_answered_is_written_by_who_dispatches_no_more_and_after_the_setting_is_off():
+    rig = Rig(1, 2)
+    rig.ack(1)
+    rig.post(Deposed("0", "another one"))
+    rig.post(Reconfigured(table()))
+    assert rig.write() == acks(1)
+
+
+def test_a_lease_is_not_written_of_what_was_acked():
+    rig = Rig(1, more=EARLY + ",vt_lease_delay=0.001")
+    rig.ack(1)
+    assert [type(action) for action in rig.later(1)] == [WriteAcks]

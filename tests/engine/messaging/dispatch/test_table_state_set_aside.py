@@ -1,0 +1,166 @@
+"""Rows that the server does not write: what the scheduler does about them, and about all others."""
+
+from streamfrom.engine.messaging.dispatch.events import (
+    Acked,
+    Changed,
+    Claim,
+    Claimed,
+    Deposed,
+    Poll,
+    Polled,
+    PurgeRefused,
+    TellSetAside,
+    Tick,
+    Touched,
+    TryAgain,
+)
+from streamfrom.engine.messaging.queue.poll import PollResult, TierRead
+from streamfrom.engine.messaging.table.message import (
+    FOREVER_NS,
+    ClaimResult,
+    LeaseWrites,
+    MessageKey,
+    Refused,
+    Tried,
+)
+from tests.engine.messaging.table_rig import SECOND_NS, TableRig
+
+
+NO = Refused(Tried.CLAIM, "CONSTRAINT `c` failed")
+
+
+class Rig(TableRig):
+    def refused(self, claim, *ids):
+        """Of a claim the server refuses *ids*, and the others are won."""
+        bad = {b"%d" % each: NO for each in ids}
+        rows = tuple(self.row(int(each)) for each in claim.ids if each not in bad)
+        return self.post(Claimed(claim.number, claim.shard, ClaimResult(rows, refused=bad)))
+
+    @property
+    def shard_state(self):
+        (shard,) = self.state.shards
+        return shard
+
+    def polled(self, *keys):
+        return self.post(
+            Polled(
+                "0", PollResult((TierRead(50, tuple(keys), False, (), False, 0, FOREVER_NS),))
+            )
+        )
+
+    def later(self, seconds):
+        self.now_ns += round(seconds * SECOND_NS)
+        return self.post(Tick())
+
+
+def claims(actions):
+    return [action for action in actions if isinstance(action, Claim)]
+
+
+def test_a_bad_row_is_told_once_and_tried_again_after_ever_longer_pauses():
+    rig = Rig().attach(1, 2)
+    (claim,) = claims(rig.due(1, 2))
+    told = [a for a in rig.refused(claim, 1) if isinstance(a, TellSetAside)]
+    assert [(ident, row.error) for ident, row in told[0].found] == [(b"1", NO.error)]
+    assert rig.wake_s() == 1
+    (again,) = claims(rig.later(1))
+    assert again.ids == (b"1",)
+    assert not [a for a in rig.refused(again, 1) if isinstance(a, TellSetAside)]
+    assert not claims(rig.later(1.9))
+    (again,) = claims(rig.later(0.1))
+    rig.won(again)
+    assert not rig.shard_state.set_aside, "it is written after all"
+
+
+def test_others_go_on_and_a_poll_does_not_bring_the_bad_row_back():
+    rig = Rig().attach(1, 2)
+    (claim,) = claims(rig.due(1))
+    rig.refused(claim, 1)
+    assert not claims(rig.polled(MessageKey(b"1", 50, 0)))
+    (other,) = claims(rig.due(2))
+    assert other.ids == (b"2",)
+    assert rig.shard_state.polls.trouble.since_ns is None
+    assert not rig.shard_state.is_failing, "no stream ends because of a row"
+
+
+def test_a_poll_that_sees_another_value_and_a_statement_that_names_it_bring_it_back():
+    for change in (
+        lambda rig: rig.polled(MessageKey(b"1", 7, 0)),
+        lambda rig: [
+            *rig.post(Changed("0", (b"1",))),
+            *rig.polled(MessageKey(b"1", 50, 0)),
+        ],
+        lambda rig: [
+            *rig.post(Touched("0", (b"1",))),
+            *rig.polled(MessageKey(b"1", 50, 0)),
+        ],
+        lambda rig: rig.due(1),
+    ):
+        rig = Rig().attach(1, 2)
+        (claim,) = claims(rig.due(1))
+        rig.refused(claim, 1)
+        rig.polled(MessageKey(b"1", 50, 0))
+        (again,) = claims(change(rig))
+        assert again.ids == (b"1",)
+
+
+def test_one_that_is_acked_or_deleted_is_forgotten():
+    rig = Rig().attach(1, 2)
+    (claim,) = claims(rig.due(1))
+    rig.refused(claim, 1)
+    rig.post(Acked("0", (b"1",)))
+    assert not rig.shard_state.set_aside
+    assert not claims(rig.later(700))
+
+
+def test_one_that_is_acked_while_its_claim_runs_is_not_set_aside():
+    rig = Rig().attach(1, 2)
+    (claim,) = claims(rig.due(1))
+    rig.post(Acked("0", (b"1",)))
+    rig.refused(claim, 1)
+    assert not rig.shard_state.set_aside
+
+
+def test_what_the_purge_leaves_is_known_until_it_is_deleted():
+    rig = Rig()
+    kept = {b"9": Refused(Tried.PURGE, "a foreign key constraint fails")}
+    rig.post(PurgeRefused("0", kept))
+    assert rig.state.set_aside_by_purge("0", rig.now_ns) == {b"9": True}
+    assert rig.state.set_aside_by_purge("0", rig.now_ns + SECOND_NS) == {b"9": False}
+    rig.post(PurgeRefused("0", {}, over=(b"9",)))
+    assert rig.state.set_aside_by_purge("0", rig.now_ns) == {}
+
+
+def test_another_dispatcher_finds_them_by_itself():
+    rig = Rig().attach(1)
+    (claim,) = claims(rig.due(1))
+    rig.refused(claim, 1)
+    rig.post(Deposed("0", "another dispatches"))
+    assert not rig.shard_state.set_aside
+
+
+def test_after_a_ddl_statement_all_are_tried_again_but_not_with_each_of_many():
+    rig = Rig().attach(1, 2)
+    (claim,) = claims(rig.due(1))
+    rig.refused(claim, 1)
+    rig.later(0.5)
+    found = rig.post(TryAgain())
+    assert [type(action) for action in found] == [Poll], "which says when it is due"
+    (again,) = claims(rig.polled(MessageKey(b"1", 50, 0)))
+    rig.refused(again, 1)
+    rig.polled()
+    assert rig.post(TryAgain()) == []
+
+
+def test_refused_leases_wait_also_where_a_small_cache_wants_leases_written():
+    rig = Rig(cache=2).attach(1)
+    shard = rig.shard_state
+    timers = [MessageKey(b"%d" % n, 50, rig.now_ns + 60 * SECOND_NS) for n in (1, 2, 3)]
+    shard.unwritten.sent(timers, rig.now_ns)
+    assert len(shard.next_write(rig.now_ns)) == 3
+    refused = {one.id: Refused(Tried.LEASE, "no") for one in timers}
+    shard.set_aside.refuse(refused, rig.now_ns)
+    again_ns = dict.fromkeys(refused, rig.now_ns + SECOND_NS)
+    shard.wrote(LeaseWrites((), (), refused), rig.now_ns, again_ns)
+    assert shard.next_write(rig.now_ns) == ()
+    assert len(shard.next_write(rig.now_ns + SECOND_NS)) == 3

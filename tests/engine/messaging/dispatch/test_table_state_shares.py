@@ -1,0 +1,84 @@
+"""A stream holds no more of its prefetch than the share of this process, and who divides it hears when it is kept, and when more is due."""
+
+from streamfrom.engine.messaging.dispatch.events import (
+    Acked,
+    Attached,
+    Claim,
+    Deliver,
+    KeepsShare,
+    Polled,
+    Reconfigured,
+    ShareGiven,
+    Tick,
+    WantShare,
+)
+from tests.engine.messaging.dispatch.test_held_messages import Rig
+from tests.engine.messaging.table_rig import EMPTY, SECOND_NS, START_NS, claimed, table
+
+
+TOLD = KeepsShare | WantShare
+
+
+def told(actions):
+    return [action for action in actions if isinstance(action, TOLD)]
+
+
+def sharing(share, prefetch=10):
+    """Return a rig with one stream that has *share* of its prefetch."""
+    rig = Rig()
+    actions = rig.post(Attached(1, None, ("id", "message"), prefetch, share=share))
+    assert told(actions) == [KeepsShare(1, min(share, prefetch or 100))]
+    rig.post(Polled("0", EMPTY))
+    return rig
+
+
+def test_it_is_sent_its_share_and_wants_more_once():
+    rig = sharing(2)
+    actions = rig.due(1, 2, 3, 4)
+    assert claimed(actions) == [[1, 2]]
+    (claim,) = (action for action in actions if isinstance(action, Claim))
+    actions = rig.won(claim)
+    assert told(actions) == [WantShare(1)]
+    assert told(rig.due(5)) == []
+    actions = rig.post(ShareGiven(1, 3))
+    assert told(actions) == [KeepsShare(1, 3)]
+    assert told(rig.due(6)) == []
+
+
+def test_it_wants_more_only_for_what_is_due():
+    rig = sharing(0)
+    later_ns = START_NS + 5 * SECOND_NS
+    assert told(rig.due(1, time_next_ns=later_ns)) == []
+    assert rig.state.wake_ns() == later_ns
+    rig.now_ns = later_ns
+    assert told(rig.post(Tick())) == [WantShare(1)]
+
+
+def test_what_it_holds_of_a_larger_share_is_told_until_enough_is_acknowledged():
+    rig = sharing(4)
+    rig.run(rig.due(1, 2, 3))
+    assert told(rig.post(ShareGiven(1, 1))) == [KeepsShare(1, 3)]
+    assert told(rig.post(Acked("0", (b"1",)))) == [KeepsShare(1, 2)]
+    assert told(rig.post(Acked("0", (b"2",)))) == [KeepsShare(1, 1)]
+    assert claimed(rig.due(4)) == []
+
+
+def test_what_a_claim_wins_meanwhile_is_sent_before_the_share_is_smaller():
+    rig = sharing(2)
+    actions = rig.due(1)
+    assert told(rig.post(ShareGiven(1, 0))) == []
+    (claim,) = (action for action in actions if isinstance(action, Claim))
+    actions = rig.won(claim)
+    assert [action.receiver for action in actions if isinstance(action, Deliver)] == [1]
+    assert told(actions) == [KeepsShare(1, 1)]
+    assert told(rig.post(Acked("0", (b"1",)))) == [KeepsShare(1, 0)]
+
+
+def test_a_prefetch_that_is_altered_counts_with_the_share():
+    rig = sharing(5, prefetch=None)
+    rig.post(Reconfigured(table(more=",vt_prefetch=3")))
+    assert claimed(rig.due(*range(8))) == [[0, 1, 2]]
+
+
+def test_a_share_for_a_stream_that_is_gone_is_passed_over():
+    assert told(sharing(1).post(ShareGiven(9, 3))) == []

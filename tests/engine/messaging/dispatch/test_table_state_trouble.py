@@ -1,0 +1,196 @@
+"""A shard that fails, settings that change, a table that ends."""
+
+from dataclasses import replace
+
+from streamfrom.engine.errors import StoreError, StreamLost, UnknownColumn
+from streamfrom.engine.messaging.dispatch.events import (
+    Acked,
+    Attached,
+    Changed,
+    Claim,
+    ClaimFailed,
+    End,
+    Poll,
+    Polled,
+    PollFailed,
+    ReceiverReady,
+    Reconfigured,
+    Release,
+    ShardDown,
+    ShardUp,
+    TableEnded,
+    Tick,
+)
+from streamfrom.engine.messaging.queue.poll import PollResult
+from streamfrom.engine.messaging.table.table_settings import parse_comment
+from tests.engine.messaging.queue.test_shard_queue import tier
+from tests.engine.messaging.table_rig import (
+    EMPTY,
+    SECOND_NS,
+    START_NS,
+    TableRig,
+    claimed,
+    only,
+    table,
+)
+
+
+def fail_until(bench, seconds):
+    """Let every claim and poll fail for so long; return the actions of the last moment."""
+    end_ns = bench.now_ns + round(seconds * SECOND_NS)
+    pending = list(bench.actions)
+    while True:
+        for action in list(pending):
+            pending.remove(action)
+            if isinstance(action, Poll):
+                pending += bench.post(PollFailed(action.shard, "no route"))
+            elif isinstance(action, Claim):
+                pending += bench.post(ClaimFailed(action.number, action.shard, "no route"))
+            elif isinstance(action, End):
+                return [action]
+        wake_ns = bench.state.wake_ns()
+        if wake_ns is None or wake_ns > end_ns:
+            bench.now_ns = end_ns
+            return []
+        bench.now_ns = wake_ns
+        pending += bench.post(Tick())
+
+
+def test_r9_a_shard_that_fails_for_30_seconds_ends_the_streams():
+    bench = TableRig()
+    bench.post(Attached(1, None, ("id",)))
+    end = only(fail_until(bench, 31), End)
+    assert (end.receiver, bench.now_ns) == (1, START_NS + 30 * SECOND_NS)
+    assert isinstance(end.error, StreamLost)
+    assert str(end.error) == (
+        "message stream from ks/0 has repeatedly failed for longer than 30s: no route"
+    )
+    assert bench.wake_s() is None
+
+
+def test_r9_29_seconds_are_survived():
+    bench = TableRig()
+    bench.post(Attached(1, None, ("id",)))
+    assert fail_until(bench, 29.4) == []
+    poll = only(bench.later(0.1), Poll)
+    bench.post(Polled(poll.shard, EMPTY))
+    assert bench.state.receivers == 1
+    assert claimed(bench.due(1)) == [[1]]
+
+
+def test_a_shard_that_cannot_be_written_to_ends_the_streams_too():
+    bench = TableRig().attach(1)
+    end = None
+    pending = list(bench.due(1))
+    while end is None:
+        for action in list(pending):
+            pending.remove(action)
+            if isinstance(action, Poll):
+                pending += bench.post(Polled("0", PollResult((tier([1]),))))
+            elif isinstance(action, Claim):
+                pending += bench.post(ClaimFailed(action.number, "0", "read-only"))
+            elif isinstance(action, End):
+                end = action
+        if end is None:
+            bench.now_ns = bench.state.wake_ns()
+            pending += bench.post(Tick())
+    assert "read-only" in str(end.error)
+    assert bench.now_ns == START_NS + 30 * SECOND_NS
+
+
+def test_a_claim_that_failed_and_has_nothing_left_to_do_is_no_trouble():
+    bench = TableRig().attach(1)
+    claim = only(bench.due(1), Claim)
+    bench.post(ClaimFailed(claim.number, "0", "gone"))
+    bench.post(Acked("0", (b"1",)))
+    bench.post(Polled("0", EMPTY))
+    assert bench.wake_s() == 30
+    assert [type(action) for action in bench.later(30)] == [Poll]
+
+
+def test_polls_that_fail_while_claims_work_are_no_lost_shard():
+    bench = TableRig().attach(1)
+    bench.post(Changed("0"))
+    for second in range(100):
+        bench.now_ns += SECOND_NS
+        if any(isinstance(action, Poll) for action in bench.post(PollFailed("0", "slow"))):
+            continue
+        claims = [action for action in bench.due(second) if isinstance(action, Claim)]
+        for claim in claims:
+            bench.won(claim)
+            bench.post(Acked("0", claim.ids))
+            bench.post(ReceiverReady(1))
+        bench.later(1)
+    assert bench.state.receivers == 1
+
+
+def test_only_streams_that_cover_the_shard_are_lost():
+    bench = TableRig(shards=("-80", "80-"))
+    bench.attach(1, shards=frozenset({"80-"}))
+    bench.post(Attached(2, None, ("id",)))
+    end = only(fail_until(bench, 31), End)
+    assert end.receiver == 2
+    assert bench.state.receivers == 1
+
+
+def test_a_health_signal_starts_and_stops_the_grace():
+    bench = TableRig(poll=1000).attach(1)
+    assert bench.post(ShardDown("0", "refused")) == []
+    assert bench.wake_s() == 30
+    bench.later(29)
+    only(bench.post(ShardUp("0")), Poll)
+    bench.post(Polled("0", EMPTY))
+    assert bench.wake_s() > 900
+    bench.post(ShardDown("0", "refused"))
+    only(bench.later(30), End)
+
+
+def test_a_stream_that_opens_while_the_shard_is_down_has_its_whole_grace():
+    bench = TableRig(poll=1000)
+    bench.post(ShardDown("0", "refused"))
+    bench.now_ns += 100 * SECOND_NS
+    bench.post(Attached(1, None, ("id",)))
+    assert bench.wake_s() == 30
+
+
+def test_changed_settings_hold_at_once_and_streams_survive():
+    bench = TableRig(batch=1).attach(1)
+    only(bench.post(Reconfigured(table(batch=3, poll=5))), Poll)
+    bench.post(Polled("0", EMPTY))
+    assert bench.wake_s() == 5
+    assert claimed(bench.due(1, 2, 3, 4)) == [[1, 2, 3]]
+
+
+def test_a_stream_whose_column_was_dropped_ends():
+    bench = TableRig().attach(1).attach(2, columns=("id",))
+    altered = replace(table(), columns=("id", "priority", "epoch", "time_next", "time_acked"))
+    end = bench.post(Reconfigured(altered))[0]
+    assert isinstance(end, End)
+    assert end.receiver == 1
+    assert isinstance(end.error, UnknownColumn)
+    assert bench.state.receivers == 1
+
+
+def test_m2_the_end_of_a_table_ends_every_stream_and_twice_is_fine():
+    bench = TableRig().attach(1, 2)
+    error = StoreError("dropped")
+    assert bench.post(TableEnded(error)) == [End(1, error), End(2, error)]
+    assert bench.post(TableEnded(error)) == []
+    assert bench.wake_s() is None
+
+
+def test_rows_claimed_when_the_table_ends_are_released():
+    bench = TableRig().attach(1)
+    claim = only(bench.due(1), Claim)
+    bench.post(TableEnded(StoreError("shutdown")))
+    only(bench.won(claim), Release)
+
+
+def test_properties_of_the_helpers_are_what_they_say():
+    assert table(order="newest").properties == replace(
+        parse_comment(
+            "vitess_message,vt_ack_wait=30,vt_purge_after=86400,vt_batch_size=10,"
+            "vt_cache_size=100,vt_poller_interval=30,vt_prefetch=100"
+        ),
+        newest=True,
+    )

@@ -1,0 +1,51 @@
+import pytest
+
+from streamfrom.engine.messaging.leases.lease_reads import is_lease, look
+from streamfrom.engine.messaging.store.conversation import StoreAnswer
+from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
+from streamfrom.engine.messaging.table.table_settings import parse_comment
+from tests.engine.messaging.conversations import run
+from tests.sim.memory_store import loaded, raw_table
+
+
+COMMENT = (
+    "vitess_message,vt_ack_wait=30,vt_purge_after=86400,vt_batch_size=10,"
+    "vt_cache_size=10000,vt_poller_interval=30"
+)
+TABLE = loaded(raw_table("msg"))
+SECOND_NS = 10**9
+NOW_NS = 1_700_000_000 * SECOND_NS
+
+
+def test_a_look_reads_the_unacked_rows_without_a_lock():
+    answer = StoreAnswer([((b"1", b"5"), b""), ((b"3", b"0"), b"")])
+    found, sent = run(look(TABLE, [b"1", b"2", b"3"]), answer)
+    assert sent == [
+        b"SELECT `id`, IFNULL(time_next, 0) FROM `msg` FORCE INDEX (`PRIMARY`)"
+        b" WHERE `id` IN (1, 2, 3) AND time_acked IS NULL"
+    ]
+    assert found == {b"1": 5, b"3": 0}
+
+
+@pytest.mark.parametrize(
+    ("epoch", "wait_s", "found"),
+    [
+        (0, 20, False),  # scheduled for later, and never sent
+        (1, 20, True),
+        (1, 0, False),
+        (1, 40, True),
+        (1, 41, False),  # longer than a first send says: rescheduled
+        (2, 41, True),
+        (2, 81, False),
+        (1000, 3600, True),
+    ],
+)
+def test_a_row_that_was_sent_and_waits_no_longer_than_a_lease_is_in_flight(
+    epoch, wait_s, found
+):
+    properties = parse_comment(COMMENT)
+    assert is_lease(properties, epoch, NOW_NS + wait_s * SECOND_NS, NOW_NS) is found
+
+
+def test_a_parked_row_is_not_in_flight():
+    assert not is_lease(parse_comment(COMMENT), 1000, PARKED_NS, NOW_NS)

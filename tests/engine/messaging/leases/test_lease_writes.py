@@ -1,0 +1,87 @@
+import pytest
+
+from streamfrom.engine.messaging.leases.lease_writes import write_leases
+from streamfrom.engine.messaging.store.conversation import StoreAnswer
+from streamfrom.engine.messaging.table.message import LeaseWrite, LeaseWrites
+from tests.engine.messaging.conversations import answered
+from tests.sim.memory_store import loaded, raw_table
+
+
+NOW_NS = 1000 * 10**9
+LATER_NS = NOW_NS + 1
+LAZY = loaded(raw_table("msg"))
+BY_ID = b"`msg` FORCE INDEX (`PRIMARY`)"
+
+
+def run(leases, *answers):
+    return answered(write_leases(LAZY, leases, NOW_NS), *answers)
+
+
+def row(ident, time_next_ns, epoch):
+    return (ident, b"%d" % time_next_ns, b"%d" % epoch), b""
+
+
+def test_the_leases_of_first_deliveries_are_written_as_a_claim_would_have():
+    queries, result = run(
+        [LeaseWrite(b"1", 77), LeaseWrite(b"2", 88)],
+        StoreAnswer(rows=[row(b"1", 0, 0), row(b"2", 5, 0)]),
+        StoreAnswer(affected=2),
+    )
+    assert queries[0].sql == (
+        b"SELECT `id`, IFNULL(time_next, 0), IFNULL(epoch, 0) FROM " + BY_ID + b" WHERE `id`"
+        b" IN (1, 2) AND time_acked IS NULL FOR UPDATE SKIP LOCKED"
+    )
+    assert queries[1].sql == (
+        b"UPDATE " + BY_ID + b" SET time_next = CASE `id` WHEN 1 THEN 77 WHEN 2 THEN 88"
+        b" ELSE time_next END, epoch = GREATEST(IFNULL(epoch, 0), 1) WHERE `id` IN (1, 2)"
+    )
+    assert queries[1].commits
+    assert result == LeaseWrites()
+
+
+def test_rows_that_were_acked_are_left_and_those_that_somebody_holds_are_told():
+    queries, result = run(
+        [LeaseWrite(b"%d" % one, 77) for one in (1, 2, 3)],
+        StoreAnswer(),
+        # 1 is acked, 2 is due and so was locked, 3 was claimed by another dispatcher.
+        StoreAnswer(rows=[((b"2", b"0"), b""), ((b"3", b"%d" % LATER_NS), b"")]),
+        StoreAnswer(),
+    )
+    assert queries[2].sql == b"COMMIT"
+    assert result == LeaseWrites((b"3",), (b"2",))
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_row_that_was_rescheduled_is_only_counted(others):
+    rows = [row(b"0", LATER_NS, 0), row(b"1", 0, 0)][: others + 1]
+    queries, result = run(
+        [LeaseWrite(b"%d" % one, 77) for one in range(others + 1)],
+        StoreAnswer(rows=rows),
+        StoreAnswer(affected=1),
+    )
+    moved = b"time_next = CASE `id` WHEN 1 THEN 77 ELSE time_next END, " if others else b""
+    ids = b"1, 0" if others else b"0"
+    assert queries[1].sql == (
+        b"UPDATE " + BY_ID + b" SET " + moved + b"epoch = GREATEST(IFNULL(epoch, 0), 1)"
+        b" WHERE `id` IN (" + ids + b")"
+    )
+    assert result == LeaseWrites((b"0",), ())
+
+
+def test_a_longer_lease_is_written_to_rows_that_say_what_was_written_last_or_tried():
+    leases = [
+        LeaseWrite(b"1", 900, (LATER_NS,), is_first=False),
+        LeaseWrite(b"2", 900, (LATER_NS, 900), is_first=False),
+        LeaseWrite(b"3", 900, (LATER_NS,), is_first=False),
+        LeaseWrite(b"4", 900, (LATER_NS,), is_first=False),
+        LeaseWrite(b"5", 900, (LATER_NS,), is_first=False),
+    ]
+    rows = [row(b"1", LATER_NS, 3), row(b"2", 900, 1), row(b"3", 0, 1)]
+    queries, result = run(
+        leases,
+        StoreAnswer(rows=rows),
+        StoreAnswer(rows=[((b"4", b"%d" % LATER_NS), b""), ((b"5", b"0"), b"")]),
+        StoreAnswer(affected=2),
+    )
+    assert queries[2].sql.endswith(b" WHERE `id` IN (1, 2)")
+    assert result == LeaseWrites((b"3", b"5"), (b"4",)), "rescheduled, and locked"

@@ -1,0 +1,101 @@
+from streamfrom.engine.messaging.leases.unwritten_leases import (
+    AGAIN_NS,
+    WRITTEN_AT_ONCE,
+    UnwrittenLeases,
+)
+from streamfrom.engine.messaging.table.message import FOREVER_NS, LeaseWrites, MessageKey
+
+
+MANY = 10_000
+
+
+def key(number, until_ns=100):
+    return MessageKey(b"%d" % number, 50, until_ns)
+
+
+def sent(*numbers, write_ns=10):
+    leases = UnwrittenLeases({}, {})
+    leases.sent([key(one) for one in numbers], write_ns)
+    return leases
+
+
+def test_leases_are_written_when_their_delay_is_over_the_oldest_first():
+    leases = sent(1, 2)
+    leases.sent([key(3)], 20)
+    assert leases.next_ns() == 10
+    assert leases.next_write(9, MANY) == ()
+    assert leases.next_write(10, MANY) == (b"1", b"2")
+    assert leases.next_write(30, MANY) == (), "one statement at a time"
+    assert leases.next_ns() == FOREVER_NS
+    assert leases.written(LeaseWrites(), 11) == ([], [b"1", b"2"])
+    leases.forget([b"1", b"2"])
+    assert leases.next_ns() == 20
+    assert list(leases) == [b"3"]
+
+
+def test_what_was_acked_is_not_written():
+    leases = sent(1, 2)
+    leases.forget([b"1", b"7"])
+    assert (b"1" in leases, b"2" in leases, len(leases)) == (False, True, 1)
+    assert leases.next_write(10, MANY) == (b"2",)
+    leases.forget([b"2"])
+    assert leases.written(LeaseWrites(), 11) == ([], [b"2"])
+    assert leases.next_ns() == FOREVER_NS
+
+
+def test_nothing_is_due_once_all_is_acked():
+    leases = sent(1)
+    leases.sent([key(2)], 20)
+    leases.forget([b"1"])
+    assert leases.next_ns() == 20
+    leases.forget([b"2"])
+    assert leases.next_ns() == FOREVER_NS
+
+
+def test_rows_that_somebody_holds_and_all_of_a_failed_write_are_tried_again():
+    leases = sent(1, 2)
+    leases.next_write(10, MANY)
+    assert leases.is_being_written(b"2")
+    assert leases.written(LeaseWrites(locked=(b"2",)), 11) == ([b"2"], [b"1"])
+    assert not leases.is_being_written(b"2")
+    assert leases.next_ns() == 11 + AGAIN_NS
+    assert leases.next_write(leases.next_ns(), MANY) == (b"2",)
+    assert leases.written(None, 500) == ([b"2"], [])
+    assert leases.next_ns() == 500 + AGAIN_NS
+
+
+def test_leases_are_written_at_once_on_demand():
+    leases = sent(1, 2, 3, write_ns=1000)
+    leases.hurry([b"2", b"9"])
+    assert leases.next_write(1, MANY) == (b"2",)
+    leases.written(LeaseWrites(), 2)
+    leases.forget([b"2"])
+    leases.hurry(None)
+    assert leases.next_write(3, MANY) == (b"1", b"3")
+
+
+def test_the_oldest_are_written_early_where_there_are_too_many():
+    leases = sent(1, 2, write_ns=1000)
+    leases.sent([key(3)], 2000)
+    assert leases.next_write(1, 3) == ()
+    assert leases.next_write(1, 2) == (b"1", b"2")
+
+
+def test_one_statement_writes_so_many():
+    leases = sent(*range(WRITTEN_AT_ONCE + 1))
+    assert len(leases.next_write(10, MANY)) == WRITTEN_AT_ONCE
+    leases.written(LeaseWrites(), 11)
+    assert leases.next_write(11, MANY) == (b"%d" % WRITTEN_AT_ONCE,)
+
+
+def test_leases_that_have_become_longer_are_written_with_the_others():
+    shown_ns = {b"4": 50, b"5": 60}
+    leases = UnwrittenLeases({}, shown_ns)
+    leases.sent([key(1)], 1000)
+    leases.renewed([b"4", b"5"], 10)
+    assert (len(leases), bool(leases), b"4" in leases) == (3, True, True)
+    del shown_ns[b"5"]  # acked meanwhile
+    assert leases.next_write(10, MANY) == (b"4",)
+    assert leases.written(LeaseWrites((), (b"4",)), 11) == ([b"4"], [])
+    leases.forget([b"1"])
+    assert leases.next_ns() == 11 + AGAIN_NS

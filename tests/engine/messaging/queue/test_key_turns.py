@@ -1,0 +1,69 @@
+from hypothesis import given, strategies as st
+
+from streamfrom.engine.messaging.queue.key_turns import KeyTurns
+from streamfrom.engine.messaging.queue.lanes import Tier
+from streamfrom.engine.messaging.table.message import MessageKey
+
+
+NOW_NS = 1000
+
+
+def tier(key, *moments):
+    made = Tier()
+    for number, time_next_ns in enumerate(moments):
+        one = MessageKey(b"%d" % (key[0] * 100 + number), 50, time_next_ns, key)
+        made.lane(one).keys.add(one)
+    return made
+
+
+def taken(turns, lines, room):
+    found = turns.take(lines, room, NOW_NS, newest=False)
+    return [(one.key.decode(), int(one.id) % 100) for one in found]
+
+
+def test_keys_take_turns_and_each_gives_its_own_in_order():
+    lines = {
+        b"a": (tier(b"a", 0, 0, 0, 0),),
+        b"b": (tier(b"b", 0, 5),),
+        b"c": (tier(b"c", NOW_NS + 1),),
+    }
+    assert taken(KeyTurns(), lines, 5) == [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("a", 2)]
+
+
+def test_a_room_of_one_serves_all_as_well():
+    turns = KeyTurns()
+    lines = {key: (tier(key, 0, 0, 0),) for key in (b"a", b"b", b"c")}
+    got = [taken(turns, lines, 1)[0][0] for _ in range(7)]
+    assert got == ["a", "b", "c", "a", "b", "c", "a"]
+
+
+def test_the_tiers_of_a_key_are_served_one_after_the_other():
+    urgent, other = tier(b"a", 7), tier(b"a", 0, 0)
+    lines = {b"a": (urgent, other), b"b": (tier(b"b", 0),)}
+    found = KeyTurns().take(lines, 9, NOW_NS, newest=False)
+    assert [(one.key, one.time_next_ns) for one in found] == [
+        (b"a", 7), (b"b", 0), (b"a", 0), (b"a", 0),
+    ]  # fmt: skip
+
+
+def test_a_new_key_goes_first_and_one_that_is_forgotten_is_new():
+    turns = KeyTurns()
+    lines = {key: (tier(key, 0, 0),) for key in (b"a", b"b")}
+    taken(turns, lines, 2)
+    lines[b"z"] = (tier(b"z", 0),)
+    assert taken(turns, lines, 1) == [("z", 0)]
+    turns.keep({b"a"})
+    assert taken(turns, lines, 1)[0][0] == "b"
+
+
+@given(
+    st.dictionaries(st.sampled_from([b"a", b"b", b"c", b"d"]), st.integers(0, 9)),
+    st.integers(1, 20),
+)
+def test_shares_are_equal_but_for_who_has_less(counts, room):
+    lines = {key: (tier(key, *[0] * count),) for key, count in counts.items()}
+    found = [one.key for one in KeyTurns().take(lines, room, NOW_NS, newest=False)]
+    assert len(found) == min(room, sum(counts.values()))
+    for key, count in counts.items():
+        for other in counts:
+            assert found.count(key) >= min(count, found.count(other) - 1)

@@ -1,0 +1,87 @@
+from streamfrom.engine.messaging.queue.lanes import Lane, Tier, rank
+from streamfrom.engine.messaging.queue.poll import NOTHING_NS
+from streamfrom.engine.messaging.table.message import MessageKey
+
+
+NOW_NS = 100
+
+
+def key(ident, time_next_ns=0):
+    return MessageKey(b"%d" % ident, 50, time_next_ns)
+
+
+def tier(fresh=(), timed=()):
+    made = Tier()
+    made.fresh.keys.update(key(ident) for ident in fresh)
+    made.timed.keys.update(key(ident, moment) for ident, moment in timed)
+    return made
+
+
+def taken(made, room, *, newest=False):
+    return [int(one.id) for one in made.take(room, NOW_NS, newest=newest)]
+
+
+def test_keys_are_ranked_by_time_then_by_the_number_or_the_bytes_of_their_id():
+    keys = [MessageKey(ident, 1, 0) for ident in (b"'a'", b"10", b"9", b"-2", b"1.5", b"-x")]
+    assert [one.id for one in sorted(keys, key=rank)] == [
+        b"-2", b"9", b"10", b"'a'", b"-x", b"1.5",
+    ]  # fmt: skip
+    assert rank(key(9, 5)) < rank(key(1, 6))
+
+
+def test_a_lane_admits_what_lies_in_its_known_part():
+    lane = Lane()
+    assert lane.admits(key(1, 10**18))
+    lane.narrow(5, 10, more=True)
+    assert [lane.admits(key(1, moment)) for moment in (4, 5, 10, 11)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+
+
+def test_a_lane_only_gets_narrower():
+    lane = Lane()
+    lane.narrow(5, 10, more=True)
+    lane.narrow(0, 20, more=False)
+    assert (lane.floor_ns, lane.horizon_ns, lane.more) == (5, 10, True)
+
+
+def test_a_fresh_lane_that_is_not_known_to_its_end_admits_nothing():
+    lane = Lane()
+    lane.narrow(0, NOTHING_NS, more=True)
+    assert not lane.admits(key(1))
+
+
+def test_a_lane_is_low_when_rows_are_left_out_and_half_is_used():
+    lane = Lane()
+    lane.keys.update([key(1), key(2)])
+    lane.full = 4
+    assert not lane.is_low()
+    lane.narrow(0, NOTHING_NS, more=True)
+    assert lane.is_low()
+
+
+def test_never_sent_rows_go_before_retries():
+    assert taken(tier([2, 1], [(3, 50), (4, 40), (5, 101)]), 9) == [1, 2, 4, 3]
+
+
+def test_newest_serves_retries_first_and_the_latest_of_them():
+    assert taken(tier([1], [(3, 50), (4, 40), (5, 101)]), 9, newest=True) == [3, 4, 1]
+    assert taken(tier([1], [(3, 50), (4, 40)]), 1, newest=True) == [3]
+
+
+def test_lanes_take_turns_only_while_due_rows_are_left_out():
+    made = tier([1, 2, 3], [(4, 40), (5, 50)])
+    assert taken(made, 2) == [1, 2]
+    made = tier([1, 2, 3], [(4, 40), (5, 50)])
+    made.timed.narrow(0, 50, more=True)
+    assert taken(made, 2) == [1, 4]
+
+
+def test_rows_left_out_beyond_now_put_nobody_behind():
+    made = tier([1], [(4, 40)])
+    made.timed.narrow(0, NOW_NS + 1, more=True)
+    assert not made.is_behind(NOW_NS)
+    assert made.is_behind(NOW_NS + 1)

@@ -1,0 +1,211 @@
+from dataclasses import replace
+
+import pytest
+
+from streamfrom.engine.messaging.queue.poll import (
+    NextPriority,
+    PollPart,
+    PollRequest,
+    PollSelect,
+    poll,
+)
+from streamfrom.engine.messaging.store.conversation import StoreAnswer
+from streamfrom.engine.messaging.table.message import FOREVER_NS
+from tests.engine.messaging.table.test_message_table import FIRST
+from tests.sim.memory_store import StoredRow, answer, loaded, raw_table
+
+
+NOW_NS = 1_000_000
+TABLE = loaded(raw_table("m`g"))
+OLD = loaded(FIRST)
+TEN = PollRequest(10)
+
+
+def run(rows, request=TEN, table=TABLE):
+    """Carry a poll out on *rows*; return its result and the questions it asked."""
+    conversation = poll(table, request, NOW_NS)
+    asked = []
+    try:
+        query = next(conversation)
+        while True:
+            asked.append(query)
+            query = conversation.send(StoreAnswer(answer(query.about, list(rows))))
+    except StopIteration as stop:
+        return stop.value.tiers, asked
+
+
+def fresh(*ids, priority=50):
+    return [StoredRow(b"%d" % one, priority) for one in ids]
+
+
+def timed(*moments, priority=50):
+    return [StoredRow(b"%d" % (1000 + one), priority, time_next_ns=one) for one in moments]
+
+
+def parts(asked):
+    return [query.about.part for query in asked if isinstance(query.about, PollSelect)]
+
+
+def ids(keys):
+    return [int(key.id) for key in keys]
+
+
+def test_an_empty_table_costs_one_statement():
+    tiers, asked = run([])
+    assert tiers == ()
+    assert [query.about for query in asked] == [NextPriority(None)]
+
+
+def test_what_fits_is_read_by_one_statement_for_each_priority():
+    tiers, asked = run([*fresh(2, 1), *timed(5, NOW_NS + 5), *fresh(3, priority=9)])
+    assert parts(asked) == [PollPart.SOONEST, PollPart.SOONEST]
+    assert [tier.priority for tier in tiers] == [9, 50]
+    assert sorted(ids(tiers[1].fresh)) == [1, 2]
+    assert ids(tiers[1].timed) == [1005, 1000 + NOW_NS + 5]
+    assert not any(tier.fresh_more or tier.timed_more for tier in tiers)
+    assert all(tier.horizon_ns == FOREVER_NS for tier in tiers)
+
+
+def test_parked_rows_beyond_the_room_set_the_horizon():
+    moments = range(NOW_NS + 1, NOW_NS + 31)
+    ((tier,), asked) = run([*fresh(1), *timed(*moments)])
+    assert parts(asked) == [PollPart.SOONEST]
+    assert (len(tier.timed), tier.timed_more) == (9, True)
+    assert (tier.fresh_more, tier.horizon_ns) == (False, NOW_NS + 9)
+
+
+def test_a_flood_of_new_rows_leaves_room_for_retries():
+    ((tier,), asked) = run([*fresh(*range(1, 100)), *timed(*range(10, 100))])
+    assert parts(asked) == [PollPart.SOONEST, PollPart.ZERO, PollPart.NULL, PollPart.DUE]
+    assert ids(tier.fresh) == [1, 2, 3, 4, 5]
+    assert ids(tier.timed) == [1010, 1011, 1012, 1013, 1014]
+    assert (tier.fresh_more, tier.timed_more, tier.horizon_ns) == (True, True, 14)
+
+
+def test_under_a_flood_what_is_not_due_is_not_known():
+    ((tier,), _) = run([*fresh(*range(1, 100)), *timed(7, NOW_NS + 1)])
+    assert ids(tier.timed) == [1007]
+    assert (tier.timed_more, tier.horizon_ns) == (False, NOW_NS)
+    assert len(tier.fresh) == 9
+
+
+def test_rows_with_null_get_their_share_of_the_fresh_ones():
+    nulls = [StoredRow(b"%d" % one, time_next_ns=None) for one in range(200, 220)]
+    ((tier,), _) = run([*fresh(*range(1, 100)), *nulls])
+    assert ids(tier.fresh) == [200, 201, 202, 203, 204, 1, 2, 3, 4, 5]
+
+
+def test_room_for_one_still_serves_both_lanes():
+    ((tier,), _) = run([*fresh(1, 2), *timed(5, 6)], PollRequest(1))
+    assert (ids(tier.fresh), ids(tier.timed)) == ([1], [1005])
+
+
+def test_priorities_share_the_room_and_the_rest_goes_to_what_is_due():
+    rows = [*fresh(*range(1, 50), priority=1), *fresh(60, priority=5), *fresh(70, priority=9)]
+    tiers, _ = run(rows, PollRequest(12))
+    assert [len(tier) for tier in tiers] == [10, 1, 1]
+
+
+def test_due_rows_get_the_rest_before_parked_rows_of_a_more_urgent_priority():
+    parked = timed(*range(NOW_NS + 1, NOW_NS + 50), priority=1)
+    tiers, _ = run(
+        [*parked, *fresh(*range(1, 50), priority=9), *fresh(99, priority=5)], PollRequest(12)
+    )
+    assert [len(tier) for tier in tiers] == [4, 1, 7]
+
+
+def test_rows_known_to_be_claimed_do_not_use_up_the_room():
+    ((tier,), _) = run(fresh(*range(1, 100)), PollRequest(10, extra=5))
+    assert len(tier.fresh) == 15
+
+
+def test_a_tier_that_was_overloaded_is_read_by_lanes_at_once():
+    request = PollRequest(10, overloaded=frozenset({(b"", 50)}))
+    _, asked = run(fresh(*range(1, 100)), request)
+    assert parts(asked) == [PollPart.ZERO, PollPart.NULL, PollPart.DUE]
+
+
+def test_when_the_flood_is_over_the_future_is_of_interest_again():
+    request = PollRequest(10, overloaded=frozenset({(b"", 50)}))
+    ((tier,), asked) = run([*fresh(1), *timed(NOW_NS + 9)], request)
+    assert parts(asked)[-1] is PollPart.SOONEST
+    assert (ids(tier.timed), tier.horizon_ns) == ([1000 + NOW_NS + 9], FOREVER_NS)
+
+
+def test_newest_reads_what_fits_as_oldest_does():
+    ((tier,), asked) = run(timed(5, NOW_NS + 5), PollRequest(10, newest=True))
+    assert parts(asked) == [PollPart.SOONEST]
+    assert (tier.floor_ns, tier.horizon_ns) == (0, FOREVER_NS)
+
+
+def test_newest_under_overload_knows_the_latest_due_rows():
+    ((tier,), _) = run(timed(*range(10, 50)), PollRequest(5, newest=True))
+    assert ids(tier.timed) == [1049, 1048, 1047, 1046, 1045]
+    assert (tier.floor_ns, tier.horizon_ns, tier.timed_more) == (45, NOW_NS, True)
+
+
+def test_the_statements_are_those_that_were_measured():
+    _, asked = run([*fresh(*range(1, 100)), *timed(7)])
+    m = b"SELECT `id`, time_next FROM `m``g` WHERE time_acked IS NULL AND priority = 50"
+    assert [query.sql for query in asked] == [
+        b"SELECT MIN(priority) FROM `m``g` WHERE time_acked IS NULL",
+        b"SELECT MIN(priority) FROM `m``g` WHERE time_acked IS NULL AND priority > 50",
+        m + b" ORDER BY time_next LIMIT 10",
+        m + b" AND time_next = 0 ORDER BY `id` LIMIT 10",
+        m + b" AND time_next IS NULL ORDER BY `id` LIMIT 10",
+        m + b" AND time_next > 0 AND time_next <= 1000000 ORDER BY time_next LIMIT 10",
+    ]
+
+
+def test_newest_reads_the_due_rows_backwards():
+    _, asked = run(timed(*range(10, 50)), PollRequest(5, newest=True))
+    assert asked[-1].sql.endswith(b"ORDER BY time_next DESC LIMIT 5")
+
+
+def test_a_priority_that_may_be_null_is_looked_for():
+    _, asked = run([], table=replace(TABLE, priority_nullable=True))
+    assert b"AND priority IS NULL ORDER BY time_next" in asked[-1].sql
+
+
+class TestFirstLayout:
+    START = b"SELECT `id`, time_next FROM `my_message` FORCE INDEX (`next_idx`)"
+
+    def test_one_statement_reads_it_by_its_index_and_leaves_acked_rows_out(self):
+        rows = [replace_priority(row) for row in [*fresh(3), *timed(5, 9)]]
+        ((tier,), asked) = run(rows, table=OLD)
+        assert ids((*tier.fresh, *tier.timed)) == [3, 1005, 1009]
+        assert [query.sql for query in asked] == [
+            self.START
+            + b" WHERE time_acked IS NULL AND time_next >= 0 ORDER BY time_next LIMIT 10"
+        ]
+
+    def test_rows_with_null_are_looked_for_where_an_index_finds_them(self):
+        _, asked = run([], table=replace(OLD, null_lane=True))
+        assert asked[-1].sql == (
+            b"SELECT `id`, time_next FROM `my_message`"
+            b" WHERE time_acked IS NULL AND time_next IS NULL ORDER BY `id` LIMIT 10"
+        )
+
+    def test_never_sent_rows_are_read_without_a_sort(self):
+        rows = [replace_priority(row) for row in fresh(*range(1, 100))]
+        _, asked = run(rows, table=OLD)
+        assert asked[1].sql == (
+            self.START + b" WHERE time_acked IS NULL AND time_next = 0 LIMIT 10"
+        )
+
+
+def replace_priority(row):
+    return replace(row, priority=0)
+
+
+@pytest.mark.parametrize("limit", range(1, 8))
+@pytest.mark.parametrize("fresh_count", [0, 1, 3, 20])
+@pytest.mark.parametrize("due", [0, 1, 3, 20])
+def test_the_room_is_used_and_not_exceeded_by_more_than_a_lane_needs(limit, fresh_count, due):
+    rows = [*fresh(*range(1, fresh_count + 1)), *timed(*range(10, 10 + due))]
+    tiers, _ = run(rows, PollRequest(limit))
+    count = sum(len(tier) for tier in tiers)
+    assert min(limit, fresh_count + due) <= count <= max(limit, 2)
+    for tier in tiers:
+        assert tier.fresh_more or len(tier.fresh) == fresh_count
+        assert tier.timed_more or len(tier.timed) == due

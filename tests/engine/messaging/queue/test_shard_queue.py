@@ -1,0 +1,464 @@
+"""K1-K5 are the original's tests of its cache, restated for keys that may lie in the future."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, strategies as st
+
+from streamfrom.engine.messaging.queue.poll import PollResult, TierRead
+from streamfrom.engine.messaging.queue.shard_queue import (
+    LOCKED_PAUSE_FIRST_NS,
+    LOCKED_PAUSE_LAST_NS,
+    POLL_LEAD_NS,
+    REMOVED,
+    Removed,
+    ShardQueue,
+)
+from streamfrom.engine.messaging.table.message import FOREVER_NS, MessageKey
+
+
+NOW_NS = 10**12
+SECOND_NS = 10**9
+
+
+def key(ident, time_next_ns=0, priority=50):
+    return MessageKey(b"%d" % ident, priority, time_next_ns)
+
+
+def queue(*keys, limit=100, newest=False):
+    made = ShardQueue(limit, newest=newest)
+    for one in keys:
+        made.add(one, NOW_NS)
+    return made
+
+
+def tier(fresh=(), timed=(), *, fresh_more=False, timed_more=False, priority=50, floor_ns=0,
+         horizon_ns=FOREVER_NS):  # fmt: skip
+    timed = [key(1000 + moment, moment, priority) for moment in timed]
+    if timed_more and horizon_ns == FOREVER_NS:
+        horizon_ns = timed[-1].time_next_ns
+    fresh = [key(ident, 0, priority) for ident in fresh]
+    return TierRead(priority, fresh, fresh_more, timed, timed_more, floor_ns, horizon_ns)
+
+
+def polled(made, *tiers, now_ns=NOW_NS):
+    made.poll_started(now_ns)
+    made.poll_finished(PollResult(tiers), now_ns)
+    return made
+
+
+def taken(made, rows_max=100, now_ns=NOW_NS):
+    return [int(one.id) for one in made.take(rows_max, now_ns)]
+
+
+# The original's five
+
+
+def test_k1_the_order_is_priority_then_time():
+    made = queue(key(1, 10, 1), key(2, 20, 1), key(3, 20, 2), key(4, 10, 2), key(5, 30, 1))
+    assert taken(made) == [1, 2, 5, 4, 3]
+
+
+def test_k1_newest_first_is_the_originals_order():
+    keys = (
+        key(1, 10, 1),
+        key(2, 20, 1),
+        key(3, 20, 2),
+        key(4, 10, 2),
+        key(5, 30, 1),
+        key(6, 0, 1),
+    )
+    assert taken(queue(*keys, newest=True)) == [5, 2, 1, 6, 3, 4]
+
+
+def test_k2_an_id_waits_once_and_not_while_in_flight():
+    made = queue(key(1), key(1))
+    assert len(made) == 1
+    assert taken(made) == [1]
+    made.add(key(1), NOW_NS)
+    assert (len(made), taken(made)) == (0, [])
+    made.requeue(b"1", None, NOW_NS)
+    assert taken(made) == [1]
+
+
+def test_k3_a_removed_key_is_not_served_and_may_come_again():
+    made = queue(key(1))
+    made.remove(b"1")
+    made.remove(b"7")
+    assert taken(made) == []
+    made.add(key(1), NOW_NS)
+    assert taken(made) == [1]
+
+
+def test_k4_a_full_cache_keeps_the_sooner_keys():
+    made = queue(key(3, 30), key(2, 20), key(1, 10), limit=2)
+    assert len(made) == 2
+    assert taken(made) == [1, 2]
+
+
+def test_k5_a_cleared_cache_is_as_new():
+    made = queue(key(1))
+    made.clear()
+    assert taken(made) == []
+    made.add(key(2), NOW_NS)
+    assert taken(made) == [2]
+
+
+# Time
+
+
+def test_a_key_in_the_future_is_a_timer():
+    made = queue(key(1, NOW_NS + 5))
+    assert taken(made) == []
+    assert made.first_ns() == NOW_NS + 5
+    assert taken(made, now_ns=NOW_NS + 5) == [1]
+
+
+def test_never_sent_rows_go_first_and_ids_are_compared_as_numbers():
+    assert taken(queue(key(1, 7), key(10), key(9), key(-1))) == [-1, 9, 10, 1]
+
+
+def test_other_ids_are_compared_as_bytes():
+    made = ShardQueue(10)
+    for ident in (b"'b'", b"'a'", b"x'00'", b"1.5"):
+        made.add(MessageKey(ident, 1, 0), NOW_NS)
+    assert [one.id for one in made.take(9, NOW_NS)] == [b"'a'", b"'b'", b"1.5", b"x'00'"]
+
+
+def test_due_is_counted_up_to_a_bound():
+    made = queue(key(1), key(2, 5), key(3, NOW_NS + 1))
+    assert made.due(NOW_NS, at_most=10) == 2
+    assert made.due(NOW_NS, at_most=1) == 1
+
+
+def test_a_rescheduled_key_moves():
+    made = queue(key(1, 5), key(2, 9))
+    made.add(key(1, 20, 7), NOW_NS)
+    assert taken(made) == [1, 2]
+    assert len(made) == 0
+
+
+# What is not here
+
+
+def test_nothing_beyond_the_horizon_is_added():
+    made = polled(queue(), tier(timed=[10, 20], timed_more=True))
+    made.add(key(1, 21), NOW_NS)
+    made.add(key(2, 20), NOW_NS)
+    made.add(key(3, 15), NOW_NS)
+    assert taken(made) == [1010, 3, 2, 1020]
+
+
+def test_new_rows_queue_behind_those_that_were_left_out():
+    made = polled(queue(), tier(fresh=[1, 2], fresh_more=True))
+    made.add(key(0), NOW_NS)
+    assert taken(made) == [1, 2]
+
+
+def test_a_full_cache_gives_up_what_lies_furthest_in_the_future():
+    made = queue(key(1), key(2, NOW_NS + 9, 1), key(3, 5), limit=3)
+    made.add(key(4, NOW_NS + 5), NOW_NS)
+    assert len(made) == 3
+    made.add(key(5, NOW_NS + 9, 1), NOW_NS)  # as late as what was given up: may stay or not
+    made.add(key(6, NOW_NS + 10, 1), NOW_NS)
+    assert b"6" not in made
+
+
+def test_when_all_are_due_the_least_urgent_priority_gives():
+    made = queue(key(1, 0, 1), key(2, 5, 9), limit=2)
+    made.add(key(3, 7, 1), NOW_NS)
+    assert taken(made) == [1, 3]
+
+
+def test_within_a_priority_the_longer_lane_gives():
+    made = queue(key(1), key(2), key(3), key(4, 5), limit=4)
+    made.add(key(5, 6), NOW_NS)
+    assert taken(made) == [1, 2, 4, 5]
+
+
+def test_newest_gives_up_the_oldest_and_takes_no_older_one():
+    made = queue(key(1, 10), key(2, 20), limit=2, newest=True)
+    made.add(key(3, 30), NOW_NS)
+    made.add(key(4, 5), NOW_NS)
+    assert taken(made) == [3, 2]
+
+
+# Who is behind takes turns
+
+
+def test_under_overload_both_lanes_are_served_in_turn():
+    made = polled(queue(), tier(range(1, 9), range(11, 19), fresh_more=True, timed_more=True))
+    assert taken(made, 4) == [1, 2, 1011, 1012]
+    assert [*taken(made, 1), *taken(made, 1), *taken(made, 1)] == [3, 1013, 4]
+
+
+def test_a_lane_without_rows_leaves_its_turn_to_the_other():
+    made = polled(queue(), tier(range(1, 9), fresh_more=True))
+    assert taken(made, 3) == [1, 2, 3]
+
+
+def test_turns_outlast_a_poll():
+    read = tier([1, 2, 3], [11, 12, 13], fresh_more=True, timed_more=True)
+    made = polled(queue(), read)
+    assert taken(made, 1) == [1]
+    polled(made, read)
+    assert taken(made, 1) == [1011]
+
+
+def test_parked_rows_beyond_the_horizon_do_not_put_anybody_behind():
+    made = polled(queue(), tier([1, 2], [11, NOW_NS + 9], timed_more=True))
+    assert taken(made, 2) == [1, 2]
+
+
+# When to poll
+
+
+def test_a_cache_that_holds_everything_wants_no_poll():
+    made = polled(queue(), tier([1, 2], [11]))
+    taken(made)
+    assert made.next_poll_ns() is None
+
+
+def test_the_next_poll_is_wanted_when_half_is_used_up():
+    made = polled(queue(), tier(range(1, 11), fresh_more=True))
+    taken(made, 4)
+    assert not made.wants_poll(NOW_NS)
+    taken(made, 1)
+    assert made.wants_poll(NOW_NS)
+
+
+def test_parked_rows_are_wanted_just_before_the_horizon():
+    horizon_ns = NOW_NS + SECOND_NS
+    made = polled(queue(), tier(timed=[5, horizon_ns], timed_more=True))
+    taken(made)
+    assert made.next_poll_ns() == horizon_ns - POLL_LEAD_NS
+    assert not made.wants_poll(horizon_ns - POLL_LEAD_NS - 1)
+    assert made.wants_poll(horizon_ns - POLL_LEAD_NS)
+
+
+def test_a_poll_learns_what_is_left_out_of_the_room():
+    made = queue(key(1), limit=7, newest=True)
+    taken(made)
+    request = made.poll_started(NOW_NS)
+    assert (request.limit, request.extra, request.newest) == (7, 1, True)
+
+
+def test_a_poll_is_told_which_priorities_were_flooded():
+    made = polled(queue(), tier([1], fresh_more=True, priority=3), tier([2], priority=5))
+    assert made.poll_started(NOW_NS).overloaded == {(b"", 3)}
+
+
+# Races with a running poll
+
+
+def test_a_poll_replaces_what_was_known_before():
+    made = polled(queue(key(1), key(2, 5)), tier([3]))
+    assert taken(made) == [3]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda made: made.remove(b"1"),
+        lambda made: made.add(key(1, NOW_NS + 9), NOW_NS),
+        lambda made: (made.take(1, NOW_NS), made.requeue(b"1", key(1, NOW_NS + 9), NOW_NS)),
+        lambda made: made.take(1, NOW_NS),
+    ],
+)
+def test_a_poll_does_not_undo_what_happened_while_it_ran(change):
+    made = queue(key(1))
+    made.poll_started(NOW_NS)
+    change(made)
+    made.poll_finished(PollResult((tier([1]),)), NOW_NS)
+    assert taken(made) == []
+
+
+def test_a_key_that_came_while_the_poll_ran_stays():
+    made = queue()
+    made.poll_started(NOW_NS)
+    made.add(key(1), NOW_NS)
+    made.poll_finished(PollResult((tier([2]),)), NOW_NS)
+    assert taken(made) == [1, 2]
+
+
+def test_a_failed_poll_changes_nothing():
+    made = queue(key(1))
+    made.poll_started(NOW_NS)
+    made.poll_failed()
+    assert taken(made) == [1]
+
+
+# Flights
+
+
+def test_news_of_a_key_in_flight_is_kept_for_the_landing():
+    made = queue(key(1), key(2), key(3))
+    taken(made)
+    made.remove(b"1")
+    made.add(key(2, NOW_NS + 5), NOW_NS)
+    timer = NOW_NS + 9
+    assert made.requeue(b"1", key(1, timer), NOW_NS) is REMOVED
+    assert made.requeue(b"2", key(2, timer), NOW_NS) == key(2, NOW_NS + 5)
+    assert made.requeue(b"3", key(3, timer), NOW_NS) is None
+    assert [made.get(b"%d" % ident) for ident in (1, 2, 3)] == [
+        None,
+        key(2, NOW_NS + 5),
+        key(3, timer),
+    ]
+    assert made.in_flight == 0
+
+
+def test_a_locked_row_that_a_poll_still_shows_due_waits_for_the_end_of_its_pause():
+    made = queue(key(1))
+    taken(made)
+    made.not_won(key(1), 0, NOW_NS)
+    assert taken(made) == []
+    polled(made, tier([1]))
+    assert taken(made) == []
+    assert made.first_ns() == NOW_NS + LOCKED_PAUSE_FIRST_NS
+    assert taken(made, now_ns=NOW_NS + LOCKED_PAUSE_FIRST_NS) == [1]
+
+
+def test_a_lost_row_that_was_rescheduled_meanwhile_waits_for_its_moment():
+    made = queue(key(1))
+    taken(made)
+    made.add(key(1, 7), NOW_NS)
+    made.not_won(key(1), 0, NOW_NS)
+    assert taken(made) == [1]
+
+
+def test_lost_rows_do_not_use_up_the_room_of_a_poll_and_are_not_remembered_for_ever():
+    made = queue(*(key(one) for one in range(5)), limit=5)
+    taken(made)
+    for one in range(5):
+        made.not_won(key(one), 0, NOW_NS)
+    assert made.poll_started(NOW_NS).extra == 5
+    forgotten_ns = NOW_NS + LOCKED_PAUSE_FIRST_NS + LOCKED_PAUSE_LAST_NS
+    assert made.poll_started(forgotten_ns).extra == 0
+
+
+def test_a_key_can_be_put_in_flight_from_outside():
+    made = queue(key(1, 5))
+    assert made.put_in_flight(b"1") == key(1, 5)
+    assert made.put_in_flight(b"2") is None
+    polled(made, tier([1, 2]))
+    assert taken(made) == []
+
+
+def test_changed_settings_hold_at_once():
+    made = queue(key(1), key(2), key(3))
+    made.configure(2, newest=False, now_ns=NOW_NS)
+    assert len(made) == 2
+    made.configure(2, newest=True, now_ns=NOW_NS)
+    assert len(made) == 0
+
+
+# A naive model: all keys in a dict, looked through every time
+
+
+@dataclass
+class Model:
+    """What the queue promises when nothing has been left out."""
+
+    newest: bool
+    keys: dict[bytes, MessageKey] = field(default_factory=dict)
+    in_flight: dict[bytes, MessageKey | Removed | None] = field(default_factory=dict)
+
+    def add(self, one):
+        (self.in_flight if one.id in self.in_flight else self.keys)[one.id] = one
+
+    def remove(self, ident):
+        if ident in self.in_flight:
+            self.in_flight[ident] = REMOVED
+        self.keys.pop(ident, None)
+
+    def take(self, rows_max, now_ns):
+        def order(one):
+            moment = one.time_next_ns
+            if self.newest:
+                return one.priority, moment == 0, -moment, int(one.id) * (-1 if moment else 1)
+            return one.priority, moment, int(one.id)
+
+        due = sorted((k for k in self.keys.values() if k.time_next_ns <= now_ns), key=order)
+        for one in due[:rows_max]:
+            self.in_flight[one.id] = None
+            del self.keys[one.id]
+        return due[:rows_max]
+
+    def requeue(self, ident, one):
+        news = self.in_flight.pop(ident, None)
+        if not isinstance(news, Removed):
+            self.keys[ident] = news or one
+
+
+keys = st.builds(
+    key,
+    st.integers(0, 12),
+    st.sampled_from([0, 0, 5, 6, NOW_NS + 5, NOW_NS + 50]),
+    st.integers(1, 3),
+)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), keys),
+        st.tuples(st.just("remove"), st.integers(0, 12)),
+        st.tuples(st.just("take"), st.integers(1, 4)),
+        st.tuples(st.just("requeue"), keys),
+        st.tuples(st.just("wait"), st.integers(1, 30)),
+    ),
+    max_size=40,
+)
+
+
+@given(steps=steps, newest=st.booleans())
+def test_the_queue_behaves_like_the_naive_model(steps, newest):
+    made, model, now_ns = ShardQueue(1000, newest=newest), Model(newest), NOW_NS
+    for step, value in steps:
+        match step:
+            case "add":
+                made.add(value, now_ns)
+                model.add(value)
+            case "remove":
+                made.remove(b"%d" % value)
+                model.remove(b"%d" % value)
+            case "take":
+                assert made.due(now_ns, at_most=99) == sum(
+                    one.time_next_ns <= now_ns for one in model.keys.values()
+                )
+                assert made.take(value, now_ns) == model.take(value, now_ns)
+            case "requeue":
+                if value.id in model.in_flight:
+                    made.requeue(value.id, value, now_ns)
+                    model.requeue(value.id, value)
+            case _:
+                now_ns += value
+        assert len(made) == len(model.keys)
+        assert made.in_flight == len(model.in_flight)
+        moments = [one.time_next_ns for one in model.keys.values()]
+        assert made.first_ns() == min(moments, default=None)
+
+
+@given(
+    rows=st.lists(keys, unique_by=lambda one: one.id, max_size=13),
+    late=st.lists(keys, max_size=10),
+    limit=st.integers(1, 6),
+    newest=st.booleans(),
+)
+def test_a_narrow_cache_holds_its_limit_and_loses_nothing_but_to_a_poll(
+    rows, late, limit, newest
+):
+    made = ShardQueue(limit, newest=newest)
+    database = {}
+    for one in (*rows, *late):
+        database[one.id] = one
+        made.add(one, NOW_NS)
+        assert len(made) <= limit
+    held = {ident for ident in database if ident in made}
+    assert all(made.get(ident) == database[ident] for ident in held)
+    # What is not here is known to be left out: it will be polled for, now or at its horizon.
+    left_out = [one for ident, one in database.items() if ident not in held]
+    if left_out:
+        while made.take(5, NOW_NS + 100):
+            pass
+        wanted_ns = made.next_poll_ns()
+        assert wanted_ns is not None
+        assert wanted_ns <= min(one.time_next_ns for one in left_out)

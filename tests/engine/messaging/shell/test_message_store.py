@@ -1,0 +1,493 @@
+"""The engine's SQL on real servers: it parses, it means what it says, and it uses its indexes."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import replace
+
+import pytest
+
+from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest, claim
+from streamfrom.engine.messaging.leases.lease_reads import look
+from streamfrom.engine.messaging.leases.leases import Lease
+from streamfrom.engine.messaging.leases.returns import release, shorten
+from streamfrom.engine.messaging.queue.poll import KeySpan, PollPart, PollRequest, poll
+from streamfrom.engine.messaging.store.conversation import StoreAnswer
+from streamfrom.engine.messaging.table.discovery import come_or_gone, discover
+from streamfrom.engine.messaging.table.message import MessageKey
+from streamfrom.engine.messaging.table.sql_names import columns_query
+from streamfrom.engine.messaging.upkeep.purge import purge
+from streamfrom.sqlparse_ext.text.identifiers import literal
+from tests.sim.memory_store import StoredRow, answer, loaded
+
+
+pytestmark = pytest.mark.db
+
+NOW_NS = 1_800_000_000 * 10**9
+SECOND_NS = 10**9
+COMMENT = (
+    "vitess_message,vt_ack_wait=30,vt_purge_after=86400,vt_batch_size=10,"
+    "vt_cache_size=100,vt_poller_interval=30"
+)
+CURRENT = """CREATE TABLE msg (
+    id {id_type} NOT NULL, priority tinyint NOT NULL DEFAULT 50, epoch bigint NOT NULL DEFAULT 0,
+    time_next bigint DEFAULT 0, time_acked bigint DEFAULT NULL, message varchar(128),
+    PRIMARY KEY (id), INDEX poller_idx (time_acked, priority, time_next DESC)
+) COMMENT '{comment}'"""
+FIRST = """CREATE TABLE msg (
+    time_scheduled bigint, id bigint, time_next bigint, epoch bigint, time_created bigint,
+    time_acked bigint, message varchar(128), PRIMARY KEY (time_scheduled, id),
+    UNIQUE INDEX id_idx (id), INDEX next_idx (time_next, epoch)
+) COMMENT '{comment}'"""
+
+
+class Client:
+    """One connection that carries conversations out, giving values as the protocol's bytes."""
+
+    def __init__(self, connection):
+        self.connection = connection
+        connection.decoders = {}
+        self.sent: list[bytes] = []
+
+    def execute(self, sql, values=0):
+        self.sent.append(sql)
+        with self.connection.cursor() as cursor:
+            cursor.execute(sql)
+            rows = [(tuple(row[:values]), b"|".join(row[values:])) for row in cursor.fetchall()]
+            return StoreAnswer(rows, cursor.rowcount)
+
+    def run(self, conversation):
+        query = next(conversation)
+        try:
+            while True:
+                ahead = tuple(self.execute(one.sql, one.values) for one in query.ahead)
+                answer = replace(self.execute(query.sql, query.values), ahead=ahead)
+                if query.commits:
+                    self.execute(b"COMMIT")
+                query = conversation.send(answer)
+        except StopIteration as stop:
+            return stop.value
+
+    def rows(self, sql):
+        return [row for row, _ in self.execute(sql, 99).rows]
+
+
+@pytest.fixture
+def client(connect, server, database):
+    """A connection such as polls have."""
+    return Client(connect(server, database=database, charset="utf8mb4", use_unicode=False))
+
+
+@pytest.fixture
+def claimer(connect, server, database):
+    """A connection such as claims have."""
+    options = {"charset": "utf8mb4", "use_unicode": False, "autocommit": False}
+    connection = connect(server, database=database, **options)
+    with connection.cursor() as cursor:
+        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+    yield Client(connection)
+    connection.close()  # before the database goes, which waits for open transactions
+
+
+@pytest.fixture
+def other(connect, server, database):
+    """Somebody else's transaction."""
+    connection = connect(server, database=database, autocommit=False)
+    yield connection
+    connection.close()
+
+
+def create(client, database, sql=CURRENT, id_type="bigint", comment=COMMENT):
+    client.execute(sql.format(id_type=id_type, comment=comment).encode())
+    (raw,) = client.run(discover(database))
+    return loaded(raw)
+
+
+def insert(client, *rows):
+    for ident, priority, time_next in rows:
+        client.execute(
+            b"INSERT INTO msg (id, priority, time_next, message) VALUES (%b, %d, %b, 'hello')"
+            % (ident, priority, b"NULL" if time_next is None else b"%d" % time_next)
+        )
+
+
+def request(*ids):
+    return ClaimRequest(ids, ("id", "message"), lambda: 0)
+
+
+def test_a_table_is_discovered_as_it_was_created(client, database):
+    table = create(client, database)
+    assert table.columns == ("id", "priority", "epoch", "time_next", "time_acked", "message")
+    assert table.streamed == ("id", "message")
+    assert (table.default_priority, table.default_time_next_ns) == (50, 0)
+    assert (table.id_index, table.advice) == ("PRIMARY", ())
+    assert not table.priority_nullable
+
+
+def test_other_tables_are_not_discovered(client, database):
+    client.execute(b"CREATE TABLE plain (id int)")
+    client.execute(b"CREATE TABLE seq (id int) COMMENT 'vitess_sequence,vitess_message'")
+    client.execute(b"CREATE TABLE loud (id int) COMMENT 'VITESS_MESSAGE'")
+    client.execute(b"CREATE TABLE likely (id int) COMMENT 'vitess-message'")
+    assert client.run(discover(database)) == ()
+
+
+def test_tables_that_have_come_or_gone_are_found_by_name(client, database):
+    create(client, database)
+    client.execute(b"CREATE TABLE plain (id int)")
+    assert client.run(come_or_gone(database, ("msg",))) == frozenset()
+    assert client.run(come_or_gone(database, ("plain", "old"))) == {"msg", "plain", "old"}
+
+
+def test_the_first_layout_is_discovered(client, database):
+    table = create(client, database, FIRST)
+    assert table.first_layout
+    assert table.streamed == ("id", "time_scheduled", "message")
+    assert (table.poll_index, table.id_index) == ("next_idx", "id_idx")
+    assert table.purge_by_schedule
+    assert table.advice == ()
+
+
+def test_a_poll_gives_each_priority_in_order(client, database):
+    table = create(client, database)
+    insert(
+        client,
+        (b"7", 50, 0), (b"3", 50, None), (b"9", 50, NOW_NS + 5), (b"2", 50, NOW_NS - 5),
+        (b"1", -128, 0), (b"4", 127, 10),
+    )  # fmt: skip
+    client.execute(b"INSERT INTO msg (id, time_acked) VALUES (99, 0)")
+    tiers = client.run(poll(table, PollRequest(100), NOW_NS)).tiers
+    assert [tier.priority for tier in tiers] == [-128, 50, 127]
+    assert [key.id for key in tiers[1].fresh] == [b"3", b"7"]
+    assert [key.id for key in tiers[1].timed] == [b"2", b"9"]
+    assert not any(tier.fresh_more or tier.timed_more for tier in tiers)
+
+
+def test_a_null_priority_is_0(client, database):
+    client.execute(b"ALTER DATABASE COLLATE utf8mb4_bin")
+    create(client, database)
+    client.execute(b"ALTER TABLE msg MODIFY priority tinyint NULL")
+    (raw,) = client.run(discover(database))
+    table = loaded(raw)
+    client.execute(b"INSERT INTO msg (id, priority) VALUES (1, NULL), (2, 0)")
+    tiers = client.run(poll(table, PollRequest(100), NOW_NS)).tiers
+    assert [(tier.priority, *tier.fresh) for tier in tiers if tier.fresh] == [
+        (0, MessageKey(b"1", 0, 0)),
+        (0, MessageKey(b"2", 0, 0)),
+    ]
+
+
+def test_under_overload_both_lanes_get_their_share(client, database):
+    table = create(client, database)
+    insert(client, *((b"%d" % n, 50, 0) for n in range(1, 31)))
+    insert(client, *((b"%d" % n, 50, NOW_NS - n) for n in range(31, 61)))
+    insert(client, (b"70", 50, None))
+    (tier,) = client.run(poll(table, PollRequest(10), NOW_NS)).tiers
+    assert [key.id for key in tier.fresh] == [b"70", b"1", b"2", b"3", b"4"]
+    assert [key.id for key in tier.timed] == [b"60", b"59", b"58", b"57", b"56"]
+    assert tier.fresh_more
+    assert tier.timed_more
+    assert tier.horizon_ns == NOW_NS - 56
+
+
+def test_newest_reads_what_became_due_last(client, database):
+    table = create(client, database)
+    insert(client, *((b"%d" % n, 50, NOW_NS - n) for n in range(1, 31)))
+    insert(client, (b"40", 50, NOW_NS + 1))
+    (tier,) = client.run(poll(table, PollRequest(5, newest=True), NOW_NS)).tiers
+    assert [key.id for key in tier.timed] == [b"1", b"2", b"3", b"4", b"5"]
+    assert (tier.floor_ns, tier.horizon_ns) == (NOW_NS - 5, NOW_NS)
+
+
+def test_the_first_layout_is_polled_by_time(client, database):
+    table = create(client, database, FIRST)
+    client.execute(
+        b"INSERT INTO msg (time_scheduled, id, time_next, epoch, time_acked) VALUES"
+        b" (1, 5, 20, 0, NULL), (1, 4, 30, 0, NULL), (1, 3, 0, 0, NULL), (1, 2, NULL, 1, 77)"
+    )
+    (tier,) = client.run(poll(table, PollRequest(10), NOW_NS)).tiers
+    assert [key.id for key in (*tier.fresh, *tier.timed)] == [b"3", b"5", b"4"]
+
+
+def test_a_poll_of_parked_rows_reads_the_index_only(client, database):
+    table = create(client, database)
+    insert(client, *((b"%d" % n, 50, NOW_NS + n) for n in range(1, 200)))
+    client.execute(b"ANALYZE TABLE msg")
+    client.run(poll(table, PollRequest(10), NOW_NS))
+    selects = [sql for sql in client.sent if b"time_next FROM" in sql]
+    assert len(selects) == 1
+    # MariaDB shows a plan as a table, MySQL 9 as a tree.
+    plan = repr(client.rows(b"EXPLAIN " + selects[0]))
+    assert "poller_idx" in plan
+    assert "sort" not in plan.lower()
+    for chain in [sql for sql in client.sent if b"MIN(priority)" in sql]:
+        plan = repr(client.rows(b"EXPLAIN " + chain))
+        assert re.search("optimized away|No matching min/max|Rows fetched before|Zero", plan)
+
+
+def test_a_claim_wins_what_is_due_and_gives_the_rows_as_they_are(client, claimer, database):
+    table = create(client, database)
+    insert(client, (b"1", 50, 0), (b"2", 50, NOW_NS + 1), (b"3", 50, None), (b"4", 50, NOW_NS))
+    client.execute(b"UPDATE msg SET epoch = 3 WHERE id = 4")
+    client.execute(b"UPDATE msg SET time_acked = 5 WHERE id = 3")
+    won = claimer.run(claim(table, "0", request(b"4", b"1", b"2", b"3", b"77"), NOW_NS)).rows
+    assert {row.id: (row.epoch, row.time_next_ns, row.payload) for row in won} == {
+        b"1": (0, 0, b"1|hello"),
+        b"4": (3, NOW_NS, b"4|hello"),
+    }
+    stored = client.rows(b"SELECT id, epoch, time_next FROM msg ORDER BY id")
+    assert stored[0] == (b"1", b"1", b"%d" % (NOW_NS + 30 * SECOND_NS))
+    assert stored[3] == (b"4", b"4", b"%d" % (NOW_NS + 240 * SECOND_NS))
+    assert [row.due_next_ns for row in sorted(won)] == [int(stored[0][2]), int(stored[3][2])]
+
+
+def test_a_claim_passes_over_rows_that_somebody_holds(client, claimer, other, database):
+    table = create(client, database)
+    insert(client, (b"1", 50, 0), (b"2", 50, 0))
+    with other.cursor() as cursor:
+        cursor.execute("UPDATE msg SET time_acked = 1 WHERE id = 1")
+    result = claimer.run(claim(table, "0", request(b"1", b"2"), NOW_NS))
+    assert [row.id for row in result.rows] == [b"2"]
+    assert result.passed_over == {b"1": 0}, "due, so it is locked"
+    other.rollback()
+    won = claimer.run(claim(table, "0", request(b"1", b"2"), NOW_NS)).rows
+    assert [row.id for row in won] == [b"1"]
+
+
+def test_a_claim_tells_when_the_rows_are_due_that_it_did_not_win(client, claimer, database):
+    table = create(client, database)
+    insert(client, (b"1", 50, 0), (b"2", 50, NOW_NS + 1), (b"3", 50, None))
+    client.execute(b"UPDATE msg SET time_acked = 5 WHERE id = 3")
+    result = claimer.run(claim(table, "0", request(b"1", b"2", b"3", b"77"), NOW_NS))
+    assert [row.id for row in result.rows] == [b"1"]
+    assert result.passed_over == {b"2": NOW_NS + 1}
+
+
+def test_an_id_that_was_won_under_another_spelling_was_not_passed_over(
+    client, claimer, database
+):
+    table = create(client, database, id_type="varchar(40)")
+    insert(client, (b"'a'", 50, 0))
+    result = claimer.run(claim(table, "0", request(b"'A'"), NOW_NS))
+    assert [row.id for row in result.rows] == [b"'a'"]
+    assert result.passed_over == {}
+
+
+def test_a_claim_that_wins_nothing_leaves_no_transaction(client, claimer, database):
+    table = create(client, database)
+    assert claimer.run(claim(table, "0", request(b"1"), NOW_NS)).rows == ()
+    assert claimer.sent[-1] == b"COMMIT"
+
+
+def test_many_ids_lock_no_row_but_their_own(client, claimer, other, database):
+    table = create(client, database)
+    insert(client, *((b"%d" % n, 50, 0) for n in range(1, 60)))
+    with other.cursor() as cursor:
+        cursor.execute("UPDATE msg SET time_acked = 1 WHERE id = 59")
+    ids = [b"%d" % n for n in range(1, 59)]
+    assert len(claimer.run(claim(table, "0", request(*ids), NOW_NS)).rows) == 58
+
+
+@pytest.mark.parametrize(
+    ("id_type", "ids"),
+    [
+        ("varchar(40)", [literal(text.encode()) for text in ("a", "it's", "ö", "\\")]),
+        ("varbinary(40)", [b"'a'", b"x'00ff'"]),
+        ("binary(2)", [b"x'00ff'", b"x'8001'"]),
+        ("decimal(20,2)", [b"1.50", b"-7.25"]),
+        ("bigint unsigned", [b"18446744073709551615", b"0"]),
+        ("varchar(40) CHARACTER SET latin1", [b"'a'", "'é'".encode()]),
+    ],
+)
+def test_ids_of_any_type_go_through_the_whole_life(client, claimer, database, id_type, ids):
+    table = create(client, database, id_type=id_type)
+    insert(client, *((ident, 50, 0) for ident in ids))
+    (tier,) = client.run(poll(table, PollRequest(10), NOW_NS)).tiers
+    polled = [key.id for key in tier.fresh]
+    assert sorted(polled) == sorted(ids)
+    won = claimer.run(claim(table, "0", request(*polled), NOW_NS)).rows
+    assert sorted(row.id for row in won) == sorted(ids)
+    due = {time for (time,) in client.rows(b"SELECT time_next FROM msg")}
+    assert due == {b"%d" % (NOW_NS + 30 * SECOND_NS)}
+    assert client.run(look(table, polled)) == {row.id: row.due_next_ns for row in won}
+    leases = [Lease(row.due_next_ns, row.id, 1) for row in won]
+    assert sorted(claimer.run(shorten(table, leases, NOW_NS + 5)).ids) == sorted(ids)
+    assert client.rows(b"SELECT DISTINCT time_next FROM msg") == [(b"%d" % (NOW_NS + 5),)]
+    won = [row._replace(due_next_ns=NOW_NS + 5) for row in won]
+    claimer.run(release(table, won))
+    assert client.rows(b"SELECT DISTINCT time_next, epoch FROM msg") == [(b"0", b"0")]
+
+
+def test_a_look_tells_when_unacked_rows_are_due_and_waits_for_nobody(client, other, database):
+    table = create(client, database)
+    insert(client, (b"1", 50, 0), (b"2", 50, 7), (b"3", 50, None), (b"4", 50, 9))
+    client.execute(b"UPDATE msg SET time_acked = 1 WHERE id = 4")
+    with other.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("UPDATE msg SET time_acked = 1 WHERE id = 1")
+    assert client.run(look(table, [b"1", b"2", b"3", b"4", b"5"])) == {
+        b"1": 0, b"2": 7, b"3": 0,
+    }  # fmt: skip
+
+
+def test_shortening_passes_over_rows_that_somebody_holds_or_has_changed(
+    client, claimer, other, database
+):
+    table = create(client, database)
+    insert(client, (b"1", 50, 0), (b"2", 50, 0), (b"3", 50, 0), (b"4", 50, 0))
+    won = claimer.run(claim(table, "0", request(b"1", b"2", b"3", b"4"), NOW_NS))
+    client.execute(b"UPDATE msg SET time_acked = 1, time_next = NULL WHERE id = 1")
+    client.execute(b"UPDATE msg SET time_next = 12345 WHERE id = 2")
+    with other.cursor() as cursor:
+        cursor.execute("UPDATE msg SET time_acked = 1 WHERE id = 3")
+    leases = [Lease(row.due_next_ns, row.id, 1) for row in won.rows]
+    assert claimer.run(shorten(table, leases, NOW_NS)).ids == (b"4",)
+    other.rollback()
+    assert client.rows(b"SELECT id, time_next = %d FROM msg ORDER BY id" % NOW_NS) == [
+        (b"1", None), (b"2", b"0"), (b"3", b"0"), (b"4", b"1"),
+    ]  # fmt: skip
+
+
+def test_a_release_undoes_a_claim(client, claimer, database):
+    table = create(client, database)
+    insert(client, (b"1", 50, 0), (b"2", 50, NOW_NS - 7), (b"3", 50, None))
+    won = claimer.run(claim(table, "0", request(b"1", b"2", b"3"), NOW_NS)).rows
+    claimer.run(release(table, won))
+    assert client.rows(b"SELECT id, epoch, time_next FROM msg ORDER BY id") == [
+        (b"1", b"0", b"0"),
+        (b"2", b"0", b"%d" % (NOW_NS - 7)),
+        (b"3", b"0", b"0"),
+    ]
+
+
+def test_a_release_touches_nothing_that_has_moved_on(client, claimer, database):
+    table = create(client, database)
+    insert(client, (b"1", 50, 0), (b"2", 50, 0), (b"3", 50, 0))
+    won = claimer.run(claim(table, "0", request(b"1", b"2", b"3"), NOW_NS)).rows
+    client.execute(b"UPDATE msg SET time_acked = 1, time_next = NULL WHERE id = 1")
+    client.execute(b"UPDATE msg SET time_next = 12345 WHERE id = 2")
+    client.execute(b"UPDATE msg SET epoch = 9 WHERE id = 3")
+    before = client.rows(b"SELECT * FROM msg")
+    claimer.run(release(table, won))
+    assert client.rows(b"SELECT * FROM msg") == before
+
+
+def test_a_purge_deletes_what_was_acked_before_the_cutoff(client, claimer, database):
+    table = create(client, database)
+    client.execute(
+        b"INSERT INTO msg (id, time_acked) VALUES (1, NULL), (2, 10), (3, 20), (4, 0)"
+    )
+    assert claimer.run(purge(table, 20)).deleted == 2
+    assert client.rows(b"SELECT id FROM msg ORDER BY id") == [(b"1",), (b"3",)]
+
+
+@pytest.mark.parametrize("sql", [CURRENT, FIRST])
+@pytest.mark.parametrize("held", ["id = 2", "id = 3", "id < 9"])
+def test_a_purge_waits_for_nobody(client, claimer, other, database, sql, held):
+    """A tiny table whose statistics lag: the server may read it in any order."""
+    table = create(client, database, sql)
+    scheduled = b"time_scheduled" if sql is FIRST else b"epoch"
+    client.execute(
+        b"INSERT INTO msg (%b, id, time_acked)"
+        b" VALUES (1, 1, NULL), (2, 2, NULL), (3, 3, 10)" % scheduled
+    )
+    claimer.execute(b"SET innodb_lock_wait_timeout = 1")
+    with other.cursor() as cursor:
+        cursor.execute(f"UPDATE msg SET time_acked = 11 WHERE {held}")
+        assert claimer.run(purge(table, 20)).deleted == (1 if held == "id = 2" else 0)
+        other.rollback()
+    assert claimer.run(purge(table, 20)).deleted == (0 if held == "id = 2" else 1)
+    assert client.rows(b"SELECT id FROM msg ORDER BY id") == [(b"1",), (b"2",)]
+
+
+def test_many_purges_at_the_same_time_share_the_work(client, claimer, other, database):
+    table = create(client, database)
+    values = b", ".join(b"(%d, 5)" % ident for ident in range(700))
+    client.execute(b"INSERT INTO msg (id, time_acked) VALUES %b" % values)
+    with other.cursor() as cursor:
+        # What another proxy's purge has taken so far.
+        cursor.execute(
+            "SELECT id FROM msg FORCE INDEX (poller_idx) WHERE time_acked < 9 LIMIT 500"
+            " FOR UPDATE SKIP LOCKED"
+        )
+    assert claimer.run(purge(table, 9)).deleted == 200
+    other.rollback()
+    assert claimer.run(purge(table, 9)).deleted == 500
+    assert client.rows(b"SELECT id FROM msg") == []
+
+
+def test_the_first_layout_lives_a_whole_life(client, claimer, database):
+    table = create(client, database, FIRST)
+    client.execute(b"INSERT INTO msg VALUES (10, 1, 10, 0, 10, NULL, 'x')")
+    won = claimer.run(claim(table, "0", request(b"1"), NOW_NS)).rows
+    assert [(row.id, row.payload) for row in won] == [(b"1", b"1|x")]
+    claimer.run(release(table, won))
+    client.execute(b"UPDATE msg SET time_acked = 30, time_next = NULL")
+    assert claimer.run(purge(table, 25)).deleted == 0
+    assert claimer.run(purge(table, 31)).deleted == 1
+
+
+def test_the_columns_of_a_stream_come_without_rows(client, database):
+    table = create(client, database)
+    insert(client, (b"1", 50, 0))
+    answer = client.execute(columns_query(table, table.project(["MESSAGE", "id"])))
+    assert answer.rows == []
+
+
+@pytest.mark.parametrize("newest", [False, True])
+@pytest.mark.parametrize("limit", [1, 5, 12, 100])
+def test_the_store_in_memory_answers_as_the_server_does(client, database, limit, newest):
+    table = create(client, database)
+    dice = random.Random(limit)
+    rows = [
+        StoredRow(
+            b"%d" % ident,
+            priority=dice.choice([1, 5, 5]),
+            # No two moments are alike, because the order of a tie is the server's own.
+            time_next_ns=dice.choice([0, None, NOW_NS - 1000 + ident, NOW_NS + ident]),
+        )
+        for ident in range(1, 60)
+    ]
+    insert(client, *((row.id, row.priority, row.time_next_ns) for row in rows))
+
+    def in_memory(conversation):
+        query = next(conversation)
+        try:
+            while True:
+                query = conversation.send(StoreAnswer(answer(query.about, rows)))
+        except StopIteration as stop:
+            return stop.value
+
+    request = PollRequest(limit, extra=limit % 3, newest=newest)
+    for now_ns in (NOW_NS, NOW_NS + 1000):
+        (by_server, by_memory) = (
+            run(poll(table, request, now_ns)).tiers for run in (client.run, in_memory)
+        )
+        for ours, theirs in zip(by_memory, by_server, strict=True):
+            assert set(ours.fresh) == set(theirs.fresh)
+            assert replace(ours, fresh=()) == replace(theirs, fresh=())
+
+
+def test_spans_are_read_along_the_index(client, database):
+    table = create(client, database)
+    insert(client, *((b"%d" % n, 50, NOW_NS + n) for n in range(1, 400)))
+    insert(client, *((b"%d" % n, 50, 0) for n in range(400, 800)))
+    insert(client, *((b"%d" % n, 50, None) for n in range(800, 900)))
+    client.execute(b"ANALYZE TABLE msg")
+    spans = (
+        KeySpan(50, PollPart.NULL, 500, after=b"850"),
+        KeySpan(50, PollPart.ZERO, 500, after=b"500"),
+        KeySpan(50, PollPart.TIMED, 500, from_ns=NOW_NS + 100, to_ns=NOW_NS + 199),
+    )
+    request = PollRequest(1000, spans=spans, known=frozenset({50}))
+    result = client.run(poll(table, request, NOW_NS))
+    assert result.tiers == ()
+    nulls, zeros, timed = (sorted(int(key.id) for key in read.keys) for read in result.spans)
+    assert nulls == list(range(851, 900))
+    assert zeros == list(range(501, 800))
+    assert timed == list(range(100, 200))
+    for sql in [sql for sql in client.sent if b"time_next FROM" in sql]:
+        plan = repr(client.rows(b"EXPLAIN " + sql))
+        assert "poller_idx" in plan
+        assert "sort" not in plan.lower()

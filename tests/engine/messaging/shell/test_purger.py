@@ -1,0 +1,118 @@
+import asyncio
+
+from streamfrom.engine.errors import StoreError
+from streamfrom.engine.messaging.shell.purger import Purger
+from streamfrom.engine.messaging.table.counters import Counters
+from streamfrom.engine.messaging.upkeep.purge import PURGE_ROWS_MAX
+from tests.fixtures.logged import logged
+from tests.sim.memory_store import MemoryStore, StoredRow, loaded, raw_table
+from tests.virtual_loop import START_NS, VirtualClock, run_virtual, running
+
+
+SECOND_NS = 10**9
+COMMENT = (
+    "vitess_message,vt_ack_wait=30,vt_purge_after=100,vt_batch_size=10,"
+    "vt_cache_size=100,vt_poller_interval=1"
+)
+
+
+def table(comment=COMMENT):
+    return loaded(raw_table("msg", comment))
+
+
+def filled(count, acked_s, **options):
+    store = MemoryStore(VirtualClock(), **options)
+    rows = (
+        StoredRow(b"%d" % one, time_acked_ns=START_NS + acked_s * SECOND_NS)
+        for one in range(count)
+    )
+    store.insert("ks", "0", "msg", *rows)
+    return store
+
+
+def left(store):
+    return len(store.table("ks", "0", "msg"))
+
+
+@running
+async def test_m15_rows_go_when_they_were_acked_long_enough_ago():
+    store = filled(3, acked_s=-50)
+    store.insert("ks", "0", "msg", StoredRow(b"99"))
+    purger = Purger(table(), ["0"], store, VirtualClock())
+    await asyncio.sleep(29)
+    assert store.calls == [], "polls have an interval of their own"
+    await asyncio.sleep(2)
+    assert left(store) == 4
+    await asyncio.sleep(30)
+    assert left(store) == 1
+    await purger.stop()
+    await purger.stop()
+
+
+@running
+async def test_m16_rows_go_in_batches_until_one_is_short_and_are_counted():
+    store = filled(2 * PURGE_ROWS_MAX + 1, acked_s=-1000)
+    counters = Counters()
+    purger = Purger(table(), ["0"], store, VirtualClock(), counters_of=lambda _: counters)
+    await asyncio.sleep(31)
+    assert left(store) == 0
+    assert counters.purged == 2 * PURGE_ROWS_MAX + 1
+    assert len(store.calls) == 3
+    await purger.stop()
+
+
+def test_a_failure_is_logged_once_and_tried_again_and_other_shards_go_on(caplog):
+    async def main():
+        async def pause(_call, shard):
+            if shard == "80-" and asyncio.get_running_loop().time() < 95:
+                raise StoreError("gone")
+
+        store = filled(3, acked_s=-1000, pause=pause)
+        rows = [StoredRow(b"1", time_acked_ns=1)]
+        store.insert("ks", "80-", "msg", *rows)
+        counters = {"0": Counters(), "80-": Counters()}
+        counters_of = counters.__getitem__
+        purger = Purger(table(), ["0", "80-"], store, VirtualClock(), counters_of=counters_of)
+        await asyncio.sleep(94)
+        assert {shard: one.purges_failed for shard, one in counters.items()} == {
+            "0": 0,
+            "80-": 3,
+        }
+        assert left(store) == 0
+        assert store.table("ks", "80-", "msg")
+        await asyncio.sleep(30)
+        assert not store.table("ks", "80-", "msg")
+        await purger.stop()
+
+    run_virtual(main())
+    told = logged(caplog, "keyspace", "queue", "shard", "reason")
+    assert told == [("purge failed", "ks", "msg", "80-", "gone")]
+
+
+def test_a_fault_of_our_own_does_not_end_the_purge(caplog):
+    async def main():
+        async def pause(_call, _shard):
+            if asyncio.get_running_loop().time() < 45:
+                raise ZeroDivisionError
+
+        store = filled(3, acked_s=-1000, pause=pause)
+        counters = Counters()
+        purger = Purger(table(), ["0"], store, VirtualClock(), counters_of=lambda _: counters)
+        await asyncio.sleep(65)
+        assert left(store) == 0
+        assert counters.purges_failed == 1
+        await purger.stop()
+
+    run_virtual(main())
+    assert caplog.records[0].exc_info
+
+
+@running
+async def test_rows_that_are_to_go_soon_go_sooner_from_the_change_on():
+    store = filled(3, acked_s=-10)
+    purger = Purger(table(), ["0"], store, VirtualClock())
+    await asyncio.sleep(15)
+    purger.reconfigure(table(COMMENT.replace("purge_after=100", "purge_after=2")))
+    await asyncio.sleep(2.1)
+    assert left(store) == 0
+    await purger.stop()

@@ -1,0 +1,393 @@
+"""The shell around the scheduler: timers, tasks, turns of the loop."""
+
+import asyncio
+
+import pytest
+
+from streamfrom.engine.errors import StoreError
+from streamfrom.engine.messaging.dispatch.events import Acked, Changed
+from streamfrom.engine.messaging.shell.runner import SLEEP_MAX_S
+from streamfrom.engine.messaging.table.table_settings import parse_comment
+from tests.engine.messaging.runner_rig import (
+    COMMENT,
+    SECOND_NS,
+    STOPPED,
+    Receiver,
+    RunnerRig,
+    failing_between,
+    now_s,
+)
+from tests.fixtures.logged import logged
+from tests.sim.memory_store import loaded, raw_table
+from tests.virtual_loop import START_NS, VirtualClock, run_virtual, running
+
+
+@running
+async def test_rows_that_waited_before_the_stream_opened_come_at_once():
+    rig, receiver = RunnerRig(), Receiver()
+    rig.insert(1, 2, 3)
+    rig.runner.attach(receiver)
+    await asyncio.sleep(0.1)
+    assert receiver.ids == [1, 2, 3]
+
+
+@running
+async def test_a_commit_reaches_its_claim_in_the_same_turn_of_the_loop():
+    rig, receiver = RunnerRig(), Receiver()
+    rig.runner.attach(receiver)
+    await asyncio.sleep(1)
+    rig.commit(1)
+    await asyncio.sleep(0)
+    assert rig.calls("claim") == 1
+    await asyncio.sleep(0.001)
+    assert receiver.ids == [1]
+
+
+@running
+async def test_an_unacked_row_comes_back_once_its_wait_is_over():
+    rig, receiver = RunnerRig(), Receiver()
+    rig.insert(1)
+    rig.runner.attach(receiver)
+    await asyncio.sleep(200)
+    await rig.runner.stop(STOPPED)
+    assert [row.epoch for row in receiver.rows] == [0, 1, 2]
+    assert [round(at_s) for at_s in receiver.times_s] == [0, 30, 90]
+
+
+@running
+async def test_an_acked_row_does_not_come_back():
+    rig, receiver = RunnerRig(), Receiver()
+    rig.insert(1)
+    rig.runner.attach(receiver)
+    await asyncio.sleep(1)
+    rig.runner.post(Acked("0", rig.store.ack("ks", "0", "msg", [b"1"])))
+    await asyncio.sleep(500)
+    assert receiver.ids == [1]
+    assert rig.calls("claim") == 1
+
+
+@running
+async def test_future_rows_fire_at_their_moment_and_never_early():
+    rig, receiver = RunnerRig(), Receiver()
+    rig.runner.attach(receiver)
+    await asyncio.sleep(1)
+    for ident in range(1, 6):
+        rig.commit(ident, time_next_ns=START_NS + ident * 7 * SECOND_NS)
+    await asyncio.sleep(50)
+    assert receiver.ids[:5] == [1, 2, 3, 4, 5]
+    for ident, at_s in zip(receiver.ids[:5], receiver.times_s, strict=False):
+        assert 0 <= at_s - ident * 7 < 0.001
+
+
+@running
+async def test_rows_written_past_the_proxy_are_found_within_the_interval():
+    rig, receiver = RunnerRig(COMMENT.replace("=600", "=5")), Receiver()
+    rig.runner.attach(receiver)
+    await asyncio.sleep(12)
+    rig.insert(1)
+    await asyncio.sleep(5)
+    assert receiver.ids == [1]
+
+
+@running
+async def test_a_busy_table_does_not_starve_the_poll():
+    rig, receiver = RunnerRig(COMMENT.replace("=600", "=5")), Receiver()
+    rig.runner.attach(receiver)
+    rig.insert(1000, time_next_ns=START_NS + 8 * SECOND_NS)
+    for ident in range(1, 120):
+        rig.commit(ident)
+        await asyncio.sleep(0.1)
+    assert 1000 in receiver.ids
+
+
+@running
+async def test_an_idle_table_costs_one_poll_an_interval_and_without_streams_none():
+    rig, receiver = RunnerRig(COMMENT.replace("=600", "=30")), Receiver()
+    await asyncio.sleep(600)
+    assert rig.store.calls == []
+    rig.runner.attach(receiver)
+    await asyncio.sleep(301)
+    assert rig.calls("poll") == 11
+    rig.runner.detach(receiver)
+    await asyncio.sleep(600)
+    assert rig.calls("poll") == 11
+
+
+@running
+async def test_a_receiver_that_is_full_gets_nothing_until_it_is_ready():
+    rig, slow, quick = RunnerRig(), Receiver(1, room=1), Receiver(2)
+    rig.runner.attach(slow)
+    rig.runner.attach(quick)
+    await asyncio.sleep(1)
+    for ident in range(1, 7):
+        rig.commit(ident)
+        await asyncio.sleep(1)
+    assert (slow.ids, quick.ids) == ([1], [2, 3, 4, 5, 6])
+
+
+@running
+async def test_rows_that_a_leaving_receiver_did_not_send_come_to_another_at_once():
+    rig, slow, quick = RunnerRig(), Receiver(1, room=1), Receiver(2)
+    rig.runner.attach(slow)
+    await asyncio.sleep(1)
+    rig.commit(1, 2)
+    await asyncio.sleep(1)
+    rig.runner.attach(quick)
+    rig.runner.detach(slow, slow.rows[1:])
+    rig.runner.detach(slow)
+    await asyncio.sleep(1)
+    assert quick.ids == [2]
+    assert quick.rows[0].epoch == 0
+
+
+@running
+async def test_a_receiver_that_turns_out_to_be_gone_loses_its_rows_to_another():
+    rig, gone, other = RunnerRig(), Receiver(1, is_gone=True), Receiver(2)
+    rig.runner.attach(gone)
+    rig.runner.attach(other)
+    await asyncio.sleep(1)
+    rig.commit(1)
+    await asyncio.sleep(1)
+    assert other.ids == [1]
+    assert rig.runner.receivers == 1
+
+
+@running
+async def test_a_receiver_may_leave_while_it_is_handed_rows():
+    rig = RunnerRig()
+
+    class Leaving(Receiver):
+        def deliver(self, rows):
+            rig.runner.detach(self, rows)
+            return True
+
+    receiver = Leaving()
+    rig.insert(1)
+    rig.runner.attach(receiver)
+    await asyncio.sleep(1)
+    assert rig.runner.receivers == 0
+    assert (rig.row(1).epoch, rig.row(1).time_next_ns) == (0, 0)
+
+
+@running
+async def test_a_lasting_failure_ends_the_stream():
+    rig, receiver = RunnerRig(pause=failing_between(10, 1000)), Receiver()
+    rig.runner.attach(receiver)
+    await asyncio.sleep(11)
+    rig.commit(1)
+    await asyncio.sleep(31)
+    assert [str(error) for error in receiver.ended] == [
+        "message stream from ks/0 has repeatedly failed for longer than 30s:"
+        " the backend of 0 is gone"
+    ]
+
+
+@running
+async def test_settings_change_under_an_open_stream():
+    rig, receiver = RunnerRig(), Receiver()
+    rig.runner.attach(receiver)
+    await asyncio.sleep(1)
+    rig.runner.reconfigure(loaded(raw_table("msg", COMMENT.replace("_wait=30", "_wait=2"))))
+    rig.commit(1)
+    await asyncio.sleep(3)
+    assert [row.epoch for row in receiver.rows] == [0, 1]
+    assert rig.runner.table.properties == parse_comment(COMMENT.replace("_wait=30", "_wait=2"))
+
+
+@running
+async def test_a_wall_clock_that_jumps_is_noticed():
+    class Jumping(VirtualClock):
+        ahead_ns = 0
+
+        def time_ns(self):
+            return super().time_ns() + self.ahead_ns
+
+    clock = Jumping()
+    rig, receiver = RunnerRig(clock=clock), Receiver()
+    rig.runner.attach(receiver)
+    await asyncio.sleep(1)
+    rig.commit(1, time_next_ns=START_NS + 500 * SECOND_NS)
+    clock.ahead_ns = 500 * SECOND_NS
+    await asyncio.sleep(SLEEP_MAX_S + 1)
+    assert receiver.ids == [1]
+
+
+@running
+async def test_a_lease_is_written_after_its_delay_and_before_its_row_is_changed():
+    rig, receiver = RunnerRig(COMMENT + ",vt_lease_delay=2"), Receiver()
+    rig.runner.attach(receiver)
+    await asyncio.sleep(0.1)
+    rig.commit(1, 2, 3)
+    await asyncio.sleep(1.5)
+    assert len(receiver.rows) == 3
+    assert [rig.row(one).epoch for one in (1, 2, 3)] == [0, 0, 0]
+    await rig.runner.write_leases("0", (b"2", b"99"))
+    assert [rig.row(one).epoch for one in (1, 2, 3)] == [0, 1, 0]
+    assert rig.row(2).time_next_ns == receiver.rows[1].due_next_ns
+    rig.store.ack("ks", "0", "msg", [b"3"])
+    rig.runner.post(Acked("0", (b"3",)))
+    await asyncio.sleep(1)
+    assert [rig.row(one).epoch for one in (1, 2, 3)] == [1, 1, 0]
+    assert rig.row(1).time_next_ns == receiver.rows[0].due_next_ns
+    await rig.runner.write_leases("0", None)
+    await rig.runner.stop(STOPPED)
+    assert rig.calls("write_leases") == 2
+
+
+EARLY = COMMENT + ",vt_ack=early"
+
+
+@running
+async def test_an_early_ack_is_answered_at_once_and_written_soon():
+    rig, receiver = RunnerRig(EARLY), Receiver()
+    rig.runner.attach(receiver)
+    await asyncio.sleep(0.1)
+    rig.commit(1, 2)
+    await asyncio.sleep(0.1)
+    assert rig.runner.ack_early("0", (b"1", b"2"), 77) == 2
+    assert rig.runner.ack_early("0", (b"1",), 78) == 0
+    assert rig.runner.ack_early("0", (b"3",), 78) is None
+    assert rig.row(1).time_acked_ns is None
+    await asyncio.sleep(0.01)
+    assert (rig.row(1).time_acked_ns, rig.row(2).time_acked_ns) == (77, 77)
+    assert rig.calls("write_acks") == 1
+    assert rig.runner.state.counters("0").acked == 2
+    await rig.runner.stop(STOPPED)
+    assert rig.runner.ack_early("0", (b"1",), 78) is None
+
+
+@pytest.mark.parametrize("how", ["changed", "stopped"])
+@running
+async def test_who_changes_rows_and_who_stops_has_early_acks_written_first(how):
+    rig, receiver = RunnerRig(EARLY + ",vt_prefetch=0"), Receiver()
+    rig.runner.attach(receiver)
+    await asyncio.sleep(0.1)
+    rig.commit(*range(1, 1202))
+    await asyncio.sleep(20)
+    assert rig.runner.ack_early("0", tuple(row.id for row in receiver.rows), 77) == 1201
+    if how == "changed":
+        await rig.runner.write_leases("0", None)
+    else:
+        await rig.runner.stop(STOPPED)
+    assert all(rig.row(one).time_acked_ns == 77 for one in range(1, 1202))
+    assert rig.calls("write_acks") == 3
+
+
+def test_early_acks_that_cannot_be_written_are_written_in_the_end(caplog):
+    async def main():
+        is_failing = True
+
+        async def pause(call, _shard):
+            if call == "write_acks" and is_failing:
+                raise StoreError("the disk is full")
+
+        rig, receiver = RunnerRig(EARLY, pause=pause), Receiver()
+        rig.runner.attach(receiver)
+        await asyncio.sleep(0.1)
+        rig.commit(1, 2)
+        await asyncio.sleep(0.1)
+        assert rig.runner.ack_early("0", (b"1",), 77) == 1
+        await asyncio.sleep(0.1)
+        assert rig.runner.ack_early("0", (b"2",), 77) is None
+        is_failing = False
+        await asyncio.sleep(0.2)
+        assert rig.row(1).time_acked_ns == 77
+        assert rig.runner.ack_early("0", (b"2",), 77) == 1
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+    assert ("work on a queue failed", "writing of acks") in logged(caplog, "task")
+
+
+@running
+async def test_who_reschedules_a_row_that_somebody_holds_waits_for_nobody():
+    rig, receiver = RunnerRig(), Receiver()
+    rig.runner.attach(receiver)
+    await asyncio.sleep(0.1)
+    rig.commit(1)
+    await asyncio.sleep(0.1)
+    rig.row(1).is_locked = True
+    await rig.runner.write_leases("0", (b"1",))
+    assert rig.row(1).epoch == 0
+    # Its own transaction has made it due at once, which the row does not show: it was due.
+    rig.row(1).is_locked = False
+    rig.runner.post(Changed("0", (b"1",)))
+    await asyncio.sleep(0.1)
+    assert [row.epoch for row in receiver.rows] == [0, 1]
+    assert rig.row(1).epoch == 2
+
+
+@running
+async def test_stopping_writes_the_leases():
+    rig, receiver = RunnerRig(), Receiver()
+    rig.runner.attach(receiver)
+    await asyncio.sleep(0.1)
+    rig.commit(1)
+    await asyncio.sleep(0.1)
+    await rig.runner.stop(STOPPED)
+    assert rig.row(1).epoch == 1
+    assert rig.row(1).time_next_ns == receiver.rows[0].due_next_ns
+
+
+@running
+async def test_stopping_ends_the_streams_and_releases_what_was_being_claimed():
+    async def pause(_call, _shard):
+        await asyncio.sleep(0.5)
+
+    comment = COMMENT + ",vt_lease=written"
+    rig, receiver = RunnerRig(comment, pause=pause), Receiver()
+    rig.runner.attach(receiver)
+    await asyncio.sleep(10)
+    rig.commit(1)
+    await asyncio.sleep(0.7)
+    assert rig.row(1).epoch == 1
+    await rig.runner.stop(STOPPED)
+    assert (rig.row(1).epoch, rig.row(1).time_next_ns) == (0, 0)
+    assert receiver.ended == [STOPPED]
+    await rig.runner.stop(STOPPED)
+    assert receiver.ended == [STOPPED]
+
+
+@running
+async def test_stopping_does_not_wait_for_a_backend_that_hangs():
+    async def pause(_call, _shard):
+        await asyncio.sleep(1000)
+
+    rig, receiver = RunnerRig(pause=pause), Receiver()
+    rig.runner.attach(receiver)
+    await asyncio.sleep(1)
+    before_s = now_s()
+    await rig.runner.stop(STOPPED)
+    assert now_s() - before_s < 3
+
+
+@running
+async def test_unreadable_changes_are_polled_for():
+    rig, receiver = RunnerRig(), Receiver()
+    rig.runner.attach(receiver)
+    await asyncio.sleep(1)
+    rig.insert(*range(1, 6))
+    for _ in range(100):
+        rig.runner.post(Changed("0"))
+    await asyncio.sleep(1)
+    assert receiver.ids == [1, 2, 3, 4, 5]
+    assert rig.calls("poll") <= 4
+
+
+@running
+async def test_neither_new_rows_nor_retries_starve_under_overload():
+    """Twice as many new rows as the one consumer takes, and none of them is ever acked."""
+
+    async def pause(_call, _shard):
+        await asyncio.sleep(0.05)
+
+    comment = COMMENT.replace("_wait=30", "_wait=2").replace("size=10,", "size=1,")
+    rig = RunnerRig(comment.replace("cache_size=100", "cache_size=20"), pause=pause)
+    receiver = Receiver()
+    rig.runner.attach(receiver)
+    for ident in range(1, 2000):
+        rig.commit(ident)
+        await asyncio.sleep(0.05)
+    retries = [row for row in receiver.rows if row.epoch > 0]
+    share = len(retries) / len(receiver.rows)
+    assert 0.3 < share < 0.7

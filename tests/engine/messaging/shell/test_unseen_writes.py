@@ -1,0 +1,93 @@
+"""Polls after commits of which nobody knows what they wrote: coalesced, and within their share of a core."""
+
+import asyncio
+
+from streamfrom.engine.messaging.shell.unseen_writes import (
+    KEY_S,
+    POLL_S,
+    SAVED_S,
+    SHARE,
+    UnseenWrites,
+)
+from tests.fixtures.logged import logged
+from tests.virtual_loop import run_virtual
+
+
+class State:
+    def __init__(self, known, *, has_streams=True):
+        self._known, self._has_streams = known, has_streams
+
+    def hears_news(self, _shard):
+        return self._has_streams
+
+    def known(self, _shard):
+        return self._known
+
+
+class Table:
+    named = {"keyspace": "ks", "queue": "q"}  # noqa: RUF012
+
+
+class Polled:
+    """A runner that notes when it was told to poll."""
+
+    table = Table()
+
+    def __init__(self, known=0, *, has_streams=True):
+        self.state = State(known, has_streams=has_streams)
+        self.moments = []
+
+    def post(self, _event):
+        self.moments.append(asyncio.get_running_loop().time())
+
+
+def test_a_lone_commit_has_every_queue_with_streams_polled_at_once():
+    async def scenario():
+        queues = [Polled() for _ in range(20)]
+        silent = Polled(has_streams=False)
+        unseen = UnseenWrites(lambda *_: None)
+        unseen.happened("0", [*queues, silent])  # type: ignore[list-item]
+        await asyncio.sleep(0.1)
+        assert all(len(queue.moments) == 1 for queue in queues)
+        assert silent.moments == []
+
+    run_virtual(scenario())
+
+
+def test_many_commits_and_queues_take_their_share_of_a_core_and_none_is_forgotten(caplog):
+    async def scenario():
+        queues = [Polled(known=200) for _ in range(100)]
+        unseen = UnseenWrites(lambda *_: None)
+        for _ in range(2000):
+            unseen.happened("0", queues)  # type: ignore[arg-type]
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(60)
+        counts = [len(queue.moments) for queue in queues]
+        spent_s = sum(counts) * (POLL_S + 200 * KEY_S)
+        assert spent_s <= SHARE * 20 + SAVED_S + 100 * (POLL_S + 200 * KEY_S)
+        assert min(counts) > 0
+        assert max(counts) - min(counts) <= 1, "in turn"
+        last = [queue.moments[-1] for queue in queues]
+        assert min(last) > 19.9 - 100 * (POLL_S + 200 * KEY_S) / SHARE, (
+            "what came last is polled"
+        )
+
+    run_virtual(scenario())
+    ((event, percent),) = logged(caplog, "core_percent")
+    assert event.startswith("commits that may write to any queue are too many")
+    assert percent == 5
+
+
+def test_commits_of_a_moment_are_told_to_the_dispatcher_together():
+    async def scenario():
+        told = []
+        unseen = UnseenWrites(lambda *place: told.append(place))
+        for _ in range(100):
+            unseen.tell_elsewhere("ks", "0")
+        await asyncio.sleep(0.05)
+        assert told == [("ks", "0")]
+        unseen.tell_elsewhere("ks", "0")
+        await asyncio.sleep(0.05)
+        assert told == [("ks", "0")] * 2
+
+    run_virtual(scenario())

@@ -1,0 +1,106 @@
+"""Room, the rule by which it gathers, and equal shares."""
+
+import pytest
+
+from streamfrom.engine.messaging.streams.attached_receiver import (
+    GATHER_NS,
+    UNLIMITED,
+    AttachedReceiver,
+    shares,
+)
+
+
+def receiver(limit, held=0):
+    return AttachedReceiver(1, None, ("id",), None, limit, held)
+
+
+def test_room_is_what_the_prefetch_leaves():
+    assert receiver(5, 2).room == 3
+    assert receiver(5, 9).room == 0  # the table was altered
+    assert receiver(0, 9).room == UNLIMITED
+
+
+@pytest.mark.parametrize(
+    ("limit", "held", "rows", "is_at_once"),
+    [
+        (100, 99, 1, True),  # a lone message fits
+        (100, 99, 10, False),
+        (100, 90, 10, True),  # a whole batch fits
+        (100, 50, 80, True),  # half of it is worked off
+        (100, 51, 80, False),
+        (1, 0, 10, True),
+        (0, 5000, 10, True),
+    ],
+)
+def test_room_gathers_only_while_there_is_enough_to_work_on(limit, held, rows, is_at_once):
+    gathered_ns = receiver(limit, held).gathered_ns(rows, 7)
+    assert gathered_ns == (0 if is_at_once else 7 + GATHER_NS)
+
+
+def test_room_gathers_from_the_first_time_on_and_anew_after_a_batch():
+    one = receiver(100, 99)
+    assert one.gathered_ns(10, 7) == one.gathered_ns(10, 9) == 7 + GATHER_NS
+    one.took(1, 10)
+    one.held -= 1
+    assert one.gathered_ns(10, 20) == 20 + GATHER_NS
+
+
+def test_it_is_full_since_its_last_message_and_no_more_once_its_client_acts():
+    one = receiver(3)
+    one.took(2, 5)
+    seen = [one.full_since_ns]
+    one.took(1, 6)
+    seen.append(one.full_since_ns)
+    one.acted(7)
+    seen.append(one.full_since_ns)
+    assert seen == [None, 6, None]
+
+
+@pytest.mark.parametrize(
+    ("rows", "rooms", "batch", "expected"),
+    [
+        (8, [9, 9, 9], 10, [3, 3, 2]),
+        (30, [9, 9, 9], 10, [9, 9, 9]),
+        (30, [50, 50, 50], 10, [10, 10, 10]),
+        (5, [9, 4, 1], 10, [5, 0, 0]),  # who has most room has still as much
+        (7, [9, 4, 1], 10, [6, 1, 0]),
+        (50, [90, 60, 3], 10, [10, 10, 3]),
+        (1, [UNLIMITED, 5], 10, [1, 0]),
+        (12, [UNLIMITED, 5], 10, [10, 2]),
+        (0, [5], 10, [0]),
+        (5, [], 10, []),
+    ],
+)
+def test_shares(rows, rooms, batch, expected):
+    assert shares(rows, rooms, [batch] * len(rooms)) == expected
+
+
+def test_shares_leave_nothing_over_that_fits_and_level_the_rooms():
+    for rooms in ([20, 13, 13, 7, 1], [UNLIMITED, 20, 20, 3], [4, 3, 2, 1]):
+        for batch in (1, 2, 5, 100):
+            for rows in range(60):
+                found = shares(rows, rooms, [batch] * len(rooms))
+                assert sum(found) == min(rows, sum(min(batch, room) for room in rooms))
+                left = [room - count for room, count in zip(rooms, found, strict=True)]
+                assert min(left) >= 0
+                # Nobody has less left than another one who could have taken a row more.
+                could = [n for n, count in zip(left, found, strict=True) if count < batch]
+                served = [n for n, count in zip(left, found, strict=True) if count]
+                if could and served:
+                    assert max(could) <= min(served) + 1
+
+
+def test_shares_of_those_that_take_fewer_leave_nothing_over_that_fits():
+    assert shares(10, [UNLIMITED, UNLIMITED], [1, 10]) == [1, 9]
+    assert shares(10, [UNLIMITED, 50], [3, 10]) == [3, 7]
+    assert shares(20, [UNLIMITED, 50], [3, 10]) == [3, 10]
+
+
+def test_one_that_is_to_end_goes_before_those_with_more_room():
+    one = AttachedReceiver(1, None, ("id",), None, limit=5, rows_left=3)
+    assert one.room == UNLIMITED
+    assert one.at_most(10) == 3
+    assert one.at_most(2) == 3
+    one.took(3, 0)
+    assert one.room == 0
+    assert receiver(100).at_most(10) == 10

@@ -1,0 +1,228 @@
+"""How long leases are by what their stream does."""
+
+import pytest
+
+from streamfrom.engine.messaging.leases.leases import AHEAD_NS, Lease, Leases
+from streamfrom.engine.messaging.streams.stream_order import Streams
+from streamfrom.engine.messaging.table.message import ClaimedRow
+
+
+SECOND_NS = 10**9
+START_NS = 1_000 * SECOND_NS
+
+
+class Scene:
+    """One table with two shards; a message's wait is 30 s, and 1 s more for each number."""
+
+    def __init__(self):
+        self.now_ns = START_NS
+        self.streams = Streams(30 * SECOND_NS)
+        self.shards = {name: Leases(self.streams, name) for name in ("-80", "80-")}
+
+    def at(self, seconds):
+        self.now_ns = START_NS + round(seconds * SECOND_NS)
+        return self
+
+    def send(self, *numbers, shard="-80", to=1):
+        rows = [
+            ClaimedRow(b"%d" % n, shard, 0, 0, self.now_ns + (30 + n) * SECOND_NS, b"")
+            for n in numbers
+        ]
+        self.shards[shard].give(to, rows, self.now_ns)
+
+    def ack(self, *numbers, shard="-80"):
+        self.shards[shard].give_back_all([b"%d" % n for n in numbers], self.now_ns)
+
+    def heartbeat(self, number, shard="-80"):
+        self.shards[shard].progress([b"%d" % number], self.now_ns)
+
+    def ends(self):
+        """Return when the leases of all messages end, in seconds since the start."""
+        ends = {}
+        for leases in self.shards.values():
+            for lease in leases:
+                lag_ns = sum(batch.lag_ns for batch in leases.lagging([lease.id]))
+                ends[int(lease.id)] = (lease.until_ns + lag_ns - START_NS) / SECOND_NS
+        return ends
+
+
+def test_what_was_not_reached_is_leased_until_the_last_progress_and_its_wait():
+    scene = Scene()
+    scene.send(1, 2, 3)
+    assert scene.ends() == {1: 31, 2: 32, 3: 33}
+    scene.at(10).ack(1)
+    assert scene.ends() == {2: 42, 3: 43}
+    scene.at(20).heartbeat(2)
+    assert scene.ends() == {2: 52, 3: 53}
+
+
+def test_what_is_sent_later_counts_from_then_and_what_comes_to_an_idle_stream_is_progress():
+    scene = Scene()
+    scene.send(1)
+    scene.at(10).send(2)
+    assert scene.ends() == {1: 31, 2: 42}
+    scene.at(20).ack(1, 2)
+    scene.at(50).send(3)
+    assert scene.ends() == {3: 83}
+
+
+@pytest.mark.parametrize("in_batches", [False, True])
+def test_what_was_overtaken_keeps_the_lease_that_it_had(in_batches):
+    scene = Scene()
+    if in_batches:
+        scene.send(1, 2, 3, 4)
+    else:
+        for number in (1, 2, 3, 4):
+            scene.send(number)
+    scene.at(5).ack(1)
+    scene.at(10).ack(3)
+    assert scene.ends() == {2: 37, 4: 44}, "2 has had its whole wait since 1 was done"
+    scene.at(20).ack(4)
+    assert scene.ends() == {2: 37}
+
+
+def test_a_heartbeat_of_what_was_overtaken_overtakes_nothing():
+    scene = Scene()
+    scene.send(1, 2, 3)
+    scene.at(10).ack(2)
+    scene.at(20).heartbeat(1)
+    assert scene.ends() == {1: 31, 3: 53}
+
+
+def test_an_ack_of_many_in_any_order_overtakes_what_was_sent_before_the_last():
+    scene = Scene()
+    scene.send(1, 2, 3, 4, 5)
+    scene.at(10).ack(4, 1, 3)
+    assert scene.ends() == {2: 32, 5: 45}
+
+
+def test_a_stream_over_shards_has_one_order_and_one_progress():
+    scene = Scene()
+    scene.send(1, 2, shard="-80")
+    scene.send(3, 4, shard="80-")
+    scene.send(5, shard="-80")
+    scene.at(10).ack(1, shard="-80")
+    assert scene.ends() == {2: 42, 3: 43, 4: 44, 5: 45}
+    scene.at(20).ack(3, shard="80-")
+    assert scene.ends() == {2: 42, 4: 54, 5: 55}
+
+
+def test_a_late_ack_of_who_lost_a_message_overtakes_nothing_at_who_has_it_now():
+    scene = Scene()
+    scene.streams.attached = {1, 2}
+    scene.send(1, to=2)
+    scene.at(31).shards["-80"].ended(scene.now_ns)
+    scene.send(2, to=1)
+    scene.send(1, to=1)
+    scene.at(40).ack(1)
+    scene.at(50).heartbeat(2)
+    assert scene.ends() == {2: 82}, "2 was not overtaken"
+
+
+def test_streams_make_progress_apart():
+    scene = Scene()
+    scene.send(1, 2, to=1)
+    scene.send(3, to=2)
+    scene.at(10).ack(1)
+    assert scene.ends() == {2: 42, 3: 33}
+
+
+def test_leases_are_brought_up_to_date_once_before_they_end():
+    scene = Scene()
+    scene.send(1, 2, 3)
+    leases = scene.shards["-80"]
+    for second in range(1, 26):
+        scene.at(second).heartbeat(1)
+        assert leases.ended(scene.now_ns) == []
+        assert not scene.streams.renewable
+    assert leases.first_look_ns() == START_NS + 31 * SECOND_NS - AHEAD_NS
+    assert leases.ended(START_NS + 30 * SECOND_NS) == []
+    (batch,) = scene.streams.renewable
+    assert [one.until_ns - one.before_ns for one in leases.renew(batch)] == [25 * SECOND_NS] * 3
+    assert leases.renew(batch) == []
+    assert scene.ends() == {1: 56, 2: 57, 3: 58}
+    assert leases.first_look_ns() == START_NS + 56 * SECOND_NS - AHEAD_NS
+
+
+def test_progress_just_before_the_end_brings_leases_up_to_date_at_once():
+    scene = Scene()
+    scene.send(1, 2)
+    leases = scene.shards["-80"]
+    assert leases.ended(START_NS + 30 * SECOND_NS) == []
+    assert not scene.streams.renewable, "no progress so far"
+    scene.at(30.5).ack(1)
+    (batch,) = scene.streams.renewable
+    leases.renew(batch)
+    assert leases.ended(START_NS + 59 * SECOND_NS) == []
+    end_ns = START_NS + round(62.5 * SECOND_NS)
+    assert leases.ended(end_ns) == [Lease(end_ns, b"2", 1)]
+
+
+def test_a_stuck_stream_loses_all():
+    scene = Scene()
+    scene.send(1, 2)
+    scene.send(3, shard="80-")
+    scene.at(10).ack(1)
+    for leases in scene.shards.values():
+        leases.ended(START_NS + 32 * SECOND_NS)
+    while scene.streams.renewable:
+        batch = scene.streams.renewable.pop()
+        scene.shards[batch.shard].renew(batch)
+    assert not scene.shards["-80"].ended(START_NS + 41 * SECOND_NS)
+    assert len(scene.shards["-80"].ended(START_NS + 42 * SECOND_NS)) == 1
+    assert len(scene.shards["80-"].ended(START_NS + 43 * SECOND_NS)) == 1
+    assert scene.streams.get(1) is None
+
+
+def test_nothing_follows_who_has_left():
+    scene = Scene()
+    scene.send(1, 2)
+    stream = scene.streams.get(1)
+    assert stream is not None
+    stream.is_over = True
+    scene.shards["-80"].shorten([b"2"], START_NS + 5 * SECOND_NS)
+    scene.at(4).ack(1)
+    assert scene.ends() == {2: 5}
+
+
+def test_what_is_written_is_what_rows_show_until_it_is_longer_again():
+    scene = Scene()
+    scene.send(1, 2)
+    leases = scene.shards["-80"]
+    scene.at(10).heartbeat(1)
+    (batch,) = leases.lagging(None)
+    (first, _) = leases.renew(batch)
+    leases.shown_ns[b"1"] = first.before_ns
+    write = leases.next_write(b"1", None)
+    assert (write.until_ns, write.shown_ns) == (first.until_ns, (first.before_ns,))
+    # Its outcome is not known, so the same is tried again.
+    scene.at(20).heartbeat(1)
+    leases.renew(batch)
+    again = leases.next_write(b"1", None)
+    assert (again.until_ns, again.shown_ns) == (
+        first.until_ns,
+        (first.before_ns, first.until_ns),
+    )
+    assert leases.written([b"1"]) == [b"1"]
+    assert leases.shown_ns == {b"1": first.until_ns}
+    leases.next_write(b"1", None)
+    assert leases.written([b"1"]) == []
+    assert not leases.shown_ns
+
+
+def test_a_look_believes_no_row_that_lags_behind():
+    scene = Scene()
+    scene.send(1, 2)
+    leases = scene.shards["-80"]
+    scene.at(10).heartbeat(1)
+    (batch,) = leases.lagging(None)
+    for one in leases.renew(batch):
+        leases.shown_ns[one.id] = one.before_ns
+    leases.suspect(None)
+    leases.next_look()
+    seen = {one: START_NS + (31 + i) * SECOND_NS for i, one in enumerate((b"1", b"2"))}
+    assert leases.looked(seen, scene.now_ns) == ([], [])
+    leases.suspect(None)
+    leases.next_look()
+    given_back, _ = leases.looked(seen | {b"2": START_NS}, scene.now_ns)
+    assert [lease.id for lease in given_back] == [b"2"]

@@ -1,0 +1,47 @@
+import pytest
+
+from streamfrom.engine.messaging.table.backoff import DICE_BITS, spread, wait_range
+from streamfrom.engine.messaging.table.groups import HELD_NS, column_faults
+from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
+from streamfrom.engine.messaging.table.table_settings import parse_comment
+from tests.sim.memory_store import DEFAULT_COMMENT
+
+
+BEGIN_OF_2050_NS = 80 * 31_556_952 * 10**9
+COLUMNS = {"id": True, "batch": False, "finishes": False, "tenant": True}
+
+
+def test_what_is_held_is_due_after_every_wait_and_before_what_is_parked():
+    longest = parse_comment(DEFAULT_COMMENT.replace("vt_ack_wait=30", "vt_ack_wait=1e300"))
+    waits_ns = [spread(wait_range(longest, epoch), 2**DICE_BITS - 1) for epoch in (0, 1, 99)]
+    assert BEGIN_OF_2050_NS + max(waits_ns) < HELD_NS < PARKED_NS
+
+
+def test_two_columns_of_one_type_are_groups_however_they_are_spelled():
+    assert column_faults(None, COLUMNS) == []
+    assert column_faults(("Batch", "FINISHES"), COLUMNS) == []
+
+
+@pytest.mark.parametrize(
+    ("groups", "faults"),
+    [
+        (("none", "finishes"), ["vt_group names no column of the table: 'none'"]),
+        (
+            ("x", "y"),
+            [
+                "vt_group names no column of the table: 'x'",
+                "vt_after names no column of the table: 'y'",
+            ],
+        ),
+        (("batch", "ID"), ["vt_after names 'ID', which is a column of the queue's own"]),
+        (("state", "batch"), ["vt_group names 'state', which is a column of the queue's own"]),
+        (
+            ("batch", "tenant"),
+            [
+                "vt_group and vt_after must be columns of one type: one holds numbers, and one texts"
+            ],
+        ),
+    ],
+)
+def test_other_columns_are_faults(groups, faults):
+    assert column_faults(groups, COLUMNS) == faults

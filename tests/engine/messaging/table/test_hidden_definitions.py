@@ -1,0 +1,71 @@
+from dataclasses import replace
+
+import pytest
+
+from streamfrom.engine.messaging.store.conversation import StoreAnswer
+from streamfrom.engine.messaging.table.hidden_definitions import read_hidden, sees_triggers
+from tests.engine.messaging.conversations import run
+
+
+def rows(*found):
+    return StoreAnswer([(row, b"") for row in found])
+
+
+WHOLE = rows(
+    (b"view", b"seen", b""),
+    (b"trigger", b"Outbox", b""),
+    (b"key", b"my_message", b"gate"),
+    (b"function", b"f", b""),
+)
+
+
+def test_what_tables_were_read_again_replaces_what_was_known_of_them():
+    known, _ = run(read_hidden("db"), WHOLE)
+    again, (sent,) = run(read_hidden("db", ("outbox", "my_message", "new")), rows(
+        (b"view", b"new", b""),
+    ))  # fmt: skip
+    assert sent.count(b"IN ('outbox', 'my_message', 'new')") == 3
+    assert b"routines" not in sent
+    both = known.with_tables(("outbox", "my_message", "new"), again)
+    assert both.views == {"seen", "new"}
+    assert (both.triggered, both.parents) == (frozenset(), {})
+    assert both.functions == {"f"}, "tables do not change them"
+
+
+def test_a_reading_from_which_a_lock_hid_something_says_so():
+    (known, _), (partial, _) = (
+        run(read_hidden("db"), StoreAnswer(WHOLE.rows, has_skipped=hides))
+        for hides in (False, True)
+    )
+    assert (known.is_partial, partial.is_partial) == (False, True)
+    assert partial.with_tables((), known) == replace(known, is_partial=True)
+
+
+def test_the_parent_of_a_queue_by_a_cascade_writes_to_it():
+    known, _ = run(read_hidden("db"), WHOLE)
+    writes = known.hidden_writes("ks", ("my_message",))
+    assert writes.by_table("Gate")
+    assert writes.by_table("outbox")
+    assert not known.hidden_writes("ks", ()).by_table("gate")
+    assert not writes.by_table("my_message")
+
+
+@pytest.mark.parametrize(
+    ("lines", "sees"),
+    [
+        (["GRANT USAGE ON *.* TO `u`@`%`"], False),
+        (["GRANT ALL PRIVILEGES ON *.* TO `u`@`%` WITH GRANT OPTION"], True),
+        (["GRANT SELECT, INSERT, TRIGGER ON `my\\_db`.* TO `u`@`%`"], True),
+        (["GRANT SELECT, TRIGGER ON `my%`.* TO `u`@`%`"], True),
+        (["GRANT TRIGGER ON `other`.* TO `u`@`%`"], False),
+        (["GRANT TRIGGER ON `my_db`.`t` TO `u`@`%`"], False),
+        (["GRANT SELECT, INSERT ON `my_db`.* TO `u`@`%`"], False),
+        (
+            ["GRANT TRIGGER ON *.* TO `u`@`%`", "REVOKE TRIGGER ON `my_db`.* FROM `u`@`%`"],
+            False,
+        ),
+    ],
+)
+def test_triggers_are_seen_by_who_may_make_them_in_the_whole_database(lines, sees):
+    answer = rows(*((line.encode(),) for line in lines))
+    assert run(sees_triggers("my_db"), answer)[0] is sees

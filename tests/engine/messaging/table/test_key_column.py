@@ -1,0 +1,94 @@
+import pytest
+
+from streamfrom.engine.messaging.table import key_column
+from streamfrom.engine.messaging.table.table_settings import parse_comment
+from tests.engine.messaging.table.test_table_settings import comment
+
+
+TYPES = {"id": "bigint", "tenant": "varchar", "body": "json", "weight": "double"}
+NAMED = parse_comment(comment("vt_key=Tenant"))
+KEYED = parse_comment(comment("vt_key=Tenant", "vt_key_in_flight=2"))
+STRICT = parse_comment(comment("vt_order=strict"))
+PLAIN = parse_comment(comment())
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        ("tenant", None),
+        ("TENANT", None),
+        ("nobody", "vt_key must be a column of the table, not 'nobody'"),
+        ("body", "vt_key must be a column that an index has whole, not body JSON"),
+        ("weight", "vt_key must be a column that an index has whole, not weight DOUBLE"),
+    ],
+)
+def test_a_key_is_a_column_that_an_index_finds(key, reason):
+    properties = parse_comment(comment(f"vt_key={key}"))
+    assert key_column.fault(properties, TYPES) == reason
+
+
+def test_the_first_layout_has_no_order():
+    assert key_column.fault(PLAIN, TYPES, first_layout=True) is None
+    for properties in (KEYED, STRICT):
+        assert key_column.fault(properties, TYPES) is None
+        assert key_column.fault(properties, TYPES, first_layout=True) == (
+            "vt_order = strict and vt_key_in_flight need a table with the column priority"
+        )
+    fair = parse_comment(comment("vt_key=Tenant", "vt_fair=on"))
+    assert key_column.fault(fair, TYPES) is None
+    assert key_column.fault(fair, TYPES, first_layout=True) == (
+        "vt_fair needs a table with the column priority"
+    )
+
+
+@pytest.mark.parametrize("kind", ["float", "double"])
+def test_an_id_that_is_not_equal_to_its_own_text_has_no_order(kind):
+    types = {**TYPES, "id": kind}
+    assert key_column.fault(PLAIN, types) is None
+    for properties in (KEYED, STRICT):
+        fault = key_column.fault(properties, types)
+        assert fault is not None
+        assert fault.startswith("id must not be FLOAT or DOUBLE with vt_order = strict")
+
+
+ORDERED = "KEY `order_idx` (`tenant`, `time_acked`, `epoch`, `priority`, `time_next`)"
+READ_APART = "KEY `key_idx` (`time_acked`, `tenant`, `priority`, `time_next`)"
+
+
+def test_the_indexes_have_the_key():
+    assert key_column.index_definitions(PLAIN) == ()
+    assert key_column.index_definitions(KEYED) == (ORDERED,)
+    assert key_column.index_definitions(NAMED) == (READ_APART,)
+    assert key_column.index_definitions(STRICT) == (
+        "KEY `order_idx` (`time_acked`, `epoch`, `priority`, `time_next`)",
+    )
+
+
+def test_any_index_will_do_that_begins_so():
+    columns = ("time_acked", "epoch", "priority", "time_next")
+    indexes = [
+        ("PRIMARY", ("id",)),
+        ("mine", ("Tenant", *columns, "id")),
+        ("other", columns),
+        ("third", ("time_acked", "TENANT", "priority", "time_next")),
+    ]
+    assert key_column.index_of(KEYED, indexes, "order_idx") == "mine"
+    assert key_column.index_of(STRICT, indexes, "order_idx") == "other"
+    assert key_column.index_of(NAMED, indexes, "key_idx") == "third"
+    assert key_column.index_of(KEYED, indexes, "key_idx") is None
+    assert key_column.index_of(KEYED, indexes[:1], "order_idx") is None
+    assert key_column.index_of(PLAIN, indexes, "order_idx") is None
+
+
+def test_what_is_missing_is_told_with_its_cure():
+    ordered = (
+        "no index on tenant, time_acked, epoch, priority, time_next: each claim reads all messages of a"
+        " key; ALTER TABLE `my``q` ADD INDEX order_idx (tenant, time_acked, epoch, priority, time_next)"
+    )
+    read_apart = (
+        "no index on time_acked, tenant, priority, time_next: a poll for a key reads all messages that"
+        " wait; ALTER TABLE `my``q` ADD INDEX key_idx (time_acked, tenant, priority, time_next)"
+    )
+    assert key_column.advice("my`q", KEYED, []) == [ordered]
+    assert key_column.advice("my`q", NAMED, []) == [read_apart]
+    assert key_column.advice("my`q", PLAIN, []) == []

@@ -1,0 +1,380 @@
+from dataclasses import replace
+
+import pytest
+
+from streamfrom.engine.errors import TableLoadError, UnknownColumn
+from streamfrom.engine.messaging.table.message_table import (
+    IdKind,
+    RawColumn,
+    RawIndex,
+    RawTable,
+    load,
+)
+from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
+
+
+FIRST = RawTable(
+    name="my_message",
+    comment=DEFAULT_COMMENT,
+    columns=tuple(
+        RawColumn(name, "varchar" if name == "message" else "bigint", None, nullable=True)
+        for name in (
+            "time_scheduled", "id", "time_next", "epoch", "time_created", "time_acked", "message",
+        )
+    ),
+    indexes=(
+        RawIndex("PRIMARY", unique=True, columns=("time_scheduled", "id")),
+        RawIndex("id_idx", unique=True, columns=("id",)),
+        RawIndex("next_idx", unique=False, columns=("time_next", "epoch")),
+    ),
+)  # fmt: skip
+
+
+def fault(raw) -> str:
+    error = load("ks", raw)
+    assert isinstance(error, TableLoadError)
+    return str(error)
+
+
+def with_columns(*names, comment=DEFAULT_COMMENT):
+    columns = {column.name.lower(): column for column in raw_table("t").columns}
+    made = (
+        replace(
+            columns.get(name.lower(), RawColumn(name, "int", None, nullable=True)), name=name
+        )
+        for name in names
+    )
+    return replace(raw_table("t", comment), columns=tuple(made))
+
+
+def with_comment(*more):
+    return raw_table("t", ",".join([DEFAULT_COMMENT, *more]))
+
+
+def test_the_recommended_table_is_loaded():
+    table = loaded(raw_table("t"))
+    assert (table.keyspace, table.name, table.id_column) == ("ks", "t", "id")
+    assert table.streamed == ("id", "message")
+    assert table.columns == ("id", "priority", "epoch", "time_next", "time_acked", "message")
+    assert (table.default_priority, table.default_time_next_ns) == (50, 0)
+    assert (table.id_index, table.poll_index) == ("PRIMARY", None)
+    assert table.has_priority
+    assert not table.first_layout
+    assert table.advice == ()
+
+
+def test_all_columns_but_the_four_hidden_ones_are_streamed_and_the_id_goes_first():
+    raw = with_columns("b", "Time_Next", "ID", "PRIORITY", "epoch", "a", "time_acked")
+    assert loaded(raw).streamed == ("ID", "b", "a")
+
+
+def test_invisible_columns_are_not_streamed():
+    raw = with_columns("id", "priority", "epoch", "time_next", "time_acked", "a", "b")
+    hidden = replace(raw.columns[5], extra="INVISIBLE")
+    raw = replace(raw, columns=(*raw.columns[:5], hidden, raw.columns[6]))
+    assert loaded(raw).streamed == ("id", "b")
+
+
+def test_message_cols_choose_what_is_streamed_hidden_columns_too():
+    assert loaded(with_comment("vt_message_cols=id")).streamed == ("id",)
+    assert loaded(with_comment("vt_message_cols=id|message")).streamed == ("id", "message")
+    assert loaded(with_comment("vt_message_cols=ID|epoch")).streamed == ("id", "epoch")
+
+
+@pytest.mark.parametrize("columns", ["message", "message|id"])
+def test_message_cols_must_begin_with_the_id(columns):
+    assert fault(with_comment(f"vt_message_cols={columns}")) == (
+        "message table 't' failed to load: vt_message_cols must begin with id: t"
+    )
+
+
+def test_an_unknown_column_in_message_cols_is_a_fault_before_the_id_rule():
+    assert fault(with_comment("vt_message_cols=nope|id")) == (
+        "message table 't' failed to load: nope missing from message table: t"
+    )
+
+
+@pytest.mark.parametrize("column", ["id", "priority", "time_next", "epoch", "time_acked"])
+def test_every_required_column_must_be_there(column):
+    names = [one.name for one in raw_table("t").columns if one.name != column]
+    assert fault(with_columns(*names)) == (
+        f"message table 't' failed to load: {column} missing from message table: t"
+    )
+
+
+def test_a_fault_of_the_comment_goes_before_one_of_the_columns():
+    assert fault(with_columns("message", comment="vitess_message")) == (
+        "message table 't' failed to load: attribute vt_ack_wait not specified for message table"
+    )
+
+
+def test_the_first_layout_is_loaded():
+    table = loaded(FIRST)
+    assert table.first_layout
+    assert not table.has_priority
+    assert table.streamed == ("id", "time_scheduled", "message")
+    assert (table.id_index, table.poll_index) == ("id_idx", "next_idx")
+    assert table.purge_by_schedule
+    assert not table.null_lane
+    assert table.advice == ()
+    assert table.facts.first_layout
+
+
+def test_time_scheduled_alone_is_not_the_first_layout():
+    names = [column.name for column in FIRST.columns if column.name != "time_created"]
+    assert "priority missing" in fault(with_columns(*names))
+
+
+def test_missing_indexes_are_advised():
+    assert loaded(replace(raw_table("t"), indexes=())).advice == (
+        "no unique index on id: ids must be unique; ALTER TABLE `t` ADD UNIQUE INDEX id_idx (id)",
+        "no index on time_acked, priority, time_next: polls and the purge read the whole table;"
+        " ALTER TABLE `t` ADD INDEX poller_idx (time_acked, priority, time_next)",
+    )
+    assert len(loaded(replace(FIRST, indexes=())).advice) == 3
+
+
+def test_unknown_keys_of_the_comment_are_advice_too():
+    assert "vt_cache_seze" in loaded(with_comment("vt_cache_seze=1")).advice[0]
+
+
+def test_an_id_inside_a_longer_unique_index_is_not_unique():
+    indexes = (RawIndex("PRIMARY", unique=True, columns=("id", "tenant")),)
+    table = loaded(replace(raw_table("t"), indexes=indexes))
+    assert table.id_index == "PRIMARY"
+    assert "unique index on id" in table.advice[0]
+
+
+def test_the_facts_say_what_statements_are_read_with():
+    raw = raw_table("t")
+    auto = replace(raw.columns[0], name="Id", extra="auto_increment")
+    facts = loaded(replace(raw, columns=(auto, *raw.columns[1:]))).facts
+    assert (facts.name, facts.id_column, facts.id_auto_increment) == ("t", "id", True)
+    assert (facts.has_priority, facts.default_priority, facts.default_time_next_ns) == (
+        True,
+        50,
+        0,
+    )
+    assert "message" in facts.columns
+
+
+@pytest.mark.parametrize(
+    ("default", "value"), [("7", 7), ("'7'", 7), (None, 0), ("NULL", 0), ("-3", -3)]
+)
+def test_defaults_are_read_as_either_server_shows_them(default, value):
+    raw = raw_table("t")
+    priority = replace(raw.columns[1], default=default)
+    raw = replace(raw, columns=(raw.columns[0], priority, *raw.columns[2:]))
+    assert loaded(raw).default_priority == value
+
+
+@pytest.mark.parametrize(
+    ("data_type", "kind"),
+    [("bigint", IdKind.NUMBER), ("decimal", IdKind.NUMBER), ("varchar", IdKind.TEXT),
+     ("binary", IdKind.TEXT), ("datetime", IdKind.TEXT)],
+)  # fmt: skip
+def test_only_numbers_are_literals_as_they_are(data_type, kind):
+    table = loaded(raw_table("t", id_type=data_type))
+    assert table.id_kind is kind
+    assert table.id_literal(b"42") == (b"42" if kind is IdKind.NUMBER else b"'42'")
+
+
+def test_a_projection_is_spelled_as_the_table_spells_it():
+    table = loaded(raw_table("t"))
+    assert table.project(None) == table.streamed
+    assert table.project(["MESSAGE", "epoch"]) == ("message", "epoch")
+    with pytest.raises(UnknownColumn, match="Unknown column 'nope' in 'field list'"):
+        table.project(["id", "nope"])
+
+
+def with_column(name, data_type="bigint", column_type="", *, raw=None, **changes):
+    raw = raw or raw_table("t")
+    columns = tuple(
+        replace(column, data_type=data_type, column_type=column_type, **changes)
+        if column.name == name
+        else column
+        for column in raw.columns
+    )
+    return replace(raw, columns=columns)
+
+
+@pytest.mark.parametrize("name", ["time_next", "time_acked"])
+@pytest.mark.parametrize(
+    ("data_type", "column_type"),
+    [
+        ("datetime", "datetime(6)"),
+        ("timestamp", ""),
+        ("date", ""),
+        ("time", ""),
+        ("year", "year(4)"),
+        ("int", "int(11)"),
+        ("int", "int unsigned"),
+        ("mediumint", ""),
+        ("smallint", "smallint(5) unsigned"),
+        ("tinyint", ""),
+        ("decimal", "decimal(10,0)"),
+        ("decimal", "decimal(20,5)"),
+    ],
+)
+def test_a_time_column_that_no_moment_fits_into_is_a_fault(name, data_type, column_type):
+    assert fault(with_column(name, data_type, column_type)) == (
+        f"message table 't' failed to load: {name} must be BIGINT, for nanoseconds since 1970,"
+        f" not {(column_type or data_type).upper()}: t"
+    )
+
+
+@pytest.mark.parametrize(
+    ("data_type", "column_type"),
+    [
+        ("bigint", "bigint(20) unsigned"),
+        ("decimal", "decimal(19,0)"),
+        ("decimal", "decimal(30) unsigned"),
+        ("varchar", "varchar(32)"),
+    ],
+)
+def test_whatever_a_moment_fits_into_goes_on_working(data_type, column_type):
+    table = loaded(with_column("time_next", data_type, column_type))
+    assert (table.advice != ()) is (data_type not in ("bigint", "decimal"))
+
+
+@pytest.mark.parametrize(
+    ("data_type", "column_type"), [("double", ""), ("float", ""), ("decimal", "decimal(30,6)")]
+)
+def test_numbers_with_a_fraction_are_not_read_as_moments_or_counts(data_type, column_type):
+    for name in ("time_next", "epoch", "priority"):
+        assert f"{name} must be " in fault(with_column(name, data_type, column_type))
+    # What only the purge compares may be one.
+    assert loaded(with_column("time_acked", data_type, column_type)).name == "t"
+
+
+@pytest.mark.parametrize("name", ["time_scheduled", "time_created"])
+def test_the_first_layouts_times_must_hold_moments_too(name):
+    assert f"{name} must be BIGINT" in fault(with_column(name, "datetime", raw=FIRST))
+
+
+def test_time_acked_must_allow_null():
+    assert fault(with_column("time_acked", nullable=False)) == (
+        "message table 't' failed to load: time_acked must allow NULL, which is what a message"
+        " has that is not acknowledged: t"
+    )
+
+
+def test_columns_that_cannot_be_written_or_counted_are_faults():
+    assert "epoch must be an integer, not DATE" in fault(with_column("epoch", "date"))
+    assert "priority must be an integer" in fault(with_column("priority", "datetime"))
+    for extra in ("VIRTUAL GENERATED", "STORED GENERATED"):
+        assert "time_next must not be a generated column" in fault(
+            with_column("time_next", extra=extra)
+        )
+    # A default that is an expression is none (MySQL says so in the same place).
+    assert loaded(with_column("epoch", extra="DEFAULT_GENERATED")).advice == ()
+
+
+def test_what_works_less_well_is_advice():
+    (line,) = loaded(with_column("time_next", nullable=False)).advice
+    assert (
+        "an ack fails that does not give it a value; ALTER TABLE `t` MODIFY time_next" in line
+    )
+    (line,) = loaded(with_column("epoch", "tinyint", "tinyint(4)")).advice
+    assert line.startswith("epoch is TINYINT(4)")
+    for name in ("priority", "epoch"):
+        (line,) = loaded(with_column(name, "varchar", "varchar(9)")).advice
+        assert line.startswith(f"{name} is VARCHAR(9): as texts, 10 comes before 9")
+
+
+def test_all_faults_are_told_those_of_the_comment_first():
+    raw = with_column("time_acked", "datetime", nullable=False)
+    error = load("ks", replace(raw, comment="vitess_message,vt_ack_wait=30"))
+    assert isinstance(error, TableLoadError)
+    assert error.reason == "attribute vt_purge_after not specified for message table"
+    assert [reason.split()[0] for reason in error.others] == [
+        "attribute", "attribute", "attribute", "time_acked", "time_acked",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("default", "is_known"), [("0", True), (None, True), ("NULL", True), ("(now())", False)]
+)
+def test_without_delays_the_default_of_time_next_must_be_known(default, is_known):
+    raw = with_comment("vt_delayed=off")
+    columns = tuple(
+        replace(column, default=default) if column.name == "time_next" else column
+        for column in raw.columns
+    )
+    raw = replace(raw, columns=columns)
+    if is_known:
+        assert loaded(raw).facts.refuses_delays
+    else:
+        assert "time_next must have a number or NULL as default" in fault(raw)
+    assert not loaded(replace(raw, comment=DEFAULT_COMMENT)).facts.refuses_delays
+
+
+def test_a_limit_that_shards_cannot_share_is_an_error_that_names_it():
+    raw = with_comment("vt_max_in_flight=2")
+    assert not isinstance(load("ks", raw, 2), TableLoadError)
+    assert "vt_max_in_flight must be at least 3" in str(load("ks", raw, 3))
+
+
+def test_groups_are_columns_of_the_table_with_an_index():
+    comment = f"{DEFAULT_COMMENT},vt_group=BATCH,vt_after=finishes"
+    raw = raw_table("msg", comment, texts=("Batch", "Finishes"))
+    table = loaded(raw)
+    assert (table.groups, table.group_index) == (("Batch", "Finishes"), None)
+    assert table.time_index == "poller_idx"
+    assert table.facts.decisive == {"time_acked", "time_next", "priority", "batch", "finishes"}
+    (advice,) = table.advice
+    assert advice == (
+        "no index on Batch, time_acked: each look at a group reads all of it, or the whole table;"
+        " ALTER TABLE `msg` ADD INDEX group_idx (`Batch`, time_acked)"
+    )
+    index = RawIndex("group_idx", unique=False, columns=("batch", "time_acked"))
+    table = loaded(replace(raw, indexes=(*raw.indexes, index)))
+    assert (table.advice, table.group_index) == ((), "group_idx")
+
+
+def test_groups_of_no_columns_are_a_fault():
+    comment = f"{DEFAULT_COMMENT},vt_group=batch,vt_after=finishes"
+    assert fault(raw_table("msg", comment, texts=("batch",))).endswith(
+        " failed to load: vt_after names no column of the table: 'finishes'"
+    )
+    assert loaded(raw_table("msg")).groups is None
+
+
+def test_a_table_in_order_has_a_key_and_tells_of_its_missing_index():
+    raw = with_comment("vt_key=MESSAGE", "vt_key_in_flight=1")
+    table = loaded(raw)
+    assert (table.key_column, table.key_kind, table.order_index) == (
+        "message", IdKind.TEXT, None,
+    )  # fmt: skip
+    (line,) = table.advice
+    assert line.startswith("no index on message, time_acked, epoch, priority, time_next: ")
+    columns = ("message", "time_acked", "epoch", "priority", "time_next")
+    indexed = replace(
+        raw, indexes=(*raw.indexes, RawIndex("mine", unique=False, columns=columns))
+    )
+    assert (loaded(indexed).order_index, loaded(indexed).advice) == ("mine", ())
+    assert loaded(indexed).key_index == "mine"
+    assert loaded(with_comment("vt_key=priority")).key_kind is IdKind.NUMBER
+    assert loaded(with_comment("vt_order=strict")).key_column is None
+
+
+def test_a_key_alone_is_read_apart_by_an_index_of_its_own():
+    raw = with_comment("vt_key=message")
+    (line,) = loaded(raw).advice
+    assert line.startswith("no index on time_acked, message, priority, time_next: ")
+    columns = ("time_acked", "message", "priority", "time_next")
+    indexed = replace(
+        raw, indexes=(*raw.indexes, RawIndex("mine", unique=False, columns=columns))
+    )
+    assert (loaded(indexed).key_index, loaded(indexed).advice) == ("mine", ())
+
+
+def test_what_cannot_be_ordered():
+    assert "vt_key must be a column of the table, not 'x'" in fault(with_comment("vt_key=x"))
+    raw = with_comment("vt_order=strict")
+    columns = [replace(one, nullable=one.name != "id") for one in raw.columns]
+    assert "epoch must be NOT NULL where messages wait" in fault(
+        replace(raw, columns=tuple(columns))
+    )
+    first = replace(FIRST, comment=DEFAULT_COMMENT + ",vt_order=strict")
+    assert "need a table with the column priority" in fault(first)

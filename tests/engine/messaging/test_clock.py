@@ -1,8 +1,0 @@
-import time
-
-from streamfrom.engine.messaging.clock import SystemClock
-
-
-def test_the_system_clock_tells_the_time_of_the_machine():
-    before = time.time_ns()
-    assert before <= SystemClock().time_ns() <= time.time_ns()

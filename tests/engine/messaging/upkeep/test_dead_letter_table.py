@@ -1,0 +1,158 @@
+"""Rows that move to the dead letters: the statements of one transaction."""
+
+import pytest
+
+from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
+from streamfrom.engine.messaging.table.table_settings import is_nearly_marked, parse_comment
+from streamfrom.engine.messaging.upkeep.dead_letter_table import (
+    Buried,
+    bury,
+    columns_of,
+    consents,
+    fault,
+    with_consent,
+)
+from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
+
+
+NOW_NS = 1_800_000_000 * 10**9
+TABLE = loaded(raw_table("msg", f"{DEFAULT_COMMENT},vt_max_attempts=2,vt_dead_letter=grave"))
+
+
+CONSENT = "vt_dead_letters_of=msg"
+
+
+def buried(*columns, refusal=None, of=b"", comment=CONSENT):
+    """Return the result and the statements; *refusal* is what an INSERT is answered whose text has *of*."""
+    sent = []
+    conversation = bury(TABLE, [b"1", b"2"], NOW_NS)
+    rows = [((name, shared, comment.encode()), b"") for name, shared in columns]
+    try:
+        query = next(conversation)
+        while True:
+            sent.append(query.sql)
+            if refusal is not None and query.sql.startswith(b"INSERT") and of in query.sql:
+                query = conversation.throw(refusal)
+            else:
+                is_asked = b"information_schema" in query.sql
+                query = conversation.send(StoreAnswer(rows if is_asked else ()))
+    except StopIteration as stop:
+        return stop.value, sent
+
+
+def test_what_both_have_is_copied_and_told_is_when_why_and_how_often():
+    result, sent = buried(
+        (b"id", b"1"),
+        (b"Message", b"1"),
+        (b"note", b"0"),
+        (b"dead_time", b"0"),
+        (b"dead_reason", b"0"),
+        (b"dead_attempts", b"0"),
+    )
+    assert result == Buried([b"1", b"2"], [], [])
+    assert sent[1] == b"SAVEPOINT dead_letter"
+    assert sent[2:] == [
+        b"INSERT INTO `grave` (`id`, `Message`, `dead_time`, `dead_reason`, `dead_attempts`)"
+        b" SELECT `id`, `Message`, 1800000000000000000, 'sent 2 times and not acknowledged', epoch"
+        b" FROM `msg` WHERE `id` IN (1, 2)",
+        b"DELETE FROM `msg` WHERE `id` IN (1, 2)",
+    ]
+
+
+def test_a_message_table_gets_new_messages():
+    names = (b"id", b"priority", b"epoch", b"time_next", b"time_acked")
+    _, sent = buried(*((name, b"1") for name in names))
+    assert b" SELECT `id`, `priority`, 0, 1800000000000000000, NULL FROM" in sent[2]
+
+
+@pytest.mark.parametrize(
+    ("columns", "why"),
+    [((), "there is no table grave"), (((b"note", b"0"),), "grave has no column of it")],
+)
+def test_where_nothing_can_be_copied_the_rows_stay(columns, why):
+    result, sent = buried(*columns)
+    assert result == Buried((), [b"1", b"2"], why=why)
+    assert len(sent) == 1
+
+
+def test_what_the_server_refuses_is_undone_alone():
+    refusal = ServerRefused(1062, "Duplicate entry '1'")
+    result, sent = buried((b"id", b"1"), refusal=refusal, of=b"IN (1")
+    assert result == Buried([b"2"], [b"1"], [], "Duplicate entry '1'")
+    assert sent[3::3][:2] == [b"ROLLBACK TO SAVEPOINT dead_letter"] * 2
+    assert sent[-1] == b"DELETE FROM `msg` WHERE `id` IN (2)"
+
+
+def test_what_is_about_no_row_keeps_all_where_they_are():
+    result, sent = buried((b"id", b"1"), refusal=ServerRefused(1142, "INSERT command denied"))
+    assert result == Buried([], (b"1", b"2"), why="INSERT command denied")
+    assert sent[3:] == [b"ROLLBACK TO SAVEPOINT dead_letter"]
+
+
+OWN = ("id", "priority", "epoch", "time_next", "time_acked", "state", "message")
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ((), "there is no table grave: messages are parked instead"),
+        (("dead_time", "note"), "nothing of it would be kept"),
+        (("epoch", "Time_Next", "priority", "time_acked", "state"), "nothing of it"),
+        (("ID",), None),
+        (("note", "message"), None),
+    ],
+)
+def test_a_table_that_keeps_nothing_of_a_message_is_told(columns, words):
+    found = fault("grave", [(column, CONSENT) for column in columns], "msg", OWN)
+    assert (found is None) == (words is None)
+    assert (words or "") in (found or "")
+
+
+NOT_CONSENTING = ["", "dead letters", "vt_dead_letters_of=other", "vt_dead_letters_of", "msg"]
+
+
+@pytest.mark.parametrize("comment", NOT_CONSENTING)
+def test_without_the_consent_of_the_table_the_rows_stay_and_the_statement_is_named(comment):
+    result, sent = buried((b"id", b"1"), (b"message", b"1"), comment=comment)
+    assert result.stay == [b"1", b"2"]
+    assert not result.moved
+    assert len(sent) == 1
+    words = "ALTER QUEUE msg SET (dead_letter = grave) adds vt_dead_letters_of=msg to it"
+    assert words in (result.why or "")
+    found = fault("grave", [("id", comment)], "msg", OWN)
+    assert found is not None
+    assert words in found
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        *NOT_CONSENTING,
+        "Letters, unread,",
+        f"{DEFAULT_COMMENT},vt_dead_letters_of=other ,vt_ack_wait=3",
+        "vt_dead_letters_of=msg,vt_dead_letters_of=other",
+        "vt_dead_letters_of=msgs my_msg",
+    ],
+)
+def test_a_consent_is_added_once_and_changes_nothing_else(comment):
+    assert not consents(comment, "msg")
+    agreed = with_consent(comment, "msg")
+    assert consents(agreed, "msg")
+    assert with_consent(agreed, "msg") == agreed
+    both = with_consent(agreed, "another")
+    assert all(consents(both, queue) for queue in ("msg", "another"))
+    if comment.startswith(DEFAULT_COMMENT):
+        assert parse_comment(agreed) == parse_comment(comment)
+    else:
+        assert comment in agreed
+    for queue in ("other", "msgs", "my_msg"):
+        assert consents(agreed, queue) == consents(comment, queue)
+
+
+def test_a_consent_alone_does_not_look_like_a_message_table():
+    assert not is_nearly_marked(CONSENT)
+
+
+def test_names_of_databases_and_tables_are_literals():
+    assert "table_schema = 'it''s' AND c.table_name = 'a'';'" in columns_of("it's", "a';")
+    assert "table_name = x'ff'" in columns_of("db", "\udcff")

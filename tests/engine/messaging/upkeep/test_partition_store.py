@@ -1,0 +1,182 @@
+"""What is asked of a server about partitions, in what order, and what its refusals mean."""
+
+import pytest
+
+from streamfrom.engine.errors import PartitionsChanging, StoreError
+from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
+from streamfrom.engine.messaging.table.message_ids import first_id
+from streamfrom.engine.messaging.upkeep.partition_store import (
+    Outcome,
+    census,
+    drop_partition,
+    make_partitions,
+    rows_in,
+)
+from streamfrom.engine.messaging.upkeep.partitions import SECOND_NS, SPANS, Partitions, RowsLeft
+from tests.sim.memory_store import loaded, raw_table
+
+
+DAY = SPANS["DAY"]
+START_NS = DAY.floor_ns(1_800_000_000 * SECOND_NS)
+TIMED = tuple(DAY.partition(START_NS + n * DAY.length_ns) for n in range(3))
+TABLE = loaded(raw_table("msg"))
+ROW = StoreAnswer([((b"1",), b"")])
+DROP = b"ALTER TABLE `msg` DROP PARTITION `p20270115`"
+
+
+def run(conversation, *answers):
+    """Answer in turn, then with nothing; return the result and what was asked."""
+    sent = []
+    given = iter(answers)
+    try:
+        query = next(conversation)
+        while True:
+            sent.append(query)
+            answer = next(given, StoreAnswer())
+            if isinstance(answer, Exception):
+                query = conversation.throw(answer)
+            else:
+                query = conversation.send(answer)
+    except StopIteration as stop:
+        return stop.value, sent
+
+
+def listed(*names, until_ns=START_NS):
+    rows = [
+        (name.encode(), b"RANGE", b"`id`", b"%d" % first_id(until_ns + (n + 1) * DAY.length_ns))
+        for n, name in enumerate(names)
+    ]
+    rows.append((b"prest", b"RANGE", b"`id`", b"MAXVALUE"))
+    return StoreAnswer([(row, b"") for row in rows])
+
+
+def test_a_census_counts_what_is_left_in_old_partitions_by_an_index():
+    now_ns = TIMED[1].until_ns + TABLE.properties.purge_after_ns
+    counts = StoreAnswer([((b"7", b"3", b"0", b"0", b"2"), b"")])
+    found, (_, asked) = run(
+        census(TABLE, now_ns), listed("p20270115", "p20270116", "p20270117"), counts
+    )
+    assert found.partitions == Partitions(DAY, TIMED, "prest")
+    assert found.left == {"p20270115": RowsLeft(3, 0), "p20270116": RowsLeft(0, 2)}
+    assert found.rest_rows == 7
+    assert asked.sql.count(b"COUNT(*)") == 5
+    assert (
+        b"FROM `msg` PARTITION (`p20270116`) FORCE INDEX (`poller_idx`)"
+        b" WHERE time_acked >= %d LIMIT 1000" % TIMED[1].until_ns
+    ) in asked.sql
+
+
+def test_a_table_that_is_partitioned_otherwise_has_no_census():
+    found, sent = run(census(TABLE, START_NS), listed("p1", "p2"))
+    assert found is None
+    assert len(sent) == 1
+    raw = raw_table("msg")
+    bare = loaded(type(raw)(raw.name, raw.comment, raw.columns, raw.indexes[:1]))
+    found, sent = run(census(bare, START_NS), listed("p20270115"))
+    assert found is None, "without an index on time_acked each look would walk all rows"
+
+
+def test_a_definition_that_a_lock_hides_is_no_other_partitioning():
+    with pytest.raises(PartitionsChanging, match="a lock hides"):
+        run(census(TABLE, START_NS), StoreAnswer([], has_skipped=True))
+
+
+def test_a_partition_is_dropped_behind_a_lock_and_a_check():
+    outcome, sent = run(drop_partition(TABLE, "p20270115", 99, 0.1))
+    assert outcome is Outcome.DONE
+    limits, lock, unacked, young, drop = sent
+    assert b"lock_wait_timeout = 1" in limits.sql
+    assert (lock.sql, lock.patience_s) == (b"LOCK TABLES `msg` WRITE", 0.1)
+    assert unacked.sql == (
+        b"SELECT 1 FROM `msg` PARTITION (`p20270115`) FORCE INDEX (`poller_idx`)"
+        b" WHERE time_acked IS NULL LIMIT 1 FOR UPDATE NOWAIT"
+    )
+    assert unacked.sql.replace(b"IS NULL", b">= 99") == young.sql
+    assert unacked.patience_s == young.patience_s == 0.1
+    assert (drop.sql, drop.patience_s) == (DROP, None)
+
+
+@pytest.mark.parametrize("at", [2, 3])
+def test_a_row_that_was_revived_keeps_its_partition(at):
+    outcome, sent = run(drop_partition(TABLE, "p20270115", 99, 0.1), *[StoreAnswer()] * at, ROW)
+    assert outcome is Outcome.KEPT
+    assert all(b"DROP" not in query.sql for query in sent)
+
+
+@pytest.mark.parametrize(
+    ("at", "code", "expected"),
+    [
+        (1, 1205, Outcome.HELD),
+        (1, 1317, Outcome.HELD),
+        (2, 3572, Outcome.HELD),
+        (2, 1735, Outcome.DONE),
+        (4, 1507, Outcome.DONE),
+        (4, 1205, Outcome.HELD),
+    ],
+)
+def test_what_a_refusal_means(at, code, expected):
+    answers = [*[StoreAnswer()] * at, ServerRefused(code, "no")]
+    outcome, sent = run(drop_partition(TABLE, "p20270115", 99, 0.1), *answers)
+    assert outcome is expected
+    assert len(sent) == at + 1
+
+
+def test_another_refusal_is_told_in_the_servers_words():
+    denied = ServerRefused(1142, "DROP command denied")
+    with pytest.raises(StoreError, match="DROP command denied"):
+        run(drop_partition(TABLE, "p20270115", 99, 0.1), *[StoreAnswer()] * 4, denied)
+
+
+def test_the_last_partition_is_split():
+    outcome, sent = run(make_partitions(TABLE, TIMED[1:], "prest", 0.2))
+    assert outcome is Outcome.DONE
+    assert [query.patience_s for query in sent] == [None, 0.2, 0.2, None]
+    assert sent[2].sql == b"SELECT 1 FROM `msg` PARTITION (`prest`) LIMIT 1 FOR UPDATE NOWAIT"
+    assert sent[3].sql == (
+        b"ALTER TABLE `msg` REORGANIZE PARTITION `prest` INTO"
+        b" (PARTITION `p20270116` VALUES LESS THAN (%d),"
+        b" PARTITION `p20270117` VALUES LESS THAN (%d), PARTITION `prest` VALUES LESS THAN MAXVALUE)"
+        % (first_id(TIMED[1].until_ns), first_id(TIMED[2].until_ns))
+    )
+
+
+def test_a_last_partition_with_a_row_is_not_split():
+    conversation = make_partitions(TABLE, TIMED[1:], "prest", 0.2)
+    outcome, sent = run(conversation, StoreAnswer(), StoreAnswer(), ROW)
+    assert outcome is Outcome.KEPT
+    assert len(sent) == 3
+
+
+def test_partitions_that_another_dispatcher_made_are_there():
+    twice = ServerRefused(1517, "Duplicate partition name")
+    outcome, _ = run(
+        make_partitions(TABLE, TIMED[1:], "prest", 0.2), *[StoreAnswer()] * 3, twice
+    )
+    assert outcome is Outcome.DONE
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        (b"1", b"SIMPLE", b"msg", b"index", None, b"k", b"9", None, b"700", b"Using index"),
+        (
+            b"1",
+            b"SIMPLE",
+            b"msg",
+            b"p1",
+            b"index",
+            None,
+            b"k",
+            b"9",
+            None,
+            b"700",
+            b"100.0",
+            None,
+        ),
+    ],
+)
+def test_how_many_rows_a_partition_has_is_estimated(row):
+    rows, (asked,) = run(rows_in(TABLE, "p20270115"), StoreAnswer([(row, b"")]))
+    assert rows == 700
+    assert asked.sql.endswith(b"SELECT 1 FROM `msg` PARTITION (`p20270115`)")
+    assert run(rows_in(TABLE, "p1"))[0] == 0

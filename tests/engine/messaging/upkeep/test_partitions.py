@@ -1,0 +1,168 @@
+"""Which partitions are to be made, and which may go: rules alone, with the time as an argument."""
+
+import pytest
+from hypothesis import given, strategies as st
+
+from streamfrom.engine.messaging.table.message_ids import EPOCH_NS, STEP_NS, first_id
+from streamfrom.engine.messaging.upkeep.partitions import (
+    SECOND_NS,
+    SPANS,
+    Partition,
+    PartitionCensus,
+    Partitions,
+    RawPartition,
+    RowsLeft,
+    definitions,
+    held_back,
+    late,
+    partition_by,
+    read_partitions,
+    rest_held_back,
+)
+
+
+HOUR, DAY = SPANS["HOUR"], SPANS["DAY"]
+NOW_NS = 1_800_000_000 * SECOND_NS  # 2027-01-15 08:00:00
+MOMENTS = st.integers(EPOCH_NS, 4_000_000_000 * SECOND_NS)
+UNITS = st.sampled_from(sorted(SPANS))
+
+
+def raw(partitions, rest="prest", method="RANGE", expression="`id`"):
+    rows = [
+        RawPartition(name, method, expression, str(first_id(until)))
+        for name, until in partitions
+    ]
+    return [*rows, RawPartition(rest, method, expression, "MAXVALUE")]
+
+
+def made(span, start_ns, count):
+    return tuple(span.partition(start_ns + n * span.length_ns) for n in range(count))
+
+
+def test_a_partition_is_named_after_its_beginning():
+    assert HOUR.partition(NOW_NS) == Partition("p2027011508", NOW_NS + 3600 * SECOND_NS)
+    assert DAY.partition(DAY.floor_ns(NOW_NS)) == ("p20270115", 1_800_057_600 * SECOND_NS)
+
+
+def test_the_clause_of_a_new_queue():
+    assert partition_by(DAY, NOW_NS).startswith(
+        b"PARTITION BY RANGE (`id`) (PARTITION `p20270115` VALUES LESS THAN (%d), "
+        % first_id(1_800_057_600 * SECOND_NS)
+    )
+    assert partition_by(DAY, NOW_NS).endswith(b"PARTITION `prest` VALUES LESS THAN MAXVALUE)")
+
+
+@given(UNITS, MOMENTS)
+def test_a_new_queue_has_all_that_it_is_to_have(unit, now_ns):
+    span = SPANS[unit]
+    found = read_partitions(raw(made(span, span.floor_ns(now_ns), span.ahead + 1)), "ID")
+    assert found is not None
+    assert found.span is span
+    assert found.missing(now_ns) == ()
+    assert found.timed[-1].until_ns - now_ns > 86_400 * SECOND_NS, "a day without a dispatcher"
+
+
+@given(UNITS, MOMENTS, st.integers(0, 30 * 86_400))
+def test_what_is_made_follows_without_a_gap(unit, now_ns, away_s):
+    span = SPANS[unit]
+    before = Partitions(span, made(span, span.floor_ns(now_ns), span.ahead + 1), "prest")
+    later_ns = now_ns + away_s * SECOND_NS
+    missing = before.missing(later_ns)
+    after = read_partitions(raw((*before.timed, *missing)), "id")
+    assert after is not None
+    assert after.missing(later_ns) == ()
+    ends = [each.until_ns for each in after.timed]
+    assert ends == sorted(set(ends))
+    assert len(missing) <= span.ahead + 1
+    # The present one is there: no id of now is caught by the last partition.
+    assert any(end - span.length_ns == span.floor_ns(later_ns) for end in ends)
+
+
+@given(UNITS, MOMENTS)
+def test_none_are_made_while_there_are_enough_for_a_day(unit, now_ns):
+    span = SPANS[unit]
+    found = Partitions(span, made(span, span.floor_ns(now_ns), span.least + 1), "prest")
+    assert found.missing(now_ns) == ()
+    assert found.timed[-1].until_ns - now_ns > 86_400 * SECOND_NS
+    later_ns = now_ns + span.length_ns
+    assert len(found.missing(later_ns)) == span.ahead - span.least + 1
+
+
+def test_old_ones_are_those_whose_last_message_may_be_purged():
+    found = Partitions(HOUR, made(HOUR, NOW_NS, 3), "prest")
+    end_ns = NOW_NS + HOUR.length_ns
+    assert found.old(end_ns + 99, 100) == ()
+    assert found.old(end_ns + 100, 100) == found.timed[:1]
+    assert found.old(end_ns + 10 * HOUR.length_ns, 100) == found.timed[:2], "one stays"
+
+
+@given(UNITS, MOMENTS, st.integers(1, 10**6))
+def test_rows_are_left_to_their_partitions(unit, now_ns, purge_after_s):
+    """A row is deleted by itself only if its partition should have been dropped long before."""
+    span, purge_after_ns = SPANS[unit], purge_after_s * SECOND_NS
+    found = Partitions(span, made(span, span.floor_ns(now_ns), 2), "prest")
+    acked_first_ns = span.floor_ns(now_ns)
+    dropped_ns = found.timed[0].until_ns + purge_after_ns
+    assert found.rows_cutoff_ns(dropped_ns, purge_after_ns) <= acked_first_ns - purge_after_ns
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        raw([]),
+        raw(made(HOUR, NOW_NS, 2))[:-1],
+        raw(made(HOUR, NOW_NS, 2), method="LIST"),
+        raw(made(HOUR, NOW_NS, 2), method="RANGE COLUMNS"),
+        raw(made(HOUR, NOW_NS, 2), expression="`priority`"),
+        raw([*made(HOUR, NOW_NS, 2), Partition("p3", NOW_NS + 9 * HOUR.length_ns)]),
+        raw([*made(DAY, DAY.floor_ns(NOW_NS), 1), *made(HOUR, NOW_NS + DAY.length_ns, 1)]),
+        raw([Partition("p2027011508", NOW_NS)]),
+        raw([Partition("p2027011508", NOW_NS + HOUR.length_ns + STEP_NS)]),
+        [
+            RawPartition(
+                "p2027011508", "RANGE", "`id`", str(first_id(NOW_NS + HOUR.length_ns) + 1)
+            ),
+            *raw([]),
+        ],
+        raw([Partition("p2027011508", 10**30)]),
+    ],
+)
+def test_other_ways_of_partitioning(rows):
+    assert read_partitions(rows, "id") is None
+
+
+def test_a_table_that_was_partitioned_by_hand_may_call_its_last_one_otherwise():
+    found = read_partitions(raw(made(DAY, DAY.floor_ns(NOW_NS), 1), rest="later"), "id")
+    assert found is not None
+    assert found.rest == "later"
+    assert definitions(found.timed, "la`ter").endswith(b"`la``ter` VALUES LESS THAN MAXVALUE")
+
+
+def test_what_holds_a_partition_back_in_words():
+    assert held_back(RowsLeft(0, 0)) is None
+    assert held_back(RowsLeft(1, 0)) == "1 message not acknowledged"
+    assert held_back(RowsLeft(1000, 2)) == (
+        "1000 or more messages not acknowledged and"
+        " 2 messages acknowledged less than vt_purge_after ago"
+    )
+    assert rest_held_back(0) is None
+    assert (rest_held_back(1) or "").startswith("1 message with ids beyond all partitions, ")
+
+
+def test_what_is_told_is_late_by_the_time_of_a_partition():
+    found = Partitions(HOUR, made(HOUR, NOW_NS, 3), "prest")
+    old_ns = found.timed[0].until_ns + 100
+    census = PartitionCensus(found, {found.timed[0].name: RowsLeft(3, 0)}, 0)
+    assert late(census, old_ns + HOUR.length_ns - 1, 100) == {}
+    assert late(census, old_ns + HOUR.length_ns, 100) == {
+        "p2027011508": "3 messages not acknowledged"
+    }
+    assert "prest" in late(PartitionCensus(found, {}, 1), NOW_NS, 100)
+    enough = Partitions(HOUR, made(HOUR, NOW_NS, HOUR.ahead), "prest")
+    assert late(PartitionCensus(enough, {}, 1), NOW_NS, 100) == {}
+
+
+def test_how_many_partitions_a_setting_makes():
+    assert HOUR.count(86_400 * SECOND_NS) == 24 + 1 + 36 + 1
+    assert DAY.count(1) == 1 + 1 + 7 + 1

@@ -1,0 +1,623 @@
+"""A store in memory, and tables to put into it: the engine without a database.
+
+`MemoryStore` answers the very conversations that the real store sends, question by question,
+so the division of a poll's room is the product's own. ``pause`` is awaited before and after
+every atomic step of a call: a test lets time pass there, or raises a StoreError for a call
+that fails before or after it took effect. ``refuses`` says which rows the database does not write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.leases.lease_reads import is_lease
+from streamfrom.engine.messaging.queue.poll import poll
+from streamfrom.engine.messaging.store.conversation import StoreAnswer
+from streamfrom.engine.messaging.table.backoff import spread, wait_range
+from streamfrom.engine.messaging.table.groups import HELD_NS, FireResult
+from streamfrom.engine.messaging.table.hidden_definitions import HiddenDefinitions
+from streamfrom.engine.messaging.table.message import (
+    AckWrites,
+    ClaimedRow,
+    ClaimResult,
+    LeaseWrite,
+    LeaseWrites,
+    MessageKey,
+    Purged,
+    Refused,
+    Shortenings,
+    Tried,
+)
+from streamfrom.engine.messaging.table.message_ids import first_id
+from streamfrom.engine.messaging.table.message_table import (
+    MessageTable,
+    RawColumn,
+    RawIndex,
+    RawTable,
+    load,
+)
+from streamfrom.engine.messaging.table.retry_limit import PARKED_NS, is_spent
+from streamfrom.engine.messaging.table.table_settings import parse_comment
+from streamfrom.engine.messaging.upkeep.depths import Depth
+from streamfrom.engine.messaging.upkeep.partition_store import Outcome
+from streamfrom.engine.messaging.upkeep.partitions import (
+    REST,
+    ROWS_COUNTED_MAX,
+    PartitionCensus,
+    RowsLeft,
+)
+from streamfrom.engine.messaging.upkeep.purge import PURGE_ROWS_MAX
+from tests.sim.stored_rows import StoredRow as StoredRow, answer as answer, by_id, turns_of
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+
+    from streamfrom.engine.clock import Clock
+    from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
+    from streamfrom.engine.messaging.leases.leases import Lease
+    from streamfrom.engine.messaging.queue.poll import PollRequest, PollResult
+    from streamfrom.engine.messaging.table.groups import FireRequest
+    from streamfrom.engine.messaging.table.message import Refusals
+    from streamfrom.engine.messaging.upkeep.partitions import Partition, Partitions
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+REFUSAL: Final = "the database does not write this row"
+DEFAULT_COMMENT: Final = (
+    "vitess_message,vt_ack_wait=30,vt_purge_after=86400,vt_batch_size=10,"
+    "vt_cache_size=10000,vt_poller_interval=30"
+)
+
+
+def raw_table(
+    name: str,
+    comment: str = DEFAULT_COMMENT,
+    *,
+    id_type: str = "bigint",
+    texts: Sequence[str] = (),
+    numbers: Sequence[str] = (),
+) -> RawTable:
+    """Return the definition of a message table of the current layout, as recommended. texts, numbers: its further columns."""
+    return RawTable(
+        name=name,
+        comment=comment,
+        columns=(
+            RawColumn("id", id_type, None, nullable=False),
+            RawColumn("priority", "tinyint", "50", nullable=False),
+            RawColumn("epoch", "bigint", "0", nullable=False),
+            RawColumn("time_next", "bigint", "0", nullable=True),
+            RawColumn("time_acked", "bigint", None, nullable=True),
+            *(RawColumn(each, "varchar", None, nullable=True) for each in ("message", *texts)),
+            *(RawColumn(each, "bigint", None, nullable=True) for each in numbers),
+        ),
+        indexes=(
+            RawIndex("PRIMARY", unique=True, columns=("id",)),
+            RawIndex(
+                "poller_idx", unique=False, columns=("time_acked", "priority", "time_next")
+            ),
+        ),
+    )
+
+
+def loaded(raw: RawTable, keyspace: str = "ks") -> MessageTable:
+    """Return the table that *raw* defines; a definition with a fault is an AssertionError."""
+    table = load(keyspace, raw)
+    assert isinstance(table, MessageTable), table
+    return table
+
+
+async def _no_pause(_call: str, _shard: ShardName) -> None:
+    await asyncio.sleep(0)
+
+
+def _takes_all(_tried: Tried, _row: StoredRow) -> bool:
+    return False
+
+
+@dataclass
+class MemoryStore:
+    """Databases in memory: one table of rows for each (keyspace, shard, table)."""
+
+    clock: Clock
+    pause: Callable[[str, ShardName], Awaitable[None]] = _no_pause
+    definitions: dict[str, dict[str, RawTable]] = field(default_factory=dict)
+    rows: dict[tuple[str, ShardName, str], dict[bytes, StoredRow]] = field(default_factory=dict)
+    calls: list[tuple[str, ShardName]] = field(default_factory=list)
+    partitioned: dict[tuple[str, ShardName, str], Partitions] = field(default_factory=dict)
+    refuses: Callable[[Tried, StoredRow], bool] = _takes_all
+
+    async def depths(
+        self, keyspace: str, shard: ShardName, tables: Sequence[MessageTable]
+    ) -> dict[str, Depth]:
+        """See `Store.depths`; here they are exact."""
+        async with self._call("depths", shard):
+            found = {}
+            for table in tables:
+                rows = self.table(keyspace, shard, table.name).values()
+                unacked = [row for row in rows if row.time_acked_ns is None]
+                parked = sum(row.time_next_ns == PARKED_NS for row in unacked)
+                found[table.name] = Depth(len(unacked) - parked, parked)
+            return found
+
+    # What a test does to the tables, as a client would
+
+    def create(self, keyspace: str, *tables: RawTable) -> None:
+        """Create tables, or replace their definitions and keep the rows."""
+        self.definitions.setdefault(keyspace, {}).update({raw.name: raw for raw in tables})
+
+    def drop(self, keyspace: str, name: str) -> None:
+        """Drop a table."""
+        del self.definitions[keyspace][name]
+
+    def table(self, keyspace: str, shard: ShardName, name: str) -> dict[bytes, StoredRow]:
+        """Return the rows of a table by the literals of their ids."""
+        return self.rows.setdefault((keyspace, shard, name), {})
+
+    def insert(
+        self, keyspace: str, shard: ShardName, name: str, *rows: StoredRow
+    ) -> tuple[MessageKey, ...]:
+        """Commit new rows; return their keys."""
+        self.table(keyspace, shard, name).update((row.id, row) for row in rows)
+        return tuple(MessageKey(row.id, row.priority, row.time_next_ns or 0) for row in rows)
+
+    def ack(
+        self, keyspace: str, shard: ShardName, name: str, ids: Iterable[bytes]
+    ) -> tuple[bytes, ...]:
+        """Commit an ack; return the ids that it newly acked."""
+        table = self.table(keyspace, shard, name)
+        acked = [i for i in ids if i in table and table[i].time_acked_ns is None]
+        for ident in acked:
+            row = table[ident]
+            if not row.epoch and self._is_lazy(keyspace, name):
+                row.epoch = int((row.time_next_ns or 0) <= self.clock.time_ns())
+            row.time_acked_ns = self.clock.time_ns()
+            table[ident].time_next_ns = None
+        return tuple(acked)
+
+    def _is_lazy(self, keyspace: str, name: str) -> bool:
+        raw = self.definitions.get(keyspace, {}).get(name)
+        return raw is not None and parse_comment(raw.comment).lease_delay_ns > 0
+
+    # The store
+
+    async def discover(
+        self,
+        keyspace: str,
+        shard: ShardName,
+        names: Collection[str] | None = None,
+        placed: Collection[str] = (),
+    ) -> tuple[RawTable, ...]:
+        """Return the definitions, the same for every shard."""
+        async with self._call("discover", shard):
+            found = self.definitions.get(keyspace, {})
+            return tuple(raw for name, raw in found.items() if names is None or name in names)
+
+    async def come_or_gone(
+        self, keyspace: str, shard: ShardName, known: Collection[str]
+    ) -> frozenset[str]:
+        """Compare the definitions with *known*."""
+        async with self._call("come_or_gone", shard):
+            return frozenset(self.definitions.get(keyspace, {})).symmetric_difference(known)
+
+    async def read_hidden(
+        self, keyspace: str, shard: ShardName, names: Collection[str] | None = None
+    ) -> HiddenDefinitions:
+        """Return that nothing writes to tables that statements do not name."""
+        return HiddenDefinitions()
+
+    async def poll(
+        self, table: MessageTable, shard: ShardName, request: PollRequest
+    ) -> PollResult:
+        """Answer the poll's own questions, one at a time."""
+        self.calls.append(("poll", shard))
+        rows = self.table(table.keyspace, shard, table.name)
+        conversation = poll(table, request, self.clock.time_ns())
+        query = next(conversation)
+        while True:
+            await self.pause("poll", shard)
+            waiting = [row for row in rows.values() if row.time_acked_ns is None]
+            try:
+                query = conversation.send(StoreAnswer(answer(query.about, waiting)))
+            except StopIteration as stop:
+                result: PollResult = stop.value
+                await self.pause("poll", shard)
+                return result
+
+    async def claim(
+        self, table: MessageTable, shard: ShardName, request: ClaimRequest
+    ) -> ClaimResult:
+        """Read what was never sent, if leases are lazy, and claim what is still due and not locked."""
+        async with self._call("claim" if request.ids else "acknowledge", shard):
+            now_ns = self.clock.time_ns()
+            rows = self.table(table.keyspace, shard, table.name)
+            won = []
+            first = wait_range(table.properties, 0)
+            acked = self._acknowledge(table, shard, request.acks)
+            turns = ClaimResult(())
+            if table.properties.in_order is not None:
+                turns = turns_of(
+                    table,
+                    {
+                        i: replace(row, time_next_ns=request.held_ns.get(i, row.time_next_ns))
+                        for i, row in rows.items()
+                        if i not in request.left_out
+                    },
+                    request.ids,
+                    now_ns,
+                    request.known_keys,
+                )
+                free = [ident for ident, key in turns.asked_keys.items() if key is None]
+                request = replace(request, ids=(*free, *turns.chosen))
+            passed_over = dict(turns.passed_over)
+            spent, held, refused = [], [], {}
+            # As a database would: in the order of the key, whatever order was asked for.
+            for row in sorted((rows[i] for i in set(request.ids) if i in rows), key=by_id):
+                time_next_ns = row.time_next_ns or 0
+                if row.time_acked_ns is not None:
+                    continue
+                is_first = row.epoch == 0 and row.id not in request.uncounted
+                comes_after = table.groups is not None and row.after is not None
+                if (
+                    is_first
+                    and not comes_after
+                    and table.properties.lease_delay_ns
+                    and time_next_ns <= now_ns
+                ):
+                    due_ns = now_ns + spread(first, request.draw())
+                    won.append(
+                        ClaimedRow(
+                            row.id,
+                            shard,
+                            0,
+                            time_next_ns,
+                            due_ns,
+                            row.payload,
+                            is_written=False,
+                        )
+                    )
+                    continue
+                if row.is_locked or time_next_ns > now_ns:
+                    passed_over[row.id] = time_next_ns
+                    continue
+                if self.refuses(Tried.CLAIM, row):
+                    refused[row.id] = Refused(Tried.CLAIM, REFUSAL)
+                    continue
+                row.epoch = row.epoch or int(row.id in request.uncounted)
+                if comes_after and not row.epoch and _member(rows, row) is not None:
+                    row.time_next_ns = passed_over[row.id] = HELD_NS
+                    held.append(row.id)
+                    continue
+                if is_spent(table.properties, row.epoch):
+                    spent.append(row.id)
+                    if (dead_letter := table.properties.dead_letter) is None:
+                        row.time_next_ns = passed_over[row.id] = PARKED_NS
+                    else:
+                        self.table(table.keyspace, shard, dead_letter)[row.id] = rows.pop(
+                            row.id
+                        )
+                    continue
+                wait_ns = spread(wait_range(table.properties, row.epoch), request.draw())
+                due_ns = now_ns + wait_ns
+                won.append(
+                    ClaimedRow(row.id, shard, row.epoch, time_next_ns, due_ns, row.payload)
+                )
+                row.epoch += 1
+                row.time_next_ns = due_ns
+            result = replace(
+                turns,
+                rows=tuple(won),
+                passed_over=passed_over,
+                held=tuple(held),
+                acked=acked,
+                refused=refused,
+            )
+            if table.properties.dead_letter is None:
+                return replace(result, parked=tuple(spent))
+            return replace(result, dead=tuple(spent))
+
+    def _acknowledge(
+        self,
+        table: MessageTable,
+        shard: ShardName,
+        acks: Sequence[tuple[tuple[bytes, ...], int]],
+    ) -> tuple[bytes, ...]:
+        """Commit acks of which every row is there, unacked and not locked; return the ids."""
+        rows = self.table(table.keyspace, shard, table.name)
+        acked: list[bytes] = []
+        for ids, acked_ns in acks:
+            found = [rows[ident] for ident in ids if ident in rows]
+            if len(found) < len(ids) or any(
+                row.is_locked or row.time_acked_ns is not None or self.refuses(Tried.ACK, row)
+                for row in found
+            ):
+                continue
+            acked += self.ack(table.keyspace, shard, table.name, ids)
+            for row in found:
+                row.time_acked_ns = acked_ns
+        return tuple(acked)
+
+    async def look(
+        self, table: MessageTable, shard: ShardName, ids: Sequence[bytes]
+    ) -> dict[bytes, int]:
+        """Return when unacked rows are due."""
+        async with self._call("look", shard):
+            rows = self.table(table.keyspace, shard, table.name)
+            return {
+                ident: rows[ident].time_next_ns or 0
+                for ident in ids
+                if ident in rows and rows[ident].time_acked_ns is None
+            }
+
+    async def fire(
+        self, table: MessageTable, shard: ShardName, request: FireRequest
+    ) -> FireResult:
+        """Make held rows due whose groups are done; a walk goes over all of them at once."""
+        async with self._call("fire", shard):
+            now_ns = self.clock.time_ns()
+            rows = self.table(table.keyspace, shard, table.name)
+            asked = sorted(rows) if request.ids is None else request.ids
+            fired, waiting, dead, locked = [], {}, {}, []
+            refused = {}
+            for row in (rows[ident] for ident in asked if ident in rows):
+                if row.time_acked_ns is not None or row.time_next_ns != HELD_NS:
+                    continue
+                member = _member(rows, row) if table.groups is not None else None
+                if member is not None:
+                    waiting[row.id] = member.id
+                    if member.time_next_ns == PARKED_NS:
+                        dead[row.id] = row.after or b""
+                elif row.id in request.left_out:
+                    continue
+                elif row.is_locked:
+                    locked.append(row.id)
+                elif self.refuses(Tried.FIRE, row):
+                    refused[row.id] = Refused(Tried.FIRE, REFUSAL)
+                else:
+                    row.time_next_ns = now_ns
+                    fired.append(MessageKey(row.id, row.priority, now_ns))
+            return FireResult(tuple(fired), waiting, dead, tuple(locked), refused=refused)
+
+    async def leases_left(self, table: MessageTable, shard: ShardName) -> dict[bytes, int]:
+        """Return which messages the rows show to be in flight, and until when."""
+        async with self._call("leases_left", shard):
+            now_ns = self.clock.time_ns()
+            return {
+                row.id: row.time_next_ns or 0
+                for row in self.table(table.keyspace, shard, table.name).values()
+                if row.time_acked_ns is None
+                and is_lease(table.properties, row.epoch, row.time_next_ns or 0, now_ns)
+            }
+
+    async def release(
+        self, table: MessageTable, shard: ShardName, rows: Sequence[ClaimedRow]
+    ) -> Refusals:
+        """Undo the claim of rows to which nothing has happened since."""
+        async with self._call("release", shard):
+            stored = self.table(table.keyspace, shard, table.name)
+            refused = {}
+            for claimed in rows:
+                row = stored.get(claimed.id)
+                if (
+                    row is not None
+                    and row.time_acked_ns is None
+                    and (row.epoch, row.time_next_ns)
+                    == (claimed.epoch + 1, claimed.due_next_ns)
+                ):
+                    if self.refuses(Tried.RETURN, row):
+                        refused[row.id] = Refused(Tried.RETURN, REFUSAL)
+                        continue
+                    row.epoch, row.time_next_ns = claimed.epoch, claimed.time_next_ns
+            return refused
+
+    async def shorten(
+        self, table: MessageTable, shard: ShardName, leases: Sequence[Lease], due_ns: int
+    ) -> Shortenings:
+        """Make rows due sooner to which nothing has happened since."""
+        async with self._call("shorten", shard):
+            stored = self.table(table.keyspace, shard, table.name)
+            shortened, refused = [], {}
+            for lease in leases:
+                row = stored.get(lease.id)
+                if (
+                    row is not None
+                    and row.time_acked_ns is None
+                    and row.time_next_ns == lease.until_ns
+                ):
+                    if self.refuses(Tried.RETURN, row):
+                        refused[row.id] = Refused(Tried.RETURN, REFUSAL)
+                        continue
+                    row.time_next_ns = due_ns
+                    shortened.append(lease.id)
+            return Shortenings(tuple(shortened), refused)
+
+    async def write_leases(
+        self, table: MessageTable, shard: ShardName, leases: Sequence[LeaseWrite]
+    ) -> LeaseWrites:
+        """Let rows that are not locked show leases."""
+        async with self._call("write_leases", shard):
+            now_ns = self.clock.time_ns()
+            stored = self.table(table.keyspace, shard, table.name)
+            changed, locked, refused = [], [], {}
+            for lease in leases:
+                row = stored.get(lease.id)
+                if row is None or row.time_acked_ns is not None:
+                    continue
+                time_ns = row.time_next_ns or 0
+                is_new = lease.is_first and not row.epoch
+                is_ours = time_ns in lease.shown_ns or (is_new and time_ns <= now_ns)
+                if not (is_ours or is_new):
+                    changed.append(row.id)
+                elif row.is_locked:
+                    locked.append(row.id)
+                elif self.refuses(Tried.LEASE, row):
+                    refused[row.id] = Refused(Tried.LEASE, REFUSAL)
+                else:
+                    row.epoch = max(row.epoch, 1)
+                    if is_ours:
+                        row.time_next_ns = lease.until_ns
+                    else:
+                        changed.append(row.id)
+            return LeaseWrites(tuple(changed), tuple(locked), refused)
+
+    async def write_acks(
+        self, table: MessageTable, shard: ShardName, acks: Sequence[tuple[bytes, int]]
+    ) -> AckWrites:
+        """Acknowledge rows that are not locked."""
+        async with self._call("write_acks", shard):
+            stored = self.table(table.keyspace, shard, table.name)
+            locked, refused = [], {}
+            for ident, acked_ns in acks:
+                row = stored.get(ident)
+                if row is not None and row.time_acked_ns is None:
+                    if row.is_locked:
+                        locked.append(ident)
+                    elif self.refuses(Tried.ACK, row):
+                        refused[ident] = Refused(Tried.ACK, REFUSAL)
+                    else:
+                        self.ack(table.keyspace, shard, table.name, (ident,))
+                        row.time_acked_ns = acked_ns
+            return AckWrites(tuple(locked), refused)
+
+    async def purge(
+        self,
+        table: MessageTable,
+        shard: ShardName,
+        cutoff_ns: int,
+        left_out: Collection[bytes] = (),
+    ) -> Purged:
+        """Delete one batch of old acked rows."""
+        async with self._call("purge", shard):
+            rows = self.table(table.keyspace, shard, table.name)
+            old = [
+                row.id
+                for row in rows.values()
+                if row.time_acked_ns is not None
+                and row.time_acked_ns < cutoff_ns
+                and row.id not in left_out
+            ][:PURGE_ROWS_MAX]
+            refused = {
+                ident: Refused(Tried.PURGE, REFUSAL)
+                for ident in old
+                if self.refuses(Tried.PURGE, rows[ident])
+            }
+            for ident in old:
+                if ident not in refused:
+                    del rows[ident]
+            return Purged(len(old), len(old) - len(refused), refused)
+
+    async def partitions(
+        self, table: MessageTable, shard: ShardName, now_ns: int
+    ) -> PartitionCensus | None:
+        """See `PartitionStore.partitions`."""
+        async with self._call("partitions", shard):
+            found = self.partitioned.get((table.keyspace, shard, table.name))
+            if found is None:
+                return None
+            purge_after_ns = table.properties.purge_after_ns
+            left = {
+                each.name: self._rows_left(table, shard, each.name, now_ns - purge_after_ns)
+                for each in found.old(now_ns, purge_after_ns)
+            }
+            rest_rows = len(self.rows_of_partition(table, shard, found.rest))
+            return PartitionCensus(found, left, min(rest_rows, ROWS_COUNTED_MAX))
+
+    async def rows_in(self, table: MessageTable, shard: ShardName, name: str) -> int:
+        """See `PartitionStore.rows_in`; here it is exact."""
+        async with self._call("rows_in", shard):
+            return len(self.rows_of_partition(table, shard, name))
+
+    async def drop_partition(
+        self,
+        table: MessageTable,
+        shard: ShardName,
+        name: str,
+        cutoff_ns: int,
+        patience_s: float,
+    ) -> Outcome:
+        """See `PartitionStore.drop_partition`; a row that is locked holds the table."""
+        async with self._call("drop_partition", shard):
+            rows = self.table(table.keyspace, shard, table.name)
+            if any(row.is_locked for row in rows.values()):
+                return Outcome.HELD
+            if any(self._rows_left(table, shard, name, cutoff_ns)):
+                return Outcome.KEPT
+            for row in self.rows_of_partition(table, shard, name):
+                del rows[row.id]
+            at = table.keyspace, shard, table.name
+            timed = tuple(each for each in self.partitioned[at].timed if each.name != name)
+            self.partitioned[at] = replace(self.partitioned[at], timed=timed)
+            return Outcome.DONE
+
+    async def make_partitions(
+        self,
+        table: MessageTable,
+        shard: ShardName,
+        made: Sequence[Partition],
+        rest: str,
+        patience_s: float,
+    ) -> Outcome:
+        """See `PartitionStore.make_partitions`; a row that is locked holds the table."""
+        async with self._call("make_partitions", shard):
+            rows = self.table(table.keyspace, shard, table.name)
+            if any(row.is_locked for row in rows.values()):
+                return Outcome.HELD
+            if self.rows_of_partition(table, shard, rest):
+                return Outcome.KEPT
+            at = table.keyspace, shard, table.name
+            timed = (*self.partitioned[at].timed, *made)
+            self.partitioned[at] = replace(self.partitioned[at], timed=timed)
+            return Outcome.DONE
+
+    def rows_of_partition(
+        self, table: MessageTable, shard: ShardName, name: str
+    ) -> list[StoredRow]:
+        """Return the rows of a partition."""
+        timed = self.partitioned[table.keyspace, shard, table.name].timed
+        return [
+            row
+            for row in self.table(table.keyspace, shard, table.name).values()
+            if next(
+                (each.name for each in timed if int(row.id) < first_id(each.until_ns)), REST
+            )
+            == name
+        ]
+
+    def _rows_left(
+        self, table: MessageTable, shard: ShardName, name: str, cutoff_ns: int
+    ) -> RowsLeft:
+        acked = [row.time_acked_ns for row in self.rows_of_partition(table, shard, name)]
+        return RowsLeft(
+            acked.count(None), sum(ns is not None and ns >= cutoff_ns for ns in acked)
+        )
+
+    def _call(self, name: str, shard: ShardName) -> _Call:
+        self.calls.append((name, shard))
+        return _Call(self, name, shard)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """Pauses before and after an atomic step."""
+
+    store: MemoryStore
+    name: str
+    shard: ShardName
+
+    async def __aenter__(self) -> None:
+        await self.store.pause(self.name, self.shard)
+
+    async def __aexit__(self, *failure: object) -> None:
+        await self.store.pause(self.name, self.shard)
+
+
+def _member(rows: dict[bytes, StoredRow], after: StoredRow) -> StoredRow | None:
+    """Return the last member that is not done of the group that *after* waits for."""
+    members = (
+        row
+        for row in rows.values()
+        if row.group == after.after and row.after != row.group and row.time_acked_ns is None
+    )
+    return max(members, key=by_id, default=None)
