@@ -51,7 +51,7 @@ class PortLimits(NamedTuple):
 class Listener:
     """Accepts the connections of one port and makes a protocol of each.
 
-    It is the only place that accepts, but for gRPC's own: whoever is turned away, and a process without a free file descriptor, gets
+    It is the only place that accepts: connections that are turned away, and a process without a free file descriptor, get
     a line in the log, at most one each 10 s and port.
 
     name: the port, as the log calls it.
@@ -194,24 +194,6 @@ class _Admitted(asyncio.Protocol):
             self._on_left = None
 
 
-def grpc_limits(
-    connections: int, *, idle_s: float | None = None
-) -> tuple[tuple[str, int], ...]:
-    """Return the options by which a gRPC server, which accepts by itself, keeps to the limits of a port.
-
-    It knows no limit for each address, and logs nothing of whom it turns away.
-
-    connections: all together; more are closed at once.
-    idle_s: how long a connection without calls may stay.
-    """
-    idle = () if idle_s is None else (("grpc.max_connection_idle_ms", int(idle_s * 1000)),)
-    return (
-        ("grpc.max_allowed_incoming_connections", connections),
-        ("grpc.server_handshake_timeout_ms", int(FIRST_BYTES_S * 1000)),
-        *idle,
-    )
-
-
 async def listen_tcp(
     accept: Callable[[Link], Owner],
     host: str,
@@ -225,11 +207,11 @@ async def listen_tcp(
     Raises:
         OSError: somebody listens there already, or *host* is no address of this machine.
     """
-    bound = await bind_tcp(host, port, shares_port=shares_port)
+    bound = bind_tcp(host, port, shares_port=shares_port)
     return Listener("mysql", bound, lambda: Link(accept), backlog=backlog)
 
 
-async def bind_tcp(host: str, port: int, *, shares_port: bool = False) -> list[socket.socket]:
+def bind_tcp(host: str, port: int, *, shares_port: bool = False) -> list[socket.socket]:
     """Return sockets that are bound to a port on each address of *host*; port 0 takes a free one.
 
     Raises:
@@ -237,7 +219,7 @@ async def bind_tcp(host: str, port: int, *, shares_port: bool = False) -> list[s
     """
     bound: list[socket.socket] = []
     try:
-        for family, address in await _addresses(host):
+        for family, address in _addresses(host):
             where = (address[0], port, *address[2:])
             bound.append(_bound_tcp(family, where, shares_port=shares_port))
             port = bound[0].getsockname()[1]
@@ -248,14 +230,14 @@ async def bind_tcp(host: str, port: int, *, shares_port: bool = False) -> list[s
     return bound
 
 
-async def _addresses(host: str) -> list[tuple[socket.AddressFamily, tuple[Any, ...]]]:
-    found = await asyncio.get_running_loop().getaddrinfo(
+def _addresses(host: str) -> list[tuple[socket.AddressFamily, tuple[Any, ...]]]:
+    found = socket.getaddrinfo(
         host or None, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
     return [(family, address) for family, _, _, _, address in dict.fromkeys(found)]
 
 
-async def hold_port(host: str, port: int) -> list[socket.socket]:
+def hold_port(host: str, port: int) -> list[socket.socket]:
     """Return sockets that hold a TCP port for processes that listen there and share it; 0 takes a free one.
 
     They accept nobody themselves.
@@ -265,7 +247,7 @@ async def hold_port(host: str, port: int) -> list[socket.socket]:
     """
     held: list[socket.socket] = []
     try:
-        for family, address in await _addresses(host):
+        for family, address in _addresses(host):
             where = (address[0], port, *address[2:])
             # A second proxy that shares its port as well would take some of our clients.
             _bound_tcp(family, where, shares_port=False).close()

@@ -120,7 +120,7 @@ class AdminServer:
             assert server is not None
             self._listener = listening.Listener(
                 "admin",
-                await listening.bind_tcp(host, port),
+                listening.bind_tcp(host, port),
                 server,
                 backlog=_BACKLOG,
                 limits=_LIMITS,

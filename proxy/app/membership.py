@@ -63,7 +63,7 @@ class Membership:
         if listen:
             try:
                 self.door = GrpcDoor(own, listen)
-            except RuntimeError as error:
+            except OSError as error:
                 raise ConfigError("fleet.listen", f"cannot listen on {listen}") from error
             address = fleet.advertise or self.door.address
         self.member = member_of_config(

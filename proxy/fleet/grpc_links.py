@@ -36,7 +36,7 @@ from streamfrom.proxy.fleet.peer_codec import (
     is_known,
 )
 from streamfrom.proxy.fleet.trusted_certificates import TrustedCertificates
-from streamfrom.proxy.listening import grpc_limits
+from streamfrom.proxy.grpc_port import SERVER_OPTIONS, GrpcPort
 
 
 if TYPE_CHECKING:
@@ -53,8 +53,6 @@ MessageT = TypeVar("MessageT")
 
 CONNECT_TIMEOUT_S: Final = 2.0
 STOP_S: Final = 0.5
-# Those of members, and of strangers whose handshake will fail.
-CONNECTIONS_MAX: Final = 256
 KEEPALIVE_MS: Final = 1000
 PING_TIMEOUT_MS: Final = 2000
 RECONNECT_MS: Final = 100
@@ -79,7 +77,6 @@ OPTIONS: Final = (
     # A row may be as long as a packet of the database; credit limits what is on its way.
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
-    ("grpc.so_reuseport", 0),
     ("grpc.enable_http_proxy", 0),
 )
 
@@ -282,7 +279,7 @@ class GrpcDoor:
     address: where it listens, host:port.
 
     Raises:
-        RuntimeError: nothing can listen there.
+        OSError: nothing can listen there.
     """
 
     def __init__(self, own: MemberCertificate, listen: str) -> None:
@@ -290,7 +287,7 @@ class GrpcDoor:
         self._loop = asyncio.get_running_loop()
         self._fleet: DoorKeeper | None = None
         self._trusted = TrustedCertificates(self._read_trusted)
-        self._server = grpc.aio.server(options=(*OPTIONS, *grpc_limits(CONNECTIONS_MAX)))
+        self._server = grpc.aio.server(options=(*OPTIONS, *SERVER_OPTIONS))
         link: grpc.RpcMethodHandler[Any, Any] = grpc.stream_stream_rpc_method_handler(
             self._link, response_serializer=encode_from_dispatcher
         )
@@ -303,8 +300,10 @@ class GrpcDoor:
             self._knocked,  # type: ignore[arg-type]  # the stubs do not know of None, for no change
             require_client_authentication=True,
         )
-        port = self._server.add_secure_port(listen, credentials)
-        self.address = f"{listen.rpartition(':')[0]}:{port}"
+        host, _, port = listen.rpartition(":")
+        self._port = GrpcPort("fleet", host.strip("[]"), int(port))
+        self._server.add_secure_port(self._port.inner, credentials)
+        self.address = f"{host}:{self._port.port}"
 
     def add(self, methods: dict[str, grpc.RpcMethodHandler[Any, Any]]) -> None:
         """Serve *methods* of the service as well, by their names; before the start."""
@@ -319,6 +318,7 @@ class GrpcDoor:
     async def stop(self) -> None:
         """Close the door and what came through it."""
         await self._server.stop(STOP_S)
+        self._port.close()
 
     def _read_trusted(self) -> bytes:
         """Return the certificates of those to let in, as the directories say by now."""

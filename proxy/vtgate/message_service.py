@@ -16,7 +16,7 @@ from grpc_reflection.v1alpha import reflection
 
 from streamfrom.proxy.errors import BackendError, BadMessageId, WireError
 from streamfrom.proxy.fairness import Slices
-from streamfrom.proxy.listening import grpc_limits
+from streamfrom.proxy.grpc_port import SERVER_OPTIONS, GrpcPort
 from streamfrom.proxy.vtgate import vtgateservice_pb2 as pb
 from streamfrom.proxy.vtgate.inner_client import InnerClient, is_loopback
 from streamfrom.proxy.vtgate.query_results import (
@@ -41,9 +41,8 @@ RequestT = TypeVar("RequestT", pb.MessageStreamRequest, pb.MessageAckRequest)
 SERVICE: Final = "vtgateservice.Vitess"
 # gRPC's own limit, some 300,000 ids. A request is read in one piece, which takes 8 ms for each MiB.
 REQUEST_BYTES_MAX: Final = 4 << 20
-# A client has one connection for all of its calls.
-CONNECTIONS_MAX: Final = 256
-IDLE_S: Final = 60.0
+# A connection without calls.
+IDLE_MS: Final = 60_000
 # A third of a millisecond of work.
 IDS_AT_ONCE: Final = 256
 # After the drain nobody has a session any more; what is left are answers on their way.
@@ -90,6 +89,8 @@ class MessageService:
     ) -> None:
         self._accept = accept
         self._tls = tls
+        self._shares_port = shares_port
+        self._port: GrpcPort | None = None
         self._server = grpc.aio.server(
             options=(
                 (
@@ -98,11 +99,11 @@ class MessageService:
                 ),
                 # A row may be as long as a packet of the database.
                 ("grpc.max_send_message_length", -1),
-                ("grpc.so_reuseport", int(shares_port)),
                 # Only that notices a client that lost power, as on the wire.
                 ("grpc.keepalive_time_ms", 60_000),
                 ("grpc.keepalive_timeout_ms", 20_000),
-                *grpc_limits(CONNECTIONS_MAX, idle_s=IDLE_S),
+                ("grpc.max_connection_idle_ms", IDLE_MS),
+                *SERVER_OPTIONS,
             )
         )
         self._health = health.aio.HealthServicer()
@@ -123,18 +124,19 @@ class MessageService:
         )
         names = (SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, self._server)
-        self.port = 0
+
+    @property
+    def port(self) -> int:
+        """The number of the port; 0 before the start."""
+        return 0 if self._port is None else self._port.port
 
     async def start(self, host: str, port: int) -> None:
         """Listen. Raises OSError."""
-        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        try:
-            if self._tls is None:
-                self.port = self._server.add_insecure_port(address)
-            else:
-                self.port = self._server.add_secure_port(address, _credentials(self._tls))
-        except RuntimeError as error:
-            raise OSError(f"cannot listen on {address} for gRPC: {error}") from None
+        self._port = GrpcPort("grpc", host, port, shares_port=self._shares_port)
+        if self._tls is None:
+            self._server.add_insecure_port(self._port.inner)
+        else:
+            self._server.add_secure_port(self._port.inner, _credentials(self._tls))
         await self._server.start()
         for name in ("", SERVICE):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
@@ -146,6 +148,8 @@ class MessageService:
     async def stop(self) -> None:
         """Close the listener and what is left of the calls."""
         await self._server.stop(STOP_S)
+        if self._port is not None:
+            self._port.close()
 
     async def _message_stream(
         self, data: bytes, context: grpc.aio.ServicerContext[Any, Any]
@@ -196,7 +200,8 @@ class MessageService:
         self, context: grpc.aio.ServicerContext[Any, Any], database: str
     ) -> InnerClient:
         """Return a session for a call. Raises BackendError."""
-        host = _host(context.peer())
+        assert self._port is not None
+        host = self._port.host_of(context.peer())
         if "\0" in database:
             # It ends the name in a login, and what follows would be read as something else.
             await context.abort(
@@ -265,15 +270,6 @@ def _target(request: pb.MessageStreamRequest) -> str:
     if not shard and request.HasField("key_range"):
         shard = f"{request.key_range.start.hex()}-{request.key_range.end.hex()}"
     return f"{request.keyspace}:{shard}" if shard and shard != "-" else request.keyspace
-
-
-def _host(peer: str) -> str:
-    """Return the host of gRPC's `ipv4:192.0.2.1:5000`, `ipv6:%5B::1%5D:5000` or `unix:…`."""
-    kind, _, address = peer.partition(":")
-    if kind not in {"ipv4", "ipv6"}:
-        return "localhost"
-    host = address.rpartition(":")[0]
-    return host.removeprefix("%5B").removesuffix("%5D").strip("[]")
 
 
 async def _abort(

@@ -39,7 +39,7 @@ async def greeting(port):
 
 
 async def test_several_share_a_port_that_is_held():
-    (held,) = await listening.hold_port("127.0.0.1", 0)
+    (held,) = listening.hold_port("127.0.0.1", 0)
     port = held.getsockname()[1]
     listeners = [
         await listening.listen_tcp(Owner, "127.0.0.1", port, backlog=1, shares_port=True)
@@ -54,7 +54,7 @@ async def test_several_share_a_port_that_is_held():
 
 
 async def test_a_port_is_held_on_each_address_of_a_name():
-    held = await listening.hold_port("localhost", 0)
+    held = listening.hold_port("localhost", 0)
     assert len({each.getsockname()[1] for each in held}) == 1
     for each in held:
         each.close()
@@ -64,12 +64,12 @@ async def test_a_port_that_others_share_is_not_ours():
     with socket.create_server(("127.0.0.1", 0), reuse_port=True) as other:
         port = other.getsockname()[1]
         with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1 port {port}: "):
-            await listening.hold_port("127.0.0.1", port)
+            listening.hold_port("127.0.0.1", port)
 
 
 async def test_an_address_of_another_machine_is_refused():
     with pytest.raises(OSError, match=r"cannot listen on 192\.0\.2\.1 port 0: "):
-        await listening.hold_port("192.0.2.1", 0)
+        listening.hold_port("192.0.2.1", 0)
 
 
 async def test_a_unix_socket_replaces_a_stale_one_and_has_its_mode(tmp_path):
@@ -110,7 +110,7 @@ async def limited(limits):
             self.transport.write(data)
 
     listener = listening.Listener(
-        "test", await listening.bind_tcp("127.0.0.1", 0), Echo, backlog=16, limits=limits
+        "test", listening.bind_tcp("127.0.0.1", 0), Echo, backlog=16, limits=limits
     )
     yield listener, listener.sockets[0].getsockname()[1]
     listener.close()
@@ -168,7 +168,7 @@ async def test_without_a_descriptor_the_log_says_so_and_clients_wait(monkeypatch
                 raise OSError(errno.EMFILE, "Too many open files")
             return super().accept()
 
-    (bound,) = await listening.bind_tcp("127.0.0.1", 0)
+    (bound,) = listening.bind_tcp("127.0.0.1", 0)
     with capture_logs() as logs:
         listener = listening.Listener(
             "test",

@@ -1,0 +1,150 @@
+"""The TCP port of a gRPC server: accepts, keeps the limits of a port, and passes bytes on both ways.
+
+gRPC would accept by itself, without a limit for one address. It listens on a Unix socket instead, in a folder that only
+this user may enter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+from streamfrom.proxy.listening import FIRST_BYTES_S, Listener, PortLimits, bind_tcp
+from streamfrom.proxy.sessions.addresses import group
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+CONNECTIONS_MAX: Final = 256
+# Members of a fleet, or clients behind one NAT, may have many.
+PER_ADDRESS_MAX: Final = 128
+_BACKLOG: Final = 128
+# Of the gRPC server behind a port. A TLS handshake is gRPC's own.
+SERVER_OPTIONS: Final = (("grpc.server_handshake_timeout_ms", int(FIRST_BYTES_S * 1000)),)
+
+
+class GrpcPort:
+    """A port whose gRPC server listens at `inner`.
+
+    name: the port, as the log calls it.
+    shares_port: other processes listen there as well.
+
+    Attributes:
+        port: the number, which the system chooses for 0.
+
+    Raises:
+        OSError: another process listens there, or *host* is no address of this machine.
+    """
+
+    def __init__(self, name: str, host: str, port: int, *, shares_port: bool = False) -> None:
+        bound = bind_tcp(host, port, shares_port=shares_port)
+        self.port: int = bound[0].getsockname()[1]
+        self._folder = Path(tempfile.mkdtemp(prefix="streamfrom-"))
+        self._path = str(self._folder / "grpc")
+        self.inner = f"unix:{self._path}"
+        self._hosts: dict[str, str] = {}
+        self._count = 0
+        self._joining: set[asyncio.Task[None]] = set()
+        self._listener = Listener(
+            name,
+            bound,
+            lambda: _Side(on_made=self._begin),
+            backlog=_BACKLOG,
+            limits=PortLimits(CONNECTIONS_MAX, PER_ADDRESS_MAX, group),
+        )
+
+    def host_of(self, peer: str) -> str:
+        """Return the host of the client that gRPC calls *peer*, "" once it has left."""
+        return self._hosts.get(peer, "")
+
+    def close(self) -> None:
+        """Stop to accept, once the gRPC server has stopped."""
+        self._listener.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _begin(self, outer: _Side) -> None:
+        task = asyncio.get_running_loop().create_task(self._join(outer))
+        self._joining.add(task)
+        task.add_done_callback(self._joining.discard)
+
+    async def _join(self, outer: _Side) -> None:
+        """Connect a client to gRPC, under a name by which `host_of` knows it."""
+        loop = asyncio.get_running_loop()
+        self._count += 1
+        name = f"{self._folder.name}-{self._count}"
+        peer = f"unix-abstract:{name}"
+        self._hosts[peer] = outer.transport.get_extra_info("peername")[0]
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        inner = _Side(on_lost=lambda: self._hosts.pop(peer, None))
+        inner.other = outer.transport
+        try:
+            connection.settimeout(0)
+            connection.bind(f"\0{name}")
+            await loop.sock_connect(connection, self._path)
+            await loop.create_unix_connection(lambda: inner, sock=connection)
+        except OSError:  # gRPC has stopped, or no file descriptor is left
+            connection.close()
+            self._hosts.pop(peer, None)
+            outer.transport.abort()
+        else:
+            outer.join(inner.transport)
+
+
+class _Side(asyncio.Protocol):
+    """One side of a connection: what comes leaves by the *other* side. What comes before that is there waits."""
+
+    transport: asyncio.Transport
+
+    def __init__(
+        self,
+        on_made: Callable[[_Side], None] | None = None,
+        on_lost: Callable[[], object] | None = None,
+    ) -> None:
+        self.other: asyncio.Transport | None = None
+        self._on_made = on_made
+        self._on_lost = on_lost
+        self._early: list[bytes] = []
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+        if self._on_made is not None:
+            self._on_made(self)
+
+    def join(self, other: asyncio.Transport) -> None:
+        """Pass on to *other* from now on."""
+        self.other = other
+        other.writelines(self._early)
+        self._early.clear()
+        if self.transport.is_closing():
+            other.close()
+        else:
+            self.transport.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        if self.other is not None:
+            self.other.write(data)
+        else:
+            self._early.append(data)
+            self.transport.pause_reading()
+
+    def pause_writing(self) -> None:
+        if self.other is not None:
+            self.other.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self.other is not None:
+            self.other.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._on_lost is not None:
+            self._on_lost()
+        if self.other is not None:
+            self.other.close()
+            # A peer that takes nothing any more keeps its place no longer than one that says nothing.
+            asyncio.get_running_loop().call_later(FIRST_BYTES_S, self.other.abort)

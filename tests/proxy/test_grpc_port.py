@@ -1,0 +1,102 @@
+"""A gRPC server behind its port, tried by raw HTTP/2: connections that never make a call count as well."""
+
+import asyncio
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import grpc
+from structlog.testing import capture_logs
+
+from streamfrom.proxy import grpc_port, listening
+from streamfrom.proxy.grpc_port import GrpcPort
+from tests.proxy.fake_answers import until
+
+
+# A client's first bytes: the preface, and SETTINGS without any.
+HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+ECHO = "/test/Echo"
+
+
+@asynccontextmanager
+async def serving():
+    """Yield a port, and who has called its one method: as gRPC knows it, and its host."""
+    server, callers = grpc.aio.server(), []
+    port = GrpcPort("test", "127.0.0.1", 0)
+
+    async def echo(data, context):
+        callers.append((context.peer(), port.host_of(context.peer())))
+        return data
+
+    method: grpc.RpcMethodHandler[Any, Any] = grpc.unary_unary_rpc_method_handler(echo)
+    server.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler("test", {"Echo": method}),)
+    )
+    server.add_insecure_port(port.inner)
+    await server.start()
+    yield port, callers
+    await server.stop(0)
+    port.close()
+
+
+async def served(port, host):
+    """Return a connection from *host* that gRPC has answered, None if it was turned away."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port.port, local_addr=(host, 0))
+    writer.write(HELLO)
+    with suppress(ConnectionError):
+        if await reader.read(1):
+            return reader, writer
+    writer.close()
+    return None
+
+
+async def test_an_address_that_opens_all_it_may_locks_no_other_out(monkeypatch):
+    monkeypatch.setattr(grpc_port, "PER_ADDRESS_MAX", 3)
+    with capture_logs() as logs:
+        async with serving() as (port, _):
+            opened = [await served(port, "127.0.0.1") for _ in range(5)]
+            assert [each is not None for each in opened] == [True, True, True, False, False]
+            other = await served(port, "127.0.0.2")
+            assert other is not None
+            opened[0][1].close()
+            while (again := await served(port, "127.0.0.1")) is None:
+                pass  # its place is free once the end is known
+            for _, writer in (*opened[1:3], other, again):
+                writer.close()
+    told = [each for each in logs if each["event"] == "connections turned away"]
+    assert [(each["port"], each["address"]) for each in told] == [("test", "127.0.0.1")]
+
+
+async def test_a_call_comes_from_its_clients_host_and_large_messages_pass_both_ways():
+    data = bytes(3 << 20)
+    async with (
+        serving() as (port, callers),
+        grpc.aio.insecure_channel(f"127.0.0.1:{port.port}") as channel,
+    ):
+        call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(ECHO)
+        assert await call(data) == data
+    assert [host for _, host in callers] == ["127.0.0.1"]
+
+
+async def test_a_client_that_says_nothing_is_disconnected(monkeypatch):
+    monkeypatch.setattr(listening, "FIRST_BYTES_S", 0.01)
+    async with serving() as (port, _):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port.port)
+        with suppress(ConnectionError):
+            while await reader.read(1 << 10):
+                pass  # gRPC's own SETTINGS
+        writer.close()
+
+
+async def test_the_end_of_either_side_is_that_of_the_other():
+    async with serving() as (port, callers):
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port.port}") as channel:
+            call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(ECHO)
+            await call(b"x")
+        await until(lambda: port.host_of(callers[0][0]) == "")
+        reader, writer = await served(port, "127.0.0.1")
+    with suppress(ConnectionError):
+        while await reader.read(1 << 10):
+            pass
+    writer.close()
+    assert not Path(port.inner.removeprefix("unix:")).parent.exists()
