@@ -139,7 +139,9 @@ def cluster(
     proxy.disconnect()
     for keyspace in shared_cluster.databases:
         connection = proxy.connect(
-            database=keyspace, autocommit=True, init_command="SET lock_wait_timeout = 10"
+            database=keyspace,
+            autocommit=True,
+            init_command="SET lock_wait_timeout = 10, foreign_key_checks = 0",
         )
         tables = {
             table
