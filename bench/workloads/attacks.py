@@ -42,6 +42,7 @@ password = ""
 [[users]]
 name = "guessed"
 password_hash = "{GUESSED}"
+account = "shared"
 """
 
 

@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from tests.cases import sections
+
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("proxy", "engine", "sqlparse_ext", "spark")
@@ -224,6 +226,12 @@ def literal_s(call: ast.Call) -> float | None:
             return seconds
         case _:
             return None
+
+
+def test_every_section_of_cases_has_its_test():
+    for path in (ROOT / "tests").rglob("test_*.txt"):
+        code = path.with_suffix(".py").read_text()
+        assert not [name for name in sections(path) if f"def {name}(" not in code], path
 
 
 def test_no_test_sleeps_but_to_look_again():

@@ -28,6 +28,7 @@ from streamfrom_worker.completer import Completer
 from streamfrom_worker.handler import Handler
 from streamfrom_worker.session import Answer, Session
 from streamfrom_worker.table import Table, describe
+from tests.cases import cases
 
 
 URL = "mysql://app:secret@db.example:1234/shop"
@@ -48,16 +49,7 @@ def test_a_url_names_the_proxy_the_user_and_the_keyspace() -> None:
     assert "p/w" not in repr(found)
 
 
-@pytest.mark.parametrize(
-    ("url", "error"),
-    [
-        ("postgres://a@h/ks", "mysql://"),
-        ("localhost", "mysql://"),
-        ("mysql://h/ks", "user and a keyspace"),
-        ("mysql://a@h", "user and a keyspace"),
-        ("mysql://a@h/ks?ssl=1", "unknown option 'ssl'"),
-    ],
-)
+@cases(url=str, error=str)
 def test_a_url_that_lacks_something_is_refused(url: str, error: str) -> None:
     with pytest.raises(ValueError, match=error):
         Worker(url)

@@ -1,5 +1,6 @@
 """The worker library before a real proxy: each message is worked on, whatever the function or the machine does."""
 
+import ast
 import asyncio
 import re
 import signal
@@ -19,6 +20,7 @@ from asyncmy.errors import MySQLError
 from sqlalchemy.orm import Session
 
 from streamfrom_worker import Message, Park, Queue, Result, Retry, Worker
+from tests.cases import cases
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import WAIT_S, rows, run
 from tests.integration.conftest import Lone, Queue as Place
@@ -245,14 +247,7 @@ async def test_a_function_acknowledges_in_its_own_transaction(plain: Place) -> N
     assert rows(client, "SELECT COUNT(*) FROM job WHERE time_acked IS NULL")[0][0] == 0
 
 
-@pytest.mark.parametrize(
-    ("name", "columns", "error"),
-    [
-        ("absent", None, "absent"),
-        ("ordinary", None, "table ordinary is not a queue"),
-        ("job", ["colour"], "queue job has no column colour"),
-    ],
-)
+@cases(name=str, columns=ast.literal_eval, error=str)
 async def test_a_queue_that_does_not_fit_ends_the_worker_with_a_sentence(
     name: str, columns: list[str] | None, error: str, plain: Place
 ) -> None:

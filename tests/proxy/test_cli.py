@@ -1,3 +1,4 @@
+import ast
 import asyncio
 import json
 import logging
@@ -13,6 +14,7 @@ import pytest
 from streamfrom.proxy import cli
 from streamfrom.proxy.cli import EXIT_FAULT, EXIT_USAGE, DemoProxy, main
 from streamfrom.proxy.workers.worker_seat import WorkerSeat
+from tests.cases import cases
 
 
 CONFIG = """
@@ -155,15 +157,7 @@ def test_the_log_is_as_configured(argv, settings, told, config, monkeypatch, unc
     assert (unconfigured[-1]["level"], unconfigured[-1]["as_json"]) == told
 
 
-@pytest.mark.parametrize(
-    ("command", "options"),
-    [
-        ("serve", {"--config": "CONFIG", "-v": None}),
-        ("serve", {"--config": "CONFIG", "--verbose": None}),
-        ("check", {"--json": None, "--config": "CONFIG", "-v": None}),
-        ("demo", {"--shards": "4", "--port": "5", "--data": "/tmp", "--verbose": None}),
-    ],
-)
+@cases(command=str, options=ast.literal_eval)
 def test_every_option_may_stand_before_the_command_and_after_it(
     config, monkeypatch, unconfigured, command, options
 ):

@@ -1,25 +1,16 @@
 """Keys as terminals send them; `tests/integration/test_admin.py` has the program on one."""
 
+import ast
 import io
 
 import pytest
 
 from streamfrom.proxy.queue_watch import CannotTell, parse_address
-from streamfrom.proxy.status.top_screen import DOWN, TOP, UP
 from streamfrom.proxy.top import split_keys, top
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("sent", "keys"),
-    [
-        ("q", ["q"]),
-        ("\x1b[A\x1b[B", [UP, DOWN]),
-        ("\x1bOAr\x1bOB", [UP, "r", DOWN]),
-        ("\x1b[H\x1b[1~", [TOP, TOP]),
-        ("\x1b[", ["\x1b", "["]),
-        ("", []),
-    ],
-)
+@cases(sent=str, keys=ast.literal_eval)
 def test_an_escape_sequence_is_one_key(sent, keys):
     assert split_keys(sent) == keys
 

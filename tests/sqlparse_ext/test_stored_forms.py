@@ -1,7 +1,10 @@
+import ast
+
 import pytest
 
 from streamfrom.sqlparse_ext.literal_values import Bits, HexString, Number
 from streamfrom.sqlparse_ext.stored_forms import ColumnType, folds_case, stored_form
+from tests.cases import cases
 
 
 CI, BIN, NO_PAD = "utf8mb4_general_ci", "utf8mb4_bin", "utf8mb4_0900_ai_ci"
@@ -40,23 +43,7 @@ def test_a_value_is_stored_in_one_form_or_in_one_that_is_not_known(kind, written
     assert stored is not None or form.hint
 
 
-@pytest.mark.parametrize(
-    ("kind", "collation", "folds", "written", "stored"),
-    [
-        ("char(9)", CI, False, b"Job ", b"Job"),
-        ("varchar(9)", BIN, False, b"Job ", b"Job "),
-        ("varchar(9)", BIN, True, b"Job ", b"Job"),
-        ("varchar(9)", NO_PAD, True, b"Job ", b"Job "),
-        ("varchar(3)", BIN, False, "über".encode(), "übe".encode()),
-        ("varchar(9)", CI, True, "über".encode(), None),
-        ("varchar(9)", "latin1_bin", False, "ü".encode(), None),
-        ("varchar(9)", "utf8mb3_bin", False, "🦀".encode(), None),
-        ("varchar(9)", "utf8mb4_danish_ci", True, b"job", None),
-        ("enum('a','b''c')", CI, False, b"B'C ", b"b'c"),
-        ("enum('a','b''c')", BIN, False, b"A", None),
-        ("enum('a','A')", BIN, False, b"A", b"A"),
-    ],
-)  # fmt: skip
+@cases(kind=str, collation=str, folds=ast.literal_eval, written=str.encode, stored=str.encode)
 def test_a_text_is_stored_as_its_type_and_its_collation_have_it(
     kind, collation, folds, written, stored
 ):

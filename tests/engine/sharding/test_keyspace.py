@@ -10,6 +10,7 @@ from streamfrom.engine.sharding.keyspace import (
     check_partition,
     parse_target,
 )
+from tests.cases import cases
 
 
 EIGHT = "-20,20-40,40-60,60-80,80-a0,a0-c0,c0-e0,e0-"
@@ -106,18 +107,7 @@ def test_a_partition_is_put_in_order():
     assert check_partition(shards("80-,-40,40-80")) == shards("-40,40-80,80-")
 
 
-@pytest.mark.parametrize(
-    ("names", "fault"),
-    [
-        ("-40,80-", "no shard owns the keyspace ids 40-80"),
-        ("40-80,80-", "no shard owns the keyspace ids -40"),
-        ("-40,40-80", "no shard owns the keyspace ids 80-"),
-        ("-80,40-", "shards '-80' and '40-' overlap"),
-        ("-,80-", "shards '-' and '80-' overlap"),
-        ("-80,-80,80-", "shards '-80' and '-80' overlap"),
-        ("-80,0", "shard '0' is no key range, so it must be the only one"),
-    ],
-)
+@cases(names=str, fault=str)
 def test_gaps_and_overlaps_are_errors(names, fault):
     with pytest.raises(KeyspaceError) as failure:
         check_partition(shards(names))
@@ -154,23 +144,7 @@ def test_targets(text, target):
     assert parse_target(text) == target
 
 
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ("ks@", "empty tablet type after @"),
-        ("ks[20-40-60]", "single keyrange expected in 20-40-60"),
-        (
-            "ks[--60]",
-            'malformed spec: MinKey/MaxKey cannot be in the middle of the spec: "--60"',
-        ),
-        ("ks[qrnqorrs]", "expected valid hex in keyspace id qrnqorrs"),
-        ("ks[10-20", "invalid key range provided. Couldn't find range end ']'"),
-        ("ks@replica|zone1-101", "tablet alias must be used with a shard"),
-        ("ks:-80@strange|zone1-101", "invalid tablet type in target: strange"),
-        ("ks:-80@replica|zone1", "invalid tablet alias in target: zone1"),
-        ("ks[60-20]", "invalid key range '60-20': its start is not below its end"),
-    ],
-)
+@cases(text=str, fault=str)
 def test_targets_that_cannot_be_read(text, fault):
     with pytest.raises(TargetError) as failure:
         parse_target(text)

@@ -1,3 +1,5 @@
+import ast
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -8,6 +10,7 @@ from streamfrom.engine.sharding.multicolumn_vindex import (
     make_any_vindex,
 )
 from streamfrom.engine.sharding.vindex import make_vindex
+from tests.cases import cases
 
 
 THREE = make_any_vindex("multicol", {"column_count": "3"})
@@ -61,16 +64,7 @@ def test_bytes_and_vindexes_may_be_given_for_each_column(params, values, keyspac
     assert prefix(make_any_vindex("multicol", params), *values) == keyspace_id
 
 
-@pytest.mark.parametrize(
-    ("size", "region", "begins"),
-    [
-        ("1", 1, "01"),
-        ("1", 255, "ff"),
-        ("1", 256, "00"),
-        ("2", 1, "0001"),
-        ("2", b"256", "0100"),
-    ],
-)
+@cases(size=str, region=ast.literal_eval, begins=str)
 def test_a_region_stands_before_the_hash_of_the_id(size, region, begins):
     vindex = make_any_vindex("region_experimental", {"region_bytes": size})
     assert prefix(vindex, region, 1) == begins + HASH_1
@@ -84,20 +78,7 @@ def test_what_is_no_number_has_no_region(values):
     )
 
 
-@pytest.mark.parametrize(
-    ("vindex_type", "params", "reason"),
-    [
-        ("multicol", {}, "column_count must be a number from 1 to 8, not ''"),
-        ("multicol", {"column_count": "9"}, "from 1 to 8, not '9'"),
-        ("multicol", {"column_count": "2", "column_bytes": "8"}, "leave each column a byte"),
-        ("multicol", {"column_count": "2", "column_bytes": "5,5"}, "leave each column a byte"),
-        ("multicol", {"column_count": "2", "column_bytes": "x"}, "numbers greater than 0"),
-        ("multicol", {"column_count": "1", "column_bytes": "1,2"}, "names 2 columns"),
-        ("multicol", {"column_count": "1", "column_vindex": "no"}, '"no" not found'),
-        ("region_experimental", {"region_bytes": "3"}, "from 1 to 2, not '3'"),
-        ("nonsense", {}, 'vindexType "nonsense" not found'),
-    ],
-)
+@cases(vindex_type=str, params=ast.literal_eval, reason=str)
 def test_parameters_that_cannot_be_used_are_named(vindex_type, params, reason):
     with pytest.raises(VindexError, match=reason):
         make_any_vindex(vindex_type, params)

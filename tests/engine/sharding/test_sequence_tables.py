@@ -12,6 +12,7 @@ from streamfrom.engine.sharding.sequence_tables import (
     resolve,
 )
 from streamfrom.engine.sharding.vschema import parse_vschema
+from tests.cases import cases
 
 
 def keyspace(name, tables, sharded=False):
@@ -48,15 +49,7 @@ def test_a_name_means_the_sequence_of_one_keyspace(name, home, place, shard):
     assert (str(found), found.shard.name) == (place, shard)
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("nothing", "table nothing not found"),
-        ("twice", "ambiguous table reference: twice"),
-        ("nowhere.seq", "VT05003: unknown database 'nowhere' in vschema"),
-        ("home.t", "table t not found"),
-    ],
-)
+@cases(name=str, reason=str)
 def test_a_name_that_means_none_is_an_error_of_the_vschema(name, reason):
     with pytest.raises(VschemaError, match=f"^cannot resolve sequence {name}: {reason}$"):
         resolve(name, HOME, ALL)

@@ -3,21 +3,10 @@
 import pytest
 
 from streamfrom.engine.sharding.unicode_weights import loose_key
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("text", "key"),
-    [
-        ("Test", "1816164c17f31816"),
-        ("B\u00e9st", "1605164c17f31816"),
-        (" Test", "01091816164c17f31816"),
-        ("Test\t", "1816164c17f318160100"),
-        ("T\u00e9stLooong", "1816164c17f318161711177117711771174f1691"),
-        ("", ""),
-        ("\u00e6", "15ef164c"),
-        ("\u20ac", "1407"),
-    ],
-)
+@cases(text=str, key=str)
 def test_keys(text, key):
     found = loose_key(text)
     assert found is not None

@@ -1,11 +1,13 @@
 """Ids of every type, and both layouts."""
 
+import ast
 import time
 from collections import Counter
 from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.fixtures.streams import (
     message_table,
     run,
@@ -23,21 +25,7 @@ def comparable(ident: Any) -> str:
     return str(ident)
 
 
-@pytest.mark.parametrize(
-    ("ident", "ids"),
-    [
-        (
-            "id VARCHAR(40) NOT NULL",
-            ["a", "b'c", 'q"r', "back\\slash", "ünïcode ✓", "", "5"],
-        ),
-        ("id VARBINARY(16) NOT NULL", [b"\x00\xff\x27", b"plain", b"\\", b"'"]),
-        ("id BINARY(4) NOT NULL", [b"\x00\x01\x02\x03", b"\xff\x00\xff\x00"]),
-        ("id BIGINT NOT NULL", [-(2**63), -1, 0, 2**63 - 1]),
-        ("id BIGINT UNSIGNED NOT NULL", [0, 2**64 - 1]),
-        ("id DECIMAL(30, 0) NOT NULL", [10**25, -5]),
-        ("id CHAR(36) COLLATE utf8mb4_bin NOT NULL", ["A", "a", "b"]),
-    ],
-)
+@cases(ident=str, ids=ast.literal_eval)
 def test_every_type_of_id_is_sent_acknowledged_and_then_left_alone(
     plain: Queue, ident: str, ids: list[Any]
 ) -> None:

@@ -7,6 +7,7 @@ import pymysql
 import pytest
 from pymysql.constants import COMMAND, SERVER_STATUS
 
+from tests.cases import cases
 from tests.fixtures.streams import rows, run
 from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert_all
@@ -151,22 +152,7 @@ def test_it_is_killed_in_its_wait(queue: Queue, kill: str) -> None:
     assert taken(connection, 5) == [1], "nobody else waits for it"
 
 
-@pytest.mark.parametrize(
-    ("end", "sentence"),
-    [
-        ("LIMIT 0", "LIMIT must be a whole number greater than 0, not '0'"),
-        ("LIMIT 'ten'", "LIMIT must be a whole number greater than 0, not 'ten'"),
-        ("LIMIT 1.5", "LIMIT must be a whole number greater than 0, not '1.5'"),
-        ("LIMIT '5x'", "LIMIT must be a whole number greater than 0, not '5x'"),
-        ("LIMIT 1e999", "LIMIT must be a whole number greater than 0, not '1e999'"),
-        ("LIMIT 1 WAIT 'inf'", "WAIT must be a number of seconds, 0 for not at all, not 'inf'"),
-        ("LIMIT NULL", "LIMIT must be a whole number greater than 0, not 'NULL'"),
-        ("LIMIT 1 WAIT 'ten'", "WAIT must be a number of seconds, 0 for not at all, not 'ten'"),
-        ("LIMIT -1", "near '-1'"),
-        ("LIMIT 1 WAIT -1", "near '-1'"),
-        ("WAIT 1", "near 'WAIT 1'"),
-    ],
-)
+@cases(end=str, sentence=str)
 def test_a_bad_end_is_refused_and_the_connection_goes_on(
     queue: Queue, end: str, sentence: str
 ) -> None:

@@ -6,6 +6,7 @@ import mysql.connector
 import pytest
 
 from streamfrom.engine.messaging.table.groups import HELD_NS
+from tests.cases import cases
 from tests.fixtures.streams import eventually, refused, rows, run, value
 from tests.integration.conftest import Queue
 
@@ -281,23 +282,7 @@ def test_groups_are_switched_on_and_off_while_streams_go_on(plain: Queue) -> Non
     assert stream.ids(1) == [6]
 
 
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ("group = batch", "vt_group needs vt_after"),
-        ("after = finishes", "vt_after needs vt_group"),
-        ("group = batch, after = Batch", "must be two columns, not both 'batch'"),
-        (
-            "group = nothing, after = finishes",
-            "vt_group names no column of the table: 'nothing'",
-        ),
-        (
-            "group = batch, after = id",
-            "vt_after names 'id', which is a column of the queue's own",
-        ),
-        ("group = batch, after = tenant", "must be columns of one type"),
-    ],
-)
+@cases(settings=str, told=str)
 def test_wrong_settings_are_refused_and_change_nothing(
     queue: Queue, settings: str, told: str
 ) -> None:

@@ -1,5 +1,6 @@
 """Ids that the proxy gives to messages, as text and drivers ask for them."""
 
+import ast
 import asyncio
 import time
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from streamfrom.engine.messaging.table.message_ids import LEAD_STEPS, STEP_NS, first_id
 from streamfrom.proxy.embedded.servers import Family
+from tests.cases import cases
 from tests.fixtures.streams import message_table, refused, rows, run, value
 from tests.integration.conftest import Queue, SharedCluster
 from tests.proxy.fake_client import MARIADB as MARIADB_CLIENT, Client
@@ -42,18 +44,7 @@ def test_the_proposals_own_insert(queue: Queue, client: Any) -> None:
     assert run(client, f"UPDATE my_message SET state = 'acked' WHERE id = {ident}") == 1
 
 
-@pytest.mark.parametrize(
-    ("sql", "count"),
-    [
-        ("INSERT INTO my_message SET user_id = 1", 1),
-        ("INSERT INTO my_message SET id = NULL, user_id = 1", 1),
-        ("INSERT INTO my_message (user_id) VALUES (1), (2), (3)", 3),
-        ("INSERT INTO my_message (user_id, id) VALUES (1, NULL), (2, DEFAULT), (3, 0)", 3),
-        ("INSERT INTO my_message VALUES (NULL, 50, 0, 0, NULL, 1, 'x')", 1),
-        ("REPLACE INTO my_message (user_id) VALUES (1)", 1),
-        ("INSERT IGNORE INTO my_message (user_id) VALUES (1), (2)", 2),
-    ],
-)
+@cases(sql=str, count=ast.literal_eval)
 def test_every_form_of_insert_gets_ids_that_are_told(client: Any, sql: str, count: int) -> None:
     with client.cursor() as cursor:
         cursor.execute(sql)

@@ -1,5 +1,6 @@
 """CREATE, ALTER, DROP QUEUE and what SHOW says of queues, on a keyspace of one shard and of two."""
 
+import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import mysql.connector
 import pytest
 
+from tests.cases import cases
 from tests.fixtures.streams import message_table, refused, rows, run, value
 from tests.integration.conftest import Queue, SharedCluster
 
@@ -168,42 +170,7 @@ def test_show_queues_lists_the_message_tables_of_a_keyspace(
     assert refused(client, "SHOW QUEUES WHERE 1")[0] == 1064
 
 
-@pytest.mark.parametrize(
-    ("sql", "code", "words"),
-    [
-        ("CREATE QUEUE q", 1064, "a list of columns"),
-        ("CREATE QUEUE q (a INT,, b INT)", 1064, "a list of columns"),
-        ("CREATE QUEUE q (a INT) WITH ack_wait = 5", 1064, "key = value"),
-        ("CREATE QUEUE q (a INT) WITH (ack_wait)", 1064, "key = value"),
-        ("CREATE QUEUE q (a INT) WITH (ack_wait = 1, ack_wait = 2)", 1064, "twice"),
-        ("CREATE QUEUE q (a INT) ENGINE=InnoDB", 1064, "ends here"),
-        ("CREATE QUEUE q (a INT) WITH (ack_wiat = 5)", 1210, "did you mean ack_wait?"),
-        ("CREATE QUEUE q (a INT) WITH (vt_ack_wait = 5)", 1210, "did you mean ack_wait?"),
-        ("CREATE QUEUE q (a INT) WITH (ack_wait = 0)", 1210, "vt_ack_wait must be"),
-        ("CREATE QUEUE q (a INT) WITH (ack_wait = -1)", 1210, "vt_ack_wait must be"),
-        ("CREATE QUEUE q (a INT) WITH (ack_wait = '')", 1210, "ack_wait cannot be"),
-        ("CREATE QUEUE q (a INT) WITH (ack_wait = '1,vt_order=newest')", 1210, "cannot be"),
-        ("CREATE QUEUE q (epoch INT)", 1210, "every queue has"),
-        ("CREATE QUEUE q (id BIGINT PRIMARY KEY)", 1210, "leave PRIMARY KEY out"),
-        ("CREATE QUEUE q (a NOTYPE)", None, "NOTYPE"),
-        ("CREATE QUEUE q (a INT UNIQUE) PARTITION BY HOUR", 1210, "must contain id"),
-        ("CREATE QUEUE q (a INT) PARTITION BY YEAR", 1064, "HOUR or DAY"),
-        ("CREATE QUEUE q (a INT) SHARD BY hash(b)", 1210, "no column of the queue: 'b'"),
-        ("CREATE QUEUE q (a INT) SHARD BY nosuch(a)", 1210, "no vindex 'nosuch'"),
-        ("CREATE QUEUE q (a INT) SHARD BY multicol(a)", 1210, "no vindex 'multicol'"),
-        ("CREATE QUEUE q (a INT) WITH (shard_by = 'hash(a)')", 1210, "is written SHARD BY"),
-        ("ALTER QUEUE q SET (shard_by = 'hash(a)')", 1051, "q"),
-        ("CREATE QUEUE information_schema.q (a INT)", None, ""),
-        ("CREATE QUEUE q (a INT) WITH (message_cols = 'id|b')", 1210, "b missing from"),
-        ("CREATE QUEUE q (a INT) WITH (message_cols = 'a|id')", 1210, "must begin with id"),
-        ("CREATE QUEUE q (a INT) WITH (dead_letter = Q)", 1210, "must be another table"),
-        ("ALTER QUEUE q PAUSE", 1051, "q"),
-        ("CREATE QUEUE q (a INT) WITH (auto_id = yes)", 1210, "vt_auto_id must be"),
-        ("ALTER QUEUE q SET (ack_wait = 5)", 1051, "q"),
-        ("ALTER QUEUE q", 1064, "SET"),
-        ("SHOW CREATE QUEUE q", 1051, "q"),
-    ],
-)
+@cases(sql=str, code=ast.literal_eval, words=str)
 def test_what_cannot_be_makes_nothing_and_leaves_the_session_whole(
     cluster: SharedCluster, keyspace: str, sql: str, code: int | None, words: str
 ) -> None:
@@ -215,17 +182,7 @@ def test_what_cannot_be_makes_nothing_and_leaves_the_session_whole(
     assert value(client, "SELECT 1") == 1
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ("message_cols = nosuch", "nosuch missing from message table"),
-        ("dead_letter = my_message", "vt_dead_letter must be another table"),
-        ("`group` = a, after = b", "vt_group and vt_after must be columns of one type"),
-        ("`key` = nosuch", "vt_key must be a column of the table"),
-        ("delayed = off", "time_next must have a number or NULL as default"),
-        ("`key` = a, key_in_flight = 1", "epoch must be NOT NULL"),
-    ],
-)
+@cases(settings=str, words=str)
 def test_a_change_that_a_table_could_not_be_used_with_is_refused(
     cluster: SharedCluster, keyspace: str, settings: str, words: str
 ) -> None:
@@ -342,19 +299,7 @@ def test_sharding_that_the_vschema_says(cluster: SharedCluster) -> None:
     assert refused(client, "CREATE QUEUE named (a INT) SHARD BY hash(a)")[0] == 1235
 
 
-@pytest.mark.parametrize(
-    ("columns", "shard_by", "written"),
-    [
-        ("user_id BIGINT, payload TEXT", "SHARD BY hash(user_id)", "hash(user_id)"),
-        ("user_id BIGINT, payload TEXT", "SHARD BY (user_id)", "hash(user_id)"),
-        (
-            "user_id VARCHAR(20), payload TEXT",
-            "SHARD BY (user_id)",
-            "unicode_loose_xxhash(user_id)",
-        ),
-        ("user_id BIGINT, payload TEXT", "", "hash(id)"),
-    ],
-)
+@cases(columns=str, shard_by=str, written=str)
 def test_sharding_that_no_vschema_says_stands_in_the_comment(
     sharded: Queue, columns: str, shard_by: str, written: str
 ) -> None:

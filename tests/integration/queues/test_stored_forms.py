@@ -9,6 +9,7 @@ from pymysql.converters import escape_string
 
 from streamfrom.proxy.embedded.servers import Family
 from streamfrom.sqlparse_ext.stored_forms import ColumnType, folds_case, stored_form
+from tests.cases import cases
 from tests.fixtures.database_servers import root
 from tests.fixtures.streams import run
 
@@ -180,15 +181,7 @@ def test_an_id_that_is_not_found_again_is_refused_when_the_table_is_loaded(
         run(connection, "STREAM * FROM odd")
 
 
-@pytest.mark.parametrize(
-    ("kind", "value", "hint"),
-    [
-        ("DATE", "20240105", "write it as 'YYYY-MM-DD'"),
-        ("BIGINT", "'1e3'", "write it as an integer"),
-        ("VARCHAR(20) COLLATE utf8mb4_general_ci", "'é'", "COLLATE utf8mb4_bin"),
-        ("ENUM('a')", "1", "one of the values of its ENUM"),
-    ],
-)
+@cases(kind=str, value=str, hint=str)
 def test_a_spelling_that_cannot_be_placed_is_refused_with_the_one_to_use(
     cluster, kind, value, hint
 ):

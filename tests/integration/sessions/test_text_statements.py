@@ -1,11 +1,13 @@
 """PREPARE, EXECUTE and DEALLOCATE as text, where rows may be on several shards."""
 
+import ast
 import datetime
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import Consume, message_table, refused, rows, run, value
@@ -70,23 +72,7 @@ def test_each_client_has_its_own_and_a_reset_has_none(tight: RunningProxy) -> No
     assert refused(second, "EXECUTE p") == unknown
 
 
-@pytest.mark.parametrize(
-    ("sql", "code"),
-    [
-        ("PREPARE p FROM 'SELEC'", 1064),
-        ("PREPARE p FROM 'SELECT nosuch FROM customer'", 1054),
-        ("PREPARE p FROM 'SELECT 1; SELECT 2'", 1064),
-        ("PREPARE p FROM ''", 1065),
-        ("PREPARE p FROM @nothing", 1065),
-        ("PREPARE p FROM 'EXECUTE q'", 1295),
-        ("PREPARE p FROM CONCAT('SELECT ', '1')", 1235),
-        ("EXECUTE q", 1243),
-        ("EXECUTE two USING @a", 1210),
-        ("EXECUTE two", 1210),
-        ("EXECUTE two USING 5, 6", 1235),
-        ("DEALLOCATE PREPARE q", 1243),
-    ],
-)
+@cases(sql=str, code=ast.literal_eval)
 def test_what_is_wrong_is_told_and_the_session_goes_on(
     client: Any, sql: str, code: int
 ) -> None:

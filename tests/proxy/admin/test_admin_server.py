@@ -1,5 +1,6 @@
 """The HTTP side: who is answered, and with what."""
 
+import ast
 import asyncio
 import json
 
@@ -14,6 +15,7 @@ from streamfrom.proxy.config.file import TlsSettings
 from streamfrom.proxy.status.fleet_figures import MembersFigures
 from streamfrom.proxy.status.status_rows import MEMBERS, Unanswered, member_rows
 from streamfrom.proxy.tls import ServerTls
+from tests.cases import cases
 from tests.proxy.admin.conftest import (
     NAMES,
     QUEUES,
@@ -55,16 +57,7 @@ async def test_tables_are_json_by_column(served):
     ]
 
 
-@pytest.mark.parametrize(
-    ("path", "method", "expected"),
-    [
-        ("/api/nothing", "GET", 404),
-        ("/nothing", "GET", 404),
-        ("/api/queues", "POST", 405),
-        ("/metrics", "DELETE", 405),
-        ("/api/../metrics/x", "GET", 404),
-    ],
-)
+@cases(path=str, method=str, expected=ast.literal_eval)
 async def test_what_there_is_not_is_refused(served, path, method, expected):
     assert (await served.ask(path, method))[0] == expected
     assert (await served.ask("/healthz"))[0] == 200

@@ -1,5 +1,6 @@
 """Pause, resume, and the end of a stream, over HTTP as the page asks for them."""
 
+import ast
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ from streamfrom.proxy.errors import BackendError, MemberUnreachable, QueryInterr
 from streamfrom.proxy.status.fleet_figures import MemberFigures, MembersFigures
 from streamfrom.proxy.status.status_rows import MemberStatus, StreamClient, StreamStatus
 from streamfrom.proxy.status.status_source import Sight
+from tests.cases import cases
 from tests.proxy.admin.conftest import USERS, Client, stream_of
 
 
@@ -31,19 +33,7 @@ async def test_a_queue_is_paused_and_resumed_on_all_its_shards(guarded):
     assert guarded.services.registry.changed == ["ks"] * 3
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "expected"),
-    [
-        ("/api/pause", {"keyspace": "ks", "queue": "nothing"}, 404),
-        ("/api/pause", {"keyspace": "nothing", "queue": "msg"}, 404),
-        ("/api/resume", {"keyspace": "ks"}, 400),
-        ("/api/resume", {"keyspace": ["ks"], "queue": "msg"}, 400),
-        ("/api/resume", None, 415),
-        ("/api/end-stream", {"connection_id": 99}, 404),
-        ("/api/end-stream", {"connection_id": "7"}, 400),
-        ("/api/end-stream", {"connection_id": True}, 400),
-    ],
-)
+@cases(path=str, body=ast.literal_eval, expected=ast.literal_eval)
 async def test_what_cannot_be_done_is_refused_with_a_reason(guarded, path, body, expected):
     await guarded.browser.log_in("boss")
     status, text, _ = await guarded.browser.post(path, body)

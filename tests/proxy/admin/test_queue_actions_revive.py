@@ -1,11 +1,13 @@
 """Parked messages are revived, over HTTP as the page asks for it."""
 
+import ast
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from streamfrom.proxy.errors import BackendError
+from tests.cases import cases
 from tests.proxy.admin.conftest import MessagesServer
 from tests.sim.memory_store import loaded, raw_table
 
@@ -57,15 +59,7 @@ async def test_a_shard_that_refuses_is_told_and_the_rest_can_be_revived_later(pa
     assert (await parked.browser.post("/api/revive", QUEUE))[1] == '{"revived": 2}'
 
 
-@pytest.mark.parametrize(
-    ("user", "body", "expected"),
-    [
-        ("boss", {"keyspace": "ks", "queue": "nothing"}, 404),
-        ("boss", {"keyspace": "nothing", "queue": "msg"}, 404),
-        ("boss", {"keyspace": "ks"}, 400),
-        ("boss", None, 415),
-    ],
-)
+@cases(user=str, body=ast.literal_eval, expected=ast.literal_eval)
 async def test_who_may_not_and_what_is_not_there(parked, user, body, expected):
     await parked.browser.log_in("boss")
     assert (await parked.browser.post("/api/revive", body))[0] == expected

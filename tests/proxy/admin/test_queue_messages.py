@@ -1,5 +1,6 @@
 """A look at the messages of a queue, over HTTP as the page asks for it; the servers' answers are made up."""
 
+import ast
 import base64
 import json
 from dataclasses import replace
@@ -10,6 +11,7 @@ import pytest
 from streamfrom.proxy.admin import queue_messages
 from streamfrom.proxy.admin.queue_messages import PAGE_ROWS
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
+from tests.cases import cases
 from tests.proxy.admin.conftest import MessagesServer, figures
 from tests.sim.memory_store import loaded, raw_table
 
@@ -125,17 +127,7 @@ async def test_a_cursor_that_no_page_told_is_refused(peeked, text):
     assert [shard.control.sent for shard in peeked.shards] == [[], []]
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("keyspace=ks&queue=msg", 400),
-        ("keyspace=ks&queue=msg&state=gone", 400),
-        ("keyspace=ks&queue=nothing&state=due", 404),
-        ("keyspace=ks&state=due", 404),
-        ("keyspace=nothing&queue=msg&state=due", 404),
-        ("keyspace=ks:0&queue=msg&state=due", 404),
-    ],
-)
+@cases(query=str, expected=ast.literal_eval)
 async def test_what_there_is_not_is_refused_with_a_reason(peeked, query, expected):
     await peeked.browser.log_in("app")
     status, told, _ = await peeked.browser.ask(f"/api/messages?{query}")

@@ -1,5 +1,6 @@
 """What SIGHUP changes in a running proxy, and what it does not."""
 
+import ast
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -10,6 +11,7 @@ import structlog
 from streamfrom.proxy.app.application import Application
 from streamfrom.proxy.config.file import Role, Secret, TlsSettings, User
 from streamfrom.proxy.config.toml_values import ConfigError
+from tests.cases import cases
 from tests.proxy.certificates import issued, write_certificate
 from tests.proxy.fake_answers import Silence, until
 from tests.proxy.fake_client import Client
@@ -135,14 +137,7 @@ async def test_limits_count_at_once(server, proxy):
     assert (await client.query("SELECT SLEEP(9)")).code == 3024
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "code", "words"),
-    [
-        ("max_statement_tokens", 20, 3170, b"more than 20 tokens"),
-        ("connection_memory_bytes", 1_000, 4082, b"limit 1000 bytes"),
-        ("user_memory_bytes", 1_000, 1226, b"'app' has exceeded the 'user_memory'"),
-    ],
-)
+@cases(field=str, value=ast.literal_eval, code=ast.literal_eval, words=str.encode)
 async def test_limits_count_for_sessions_that_are_there(proxy, field, value, code, words):
     client = await proxy.client(user="app", password="one")
     text = " + 1" * 20

@@ -1,8 +1,11 @@
+import ast
+
 import pytest
 
 from streamfrom.proxy.backends.charsets import Charsets
 from streamfrom.proxy.backends.session_variables import names
 from streamfrom.proxy.errors import NoClientCharset
+from tests.cases import cases
 from tests.proxy.fake_answers import rows_of
 from tests.proxy.fake_server import MARIADB, FakeServer
 from tests.proxy.rigs import running_shard
@@ -61,16 +64,7 @@ async def test_who_escapes_for_one_that_they_lack_is_not_taken_for_one_of_utf8(
     assert charset in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("mode", "is_set"),
-    [
-        ("STRICT_TRANS_TABLES,NO_ZERO_DATE", False),
-        ("", False),
-        ("STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES", True),
-        ("ANSI_QUOTES", True),
-        ("REAL_AS_FLOAT,PIPES_AS_CONCAT", True),
-    ],
-)
+@cases(mode=str, is_set=ast.literal_eval)
 async def test_a_server_that_reads_texts_in_its_own_way_has_its_mode_set_for_everybody(
     server, mode, is_set
 ):
@@ -81,16 +75,7 @@ async def test_a_server_that_reads_texts_in_its_own_way_has_its_mode_set_for_eve
     assert charsets.settings(45).sql_mode == (mode if is_set else "")
 
 
-@pytest.mark.parametrize(
-    ("collation", "greeted"),
-    [
-        ("utf8mb4_0900_ai_ci", 255),
-        ("latin1_swedish_ci", 8),
-        ("gbk_chinese_ci", 45),  # its statements are not read
-        ("ucs2_general_ci", 45),  # nobody writes statements in it
-        ("utf8mb4_uca1400_ai_ci", 45),  # its id needs two bytes
-    ],
-)
+@cases(collation=str, greeted=ast.literal_eval)
 async def test_clients_are_greeted_with_the_servers_own_collation_where_it_can_be_spoken(
     server, collation, greeted
 ):

@@ -3,12 +3,11 @@
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from streamfrom.proxy.backends.account import Account
 from streamfrom.proxy.backends.pool_choice import Choice, MakeRoom, choose
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.config.toml_values import Secret
+from tests.cases import cases
 
 
 SETTINGS = Settings()
@@ -40,30 +39,7 @@ CONNECTIONS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("there", "flags", "expected"),
-    [
-        # As much as possible is allowed, unless a letter is there: full, limited, patient.
-        ("bobs taken stained free own", "", "own"),
-        ("bobs taken stained free", "", "free"),
-        ("bobs taken stained", "", "stained"),
-        ("taken", "", "OPEN"),
-        ("bobs", "", "OPEN"),
-        ("", "", "OPEN"),
-        ("", "f", "WAIT"),
-        ("bobs taken", "f", "taken"),
-        ("taken spent", "f", "room: spent"),
-        ("bobs variant", "f", "room: variant"),
-        ("bobs", "f", "room: bobs"),
-        ("bobs", "fp", "WAIT"),
-        ("bobs taken", "fp", "taken"),
-        # More connections of ann's the server does not take: only hers make room.
-        ("bobs", "l", "WAIT"),
-        ("bobs taken", "l", "taken"),
-        ("bobs variant", "l", "room: variant"),
-        ("", "l", "WAIT"),
-    ],
-)
+@cases(there=str, flags=str, expected=str)
 def test_a_choice(there, flags, expected):
     found = choose(
         [CONNECTIONS[name] for name in there.split()],

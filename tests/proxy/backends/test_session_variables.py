@@ -1,3 +1,4 @@
+import ast
 import gc
 import re
 
@@ -5,6 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.proxy.backends.session_variables import TRACKED, Settings, names, tracking
+from tests.cases import cases
 
 
 AUTOCOMMIT_OFF = Settings([("autocommit", "OFF")])
@@ -152,18 +154,7 @@ def test_each_family_is_asked_for_the_variables_it_knows():
         assert b"autocommit = 1" in statement
 
 
-@pytest.mark.parametrize(
-    ("charset", "unread", "is_utf8"),
-    [
-        ("utf8mb4", None, True),
-        ("binary", None, True),
-        ("latin1", None, False),
-        ("euckr", None, False),
-        ("gbk", "gbk", False),
-        ("sjis", "sjis", False),
-        ("big5", "big5", False),
-    ],
-)
+@cases(charset=str, unread=ast.literal_eval, is_utf8=ast.literal_eval)
 def test_a_character_set_says_how_statements_may_be_read(charset, unread, is_utf8):
     settings = names(charset, f"{charset}_bin")
     assert (settings.unread, settings.is_utf8) == (unread, is_utf8)

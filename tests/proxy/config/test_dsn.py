@@ -7,6 +7,7 @@ from hypothesis import given, strategies as st
 
 from streamfrom.proxy.config.dsn import Dsn, SslMode, parse
 from streamfrom.proxy.config.toml_values import ConfigError, Secret, Surroundings
+from tests.cases import cases
 
 
 def read(text, environ=None, folder="/etc"):
@@ -93,31 +94,7 @@ def test_an_authority_to_trust_is_a_reason_to_verify(tmp_path):
     assert (dsn.ssl_mode, dsn.ssl_ca) == (SslMode.VERIFY_CA, str(tmp_path / "ca.pem"))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", "got another scheme or none"),
-        ("postgres://root:hunter2@db1", "got another scheme or none"),
-        ("root:hunter2@db1", "got another scheme or none"),
-        ("mysql://db1:3306/x", "got no user"),
-        ("mysql://:hunter2@db1", "got no user"),
-        ("mysql://root:hunter2@/x", "got neither a host nor a unix_socket"),
-        ("mysql://root:hunter2@db1:port", "got a malformed address"),
-        ("mysql://root:hunter2@db1:65536", "got a malformed address"),
-        ("mysql://root:hunter2@db1:0", "expected a port from 1 to 65535, got 0"),
-        ("mysql://root:hunter2@[::1", "got a malformed address"),
-        ("mysql://root:hunter2@db1/x#y", "got a #"),
-        ("mysql://root:hunter2@db1/x/y", "got a / in the database's name"),
-        ("mysql://root:hunter2/x@db1", "got a malformed address"),
-        ("mysql://root:hunter2@db1?ssl=1", "unknown parameter after ?"),
-        ("mysql://root:hunter2@db1?ssl_mode=hunter2", "expected ssl_mode disabled, preferred,"),
-        ("mysql://root:hunter2@db1?ssl_mode=required&ssl_mode=disabled", "each parameter"),
-        ("mysql://root:hunter2@db1?ssl_ca=nope.pem", "(ssl_ca): cannot read"),
-        (f"mysql://root:hunter2@/x?unix_socket=/{'s' * 107}", "at most 107 bytes, got 108"),
-        ("mysql://root:${NOPE}@db1", "expected the environment variable NOPE"),
-        ("mysql://root:hunter2@${NOPE}", "expected the environment variable NOPE"),
-    ],
-)
+@cases(text=str, expected=str)
 def test_a_fault_is_named_without_repeating_the_address(text, expected):
     with pytest.raises(ConfigError) as caught:
         read(text)

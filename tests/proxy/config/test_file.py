@@ -16,6 +16,7 @@ from streamfrom.proxy.config.file import (
     User,
     load,
 )
+from tests.cases import cases
 from tests.proxy.config.files import SHARDED, UNSHARDED
 
 
@@ -140,14 +141,7 @@ def test_a_connection_may_hold_two_packets_of_whatever_size_and_a_user_four_conn
     assert server.user_memory_bytes == 8 << 30
 
 
-@pytest.mark.parametrize(
-    ("lines", "says"),
-    [
-        ("connection_memory = 67108863", r"server\.connection_memory: expected .* 67108864"),
-        ("user_memory = 134217727", r"server\.user_memory: expected .* 134217728"),
-        ('user_memory = "1 GB"', r"server\.user_memory: expected an integer"),
-    ],
-)
+@cases(lines=str, says=str)
 def test_a_budget_that_not_even_one_packet_fits_in_is_refused(read, lines, says):
     with pytest.raises(ConfigError, match=says):
         read(f"[server]\n{lines}\n" + UNSHARDED)

@@ -8,6 +8,7 @@ from streamfrom.proxy.config.fleet_members import (
     worker_count,
 )
 from streamfrom.proxy.config.toml_values import ConfigError
+from tests.cases import cases
 
 
 def fleet(folder, text):
@@ -26,27 +27,7 @@ def test_a_fleet_needs_nothing_from_the_configuration(tmp_path):
     assert fleet(tmp_path, "[fleet]\nlisten = ''") == FleetConfig("", "", None)
 
 
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("name = 7", "fleet.name: expected the fleet's name, got 7"),
-        (f"name = '{'x' * 65}'", "fleet.name: expected at most 64 characters, got 65"),
-        ("listen = '7000'", "fleet.listen: expected an address such as"),
-        ("listen = 'a:70000'", "fleet.listen: expected an address such as"),
-        ("advertise = 'a:0'", "fleet.advertise: expected the port that leads to this process"),
-        ("advertise = ''", "fleet.advertise: expected the port that leads to this process"),
-        ("port = 1", "fleet.port: unknown key; expected one of advertise, listen, name"),
-        ("workers = 2\nlisten = ''", "fleet.listen: expected port 0, or no such key, with 2"),
-        (
-            "workers = 2\nadvertise = 'a:7'",
-            "fleet.advertise: expected no such key with 2 workers",
-        ),
-        ("workers = 0", 'fleet.workers: expected 1 to 256, or "auto", got 0'),
-        ("workers = 257", 'fleet.workers: expected 1 to 256, or "auto", got 257'),
-        ("workers = true", 'fleet.workers: expected 1 to 256, or "auto", got true'),
-        ("workers = 'all'", 'fleet.workers: expected 1 to 256, or "auto", got "all"'),
-    ],
-)
+@cases(text=str, error=str)
 def test_what_cannot_be_is_refused(tmp_path, text, error):
     with pytest.raises(ConfigError) as caught:
         fleet(tmp_path, f"[fleet]\n{text}")

@@ -4,6 +4,7 @@ import pytest
 
 from streamfrom.proxy.config.former_keys import refuse_walls
 from streamfrom.proxy.config.toml_values import ConfigError, Surroundings, TomlTable
+from tests.cases import cases
 
 
 WHY = "the server's grants decide what the user's own account may do"
@@ -13,28 +14,7 @@ def table(**values):
     return TomlTable(values, "users[0]", Surroundings(Path("/"), {}))
 
 
-@pytest.mark.parametrize(
-    ("role", "grant"),
-    [
-        (
-            "readwrite",
-            "SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP ON `database`.* TO `o``neil`",
-        ),
-        (
-            "readonly",
-            "SELECT ON `database`.* TO `o``neil` (streamfrom grants --for reader prints it)",
-        ),
-        (
-            "producer",
-            "INSERT (columns) ON `database`.`queue` TO `o``neil` (streamfrom grants --for producer prints it)",
-        ),
-        (
-            "consumer",
-            "SELECT (columns), UPDATE (`time_next`, `time_acked`) ON `database`.`queue` TO `o``neil`"
-            " (streamfrom grants --for consumer prints it)",
-        ),
-    ],
-)
+@cases(role=str, grant=str)
 def test_a_former_role_names_the_grant(role, grant):
     with pytest.raises(ConfigError) as caught:
         refuse_walls(table(role=role), "o`neil")

@@ -3,6 +3,7 @@ import pytest
 from streamfrom.proxy.config.file import load
 from streamfrom.proxy.config.log_settings import LogFormat, LogLevel, LogSettings
 from streamfrom.proxy.config.toml_values import ConfigError
+from tests.cases import cases
 from tests.proxy.config.files import UNSHARDED
 
 
@@ -24,16 +25,7 @@ def test_levels_and_forms(tmp_path):
             assert found == LogSettings(LogLevel(level), LogFormat(form))
 
 
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("level = 'loud'", 'log.level: expected "debug" or "info" or "warning" or "error"'),
-        ("level = 'INFO'", "log.level: expected"),
-        ("level = 10", "log.level: expected"),
-        ("format = 'xml'", 'log.format: expected "auto" or "json" or "text"'),
-        ("file = '/var/log/x'", "log.file: unknown key; expected one of format, level"),
-    ],
-)
+@cases(text=str, error=str)
 def test_a_fault_names_its_key(tmp_path, text, error):
     with pytest.raises(ConfigError) as raised:
         log_of(tmp_path, f"[log]\n{text}")

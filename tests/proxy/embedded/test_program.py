@@ -1,6 +1,6 @@
 """Which server program is taken."""
 
-import pytest
+import ast
 
 from streamfrom.proxy.embedded.program import (
     Family,
@@ -9,6 +9,7 @@ from streamfrom.proxy.embedded.program import (
     install_program,
     no_defaults,
 )
+from tests.cases import cases
 
 
 def test_a_named_program_comes_before_what_is_installed(tmp_path):
@@ -28,14 +29,7 @@ def test_a_program_of_the_other_family_is_skipped(tmp_path):
     assert find_server(Family.MYSQL, {"PATH": str(tmp_path)}) != program
 
 
-@pytest.mark.parametrize(
-    ("text", "options"),
-    [
-        ('#!/bin/sh\nexec /x/mysqld --no-defaults "$@"\n', []),
-        ('#!/bin/sh\nexec /x/mysqld "$@"\n', ["--no-defaults"]),
-        ("\x7fELF --no-defaults", ["--no-defaults"]),
-    ],
-)
+@cases(text=str, options=ast.literal_eval)
 def test_a_script_that_skips_the_systems_options_itself_is_not_told_to(tmp_path, text, options):
     program = tmp_path / "mysqld"
     program.write_text(text)

@@ -1,3 +1,4 @@
+import ast
 import asyncio
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import text_row
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.errors import Unsupported
+from tests.cases import cases
 
 
 HERE: Any = SimpleNamespace(found_rows=None)
@@ -114,17 +116,7 @@ async def test_without_warnings_the_answer_is_empty():
     assert (len(columns), rows) == (3, ())
 
 
-@pytest.mark.parametrize(
-    ("sql", "rows"),
-    [
-        ("show warnings limit 1;", ROWS[:1]),
-        ("SHOW WARNINGS LIMIT 1, 5", ROWS[1:]),
-        ("SHOW ERRORS LIMIT 5 OFFSET 1", []),
-        ("/* a */ SHOW /* b */ WARNINGS", ROWS),
-        ("SHOW COUNT(*) WARNINGS", [text_row([b"2"])]),
-        ("SHOW COUNT( * ) ERRORS ;", [text_row([b"1"])]),
-    ],
-)
+@cases(sql=str, rows=ast.literal_eval)
 async def test_servers_let_ask_for_some_of_them_and_how_many_there_are(sql, rows):
     columns, found = warnings_answer(parse(sql), diagnostics(columns=(b"c",), rows=ROWS), 0)
     assert (len(columns), list(found)) == (1, list(rows))

@@ -1,3 +1,5 @@
+import ast
+
 import pytest
 
 from streamfrom.proxy.execution.retry_rules import (
@@ -10,6 +12,7 @@ from streamfrom.proxy.execution.retry_rules import (
     is_whole_ack,
 )
 from streamfrom.proxy.wire.resultset import Err
+from tests.cases import cases
 from tests.sqlparse_ext.facts import shape
 
 
@@ -63,33 +66,12 @@ def test_an_ack_alone_that_a_deadlock_undid_is_sent_again_some_times():
     assert decide(Ending.DEADLOCK, is_ack=True, in_transaction=True) is STANDS
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        (
-            "UPDATE q SET time_acked = 1800000000000000005 WHERE id = 7 AND time_acked IS NULL",
-            True,
-        ),
-        ("UPDATE q SET time_acked = 1800000000000000005 WHERE id = 7", False),
-        ("UPDATE q SET time_acked = NULL WHERE id = 7 AND time_acked IS NULL", False),
-        ("UPDATE q SET time_acked = @a := 5 WHERE time_acked IS NULL", False),
-        ("DELETE FROM q WHERE time_acked IS NULL", False),
-    ],
-)
+@cases(sql=str, expected=ast.literal_eval)
 def test_a_whole_ack_counts_no_row_twice(sql, expected):
     assert is_whole_ack(shape(sql)) is expected
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
-        ("SELECT 1", True),
-        ("SHOW TABLES", True),
-        ("EXPLAIN SELECT 1", True),
-        ("UPDATE t SET a = 1", False),
-        ("SELECT (", False),
-    ],
-)
+@cases(kind=str, expected=ast.literal_eval)
 def test_only_what_changes_nothing_may_be_repeated(kind, expected):
     assert is_repeatable(shape(kind)) is expected
 

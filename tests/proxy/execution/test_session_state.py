@@ -1,3 +1,5 @@
+import ast
+
 import pytest
 
 from streamfrom.proxy.backends.session_variables import Settings, names
@@ -13,6 +15,7 @@ from streamfrom.proxy.execution.session_state import (
 from streamfrom.proxy.wire.constants import PROXY_OFFER, Capability, Status, TrackerKind
 from streamfrom.proxy.wire.resultset import Ok, Tracker
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
+from tests.cases import cases
 from tests.sqlparse_ext.facts import shape
 
 
@@ -188,21 +191,7 @@ def test_settings_of_a_session_start_from_the_login():
     assert state(settings=Settings()).settings is Settings()
 
 
-@pytest.mark.parametrize(
-    ("sql", "untracked", "collation"),
-    [
-        ("SET autocommit = 0", False, False),
-        ("SET autocommit = 0, sort_buffer_size = 5", True, False),
-        ("SET TRANSACTION READ ONLY", True, False),
-        ("SET SESSION TRANSACTION READ ONLY", False, False),
-        ("SET GLOBAL sort_buffer_size = 5", False, False),
-        ("SET NAMES latin1", False, True),
-        ("SET CHARACTER SET latin1", False, True),
-        ("SET collation_connection = latin1_bin", False, True),
-        ("SET @a = 1", False, False),
-        ("SELECT 1", False, False),
-    ],
-)
+@cases(sql=str, untracked=ast.literal_eval, collation=ast.literal_eval)
 def test_what_a_tracker_does_not_tell_is_read_from_the_statement(sql, untracked, collation):
     assert sets_untracked(shape(sql)) is untracked
     assert sets_collation(shape(sql)) is collation

@@ -1,21 +1,11 @@
-import pytest
+import ast
 
 from streamfrom.proxy.local_statements.like_patterns import like, pattern_text
+from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
 
 
-@pytest.mark.parametrize(
-    ("pattern", "found"),
-    [
-        ("shop/%", ["shop/-80", "shop/80-"]),
-        ("%/-80", ["shop/-80"]),
-        ("s_op/%", ["shop/-80", "shop/80-"]),
-        (r"s\\_op/%", []),
-        ("shop", []),
-        ("SHOP/%", []),
-        ("", []),
-    ],
-)
+@cases(pattern=str, found=ast.literal_eval)
 def test_it_matches_whole_names_as_a_server_would(pattern, found):
     matches = like(statement(f"SHOW VITESS_SHARDS LIKE '{pattern}'"))
     assert [name for name in ("shop/-80", "shop/80-") if matches.fullmatch(name)] == found

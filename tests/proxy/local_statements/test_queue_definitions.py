@@ -1,3 +1,5 @@
+import ast
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -18,6 +20,7 @@ from streamfrom.proxy.local_statements.queue_definitions import (
     show_create_table,
 )
 from streamfrom.sqlparse_ext.reading.queues import read_queue
+from tests.cases import cases
 from tests.sqlparse_ext.facts import shape, statement
 
 
@@ -78,20 +81,7 @@ def test_what_an_alter_does_not_name_stays():
     assert altered("prefetch = auto", after) == after.replace("prefetch=3", "prefetch=auto")
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ("ack_wiat = 1", "unknown setting 'ack_wiat' of a queue; did you mean ack_wait?"),
-        ("vt_ack_wait = 1", "unknown setting 'vt_ack_wait' of a queue; did you mean ack_wait?"),
-        ("zzz = 1", "unknown setting 'zzz' of a queue"),
-        ("ack_wait = 0", "vt_ack_wait must be a number of seconds greater than 0, not '0'"),
-        ("ack_wait = ' '", "ack_wait cannot be ' '"),
-        ("ack_wait = '1,vt_order=newest'", "ack_wait cannot be"),
-        ("message_cols = 'a\\\\b'", "message_cols cannot be"),
-        ("batch_size = 1.5", "vt_batch_size must be a whole number greater than 0, not '1.5'"),
-        (f"message_cols = '{'c' * 3000}'", "longer than the 2048 characters"),
-    ],
-)
+@cases(settings=str, words=str)
 def test_a_setting_that_cannot_be(settings, words):
     comment = new_comment(read("CREATE QUEUE q ()"))
     with pytest.raises(BadQueue) as error:
@@ -145,16 +135,7 @@ def test_a_queue_is_partitioned_by_the_time_in_its_ids():
     assert shape(text).tables[0].name == "q"
 
 
-@pytest.mark.parametrize(
-    ("columns", "more", "words"),
-    [
-        ("id CHAR(36)", "", "leave the column 'id' out"),
-        ("ID BIGINT", "", "leave the column 'id' out"),
-        ("a INT UNIQUE", "", "must contain id: 'a INT UNIQUE'"),
-        ("a INT, UNIQUE KEY u (a)", "", r"must contain id: 'UNIQUE KEY u \(a\)'"),
-        ("", "WITH (purge_after = 31536000)", "is 8798 partitions, more than 1000"),
-    ],
-)
+@cases(columns=str, more=str, words=str)
 def test_a_queue_that_cannot_be_partitioned(columns, more, words):
     with pytest.raises(BadQueue, match=words):
         partitioned("HOUR", more, columns)
@@ -180,15 +161,7 @@ SERVERS = {
 
 
 @pytest.mark.parametrize("server", SERVERS)
-@pytest.mark.parametrize(
-    ("name", "until", "expected"),
-    [
-        ("p20270115", 215167795200000, "DAY"),
-        ("p2027011523", 215167795200000, "HOUR"),
-        ("p2027011522", 215167795200000, "RANGE"),
-        ("p0", 9, "RANGE"),
-    ],
-)
+@cases(name=str, until=ast.literal_eval, expected=str)
 def test_the_partitions_of_a_definition(server, name, until, expected):
     text = "CREATE TABLE `q` (\n  `id` bigint\n) ENGINE=InnoDB COMMENT='vitess_message'"
     assert partition_unit(text + SERVERS[server].format(name, until)) == expected

@@ -4,6 +4,7 @@ from streamfrom.proxy.errors import BadQueue
 from streamfrom.proxy.local_statements.queue_definitions import create_table, new_comment
 from streamfrom.proxy.local_statements.queue_groups import group_index
 from streamfrom.sqlparse_ext.reading.queues import read_queue
+from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
 
 
@@ -15,15 +16,7 @@ def created(columns, settings):
     return queue, new_comment(queue)
 
 
-@pytest.mark.parametrize(
-    ("group", "after"),
-    [
-        ("VARCHAR(20)", "varchar(9)"),
-        ("BIGINT", "INTEGER"),
-        ("decimal(9)", "int unsigned"),
-        ("VARBINARY(16)", "BINARY(16)"),
-    ],
-)
+@cases(group=str, after=str)
 def test_a_queue_with_groups_has_their_index(group, after):
     queue, text = created(f"`Batch` {group}, f {after}", "group = batch, after = f")
     assert group_index(queue, text) == (b"KEY `group_idx` (`batch`, `time_acked`)",)
@@ -40,14 +33,7 @@ def test_a_queue_without_groups_or_with_such_an_index_gets_none():
     assert group_index(queue, text) == ()
 
 
-@pytest.mark.parametrize(
-    ("settings", "fault"),
-    [
-        ("group = x, after = b", "vt_group names no column of the table: 'x'"),
-        ("group = a, after = id", "vt_after names 'id'"),
-        ("group = a, after = t", "must be columns of one type"),
-    ],
-)
+@cases(settings=str, fault=str)
 def test_groups_of_other_columns_make_no_queue(settings, fault):
     queue, text = created("a INT, b INT, t VARCHAR(9)", settings)
     with pytest.raises(BadQueue, match=fault):

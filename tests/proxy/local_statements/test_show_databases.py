@@ -1,3 +1,5 @@
+import ast
+
 import pytest
 
 from streamfrom.proxy.local_statements.show_databases import (
@@ -6,6 +8,7 @@ from streamfrom.proxy.local_statements.show_databases import (
     is_show_databases,
     show_databases,
 )
+from tests.cases import cases
 from tests.proxy.keyspaces import PLAIN, SHARDED
 from tests.sqlparse_ext.facts import shape, statement
 
@@ -13,15 +16,7 @@ from tests.sqlparse_ext.facts import shape, statement
 KEYSPACES = [SHARDED, PLAIN]
 
 
-@pytest.mark.parametrize(
-    ("sql", "column", "names"),
-    [
-        ("SHOW DATABASES", "Database", ["commerce", "information_schema", "plain"]),
-        ("show schemas;", "Database", ["commerce", "information_schema", "plain"]),
-        ("SHOW /* x */ DATABASES LIKE 'p%'", "Database (p%)", ["plain"]),
-        ("SHOW SCHEMAS LIKE 'PLAIN'", "Database (PLAIN)", []),
-    ],
-)
+@cases(sql=str, column=str, names=ast.literal_eval)
 def test_they_are_the_keyspaces_in_sight(sql, column, names):
     found, values = show_databases(statement(sql), KEYSPACES)
     assert (found.name, values) == (column, names)

@@ -1,3 +1,5 @@
+import ast
+
 import pytest
 
 from streamfrom.proxy.errors import BadQueue
@@ -9,6 +11,7 @@ from streamfrom.proxy.local_statements.show_queues import (
     show_queues,
 )
 from streamfrom.sqlparse_ext.errors import SqlError
+from tests.cases import cases
 from tests.sqlparse_ext.facts import shape, statement
 
 
@@ -101,16 +104,7 @@ def test_an_id_of_ones_own_stays():
     assert "(\n  `id` varchar(36) NOT NULL,\n  `a`" in create_queue("q", definition)
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("'50'", "'5'"),
-        ("  `time_acked` bigint DEFAULT NULL,\n", ""),
-        ("`time_next` DESC),", "`epoch`),"),
-        ("PRIMARY KEY (`id`)", "PRIMARY KEY (`id`,`a`)"),
-        ("  `state` varchar(11)", "  `status` varchar(11)"),
-    ],
-)
+@cases(old=str, new=str)
 def test_a_table_that_create_queue_does_not_make(old, new):
     assert old in MYSQL
     with pytest.raises(BadQueue, match="no queue that CREATE QUEUE makes"):
@@ -126,15 +120,7 @@ def test_which_statements_are_meant():
     assert not is_show_queues(shape("SHOW TABLES"))
 
 
-@pytest.mark.parametrize(
-    ("sql", "names"),
-    [
-        ("SHOW QUEUES", ["a_1", "a_2", "b"]),
-        ("SHOW QUEUES FROM ks", ["a_1", "a_2", "b"]),
-        ("SHOW QUEUES IN `k s` LIKE 'a\\_%'", ["a_1", "a_2"]),
-        ("SHOW QUEUES LIKE 'c'", []),
-    ],
-)
+@cases(sql=str, names=ast.literal_eval)
 def test_names_in_order(sql, names):
     assert show_queues(statement(sql), {"b", "a_2", "a_1"}) == names
 

@@ -1,3 +1,5 @@
+import ast
+
 import pytest
 
 from streamfrom.proxy.local_statements.show_status import (
@@ -7,23 +9,11 @@ from streamfrom.proxy.local_statements.show_status import (
 )
 from streamfrom.proxy.wire.constants import Capability
 from streamfrom.proxy.wire.resultset import text_row
+from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
 
 
-@pytest.mark.parametrize(
-    ("sql", "is_asked"),
-    [
-        ("SHOW STATUS", True),
-        ("SHOW STATUS LIKE 'Ssl_cipher'", True),
-        ("show session status where variable_name = 'ssl_version'", True),
-        ("SHOW LOCAL STATUS LIKE 'Ssl%'", True),
-        ("SHOW GLOBAL STATUS", False),
-        ("SHOW TABLE STATUS", False),
-        ("SHOW ENGINE INNODB STATUS", False),
-        ("SHOW SESSION VARIABLES", False),
-        ("SELECT 1", False),
-    ],
-)
+@cases(sql=str, is_asked=ast.literal_eval)
 def test_which_statements_tell_of_a_connection(sql, is_asked):
     assert is_session_status(statement(sql).shape) is is_asked
 

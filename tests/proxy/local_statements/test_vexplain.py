@@ -1,3 +1,4 @@
+import ast
 import json
 
 import pytest
@@ -13,6 +14,7 @@ from streamfrom.proxy.local_statements.vexplain import (
 )
 from streamfrom.proxy.routing.planner import Planner
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
+from tests.cases import cases
 from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, PLAIN, QUARTERS, SHARDED
 from tests.sqlparse_ext.facts import shape, statement
 
@@ -111,24 +113,7 @@ def test_a_plan_is_written_in_vitess_order_with_tabs():
     assert json.loads(text)["Query"] == sql
 
 
-@pytest.mark.parametrize(
-    ("sql", "variant", "shards"),
-    [
-        ("SELECT * FROM t WHERE id = 5", "EqualUnique", ["-80"]),
-        (f"SELECT * FROM t WHERE id IN (5, {HIGH})", "IN", BOTH),
-        ("SELECT * FROM t WHERE id IN (5, 6)", "IN", ["-80"]),
-        ("SELECT * FROM t WHERE id = 1.5", "Scatter", BOTH),
-        ("SELECT * FROM t WHERE id = NULL", "None", ["-80"]),
-        ("SELECT * FROM t", "Scatter", BOTH),
-        ("SELECT * FROM ref JOIN pin_high", "EqualUnique", ["80-"]),
-        ("SELECT * FROM ref", "Reference", ["-80"]),
-        ("SELECT 1", "Reference", ["-80"]),
-        ("SELECT * FROM information_schema.tables", "DBA", ["-80"]),
-        ("UPDATE t SET a = 1 WHERE id = 5", "EqualUnique", ["-80"]),
-        ("DELETE FROM t WHERE a = 5", "Scatter", BOTH),
-        ("INSERT INTO t (id) VALUES (5)", "Sharded", ["-80"]),
-    ],
-)
+@cases(sql=str, variant=str, shards=ast.literal_eval)
 def test_the_variant_tells_how_shards_are_found(sql, variant, shards):
     found = plan(sql)
     assert (found["Variant"], found["Shards"], found["Keyspace"]) == (variant, shards, KEYSPACE)
@@ -139,15 +124,7 @@ def test_values_and_vindex_are_told():
     assert (found["Values"], found["Vindex"]) == (["5", "6", "NULL"], "numeric")
 
 
-@pytest.mark.parametrize(
-    ("sql", "operator"),
-    [
-        ("INSERT INTO t (id) VALUES (5)", "Insert"),
-        ("REPLACE INTO t (id) VALUES (5)", "Insert"),
-        ("UPDATE t SET a = 1 WHERE id = 5", "Update"),
-        ("DELETE FROM t WHERE id = 5", "Delete"),
-    ],
-)
+@cases(sql=str, operator=str)
 def test_a_write_goes_to_primaries(sql, operator):
     found = plan(sql)
     assert (found["OperatorType"], found["TargetTabletType"]) == (operator, "PRIMARY")
@@ -160,14 +137,7 @@ def test_a_write_that_is_split_tells_each_part():
     }
 
 
-@pytest.mark.parametrize(
-    ("sql", "variant"),
-    [
-        ("SELECT COUNT(*) FROM t", "Aggregate"),
-        ("SELECT * FROM t ORDER BY a", "Ordered"),
-        ("SELECT * FROM t LIMIT 3", "Concatenate"),
-    ],
-)
+@cases(sql=str, variant=str)
 def test_what_is_merged_has_the_shards_route_as_its_input(sql, variant):
     found = plan(sql)
     assert (found["OperatorType"], found["Variant"]) == ("Merge", variant)

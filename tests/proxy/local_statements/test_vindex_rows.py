@@ -8,6 +8,7 @@ from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.local_statements.vindex_rows import vindex_columns, vindex_rows
 from streamfrom.sqlparse_ext.errors import Unsupported
+from tests.cases import cases
 from tests.sqlparse_ext.facts import shape, statement
 
 
@@ -54,16 +55,7 @@ def test_columns_are_binary_strings_under_the_names_that_are_asked():
     ]
 
 
-@pytest.mark.parametrize(
-    ("vindex", "value"),
-    [
-        ("binary", "''"),
-        ("binary", "NULL"),
-        ("hash", "'abc'"),
-        ("hash", "1.5"),
-        ("numeric", "-1"),
-    ],
-)
+@cases(vindex=str, value=str)
 def test_what_has_no_keyspace_id_has_no_row(vindex, value):
     assert asked(f"SELECT * FROM {vindex} WHERE id = {value}", vindex) == []
 

@@ -14,6 +14,7 @@ from streamfrom.proxy.merge.aggregates import (
 from streamfrom.proxy.merge.comparison import ColumnKey, Comparison
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition
+from tests.cases import cases
 
 
 DECIMAL = ColumnDefinition("x", type=FieldType.NEWDECIMAL, decimals=2)
@@ -39,14 +40,7 @@ def test_distinct_values_count_once_each():
     assert count.finish() == b"0"
 
 
-@pytest.mark.parametrize(
-    ("function", "expected", "nothing"),
-    [
-        ("BIT_AND", b"8", b"18446744073709551615"),
-        ("BIT_OR", b"14", b"0"),
-        ("BIT_XOR", b"6", b"0"),
-    ],
-)
+@cases(function=str, expected=str.encode, nothing=str.encode)
 def test_bits_are_combined_and_begin_anew_with_each_group(function, expected, nothing):
     bits = Folded(0, function)
     assert run(bits, [b"12"], [None], [b"10"]) == expected

@@ -1,3 +1,4 @@
+import ast
 from decimal import Decimal
 
 import pytest
@@ -19,6 +20,7 @@ from streamfrom.proxy.merge.comparison import (
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.errors import Unsupported
+from tests.cases import cases
 
 
 SPACE = b"0020"
@@ -49,18 +51,7 @@ def test_types_without_an_order_of_their_own_are_refused(kind):
         comparison_of(ColumnDefinition("c", type=kind))
 
 
-@pytest.mark.parametrize(
-    ("collation", "pads"),
-    [
-        ("utf8mb4_general_ci", True),
-        ("utf8mb4_0900_ai_ci", False),
-        ("utf8mb4_0900_as_cs", False),
-        ("utf8mb4_unicode_nopad_ci", False),
-        ("utf8mb4_uca1400_ai_ci", True),
-        ("binary", False),
-        ("latin1_swedish_ci", True),
-    ],
-)
+@cases(collation=str, pads=ast.literal_eval)
 def test_the_collation_says_whether_blanks_at_the_end_count(collation, pads):
     assert padding(collation, SPACE) == (SPACE if pads else b"")
 

@@ -1,7 +1,10 @@
+import ast
+
 import pytest
 
 from streamfrom.proxy.merge.group_by import Grouping
 from streamfrom.sqlparse_ext.errors import Unsupported
+from tests.cases import cases
 from tests.proxy.merge.answers import number, texts
 
 
@@ -9,18 +12,7 @@ def group(sql, columns=("a", "b"), table=("a", "b", "c")):
     return Grouping(texts(sql), [number(name) for name in columns], frozenset(table))
 
 
-@pytest.mark.parametrize(
-    ("sql", "groups"),
-    [
-        ("SELECT a, COUNT(*) FROM t GROUP BY a", [b"a"]),
-        ("SELECT a + 1 x, COUNT(*) FROM t GROUP BY x", [b"a + 1"]),
-        ("SELECT COUNT(*), a + 1 FROM t GROUP BY 2, b", [b"a + 1", b"b"]),
-        ("SELECT DISTINCT b, a FROM t", [b"b", b"a"]),
-        ("SELECT DISTINCT * FROM t", [b"`a`", b"`b`"]),
-        ("SELECT DISTINCT a, A FROM t", [b"a"]),
-        ("SELECT COUNT(*) FROM t", []),
-    ],
-)
+@cases(sql=str, groups=ast.literal_eval)
 def test_groups_are_columns_aliases_positions_or_all_that_is_distinct(sql, groups):
     assert [each.text for each in group(sql).groups] == groups
 
@@ -97,16 +89,7 @@ def test_an_expression_of_aggregates_names_the_outputs_it_is_made_of():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("having", "operands", "tail"),
-    [
-        ("COUNT(*) > 1 OR a = 1", [1, 0], b""),
-        ("MAX(b) > 'x'", [1], b" > 'x'"),
-        ("SUM(b) BETWEEN 1 AND 5", [1], b""),
-        ("NOT (SUM(b) = 1)", [1], b""),
-        ("COUNT(*) > a", [1, 0], b""),
-    ],
-)
+@cases(having=str, operands=ast.literal_eval, tail=str.encode)
 def test_a_condition_of_another_form_is_computed_whole(having, operands, tail):
     found = group(f"SELECT a FROM t GROUP BY a HAVING {having}")
     ((place, operator, number),) = found.tests
@@ -138,57 +121,7 @@ def test_lists_of_distinct_arguments_have_the_arguments_in_common():
     assert found.list_of == {0: 0, 2: 1, 3: 2}
 
 
-@pytest.mark.parametrize(
-    ("sql", "sentence"),
-    [
-        ("SELECT a, b FROM t GROUP BY a", "a column that is not grouped"),
-        ("SELECT *, COUNT(*) FROM t", "* beside groups or aggregates"),
-        ("SELECT SUM(a) + RAND() FROM t", "volatile"),
-        (
-            "SELECT SUM(a) + GROUP_CONCAT(b) FROM t",
-            "GROUP_CONCAT without ORDER BY over several",
-        ),
-        (
-            "SELECT SUM(a) + GROUP_CONCAT(b ORDER BY b) FROM t",
-            "an expression of GROUP_CONCAT over several shards",
-        ),
-        (
-            "SELECT GROUP_CONCAT(b ORDER BY b), GROUP_CONCAT(b ORDER BY a) FROM t",
-            "GROUP_CONCAT of several lists over several shards",
-        ),
-        ("SELECT SUM(a) AS x FROM t HAVING x / 2 > 1", "an expression of the alias 'x'"),
-        (
-            "SELECT SUM(a) b FROM t GROUP BY c HAVING b + 1 > 2",
-            "an expression of the alias 'b'",
-        ),
-        ("SELECT GROUP_CONCAT(a ORDER BY a LIMIT 3) FROM t", "this aggregate over several sha"),
-        ("SELECT DISTINCT a FROM t GROUP BY a", "DISTINCT with GROUP BY"),
-        (
-            "SELECT DISTINCT a FROM t ORDER BY UPPER(a)",
-            "DISTINCT with ORDER BY of what is not selected",
-        ),
-        ("SELECT DISTINCT *, a FROM t", "DISTINCT with * beside other items"),
-        ("SELECT a AS b, COUNT(*) FROM t GROUP BY b", "a column that is not grouped"),
-        ("SELECT a AS b, COUNT(*) FROM t GROUP BY t.b", "a column that is not grouped"),
-        (
-            "SELECT a + 1 AS x FROM t GROUP BY a ORDER BY MAX(x)",
-            "an expression of the alias 'x'",
-        ),
-        ("SELECT -a AS a FROM t GROUP BY a HAVING a > 1", "this HAVING"),
-        ("SELECT -a AS a, SUM(b) FROM t GROUP BY a HAVING a + SUM(b) > 1", "of the alias 'a'"),
-        ("SELECT MAX(a) AS b FROM t GROUP BY c ORDER BY t.b", "an expression of the alias 'b'"),
-        ("SELECT COUNT(*) FROM t GROUP BY 'x'", "GROUP BY this literal"),
-        ("SELECT 5, COUNT(*) FROM t GROUP BY 1", "GROUP BY a constant"),
-        ("SELECT COUNT(*) FROM t GROUP BY RAND()", "volatile"),
-        ("SELECT COUNT(*) FROM t HAVING 1 = 0", "this HAVING"),
-        ("SELECT a FROM t GROUP BY a ORDER BY b", "a column that is not grouped"),
-        ("SELECT UPPER(a) FROM t GROUP BY a ORDER BY 1", "ORDER BY this expression of groups"),
-        ("SELECT a FROM t GROUP BY a ORDER BY 7", "ORDER BY this position"),
-        ("SELECT COUNT(DISTINCT a), 5 FROM t", "a constant beside an aggregate with DISTINCT"),
-        ("SELECT COUNT(DISTINCT a), 5 + 5 FROM t", "a constant beside an aggregate with DIST"),
-        ("SELECT STD(a) FROM t", "STD over several shards"),
-    ],
-)
+@cases(sql=str, sentence=str)
 def test_what_the_parts_do_not_tell_is_refused_by_name(sql, sentence):
     with pytest.raises(Unsupported) as refused:
         group(sql)

@@ -3,6 +3,7 @@ import pytest
 from streamfrom.proxy.merge.comparison import ColumnKey, Comparison
 from streamfrom.proxy.merge.group_concat import GroupConcat, Listed, separator_of
 from streamfrom.sqlparse_ext.errors import Unsupported
+from tests.cases import cases
 from tests.proxy.merge.answers import texts
 
 
@@ -78,14 +79,7 @@ def test_lists_are_the_same_whatever_separates_them():
     assert not one.is_same(third)
 
 
-@pytest.mark.parametrize(
-    ("sql", "separator"),
-    [
-        ("GROUP_CONCAT(a ORDER BY a)", b","),
-        ("GROUP_CONCAT(DISTINCT a ORDER BY a DESC SEPARATOR '; ')", b"; "),
-        ("GROUP_CONCAT(a ORDER BY a SEPARATOR '')", b""),
-    ],
-)
+@cases(sql=str, separator=str.encode)
 def test_a_separator_is_a_comma_or_what_is_given(sql, separator):
     assert separator_of(*call(sql)) == separator
 
@@ -95,16 +89,7 @@ def test_a_separator_that_may_be_other_bytes_is_refused():
         separator_of(*call("GROUP_CONCAT(a ORDER BY a SEPARATOR 'ä')"))
 
 
-@pytest.mark.parametrize(
-    ("sql", "sentence"),
-    [
-        ("GROUP_CONCAT(a)", "without ORDER BY"),
-        ("GROUP_CONCAT(a SEPARATOR ';')", "without ORDER BY"),
-        ("GROUP_CONCAT(a ORDER BY 1)", "in such an order"),
-        ("GROUP_CONCAT(a ORDER BY RAND())", "volatile"),
-        ("GROUP_CONCAT(DISTINCT a ORDER BY b)", "in another order"),
-    ],
-)
+@cases(sql=str, sentence=str)
 def test_an_order_that_is_not_told_or_cannot_be_followed_is_refused(sql, sentence):
     with pytest.raises(Unsupported) as refused:
         Listed(*call(sql))

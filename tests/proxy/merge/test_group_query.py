@@ -6,6 +6,7 @@ from streamfrom.proxy.merge.group_query import GroupsQuery
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import parse_column_definition
 from streamfrom.sqlparse_ext.errors import Unsupported
+from tests.cases import cases
 from tests.proxy.merge.answers import answer, definitions, number, planned, texts
 
 
@@ -16,46 +17,7 @@ def plan(sql, columns=(), strings=(), table=("a", "b")):
     return planned(GroupsQuery(texts(sql), 1 << 20), columns, table, strings)
 
 
-@pytest.mark.parametrize(
-    ("sql", "asked"),
-    [
-        ("SELECT COUNT(*) FROM t WHERE b = 'x'", "SELECT COUNT(*) FROM t WHERE b = 'x'"),
-        (
-            "SELECT a, COUNT(*) n FROM t GROUP BY a LIMIT 2, 3",
-            "SELECT a, a, COUNT(*) FROM t GROUP BY a ORDER BY a LIMIT 5",
-        ),
-        (
-            "SELECT a, AVG(b) FROM t GROUP BY a HAVING COUNT(*) > 1 ORDER BY a DESC LIMIT 3",
-            "SELECT a, a, SUM(b), COUNT(b), COUNT(*) FROM t GROUP BY a ORDER BY a DESC",
-        ),
-        (
-            "SELECT a, COUNT(DISTINCT b), MAX(b) FROM t GROUP BY a",
-            "SELECT a, b, a, MAX(b) FROM t GROUP BY a, b ORDER BY a, b",
-        ),
-        (
-            "SELECT DISTINCT a FROM t LIMIT 4",
-            "SELECT a, a FROM t GROUP BY a ORDER BY a LIMIT 4",
-        ),
-        (
-            "SELECT c, SUM(DISTINCT b), COUNT(DISTINCT a), COUNT(*) FROM t GROUP BY c",
-            "SELECT c, b, a, c, SUM(DISTINCT b), COUNT(*) FROM t GROUP BY c, b, a ORDER BY c, b, a",
-        ),
-        (
-            "SELECT a, GROUP_CONCAT(b ORDER BY c DESC), COUNT(DISTINCT d) FROM t GROUP BY a",
-            "SELECT a, c, CAST(CONCAT(b) AS BINARY), d, a, MIN(CONCAT(b)), MIN(LENGTH(CONCAT(b))),"
-            " COUNT(*), c FROM t GROUP BY a, c, CAST(CONCAT(b) AS BINARY), d"
-            " ORDER BY a, c DESC, CAST(CONCAT(b) AS BINARY), d",
-        ),
-        (
-            "SELECT COUNT(DISTINCT a, b) FROM t",
-            "SELECT a, b FROM t GROUP BY a, b ORDER BY a, b",
-        ),
-        (
-            "SELECT a FROM t GROUP BY a HAVING a > 3",
-            "SELECT a, a FROM t GROUP BY a HAVING (a > 3) ORDER BY a",
-        ),
-    ],
-)
+@cases(sql=str, asked=str)
 def test_the_shards_are_asked_for_parts_of_groups_in_order(sql, asked):
     assert plan(sql).sql().decode() == asked
 

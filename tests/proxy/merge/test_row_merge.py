@@ -4,6 +4,7 @@ from streamfrom.proxy.merge.row_merge import RowsQuery
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.errors import Unsupported
+from tests.cases import cases
 from tests.proxy.merge.answers import answer, definitions, number, planned, texts
 
 
@@ -11,39 +12,7 @@ def plan(sql, columns=(), strings=()):
     return planned(RowsQuery(texts(sql)), columns, strings=strings)
 
 
-@pytest.mark.parametrize(
-    ("sql", "asked"),
-    [
-        ("SELECT a FROM t LIMIT 3, 4", "SELECT a FROM t LIMIT 7"),
-        (
-            "SELECT a FROM t ORDER BY b DESC",
-            "SELECT b AS `streamfrom:1`, a FROM t ORDER BY b DESC",
-        ),
-        (
-            "SELECT SQL_NO_CACHE a x FROM t ORDER BY x, a + 1 LIMIT 5",
-            "SELECT SQL_NO_CACHE a AS `streamfrom:1`, a + 1 AS `streamfrom:2`, a x FROM t"
-            " ORDER BY x, a + 1 LIMIT 5",
-        ),
-        (
-            "SELECT a, b FROM t ORDER BY 2, 1",
-            "SELECT b AS `streamfrom:1`, a AS `streamfrom:2`, a, b FROM t ORDER BY 4, 3",
-        ),
-        (
-            "SELECT * FROM t AS y ORDER BY 2",
-            "SELECT `b` AS `streamfrom:1`, `y`.* FROM t AS y ORDER BY 3",
-        ),
-        (
-            "SELECT *, a + 1 FROM t ORDER BY 3",
-            "SELECT a + 1 AS `streamfrom:1`, t.*, a + 1 FROM t ORDER BY 4",
-        ),
-        ("SELECT a FROM t ORDER BY NULL", "SELECT a FROM t ORDER BY NULL"),
-        (
-            "SELECT id, COUNT(*) FROM t GROUP BY 1 HAVING COUNT(*) > 2 ORDER BY COUNT(*)",
-            "SELECT COUNT(*) AS `streamfrom:1`, id, COUNT(*) FROM t GROUP BY 2"
-            " HAVING COUNT(*) > 2 ORDER BY COUNT(*)",
-        ),
-    ],
-)
+@cases(sql=str, asked=str)
 def test_the_shards_get_the_statement_with_the_keys_in_front(sql, asked):
     columns = [number("a"), number("b")] + [number("a + 1")] * ("a + 1" in sql)
     assert plan(sql, columns).sql().decode() == asked

@@ -1,6 +1,9 @@
+import ast
+
 import pytest
 
 from streamfrom.sqlparse_ext.errors import Unsupported
+from tests.cases import cases
 from tests.proxy.merge.answers import texts
 
 
@@ -11,32 +14,13 @@ def test_pieces_are_the_clients_own_bytes():
     assert found.at(found.select.where) == b"WHERE b IN (1, 2,  3)"
 
 
-@pytest.mark.parametrize(
-    ("limit", "offset", "count", "reach"),
-    [
-        ("", 0, None, None),
-        (" LIMIT 5", 0, 5, 5),
-        (" LIMIT 2, 5", 2, 5, 7),
-        (" LIMIT 5 OFFSET 2", 2, 5, 7),
-        (" LIMIT 5, 18446744073709551615", 5, 18446744073709551615, 18446744073709551615),
-    ],
-)
+@cases(limit=str, offset=ast.literal_eval, count=ast.literal_eval, reach=ast.literal_eval)
 def test_a_shard_owes_as_many_rows_as_offset_and_limit(limit, offset, count, reach):
     found = texts(f"SELECT a FROM t{limit}")
     assert (found.offset, found.count, found.reach) == (offset, count, reach)
 
 
-@pytest.mark.parametrize(
-    ("sql", "asked"),
-    [
-        ("SELECT a FROM t", b"SELECT a FROM t LIMIT 0 "),
-        ("SELECT a FROM t LIMIT 5 , 6", b"SELECT a FROM t LIMIT 0"),
-        (
-            "SELECT a FROM t ORDER BY b FOR UPDATE",
-            b"SELECT a FROM t ORDER BY b LIMIT 0  FOR UPDATE",
-        ),
-    ],
-)
+@cases(sql=str, asked=str.encode)
 def test_the_answer_is_described_by_the_statement_without_rows(sql, asked):
     assert texts(sql).described() == asked
 

@@ -1,3 +1,5 @@
+import ast
+
 import pytest
 
 from streamfrom.proxy.merge.stage_rows import AnsweredPart, Combination
@@ -5,6 +7,7 @@ from streamfrom.proxy.wire.constants import FieldFlag, FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.selects.inner_selects import read_inner_selects
+from tests.cases import cases
 from tests.proxy.merge.answers import number
 from tests.sqlparse_ext.facts import statement
 
@@ -140,15 +143,7 @@ def test_the_rest_is_asked_with_the_parts_in_their_places():
     assert given.encode() in other
 
 
-@pytest.mark.parametrize(
-    ("sql", "is_compared"),
-    [
-        ("SELECT a FROM t UNION ALL SELECT b FROM u LIMIT 3", False),
-        ("SELECT a FROM t UNION ALL SELECT b FROM u ORDER BY 1", True),
-        ("SELECT a FROM t UNION ALL SELECT b FROM u UNION SELECT 3", True),
-        ("SELECT a FROM (SELECT a FROM t LIMIT 3) d", True),
-    ],
-)
+@cases(sql=str, is_compared=ast.literal_eval)
 def test_only_union_all_looks_at_no_value(sql, is_compared):
     assert union(number("a"), sql=sql).is_compared is is_compared
 

@@ -1,5 +1,7 @@
 """The statements that ask for a right, and what GRANT calls it."""
 
+import ast
+
 import pytest
 
 from streamfrom.proxy.rights.questions import (
@@ -14,6 +16,7 @@ from streamfrom.proxy.rights.questions import (
     take,
 )
 from streamfrom.sqlparse_ext.cache import StatementCache
+from tests.cases import cases
 from tests.sim.memory_store import loaded, raw_table
 
 
@@ -91,31 +94,6 @@ def test_a_server_that_is_read_only_full_or_locked_refuses_nobody():
     assert frozenset({1044, 1045, 1049, 1142, 1143}) == REFUSALS
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("GRANT SELECT ON db.* TO app", True),
-        ("grant role to app", True),
-        ("REVOKE ALL ON *.* FROM app", True),
-        ("FLUSH PRIVILEGES", True),
-        ("FLUSH LOCAL PRIVILEGES", True),
-        ("CREATE USER app", True),
-        ("CREATE OR REPLACE USER app", True),
-        ("CREATE USER IF NOT EXISTS app", True),
-        ("CREATE ROLE r", True),
-        ("DROP ROLE r", True),
-        ("DROP USER app", True),
-        ("ALTER USER app ACCOUNT LOCK", True),
-        ("RENAME USER app TO other", True),
-        ("SET DEFAULT ROLE r FOR app", True),
-        ("SET ROLE r", True),
-        ("FLUSH TABLES", False),
-        ("SET NAMES utf8mb4", False),
-        ("SET @user = 1", False),
-        ("SHOW GRANTS", False),
-        ("SELECT user FROM grants", False),
-        ("CREATE TABLE user (id INT)", False),
-    ],
-)
+@cases(sql=str, expected=ast.literal_eval)
 def test_statements_after_which_rights_are_asked_for_anew(sql, expected):
     assert changes_rights(StatementCache().get(sql.encode()).shape) == expected

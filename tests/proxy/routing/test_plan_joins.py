@@ -9,6 +9,7 @@ from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShar
 from streamfrom.proxy.routing.vschema_tables import VschemaTables
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind
+from tests.cases import cases
 from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, SHARDED
 from tests.sqlparse_ext.facts import statement
 
@@ -144,63 +145,7 @@ def test_rows_that_stay_on_their_shard_are_inserted_everywhere():
     assert route("INSERT INTO t (id, a) SELECT msg.id, msg.a FROM msg") == WriteParts(parts)
 
 
-@pytest.mark.parametrize(
-    ("sql", "sentence"),
-    [
-        ("SELECT * FROM t JOIN msg ON t.a = msg.a", "a join of tables that no vindex column"),
-        ("SELECT * FROM t JOIN named ON t.id = named.name", "a join of tables that no"),
-        ("SELECT * FROM named a JOIN named b ON a.name = b.name", "a join of tables that no"),
-        ("SELECT * FROM ref LEFT JOIN t ON ref.a = t.id", "a join of tables that no vindex"),
-        ("SELECT * FROM t WHERE a IN (SELECT a FROM msg)", "a subquery of tables that no"),
-        (f"SELECT * FROM t, msg WHERE t.id = 1 AND msg.id = {HIGH}", "a join of tables"),
-        ("SELECT a FROM t UNION SELECT a FROM msg UNION ALL SELECT 1", "UNION, INTERSECT or"),
-        ("SELECT a FROM t EXCEPT SELECT a FROM msg", "UNION, INTERSECT or EXCEPT over"),
-        ("SELECT id FROM t INTERSECT SELECT a FROM msg", "UNION, INTERSECT or EXCEPT over"),
-        ("SELECT id FROM t EXCEPT SELECT a FROM ref", "UNION, INTERSECT or EXCEPT over"),
-        ("SELECT id FROM t UNION ALL SELECT a FROM ref", "UNION, INTERSECT or EXCEPT over"),
-        ("SELECT id FROM t UNION ALL SELECT 5", "UNION, INTERSECT or EXCEPT over"),
-        ("SELECT DISTINCT a FROM t UNION ALL SELECT a FROM msg", "UNION, INTERSECT or"),
-        ("(SELECT id FROM t LIMIT 2) UNION ALL SELECT id FROM msg", "UNION, INTERSECT or"),
-        ("SELECT id FROM t UNION SELECT m.id FROM msg m JOIN t ON t.a = m.a", "UNION, INTERS"),
-        ("SELECT id FROM t UNION ALL SELECT COUNT(*) FROM msg", "an aggregate in a UNION"),
-        ("SELECT a FROM t UNION ALL SELECT a FROM msg GROUP BY a", "GROUP BY in a UNION"),
-        ("SELECT id FROM t UNION ALL SELECT id FROM msg FOR UPDATE LIMIT 3", "LIMIT over"),
-        (
-            "WITH w AS (SELECT id FROM t) SELECT id FROM w UNION SELECT id FROM msg",
-            "UNION, INT",
-        ),
-        ("WITH w AS (SELECT id FROM t) SELECT * FROM w, ref", "WITH over several shards"),
-        (
-            "SELECT a FROM t WHERE id IN (SELECT id FROM ref LIMIT 2)",
-            "a subquery of tables that no vindex column ties to one shard",
-        ),
-        ("UPDATE t JOIN msg ON t.id = msg.id SET t.a = 1", "a join of tables that no vindex"),
-        (
-            "UPDATE t JOIN msg USING (id) SET t.id = 2 WHERE id = 1",
-            "changing the vindex column",
-        ),
-        ("DELETE t, ref FROM t JOIN ref ON t.a = ref.a WHERE t.id = 1", "writing reference"),
-        ("INSERT INTO t (id) SELECT a FROM msg", "INSERT … SELECT whose rows may belong"),
-        (
-            "INSERT IGNORE INTO t (id, a) SELECT id, COUNT(*) FROM msg WHERE id = 7",
-            "INSERT … SELECT whose rows may belong",
-        ),
-        (
-            "REPLACE INTO t (id, a) SELECT t.id, msg.a FROM msg LEFT JOIN t ON t.id = msg.id"
-            " WHERE msg.id = 7",
-            "REPLACE … SELECT whose rows may belong",
-        ),
-        ("INSERT INTO t (a) SELECT a FROM msg", "Field 'id' doesn't have a default value"),
-        ("INSERT INTO t (id) SELECT * FROM msg", "whose vindex column is not among the items"),
-        ("INSERT INTO t (id, a) SELECT id, a FROM msg LIMIT 5", "with LIMIT over several"),
-        ("INSERT INTO pin (a) SELECT a FROM t", "from sharded tables into 'pin'"),
-        ("SELECT * FROM (t, msg) WHERE t.id = 1 AND msg.id = 1", "this form of SELECT"),
-        (
-            "SELECT * FROM t JOIN nowhere ON t.id = nowhere.id",
-            "'nowhere' is not in the vschema",
-        ),
-    ],
-)
+@cases(sql=str, sentence=str)
 def test_what_needs_rows_of_other_shards_is_refused(sql, sentence):
     with pytest.raises(Exception, match=sentence):
         in_one_go(sql)

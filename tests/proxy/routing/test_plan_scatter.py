@@ -5,6 +5,7 @@ from streamfrom.proxy.routing.routes import Concatenate, Merge
 from streamfrom.proxy.routing.vschema_tables import VschemaTables
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import TableRef
+from tests.cases import cases
 from tests.proxy.keyspaces import SHARDED
 from tests.sqlparse_ext.facts import shape
 
@@ -59,25 +60,7 @@ def test_groups_of_a_join_are_whole_where_they_are_of_a_column_that_is_never_nul
     assert found.in_groups is in_groups
 
 
-@pytest.mark.parametrize(
-    ("sql", "sentence"),
-    [
-        ("SELECT a FROM t ORDER BY (SELECT 1)", "ORDER BY over several shards"),
-        ("SELECT ROW_NUMBER() OVER () FROM t", "a window function over several shards"),
-        ("SELECT SUM(a) OVER (PARTITION BY a) FROM t", "a window function over several shards"),
-        (
-            "SELECT LAG(a) OVER (PARTITION BY id) + RANK() OVER (ORDER BY id) FROM t",
-            "a window fun",
-        ),
-        ("SELECT MAX(a) OVER (PARTITION BY id + 1) FROM t", "a window function over several"),
-        ("SELECT MAX(a) OVER w FROM t WINDOW w AS (PARTITION BY id)", "a window function over"),
-        ("SELECT DISTINCT MAX(a) OVER (PARTITION BY id) FROM t", "a window function over"),
-        ("SELECT id, SUM(COUNT(*)) OVER (PARTITION BY id) FROM t GROUP BY id", "a window fun"),
-        ("SELECT id, MAX(id) OVER (PARTITION BY id) FROM t GROUP BY id", "a window function"),
-        ("SELECT id FROM t ORDER BY MAX(a) OVER (PARTITION BY id)", "a window function over"),
-        ("SELECT a FROM t LIMIT 1 FOR UPDATE", "a locking read with LIMIT or groups"),
-    ],
-)
+@cases(sql=str, sentence=str)
 def test_what_cannot_be_put_together_is_refused(sql, sentence):
     with pytest.raises(Unsupported, match=sentence):
         scattered(sql)

@@ -3,6 +3,7 @@ import pytest
 from streamfrom.proxy.routing.planner import Planner
 from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard
 from streamfrom.sqlparse_ext.errors import Unsupported
+from tests.cases import cases
 from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, SHARDED
 from tests.sqlparse_ext.facts import statement
 
@@ -47,17 +48,7 @@ def test_what_can_be_answered_in_one_go_has_no_parts():
     assert route(sql) == OneShard(HIGH_SHARD)
 
 
-@pytest.mark.parametrize(
-    ("sql", "sentence"),
-    [
-        ("SELECT d.a FROM (SELECT a FROM t GROUP BY a) d JOIN msg ON msg.id = d.a", "a join of tables"),
-        ("WITH x AS (SELECT id / 3 AS y FROM t) SELECT y * 3 FROM x", "WITH over several shards"),
-        ("WITH t AS (SELECT MAX(a) AS a FROM t), y AS (SELECT a FROM t) SELECT * FROM y", "WITH over"),
-        ("SELECT COUNT(*) FROM t UNION ALL SELECT @a", "UNION, INTERSECT or EXCEPT"),
-        ("SELECT MAX(a) FROM (SELECT a FROM t GROUP BY a) d WHERE a IN (SELECT a FROM msg)", "subquery"),
-        ("SELECT a FROM t UNION ALL SELECT a FROM msg GROUP BY a FOR UPDATE", "GROUP BY in a UNION"),
-    ],
-)  # fmt: skip
+@cases(sql=str, sentence=str)
 def test_what_the_parts_do_not_tell_is_refused_as_before(sql, sentence):
     with pytest.raises(Unsupported) as refused:
         route(sql)

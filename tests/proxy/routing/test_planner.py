@@ -1,8 +1,11 @@
+import ast
+
 import pytest
 
 from streamfrom.proxy.routing.planner import Planner
 from streamfrom.proxy.routing.routes import Concatenate, Everywhere, Merge, OneShard, WriteParts
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
+from tests.cases import cases
 from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, PLAIN, QUARTERS, SHARDED
 from tests.sqlparse_ext.facts import shape, statement
 
@@ -157,21 +160,7 @@ def test_ddl_goes_everywhere(sql):
     assert route(sql) == Everywhere(BOTH)
 
 
-@pytest.mark.parametrize(
-    ("sql", "in_groups"),
-    [
-        ("SELECT a FROM t ORDER BY a", False),
-        ("SELECT a FROM t ORDER BY a FOR UPDATE", False),
-        ("SELECT a FROM t LIMIT 1", False),
-        ("SELECT id, GROUP_CONCAT(a) FROM t GROUP BY a, id", False),
-        ("SELECT COUNT(*) FROM t", True),
-        ("SELECT a FROM t GROUP BY a", True),
-        ("SELECT DISTINCT a FROM t", True),
-        ("SELECT DISTINCT a FROM t GROUP BY id", True),
-        ("SELECT name, COUNT(*) FROM named GROUP BY name", True),
-        (f"SELECT COUNT(*) FROM t WHERE id IN (1, {HIGH})", True),
-    ],
-)
+@cases(sql=str, in_groups=ast.literal_eval)
 def test_rows_of_several_shards_are_merged_in_groups_only_where_a_group_may_span_them(
     sql, in_groups
 ):
@@ -216,105 +205,7 @@ def test_a_delete_with_a_limit_is_shared_by_its_shards():
     assert route("DELETE FROM t WHERE id = 5 LIMIT 2") == OneShard(LOW_SHARD)
 
 
-@pytest.mark.parametrize(
-    ("sql", "sentence"),
-    [
-        ("SELECT COUNT(*), @x FROM t", "an aggregate over several shards"),
-        ("SELECT a FROM t GROUP BY a WITH ROLLUP", "GROUP BY over several shards"),
-        ("SELECT a, @x FROM t ORDER BY a", "ORDER BY over several shards"),
-        ("SELECT a FROM t LIMIT 1 ROWS EXAMINED 5", "LIMIT over several shards"),
-        ("SELECT SQL_CALC_FOUND_ROWS a FROM t", "SQL_CALC_FOUND_ROWS over several shards"),
-        (
-            "SELECT a FROM t LIMIT 1 FOR UPDATE",
-            "a locking read with LIMIT or groups over several shards",
-        ),
-        ("SELECT ROW_NUMBER() OVER () FROM t", "a window function over several shards"),
-        ("SELECT a FROM t INTO OUTFILE 'x'", "SELECT … INTO over several shards"),
-        ("SELECT FOUND_ROWS()", "FOUND_ROWS() in a sharded keyspace"),
-        (
-            "SELECT @a := a FROM t",
-            "assigning a user variable in a query over several shards",
-        ),
-        (
-            "INSERT INTO t (id, a) VALUES (1, @a := 1), (18446744073709551615, @a)",
-            "assigning a user variable in a query over several shards",
-        ),
-        ("SELECT ROW_COUNT()", "ROW_COUNT() in a sharded keyspace"),
-        ("UPDATE t SET id = 5 WHERE id = 4", "changing the vindex column 'id'"),
-        ("UPDATE t SET a = 1 LIMIT 5", "UPDATE with LIMIT or ORDER BY over several shards"),
-        ("DELETE FROM t ORDER BY a", "DELETE with LIMIT or ORDER BY over several shards"),
-        (
-            "DELETE FROM t LIMIT 1 RETURNING id",
-            "DELETE with LIMIT or ORDER BY over several shards",
-        ),
-        (
-            "INSERT INTO t (id, a) VALUES (1, (SELECT MAX(a) FROM t))",
-            "a subquery of table 't' beside the rows of INSERT in a sharded keyspace",
-        ),
-        (
-            "INSERT INTO t SET id = 1, a = (SELECT MAX(a) FROM pin)",
-            "a subquery of table 'pin' beside the rows of INSERT in a sharded keyspace",
-        ),
-        (
-            "REPLACE INTO t (id) VALUES (1) RETURNING (SELECT COUNT(*) FROM t x)",
-            "a subquery of table 't' beside the rows of REPLACE in a sharded keyspace",
-        ),
-        (
-            "INSERT INTO t (id) VALUES (1) ON DUPLICATE KEY UPDATE a = (SELECT 1 FROM t)",
-            "a subquery of table 't' beside the rows of INSERT in a sharded keyspace",
-        ),
-        (
-            "SELECT * FROM nowhere",
-            "table 'nowhere' is not in the vschema of keyspace 'commerce', which is sharded: add to its"
-            ' tables: "nowhere": {"column_vindexes": [{"column": "id", "name": "numeric"}]}, with the column'
-            " that places its rows in place of id",
-        ),
-        ("SELECT * FROM pin, pin_high", "tables that are pinned to several shards"),
-        (
-            "SELECT a FROM ref INTO @a",
-            "SELECT … INTO in a sharded keyspace; USE one shard for it",
-        ),
-        ("UPDATE ref SET a = 1", "writing reference table 'ref'; USE each shard for it"),
-        ("INSERT INTO ref VALUES (1)", "writing reference table 'ref'; USE each shard for it"),
-        (
-            "UPDATE pin JOIN ref ON pin.a = ref.a SET ref.b = 1",
-            "writing reference table 'ref'; USE each shard for it",
-        ),
-        ("SELECT * FROM multi", "table 'multi', whose primary vindex has several columns"),
-        ("INSERT INTO t SELECT 1, 2", "INSERT without a column list into sharded table 't'"),
-        ("INSERT INTO t VALUES (1)", "INSERT without a column list into sharded table 't'"),
-        (
-            "INSERT INTO t (id) VALUES (1) ON DUPLICATE KEY UPDATE id = 2",
-            "changing the vindex column 'id'",
-        ),
-        (
-            "INSERT INTO t (id) VALUES (1 + 1)",
-            "an expression for the vindex column 'id' of table 't'; give its value",
-        ),
-        (
-            "INSERT INTO t SET id = UUID_SHORT()",
-            "an expression for the vindex column 'id' of table 't'; give its value",
-        ),
-        ("LOCK TABLES t READ", "LOCK in a sharded keyspace; USE one shard for it"),
-        ("CALL p()", "CALL in a sharded keyspace; USE one shard for it"),
-        ("XA START 'x'", "XA in a sharded keyspace; USE one shard for it"),
-        (
-            "LOAD DATA INFILE 'x' INTO TABLE t",
-            "LOAD in a sharded keyspace; USE one shard for it",
-        ),
-        ("CHECKSUM TABLE t", "CHECKSUM in a sharded keyspace; USE one shard for it"),
-        ("CHECK VIEW v", "CHECK in a sharded keyspace; USE one shard for it"),
-        ("HANDLER t OPEN", "HANDLER in a sharded keyspace; USE one shard for it"),
-        (
-            "SELECT * FROM t WHERE (",
-            "this SELECT could not be analysed, which a sharded keyspace needs",
-        ),
-        (
-            "INSERT INTO t (id VALUES (1)",
-            "this INSERT could not be analysed, which a sharded keyspace needs",
-        ),
-    ],
-)
+@cases(sql=str, sentence=str)
 def test_what_could_be_answered_wrongly_is_refused_by_name(sql, sentence):
     with pytest.raises(Unsupported) as refused:
         route(sql)

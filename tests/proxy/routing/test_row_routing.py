@@ -1,3 +1,4 @@
+import ast
 import json
 
 import pytest
@@ -10,6 +11,7 @@ from streamfrom.proxy.errors import BadVindexValue, MissingVindexColumn
 from streamfrom.proxy.routing.planner import Planner
 from streamfrom.proxy.routing.routes import Concatenate, OneShard, WriteParts
 from streamfrom.sqlparse_ext.errors import Unsupported
+from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
 
 
@@ -52,24 +54,7 @@ def shards(sql):
             raise AssertionError(other)
 
 
-@pytest.mark.parametrize(
-    ("condition", "names"),
-    [
-        ("region = 1 AND id = 1", ["-40"]),
-        ("id = 1 AND region = 64", ["40-80"]),
-        ("region = 128 AND id = 1", ["80-8080"]),
-        ("region = 128 AND id = 4", ["8080-"]),
-        ("region = 128", ["80-8080", "8080-"]),
-        ("region IN (1, 128) AND id = 1", ["-40", "80-8080"]),
-        ("region IN (1, 65)", ["-40", "40-80"]),
-        ("region = 1 AND id IN (1, 2, NULL)", ["-40"]),
-        ("region = NULL", ["-40"]),
-        ("region = 1.5", list(NAMES)),
-        ("region = 'x'", list(NAMES)),
-        ("id = 1", list(NAMES)),
-        ("region > 1", list(NAMES)),
-    ],
-)
+@cases(condition=str, names=ast.literal_eval)
 @pytest.mark.parametrize("verb", ["SELECT * FROM t WHERE", "DELETE FROM t WHERE"])
 def test_all_columns_name_a_shard_and_the_first_ones_a_range(verb, condition, names):
     assert shards(f"{verb} {condition}") == names

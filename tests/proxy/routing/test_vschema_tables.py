@@ -5,6 +5,7 @@ from streamfrom.proxy.routing.vschema_tables import VschemaTables
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.literal_values import Number
 from streamfrom.sqlparse_ext.statements import OPAQUE
+from tests.cases import cases
 from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, SHARDED
 
 
@@ -56,14 +57,7 @@ def test_equal_strings_may_be_on_several_shards():
     assert ALL.equality("named") is None
 
 
-@pytest.mark.parametrize(
-    ("table", "sentence"),
-    [
-        ("nowhere", "table 'nowhere' is not in the vschema of keyspace 'commerce'"),
-        ("multi", "whose primary vindex has several columns"),
-        ("ref", "reference table 'ref'"),
-    ],
-)
+@cases(table=str, sentence=str)
 def test_a_table_without_a_vindex_column_says_so(table, sentence):
     with pytest.raises(Unsupported, match=sentence):
         ALL.column(table)

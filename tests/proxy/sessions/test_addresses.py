@@ -1,6 +1,5 @@
-import pytest
-
 from streamfrom.proxy.sessions.addresses import Addresses, group
+from tests.cases import cases
 
 
 def test_connections_are_counted_until_they_leave():
@@ -19,17 +18,6 @@ def test_connections_are_counted_until_they_leave():
     assert addresses.connections("a") == addresses.strangers("a") == 0
 
 
-@pytest.mark.parametrize(
-    ("peer", "counted_as"),
-    [
-        ("10.0.0.1", "10.0.0.1"),
-        ("localhost", "localhost"),
-        ("::1", "::1"),
-        ("::ffff:10.0.0.1", "10.0.0.1"),
-        ("2001:db8::1", "2001:db8::/64"),
-        ("2001:db8::ffff", "2001:db8::/64"),
-        ("fe80::1%eth0", "fe80::/64"),
-    ],
-)
+@cases(peer=str, counted_as=str)
 def test_what_counts_as_one_address(peer, counted_as):
     assert group(peer) == counted_as

@@ -1,3 +1,4 @@
+import ast
 import asyncio
 
 import pytest
@@ -5,6 +6,7 @@ import pytest
 from streamfrom.proxy.wire.constants import Status, TrackerKind
 from streamfrom.proxy.wire.framing import frame
 from streamfrom.proxy.wire.resultset import Tracker
+from tests.cases import cases
 from tests.proxy.fake_answers import Ok, Silence, until
 from tests.proxy.fake_client import OLD
 
@@ -58,15 +60,7 @@ async def test_the_server_says_whether_there_is_a_command_for_the_processes(prox
     assert len((await client.query("SHOW PROCESSLIST")).rows) == 1
 
 
-@pytest.mark.parametrize(
-    ("payload", "code"),
-    [
-        (b"\x05db", 1047),
-        (b"\x1b\5\0", 1047),
-        (b"\xfe", 1047),
-        (b"\x17\1\0\0\0\0\1\0\0\0", 1243),
-    ],
-)
+@cases(payload=str.encode, code=ast.literal_eval)
 async def test_commands_that_are_not_served_are_refused_and_the_connection_goes_on(
     proxy, payload, code
 ):

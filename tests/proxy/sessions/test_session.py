@@ -1,3 +1,4 @@
+import ast
 import asyncio
 import contextlib
 
@@ -7,6 +8,7 @@ import structlog
 from streamfrom.proxy.config.file import Role, Secret, TransactionMode, User
 from streamfrom.proxy.wire.constants import Capability
 from streamfrom.proxy.wire.framing import frame
+from tests.cases import cases
 from tests.proxy.fake_answers import Rows, Silence, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD, Client, Refused
 from tests.proxy.rigs import add_message_table, claimed, running_proxy
@@ -49,15 +51,7 @@ async def test_a_login_may_name_a_target(proxy):
     assert (await client.query("SELECT 1")).values == [b"1"]
 
 
-@pytest.mark.parametrize(
-    ("user", "password", "database", "code"),
-    [
-        ("eve", "wrong", None, 1045),
-        ("nobody", "", None, 1045),
-        ("root", "", "nowhere", 1049),
-        ("root", "", "plain@replica", 1105),
-    ],
-)
+@cases(user=str, password=str, database=ast.literal_eval, code=ast.literal_eval)
 async def test_who_may_not_come_in_is_told_why_and_never_read_again(
     server, other_server, user, password, database, code
 ):

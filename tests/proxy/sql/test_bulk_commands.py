@@ -1,6 +1,9 @@
+import ast
+
 import pytest
 
 from streamfrom.proxy.wire.resultset import Ok as Told
+from tests.cases import cases
 from tests.proxy.fake_answers import Error, Ok, rows_of, until
 from tests.proxy.fake_client import MARIADB
 from tests.proxy.fake_server import MARIADB as VERSION, FakeServer
@@ -92,18 +95,7 @@ async def test_a_shard_that_refuses_undoes_the_batch(servers):
     assert batches(servers[0])[-1] == "ROLLBACK"
 
 
-@pytest.mark.parametrize(
-    ("sql", "rows", "code"),
-    [
-        ("SELECT ?", [(1,)], 1295),
-        ("SET @a = ?", [(1,)], 1295),
-        ("INSERT INTO t (id) VALUES (1)", [()], 1295),
-        ("INSERT INTO t (id) VALUES (?)", [], 1210),
-        ("INSERT INTO t (id) VALUES (?)", [("DEFAULT",)], 1235),
-        ("INSERT INTO t (id) VALUES (?)", [(None,)], 1048),
-        ("INSERT INTO t (id) VALUES (?), (?)", [(1, HIGH)], 1235),
-    ],
-)
+@cases(sql=str, rows=ast.literal_eval, code=ast.literal_eval)
 async def test_what_cannot_be_a_batch_is_refused_and_the_session_goes_on(
     servers, sql, rows, code
 ):

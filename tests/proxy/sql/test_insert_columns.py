@@ -4,6 +4,7 @@ import pytest
 
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.proxy.sql.insert_columns import InsertColumns
+from tests.cases import cases
 from tests.proxy.rigs import WaitingExecutor, context_of
 from tests.proxy.sql.compilers import compiler
 
@@ -60,18 +61,7 @@ async def test_the_columns_that_a_server_would_fill_are_named():
     assert len(session.asked) == 2, "what a table was like a statement ago does not count"
 
 
-@pytest.mark.parametrize(
-    ("sql", "use"),
-    [
-        ("INSERT INTO t (id) VALUES (1)", "commerce"),
-        ("INSERT INTO t SET id = 1", "commerce"),
-        ("SELECT * FROM t", "commerce"),
-        ("INSERT INTO t VALUES (1, 2)", "plain"),
-        ("INSERT INTO t VALUES (1, 2)", "commerce:-80"),
-        ("INSERT INTO msg VALUES (1, 2, 3, 4, 5, 6)", "commerce"),
-        ("INSERT INTO unknown VALUES (1)", "commerce"),
-    ],
-)
+@cases(sql=str, use=str)
 async def test_nobody_is_asked_where_no_vindex_needs_names(sql, use):
     session = InsertColumnsRig(use)
     assert await session.named(sql) == sql

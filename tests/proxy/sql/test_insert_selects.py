@@ -1,7 +1,6 @@
 """INSERT … SELECT whose rows are read first, before fake servers; real ones have it in test_routing.py and test_write_property.py."""
 
-import pytest
-
+from tests.cases import cases
 from tests.proxy.fake_answers import Error, Rows, rows_of
 from tests.proxy.keyspaces import HIGH
 from tests.proxy.rigs import said
@@ -73,15 +72,7 @@ async def test_in_a_transaction_the_rows_are_locked(server, client):
     assert "SELECT a FROM t WHERE id = 5 LIMIT 5001 LOCK IN SHARE MODE" in said(server)
 
 
-@pytest.mark.parametrize(
-    ("sql", "words"),
-    [
-        ("INSERT INTO t (id) SELECT a FROM t ON DUPLICATE KEY UPDATE b = 1", "another shard"),
-        ("INSERT INTO t (id) SELECT a FROM t RETURNING (SELECT 1 FROM t)", "a subquery"),
-        ("INSERT INTO ref (id) SELECT a FROM t", "writing reference table"),
-        ("INSERT INTO t (id) SELECT @a := a FROM t", "user variable"),
-    ],
-)
+@cases(sql=str, words=str)
 async def test_what_cannot_be_exact_is_refused(server, other_server, client, sql, words):
     result = await client.query(sql)
     assert result.code == 1235

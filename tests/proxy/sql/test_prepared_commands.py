@@ -1,14 +1,16 @@
 """Prepared statements on one shard: handles, long data, cursors, and what becomes of them."""
 
+import ast
+
 import pytest
 
 from streamfrom.proxy.wire.binary_parameters import write_parameters
 from streamfrom.proxy.wire.commands import stmt_close, stmt_send_long_data
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.framing import frame
+from tests.cases import cases
 from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD, Refused, parameter
-from tests.proxy.fake_server import MARIADB, MYSQL
 from tests.proxy.rigs import running_proxy
 from tests.proxy.sql.binary import stmt_reset, told, value
 
@@ -49,16 +51,7 @@ async def test_types_may_be_left_out_the_second_time(server):
     assert told(server, "EXECUTE")[-1] == "EXECUTE UPDATE t SET a = ? [6]"
 
 
-@pytest.mark.parametrize(
-    ("version", "body", "code", "words"),
-    [
-        (MYSQL, b"", 1835, "Malformed communication packet."),
-        (MYSQL, b"\0\1\x08", 1835, "Malformed communication packet."),
-        (MARIADB, b"", 1210, "Incorrect arguments to mysqld_stmt_execute"),
-        (MARIADB, b"\0\0", 1210, "Incorrect arguments to mysqld_stmt_execute"),
-        (MARIADB, b"\0\1\x08", 1835, "Malformed communication packet"),
-    ],
-)
+@cases(version=str, body=str.encode, code=ast.literal_eval, words=str)
 async def test_parameters_that_are_cut_are_refused_and_the_session_goes_on(
     server, version, body, code, words
 ):

@@ -13,6 +13,7 @@ from streamfrom.proxy.sql.large_texts import LargeTexts, readers
 from streamfrom.proxy.sql.sequence_statements import SequenceStatements
 from streamfrom.proxy.sql.statement_compiler import StatementCompiler
 from streamfrom.sqlparse_ext.cache import StatementCache
+from tests.cases import cases
 from tests.proxy.fake_client import MODERN
 from tests.proxy.rigs import WaitingExecutor, context_of
 
@@ -114,15 +115,7 @@ async def test_rows_without_an_id_get_values_in_a_row():
     )
 
 
-@pytest.mark.parametrize(
-    ("sql", "use"),
-    [
-        ("INSERT INTO t (id) VALUES (5)", "commerce"),
-        ("INSERT INTO t (a) VALUES (5)", "commerce:-80"),
-        ("INSERT INTO u (a) VALUES (5)", "commerce"),
-        ("UPDATE t SET a = 1", "commerce"),
-    ],
-)
+@cases(sql=str, use=str)
 async def test_what_needs_no_value_takes_none(sql, use):
     shelf = Shelf(use)
     assert await shelf.filled(sql) == (sql, 0)

@@ -13,6 +13,7 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import TableRef
+from tests.cases import cases
 from tests.proxy.fake_client import MODERN
 from tests.proxy.sql.compilers import compiler
 
@@ -65,18 +66,7 @@ def test_a_session_of_information_schema_asks_for_keyspaces_as_well():
         assert place(sql.format(name), "information_schema") == expected
 
 
-@pytest.mark.parametrize(
-    ("use", "condition", "shown"),
-    [
-        ("plain", "LOWER(table_schema) = @s", "plain"),
-        ("plain", "table_schema = 'db_plain'", None),
-        ("plain", "table_schema REGEXP '^db_plain$'", None),
-        ("commerce", "table_name = 'commerce:-80'", "commerce"),
-        ("commerce", "table_schema COLLATE utf8_bin = 'commerce:-80'", "commerce:-80"),
-        ("commerce:-80", "table_name = 'commerce'", "commerce:-80"),
-        ("commerce:-80", "CONCAT(table_schema, '.') = 'commerce.'", "commerce"),
-    ],
-)
+@cases(use=str, condition=str, shown=str)
 def test_a_database_is_called_as_the_session_or_the_statement_calls_it(use, condition, shown):
     made = compiler(use)
     sql = f"SELECT 1 FROM information_schema.tables WHERE {condition}"
@@ -128,21 +118,7 @@ def test_names_of_the_statement_itself_are_of_no_keyspace():
         assert place(sql, "plain")[0] == "commerce"
 
 
-@pytest.mark.parametrize(
-    ("sql", "sent"),
-    [
-        ("SHOW TABLES FROM commerce", "SHOW TABLES FROM `db_commerce`"),
-        (
-            "SHOW FULL TABLES IN `commerce:80-` LIKE 'c%'",
-            "SHOW FULL TABLES IN `db_commerce` LIKE 'c%'",
-        ),
-        (
-            "SHOW COLUMNS FROM commerce FROM commerce",
-            "SHOW COLUMNS FROM commerce FROM `db_commerce`",
-        ),
-        ("SHOW CREATE TABLE commerce.t", "SHOW CREATE TABLE `db_commerce`.t"),
-    ],
-)
+@cases(sql=str, sent=str)
 def test_a_target_in_show_is_the_real_database_to_the_server(sql, sent):
     assert place(sql, "plain")[2] == sent
 

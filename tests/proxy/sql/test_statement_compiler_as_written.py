@@ -1,6 +1,7 @@
 import pytest
 
 from streamfrom.proxy.config.file import Role, Secret, User
+from tests.cases import cases
 from tests.proxy.fake_answers import rows_of
 from tests.proxy.rigs import add_message_table, running_proxy
 
@@ -48,25 +49,7 @@ async def test_what_needs_nothing_put_in_goes_as_it_was_written(server, gbk, sql
     assert sql.decode("utf-8", "surrogateescape") in server.heard
 
 
-@pytest.mark.parametrize(
-    ("sql", "sent"),
-    [
-        (b"SELECT '" + XU + b"' FROM plain.t", b"SELECT '" + XU + b"' FROM `db`.t"),
-        (
-            b"SELECT FOUND_ROWS(), '" + XU + b"'",
-            b"SELECT IF(TRUE, 0, FOUND_ROWS()) AS `FOUND_ROWS()`, '" + XU + b"'",
-        ),
-        (
-            b"SET @@sql_notes = 1, @a = '%s'" % XU,
-            b"SET @@session.sql_notes = 1, @a = '%s'" % XU,
-        ),
-        (b"SELECT '" + XU + b"'; SELECT '" + XU + XU + b"'", b"SELECT '" + XU + XU + b"'"),
-        (
-            b"SET STATEMENT sql_notes = 0 FOR SELECT '" + XU + b"'",
-            b"SET STATEMENT sql_notes = 0 FOR SELECT '" + XU + b"'",
-        ),
-    ],
-)
+@cases(sql=str.encode, sent=str.encode)
 async def test_what_is_put_in_or_cut_out_leaves_characters_whole(server, gbk, sql, sent):
     assert (await gbk.query(sql)).error is None
     assert sent.decode("utf-8", "surrogateescape") in server.heard

@@ -1,3 +1,4 @@
+import ast
 from dataclasses import replace
 
 import pytest
@@ -5,6 +6,7 @@ import pytest
 from streamfrom.engine.messaging.table.message_table import RawColumn
 from streamfrom.proxy.errors import BadStreamKey
 from streamfrom.proxy.sql.stream_keys import stream_keys
+from tests.cases import cases
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from tests.sqlparse_ext.facts import statement
 
@@ -15,37 +17,12 @@ def keys(where, key="tenant"):
     return stream_keys(statement(f"STREAM * FROM t {where}"), table)
 
 
-@pytest.mark.parametrize(
-    ("where", "key", "found"),
-    [
-        ("", "tenant", None),
-        ("", None, None),
-        ("WHERE tenant = 'a'", "tenant", {b"'a'"}),
-        ("WHERE TENANT IN ('a', 'it''s', 'a')", "tenant", {b"'a'", b"'it''s'"}),
-        ("WHERE priority IN (5, '6')", "priority", {b"5", b"6"}),
-    ],
-)
+@cases(where=str, key=ast.literal_eval, found=ast.literal_eval)
 def test_keys_are_literals(where, key, found):
     assert keys(where, key) == found
 
 
-@pytest.mark.parametrize(
-    ("where", "key", "words"),
-    [
-        ("WHERE tenant = 'a'", None, "t has none: ALTER QUEUE t SET (`key` = column)"),
-        ("WHERE id = 5", "tenant", "takes tenant, the key of t (vt_key), and no other column"),
-        ("WHERE tenant = NULL", "tenant", "tenant = NULL holds for no message"),
-        ("WHERE tenant = 5", "tenant", "tenant is no number: write its value in quotes, '5'"),
-        ("WHERE tenant = 5.5", "tenant", "in quotes, '5.5'"),
-        ("WHERE priority = 'x'", "priority", "priority is a number, and 'x' is none"),
-        ("WHERE priority = '1 OR 1'", "priority", "is none"),
-        (
-            f"WHERE priority IN ({', '.join('7' * 101)})",
-            "priority",
-            "100 values at most, not 101",
-        ),
-    ],
-)
+@cases(where=str, key=ast.literal_eval, words=str)
 def test_what_is_no_key_is_told_the_way(where, key, words):
     with pytest.raises(BadStreamKey) as caught:
         keys(where, key)

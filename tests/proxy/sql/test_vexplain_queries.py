@@ -1,7 +1,8 @@
 """VEXPLAIN QUERIES through a proxy whose servers are fakes; the real ones are asked in test_vexplain.py of the integration tests."""
 
-import pytest
+import ast
 
+from tests.cases import cases
 from tests.proxy.fake_answers import Error, rows_of
 from tests.proxy.keyspaces import HIGH
 from tests.proxy.rigs import said
@@ -43,15 +44,7 @@ async def test_the_error_of_a_shard_is_the_answer(server, client):
     assert listed(await client.query("VEXPLAIN QUERIES SELECT 1"))[0][3] == "SELECT 1"
 
 
-@pytest.mark.parametrize(
-    ("sql", "code", "words"),
-    [
-        ("VEXPLAIN QUERIES SELECT * FROM unknown", 1235, "not in the vschema"),
-        ("VEXPLAIN QUERIES STREAM * FROM t", 1235, "STREAM, which has no end"),
-        (f"VEXPLAIN QUERIES SELECT '{'x' * (33 << 10)}'", 1235, "more than 32768 bytes"),
-        ("VEXPLAIN QUERIES DROP TABLE t", 1064, "takes a SELECT"),
-    ],
-)
+@cases(sql=str, code=ast.literal_eval, words=str)
 async def test_what_cannot_be_listed_is_refused_and_not_run(server, client, sql, code, words):
     before = said(server)
     result = await client.query(sql)

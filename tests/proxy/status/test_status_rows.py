@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from streamfrom.engine.errors import TableLoadError
 from streamfrom.engine.messaging.figures.figures import (
     QueueFigures,
@@ -26,6 +24,7 @@ from streamfrom.proxy.status.status_rows import (
     stream_rows,
     stream_status,
 )
+from tests.cases import cases
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from tests.sqlparse_ext.facts import shape
 
@@ -45,35 +44,12 @@ def queue_row(*shards, table=TABLE, now_ns=0):
     return dict(zip((column.name for column in QUEUES), row, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("sql", "schema"),
-    [
-        ("SHOW QUEUE STATUS", None),
-        ("show queue status from x like 'y'", "commerce"),
-        ("SHOW TABLES FROM streamfrom", None),
-        ("SHOW FULL TABLES", "streamfrom"),
-        ("SELECT * FROM StreamFrom.queues", None),
-        ("SELECT 1 FROM t WHERE a IN (SELECT 1 FROM streamfrom.queues)", None),
-        ("SELECT * FROM queues", "streamfrom"),
-    ],
-)
+@cases(sql=str, schema=str)
 def test_what_it_answers(sql, schema):
     assert is_status(shape(sql), schema)
 
 
-@pytest.mark.parametrize(
-    ("sql", "schema"),
-    [
-        ("SHOW STATUS", None),
-        ("SHOW TABLES", "commerce"),
-        ("SHOW TABLES", None),
-        ("SHOW TABLE STATUS FROM streamfrom", None),
-        ("SELECT * FROM queues", "commerce"),
-        ("SELECT * FROM queues", None),
-        ("SELECT 1", "streamfrom"),
-        ("DELETE FROM streamfrom.queues", None),
-    ],
-)
+@cases(sql=str, schema=str)
 def test_what_it_does_not(sql, schema):
     assert not is_status(shape(sql), schema)
 

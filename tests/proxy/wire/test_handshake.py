@@ -1,3 +1,4 @@
+import ast
 import contextlib
 
 import pytest
@@ -29,6 +30,7 @@ from streamfrom.proxy.wire.handshake import (
     plugin_to_greet,
     version_to_greet,
 )
+from tests.cases import cases
 from tests.proxy.wire.peers import encode_change_user
 
 
@@ -167,18 +169,7 @@ def test_the_extensions_of_mariadb_are_offered_by_who_greets_so():
     assert decode_login(encode_login(login)).capabilities == offer
 
 
-@pytest.mark.parametrize(
-    ("version", "does"),
-    [
-        ("10.5.2-MariaDB-log", True),
-        ("5.5.5-10.11.19-MariaDB-0+deb12u1", True),
-        ("11.8.3-MariaDB", True),
-        ("10.5.1-MariaDB", False),
-        ("10.4.34-MariaDB", False),
-        ("9.7.4", False),
-        ("", False),
-    ],
-)
+@cases(version=str, does=ast.literal_eval)
 def test_extended_metadata_is_known_by_the_version(version, does):
     assert extends_metadata(version) is does
     assert not offer_as(version, PROXY_OFFER) & MARIADB_METADATA
@@ -247,15 +238,6 @@ def test_the_level_of_zstd_comes_last_and_may_be_missing():
     assert decode_login(payload[:-1]).zstd_level == 3
 
 
-@pytest.mark.parametrize(
-    ("version", "greeting"),
-    [
-        ("8.4.3", "8.4.3"),
-        ("9.1.0-commercial", "9.1.0-commercial"),
-        ("10.11.6-MariaDB", "5.5.5-10.11.6-MariaDB"),
-        ("11.4.2-MariaDB-ubu2404", "11.4.2-MariaDB-ubu2404"),
-        ("5.7.44", "5.7.44"),
-    ],
-)
+@cases(version=str, greeting=str)
 def test_a_greeting_is_what_clients_of_the_family_look_for(version, greeting):
     assert version_to_greet(version) == greeting

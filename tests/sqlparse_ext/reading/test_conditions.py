@@ -1,9 +1,12 @@
 """What a WHERE clause says for certain, and what it must not be taken to say."""
 
+import ast
+
 import pytest
 
 from streamfrom.sqlparse_ext.literal_values import Number
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
+from tests.cases import cases
 from tests.sqlparse_ext.facts import conditions, shape
 
 
@@ -44,47 +47,7 @@ def test_conditions_that_bound_the_rows(where, expected):
         assert conditions(f"UPDATE ks.t SET q = 9 WHERE {where}") == expected
 
 
-@pytest.mark.parametrize(
-    "where",
-    [
-        "id = 5 OR 1",
-        "id = 5 || 1",
-        "id = 5 XOR 1",
-        "a AND id = 5 OR b",
-        "NOT id = 5",
-        "! id = 5",
-        "NOT (a = 1 AND id = 5 AND b = 2)",
-        "end AND NOT (a = 1 AND id = 5 AND b = 2)",
-        "(SELECT 1 FROM x WHERE a = 1 AND id = 5 AND b = 2)",
-        "EXISTS (SELECT 1 FROM x WHERE id = 5)",
-        "id <> 5",
-        "id > 5",
-        "id = 5 + 1",
-        "id = - 5",
-        "id + 1 = 5",
-        "id = 5 = 1",
-        "id = 5 IS NULL",
-        "id = 'a' 'b'",
-        "id = 'a' COLLATE utf8mb4_bin",
-        "id = _latin1'a'",
-        "id = b",
-        "id = @x",
-        "id <=> ?",
-        "id = TRUE",
-        "id IN (1, b)",
-        "id IN (SELECT 5)",
-        "id NOT IN (5)",
-        "id <=> NULL",
-        "BINARY id = 5",
-        "other.id = 5",
-        "(id, b) IN ((1, 2), (3, 4))",
-        "(id, b) = (1, 2)",
-        "id = 5 AND @x := 3 OR 1",
-        "f(a = 1 AND id = 5)",
-        "MATCH (id) AGAINST ('x' IN BOOLEAN MODE)",
-        "NULL = 5",
-    ],
-)
+@cases(where=str)
 def test_what_does_not_bound_a_column_is_not_listed(where):
     sql = f"SELECT * FROM t WHERE {where}"
     assert conditions(sql) == {}
@@ -113,19 +76,7 @@ def test_joins_and_unions_have_no_conditions():
     assert conditions("UPDATE t, u SET t.a = 1 WHERE id = 5") == {}
 
 
-@pytest.mark.parametrize(
-    ("where", "guards", "only"),
-    [
-        ("id = 5", set(), True),
-        ("id = 5 AND time_acked IS NULL", {"time_acked"}, True),
-        ("t.`time_acked` is null", {"time_acked"}, True),
-        ("id = 5 AND a > 3", set(), False),
-        ("id = 5 AND id = 6", set(), False),
-        ("id = 5 AND a IS NOT NULL", set(), False),
-        ("id = 5 AND NOT time_acked IS NULL", set(), False),
-        ("id = 5 OR time_acked IS NULL", set(), False),
-    ],
-)
+@cases(where=str, guards=ast.literal_eval, only=ast.literal_eval)
 def test_guards_and_whether_anything_else_is_there(where, guards, only):
     found = shape(f"UPDATE t SET a = 1 WHERE {where}")
     assert (found.guards, found.condition_only) == (guards, only)

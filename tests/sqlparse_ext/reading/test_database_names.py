@@ -1,12 +1,16 @@
 """Where statements name databases."""
 
+import ast
+
 import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.reading.database_names import Qualified, database_names, renamed
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.text.lexer import splice
+from tests.cases import cases
 from tests.sqlparse_ext.strategies import MODES, texts
 
 
@@ -185,33 +189,12 @@ def test_what_a_name_stands_before(sql, roles):
     assert [each.role for each in database_names(CACHE.get(sql.encode()).shape).places] == roles
 
 
-@pytest.mark.parametrize(
-    ("sql", "has"),
-    [
-        ("EXPLAIN SELECT * FROM ks.t", False),
-        ("EXPLAIN SELECT * FROM ks.t JOIN u", True),
-        ("EXPLAIN WITH c (a, b) AS (SELECT 1, 2) SELECT * FROM c JOIN ks.t", False),
-        ("CREATE VIEW ks.v AS SELECT * FROM t", True),
-        ("CREATE VIEW ks.v AS SELECT 1 FROM DUAL", False),
-    ],
-)
+@cases(sql=str, has=ast.literal_eval)
 def test_tables_without_a_database(sql, has):
     assert database_names(CACHE.get(sql.encode()).shape).has_unqualified_tables is has
 
 
-@pytest.mark.parametrize(
-    ("sql", "read"),
-    [
-        (
-            "SELECT * FROM a JOIN ks.b AS x, (SELECT 1 FROM c y WHERE 1) z",
-            [(None, "a", False), ("ks", "b", True), (None, "c", True)],
-        ),
-        ("INSERT INTO ks.a SELECT * FROM ks.b", [("ks", "b", False)]),
-        ("DELETE FROM ks.a WHERE n IN (SELECT n FROM ks.b)", [("ks", "b", False)]),
-        ("UPDATE ks.a JOIN ks.b SET x = 1", []),
-        ("SELECT 1 FROM tables t", [(None, "tables", True)]),
-    ],
-)
+@cases(sql=str, read=ast.literal_eval)
 def test_the_tables_that_queries_read(sql, read):
     found = database_names(CACHE.get(sql.encode()).shape).read
     assert [(each.schema, each.name, each.has_alias) for each in found] == read
@@ -219,5 +202,8 @@ def test_the_tables_that_queries_read(sql, read):
 
 @given(sql=texts, mode=MODES)
 def test_any_text_is_read_and_renaming_twice_changes_nothing_more(sql, mode):
-    once = rewritten(sql, {"ks": "db"}, mode)
+    try:
+        once = rewritten(sql, {"ks": "db"}, mode)
+    except SqlError:  # a STREAM that is none
+        return
     assert rewritten(once, {"ks": "db"}, mode) == once

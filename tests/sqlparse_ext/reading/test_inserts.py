@@ -1,35 +1,15 @@
 """INSERT and REPLACE: target, lists and forms."""
 
+import ast
+
 import pytest
 
 from streamfrom.sqlparse_ext.statements import OPAQUE, InsertSource, Kind
+from tests.cases import cases
 from tests.sqlparse_ext.facts import shape, statement, tables, uses
 
 
-@pytest.mark.parametrize(
-    ("sql", "table", "columns", "source"),
-    [
-        ("INSERT INTO t VALUES (1, 2)", "t", None, "VALUES"),
-        ("INSERT t VALUE (1)", "t", None, "VALUES"),
-        (
-            "INSERT INTO ks.t (A, `B`) VALUES (1, NOW()), (2, f(3))",
-            "ks.t",
-            ("a", "b"),
-            "VALUES",
-        ),
-        ("INSERT INTO t () VALUES ()", "t", (), "VALUES"),
-        ("INSERT INTO t(a)VALUES(1)", "t", ("a",), "VALUES"),
-        ("INSERT INTO t (t.a) VALUES (1)", "t", ("a",), "VALUES"),
-        ("INSERT INTO t VALUES ROW(1, 2), ROW(3, 4)", "t", None, "VALUES"),
-        ("INSERT INTO t PARTITION (p0) (a) VALUES (1)", "t", ("a",), "VALUES"),
-        ("INSERT INTO t (a) SELECT b FROM u", "t", ("a",), "SELECT"),
-        ("INSERT INTO t (SELECT b FROM u)", "t", None, "SELECT"),
-        ("INSERT INTO t WITH c AS (SELECT 1) SELECT * FROM c", "t", None, "SELECT"),
-        ("INSERT INTO t TABLE u", "t", None, "SELECT"),
-        ("INSERT INTO t SET a = 1", "t", None, "SET"),
-        ("REPLACE DELAYED INTO t (a) VALUES (1)", "t", ("a",), "VALUES"),
-    ],
-)
+@cases(sql=str, table=str, columns=ast.literal_eval, source=str)
 def test_forms(sql, table, columns, source):
     found = shape(sql)
     assert found.kind is (Kind.REPLACE if sql.startswith("REPLACE") else Kind.INSERT)

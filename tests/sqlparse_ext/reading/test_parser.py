@@ -7,6 +7,7 @@ from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.reading.parser import explained_text
 from streamfrom.sqlparse_ext.statements import Kind, Slot
+from tests.cases import cases
 from tests.sqlparse_ext.facts import shape, statement, tables, uses
 from tests.sqlparse_ext.strategies import MODES, texts
 
@@ -124,23 +125,7 @@ def test_what_a_version_comment_hides_is_code():
     assert uses("DELETE FROM t /*! WHERE GET_LOCK('a', 1) */") == {"ADVISORY_LOCK"}
 
 
-@pytest.mark.parametrize(
-    ("sql", "inner"),
-    [
-        (b"EXPLAIN SELECT 'a;b' FROM t;", b"SELECT 'a;b' FROM t"),
-        (b"explain format=json /* c */ update t set a = 5 ", b"update t set a = 5"),
-        (
-            b"VEXPLAIN PLAN SELECT * FROM t WHERE id IN (1,2,3)",
-            b"SELECT * FROM t WHERE id IN (1,2,3)",
-        ),
-        (b"EXPLAIN FORMAT='tree' (SELECT 1)", b"(SELECT 1)"),
-        (b"EXPLAIN INSERT INTO t VALUES (1),(2)", b"INSERT INTO t VALUES (1),(2)"),
-        (b"ANALYZE SELECT 1", b"SELECT 1"),
-        (b"DESC t", None),
-        (b"EXPLAIN FOR CONNECTION 5", None),
-        (b"SELECT 1", None),
-    ],
-)
+@cases(sql=str.encode, inner=str.encode)
 def test_the_statement_inside_an_explain(sql, inner):
     assert explained_text(statement(sql)) == inner
 

@@ -1,33 +1,15 @@
 """SELECT, UPDATE and DELETE of one table."""
 
+import ast
+
 import pytest
 
 from streamfrom.sqlparse_ext.statements import OPAQUE, Kind
+from tests.cases import cases
 from tests.sqlparse_ext.facts import conditions, shape, statement, tables, uses
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("SELECT 1", []),
-        ("SELECT $$", []),
-        ("SELECT @@a, @@b AS x, VERSION()", []),
-        ("SELECT 1 FROM DUAL WHERE 1", []),
-        ("SELECT * FROM t", ["t"]),
-        ("SELECT * FROM `a b`.`c d`", ["a b.c d"]),
-        ("SELECT * FROM t x", ["t x"]),
-        ("SELECT * FROM t AS `x y`", ["t x y"]),
-        ("SELECT * FROM t PARTITION (p0, p1) AS x WHERE id = 5", ["t x"]),
-        ("SELECT * FROM t USE INDEX (a) IGNORE INDEX FOR ORDER BY (b, c) WHERE id = 5", ["t"]),
-        ("SELECT EXTRACT(YEAR FROM d) FROM t", ["t"]),
-        ("SELECT * FROM t FOR UPDATE", ["t"]),
-        ("SELECT a INTO @x FROM t WHERE id = 5", ["t"]),
-        ("SELECT stream FROM stream", ["stream"]),
-        ("UPDATE LOW_PRIORITY IGNORE ks.t AS x SET a = 1", ["ks.t x"]),
-        ("DELETE LOW_PRIORITY QUICK IGNORE FROM t WHERE id = 5 ORDER BY a LIMIT 3", ["t"]),
-        ("DELETE FROM t AS x WHERE x.id = 5", ["t x"]),
-    ],
-)
+@cases(sql=str, expected=ast.literal_eval)
 def test_a_plain_table_needs_no_parser(sql, expected):
     assert tables(sql) == expected
     assert "UNPARSED" not in uses(sql)

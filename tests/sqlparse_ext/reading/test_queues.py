@@ -1,5 +1,7 @@
 """CREATE, ALTER and DROP QUEUE: what they take, and the words with which they refuse the rest."""
 
+import ast
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -7,6 +9,7 @@ from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.reading.queues import QueuePart, read_queue
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.statements import Kind, TableRef
+from tests.cases import cases
 from tests.sqlparse_ext.facts import shape, statement
 
 
@@ -51,19 +54,7 @@ def test_all_that_create_takes():
     )
 
 
-@pytest.mark.parametrize(
-    ("part", "expected"),
-    [
-        ("a INT UNIQUE", True),
-        ("a INT", False),
-        ("UNIQUE KEY u (a, `ID`)", False),
-        ("UNIQUE (a)", True),
-        ("CONSTRAINT c UNIQUE INDEX (a)", True),
-        ("KEY k (a)", False),
-        ("id BIGINT UNIQUE", False),
-        ("a VARCHAR(9) DEFAULT 'UNIQUE'", False),
-    ],
-)
+@cases(part=str, expected=ast.literal_eval)
 def test_a_unique_index_contains_the_id_or_not(part, expected):
     (found,) = read(f"CREATE QUEUE q ({part})").parts
     assert found.is_unique_without_id == expected
@@ -100,40 +91,7 @@ def test_names_in_double_quotes_under_ansi_quotes():
     assert found.parts == (QueuePart("a b", b'"a b" INT', False, False),)
 
 
-@pytest.mark.parametrize(
-    ("sql", "words"),
-    [
-        ("CREATE QUEUE", "the name of a queue, near ''"),
-        ("CREATE QUEUE 'q' (a INT)", "the name of a queue, near ''q' (a INT)'"),
-        ("CREATE QUEUE IF EXISTS q ()", "CREATE QUEUE takes a list of columns"),
-        ("CREATE QUEUE q", "CREATE QUEUE takes a list of columns, near ''"),
-        ("CREATE QUEUE q (a INT", "CREATE QUEUE takes a list of columns"),
-        ("CREATE QUEUE q (,)", "CREATE QUEUE takes a list of columns"),
-        ("CREATE QUEUE q (a INT,,)", "CREATE QUEUE takes a list of columns"),
-        ("CREATE QUEUE q () SHARD BY hash", "SHARD BY takes"),
-        ("CREATE QUEUE q () SHARD BY hash(a, b)", "SHARD BY takes"),
-        ("CREATE QUEUE q () PARTITION BY WEEK", "HOUR or DAY, near 'WEEK'"),
-        ("CREATE QUEUE q () PARTITION BY MONTH", "HOUR or DAY, near 'MONTH'"),
-        (
-            "CREATE QUEUE q () PARTITION BY HOUR PARTITION BY DAY",
-            "CREATE QUEUE ends here, near 'PARTITION BY DAY'",
-        ),
-        ("CREATE QUEUE q () PARTITION HOUR", "CREATE QUEUE ends here"),
-        ("CREATE QUEUE q () WITH a = 1", "settings are a list"),
-        ("CREATE QUEUE q () WITH (a)", "settings are a list"),
-        ("CREATE QUEUE q () WITH (a 1)", "settings are a list"),
-        ("CREATE QUEUE q () WITH (a =)", "settings are a list"),
-        ("CREATE QUEUE q () WITH (1 = 1)", "settings are a list"),
-        ("CREATE QUEUE q () WITH (a = 1, A = 2)", "a is set twice, near 'A = 2)'"),
-        ("CREATE QUEUE q () WITH (a = 1) SHARD BY (a)", "CREATE QUEUE ends here"),
-        ("CREATE QUEUE q () COMMENT 'x'", "CREATE QUEUE ends here, near 'COMMENT 'x''"),
-        ("ALTER QUEUE q", "ALTER QUEUE takes SET"),
-        ("ALTER QUEUE q SET ()", "at least one"),
-        ("ALTER QUEUE q PAUSE NOW", "ALTER QUEUE ends here, near 'NOW'"),
-        ("ALTER QUEUE IF EXISTS q PAUSE", "ALTER QUEUE takes SET"),
-        ("DROP QUEUE a, b", "DROP QUEUE ends here, near ', b'"),
-    ],
-)
+@cases(sql=str, words=str)
 def test_what_is_refused_says_what_was_expected_and_where(sql, words):
     with pytest.raises(SqlError) as error:
         read(sql)

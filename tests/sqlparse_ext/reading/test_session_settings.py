@@ -1,5 +1,7 @@
 """SET in all its forms, those of every driver's first words included."""
 
+import ast
+
 import pytest
 
 from streamfrom.sqlparse_ext.reading.session_settings import (
@@ -8,6 +10,7 @@ from streamfrom.sqlparse_ext.reading.session_settings import (
     with_session_scope,
 )
 from streamfrom.sqlparse_ext.statements import Opaque
+from tests.cases import cases
 from tests.sqlparse_ext.facts import statement, uses
 
 
@@ -81,39 +84,14 @@ def test_items(sql, expected):
     assert items(sql) == expected
 
 
-@pytest.mark.parametrize(
-    ("sql", "names"),
-    [
-        ("SET STATEMENT SQL_mode = '', `time_zone`='x' FOR SET sql_log_bin = 0",
-         {"sql_mode", "time_zone"}),
-        ("SET STATEMENT a=1 FOR SET STATEMENT b=2 FOR SELECT c", {"a", "b"}),
-        ("SET STATEMENT a=1", set()),
-        ("SET sql_mode = ''", set()),
-        ("SELECT 1 FOR UPDATE", set()),
-    ],
-)  # fmt: skip
+@cases(sql=str, names=ast.literal_eval)
 def test_variables_of_one_statement_alone(sql, names):
     found = passing_variables(statement(sql).shape)
     assert found >= names
     assert bool(found) == bool(names)
 
 
-@pytest.mark.parametrize(
-    ("sql", "parts"),
-    [
-        ("SET STATEMENT a=1 FOR SELECT 1", ("SET STATEMENT a=1 FOR", " SELECT 1")),
-        (
-            "set statement a=SUBSTRING('FOR' FROM 1 FOR 2), b='x' for/**/UPDATE t SET c = 'FOR'",
-            (
-                "set statement a=SUBSTRING('FOR' FROM 1 FOR 2), b='x' for",
-                "/**/UPDATE t SET c = 'FOR'",
-            ),
-        ),
-        ("SET STATEMENT a=1", None),
-        ("SET a = 1", None),
-        ("SELECT 1 FOR UPDATE", None),
-    ],
-)
+@cases(sql=str, parts=ast.literal_eval)
 def test_the_statement_behind_set_statement_is_found(sql, parts):
     found = split_set_statement(statement(sql))
     assert found == (None if parts is None else tuple(part.encode() for part in parts))
@@ -124,19 +102,7 @@ def test_what_is_no_assignment_is_unparsed(sql):
     assert "UNPARSED" in uses(sql)
 
 
-@pytest.mark.parametrize(
-    ("sql", "scoped"),
-    [
-        ("SET @@time_zone = '+01:00'", "SET @@session.time_zone = '+01:00'"),
-        ("set/**/@@`sql_mode`:=''", "set/**/@@session.`sql_mode`:=''"),
-        (
-            "SET a = @@b, @@autocommit=0, @x = @@c, @@sql_mode = CONCAT(@@sql_mode, ',', 'x')",
-            "SET a = @@b, @@session.autocommit=0, @x = @@c,"
-            " @@session.sql_mode = CONCAT(@@sql_mode, ',', 'x')",
-        ),
-        ("SET GLOBAL a = 1, @@d = 4", "SET GLOBAL a = 1, @@session.d = 4"),
-    ],
-)
+@cases(sql=str, scoped=str)
 def test_a_variable_without_a_scope_is_given_the_session_s(sql, scoped):
     assert with_session_scope(statement(sql)).decode() == scoped
 

@@ -1,5 +1,7 @@
 """Multi-statements are cut at the right `;` and nowhere else."""
 
+import ast
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -11,6 +13,7 @@ from streamfrom.sqlparse_ext.reading.split import (
 )
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.text.tokens import tokenise
+from tests.cases import cases
 from tests.sqlparse_ext.strategies import MODES, texts
 
 
@@ -58,18 +61,7 @@ def test_joined_statements_come_back(statements):
     assert split_statements(b";\n".join(statements) + b";") == statements
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        (b"", []),
-        (b" ; ;", []),
-        (b"SELECT 1;; SELECT 2", [b"SELECT 1", b"SELECT 2"]),
-        (b"/* a */; SELECT 1; -- b", [b"SELECT 1"]),
-        (b"/* a */ SELECT 1; SELECT 2 -- b;", [b"/* a */ SELECT 1", b"SELECT 2 -- b;"]),
-        (b"CREATE TABLE event (a INT); SELECT 1", [b"CREATE TABLE event (a INT)", b"SELECT 1"]),
-        (b"BEGIN; SELECT 1; COMMIT", [b"BEGIN", b"SELECT 1", b"COMMIT"]),
-    ],
-)
+@cases(sql=str.encode, expected=ast.literal_eval)
 def test_empty_statements_and_comments_are_no_statements(sql, expected):
     assert split_statements(sql) == expected
 
@@ -89,17 +81,7 @@ def test_nothing_but_separators_gets_lost(sql, mode):
         at = sql.index(part, at) + len(part)
 
 
-@pytest.mark.parametrize(
-    ("sql", "near", "line"),
-    [
-        (b"select 1; select 2", "select 2", 1),
-        (b"select 1;\n\n  select 2\n from dual", "select 2\n from dual", 3),
-        (b"select 1; ;select 2", ";select 2", 1),
-        (b";select 1; select 2", ";select 1; select 2", 1),
-        (b"select 1; -- x\nselect 3", "select 3", 2),
-        (b"select 1 /* a */ ; /* b */ select 'x' ;\n select 3", "select 'x' ;\n select 3", 1),
-    ],
-)
+@cases(sql=str.encode, near=str, line=ast.literal_eval)
 def test_a_second_statement_is_refused_in_the_words_of_servers(sql, near, line):
     for on_mariadb, product in ((True, "MariaDB"), (False, "MySQL")):
         assert several(sql, DEFAULT_MODE, on_mariadb=on_mariadb) == (

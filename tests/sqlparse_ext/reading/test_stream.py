@@ -1,10 +1,13 @@
 """STREAM: what it takes, and the words with which it refuses the rest."""
 
+import ast
+
 import pytest
 
 from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
-from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Param, Slot, TableRef
+from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Slot, TableRef
+from tests.cases import cases
 from tests.sqlparse_ext.facts import conditions, shape
 
 
@@ -47,20 +50,7 @@ def test_it_may_have_an_end(sql, limit, wait):
     assert (stream.limit, stream.wait) == (limit, wait)
 
 
-@pytest.mark.parametrize(
-    ("sql", "key", "values"),
-    [
-        ("STREAM * FROM t", None, ()),
-        ("STREAM * FROM t WHERE tenant = 'a' LIMIT 1", "tenant", (Slot(0),)),
-        (
-            "stream id from t where `my key` in (1, 'a', NULL)",
-            "my key",
-            (Slot(0), Slot(1), None),
-        ),
-        ("STREAM * FROM t WHERE tenant IN (7, 8)", "tenant", (Slot(0),)),
-        ("STREAM * FROM t WHERE tenant = ?", "tenant", (Param(0),)),
-    ],
-)
+@cases(sql=str, key=ast.literal_eval, values=ast.literal_eval)
 def test_it_may_name_keys(sql, key, values):
     stream = shape(sql).stream
     assert stream is not None
@@ -78,44 +68,7 @@ def test_double_quotes_name_things_under_ansi_quotes():
     assert found.columns == ("a",)
 
 
-@pytest.mark.parametrize(
-    ("sql", "near"),
-    [
-        ("STREAM * FROM t WHERE id > 5", "> 5"),
-        ("STREAM * FROM t WHERE", ""),
-        ("STREAM * FROM t WHERE 5 = id", "5 = id"),
-        ("STREAM * FROM t WHERE id IN ()", ")"),
-        ("STREAM * FROM t WHERE id IN (5", ""),
-        ("STREAM * FROM t WHERE id = 5 AND x = 6", "AND x = 6"),
-        ("STREAM * FROM t LIMIT 1 WHERE id = 5", "WHERE id = 5"),
-        ("STREAM * FROM t LIMIT", ""),
-        ("STREAM * FROM t LIMIT 1, 2", ", 2"),
-        ("STREAM * FROM t LIMIT 1 OFFSET 2", "OFFSET 2"),
-        ("STREAM * FROM t LIMIT -1", "-1"),
-        ("STREAM * FROM t LIMIT ten", "ten"),
-        ("STREAM * FROM t LIMIT @n", "@n"),
-        ("STREAM * FROM t WAIT 1", "WAIT 1"),
-        ("STREAM * FROM t LIMIT 1 WAIT", ""),
-        ("STREAM * FROM t LIMIT 1 WAIT -1", "-1"),
-        ("STREAM * FROM t LIMIT 1 WAIT 1 + 1", "+ 1"),
-        ("STREAM * FROM t AS x", "AS x"),
-        ("STREAM * FROM t x", "x"),
-        ("STREAM * FROM t, u", ", u"),
-        ("STREAM * FROM a.b.c", ".c"),
-        ("STREAM *, id FROM t", ", id FROM t"),
-        ("STREAM id x FROM t", "x FROM t"),
-        ("STREAM t.id FROM t", ".id FROM t"),
-        ("STREAM 5 FROM t", "5 FROM t"),
-        ("STREAM 'id' FROM t", "'id' FROM t"),
-        ("STREAM id, FROM t", "FROM t"),
-        ("STREAM FROM t", "FROM t"),
-        ("STREAM * FROM 'it''s'", "'it''s'"),
-        ("STREAM * FROM (SELECT 1)", "(SELECT 1)"),
-        ("STREAM", ""),
-        ("STREAM *", ""),
-        ("STREAM * FROM", ""),
-    ],
-)
+@cases(sql=str, near=str)
 def test_what_it_refuses_and_where(sql, near):
     with pytest.raises(SqlError) as caught:
         shape(sql)
@@ -124,23 +77,7 @@ def test_what_it_refuses_and_where(sql, near):
     assert str(caught.value).endswith(f"near '{near}' at line 1")
 
 
-@pytest.mark.parametrize(
-    ("end", "instead"),
-    [
-        ("ORDER BY id LIMIT 1", "sort what has come"),
-        ("LIMIT 1 ORDER BY id", "sort what has come"),
-        ("LIMIT 1 OFFSET 2", "acknowledge or reschedule what you do not want"),
-        ("LIMIT 1, 2", "acknowledge or reschedule what you do not want"),
-        ("WHERE id > 5", "WHERE takes the key of the table and nothing else: column = value"),
-        ("WHERE id = 5 OR id = 6", "narrow it to a shard: `keyspace:-80`.t"),
-        ("WHERE id = 5 + 1", "acknowledge or reschedule"),
-        ("WHERE id LIKE 'a%'", "column IN (value, …)"),
-        ("JOIN u USING (id)", "SELECT the rest by the ids"),
-        ("left join u ON 1", "SELECT the rest by the ids"),
-        (", u", "SELECT the rest by the ids"),
-        ("GROUP BY id", "a SELECT reads the table"),
-    ],
-)
+@cases(end=str, instead=str)
 def test_what_people_try_is_told_the_way(end, instead):
     with pytest.raises(SqlError) as caught:
         shape(f"STREAM * FROM t {end}")

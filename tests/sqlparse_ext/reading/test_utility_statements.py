@@ -1,5 +1,7 @@
 """Statements that are no queries: what each is, and the names in it."""
 
+import ast
+
 import pytest
 
 from streamfrom.sqlparse_ext.reading.utility_statements import (
@@ -9,6 +11,7 @@ from streamfrom.sqlparse_ext.reading.utility_statements import (
     killed_expression,
 )
 from streamfrom.sqlparse_ext.statements import KillBy, KillScope, Kind, Opaque
+from tests.cases import cases
 from tests.sqlparse_ext.facts import shape, statement, tables
 
 
@@ -84,16 +87,7 @@ def test_tables_that_commands_name(sql, kind, expected):
     assert (shape(sql).kind, tables(sql)) == (kind, expected)
 
 
-@pytest.mark.parametrize(
-    ("sql", "words"),
-    [
-        ("SHOW VITESS_SHARDS", ("VITESS_SHARDS",)),
-        ("show vschema tables", ("VSCHEMA", "TABLES")),
-        ("SHOW COUNT(*) WARNINGS", ("COUNT", "WARNINGS")),
-        ("EXPLAIN FORMAT=VTEXPLAIN SELECT 1", ("FORMAT", "VTEXPLAIN", "SELECT")),
-        ("VEXPLAIN PLAN SELECT 1", ("PLAN", "SELECT")),
-    ],
-)
+@cases(sql=str, words=ast.literal_eval)
 def test_words_behind_the_verb(sql, words):
     assert shape(sql).words == words
 
@@ -132,16 +126,7 @@ def test_kill(sql, scope, by, operand, hard):
         assert found.value(kill.operand) == operand
 
 
-@pytest.mark.parametrize(
-    ("sql", "expression"),
-    [
-        ("KILL CONNECTION_ID()", "CONNECTION_ID()"),
-        ("kill/**/hard connection @x + 5;", "@x + 5"),
-        ("KILL QUERY (SELECT 'a')", "(SELECT 'a')"),
-        ("KILL", ""),
-        ("KILL QUERY ;", ""),
-    ],
-)
+@cases(sql=str, expression=str)
 def test_the_expression_of_kill_is_found(sql, expression):
     assert killed_expression(statement(sql)).decode() == expression
 

@@ -4,6 +4,7 @@ import pytest
 
 from streamfrom.sqlparse_ext.selects.derived import read_counted, read_derived, read_union
 from streamfrom.sqlparse_ext.text.lexer import fingerprint
+from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
 
 
@@ -11,18 +12,7 @@ def counted(sql):
     return read_counted(statement(sql).shape.template)
 
 
-@pytest.mark.parametrize(
-    ("sql", "inner"),
-    [
-        ("SELECT COUNT(*) FROM (SELECT a FROM t) d", "SELECT a FROM t"),
-        (
-            "select count( * ) as count_1 from ( select 'x)' , a from t where a in (1,2) limit 3 )"
-            " as anon_1 ;",
-            "select 'x)' , a from t where a in (1,2) limit 3",
-        ),
-        ("SELECT COUNT(*) FROM ((SELECT 1) UNION SELECT 2) d", "(SELECT 1) UNION SELECT 2"),
-    ],
-)
+@cases(sql=str, inner=str)
 def test_what_is_counted_is_a_statement_of_its_own(sql, inner):
     found = counted(sql)
     assert found is not None
@@ -101,18 +91,7 @@ def wrapped(sql, *, is_distinct=False):
     return union, union.wrapped(found)
 
 
-@pytest.mark.parametrize(
-    ("sql", "body", "tail"),
-    [
-        ("SELECT 1 UNION ALL SELECT 2", "SELECT 1 UNION ALL SELECT 2", ""),
-        ("(SELECT 1)UNION(SELECT 2)ORDER BY 1;", "(SELECT 1)UNION(SELECT 2)", "ORDER BY 1;"),
-        (
-            "SELECT a FROM t WHERE a IN (1, 2) EXCEPT SELECT 'x)' # (\n ORDER  BY `a` LIMIT 1, 2",
-            "SELECT a FROM t WHERE a IN (1, 2) EXCEPT SELECT 'x)'",
-            " # (\n ORDER  BY `a` LIMIT 1, 2",
-        ),
-    ],
-)
+@cases(sql=str, body=str, tail=str)
 def test_what_sorts_and_limits_all_of_it_stays_outside(sql, body, tail):
     union, found = wrapped(sql)
     assert union.body(statement(sql)) == body.encode()

@@ -1,8 +1,11 @@
 """The SELECTs that a statement is made of."""
 
+import ast
+
 import pytest
 
 from streamfrom.sqlparse_ext.selects.inner_selects import read_inner_selects, without_rows
+from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
 
 
@@ -16,33 +19,7 @@ def texts(sql):
     return [each.statement(statement(sql)).sql.decode() for each in found.excerpts]
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected", "operators"),
-    [
-        (
-            "SELECT a FROM t GROUP BY a UNION ALL (SELECT b FROM u LIMIT 3) ORDER BY 1 LIMIT 2",
-            ["SELECT a FROM t GROUP BY a", "SELECT b FROM u LIMIT 3"],
-            ("UNION ALL",),
-        ),
-        (
-            "((SELECT 1)) UNION SELECT 2 /* x */ EXCEPT select (SELECT 3) ;",
-            ["SELECT 1", "SELECT 2", "select (SELECT 3)"],
-            ("UNION", "EXCEPT"),
-        ),
-        ("SELECT 1 UNION DISTINCT SELECT 'x)' LIMIT 3", ["SELECT 1", "SELECT 'x)'"], ("UNION",)),
-        ("SELECT * FROM (SELECT a FROM t LIMIT 3) d WHERE a > 2", ["SELECT a FROM t LIMIT 3"], ()),
-        (
-            "SELECT * FROM (SELECT 1) d JOIN (SELECT 2 UNION SELECT 3) AS e, r, (SELECT 4) f",
-            ["SELECT 1", "SELECT 2 UNION SELECT 3", "SELECT 4"],
-            (),
-        ),
-        (
-            "WITH x AS (SELECT 1), `y` (a, b) AS (SELECT 2, 3) SELECT * FROM x, y",
-            ["SELECT 1", "SELECT 2, 3"],
-            (),
-        ),
-    ],
-)  # fmt: skip
+@cases(sql=str, expected=ast.literal_eval, operators=ast.literal_eval)
 def test_the_parts_are_statements_of_their_own(sql, expected, operators):
     found = parts(sql)
     assert found is not None
@@ -99,13 +76,6 @@ def test_values_that_are_bound_go_to_the_parts_that_they_stand_in():
     assert other.spell(1) == b"3"
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("SELECT a FROM t", "SELECT a FROM t LIMIT 0"),
-        ("SELECT (SELECT 1 LIMIT 1) FROM t LIMIT 3, 4;", "SELECT (SELECT 1 LIMIT 1) FROM t LIMIT 0"),
-        ("(SELECT 1 LIMIT 1) UNION SELECT 'x' ORDER BY 1", "(SELECT 1 LIMIT 1) UNION SELECT 'x' ORDER BY 1 LIMIT 0"),
-    ],
-)  # fmt: skip
+@cases(sql=str, expected=str)
 def test_a_limit_of_none_keeps_the_columns(sql, expected):
     assert without_rows(statement(sql)) == expected.encode()

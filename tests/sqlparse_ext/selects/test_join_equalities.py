@@ -1,3 +1,5 @@
+import ast
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -6,6 +8,7 @@ from streamfrom.sqlparse_ext.selects.sources import Reference
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
 from streamfrom.sqlparse_ext.statements import Slot
 from streamfrom.sqlparse_ext.text.lexer import fingerprint
+from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
 
 
@@ -46,14 +49,7 @@ def test_conditions_of_where_tie_both_ways():
     }
 
 
-@pytest.mark.parametrize(
-    ("join", "expected"),
-    [
-        ("JOIN", {"a": {"id": ["b.id"], "k": [(1,)]}, "b": {"id": ["a.id"], "k": [(2,)]}}),
-        ("LEFT JOIN", {"a": {}, "b": {"id": ["a.id"], "k": [(2,)]}}),
-        ("RIGHT JOIN", {"a": {"id": ["b.id"], "k": [(1,)]}, "b": {}}),
-    ],
-)
+@cases(join=str, expected=ast.literal_eval)
 def test_on_ties_only_the_side_whose_rows_it_chooses(join, expected):
     assert (
         equalities(f"SELECT * FROM a {join} b ON a.id = b.id AND a.k = 1 AND b.k = 2")
@@ -61,14 +57,7 @@ def test_on_ties_only_the_side_whose_rows_it_chooses(join, expected):
     )
 
 
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("a JOIN b USING (id)", {"a": {"id": ["b.id", (5,)]}, "b": {"id": ["a.id"]}}),
-        ("a LEFT JOIN b USING (id)", {"a": {"id": [(5,)]}, "b": {"id": ["a.id"]}}),
-        ("a RIGHT JOIN b USING (id)", {"a": {"id": ["b.id"]}, "b": {"id": [(5,)]}}),
-    ],
-)
+@cases(source=str, expected=ast.literal_eval)
 def test_using_ties_as_on_does_and_names_one_column(source, expected):
     assert equalities(f"SELECT * FROM {source} WHERE id = 5") == expected
 
@@ -78,19 +67,7 @@ def test_a_third_table_of_using_is_tied_to_the_first():
     assert found["c"] == {"id": ["a.id"]}
 
 
-@pytest.mark.parametrize(
-    ("condition", "expected"),
-    [
-        ("EXISTS (SELECT 1 FROM b WHERE b.id = a.id)", {"id": ["a.id"]}),
-        ("EXISTS (SELECT 1 FROM b WHERE id = a.id)", {"id": ["a.id"]}),
-        ("a.k > (SELECT MAX(k) FROM b WHERE b.id = a.id OR b.k = 2)", {}),
-        ("a.id IN (SELECT b.id FROM b)", {"id": ["a.id"]}),
-        ("a.k = 1 OR a.id NOT IN (SELECT b.id FROM b)", {"id": ["a.id"]}),
-        ("a.id IN (SELECT MAX(b.id) FROM b)", {}),
-        ("a.id IN (SELECT b.id FROM b GROUP BY b.id HAVING COUNT(*) > 1)", {}),
-        ("a.id IN (SELECT b.id FROM b UNION SELECT 1)", {}),
-    ],
-)
+@cases(condition=str, expected=ast.literal_eval)
 def test_a_subquerys_table_is_tied_to_the_outer_one_and_never_the_other_way(
     condition, expected
 ):
@@ -143,15 +120,7 @@ def test_every_table_is_found_wherever_it_stands():
     assert len(read(sql).limited) == 1
 
 
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("a JOIN b ON 1 = 1", {"a", "b"}),
-        ("a LEFT JOIN b ON 1 = 1 JOIN c ON 1 = 1", {"a", "c"}),
-        ("a JOIN b ON 1 = 1 RIGHT JOIN c ON 1 = 1", {"c"}),
-        ("a, (SELECT id FROM b) d", {"a"}),
-    ],
-)
+@cases(source=str, expected=ast.literal_eval)
 def test_a_table_is_certain_unless_an_outer_join_may_put_nulls_for_it(source, expected):
     assert certain(f"SELECT * FROM {source}") == expected
 
@@ -221,16 +190,7 @@ def test_a_derived_table_that_is_all_of_a_from_is_looked_through():
     assert certain("SELECT * FROM (SELECT a FROM t UNION SELECT a FROM u) y") == set()
 
 
-@pytest.mark.parametrize(
-    ("inner", "columns"),
-    [
-        ("SELECT a, COUNT(*) FROM t GROUP BY t.a, b + 1", {"a"}),
-        ("SELECT b AS a, COUNT(*) FROM t GROUP BY a", set()),
-        ("SELECT DISTINCT a, b + 1, t.c FROM t", {"a", "c"}),
-        ("SELECT DISTINCT * FROM t", {"*"}),
-        ("SELECT DISTINCT t.* FROM t", {"*"}),
-    ],
-)
+@cases(inner=str, columns=ast.literal_eval)
 def test_it_is_told_what_its_rows_are_put_together_by(inner, columns):
     (grouping,) = read(f"SELECT * FROM ({inner}) d").groupings
     assert {reference.column for reference in grouping} == columns

@@ -1,6 +1,7 @@
 import pytest
 
 from streamfrom.sqlparse_ext.selects.plain_reads import is_plain_read
+from tests.cases import cases
 from tests.loop_calls import calls_counted
 from tests.sqlparse_ext.facts import shape
 
@@ -22,44 +23,7 @@ def test_columns_of_rows_with_given_values_are_a_plain_read(sql):
     assert is_plain_read(shape(sql))
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT 1",
-        "SELECT a FROM t",
-        "SELECT a FROM t WHERE id > 5",
-        "SELECT a FROM t WHERE id = 5 OR b = 6",
-        "SELECT a FROM t WHERE id = 5 AND f(b) = 6",
-        "SELECT SLEEP(1) FROM t WHERE id = 5",
-        "SELECT f(a) FROM t WHERE id = 5",
-        "SELECT a IN (f(b)) FROM t WHERE id = 5",
-        "SELECT COUNT(*) FROM t WHERE id = 5",
-        "SELECT DISTINCT a FROM t WHERE id = 5",
-        "SELECT a FROM t WHERE id = 5 GROUP BY a",
-        "SELECT a FROM t WHERE id = 5 FOR UPDATE",
-        "SELECT a FROM t WHERE id = 5 LOCK IN SHARE MODE",
-        "SELECT a INTO @x FROM t WHERE id = 5",
-        "SELECT @x := a FROM t WHERE id = 5",
-        "SELECT a FROM t WHERE id = @x",
-        "SELECT a, LAST_INSERT_ID() FROM t WHERE id = 5",
-        "SELECT a, CONNECTION_ID() FROM t WHERE id = 5",
-        "SELECT NEXT VALUE FOR s FROM t WHERE id = 5",
-        "SELECT PREVIOUS VALUE FOR s FROM t WHERE id = 5",
-        "SELECT SQL_CALC_FOUND_ROWS a FROM t WHERE id = 5",
-        "SELECT a FROM t WHERE id = 5 LIMIT 1, 1",
-        "SELECT a FROM t WHERE id = 5 LIMIT 1 OFFSET 1",
-        "SELECT a FROM t JOIN u ON t.id = u.id WHERE t.id = 5",
-        "SELECT a FROM t, u WHERE id = 5",
-        "SELECT a FROM t WHERE id = (SELECT 5)",
-        "SELECT a FROM t WHERE id = 5 UNION SELECT 1",
-        "WITH x AS (SELECT 1) SELECT a FROM t WHERE id = 5",
-        "SELECT /*vt+ QUERY_TIMEOUT_MS=5 */ a FROM t WHERE id = 5",
-        "SELECT a FROM t PROCEDURE ANALYSE()",
-        "UPDATE t SET a = 1 WHERE id = 5",
-        "EXPLAIN SELECT a FROM t WHERE id = 5",
-        "TABLE t",
-    ],
-)
+@cases(sql=str)
 def test_what_may_call_lock_set_or_count_is_not_plain(sql):
     assert not is_plain_read(shape(sql))
 

@@ -1,6 +1,7 @@
-import pytest
+import ast
 
 from streamfrom.sqlparse_ext.selects.select_reader import read_select
+from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
 
 
@@ -10,18 +11,7 @@ def read(sql):
     return found
 
 
-@pytest.mark.parametrize(
-    ("item", "is_constant", "has_aggregate"),
-    [
-        ("1", True, False),
-        ("NULL", True, False),
-        ("(TRUE)", True, False),
-        ("1 + 1", False, False),
-        ("a", False, False),
-        ("COUNT(*)", False, True),
-        ("1 + MAX(a)", False, True),
-    ],
-)
+@cases(item=str, is_constant=ast.literal_eval, has_aggregate=ast.literal_eval)
 def test_an_expression_knows_what_it_is_made_of(item, is_constant, has_aggregate):
     expression = read(f"SELECT {item} FROM t").items[0].expression
     assert expression is not None
@@ -29,14 +19,6 @@ def test_an_expression_knows_what_it_is_made_of(item, is_constant, has_aggregate
     assert expression.has_aggregate is has_aggregate
 
 
-@pytest.mark.parametrize(
-    ("sql", "has_aggregate"),
-    [
-        ("SELECT a FROM t ORDER BY a", False),
-        ("SELECT MAX(a) FROM t", True),
-        ("SELECT 1 FROM t HAVING COUNT(*) > 1", True),
-        ("SELECT 1 FROM t ORDER BY SUM(a)", True),
-    ],
-)
+@cases(sql=str, has_aggregate=ast.literal_eval)
 def test_an_aggregate_anywhere_makes_groups(sql, has_aggregate):
     assert read(sql).has_aggregate is has_aggregate

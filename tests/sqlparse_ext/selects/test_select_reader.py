@@ -1,3 +1,5 @@
+import ast
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -5,6 +7,7 @@ from streamfrom.sqlparse_ext.selects.select_reader import read_select
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
 from streamfrom.sqlparse_ext.statements import Slot, TableRef
 from streamfrom.sqlparse_ext.text.lexer import fingerprint
+from tests.cases import cases
 
 
 def read(sql):
@@ -32,18 +35,7 @@ def test_each_item_has_its_text_and_its_alias():
     assert [item.expression.column for item in items] == ["a", "b", None, None, None]
 
 
-@pytest.mark.parametrize(
-    ("expression", "leaves"),
-    [
-        ("SUM(a) / COUNT(*)", ["SUM(a)", "COUNT(*)"]),
-        ("b + MAX(a) - t.c", ["b", "MAX(a)", "t.c"]),
-        ("COALESCE(SUM(COALESCE(a, b)), `d`)", ["SUM(COALESCE(a, b))", "`d`"]),
-        ("CAST(SUM(a) AS CHAR)", ["SUM(a)", "AS", "CHAR"]),
-        ("COUNT(DISTINCT a, b) IS NULL", ["COUNT(DISTINCT a, b)", "IS", "NULL"]),
-        ("SUM(a)", []),
-        ("t.a", []),
-    ],
-)
+@cases(expression=str, leaves=ast.literal_eval)
 def test_an_expression_knows_the_aggregates_and_names_that_it_is_made_of(expression, leaves):
     sql = f"SELECT {expression} FROM t"
     found = read(sql).items[0].expression
@@ -107,19 +99,7 @@ def test_positions_and_constants_are_told_apart_by_their_slot():
     assert [each.expression.is_constant for each in order] == [True, False, True]
 
 
-@pytest.mark.parametrize(
-    ("having", "operators"),
-    [
-        ("COUNT(*) > 3", [">"]),
-        ("3 < COUNT(*)", [">"]),
-        ("a IS NULL AND SUM(b) IS NOT NULL", ["IS NULL", "IS NOT NULL"]),
-        ("SUM(b) >= 3 && MAX(c) <> 'x'", [">=", "<>"]),
-        ("COUNT(*) > 1 OR a = 1", [""]),
-        ("COUNT(*) BETWEEN 1 AND 2", [""]),
-        ("COUNT(*) > SUM(a)", [""]),
-        ("NOT COUNT(*) > 1", [""]),
-    ],
-)
+@cases(having=str, operators=ast.literal_eval)
 def test_having_is_its_operands_of_and(having, operators):
     found = read(f"SELECT a FROM t GROUP BY a HAVING {having}").having
     assert [condition.operator for condition in found] == operators
@@ -138,31 +118,7 @@ def test_the_last_word_of_an_expression_is_no_alias(item):
     assert read(f"SELECT {item} FROM t").items[0].alias is None
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT 1",
-        "SELECT a FROM t, u",
-        "SELECT a FROM t JOIN u",
-        "(SELECT a FROM t)",
-        "SELECT a FROM t UNION SELECT b FROM t",
-        "SELECT a FROM t GROUP BY a WITH ROLLUP",
-        "SELECT a FROM t LIMIT 1 ROWS EXAMINED 5",
-        "SELECT a FROM t ORDER BY a FETCH FIRST 3 ROWS ONLY",
-        "SELECT SQL_CALC_FOUND_ROWS a FROM t",
-        "SELECT a INTO @x FROM t",
-        "SELECT a AS 'x' FROM t",
-        "SELECT a FROM t PROCEDURE ANALYSE()",
-        "SELECT RANK() OVER (ORDER BY a) FROM t",
-        "SELECT a, FROM t",
-        "SELECT a FROM t ORDER BY",
-        "SELECT a FROM t ORDER BY a, ",
-        "SELECT COUNT() FROM t GROUP BY",
-        "SELECT @a := b FROM t",
-        "INSERT INTO t VALUES (1)",
-        "",
-    ],
-)
+@cases(sql=str)
 def test_what_is_not_certain_is_not_read(sql):
     assert read_select(fingerprint(sql.encode(), DEFAULT_MODE).template) is None
 

@@ -1,7 +1,10 @@
+import ast
+
 import pytest
 
 from streamfrom.sqlparse_ext.selects.windows import read_windows
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
+from tests.cases import cases
 
 
 def windows(sql):
@@ -17,18 +20,7 @@ def windows(sql):
     return set(calls), texts
 
 
-@pytest.mark.parametrize(
-    ("sql", "calls", "partitions"),
-    [
-        ("SUM(a) OVER (PARTITION BY id)", set(), [["id"]]),
-        ("RANK() OVER (PARTITION BY f(a, b), t.id ORDER BY c)", {"RANK", "F"}, [["f(a, b)", "t.id"]]),
-        (
-            "LAG(a) OVER (PARTITION BY x) + COUNT(*) OVER (PARTITION BY y ROWS 1 PRECEDING)",
-            {"LAG"},
-            [["x"], ["y"]],
-        ),
-    ],
-)  # fmt: skip
+@cases(sql=str, calls=ast.literal_eval, partitions=ast.literal_eval)
 def test_a_window_is_read_by_its_partitions(sql, calls, partitions):
     assert windows(sql) == (calls, partitions)
 

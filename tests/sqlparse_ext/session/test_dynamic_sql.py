@@ -1,7 +1,10 @@
+import ast
+
 import pytest
 
 from streamfrom.sqlparse_ext.session.dynamic_sql import Dynamic, Step, dynamic, takes_text
 from streamfrom.sqlparse_ext.statements import Slot
+from tests.cases import cases
 from tests.sqlparse_ext.facts import shape
 
 
@@ -43,16 +46,6 @@ def test_what_is_written_in_another_way_is_not(sql):
     assert dynamic(shape(sql)) is None
 
 
-@pytest.mark.parametrize(
-    ("sql", "takes"),
-    [
-        ("PREPARE s FROM CONCAT('a', 'b')", True),
-        ("EXECUTE IMMEDIATE CONCAT('a', 'b')", True),
-        ("EXECUTE s", False),
-        ("EXECUTE `immediate`", False),
-        ("DEALLOCATE PREPARE s", False),
-        ("SELECT 1", False),
-    ],
-)
+@cases(sql=str, takes=ast.literal_eval)
 def test_a_text_is_a_value_of_prepare_and_of_execute_immediate(sql, takes):
     assert takes_text(shape(sql)) is takes

@@ -1,6 +1,6 @@
 """System schemas, read with the names that clients have for databases."""
 
-import pytest
+import ast
 
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.session.information_schema import (
@@ -11,6 +11,7 @@ from streamfrom.sqlparse_ext.session.information_schema import (
     with_names,
 )
 from streamfrom.sqlparse_ext.text.lexer import splice
+from tests.cases import cases
 
 
 CACHE = StatementCache()
@@ -44,32 +45,7 @@ def named(sql, database=None, names=None, *, on_mariadb=False):
     return splice(found.sql, found.mode, edits).decode()
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("SELECT 1 FROM information_schema.t", f"SELECT 1 FROM {DERIVED} AS `t`"),
-        ("SELECT 1 FROM INFORMATION_SCHEMA.`t` AS i", f"SELECT 1 FROM {DERIVED} AS i"),
-        (
-            "SELECT information_schema.t.TABLE_NAME FROM (SELECT 1) u, information_schema.t",
-            f"SELECT t.TABLE_NAME FROM (SELECT 1) u, {DERIVED} AS `t`",
-        ),
-        (
-            "SELECT Information_Schema.t.TABLE_NAME FROM information_schema.t",
-            f"SELECT t.TABLE_NAME FROM {DERIVED} AS `t`",
-        ),
-        (
-            "DELETE FROM q WHERE EXISTS (SELECT 1 FROM information_schema.t i)",
-            f"DELETE FROM q WHERE EXISTS (SELECT 1 FROM {DERIVED} i)",
-        ),
-        (
-            "SHOW FUNCTION STATUS WHERE LOWER(Db) = 'x' AND Name = 'Db'",
-            "SHOW FUNCTION STATUS WHERE LOWER((CASE Db WHEN 'a' THEN 'x' ELSE Db END)) = 'x' AND Name = 'Db'",
-        ),
-        ("SELECT 1 FROM mysql.x, information_schema.nothing, u.t", None),
-        ("SHOW FUNCTION STATUS LIKE 'x'", None),
-        ("DELETE FROM information_schema.t", None),
-    ],
-)  # fmt: skip
+@cases(sql=str, expected=str)
 def test_a_table_is_read_through_a_derived_one(sql, expected):
     assert named(sql) == (sql if expected is None else expected)
 
@@ -111,36 +87,12 @@ def test_columns_of_tables_are_called_as_the_query_spells_them():
     assert "`table_schema` FROM" in named(view, names={}, on_mariadb=True)
 
 
-@pytest.mark.parametrize(
-    ("where", "expected"),
-    [
-        ("TABLE_SCHEMA = 'a' AND TABLE_NAME LIKE 'b'", True),
-        ("TABLE_SCHEMA IN ('a', 'b')", True),
-        ("TABLE_SCHEMA = DATABASE()", True),
-        ("TABLE_SCHEMA IN ('a', 'Own ')", False),
-        ("TABLE_SCHEMA = 'a' OR TABLE_NAME = 'b'", False),
-        ("TABLE_SCHEMA <> 'a'", False),
-        ("TABLE_SCHEMA = ?", False),
-        ("TABLE_NAME = 'a'", False),
-    ],
-)
+@cases(where=str, expected=ast.literal_eval)
 def test_conditions_that_allow_no_row_of_a_hidden_schema(where, expected):
     assert shows_only_others(statement(f"{COLUMNS}WHERE {where}"), "own") is expected
 
 
-@pytest.mark.parametrize(
-    ("where", "texts"),
-    [
-        ("TABLE_SCHEMA = 'a' AND TABLE_NAME = 'b'", ["a"]),
-        ("c.`table_schema` COLLATE utf8_bin = 'a'", ["a"]),
-        ("'a' = c.TABLE_SCHEMA", ["a"]),
-        ("TABLE_SCHEMA IN ('b', 'a') AND TABLE_TYPE IN ('c', 'd')", ["b", "a"]),
-        ("(TABLE_SCHEMA, TABLE_NAME) IN (('a', 't'))", ["a", "t"]),
-        ("TABLE_SCHEMA = IFNULL('a', DATABASE()) LIMIT 5", ["a"]),
-        ("CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) = 'a.t'", [".", "a.t"]),
-        ("TABLE_NAME NOT LIKE 'a'", []),
-    ],
-)
+@cases(where=str, texts=ast.literal_eval)
 def test_the_texts_that_may_be_databases_names(where, texts):
     assert schemas_asked(statement(f"{COLUMNS}WHERE {where}"), None) == texts
 

@@ -9,6 +9,7 @@ from streamfrom.sqlparse_ext.statements import OPAQUE
 from streamfrom.sqlparse_ext.text.chunks import CHUNK_BYTES, LARGE_TEXT_BYTES, between_chunks
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
+from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
 
 
@@ -139,16 +140,7 @@ def test_a_value_that_the_server_converts_is_opaque():
 LONG = LARGE_TEXT_BYTES + 1000
 
 
-@pytest.mark.parametrize(
-    ("value", "meaning"),
-    [
-        (rb"'" + rb"\n" * LONG + rb"'", b"\n" * LONG),
-        (b"'" + b"''" * LONG + b"'", b"'" * LONG),
-        (b"'" + b"\\''')," * LONG + b"'", b"'')," * LONG),
-        (b'"' + b'x""' * LONG + b'"', b'x"' * LONG),
-        (b"x'" + b"41" * LONG + b"'", b"A" * LONG),
-    ],
-)
+@cases(value=str.encode, meaning=str.encode)
 @pytest.mark.parametrize("place", [0, 1])
 def test_rows_with_long_values_are_cut_in_chunks(value, meaning, place):
     """A regular expression over a value of 15 MB held everybody up for half a second."""

@@ -12,6 +12,7 @@ from streamfrom.sqlparse_ext.text.multibyte_text import (
     original,
     readable,
 )
+from tests.cases import cases
 from tests.growth import is_linear
 from tests.sqlparse_ext.facts import statement
 
@@ -108,15 +109,7 @@ def test_a_backslash_takes_the_first_half_of_a_character_alone():
     )
 
 
-@pytest.mark.parametrize(
-    ("beside", "read"),
-    [
-        (b"`\\\xb3\\`", b"`\\\xb3s`"),
-        (b"-- \\\xb3\\", b""),
-        (b"# \\\xb3\\", b""),
-        (b"/* ' \\\xb3\\ */", b""),
-    ],
-)
+@cases(beside=str.encode, read=str.encode)
 def test_in_names_and_comments_a_backslash_is_a_letter(beside, read):
     assert fingerprint(b"SELECT 1 " + beside, SqlMode.GBK).template == b"SELECT \0 " + read
 

@@ -1,9 +1,10 @@
-import pytest
+import ast
 
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.statements import OPAQUE, Param
 from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
+from tests.cases import cases
 
 
 def parse(sql: str):
@@ -14,18 +15,7 @@ def spell(place: int) -> bytes:
     return b"<%d>" % place
 
 
-@pytest.mark.parametrize(
-    ("sql", "count"),
-    [
-        ("SELECT ?", 1),
-        ("SELECT '?', \"?\", `?`, ? -- ?", 1),
-        ("SELECT /* ? */ ? # ?", 1),
-        ("SELECT 'it''s ?', 'a\\'?', ?-?, -?/?", 4),
-        ("SELECT @a, @'?', ?", 1),
-        ("SELECT /*+ HINT(?) */ ?", 1),
-        ("SELECT 1", 0),
-    ],
-)
+@cases(sql=str, count=ast.literal_eval)
 def test_only_the_question_marks_that_are_code_count(sql, count):
     assert len(parameter_places(sql.encode(), DEFAULT_MODE)) == count
 

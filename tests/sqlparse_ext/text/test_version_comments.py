@@ -1,5 +1,6 @@
 """Version comments by the servers' rule; `tests/integration/test_version_comments.py` asks them."""
 
+import ast
 from collections.abc import Callable
 from functools import partial
 
@@ -15,6 +16,7 @@ from streamfrom.sqlparse_ext.text.version_comments import (
     resolved,
     server_version,
 )
+from tests.cases import cases
 from tests.growth import is_linear
 
 
@@ -33,35 +35,7 @@ def test_versions():
     assert server_version("no version") == (False, 0)
 
 
-@pytest.mark.parametrize(
-    ("sql", "on_mariadb", "on_mysql"),
-    [
-        ("a/*! b */c", "a b c", "a b c"),
-        ("/*!50101 a*/ b", "a b", "a b"),
-        ("/*!50700 a*/ b", "b", "a b"),
-        ("/*!99999 a*/ b", "b", "b"),
-        ("/*!101119 a*/ b", "a b", "b"),
-        ("/*!101120 a*/ b", "b", "b"),
-        ("/*!101119(a)*/ b", "(a) b", "9(a) b"),
-        ("/*!1234 a*/", "1234 a", "1234 a"),
-        ("/*M! a*/ b", "a b", "/*M! a*/ b"),
-        ("/*M!50700 a*/ b", "a b", "/*M!50700 a*/ b"),
-        ("/*M!999999\\- enable the sandbox mode */ b", "b", None),
-        ("/*!99999 /* a */ b */ c", "c", "c"),
-        ("/*!99999 ' */ c", "c", "c"),
-        ("/*! a /*! b */ c */", "a b c */", "a b c */"),
-        ("/*! a /*!99999 b */ c */ d", "a c d", "a c d"),
-        ("/*! a /* b */ c */ d", "a /* b */ c d", "a /* b */ c d"),
-        ("'/*! a */' `/*!` \"/*!\"", None, None),
-        ("/*! '*/' */ a", "'*/' a", "'*/' a"),
-        ("-- /*!\n/*! a */", "-- /*! a", "-- /*! a"),
-        ("# /*!\n/*! a */", "# /*! a", "# /*! a"),
-        ("2*/*! 3*/", "2* 3", "2* 3"),
-        ("a */ b", None, None),
-        ("/*! a", "a /*", "a /*"),
-        ("a /*!99999 b /* c */", "a /*", "a /*"),
-    ],
-)
+@cases(sql=str, on_mariadb=ast.literal_eval, on_mysql=str)
 def test_what_each_server_reads(sql, on_mariadb, on_mysql):
     assert words(sql, MARIADB) == (sql if on_mariadb is None else on_mariadb)
     assert words(sql, MYSQL) == (sql if on_mysql is None else on_mysql)

@@ -10,6 +10,7 @@ from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.writes.completion import TableFacts, check_bound, complete
+from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
 
 
@@ -66,139 +67,29 @@ def completed(sql: bytes, facts: TableFacts = CURRENT, mode: SqlMode = DEFAULT_M
 HINT = b" FORCE INDEX (PRIMARY)"
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        (b"UPDATE m SET time_acked = 1800000000000000005 WHERE id = 7",
-         b"UPDATE m" + HINT + b" SET time_acked = 1800000000000000005, time_next = NULL WHERE (id = 7) AND time_acked IS NULL"),
-        (b"update m set time_acked=1800000000000000005,time_next=null where id=7 and time_acked is null",
-         b"update m" + HINT + b" set time_acked=1800000000000000005,time_next=null where id=7 and time_acked is null"),
-        (b"UPDATE LOW_PRIORITY d.m PARTITION (p0) AS a/* b */SET time_acked = ?, time_next = NULL WHERE a.id IN (?, ?) AND time_acked IS NULL",
-         b"UPDATE LOW_PRIORITY d.m PARTITION (p0) AS a" + HINT + b"/* b */SET time_acked = ?, time_next = NULL WHERE a.id IN (?, ?) AND time_acked IS NULL"),
-        (b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE id = 7 AND body = 'x' AND time_acked IS NULL",
-         b"UPDATE m" + HINT + b" SET time_acked = 1800000000000000005, time_next = NULL WHERE id = 7 AND body = 'x' AND time_acked IS NULL"),
-        (b"UPDATE m USE INDEX (x) SET time_acked = 1800000000000000005, time_next = NULL WHERE id = 7 AND time_acked IS NULL", None),
-        (b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE time_acked IS NULL", None),
-        (b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE (id = 7 OR body = 'x') AND time_acked IS NULL", None),
-        (b"UPDATE m SET time_next = 5 WHERE id = 7 AND time_acked IS NULL",
-         b"UPDATE m" + HINT + b" SET time_next = 5 WHERE id = 7 AND time_acked IS NULL"),
-        (b"UPDATE m SET time_next = 5 WHERE id = 7", None),
-    ],
-)  # fmt: skip
+@cases(sql=str.encode, expected=str.encode)
 def test_an_update_of_unacked_messages_by_id_names_the_primary_key(sql, expected):
     once = completed(sql, BY_PRIMARY)
     assert once == (expected or sql)
     assert completed(once, BY_PRIMARY) == once
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        (b"UPDATE m SET time_acked = 1800000000000000005 WHERE id = 7",
-         b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE (id = 7) AND time_acked IS NULL"),
-        (b"UPDATE m SET time_acked = NOW() WHERE id IN (1,2)",
-         b"UPDATE m SET time_acked = " + NOW + b", time_next = NULL WHERE (id IN (1,2)) AND time_acked IS NULL"),
-        (b"update m set time_acked=1800000000000000005,time_next=null where id=7 and time_acked is null", None),
-        (b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE id = 7",
-         b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE (id = 7) AND time_acked IS NULL"),
-        (b"UPDATE m SET time_acked = 1800000000000000005 WHERE id = 7 AND time_acked IS NULL",
-         b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE id = 7 AND time_acked IS NULL"),
-        (b"UPDATE m SET time_acked = 1800000000000000005",
-         b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE time_acked IS NULL"),
-        (b"UPDATE m SET time_acked = 1800000000000000005 ORDER BY id LIMIT 3;",
-         b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE time_acked IS NULL ORDER BY id LIMIT 3;"),
-        (b"UPDATE m SET time_acked = 1800000000000000005 WHERE id = 7 OR id = 8 LIMIT 3",
-         b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE (id = 7 OR id = 8) AND time_acked IS NULL LIMIT 3"),
-        (b"UPDATE m SET time_acked = 1800000000000000005 WHERE id = 7 OR time_acked IS NULL",
-         b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE (id = 7 OR time_acked IS NULL) AND time_acked IS NULL"),
-        (b"UPDATE m SET body = 'now()', time_acked = UNIX_TIMESTAMP() * 1000000000 WHERE id = 'a''b' -- x",
-         b"UPDATE m SET body = 'now()', time_acked = UNIX_TIMESTAMP() * 1000000000, time_next = NULL "
-         b"WHERE (id = 'a''b') AND time_acked IS NULL -- x"),
-        (b"UPDATE /* a */ `m` AS x SET x.`time_acked` = 1800000000000000005 /* b */ WHERE x.id = 7 /* c */",
-         b"UPDATE /* a */ `m` AS x SET x.`time_acked` = 1800000000000000005, time_next = NULL /* b */ "
-         b"WHERE (x.id = 7) AND time_acked IS NULL /* c */"),
-        (b"UPDATE m SET time_acked=now()order by id",
-         b"UPDATE m SET time_acked=" + NOW + b", time_next = NULL WHERE time_acked IS NULL order by id"),
-        (b"UPDATE m SET time_acked = '1800000000000000005' WHERE id = 7",
-         b"UPDATE m SET time_acked = '1800000000000000005', time_next = NULL WHERE (id = 7) AND time_acked IS NULL"),
-        (b"/*! UPDATE m SET time_acked = 1800000000000000005 WHERE id = 7 */",
-         b"/**/ UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE (id = 7) AND time_acked IS NULL  "),
-    ],
-)  # fmt: skip
+@cases(sql=str.encode, expected=str.encode)
 def test_acks_become_the_whole_idiom(sql, expected):
     assert completed(sql) == (expected or sql)
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        (b"UPDATE m SET time_next = NOW() + INTERVAL 5 SECOND, priority = 3 WHERE id = 7",
-         b"UPDATE m SET time_next = 1700000005000000000, priority = 3 WHERE id = 7"),
-        (b"UPDATE m SET time_next = UNIX_TIMESTAMP() + 30 WHERE id = 7",
-         b"UPDATE m SET time_next = 1700000030000000000 WHERE id = 7"),
-        (b"UPDATE m SET time_next = 5 WHERE id = 7", None),
-        (b"UPDATE m SET body = NOW() WHERE id = 7", None),
-        (b"UPDATE m SET time_acked = NULL, time_next = 0 WHERE id = 7", None),
-        (b"UPDATE m SET time_acked = DEFAULT WHERE id = 7", None),
-        (b"UPDATE m SET time_acked = time_acked WHERE id = 7", None),
-        (b"UPDATE m, u SET time_acked = 1800000000000000005 WHERE id = 7", None),
-        (b"UPDATE m SET time_acked = 1800000000000000005 WHERE id = 7; SELECT 1", None),
-        (b"UPDATE m SET time_acked = 1800000000000000005 WHERE (id = 7", None),
-        (b"DELETE FROM m WHERE id = 7", None),
-        (b"SELECT NOW() AS time_acked", None),
-    ],
-)  # fmt: skip
+@cases(sql=str.encode, expected=str.encode)
 def test_what_is_no_ack_is_not_guarded(sql, expected):
     assert completed(sql) == (expected or sql)
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        (b"INSERT INTO m (id, time_next) VALUES (1, NOW()), (2, 5)",
-         b"INSERT INTO m (id, time_next) VALUES (1, " + NOW + b"), (2, 5)"),
-        (b"INSERT INTO m (id, time_next, body) VALUES (1, NOW() + INTERVAL 5 SECOND, NOW())",
-         b"INSERT INTO m (id, time_next, body) VALUES (1, 1700000005000000000, NOW())"),
-        (b"REPLACE INTO m (time_acked, id) VALUES ( NOW(6) , f('),('))",
-         b"REPLACE INTO m (time_acked, id) VALUES ( " + NOW + b" , f('),('))"),
-        (b"INSERT INTO m SET id = 1, time_next = NOW() ON DUPLICATE KEY UPDATE time_next = NOW()",
-         b"INSERT INTO m SET id = 1, time_next = " + NOW + b" ON DUPLICATE KEY UPDATE time_next = " + NOW),
-        (b"INSERT INTO m (id) VALUES (1), (2) ON DUPLICATE KEY UPDATE time_next = NOW(), time_acked = NULL",
-         b"INSERT INTO m (id) VALUES (1), (2) ON DUPLICATE KEY UPDATE time_next = " + NOW + b", time_acked = NULL"),
-        (b"INSERT INTO m (id) SELECT id FROM u ON DUPLICATE KEY UPDATE time_next = NOW()",
-         b"INSERT INTO m (id) SELECT id FROM u ON DUPLICATE KEY UPDATE time_next = " + NOW),
-        (b"INSERT INTO m VALUES (1, NOW())", None),
-        (b"INSERT INTO m (id, time_next) VALUES (1, 0)", None),
-        (b"INSERT INTO m (id, time_next) SELECT 1, NOW()",
-         b"INSERT INTO m (id, time_next) SELECT 1, " + NOW),
-        (b"INSERT INTO m (id, body) VALUES (1, NOW())", None),
-    ],
-)  # fmt: skip
+@cases(sql=str.encode, expected=str.encode)
 def test_time_functions_in_inserts(sql, expected):
     assert completed(sql) == (expected or sql)
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        (b"INSERT INTO m (id, message) VALUES (1, 'a'), (2, 'b')",
-         b"INSERT INTO m (id, message, time_scheduled, time_next, time_created, epoch) VALUES "
-         b"(1, 'a', %s, %s, %s, 0), (2, 'b', %s, %s, %s, 0)" % ((NOW,) * 6)),
-        (b"INSERT INTO m (id, time_scheduled) VALUES (1, 77)",
-         b"INSERT INTO m (id, time_scheduled, time_next, time_created, epoch) VALUES (1, 77, 77, %s, 0)" % NOW),
-        (b"INSERT INTO m (id, time_scheduled) VALUES (1, NOW() + INTERVAL 5 SECOND)",
-         b"INSERT INTO m (id, time_scheduled, time_next, time_created, epoch) VALUES "
-         b"(1, 1700000005000000000, 1700000005000000000, %s, 0)" % NOW),
-        (b"INSERT INTO m (id, time_scheduled, time_next, time_created, epoch) VALUES (1, 2, 3, 4, 5)", None),
-        (b"INSERT INTO m SET id = 1, time_scheduled = 77 ON DUPLICATE KEY UPDATE epoch = 0",
-         b"INSERT INTO m SET id = 1, time_scheduled = 77, time_next = 77, time_created = %s, epoch = 0 "
-         b"ON DUPLICATE KEY UPDATE epoch = 0" % NOW),
-        (b"INSERT INTO m VALUES (1, 2, 3)", None),
-        (b"INSERT INTO m () VALUES ()", None),
-        (b"INSERT INTO m (id) SELECT 1", None),
-        (b"INSERT INTO m (id, message) VALUES (1)", None),
-    ],
-)  # fmt: skip
+@cases(sql=str.encode, expected=str.encode)
 def test_rows_of_the_first_layout_get_their_defaults(sql, expected):
     assert completed(sql, FIRST) == (expected or sql)
 
@@ -248,30 +139,7 @@ def test_a_completed_statement_is_complete_and_reads_as_one(assigned, where, end
 COUNT = b"epoch = IF(epoch, epoch, IFNULL(IFNULL(time_next, FALSE) <= time_acked, TRUE))"
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        (
-            b"UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE id = 1 AND time_acked IS NULL",
-            b"UPDATE m SET time_acked = 1800000000000000005, "
-            + COUNT
-            + b", time_next = NULL WHERE id = 1"
-            b" AND time_acked IS NULL",
-        ),
-        (
-            b"UPDATE m SET time_acked = NOW() WHERE id = 1",
-            b"UPDATE m SET time_acked = " + NOW + b", " + COUNT + b", time_next = NULL"
-            b" WHERE (id = 1) AND time_acked IS NULL",
-        ),
-        (
-            b"UPDATE m SET body = 'a', time_acked=? , body = 'b' WHERE id = ?",
-            b"UPDATE m SET body = 'a', time_acked=?, "
-            + COUNT
-            + b" , body = 'b', time_next = NULL"
-            b" WHERE (id = ?) AND time_acked IS NULL",
-        ),
-    ],
-)
+@cases(sql=str.encode, expected=str.encode)
 def test_an_ack_counts_the_send_that_no_lease_has_counted(sql, expected):
     assert completed(sql, LAZY) == expected
     assert completed(expected, LAZY) == expected

@@ -8,6 +8,7 @@ from streamfrom.sqlparse_ext.errors import DelayRefused
 from streamfrom.sqlparse_ext.statements import OPAQUE
 from streamfrom.sqlparse_ext.writes.completion import complete
 from streamfrom.sqlparse_ext.writes.delays import check_not_delayed, check_several_tables
+from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
 from tests.sqlparse_ext.writes.test_completion import CURRENT, FIRST, NOW_NS
 
@@ -25,66 +26,12 @@ def check(sql, facts=CURRENT, arguments=None):
     check_not_delayed(read, facts, NOW_NS)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "INSERT INTO m (id, body) VALUES (1, 'a'), (2, f('b'))",
-        "INSERT INTO m (id, time_next) VALUES (1, 0), (2, NULL), (3, NOW()), (4, DEFAULT), (5, '7')",
-        f"INSERT INTO m (id, time_next) VALUES (1, {NOW_NS}), (2, NOW() - INTERVAL 1 DAY), (3, -1)",
-        "INSERT INTO m VALUES (1, 50, 0, 0, NULL, 'a')",
-        "INSERT INTO m SET id = 1, time_next = NOW()",
-        "INSERT INTO m SET id = 1, time_next = default",
-        "INSERT INTO m (id, body) SELECT id, body FROM u",
-        "INSERT INTO m (id) VALUES (1) ON DUPLICATE KEY UPDATE time_next = 0",
-        "INSERT INTO m (id) VALUES (1) ON DUPLICATE KEY UPDATE body = 'a'",
-        "REPLACE INTO m (id, time_next) VALUES (1, 0)",
-        "INSERT INTO m (id, time_next) VALUES (1, ?)",
-        "UPDATE m SET time_acked = NOW() WHERE id = 1",
-        "UPDATE m SET time_acked = NOW(), time_next = NULL WHERE id = 1",
-        "UPDATE m SET time_next = 0, epoch = 0 WHERE id = 1",
-        "UPDATE m SET time_next = NOW() WHERE id = 1",
-        "UPDATE m SET time_next = ? WHERE id = 1",
-        "UPDATE m SET priority = priority - 1, body = CONCAT(body, 'x')",
-        "UPDATE m SET time_next = time_next + INTERVAL 1 MINUTE WHERE id = 1",
-        "UPDATE m SET `m`.`time_next` = m.time_next - 5 * ? + (7) WHERE id = 1",
-        "UPDATE m, u SET m.body = u.body WHERE m.id = u.id AND m.time_next < 5",
-        "DELETE FROM m WHERE time_next > 5",
-        "SELECT * FROM m",
-    ],
-)  # fmt: skip
+@cases(sql=str)
 def test_what_is_due_at_once_passes(sql):
     check(sql)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        f"INSERT INTO m (id, time_next) VALUES (1, 0), (2, {LATER})",
-        f"INSERT INTO m (id, time_next) VALUES (1, '{LATER}')",
-        "INSERT INTO m (id, time_next) VALUES (1, 1e30)",
-        "INSERT INTO m (id, time_next) VALUES (1, NOW() + INTERVAL 1 SECOND)",
-        "INSERT INTO m (id, time_next) VALUES (1, f(0))",
-        "INSERT INTO m (id, time_next) VALUES (1, @later)",
-        "INSERT INTO m (id, time_next) VALUES (1)",
-        f"INSERT INTO m VALUES (1, 50, 0, {LATER}, NULL, 'a')",
-        f"INSERT INTO m SET id = 1, time_next = {LATER}",
-        "INSERT INTO m SET id = 1, time_next = @later",
-        "INSERT INTO m SELECT * FROM u",
-        "INSERT INTO m (id, time_next) SELECT id, 0 FROM u",
-        f"INSERT INTO m (id) VALUES (1) ON DUPLICATE KEY UPDATE time_next = {LATER}",
-        "INSERT INTO m (id, time_next) VALUES (1, 0) ON DUPLICATE KEY UPDATE time_next = VALUES(time_next)",
-        f"REPLACE INTO m (id, time_next) VALUES (1, {LATER})",
-        "LOAD DATA LOCAL INFILE 'x' INTO TABLE m",
-        f"UPDATE m SET time_next = {LATER} WHERE id = 1",
-        "UPDATE m SET time_next = NOW() + INTERVAL 5 MINUTE WHERE id = 1",
-        "UPDATE m SET time_next = id WHERE id = 1",
-        "UPDATE m SET time_next = time_next + id WHERE id = 1",
-        "UPDATE m SET time_next = time_next WHERE id = 1",
-        f"UPDATE m SET time_next = {LATER}, time_next = time_next + 1 WHERE id = 1",
-        f"UPDATE m SET time_acked = NULL, time_next = {LATER} WHERE id = 1",
-        "UPDATE m, u SET m.time_next = 5 WHERE m.id = u.id",
-    ],
-)  # fmt: skip
+@cases(sql=str)
 def test_what_is_later_or_may_be_is_refused(sql):
     with pytest.raises(DelayRefused, match="vt_delayed of message table 'm' is off"):
         check(sql)

@@ -1,10 +1,13 @@
 """Which acks may be answered before they are written."""
 
+import ast
+
 import pytest
 
 from streamfrom.sqlparse_ext.writes.completion import complete
 from streamfrom.sqlparse_ext.writes.early_ack import early_moment
 from streamfrom.sqlparse_ext.writes.message_effects import effect
+from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
 from tests.sqlparse_ext.writes.test_completion import BY_PRIMARY, CURRENT, LAZY, NOW_NS
 
@@ -23,15 +26,7 @@ def moment(sql, facts=CURRENT, *bound):
 
 
 @pytest.mark.parametrize("facts", [CURRENT, LAZY, BY_PRIMARY])
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("UPDATE m SET time_acked = 1800000000000000005 WHERE id = 7", ACKED_NS),
-        ("UPDATE m SET time_acked = NOW() WHERE id IN (1, 2)", NOW_NS),
-        ("UPDATE m SET time_acked = 1800000000000000005, time_next = NULL WHERE id = 7 AND time_acked IS NULL", ACKED_NS),
-        ("UPDATE m SET time_next = NULL, time_acked = 1800000000000000005 WHERE id = 'a'", ACKED_NS),
-    ],
-)  # fmt: skip
+@cases(sql=str, expected=ast.literal_eval)
 def test_an_ack_by_ids_and_nothing_else_may_be_early(sql, expected, facts):
     assert moment(sql, facts) == expected
 

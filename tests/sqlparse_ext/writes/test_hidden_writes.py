@@ -1,7 +1,10 @@
+import ast
+
 import pytest
 
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.writes.hidden_writes import HiddenWrites, cascading
+from tests.cases import cases
 
 
 CACHE = StatementCache()
@@ -14,34 +17,7 @@ def hides(sql: bytes, known: HiddenWrites = SHOP) -> bool:
     return known.by(CACHE.get(sql).shape)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        b"CALL p()",
-        b"EXECUTE s USING @a",
-        b"EXECUTE IMMEDIATE 'INSERT INTO my_message VALUES (1)'",
-        b"BEGIN NOT ATOMIC INSERT INTO my_message VALUES (1); END",
-        b"SET STATEMENT lock_wait_timeout = 1 FOR INSERT INTO t VALUES (1)",
-        b"ANALYZE UPDATE t SET a = 1",
-        b"EXPLAIN ANALYZE SELECT 1",
-        b"XA COMMIT 'x'",
-        b"BINLOG 'x'",
-        b"INSERT INTO outbox VALUES (1)",
-        b"REPLACE INTO `OUTBOX` VALUES (1)",
-        b"LOAD DATA INFILE 'x' INTO TABLE outbox",
-        b"UPDATE seen SET a = 1",
-        b"DELETE FROM seen",
-        b"UPDATE t JOIN my_message USING (id) SET time_next = 0",
-        b"DELETE t FROM t, outbox",
-        b"INSERT INTO other_db.t VALUES (1)",
-        b"SELECT enqueue(1)",
-        b"SELECT a FROM t WHERE `Enqueue` (a) = 1",
-        b"SELECT tools.add(1)",
-        b"SET @a = enqueue(1)",
-        b"DO enqueue(1)",
-        b"INSERT INTO t VALUES (1, enqueue(2))",
-    ],
-)
+@cases(sql=str.encode)
 def test_a_statement_may_write_to_tables_that_it_does_not_name(sql):
     assert hides(sql)
 
@@ -69,15 +45,7 @@ def test_other_statements_write_at_most_what_they_name(sql):
     assert not hides(sql)
 
 
-@pytest.mark.parametrize(
-    ("sql", "is_hidden"),
-    [
-        (b"INSERT INTO t VALUES (1)", True),
-        (b"UPDATE t SET a = 1", True),
-        (b"DELETE FROM t", True),
-        (b"SELECT * FROM t", False),
-    ],
-)
+@cases(sql=str.encode, is_hidden=ast.literal_eval)
 def test_every_write_may_fire_a_trigger_where_triggers_cannot_be_seen(sql, is_hidden):
     assert hides(sql, HiddenWrites(hides_triggers=True)) is is_hidden
 

@@ -1,3 +1,5 @@
+import ast
+
 import pytest
 
 from streamfrom.sqlparse_ext.errors import Unsupported
@@ -8,6 +10,7 @@ from streamfrom.sqlparse_ext.writes.insert_gaps import (
     next_values,
     with_columns,
 )
+from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
 
 
@@ -17,37 +20,7 @@ def filled(sql, first=7, columns=None, zero_is_value=False):
     return len(missing), missing.filled(found.sql, range(first, first + len(missing))).decode()
 
 
-@pytest.mark.parametrize(
-    ("sql", "result"),
-    [
-        ("INSERT INTO t (a) VALUES ('x')", "INSERT INTO t (a, `id`) VALUES ('x', 7)"),
-        (
-            "INSERT INTO t (a) VALUES (1), (2), ('it''s')",
-            "INSERT INTO t (a, `id`) VALUES (1, 7), (2, 8), ('it''s', 9)",
-        ),
-        ("INSERT INTO t (id) VALUES (NULL)", "INSERT INTO t (id) VALUES (7)"),
-        (
-            "REPLACE INTO ks.t (a, ID) VALUES (1, NULL), (2, 5), (3, 0), (4, '0'), (5, default)",
-            "REPLACE INTO ks.t (a, ID) VALUES (1, 7), (2, 5), (3, 8), (4, 9), (5, 10)",
-        ),
-        (
-            "INSERT INTO t (a) VALUES (f(1, 2)) ON DUPLICATE KEY UPDATE a = 3",
-            "INSERT INTO t (a, `id`) VALUES (f(1, 2), 7) ON DUPLICATE KEY UPDATE a = 3",
-        ),
-        ("INSERT INTO t SET a = 1", "INSERT INTO t SET a = 1, `id` = 7"),
-        ("INSERT INTO t SET id = NULL, a = 1", "INSERT INTO t SET id = 7, a = 1"),
-        ("INSERT t SET a=1, id = 0", "INSERT t SET a=1, id = 7"),
-        ("INSERT t SET id = DEFAULT", "INSERT t SET id = 7"),
-        (
-            "INSERT INTO t SET a = 1 ON DUPLICATE KEY UPDATE a = 2",
-            "INSERT INTO t SET a = 1, `id` = 7 ON DUPLICATE KEY UPDATE a = 2",
-        ),
-        (
-            "INSERT INTO t (a) /* c */ VALUES (1) RETURNING id",
-            "INSERT INTO t (a, `id`) /* c */ VALUES (1, 7) RETURNING id",
-        ),
-    ],
-)
+@cases(sql=str, result=str)
 def test_rows_without_a_value_get_the_next_ones(sql, result):
     assert filled(sql)[1] == result
 
@@ -78,15 +51,7 @@ def test_without_a_column_list_the_table_says_where_the_column_is():
     assert filled(sql, columns=("a", "id")) == (1, "INSERT INTO t VALUES ('x', 7), ('y', 5)")
 
 
-@pytest.mark.parametrize(
-    ("sql", "construct"),
-    [
-        ("INSERT INTO t VALUES (1)", "without a column list"),
-        ("INSERT INTO t () VALUES ()", "without a column list"),
-        ("INSERT INTO t (a) SELECT a FROM u", "leaves column 'id' to a sequence"),
-        ("INSERT INTO t PARTITION p (a) VALUES (1)", "could not be analysed"),
-    ],
-)
+@cases(sql=str, construct=str)
 def test_what_cannot_be_told_is_refused(sql, construct):
     with pytest.raises(Unsupported, match=construct):
         filled(sql)
@@ -100,16 +65,7 @@ def test_many_rows_get_as_many_values(count):
     assert sql.endswith(f"('row {count - 1}', {100 + count - 1})")
 
 
-@pytest.mark.parametrize(
-    ("sql", "table", "count"),
-    [
-        ("SELECT NEXT VALUE FROM seq", (None, "seq"), 1),
-        ("select next 5 values from ks.seq", ("ks", "seq"), 5),
-        ("SELECT NEXT 0 VALUES FROM `ks`.`seq`;", ("ks", "seq"), 0),
-        ("SELECT NEXT 'x' VALUES FROM seq", (None, "seq"), None),
-        ("SELECT NEXT ? VALUES FROM seq", (None, "seq"), None),
-    ],
-)
+@cases(sql=str, table=ast.literal_eval, count=ast.literal_eval)
 def test_who_asks_a_sequence_says_how_many_values(sql, table, count):
     found = statement(sql)
     asked = next_values(found.shape)
@@ -135,28 +91,7 @@ def test_other_statements_ask_no_sequence(sql):
     assert next_values(statement(sql).shape) is None
 
 
-@pytest.mark.parametrize(
-    ("sql", "named"),
-    [
-        ("INSERT INTO t VALUES (1, 2)", "INSERT INTO t (`id`, `a b`) VALUES (1, 2)"),
-        (
-            "INSERT /* x */ IGNORE t/* y */VALUES (1, 'a'), (2, 'b')",
-            "INSERT /* x */ IGNORE t (`id`, `a b`)/* y */VALUES (1, 'a'), (2, 'b')",
-        ),
-        ("replace `t`values (?,?)", "replace `t` (`id`, `a b`)values (?,?)"),
-        (
-            "INSERT INTO ks.t PARTITION (p0, p1) VALUES (1, 2)",
-            "INSERT INTO ks.t PARTITION (p0, p1) (`id`, `a b`) VALUES (1, 2)",
-        ),
-        ("INSERT INTO t SELECT * FROM u", "INSERT INTO t (`id`, `a b`) SELECT * FROM u"),
-        ("INSERT INTO t (SELECT 1, 2)", "INSERT INTO t (`id`, `a b`) (SELECT 1, 2)"),
-        (
-            "INSERT INTO t VALUES (1, 2) AS n ON DUPLICATE KEY UPDATE a = n.a",
-            "INSERT INTO t (`id`, `a b`) VALUES (1, 2) AS n ON DUPLICATE KEY UPDATE a = n.a",
-        ),
-        ("INSERT INTO t VALUES ROW(1, 2)", "INSERT INTO t (`id`, `a b`) VALUES ROW(1, 2)"),
-    ],
-)
+@cases(sql=str, named=str)
 def test_the_list_stands_behind_the_table(sql, named):
     found = statement(sql)
     assert leaves_out_columns(found.shape)

@@ -5,36 +5,11 @@ from streamfrom.sqlparse_ext.writes.insert_select import (
     insert_select,
     is_insert_select,
 )
+from tests.cases import cases
 from tests.sqlparse_ext.facts import shape, statement
 
 
-@pytest.mark.parametrize(
-    ("sql", "head", "query"),
-    [
-        ("INSERT INTO t (a) SELECT 1", "INSERT INTO t (a) ", "SELECT 1"),
-        ("insert ignore t(a)(select b from u);", "insert ignore t(a)", "select b from u"),
-        (
-            "REPLACE INTO t (a) ((SELECT b FROM u LIMIT 2)) -- x",
-            "REPLACE INTO t (a) ",
-            "SELECT b FROM u LIMIT 2",
-        ),
-        (
-            "INSERT INTO t (a) (SELECT 1) UNION (SELECT 'x)')",
-            "INSERT INTO t (a) ",
-            "(SELECT 1) UNION (SELECT 'x)')",
-        ),
-        (
-            "INSERT INTO t (a) SELECT b FROM u JOIN v ON u.id = v.id",
-            "INSERT INTO t (a) ",
-            "SELECT b FROM u JOIN v ON u.id = v.id",
-        ),
-        (
-            "INSERT INTO t (a) WITH c AS (SELECT 1 x) SELECT x FROM c",
-            "INSERT INTO t (a) ",
-            "WITH c AS (SELECT 1 x) SELECT x FROM c",
-        ),
-    ],
-)
+@cases(sql=str, head=str, query=str)
 def test_the_query_stands_alone(sql, head, query):
     found = statement(sql)
     assert is_insert_select(found.shape)

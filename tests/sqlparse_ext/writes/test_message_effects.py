@@ -1,5 +1,6 @@
 """Which messages a statement touches."""
 
+import ast
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from streamfrom.sqlparse_ext.writes.message_effects import (
     effect,
     together,
 )
+from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
 from tests.sqlparse_ext.writes.test_completion import CURRENT, FIRST
 
@@ -85,20 +87,7 @@ def test_statements_that_touch_no_message(sql):
     assert effect(statement(sql), CURRENT) is None
 
 
-@pytest.mark.parametrize(
-    ("sql", "keys"),
-    [
-        ("INSERT INTO m (id) VALUES (1), (-2)", [(1, 50, 0), (-2, 50, 0)]),
-        ("INSERT INTO m (ID, Priority) VALUES ('a''b', 3)", [(b"a'b", 3, 0)]),
-        ("INSERT INTO m (id, time_next, priority) VALUES (1, 77, '5')", [(1, 5, 77)]),
-        ("INSERT INTO m (id, time_next, priority) VALUES (1, NULL, NULL)", [(1, 0, 0)]),
-        ("INSERT INTO m (id, time_acked) VALUES (1, NULL), (2, 5)", [(1, 50, 0)]),
-        ("INSERT INTO m (id, body) VALUES (1, UUID())", [(1, 50, 0)]),
-        ("INSERT INTO m SET id = 1, time_next = 7, body = f(1)", [(1, 50, 7)]),
-        ("INSERT INTO m (id) VALUES (0x39)", [(57, 50, 0)]),
-        ("INSERT INTO m (id) VALUES (0)", [(0, 50, 0)]),
-    ],
-)
+@cases(sql=str, keys=ast.literal_eval)
 def test_literal_rows_give_their_keys(sql, keys):
     expected = tuple(Key(*key) for key in keys)
     ids = tuple(key.id for key in expected)

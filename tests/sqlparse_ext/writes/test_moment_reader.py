@@ -1,12 +1,13 @@
 """What stands beside a time column, as the reader plans it."""
 
-import pytest
+import ast
 
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
 from streamfrom.sqlparse_ext.text.lexer import fingerprint
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 from streamfrom.sqlparse_ext.writes.moment_reader import MomentReader
 from streamfrom.sqlparse_ext.writes.times import NO_MOMENTS, TimeColumns
+from tests.cases import cases
 
 
 def plan(sql):
@@ -16,16 +17,7 @@ def plan(sql):
     return template.decode(), found
 
 
-@pytest.mark.parametrize(
-    ("sql", "texts", "shifts"),
-    [
-        ("SELECT id FROM m WHERE time_next < NOW()", ["NOW()"], [False]),
-        ("SELECT id FROM m WHERE time_next + INTERVAL 5 SECOND < NOW()",
-         ["INTERVAL \0 SECOND", "NOW()"], [True, False]),
-        ("UPDATE m SET time_next = IF(a, NOW(), NULL)", ["NOW()"], [False]),
-        ("SELECT id FROM m WHERE time_next IN (NOW(), 5)", ["NOW()"], [False]),
-    ],
-)  # fmt: skip
+@cases(sql=str, texts=ast.literal_eval, shifts=ast.literal_eval)
 def test_a_moment_beside_a_time_column_is_placed(sql, texts, shifts):
     template, found = plan(sql)
     assert [template[each.start : each.end] for each in found.moments] == texts

@@ -1,5 +1,6 @@
 """What is known of an INSERT without completing it is what its text says once it is completed."""
 
+import ast
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ from streamfrom.sqlparse_ext.stored_forms import ColumnType, stored_form
 from streamfrom.sqlparse_ext.writes.completion import complete
 from streamfrom.sqlparse_ext.writes.message_effects import EffectKind, effect
 from streamfrom.sqlparse_ext.writes.plain_insert import plain_insert
+from tests.cases import cases
 from tests.sqlparse_ext.writes.test_completion import CURRENT, FIRST, NOW_NS
 
 
@@ -54,14 +56,7 @@ def test_what_is_known_is_what_the_completed_text_says(head, columns, tail, fact
         assert known == effect(StatementCache().get(sent.sql), facts)
 
 
-@pytest.mark.parametrize(
-    ("values", "ids"),
-    [
-        (b"(id, body) VALUES (%d, 'x')", (99,)),
-        (b"(body) VALUES ('%d')", None),
-        (b"(id, time_next, priority) VALUES (%d, 1764326638000000000, 3)", (99,)),
-    ],
-)
+@cases(values=str.encode, ids=ast.literal_eval)
 def test_the_usual_inserts_are_known(values, ids):
     cache = StatementCache()
     for number in range(9):

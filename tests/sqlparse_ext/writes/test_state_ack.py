@@ -7,22 +7,11 @@ from streamfrom.sqlparse_ext.writes.state_ack import (
     preparable,
     sets_state,
 )
+from tests.cases import cases
 from tests.sqlparse_ext.facts import shape, statement
 
 
-@pytest.mark.parametrize(
-    ("sql", "text"),
-    [
-        (
-            "UPDATE q SET state = 'acked' WHERE id = 1",
-            "UPDATE q SET time_acked = NOW() WHERE id = 1",
-        ),
-        (
-            "update q x set x.a = 1, x.`State`='acked', b = 2 where id in (1, 2)",
-            "update q x set x.a = 1, time_acked = NOW(), b = 2 where id in (1, 2)",
-        ),
-    ],
-)
+@cases(sql=str, text=str)
 def test_acked_is_an_ack(sql, text):
     assert sets_state(shape(sql))
     assert acknowledged(statement(sql)) == text.encode()

@@ -1,11 +1,12 @@
 """Terms and operands of a statement."""
 
-import pytest
+import ast
 
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
 from streamfrom.sqlparse_ext.text.lexer import fingerprint
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 from streamfrom.sqlparse_ext.writes.terms import Terms
+from tests.cases import cases
 
 
 def read(text):
@@ -19,52 +20,21 @@ def read(text):
     return Terms(tokens), text_of
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a < b", [("", "A < B")]),
-        ("a AND b OR (c AND d)", [("", "A"), ("AND", "B"), ("OR", "( C AND D )")]),
-        ("a BETWEEN b AND c AND d", [("", "A BETWEEN B AND C"), ("AND", "D")]),
-        ("SELECT a, b FROM m", [("", ""), ("SELECT", "A"), (",", "B"), ("FROM", "M")]),
-        ("LEFT(a, b) , VALUES(c)", [("", "LEFT ( A , B )"), (",", "VALUES ( C )")]),
-        ("m LEFT JOIN n", [("", "M"), ("LEFT", ""), ("JOIN", "N")]),
-        ("CASE WHEN a THEN b END, c", [("", "CASE WHEN A THEN B END"), (",", "C")]),
-    ],
-)
+@cases(text=str, expected=ast.literal_eval)
 def test_terms_stand_between_borders(text, expected):
     terms, text_of = read(text)
     found = terms.cut(0, len(terms.tokens))
     assert [(border, text_of(start, end)) for border, start, end in found] == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a + b", [("", "A + B")]),
-        ("a = (b = c)", [("", "A"), ("=", "( B = C )")]),
-        ("a NOT BETWEEN b AND c", [("", "A NOT"), ("BETWEEN", "B"), ("AND", "C")]),
-        ("a IN (b, c) IS TRUE", [("", "A"), ("IN", "( B , C )"), ("IS", "TRUE")]),
-    ],
-)
+@cases(text=str, expected=ast.literal_eval)
 def test_operands_stand_between_comparisons(text, expected):
     terms, text_of = read(text)
     found = terms.operands(0, len(terms.tokens))
     assert [(key, text_of(start, end)) for key, start, end in found] == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "up", "down"),
-    [
-        ("a", 0, 0),
-        ("a * 5", 1, 0),
-        ("5 * a / 7", 1, 1),
-        ("(a + 3) * 5 DIV 7", 1, 1),
-        ("CAST(ROUND(a * 5) * 7 AS SIGNED)", 2, 0),
-        ("a * b", 0, 0),
-        ("(SELECT a) * 5", 0, 0),
-        ("f(5) * (a) / 2 * 3", 1, 1),
-    ],
-)
+@cases(text=str, up=ast.literal_eval, down=ast.literal_eval)
 def test_the_scale_is_of_the_factors_of_the_groups_around(text, up, down):
     terms, _ = read(text)
     place = [token.key for token in terms.tokens].index("A")

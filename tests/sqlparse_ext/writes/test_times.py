@@ -1,5 +1,7 @@
 """Expressions that mean a moment."""
 
+import ast
+
 import pytest
 
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE
@@ -13,6 +15,7 @@ from streamfrom.sqlparse_ext.writes.times import (
     TimeColumns,
     read_moment,
 )
+from tests.cases import cases
 
 
 NOW_NS = 1_700_000_000_123_456_789
@@ -30,45 +33,7 @@ def moment_ns(expression):
     return moment.ns(Statement(expression, DEFAULT_MODE, shape, literals, runs), NOW_NS)
 
 
-@pytest.mark.parametrize(
-    ("text", "offset_ns"),
-    [
-        ("NOW()", 0),
-        ("now(6)", 0),
-        ("CURRENT_TIMESTAMP", 0),
-        ("CURRENT_TIMESTAMP()", 0),
-        ("current_timestamp(3)", 0),
-        ("LOCALTIMESTAMP", 0),
-        ("SYSDATE(6)", 0),
-        ("UNIX_TIMESTAMP()", 0),
-        ("NOW() + INTERVAL 5 SECOND", 5 * SECOND),
-        ("NOW(6)-INTERVAL 2 MINUTE", -120 * SECOND),
-        ("NOW() + INTERVAL 1.5 SECOND", SECOND * 3 // 2),
-        ("NOW() + INTERVAL '7' HOUR", 7 * 3600 * SECOND),
-        ("NOW() + INTERVAL 3 DAY", 3 * 86400 * SECOND),
-        ("NOW() + INTERVAL 1 WEEK", 7 * 86400 * SECOND),
-        ("NOW() + INTERVAL 9 MICROSECOND", 9000),
-        ("CURRENT_TIMESTAMP + INTERVAL 1 SECOND", SECOND),
-        ("DATE_ADD(NOW(), INTERVAL 1 HOUR)", 3600 * SECOND),
-        ("DATE_SUB(NOW(6), INTERVAL 1 HOUR)", -3600 * SECOND),
-        ("UNIX_TIMESTAMP() + 30", 30 * SECOND),
-        ("UNIX_TIMESTAMP() - 30", -30 * SECOND),
-        ("UTC_TIMESTAMP()", 0),
-        ("UTC_TIMESTAMP(6) + INTERVAL 1 DAY", 86400 * SECOND),
-        ("UNIX_TIMESTAMP(NOW(6))", 0),
-        ("UNIX_TIMESTAMP(NOW() - INTERVAL 1 HOUR) + 5", -3595 * SECOND),
-        ("(NOW())", 0),
-        ("((NOW() + INTERVAL 1 SECOND)) - INTERVAL 1 MINUTE", -59 * SECOND),
-        ("INTERVAL 1 SECOND + NOW()", SECOND),
-        ("NOW() + INTERVAL -5 MINUTE", -300 * SECOND),
-        ("NOW() + INTERVAL 1 DAY + INTERVAL 2 HOUR", 26 * 3600 * SECOND),
-        ("TIMESTAMPADD(MINUTE, -5, NOW())", -300 * SECOND),
-        ("TIMESTAMPADD(SQL_TSI_DAY, 2, CURRENT_TIMESTAMP)", 2 * 86400 * SECOND),
-        ("ADDDATE(NOW(), 3)", 3 * 86400 * SECOND),
-        ("SUBDATE(NOW(), INTERVAL 3 HOUR)", -3 * 3600 * SECOND),
-        ("DATE_ADD(DATE_SUB(NOW(), INTERVAL 1 DAY), INTERVAL 1 HOUR)", -23 * 3600 * SECOND),
-    ],
-)
+@cases(text=str, offset_ns=ast.literal_eval)
 def test_moments(text, offset_ns):
     assert moment_ns(text.encode()) == NOW_NS + offset_ns
 

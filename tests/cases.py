@@ -1,0 +1,61 @@
+"""Cases in a text file beside their tests, one a line: `test_split.txt` beside `test_split.py`.
+
+    == a semicolon ends a statement         the section of test_a_semicolon_ends_a_statement
+    # what the next case shows
+    SELECT 1; SELECT 2 → [8]                a value for each parameter; what is missing is None
+
+A value that the line cannot hold as it is, or that begins like something else, is a Python literal behind a backslash.
+"""
+
+import ast
+import functools
+import inspect
+from collections.abc import Callable
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+Test = Callable[..., Any]
+Rows = list[list[str]]
+
+
+def cases(**parameters: Callable[[str], Any]) -> Callable[[Test], Test]:
+    """Run a test for each case of its section.
+
+    parameters: by name, what makes a value of a line: `str`, `str.encode`, `ast.literal_eval`.
+    """
+
+    def decorate(test: Test) -> Test:
+        rows = sections(Path(inspect.getfile(test)).with_suffix(".txt"))[test.__name__]
+        values = [
+            [
+                None if text is None else _value(text, make)
+                for text, make in zip_longest(row, parameters.values())
+            ]
+            for row in rows
+        ]
+        ids = [row[0] for row in rows]
+        parametrized: Test = pytest.mark.parametrize(tuple(parameters), values, ids=ids)(test)
+        return parametrized
+
+    return decorate
+
+
+@functools.cache
+def sections(path: Path) -> dict[str, Rows]:
+    """Return the values of each case by the name of its test."""
+    found: dict[str, Rows] = {}
+    rows: Rows = []
+    for line in path.read_text().split("\n"):
+        if line.startswith("== "):
+            rows = found["test_" + line[3:].replace(" ", "_")] = []
+        elif line and not line.startswith("#"):
+            rows.append(line.split(" → "))
+    return found
+
+
+def _value(text: str, make: Callable[[str], Any]) -> Any:
+    return ast.literal_eval(text[1:]) if text.startswith("\\") else make(text)
