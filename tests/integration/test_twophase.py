@@ -160,9 +160,11 @@ def breakable_stage(
     made.close()
 
 
-def insert_everywhere(proxy: RunningProxy, *, plus: int = 0) -> "pymysql.Connection[Any]":
+def insert_everywhere(
+    proxy: RunningProxy, *, plus: int = 0, **options: Any
+) -> "pymysql.Connection[Any]":
     """Return a client with an open transaction that has one row on each shard."""
-    client = proxy.connect(database="plain")
+    client = proxy.connect(database="plain", **options)
     run(client, "BEGIN")
     run(client, f"INSERT INTO customer (id) VALUES ({LOW + plus})")
     run(client, f"INSERT INTO commerce.customer (id) VALUES ({LOW + plus}), ({HIGH + plus})")
@@ -341,12 +343,33 @@ STEPS = (
 )
 
 
+@pytest.fixture
+def ann(stage: Stage) -> Iterator[dict[str, str]]:
+    """A user whose account may write to the tables and note decisions, and nothing else."""
+    stage.proxy().stop()  # it has made the table of decisions
+    try:
+        for shard, (server, database) in enumerate(
+            zip(stage.servers, stage.databases, strict=True)
+        ):
+            if shard != 1:  # its server is the first one's
+                execute(server, "CREATE USER ann@'%' IDENTIFIED BY 'x'")
+                execute(server, "GRANT SELECT, INSERT ON streamfrom.decisions TO ann@'%'")
+            execute(server, f"GRANT SELECT, INSERT ON {database}.customer TO ann@'%'")
+        yield {"user": "ann", "password": "x"}
+    finally:
+        for server in stage.servers[1:]:
+            execute(server, "DROP USER IF EXISTS ann@'%'")
+
+
 @pytest.mark.slow
-def test_a_proxy_killed_at_any_step_leaves_all_or_nothing(stage: Stage) -> None:
-    proxy = stage.proxy()
+def test_a_proxy_killed_at_any_step_leaves_all_or_nothing(
+    stage: Stage, ann: dict[str, str]
+) -> None:
+    config = stage.config + '[[users]]\nname = "ann"\npassword = "x"\n'
+    proxy = stage.proxy(config)
     expected: list[list[int]] = [[], [], []]
     for number, (what, shard, text, is_after, survives) in enumerate(STEPS):
-        client = insert_everywhere(proxy, plus=number)
+        client = insert_everywhere(proxy, plus=number, **ann)
         stage.wires[shard].arm(text, after=is_after)
         committing, _ = in_background(client.commit)
         stage.wires[shard].wait()
@@ -356,7 +379,7 @@ def test_a_proxy_killed_at_any_step_leaves_all_or_nothing(stage: Stage) -> None:
         if survives:
             for ids, first in zip(expected, (LOW, LOW, HIGH), strict=True):
                 ids.append(first + number)
-        proxy = stage.proxy()
+        proxy = stage.proxy(config)
         eventually(lambda: stage.prepared() == [], f"{what}: nothing is in doubt")
         assert stage.ids() == expected, what
 

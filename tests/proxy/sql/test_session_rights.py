@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
+from streamfrom.proxy.config.file import SessionAccount, User
 from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.rights.questions import acknowledge, change, count
@@ -14,6 +15,8 @@ from streamfrom.proxy.sql.statement_compiler import CompiledStatement
 from streamfrom.proxy.wire.resultset import text_row
 from streamfrom.sqlparse_ext.writes.hidden_writes import HiddenWrites
 from streamfrom.sqlparse_ext.writes.message_effects import effect
+from tests.proxy.fake_server import PASSWORD
+from tests.proxy.rigs import add_message_table, running_proxy
 from tests.sim.memory_store import loaded, raw_table
 from tests.sqlparse_ext.facts import statement
 from tests.sqlparse_ext.writes.test_completion import CURRENT
@@ -169,3 +172,24 @@ async def test_nothing_is_asked_for_the_account_of_the_shards():
     assert await rights.has(SHARD, acknowledge(TABLE))
     assert (await rights.sight([SHARD])).sees("anything", "at all")
     assert desk.checked == []
+
+
+async def test_a_stream_and_an_ack_cost_one_question_each_and_later_ones_none(server):
+    add_message_table(server)
+    user = User("app", Secret(PASSWORD), None, account=SessionAccount.OWN)
+    stream = "STREAM id, message FROM msg LIMIT 1 WAIT 0"
+    ack = "UPDATE msg SET time_acked = 5, time_next = NULL WHERE id = 7 AND time_acked IS NULL"
+    asked = []
+    async with running_proxy(server, users=(user,)) as proxy:
+        for _ in range(2):
+            client = await proxy.client(user="app", password=PASSWORD)
+            for sql in (stream, stream, ack, ack):
+                before = len(server.heard)
+                await client.query(sql)
+                asked.append([each for each in server.heard[before:] if is_question(each)])
+    # Of what is asked together, SELECT and UPDATE, all is in one round trip.
+    assert [len(each) for each in asked] == [2, 0, 2, 0, 0, 0, 0, 0], asked
+
+
+def is_question(sql):
+    return "WHERE FALSE" in sql or "LIMIT 0" in sql
