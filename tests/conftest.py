@@ -2,12 +2,17 @@
 
 import gc
 import os
+import sys
 
 import pytest
 from hypothesis import settings
 
 from tests.fixtures import absent
 
+
+# Images of Python set it, and then each process of each run compiles and rewrites all test modules anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # A deadline for each example says how busy the machine is, not what the code does. CI has a hundred examples, a nightly run a thousand.
 settings.register_profile(
