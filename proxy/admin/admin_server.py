@@ -8,16 +8,14 @@ shows what `/api` tells, which is told to the users of the configuration (`admin
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import structlog
 from aiohttp import web
 
-from streamfrom.engine.messaging.table.message_table import MessageTable
-from streamfrom.engine.messaging.upkeep.peek import PeekState, can_peek
 from streamfrom.proxy import listening
-from streamfrom.proxy.admin.admin_gate import AdminGate, posted
+from streamfrom.proxy.admin.admin_gate import AdminGate
 from streamfrom.proxy.admin.exposition import CONTENT_TYPE
 from streamfrom.proxy.admin.history import SAMPLE_S, History
 from streamfrom.proxy.admin.metrics import MetricsPage
@@ -30,30 +28,26 @@ from streamfrom.proxy.admin.overview import (
     shard_records,
 )
 from streamfrom.proxy.admin.page_files import HEADERS, page_routes
-from streamfrom.proxy.admin.queue_actions import QueueActions
-from streamfrom.proxy.admin.queue_messages import BadCursor, QueueMessages
+from streamfrom.proxy.admin.queue_api import QueueApi
 from streamfrom.proxy.backends.account import account_of
-from streamfrom.proxy.errors import BackendError, NoSuchQueue, NoSuchThread, NotOwner
 from streamfrom.proxy.rights.desk import Question
-from streamfrom.proxy.rights.questions import REFUSALS
 from streamfrom.proxy.sessions.addresses import group
 from streamfrom.proxy.sessions.asker import Asker
 from streamfrom.proxy.sessions.local_sessions import LocalSessions
 from streamfrom.proxy.status.status_rows import TABLES
 from streamfrom.proxy.status.status_source import Viewer
 from streamfrom.proxy.status.turns import in_turns
-from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from streamfrom.engine.messaging.figures.figures import QueueFigures
     from streamfrom.proxy.admin.admin_gate import Visitor
     from streamfrom.proxy.admin.history import Rates
     from streamfrom.proxy.admin.overview import Record
-    from streamfrom.proxy.config.file import User
+    from streamfrom.proxy.admin.queue_actions import Enter
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.status.fleet_figures import MembersFigures
 
@@ -64,7 +58,8 @@ log = structlog.get_logger()
 
 # Who scrapes asks one at a time. More at once are refused, so that nobody keeps the proxy busy with its own figures.
 AT_ONCE_MAX: Final = 8
-_BODY_BYTES_MAX: Final = 8192
+# Some hundred selected messages by their ids.
+_BODY_BYTES_MAX: Final = 128 << 10
 _KEEPALIVE_S: Final = 75.0
 _BACKLOG: Final = 128
 # A page, a scraper and a balancer have a handful of connections each.
@@ -74,16 +69,17 @@ _LIMITS: Final = listening.PortLimits(connections=256, per_address=64, group=gro
 class AdminServer:
     """One HTTP listener, which speaks TLS where clients of the wire may.
 
+    enter: opens the sessions in which users act.
+
     Attributes:
         history: the last hour of each queue.
     """
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, enter: Enter) -> None:
         self._services = services
+        self._enter = enter
         self._status = services.status
         self._gate = AdminGate(services)
-        self._actions = QueueActions(services)
-        self._peeks = QueueMessages(services)
         self.history = History()
         self._sampling: asyncio.Task[None] | None = None
         self._under_way = 0
@@ -105,11 +101,9 @@ class AdminServer:
         app.router.add_get("/api/session", self._session)
         app.router.add_get("/api/overview", self._limited(self._overview))
         app.router.add_get("/api/queue", self._limited(self._queue))
-        app.router.add_get("/api/messages", self._limited(self._messages))
-        app.router.add_post("/api/pause", self._limited(self._pause))
-        app.router.add_post("/api/resume", self._limited(self._resume))
-        app.router.add_post("/api/revive", self._limited(self._revive))
-        app.router.add_post("/api/end-stream", self._limited(self._end_stream))
+        api = QueueApi(self._services, self._gate, self._viewer, self._enter)
+        for method, path, handler in api.routes():
+            app.router.add_route(method, path, self._limited(handler))
         app.router.add_get("/api/{table}", self._limited(self._api))
         self._runner = web.AppRunner(
             app, access_log=None, keepalive_timeout=_KEEPALIVE_S, shutdown_timeout=1.0
@@ -267,73 +261,10 @@ class AdminServer:
                     one for one in tables["streams"] if (one["keyspace"], one["queue"]) == name
                 ],
                 "settings": setting_records(queue),
+                "columns": queue.table.columns,
                 "history": newer(series, after_s),
             }
         )
-
-    async def _messages(self, request: web.Request) -> web.Response:
-        visitor, asked = self._gate.visitor(request), request.query
-        keyspace, name = asked.get("keyspace", ""), asked.get("queue", "")
-        try:
-            state = PeekState(asked.get("state", ""))
-        except ValueError:
-            known = ", ".join(PeekState)
-            raise web.HTTPBadRequest(text=f"state: expected one of {known}\n") from None
-        is_known = any(of == keyspace for of, _ in self._status.shards)
-        is_seen = is_known and (await self._viewer(visitor)).sees(keyspace, name)
-        table = self._services.registry.tables(keyspace).get(name) if is_seen else None
-        if not isinstance(table, MessageTable):
-            raise web.HTTPNotFound(text="no such queue that you may see and that can be used\n")
-        if not can_peek(table):
-            raise web.HTTPConflict(
-                text="no index finds its messages by state: see streamfrom check\n"
-            )
-        try:
-            page = await self._peeks.page(
-                account_of(visitor.user), table, state, asked.get("cursor", "")
-            )
-        except BadCursor as error:
-            raise web.HTTPBadRequest(text=f"{error}\n") from None
-        except BackendError as error:
-            raise web.HTTPForbidden(text=f"{error}\n") from None
-        return web.json_response(page)
-
-    async def _pause(self, request: web.Request) -> web.Response:
-        return await self._set_paused(request, is_paused=True)
-
-    async def _resume(self, request: web.Request) -> web.Response:
-        return await self._set_paused(request, is_paused=False)
-
-    async def _set_paused(self, request: web.Request, *, is_paused: bool) -> web.Response:
-        async with self._changing(request) as (user, keyspace, name):
-            await self._actions.set_paused(user, keyspace, name, is_paused=is_paused)
-        return web.Response(status=204)
-
-    async def _revive(self, request: web.Request) -> web.Response:
-        async with self._changing(request) as (user, keyspace, name):
-            count = await self._actions.revive(user, keyspace, name)
-        return web.json_response({"revived": count})
-
-    @asynccontextmanager
-    async def _changing(self, request: web.Request) -> AsyncIterator[tuple[User, str, str]]:
-        """Yield who changes which queue; what the block raises is told as the refusal that it is."""
-        visitor, body = self._gate.poster(request), await posted(request)
-        keyspace, name = body.get("keyspace"), body.get("queue")
-        if not (isinstance(keyspace, str) and isinstance(name, str)):
-            raise web.HTTPBadRequest(text='expected {"keyspace": "…", "queue": "…"}\n')
-        with _refusals():
-            if not (await self._viewer(visitor)).sees(keyspace, name):
-                raise NoSuchQueue(name)
-            yield visitor.user, keyspace, name
-
-    async def _end_stream(self, request: web.Request) -> web.Response:
-        visitor, body = self._gate.poster(request), await posted(request)
-        connection_id = body.get("connection_id")
-        if type(connection_id) is not int:
-            raise web.HTTPBadRequest(text='expected {"connection_id": …}\n')
-        with _refusals():
-            await self._actions.end_stream(await self._viewer(visitor), connection_id)
-        return web.Response(status=204)
 
     def _rates(self, others: MembersFigures) -> Callable[[QueueFigures], Rates | None]:
         now_s = self._now_s()
@@ -361,23 +292,6 @@ class AdminServer:
     ) -> dict[str, list[Record]]:
         rows = await self._status.rows(names, viewer, others)
         return {name: records(name, rows[name]) for name in names}
-
-
-@contextmanager
-def _refusals() -> Iterator[None]:
-    """Turn what an action raises into the answers of HTTP, in the same words as by SQL."""
-    try:
-        yield
-    except (NoSuchQueue, NoSuchThread) as error:
-        raise web.HTTPNotFound(text=f"{error}\n") from None
-    except NotOwner as error:
-        raise web.HTTPForbidden(text=f"{error}\n") from None
-    except BackendError as error:
-        if error.code not in REFUSALS:
-            raise web.HTTPConflict(text=f"{error}\n") from None
-        raise web.HTTPForbidden(text=f"{error}\n") from None
-    except StreamfromError as error:
-        raise web.HTTPConflict(text=f"{error}\n") from None
 
 
 async def _guard(_: web.Request, response: web.StreamResponse) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from streamfrom.engine.errors import TableLoadError
-    from streamfrom.engine.messaging.figures.figures import QueueFigures
+    from streamfrom.engine.messaging.figures.figures import QueueFigures, ShardFigures
     from streamfrom.proxy.admin.history import Rates, Series
     from streamfrom.proxy.config.file import Server
     from streamfrom.proxy.status.status_rows import StatusRow
@@ -55,7 +55,7 @@ def queue_records(
 ) -> list[Record]:
     """Return a record for each queue: its row, and what only the page shows.
 
-    waiting: keys in memory; None of a queue that nobody streams.
+    scheduled: messages in memory that are for later; None of a queue that nobody streams.
     The rates are messages a second; None while they are not known.
     """
     found = list(queues)
@@ -65,7 +65,7 @@ def queue_records(
         queue = more.get((record["keyspace"], record["queue"]))
         known = None if queue is None else rates(queue)
         record |= {
-            "waiting": sum(shard.waiting for shard in queue.shards)
+            "scheduled": sum(map(_scheduled, queue.shards))
             if queue is not None and queue.streams and not queue.unknown
             else None,
             "in_per_s": known and known.in_per_s,
@@ -90,7 +90,7 @@ def shard_records(queue: QueueFigures, now_ns: int) -> list[Record]:
             "parked": shard.parked,
             "due": shard.due if is_told and shard.streams else None,
             "in_flight": shard.in_flight if is_told else None,
-            "waiting": shard.waiting if is_told and shard.streams else None,
+            "scheduled": _scheduled(shard) if is_told and shard.streams else None,
             "oldest_due_s": None
             if shard.oldest_due_ns is None or not is_told
             else max(0, now_ns - shard.oldest_due_ns) / 10**9,
@@ -121,6 +121,10 @@ def newer(series: Series, after_s: float) -> Series:
     moments = [moment or 0.0 for moment in series["at_s"]]
     start = bisect_right(moments, after_s)
     return {name: values[start:] for name, values in series.items()}
+
+
+def _scheduled(shard: ShardFigures) -> int:
+    return max(0, shard.waiting - shard.due - shard.held)
 
 
 def _plain(value: object) -> object:

@@ -13,11 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 
-_FILES: Final = {
-    "/": ("index.html", "text/html"),
-    "/page.css": ("page.css", "text/css"),
-    "/page.js": ("page.js", "text/javascript"),
-    "/icon.svg": ("icon.svg", "image/svg+xml"),
+_KINDS: Final = {
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
 }
 HEADERS: Final = {
     # Its own files and nothing else: no inline script or style, no frame around it.
@@ -35,12 +34,14 @@ HEADERS: Final = {
 
 
 def page_routes() -> dict[str, Callable[[web.Request], Awaitable[web.Response]]]:
-    """Return the handlers of the page's files by path; they are read now, some 40 kB."""
+    """Return the handlers of the page's files by path; they are read now, some 100 kB."""
     folder = Path(__file__).parent / "page"
-    return {
-        path: partial(_answer, (folder / name).read_bytes(), kind)
-        for path, (name, kind) in _FILES.items()
+    found = {
+        f"/{file.name}": partial(_answer, file.read_bytes(), kind)
+        for file in sorted(folder.iterdir())
+        if (kind := _KINDS.get(file.suffix)) is not None
     }
+    return {"/": partial(_answer, (folder / "index.html").read_bytes(), "text/html"), **found}
 
 
 async def _answer(body: bytes, kind: str, _: web.Request) -> web.Response:

@@ -1,6 +1,7 @@
-"""Some messages of a queue, as the page shows them.
+"""Messages of a queue, as the page shows and finds them.
 
-The shards are read one after the other, until a page is full. One that does not answer is left out, and the page says so.
+The shards are read one after the other, until a page is full. One that does not answer is left out, and the page says so. Nothing is
+taken from anybody: what streams hold is known to the process that dispatches the shard, in memory.
 """
 
 from __future__ import annotations
@@ -9,10 +10,26 @@ import asyncio
 import base64
 import json
 import re
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from streamfrom.engine.messaging.table.groups import HELD_NS
 from streamfrom.engine.messaging.table.message_table import IdKind
-from streamfrom.engine.messaging.upkeep.peek import VALUE_MAX, PeekPlace, PeekState, peek
+from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
+from streamfrom.engine.messaging.upkeep.peek import (
+    Match,
+    PeekKeys,
+    PeekPlace,
+    PeekState,
+    in_state,
+    peek,
+    peek_by_value,
+    rows_of,
+    shown_columns,
+    ways,
+)
 from streamfrom.proxy.backends.shard_store import by_control
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.rights.desk import Question
@@ -21,87 +38,275 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from streamfrom.engine.messaging.leases.leases import Lease, Leases
     from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.messaging.upkeep.peek import PeekRow, Ways
     from streamfrom.proxy.backends.account import Account
+    from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.sessions.services import Services
 
-
 PAGE_ROWS: Final = 20
+# A find or an action on all that match looks at so many keys in a request.
+LOOKED_AT_MAX: Final = 500
 # A shard that does not answer in that time is left out.
 PATIENCE_S: Final = 2.0
+# So many characters of a value are listed, and shown of a message.
+LISTED_MAX: Final = 200
+SHOWN_MAX: Final = 4 << 20
+IN_FLIGHT: Final = "in_flight"
+STATES: Final = (*PeekState, IN_FLIGHT)
 _CURSOR_MAX: Final = 4096
 _INTEGER_MAX: Final = 2**64
 _NUMBER: Final = re.compile(rb"-?[0-9]{1,65}(\.[0-9]{1,30})?(e[+-]?[0-9]{1,3})?")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_HEX: Final = re.compile(r"0x([0-9a-fA-F]{2})+")
 
 
 class BadCursor(ValueError):
-    """A cursor that no page of this queue has told."""
+    """A cursor or key that no page of this queue has."""
+
+
+class Search(NamedTuple):
+    """Which messages: those in a state, of `STATES`, and that match, if there is something to match."""
+
+    state: str
+    match: Match | None = None
+
+
+@dataclass(slots=True)
+class Walk:
+    """What a walk over the shards has found.
+
+    looked_at: how many keys it read.
+    following: where the next walk begins; None at the end.
+    missing: the shards that were left out, and why.
+    """
+
+    rows: list[tuple[ShardRuntime, PeekRow]] = field(default_factory=list)
+    looked_at: int = 0
+    following: str | None = None
+    missing: list[dict[str, str]] = field(default_factory=list)
 
 
 class QueueMessages:
-    """Reads pages of messages."""
+    """Reads messages as an account may."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
 
     async def page(
-        self, account: Account, table: MessageTable, state: PeekState, cursor: str
+        self, account: Account, table: MessageTable, look: Search, cursor: str
     ) -> dict[str, Any]:
-        """Return the messages of a page, as *account* may read them, and the cursor of the next one.
-
-        cursor: "" for the first page.
+        """Return some messages, and the cursor of what follows; "" is the first page's.
 
         Raises:
             BadCursor: it is not one of this queue's.
             BackendError: the account may not read the table.
         """
-        services = self._services
-        view = services.catalog.view(table.keyspace)
-        runtimes = list(view.runtimes)
-        names = [runtime.name for runtime in runtimes]
-        right = browse(table)
-        start, place = _read(cursor, names, table)
-        columns: tuple[str, ...] = ()
-        rows: list[dict[str, Any]] = []
-        missing: list[dict[str, Any]] = []
-        following: str | None = None
+        columns = shown_columns(table)
+        walk = await self.walk(account, table, look, cursor, columns)
+        return {
+            "columns": columns,
+            "rows": [
+                self._status(table, shard, row)
+                | {"values": [_shown(value, LISTED_MAX) for value in row.values]}
+                for shard, row in walk.rows
+            ],
+            "looked_at": walk.looked_at,
+            "missing": walk.missing,
+            "next": walk.following,
+        }
+
+    async def one(
+        self, account: Account, table: MessageTable, shard: str, key: str
+    ) -> dict[str, Any] | None:
+        """Return a message whole, but for what is behind SHOWN_MAX of a value; None where it is gone.
+
+        Raises:
+            BadCursor: there is no such shard, or no id can be like this.
+            StreamfromError: the shard cannot be asked, or refuses.
+        """
+        runtime = next((one for one in self._runtimes(table) if one.name == shard), None)
+        if runtime is None:
+            raise BadCursor("shard: no shard of this queue")
+        columns = shown_columns(table)
+        await self._services.rights.check(Question(account, None, runtime, browse(table)))
+        async with asyncio.timeout(PATIENCE_S):
+            rows = await by_control(
+                runtime, rows_of(table, [raw_id(table, key)], columns, SHOWN_MAX + 1)
+            )
+        for row in rows:
+            values = [
+                {"name": name, "value": _shown(value, SHOWN_MAX)}
+                for name, value in zip(columns, row.values, strict=True)
+            ]
+            return self._status(table, runtime, row) | {"values": values}
+        return None
+
+    async def walk(
+        self,
+        account: Account,
+        table: MessageTable,
+        look: Search,
+        cursor: str,
+        columns: Sequence[str] = (),
+        most: int = LOOKED_AT_MAX,
+    ) -> Walk:
+        """Return the next messages from *cursor* on: a page to be listed, or what *most* keys lead to. Raises as `page`."""
+        walk = Walk()
+        is_page = bool(columns) and look.match is None
+        room = PAGE_ROWS if is_page else most
+        runtimes = self._runtimes(table)
+        start, place = _read(cursor, [one.name for one in runtimes], table)
         for runtime in runtimes[start:]:
-            if following is not None or len(rows) == PAGE_ROWS:
-                following = following or _cursor(runtime.name, None)
+            if walk.following is not None or walk.looked_at >= room:
+                walk.following = walk.following or _cursor(runtime.name, None)
                 break
-            try:
-                if runtime.trouble is not None:
-                    missing.append({"shard": runtime.name, "reason": runtime.trouble})
-                    continue
-                async with asyncio.timeout(PATIENCE_S):
-                    await services.rights.check(Question(account, None, runtime, right))
-                    found = await by_control(
-                        runtime,
-                        peek(
-                            table, state, place, services.clock.time_ns(), PAGE_ROWS - len(rows)
-                        ),
-                    )
-            except TimeoutError:
-                reason = f"no answer within {PATIENCE_S:g} s"
-                missing.append({"shard": runtime.name, "reason": reason})
-            except StreamfromError as error:
-                if isinstance(error, BackendError) and error.code in REFUSALS:
-                    raise
-                missing.append({"shard": runtime.name, "reason": str(error)})
-            else:
-                columns = found.columns
-                rows += [
-                    {"shard": runtime.name, "values": [_shown(value) for value in row]}
-                    for row in found.rows
-                ]
-                if found.place is not None:
-                    following = _cursor(runtime.name, found.place)
-            finally:
+            if runtime.trouble is not None:
+                walk.missing.append({"shard": runtime.name, "reason": runtime.trouble})
                 place = None
-        return {"columns": columns, "rows": rows, "missing": missing, "next": following}
+                continue
+            with self._left_out(runtime, walk):
+                async with asyncio.timeout(PATIENCE_S):
+                    question = Question(account, None, runtime, browse(table))
+                    await self._services.rights.check(question)
+                    way = await by_control(runtime, ways(table, look.match))
+                    # Without columns rows are as long as their ids, unless what must match is in the rest.
+                    limit = room - walk.looked_at
+                    if columns or look.match is not None:
+                        limit = way.rows_at_once(limit)
+                    keys, rows = await self._of_shard(
+                        runtime, table, look, way, place, limit, columns
+                    )
+                walk.rows += [(runtime, row) for row in rows]
+                walk.looked_at += len(keys.ids)
+                if keys.place is not None:
+                    walk.following = _cursor(runtime.name, keys.place)
+            place = None
+        return walk
+
+    async def _of_shard(
+        self,
+        runtime: ShardRuntime,
+        table: MessageTable,
+        look: Search,
+        way: Ways,
+        place: PeekPlace | None,
+        limit: int,
+        columns: Sequence[str],
+    ) -> tuple[PeekKeys, Sequence[PeekRow]]:
+        now_ns, match = self._services.clock.time_ns(), look.match
+        where = b"TRUE" if match is None else match.condition
+        leases, _ = self._held(table, runtime)
+        if look.state == IN_FLIGHT:
+            if leases is None:
+                raise StreamfromError(
+                    "another member dispatches it, and shows what is in flight"
+                )
+            keys = _in_flight(leases, place, limit)
+        else:
+            state = PeekState(look.state)
+            if match is not None and way.by_index is not None and state is not PeekState.ACKED:
+                conversation = peek_by_value(table, match, way.by_index, place, limit)
+                where += b" AND " + in_state(state, now_ns)
+            else:
+                conversation = peek(table, state, place, now_ns, limit)
+            keys = await by_control(runtime, conversation)
+        wanted = keys.ids
+        if leases is not None and look.state in {PeekState.READY, PeekState.SCHEDULED}:
+            wanted = tuple(ident for ident in wanted if leases.get(ident) is None)
+        found = rows_of(table, wanted, columns, LISTED_MAX + 1, where)
+        return keys, await by_control(runtime, found)
+
+    def _runtimes(self, table: MessageTable) -> list[ShardRuntime]:
+        return list(self._services.catalog.view(table.keyspace).runtimes)
+
+    @contextmanager
+    def _left_out(self, runtime: ShardRuntime, walk: Walk) -> Iterator[None]:
+        """Let the block fail by its shard alone; what the account may not do is raised."""
+        try:
+            yield
+        except TimeoutError:
+            reason = f"no answer within {PATIENCE_S:g} s"
+            walk.missing.append({"shard": runtime.name, "reason": reason})
+        except StreamfromError as error:
+            if isinstance(error, BackendError) and error.code in REFUSALS:
+                raise
+            walk.missing.append({"shard": runtime.name, "reason": str(error)})
+
+    def _held(
+        self, table: MessageTable, runtime: ShardRuntime
+    ) -> tuple[Leases | None, Mapping[int, int]]:
+        found = self._services.registry.leases_of(table.keyspace, runtime.name, table.name)
+        return found or (None, {})
+
+    def _status(
+        self, table: MessageTable, runtime: ShardRuntime, row: PeekRow
+    ) -> dict[str, Any]:
+        leases, connections = self._held(table, runtime)
+        lease = None if leases is None else leases.get(row.id)
+        now_ns = self._services.clock.time_ns()
+        return {
+            "shard": runtime.name,
+            "key": row.id.hex(),
+            "id": _shown(row.id, LISTED_MAX),
+            "state": _state(row, lease, now_ns, is_known=leases is not None),
+            "attempts": None if row.epoch is None else int(row.epoch),
+            "priority": None if row.priority is None else int(row.priority),
+            # In text: a double of JavaScript has not enough digits.
+            "time_next": _shown(row.time_next, LISTED_MAX),
+            "time_acked": _shown(row.time_acked, LISTED_MAX),
+            "held_by": lease and connections.get(lease.receiver),
+            "held_until": lease and str(lease.until_ns),
+        }
 
 
-def _shown(value: bytes | None) -> str | None:
+def raw_id(table: MessageTable, key: str) -> bytes:
+    """Return the id that a page gave as *key*. Raises BadCursor."""
+    try:
+        raw = bytes.fromhex(key)
+    except ValueError:
+        raise BadCursor("key: expected one that a page has") from None
+    # A number goes into the statement as it is.
+    if not raw or (table.id_kind is IdKind.NUMBER and not _NUMBER.fullmatch(raw)):
+        raise BadCursor("key: expected one that a page has")
+    return raw
+
+
+def value_of(text: str) -> bytes:
+    """Return the bytes of a value as a page shows it: text, or hexadecimal digits behind 0x."""
+    return bytes.fromhex(text[2:]) if _HEX.fullmatch(text) else text.encode()
+
+
+def _state(row: PeekRow, lease: Lease | None, now_ns: int, *, is_known: bool) -> str:
+    """Return the first state that fits; "unknown" is in flight or scheduled, as another process knows."""
+    time_next_ns = int(row.time_next or 0)
+    if row.time_acked is not None:
+        return PeekState.ACKED
+    if time_next_ns >= PARKED_NS:
+        return PeekState.PARKED
+    if lease is not None:
+        return IN_FLIGHT
+    if time_next_ns >= HELD_NS:
+        return PeekState.BLOCKED
+    if time_next_ns <= now_ns:
+        return PeekState.READY
+    return PeekState.SCHEDULED if is_known or not int(row.epoch or 0) else "unknown"
+
+
+def _in_flight(leases: Leases, place: PeekPlace | None, limit: int) -> PeekKeys:
+    """Return what streams hold; the place of the next page is a number of messages."""
+    start = 0 if place is None else place.time_ns or 0
+    ids = tuple(lease.id for lease in islice(leases, start, start + limit))
+    more = len(ids) == limit
+    return PeekKeys(
+        ids, PeekPlace(None, is_begun=True, time_ns=start + limit) if more else None
+    )
+
+
+def _shown(value: bytes | None, most: int) -> str | None:
     """Return a value as text, what is no text in hexadecimal; what was cut ends with an ellipsis."""
     if value is None:
         return None
@@ -109,10 +314,10 @@ def _shown(value: bytes | None) -> str | None:
         text = value.decode()
     except UnicodeDecodeError:
         text = None
-    if text is None or any(sign < " " and sign not in "\t\r\n" for sign in text):
-        whole = value[:VALUE_MAX].hex()
-        return f"0x{whole}{'…' if len(value) > VALUE_MAX else ''}"
-    return f"{text[:VALUE_MAX]}…" if len(text) > VALUE_MAX else text
+    if text is None or _CONTROL.search(text):
+        whole = value[:most].hex()
+        return f"0x{whole}{'…' if len(value) > most else ''}"
+    return f"{text[:most]}…" if len(text) > most else text
 
 
 def _cursor(shard: str, place: PeekPlace | None) -> str:
@@ -138,11 +343,9 @@ def _read(cursor: str, shards: list[str], table: MessageTable) -> tuple[int, Pee
         for number in (priority, time_ns):
             if number is not None and (type(number) is not int or abs(number) > _INTEGER_MAX):
                 raise BadCursor
-        raw = None if ident is None else bytes.fromhex(ident)
-        is_number = table.id_kind is IdKind.NUMBER
-        # A number goes into the statement as it is.
-        if type(is_begun) is not bool or (raw and is_number and not _NUMBER.fullmatch(raw)):
+        if type(is_begun) is not bool:
             raise BadCursor
+        raw = raw_id(table, ident) if ident is not None else None
     except (ValueError, TypeError, AttributeError, RecursionError):
-        raise BadCursor("cursor: expected what the page before has told") from None
+        raise BadCursor("cursor: expected what the page before gave") from None
     return index, PeekPlace(priority, is_begun, time_ns, raw)

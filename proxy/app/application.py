@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import structlog
@@ -55,6 +56,7 @@ from streamfrom.proxy.twophase.coordinator import Coordinator
 from streamfrom.proxy.twophase.decisions import Decisions
 from streamfrom.proxy.twophase.recovery import Recovery
 from streamfrom.proxy.vschema_files import VschemaFiles
+from streamfrom.proxy.vtgate.inner_client import enter
 from streamfrom.proxy.wire.auth import Authenticator, nonce_from
 from streamfrom.proxy.wire.constants import NONCE_BYTES
 from streamfrom.proxy.wire.handshake import extends_metadata, version_to_greet
@@ -359,7 +361,10 @@ class Application:
     # --- parts ----------------------------------------------------------------------------
 
     def _accept(self, link: Link) -> Session:
-        return Session(self.services, link, self._connection_ids.allocate(self._sessions))
+        return self._accept_with(self.services, link)
+
+    def _accept_with(self, services: Services, link: Link) -> Session:
+        return Session(services, link, self._connection_ids.allocate(self._sessions))
 
     async def _start_admin(self) -> None:
         """Tell of metrics and health by HTTP, where the configuration says so."""
@@ -369,7 +374,9 @@ class Application:
         from streamfrom.proxy.admin.admin_server import AdminServer
 
         host, port = self._config.admin
-        self._admin = AdminServer(self.services)
+        self._admin = AdminServer(
+            self.services, partial(enter, self.services, self._accept_with)
+        )
         await self._admin.start(host, port)
         scheme = "http" if self.services.tls is None else "https"
         log.info("admin", host=host, address=f"{scheme}://{host}:{self._admin.port}/metrics")

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 # A statement that finds no row takes longer only while a lock on the table's definition is in its way.
 ASK_TIMEOUT_S: Final = 5.0
-# A definition waits for the transactions that use its table.
-RUN_TIMEOUT_S: Final = 60.0
 # The rights of open streams are asked again so often. With the question itself it stays within KEPT_S.
 ASK_AGAIN_S: Final = KEPT_S / 2
 # Of so many rights at once.
@@ -161,11 +159,6 @@ class RightsDesk:
                 raise found
         return Sight({name: tables for name, tables in seen.items() if tables is not None})
 
-    async def run(self, account: Account, shard: ShardRuntime, sql: bytes) -> None:
-        """Run a statement without rows on a connection of *account*. Raises as `check`, without what to grant."""
-        key = Question(account, None, shard, None)
-        await self._on_pooled(key, [_use(shard), query(sql)], RUN_TIMEOUT_S)
-
     def watch(
         self, keys: Sequence[Question], refused: Callable[[StreamfromError], None]
     ) -> Callable[[], None]:
@@ -245,18 +238,16 @@ class RightsDesk:
         async with self._logins[shard]:
             backend = await shard.open_backend(key.account, shard.database, 0)
             try:
-                return await _answers(key, backend, packets, ASK_TIMEOUT_S)
+                return await _answers(key, backend, packets)
             finally:
                 backend.close()
 
-    async def _on_pooled(
-        self, key: Question, packets: list[bytes], timeout_s: float = ASK_TIMEOUT_S
-    ) -> list[BufferedAnswer]:
+    async def _on_pooled(self, key: Question, packets: list[bytes]) -> list[BufferedAnswer]:
         shard = key.shard
         owner = _Inquirer(key.account, on_mariadb=shard.is_mariadb)
         backend = await shard.pool.acquire(owner, shard.database)
         try:
-            answers = await _answers(key, backend, packets, timeout_s)
+            answers = await _answers(key, backend, packets)
         except BackendError:
             self._give_back(key, owner, backend)
             raise
@@ -308,15 +299,15 @@ def _use(shard: ShardRuntime) -> bytes:
 
 
 async def _answers(
-    key: Question, backend: Backend, packets: list[bytes], timeout_s: float
+    key: Question, backend: Backend, packets: list[bytes]
 ) -> list[BufferedAnswer]:
     """Return the answers to a question. Raises as `RightsDesk.check`."""
     shard = key.shard
     try:
-        async with asyncio.timeout(timeout_s):
+        async with asyncio.timeout(ASK_TIMEOUT_S):
             answers = await backend.answers(packets)
     except TimeoutError:
-        reason = f"no answer to account {key.account.name!r} within {timeout_s:g} s"
+        reason = f"no answer to account {key.account.name!r} within {ASK_TIMEOUT_S:g} s"
         raise BackendUnavailable(shard.keyspace, shard.name, reason) from None
     for answer in answers:
         if answer.error is not None and answer.error.code != _SAFE_UPDATES:

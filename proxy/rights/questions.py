@@ -12,7 +12,6 @@ no SELECT, and `sql_safe_updates` allows it.
 | CHANGE | a write before which leases and early acks are written | UPDATE on time_next |
 | REMOVE | the same for DELETE and REPLACE | DELETE |
 | BROWSE | the messages on the status page | SELECT on the columns shown |
-| REQUEUE | parked messages made ready on the status page | SELECT on the id and the columns of a lease, UPDATE on time_next and epoch |
 | DRAW | values of a sequence | SELECT on its row, UPDATE on next_id |
 """
 
@@ -21,6 +20,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from streamfrom.engine.messaging.upkeep.peek import shown_columns
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
@@ -51,7 +51,6 @@ class Act(Enum):
     CHANGE = "a change of messages"
     REMOVE = "a removal of messages"
     BROWSE = "browsing"
-    REQUEUE = "requeueing"
     DRAW = "a value of a sequence"
 
 
@@ -105,7 +104,6 @@ _UPDATED: Final = {
     Act.CHANGE: ("time_next",),
     Act.REMOVE: (),
     Act.BROWSE: (),
-    Act.REQUEUE: ("time_next", "epoch"),
     Act.DRAW: ("next_id",),
 }
 
@@ -133,13 +131,10 @@ def change(table: str, *, removes: bool) -> Right:
 def browse(table: MessageTable) -> Right:
     """Return the right to see messages on the status page."""
     return Right(
-        Act.BROWSE, table.name, _distinct([table.id_column, *_status(table), *table.streamed])
+        Act.BROWSE,
+        table.name,
+        _distinct([table.id_column, *_status(table), *shown_columns(table)]),
     )
-
-
-def requeue(table: MessageTable) -> Right:
-    """Return the right to make parked messages ready."""
-    return Right(Act.REQUEUE, table.name, _distinct([table.id_column, *_status(table)]))
 
 
 def draw(sequence: str) -> Right:

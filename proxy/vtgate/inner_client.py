@@ -1,7 +1,7 @@
-"""A client of this proxy inside its own process: what comes by gRPC becomes a session like all others.
+"""A client of this proxy inside its own process: what comes by gRPC or from the status page becomes a session like all others.
 
-So a login's limits and waits, role and account, KILL, PROCESSLIST and the end of the proxy are those of the wire, and
-there is no second way to any of them. The session takes the host of whoever called, not that of the socket pair.
+So a login's limits and waits, the servers' grants, KILL, PROCESSLIST and the end of the proxy are those of the wire, and
+there is no second way to any of them. The session takes the host of the caller, not that of the socket pair.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import asyncio
 import ipaddress
 import secrets
 import socket
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.net import Link
+from streamfrom.proxy.wire.auth import Authenticator, Credentials
 from streamfrom.proxy.wire.client_connection import ClientConnection, LoginPhase
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.row_collector import RowCollector
@@ -23,9 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from streamfrom.proxy.net import Owner
+    from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.wire.resultset import Ok
 
     Accept = Callable[[Link], Owner]
+    AcceptWith = Callable[[Services, Link], Owner]
 
 
 # What is taken at once becomes one message; one row may be longer.
@@ -155,3 +159,24 @@ class InnerClient:
     def close(self) -> None:
         """Leave, in whatever the session is doing."""
         self._writer.transport.abort()
+
+
+async def enter(
+    services: Services, accept: AcceptWith, user: str, host: str, database: str
+) -> InnerClient:
+    """Return a session of a user who has logged in elsewhere in this process, as on the status page.
+
+    It knows a password of its own for that user, which nobody else learns.
+
+    Raises:
+        BackendError: there is no place for the session, or the user is gone.
+    """
+    password = secrets.token_urlsafe()
+    account = Credentials.from_password(user, password)
+    trusting = replace(
+        services,
+        authenticator=Authenticator({user: account}, services.authenticator.nonces, b""),
+    )
+    return await InnerClient.open(
+        lambda link: accept(trusting, link), host, user, password, database
+    )

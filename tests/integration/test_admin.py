@@ -85,14 +85,9 @@ def test_figures_and_health_of_a_running_proxy(
     watches_on_a_terminal(door)
     look = "/api/messages?keyspace=ks&queue=my_message&state="
     (message,) = json.loads(ask(address, f"{look}acked")[1])["rows"]
-    assert message["values"][0] == "1"
-    # Once its lease is written.
-    eventually(
-        lambda: (
-            [row["values"][0] for row in json.loads(ask(address, f"{look}waiting")[1])["rows"]]
-            == ["2"]
-        )
-    )
+    assert message["id"] == "1"
+    held = json.loads(ask(address, f"{look}in_flight")[1])["rows"]
+    assert [row["id"] for row in held] == ["2"]
     post = Poster(address)
     queue = {"keyspace": "ks", "queue": "my_message"}
     assert post("/api/pause", queue) == 204
@@ -103,7 +98,7 @@ def test_figures_and_health_of_a_running_proxy(
     stream.comes(3)
     run(client, "UPDATE my_message SET time_next = 9000000000000000000 WHERE id = 3")
     assert len(json.loads(ask(address, f"{look}parked")[1])["rows"]) == 1
-    assert post("/api/revive", queue) == 200
+    assert post("/api/requeue", queue | {"source": "parked"}) == 200
     stream.comes(3)
     (found,) = json.loads(ask(address, "/api/streams")[1])
     assert post("/api/end-stream", {"connection_id": found["connection_id"]}) == 204
@@ -112,7 +107,7 @@ def test_figures_and_health_of_a_running_proxy(
     server.stop()
     eventually(lambda: ask(address, "/readyz") == (503, "no shard answers\n"))
     assert ask(address, "/healthz")[0] == 200
-    page = json.loads(ask(address, f"{look}due")[1])
+    page = json.loads(ask(address, f"{look}ready")[1])
     assert (page["rows"], [each["shard"] for each in page["missing"]]) == ([], ["-"])
     server.start()
     eventually(lambda: ask(address, "/readyz")[0] == 200)

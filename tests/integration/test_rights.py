@@ -396,7 +396,7 @@ class Visitor:
     def get(self, path: str) -> tuple[int, Any]:
         return self._ask(urllib.request.Request(self._address + path))
 
-    def post(self, path: str, **body: str) -> tuple[int, Any]:
+    def post(self, path: str, **body: Any) -> tuple[int, Any]:
         headers = {"Content-Type": "application/json", "X-CSRF-Token": self._csrf}
         data = json.dumps(body).encode()
         return self._ask(urllib.request.Request(self._address + path, data, headers))
@@ -420,20 +420,29 @@ def test_the_page_shows_and_does_what_the_account_may(cluster: Cluster) -> None:
     consumer = Visitor(cluster.admin_port, "consumer")
     for visitor in (owner, reader):
         status, page = visitor.get(look)
-        assert (status, [row["values"][0] for row in page["rows"]]) == (200, ["1"])
+        assert (status, [row["id"] for row in page["rows"]]) == (200, ["1"])
+    one = {"shard": reader.get(look)[1]["rows"][0]["shard"], "key": b"1".hex()}
     # Every column is shown, and it may not read all.
     assert consumer.get(look)[0] == 403
     assert stranger.get(look)[0] == 404
     assert [one["queue"] for one in stranger.get("/api/overview")[1]["queues"]] == ["secret"]
     status, text = reader.post("/api/pause", **place)
     assert (status, "ALTER command denied" in text) == (403, True)
-    status, text = reader.post("/api/revive", **place)
-    assert (status, "UPDATE (`time_next`, `epoch`)" in text) == (403, True)
+    acts: list[tuple[str, dict[str, Any]]] = [
+        ("/api/requeue", {"source": "parked"}),
+        *(("/api/act", {"action": action, "state": "all"}) for action in ("ack", "retry", "park")),
+        ("/api/act", {"action": "delete", "messages": [one]}),
+    ]  # fmt: skip
+    for path, body in acts:
+        status, text = reader.post(path, **place, **body)
+        assert (status, "command denied" in text) == (403, True), (path, body, text)
     assert stranger.post("/api/pause", **place)[0] == 404
     assert owner.post("/api/pause", **place)[0] == 204
     assert "vt_paused=on" in cluster.direct("SHOW CREATE TABLE jobs")[0][1]
     assert owner.post("/api/resume", **place)[0] == 204
-    assert owner.post("/api/revive", **place) == (200, {"revived": 1})
+    assert owner.post("/api/requeue", **place, source="parked") == (200, {"done": 1})
+    status, answer = owner.post("/api/act", **place, action="delete", state="all")
+    assert (status, answer["done"]) == (200, 1)
 
 
 def test_grpc_serves_what_the_account_may(cluster: Cluster) -> None:

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.clock import Clock
     from streamfrom.engine.messaging.dispatch.events import Event, TableEvent
     from streamfrom.engine.messaging.dispatch.table_state import TableState
+    from streamfrom.engine.messaging.leases.leases import Leases
     from streamfrom.engine.messaging.shell.elsewhere import Elsewhere
     from streamfrom.engine.messaging.shell.message_store import Store
     from streamfrom.engine.messaging.table.message import (
@@ -735,6 +736,16 @@ class Registry:
         tables = self._keyspaces.get(keyspace)
         running = tables.runners.get(tables.name(table)) if tables else None
         return None if running is None else find_rounded(given, running[0].state.in_flight)
+
+    def leases_of(
+        self, keyspace: str, shard: ShardName, table: str
+    ) -> tuple[Leases, Mapping[int, int]] | None:
+        """Return what streams hold of a shard, and the connection of each receiver; None where another process dispatches it."""
+        runner = self._runner(keyspace, shard, table)
+        if runner is None or (keyspace, shard) in self._withheld:
+            return None
+        (leases,) = [one.leases for one in runner.state.shards if one.name == shard]
+        return leases, runner.connection_ids
 
     async def write_leases(
         self, keyspace: str, shard: ShardName, table: str, ids: tuple[bytes, ...] | None

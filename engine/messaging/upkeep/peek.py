@@ -1,20 +1,20 @@
-"""Some messages of a table by their state, for whoever looks: each question goes straight to its place in an index.
+"""Some messages of a table by their state or by a value: each question goes straight to its place in an index.
 
-A page is read from a place on, and says where the next one begins. `poller_idx` is (time_acked, priority, time_next
-DESC), so unacked rows are read priority by priority, and within one the latest time first, rows of one time by id: that
-is the order of the index, which no server has to sort. Pure: a conversation.
+A page is keys first, then rows by their ids. It is read from a place on, and says where the next one begins. `poller_idx` is
+(time_acked, priority, time_next DESC), so unacked rows are read priority by priority, and within one the latest time first, rows
+of one time by id: that is the order of the index, which no server has to sort. Pure: conversations.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.table.groups import HELD_NS
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
-from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
+from streamfrom.sqlparse_ext.writes.state_ack import STATE
 
 
 if TYPE_CHECKING:
@@ -24,24 +24,27 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.table.message_table import MessageTable
 
 
-# So many characters of a value are read, or bytes of a binary one, and one more that tells of a longer one.
-VALUE_MAX: Final = 200
 # One answer looks at so many priorities; a table may have as many as it has rows.
 PRIORITIES_MAX: Final = 32
-_STATUS_COLUMNS: Final = ("priority", "epoch", "time_next", "time_acked")
+# A question reads rows of about so many bytes, but for those few.
+BYTES_MAX: Final = 8 << 20
+ROWS_MIN: Final = 4
+STATUS_COLUMNS: Final = ("priority", "epoch", "time_next", "time_acked")
 
 
 class PeekState(StrEnum):
     """What a row says of its message. A first delivery is in memory alone until its lease is written."""
 
-    DUE = "due"
-    WAITING = "waiting"
-    """Due later: it is scheduled, or it was sent and its lease is written."""
-    HELD = "held"
+    READY = "ready"
+    SCHEDULED = "scheduled"
+    """For later; also what was sent and whose lease is written, which the row cannot tell."""
+    BLOCKED = "blocked"
     """Its `vt_after` group is not done, as far as a claim has seen."""
     PARKED = "parked"
     ACKED = "acked"
     """The latest acks alone, without a next page."""
+    ALL = "all"
+    """Every row, by its id."""
 
 
 class PeekPlace(NamedTuple):
@@ -57,69 +60,189 @@ class PeekPlace(NamedTuple):
     ident: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Peek:
-    """A page: the names of its columns, and its rows, with values that are shortened.
+class PeekKeys(NamedTuple):
+    """The raw ids of a page, and where the next one begins; None at the end."""
 
-    ids: the ids of the rows, whole.
-    place: where the next page begins; None at the end.
+    ids: tuple[bytes, ...]
+    place: PeekPlace | None = None
+
+
+class PeekRow(NamedTuple):
+    """A row: what its status columns say, and the asked columns, shortened by the server."""
+
+    id: bytes
+    priority: bytes | None
+    epoch: bytes | None
+    time_next: bytes | None
+    time_acked: bytes | None
+    values: tuple[bytes | None, ...]
+
+
+class Match(NamedTuple):
+    """Rows whose *column* has a value, or contains it as text."""
+
+    column: str
+    value: bytes
+    contains: bool = False
+
+    @property
+    def condition(self) -> bytes:
+        """The condition of SQL."""
+        name, value = _name(self.column), literal(self.value)
+        return (
+            b"LOCATE(%b, %b) > 0" % (value, name)
+            if self.contains
+            else b"%b = %b" % (name, value)
+        )
+
+
+class Ways(NamedTuple):
+    """How rows of a value are found.
+
+    row_bytes: how long a row is, about.
+    by_index: one that has the rows of a value in the order of their ids; None without one.
     """
 
-    columns: tuple[str, ...]
-    rows: tuple[tuple[bytes | None, ...], ...]
-    place: PeekPlace | None
-    ids: tuple[bytes, ...] = ()
+    row_bytes: int
+    by_index: str | None
+
+    def rows_at_once(self, most: int) -> int:
+        """Return how many rows one question may read whole, *most* at most."""
+        return max(ROWS_MIN, min(most, BYTES_MAX // max(self.row_bytes, 1)))
 
 
 def peek(
     table: MessageTable, state: PeekState, place: PeekPlace | None, now_ns: int, limit: int
-) -> Conversation[Peek]:
-    """Read at most *limit* messages in *state*, *place* on or the first ones."""
-    shown = _columns(table)
+) -> Conversation[PeekKeys]:
+    """Read the keys of at most *limit* messages in *state*, *place* on or the first ones."""
     if state is PeekState.ACKED:
         latest = b"time_acked IS NOT NULL ORDER BY time_acked DESC LIMIT %d" % limit
-        answer = yield _question(table, shown, latest, table.purge_index)
-        return Peek(shown, tuple(row[2:] for row, _ in answer.rows), None)
+        answer = yield _keys(table, latest, table.purge_index)
+        return PeekKeys(tuple(row[0] or b"" for row, _ in answer.rows))
+    if state is PeekState.ALL:
+        return (yield from _by_id(table, b"TRUE", table.id_index, place, limit))
     if place is None:
         has_null = not table.has_priority or table.priority_nullable
         first = None if has_null else (yield from _next_priority(table, None))
         if first is None and not has_null:
-            return Peek(shown, (), None)
+            return PeekKeys(())
         place = PeekPlace(first)
-    rows: list[tuple[bytes | None, ...]] = []
     ids: list[bytes] = []
     for _ in range(PRIORITIES_MAX):
         for where in _lanes(table, state, place, now_ns):
-            room = limit - len(rows)
-            answer = yield _question(
-                table, shown, where + b" LIMIT %d" % room, table.time_index
+            answer = yield _keys(
+                table, where + b" LIMIT %d" % (limit - len(ids)), table.time_index
             )
-            rows += [row[2:] for row, _ in answer.rows]
             ids += [row[0] or b"" for row, _ in answer.rows]
-            if len(rows) == limit:
+            if len(ids) == limit:
                 (ident, time_ns, *_), _ = answer.rows[-1]
                 last = None if time_ns is None else int(time_ns)
                 behind = PeekPlace(place.priority, is_begun=True, time_ns=last, ident=ident)
-                return Peek(shown, tuple(rows), behind, tuple(ids))
+                return PeekKeys(tuple(ids), behind)
         following = (
             (yield from _next_priority(table, place.priority)) if table.has_priority else None
         )
         if following is None:
-            return Peek(shown, tuple(rows), None, tuple(ids))
+            return PeekKeys(tuple(ids))
         place = PeekPlace(following)
-    return Peek(shown, tuple(rows), place, tuple(ids))
+    return PeekKeys(tuple(ids), place)
+
+
+def peek_by_value(
+    table: MessageTable, match: Match, index: str, place: PeekPlace | None, limit: int
+) -> Conversation[PeekKeys]:
+    """Read the keys of at most *limit* rows of a value, by an index of `ways`, from *place* on or the first ones."""
+    return (yield from _by_id(table, match.condition, index, place, limit))
+
+
+def ways(table: MessageTable, match: Match | None) -> Conversation[Ways]:
+    """Return how rows are read, and those of *match* found."""
+    name = literal(table.name.encode("utf-8", "surrogateescape"))
+    index = b"NULL"
+    if match is not None and not match.contains:
+        # The rows of one value stand in the order of their ids if no other column comes in between.
+        index = (
+            b"(SELECT MIN(s.index_name) FROM information_schema.statistics AS s WHERE"
+            b" s.table_schema = DATABASE() AND s.table_name = %b AND s.column_name = %b AND s.seq_in_index = 1"
+            b" AND s.sub_part IS NULL AND s.index_type = 'BTREE' AND NOT EXISTS (SELECT 1 FROM"
+            b" information_schema.statistics AS o WHERE o.table_schema = DATABASE() AND o.table_name = %b"
+            b" AND o.index_name = s.index_name AND o.seq_in_index = 2))"
+            % (name, literal(match.column.encode("utf-8", "surrogateescape")), name)
+        )
+    answer = yield StoreQuery(
+        b"SELECT t.avg_row_length, %b FROM information_schema.tables AS t"
+        b" WHERE t.table_schema = DATABASE() AND t.table_name = %b" % (index, name),
+        2,
+    )
+    for (length, found), _ in answer.rows:
+        return Ways(int(length or 0), None if found is None else found.decode())
+    return Ways(0, None)
+
+
+def rows_of(
+    table: MessageTable,
+    ids: Sequence[bytes],
+    columns: Sequence[str],
+    length: int,
+    where: bytes = b"TRUE",
+) -> Conversation[tuple[PeekRow, ...]]:
+    """Read rows by their raw ids, in that order, those that are gone or do not fit *where* left out.
+
+    length: so many characters of a value are read, or bytes of a binary one.
+    """
+    if not ids:
+        return ()
+    status = [
+        _name(one) if one != "priority" or table.has_priority else b"NULL"
+        for one in STATUS_COLUMNS
+    ]
+    values = [b"LEFT(%b, %d)" % (_name(one), length) for one in columns]
+    ident = _name(table.id_column)
+    answer = yield StoreQuery(
+        b"SELECT %b FROM %b%b WHERE %b IN (%b) AND %b"
+        % (
+            b", ".join([ident, *status, *values]),
+            _name(table.name),
+            _forced(table.id_index),
+            ident,
+            b", ".join(map(table.id_literal, ids)),
+            where,
+        ),
+        1 + len(status) + len(values),
+    )
+    found = {}
+    for row, _ in answer.rows:
+        raw, priority, epoch, time_next, time_acked, *rest = row
+        one = PeekRow(raw or b"", priority, epoch, time_next, time_acked, tuple(rest))
+        found[one.id] = one
+    return tuple(found[one] for one in dict.fromkeys(ids) if one in found)
+
+
+def in_state(state: PeekState, now_ns: int) -> bytes:
+    """Return the condition of rows in *state*."""
+    unacked = b"time_acked IS NULL"
+    if state is PeekState.ACKED:
+        return b"time_acked IS NOT NULL"
+    if state is PeekState.READY:
+        return unacked + b" AND (time_next IS NULL OR time_next <= %d)" % now_ns
+    if state is PeekState.SCHEDULED:
+        return unacked + b" AND time_next > %d AND time_next < %d" % (now_ns, HELD_NS)
+    constant = _CONSTANTS.get(state)
+    return b"TRUE" if constant is None else unacked + b" AND time_next = %d" % constant
 
 
 def can_peek(table: MessageTable) -> bool:
     """Return whether indexes find the rows of each state; without them every page would walk the table."""
-    return table.time_index is not None and table.purge_index is not None
+    return None not in (table.time_index, table.purge_index, table.id_index)
 
 
-def _columns(table: MessageTable) -> tuple[str, ...]:
-    status = [name for name in _STATUS_COLUMNS if name != "priority" or table.has_priority]
-    own = {*status, table.id_column}
-    rest = [name for name in table.streamed if name.lower() not in {one.lower() for one in own}]
-    return (table.id_column, *status, *rest)
+def shown_columns(table: MessageTable) -> tuple[str, ...]:
+    """Return the columns of a table that are neither its id nor its status, those among them that no stream has."""
+    own = {*STATUS_COLUMNS, table.id_column.lower(), *([STATE] if table.has_state else [])}
+    return tuple(name for name in table.columns if name.lower() not in own)
+
+
+_CONSTANTS: Final = {PeekState.BLOCKED: HELD_NS, PeekState.PARKED: PARKED_NS}
 
 
 def _lanes(
@@ -131,22 +254,19 @@ def _lanes(
     if table.has_priority:
         number = place.priority
         where += b" AND priority IS NULL" if number is None else b" AND priority = %d" % number
-    behind = (
-        b"" if place.ident is None else b" AND %b > %b" % (ident, table.id_literal(place.ident))
-    )
-    by_id = behind + b" ORDER BY " + ident
-    constant = {PeekState.HELD: HELD_NS, PeekState.PARKED: PARKED_NS}.get(state)
+    by_id = _behind(table, place) + b" ORDER BY " + ident
+    constant = _CONSTANTS.get(state)
     if constant is not None:
         yield where + b" AND time_next = %d" % constant + by_id
         return
-    below = now_ns + 1 if state is PeekState.DUE else HELD_NS
+    below = now_ns + 1 if state is PeekState.READY else HELD_NS
     if place.is_begun and place.time_ns is not None:
         yield where + b" AND time_next = %d" % place.time_ns + by_id
         below = min(below, place.time_ns)
-    elif state is PeekState.DUE and table.null_lane:
+    elif state is PeekState.READY and table.null_lane:
         yield where + b" AND time_next IS NULL" + by_id
     times = b" AND time_next < %d" % below
-    if state is PeekState.WAITING:
+    if state is PeekState.SCHEDULED:
         times += b" AND time_next > %d" % now_ns
     yield where + times + b" ORDER BY time_next DESC, " + ident
 
@@ -161,17 +281,33 @@ def _next_priority(table: MessageTable, after: int | None) -> Conversation[int |
     return None if least is None else int(least)
 
 
-def _question(
-    table: MessageTable, shown: Sequence[str], where: bytes, index: str | None
-) -> StoreQuery:
-    # The id whole, for the place, and all of a row's values shortened by the server.
-    values = b", ".join(b"LEFT(%b, %d)" % (_name(name), VALUE_MAX + 1) for name in shown)
-    hint = b"" if index is None else b" FORCE INDEX (%b)" % _name(index)
+def _by_id(
+    table: MessageTable, where: bytes, index: str | None, place: PeekPlace | None, limit: int
+) -> Conversation[PeekKeys]:
+    behind = b"" if place is None else _behind(table, place)
+    order = b" ORDER BY %b LIMIT %d" % (_name(table.id_column), limit)
+    answer = yield _keys(table, where + behind + order, index)
+    ids = tuple(row[0] or b"" for row, _ in answer.rows)
+    more = PeekPlace(None, is_begun=True, ident=ids[-1]) if len(ids) == limit else None
+    return PeekKeys(ids, more)
+
+
+def _behind(table: MessageTable, place: PeekPlace) -> bytes:
+    if place.ident is None:
+        return b""
+    return b" AND %b > %b" % (_name(table.id_column), table.id_literal(place.ident))
+
+
+def _keys(table: MessageTable, where: bytes, index: str | None) -> StoreQuery:
     return StoreQuery(
-        b"SELECT %b, time_next, %b FROM %b%b WHERE %b"
-        % (_name(table.id_column), values, _name(table.name), hint, where),
-        2 + len(shown),
+        b"SELECT %b, time_next FROM %b%b WHERE %b"
+        % (_name(table.id_column), _name(table.name), _forced(index), where),
+        2,
     )
+
+
+def _forced(index: str | None) -> bytes:
+    return b"" if index is None else b" FORCE INDEX (%b)" % _name(index)
 
 
 def _name(name: str) -> bytes:

@@ -4,6 +4,7 @@ import asyncio
 import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,7 @@ from streamfrom.engine.messaging.figures.figures import (
     StreamFigures,
 )
 from streamfrom.engine.messaging.table.counters import Counters
+from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.proxy.admin.admin_server import AdminServer
 from streamfrom.proxy.config.file import Role, User
 from streamfrom.proxy.local_statements.show_processlist import Process
@@ -35,7 +37,7 @@ from streamfrom.proxy.status.turns import QUEUES_IN_A_TURN
 from streamfrom.proxy.wire.auth import Authenticator, Credentials
 from streamfrom.sqlparse_ext.cache import StatementCache
 from tests.proxy.rigs import SERVER
-from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
+from tests.sim.memory_store import loaded, raw_table
 from tests.virtual_loop import VirtualClock
 
 
@@ -113,8 +115,8 @@ class Status:
         self.open_streams = []
         self.others = Others()
         self.shards = {}
-        for keyspace, shard, *tables in (("ks", "0", "msg"), ("ks", "1", "msg")):
-            self.shards[keyspace, shard] = SimpleNamespace(name=shard, control=Control(*tables))
+        for keyspace, shard in (("ks", "0"), ("ks", "1")):
+            self.shards[keyspace, shard] = SimpleNamespace(name=shard, keyspace=keyspace)
 
     def member(self):
         return MemberStatus(None, "1.0", 1.0, 2, 3, 4, is_stopping=self.is_stopping)
@@ -161,46 +163,38 @@ class Status:
 
 
 class Definitions:
-    """The message tables, as far as an action asks for them."""
+    """The message tables, as far as the page asks for them."""
 
     def __init__(self, status):
         self.status = status
-        self.changed = []
 
     def tables(self, keyspace):
         found = [one.table for one in self.status.figures]
         return {table.name: table for table in found if table.keyspace == keyspace}
 
-    async def definitions_changed(self, keyspace, names):
-        """Put what ALTER TABLE said into force."""
-        self.changed.append(keyspace)
-        for index, one in enumerate(self.status.figures):
-            shard = self.status.shards.get((one.table.keyspace, "0"))
-            if shard is not None and one.table.name in shard.control.comments:
-                comment = shard.control.comments[one.table.name]
-                table = loaded(raw_table(one.table.name, comment=comment), one.table.keyspace)
-                self.status.figures[index] = replace(one, table=table)
+    def leases_of(self, keyspace, shard, table):
+        return None
 
 
-class Control:
-    """A shard that knows the comments of its tables; *error* is what it says to every change."""
+class Acting:
+    """The sessions of users who act, and what these sent: user, target and statement.
 
-    def __init__(self, *tables):
-        self.comments = dict.fromkeys(tables, DEFAULT_COMMENT)
+    error: what is raised for every statement.
+    """
+
+    def __init__(self):
+        self.sent = []
         self.error = None
-        self.said = []
+        self.affected = 1
 
-    async def rows(self, sql):
-        (name,) = re.findall(r"^SHOW CREATE TABLE `(.*)`$", sql)
-        return [(name, f"CREATE TABLE x (\n  id\n) COMMENT='{self.comments[name]}'")]
+    async def __call__(self, user, host, database):
+        async def run(sql):
+            self.sent.append((user, database, sql.decode()))
+            if self.error is not None:
+                raise self.error
+            return SimpleNamespace(affected_rows=self.affected)
 
-    async def execute(self, sql):
-        self.said.append(sql)
-        if self.error is not None:
-            raise self.error
-        ((name, comment),) = re.findall(r"^ALTER TABLE `(.*)` COMMENT='(.*)'$", sql)
-        self.comments[name] = comment
-        return 0
+        return SimpleNamespace(run=run, close=lambda: None)
 
 
 class Rights:
@@ -208,14 +202,12 @@ class Rights:
 
     refusal: what is raised for every right.
     seen: what is seen.
-    ran: the accounts' names and the shards of statements that were run, in order.
     """
 
     def __init__(self):
         self.refusal = None
         self.seen = Sight()
         self.asked = []
-        self.ran = []
 
     async def sight(self, keys):
         return self.seen
@@ -224,10 +216,6 @@ class Rights:
         self.asked.append((key.account.name, key.shard.name, key.right.act))
         if self.refusal is not None:
             raise self.refusal
-
-    async def run(self, account, shard, sql):
-        self.ran.append((account.name, shard.name))
-        await shard.control.execute(sql.decode())
 
 
 class MessagesServer:
@@ -245,30 +233,21 @@ class MessagesServer:
         await self.gate.wait()
         if self.error is not None:
             raise self.error
+        if "avg_row_length" in sql:
+            return [(100, None)]
         if "MIN(priority)" in sql:
             return [(5 if self.rows_found and ">" not in sql else None,)]
+        if named := re.search(r"`id` IN \(([\d, ]+)\)", sql):
+            ids = set(map(int, named[1].split(", ")))
+            values = sql.partition(" FROM ")[0].count("LEFT(")
+            return [
+                (ident, 5, 3, PARKED_NS, None, *[body] * values)
+                for ident, body in self.rows_found
+                if ident in ids
+            ]
         limit = int(sql.rpartition("LIMIT ")[2])
         first = int(sql.partition("`id` > ")[2].partition(" ")[0] or 0)
-        found = [row for row in self.rows_found if row[0] > first][:limit]
-        values = sql.partition(" FROM ")[0].count("LEFT(")
-        tail = ["5", "3", "9", None]
-        return [
-            (ident, 9, str(ident), *tail, *[body] * (values - len(tail) - 1))
-            for ident, body in found
-        ]
-
-    async def execute(self, sql):
-        """Revive the rows that an UPDATE names."""
-        self.sent.append(sql)
-        if self.error is not None:
-            raise self.error
-        (ids,) = re.findall(
-            r"^UPDATE .* time_next = 0, epoch = 0 WHERE `id` IN \(([\d, ]+)\)", sql
-        )
-        named = set(map(int, ids.split(", ")))
-        before = len(self.rows_found)
-        self.rows_found = tuple(row for row in self.rows_found if row[0] not in named)
-        return before - len(self.rows_found)
+        return [(ident, 9) for ident, _ in self.rows_found if ident > first][:limit]
 
 
 PASSWORDS = {"boss": "secret", "app": "", "reader": "päss"}
@@ -299,6 +278,24 @@ def services(status, readers, users) -> Any:
         registry=Definitions(status),
         members=None,
     )
+
+
+def with_shards(status, shared, keyspace, *names, **controls):
+    """Give a keyspace shards, each with what answers its control connection, and return them."""
+    shards = [
+        SimpleNamespace(
+            name=name,
+            keyspace=keyspace,
+            trouble=None,
+            control=controls.get(name),
+            is_mariadb=True,
+        )
+        for name in names
+    ]
+    status.shards.update({(keyspace, shard.name): shard for shard in shards})
+    shared.catalog = SimpleNamespace(view=lambda _: SimpleNamespace(runtimes=shards))
+    shared.clock = status.clock
+    return shards
 
 
 class Browser:
@@ -334,14 +331,21 @@ async def _served(users):
     status = Status()
     with ThreadPoolExecutor(1) as readers:
         shared = services(status, readers, users)
-        server = AdminServer(shared)
+        acting = Acting()
+        server = AdminServer(shared, acting)
         await server.start("127.0.0.1", 0)
         # Cookies of an IP address are kept by browsers; aiohttp must be told.
         jar = aiohttp.CookieJar(unsafe=True)
         async with aiohttp.ClientSession(cookie_jar=jar) as session:
             browser = Browser(session, f"http://127.0.0.1:{server.port}")
             yield SimpleNamespace(
-                server=server, status=status, services=shared, browser=browser, ask=browser.ask
+                server=server,
+                status=status,
+                services=shared,
+                browser=browser,
+                ask=browser.ask,
+                acting=acting,
+                with_shards=partial(with_shards, status, shared),
             )
         await server.stop()
         await server.stop()

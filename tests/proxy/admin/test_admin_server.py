@@ -20,6 +20,7 @@ from tests.proxy.admin.conftest import (
     NAMES,
     QUEUES,
     USERS,
+    Acting,
     Client,
     OtherClient,
     Status,
@@ -86,7 +87,7 @@ async def test_of_many_requests_at_once_some_are_refused_and_it_lives(served):
 
 
 async def test_an_address_in_use_is_an_error(served):
-    other = AdminServer(served.services)
+    other = AdminServer(served.services, served.acting)
     with pytest.raises(OSError, match="in use"):
         await other.start("127.0.0.1", served.server.port)
 
@@ -113,7 +114,7 @@ async def test_the_history_has_a_sample_from_the_start(served):
 async def test_with_tls_the_whole_port_speaks_it(guarded, tmp_path):
     settings = TlsSettings(*issued("here").write(tmp_path, "here"), require=True)
     guarded.services.tls = ServerTls(settings)
-    secure = AdminServer(guarded.services)
+    secure = AdminServer(guarded.services, guarded.acting)
     await secure.start("127.0.0.1", 0)
     try:
         async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
@@ -136,7 +137,7 @@ async def test_a_queue_has_a_page_of_its_own(guarded):
     assert (await guarded.ask("/api/queue"))[0] == 404
     assert (await guarded.ask("/api/queue?keyspace=ks2&queue=other&after=x"))[0] == 400
     found = await guarded.browser.get("/api/queue?keyspace=ks2&queue=other")
-    assert set(found) == {"queue", "shards", "streams", "settings", "history"}
+    assert set(found) == {"queue", "shards", "streams", "settings", "columns", "history"}
     assert found["queue"]["depth"] == 3
 
 
@@ -183,7 +184,7 @@ async def test_metrics_are_made_in_turns(served, monkeypatch):
 async def test_a_sample_is_taken_in_turns(monkeypatch):
     status = Status()
     status.figures = QUEUES
-    server = AdminServer(services(status, None, USERS))
+    server = AdminServer(services(status, None, USERS), Acting())
     other, done, sample = OtherClient(), asyncio.Event(), server.history.sample
 
     def sampled(queues, at_s):
@@ -215,7 +216,7 @@ async def test_the_page_tells_who_does_not_answer_and_no_rates_without_it(served
 
 async def test_no_sample_is_taken_without_a_member(monkeypatch):
     status = Status()
-    server = AdminServer(services(status, None, USERS))
+    server = AdminServer(services(status, None, USERS), Acting())
     taken = asyncio.Event()
     asks = []
 

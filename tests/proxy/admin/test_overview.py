@@ -27,7 +27,7 @@ def test_rows_become_records_by_column():
 def test_a_queue_has_its_row_and_its_rates():
     (record,) = queue_records([figures()], [], lambda _: Rates(1.0, 2.0, 3.0, 0.0), 0)
     assert record["depth"] == 3
-    assert record["waiting"] == 4
+    assert record["scheduled"] == 2
     assert not record["is_paused"]
     rates = [record[name] for name in Rates._fields]
     assert rates == [1.0, 2.0, 3.0, 0.0]
@@ -36,7 +36,7 @@ def test_a_queue_has_its_row_and_its_rates():
 def test_what_is_not_known_is_null():
     queue = replace(figures(), streams=0)
     (record,) = queue_records([queue], [], lambda _: None, 0)
-    assert record["waiting"] is record["in_per_s"] is record["sent_per_s"] is None
+    assert record["scheduled"] is record["in_per_s"] is record["sent_per_s"] is None
 
 
 def test_a_table_that_cannot_be_used_has_its_reason():
@@ -63,10 +63,10 @@ def test_a_shard_of_a_queue_has_its_figures():
     shard = replace(queue.shards[0], oldest_due_ns=3 * 10**9)
     (record,) = shard_records(replace(queue, shards=(shard,)), 10 * 10**9)
     assert record["oldest_due_s"] == 7.0
-    assert (record["depth"], record["due"], record["waiting"]) == (3, 2, 4)
+    assert (record["depth"], record["due"], record["scheduled"]) == (3, 2, 2)
     idle = replace(shard, streams=0, oldest_due_ns=None)
     (record,) = shard_records(replace(queue, shards=(idle,)), 0)
-    assert record["due"] is record["waiting"] is record["oldest_due_s"] is None
+    assert record["due"] is record["scheduled"] is record["oldest_due_s"] is None
 
 
 def test_settings_have_the_keys_of_the_comment():

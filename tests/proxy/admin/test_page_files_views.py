@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from math import sin
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -32,7 +31,7 @@ SHOP = "commerce"
 SAMPLES = 300
 # What docs/operations/status-page.md shows.
 PICTURES = {"status-light", "status-dark-narrow", "queue-dark", "messages-light"}
-WIDE, NARROW = (1440, 900), (360, 780)
+WIDE, NARROW = (1280, 900), (360, 780)
 # The widest thing that the page itself has; tables scroll in boxes of their own.
 WIDTH = "document.documentElement.scrollWidth"
 CLICK = "[...document.querySelectorAll('{}')].find(one => one.innerText === '{}').click()"
@@ -115,13 +114,7 @@ def furnish(guarded) -> None:
     server = MessagesServer(
         *((number, f"order {number}: 2 lamps, 1 chair") for number in range(1, 9))
     )
-    shards = [
-        SimpleNamespace(name=name, trouble=None, control=server) for name in ("-80", "80-")
-    ]
-    status.shards.update({(SHOP, shard.name): shard for shard in shards})
-    view = SimpleNamespace(runtimes=shards)
-    guarded.services.catalog = SimpleNamespace(view=lambda _: view)
-    guarded.services.clock = status.clock
+    guarded.with_shards(SHOP, "-80", "80-", **{"-80": server, "80-": server})
 
 
 async def views(page: Page, guarded) -> AsyncIterator[str]:
@@ -137,13 +130,17 @@ async def views(page: Page, guarded) -> AsyncIterator[str]:
     await page.until("document.querySelectorAll('#queues + div tbody tr').length === 4")
     yield "status"
     await page.run(CLICK.format("a", f"{SHOP}.orders"))
-    await page.until("document.querySelector('.line.b')?.getAttribute('d')?.length > 100")
+    await page.until("document.querySelectorAll('.uplot canvas').length === 3")
     await page.until("document.querySelectorAll('#streams + div tbody tr').length === 1")
     yield "queue"
     await page.run(CLICK.format("button", "Parked"))
     await page.until("document.querySelectorAll('#messages + div tbody tr').length > 1")
     await page.run("document.getElementById('messages').scrollIntoView()")
     yield "messages"
+    await page.run("document.querySelector('#messages + div tbody button').click()")
+    await page.until("document.querySelector('dialog') !== null")
+    yield "message"
+    await page.run("document.querySelector('dialog').close()")
     await page.run(CLICK.format("button", "Pause…"))
     await page.until("document.querySelector('dialog') !== null")
     yield "question"

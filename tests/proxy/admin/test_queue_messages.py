@@ -4,7 +4,6 @@ import ast
 import base64
 import json
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -23,23 +22,17 @@ HOSTILE = "<script>alert('x')</script>"
 @pytest.fixture
 async def peeked(guarded):
     """Two shards with messages, behind USERS and a producer."""
-    shards = [
-        SimpleNamespace(name=name, trouble=None, control=control)
-        for name, control in (
-            ("0", MessagesServer(*((number, HOSTILE) for number in range(1, 31)))),
-            (
-                "1",
-                MessagesServer(
-                    (101, b"\xff\x00"), (102, None), (103, "x" * 201), (104, "\x01")
-                ),
+    guarded.shards = guarded.with_shards(
+        "ks",
+        "0",
+        "1",
+        **{
+            "0": MessagesServer(*((number, HOSTILE) for number in range(1, 31))),
+            "1": MessagesServer(
+                (101, b"\xff\x00"), (102, None), (103, "x" * 201), (104, "\x01")
             ),
-        )
-    ]
-    guarded.services.catalog = SimpleNamespace(
-        view=lambda keyspace: SimpleNamespace(runtimes=shards)
+        },
     )
-    guarded.services.clock = guarded.status.clock
-    guarded.shards = shards
     raw = raw_table("msg")
     guarded.status.figures[0] = replace(guarded.status.figures[0], table=loaded(raw, "ks"))
     return guarded
@@ -69,7 +62,7 @@ async def test_messages_come_shard_by_shard_each_once(peeked):
     await peeked.browser.log_in("app")
     rows, missing = await pages(peeked)
     assert missing == []
-    assert [row["values"][0] for row in rows] == [
+    assert [row["id"] for row in rows] == [
         str(number) for number in (*range(1, 31), *range(101, 105))
     ]
     assert {row["shard"] for row in rows[:30]} == {"0"}

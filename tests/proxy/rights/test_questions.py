@@ -12,7 +12,6 @@ from streamfrom.proxy.rights.questions import (
     changes_rights,
     count,
     draw,
-    requeue,
     take,
 )
 from streamfrom.sqlparse_ext.cache import StatementCache
@@ -61,15 +60,6 @@ STATUS = b"`priority`, `epoch`, `time_next`, `time_acked`"
             browse(TABLE),
             [b"SELECT `id`, " + STATUS + b", `message` FROM `msg` LIMIT 0"],
             "SELECT (`id`, `priority`, `epoch`, `time_next`, `time_acked`, `message`)",
-        ),
-        (
-            requeue(TABLE),
-            [
-                b"SELECT `id`, " + STATUS + b" FROM `msg` LIMIT 0",
-                b"UPDATE `msg` SET `time_next` = NULL, `epoch` = NULL WHERE FALSE",
-            ],
-            "SELECT (`id`, `priority`, `epoch`, `time_next`, `time_acked`),"
-            " UPDATE (`time_next`, `epoch`)",
         ),
         (
             draw("a`b"),

@@ -5,7 +5,15 @@ from dataclasses import replace
 import pytest
 
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
-from streamfrom.engine.messaging.upkeep.peek import PeekPlace, PeekState, can_peek, peek
+from streamfrom.engine.messaging.upkeep.peek import (
+    Match,
+    PeekPlace,
+    PeekState,
+    can_peek,
+    peek,
+    rows_of,
+    ways,
+)
 from tests.sim.memory_store import loaded, raw_table
 
 
@@ -26,14 +34,15 @@ def test_rows_without_a_priority_come_first_where_there_can_be_such():
     table = replace(TABLE, priority_nullable=True)
     asked, found = answered(peek(table, PeekState.PARKED, None, 5, 20), [], [(None,)])
     assert b"priority IS NULL" in asked[0]
-    assert (found.rows, found.place) == ((), None)
+    assert found == ((), None)
 
 
 def test_a_table_without_priorities_is_asked_for_none():
     table = replace(TABLE, first_layout=True)
-    asked, found = answered(peek(table, PeekState.HELD, None, 5, 20), [])
+    asked, found = answered(peek(table, PeekState.BLOCKED, None, 5, 20), [])
     assert b"priority" not in asked[0]
-    assert "priority" not in found.columns
+    assert found.place is None
+    assert b" NULL" in next(rows_of(table, [b"1"], (), 9)).sql
 
 
 def test_an_id_goes_into_a_statement_as_a_literal():
@@ -47,3 +56,25 @@ def test_only_what_indexes_find_is_looked_for():
     assert can_peek(TABLE)
     assert not can_peek(replace(TABLE, time_index=None))
     assert not can_peek(replace(TABLE, purge_index=None))
+    assert not can_peek(replace(TABLE, id_index=None))
+
+
+def test_a_value_goes_into_a_statement_as_a_literal():
+    match = Match("a`b", b"x' OR 1=1 -- \\", contains=True)
+    sql = next(rows_of(TABLE, [b"1"], (), 9, match.condition)).sql
+    assert b"LOCATE(_utf8mb4 x'7827204f5220313d31202d2d205c', `a``b`) > 0" in sql
+    assert b"s.column_name = 'a`b'" in next(ways(TABLE, Match("a`b", b"1"))).sql
+    assert b"statistics" not in next(ways(TABLE, match)).sql
+
+
+def test_rows_come_in_the_order_of_their_keys_without_those_that_are_gone():
+    reading = rows_of(TABLE, [b"3", b"2", b"1", b"3"], ("message",), 9)
+    next(reading)
+    row = (b"5", b"0", None, None, b"x")
+    answer = StoreAnswer([((b"1", *row), b""), ((b"3", *row), b"")])
+    with pytest.raises(StopIteration) as end:
+        reading.send(answer)
+    assert [one.id for one in end.value.value] == [b"3", b"1"]
+    with pytest.raises(StopIteration) as end:
+        next(rows_of(TABLE, [], (), 9))
+    assert end.value.value == ()

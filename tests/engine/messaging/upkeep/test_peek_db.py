@@ -5,7 +5,18 @@ import pytest
 from streamfrom.engine.messaging.table.discovery import discover
 from streamfrom.engine.messaging.table.groups import HELD_NS
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
-from streamfrom.engine.messaging.upkeep.peek import PeekState, can_peek, peek
+from streamfrom.engine.messaging.upkeep.peek import (
+    Match,
+    PeekState,
+    Ways,
+    can_peek,
+    in_state,
+    peek,
+    peek_by_value,
+    rows_of,
+    shown_columns,
+    ways,
+)
 from tests.engine.messaging.shell.test_message_store import NOW_NS, client, create, insert
 from tests.sim.memory_store import loaded
 
@@ -20,8 +31,8 @@ def ids(client, table, state, limit):
     found, pages, place = [], [], None
     while True:
         page = client.run(peek(table, state, place, NOW_NS, limit))
-        found += [row[0] for row in page.rows]
-        pages.append(len(page.rows))
+        found += page.ids
+        pages.append(len(page.ids))
         place = page.place
         if place is None:
             return found, pages
@@ -41,7 +52,7 @@ def test_every_message_of_a_state_is_on_one_page(client, database, limit):
     client.execute(
         b"INSERT INTO msg (id, time_next, time_acked) VALUES (20, NULL, 4), (21, NULL, 5)"
     )
-    assert ids(client, table, PeekState.DUE, limit)[0] == [
+    assert ids(client, table, PeekState.READY, limit)[0] == [
         b"4",
         b"6",
         b"5",
@@ -50,12 +61,17 @@ def test_every_message_of_a_state_is_on_one_page(client, database, limit):
         b"3",
         b"7",
     ]
-    assert ids(client, table, PeekState.WAITING, limit)[0] == [b"9", b"8", b"10", b"11"]
-    assert ids(client, table, PeekState.HELD, limit)[0] == [b"12", b"13"]
+    assert ids(client, table, PeekState.SCHEDULED, limit)[0] == [b"9", b"8", b"10", b"11"]
+    assert ids(client, table, PeekState.BLOCKED, limit)[0] == [b"12", b"13"]
     assert ids(client, table, PeekState.PARKED, limit)[0] == [b"14", b"15", b"16"]
     acked = client.run(peek(table, PeekState.ACKED, None, NOW_NS, limit))
-    assert [row[0] for row in acked.rows] == [b"21", b"20"][:limit]
-    assert acked.columns == ("id", "priority", "epoch", "time_next", "time_acked", "message")
+    assert acked.ids == (b"21", b"20")[:limit]
+    every = ids(client, table, PeekState.ALL, limit)[0]
+    assert every == [b"%d" % number for number in (*range(1, 17), 20, 21)]
+    for state in (PeekState.READY, PeekState.SCHEDULED, PeekState.BLOCKED, PeekState.PARKED):
+        found = client.run(rows_of(table, every, (), 9, in_state(state, NOW_NS)))
+        expected = ids(client, table, state, limit)[0]
+        assert sorted(row.id for row in found) == sorted(expected)
 
 
 def test_texts_and_bytes_as_ids_are_gone_on_behind(client, database):
@@ -67,9 +83,9 @@ def test_texts_and_bytes_as_ids_are_gone_on_behind(client, database):
 
 def test_an_empty_table_and_one_of_many_priorities(client, database):
     table = create(client, database)
-    assert ids(client, table, PeekState.DUE, 20) == ([], [0])
+    assert ids(client, table, PeekState.READY, 20) == ([], [0])
     insert(client, *((b"%d" % number, number, 0) for number in range(100)))
-    assert len(ids(client, table, PeekState.DUE, 20)[0]) == 100
+    assert len(ids(client, table, PeekState.READY, 20)[0]) == 100
     # Nothing is parked: each answer looks at some of the priorities, and says where to go on.
     assert ids(client, table, PeekState.PARKED, 20)[1] == [0, 0, 0, 0]
 
@@ -80,10 +96,10 @@ def test_values_are_shortened_by_the_server(client, database):
     client.execute(b"ALTER TABLE msg ADD `a``b'%s\" c` longblob, ADD j json")
     client.execute(b"UPDATE msg SET `a``b'%s\" c` = REPEAT(x'ff', 100000), j = '[1]'")
     (raw,) = client.run(discover(database))
-    page = client.run(peek(loaded(raw), PeekState.DUE, None, NOW_NS, 20))
-    (row,) = page.rows
-    assert page.columns[-2:] == ("a`b'%s\" c", "j")
-    assert (row[-2], row[-1]) == (b"\xff" * 201, b"[1]")
+    columns = shown_columns(loaded(raw))
+    (row,) = client.run(rows_of(loaded(raw), [b"1"], columns, 201))
+    assert columns[-2:] == ("a`b'%s\" c", "j")
+    assert row.values[-2:] == (b"\xff" * 201, b"[1]")
 
 
 def test_no_page_walks_the_table(client, database):
@@ -111,6 +127,7 @@ def test_no_page_walks_the_table(client, database):
         for _ in range(3):
             client.execute(b"FLUSH STATUS")
             page = client.run(peek(table, state, place, NOW_NS, 20))
+            client.run(rows_of(table, page.ids, ("message",), 201))
             read = {
                 name: int(value)
                 for name, value in client.rows(b"SHOW SESSION STATUS LIKE 'Handler_read%'")
@@ -119,3 +136,40 @@ def test_no_page_walks_the_table(client, database):
             place = page.place
             if place is None:
                 break
+
+
+def test_a_value_is_found_by_its_index_and_rows_are_as_long_as_the_server_says(
+    client, database
+):
+    create(client, database)
+    client.execute(
+        b"ALTER TABLE msg ADD tenant INT, ADD other INT, ADD body MEDIUMTEXT, ADD INDEX by_tenant (tenant),"
+        b" ADD INDEX with_more (other, tenant)"
+    )
+    rows = b", ".join(b"(%d, 0, %d, %d, 'x')" % (n, n % 3, n % 3) for n in range(3000))
+    client.execute(b"INSERT INTO msg (id, time_next, tenant, other, body) VALUES " + rows)
+    client.execute(b"ANALYZE TABLE msg")
+    (raw,) = client.run(discover(database))
+    table, match = loaded(raw), Match("tenant", b"1")
+    found = client.run(ways(table, match))
+    assert found.by_index == "by_tenant"
+    assert 0 < found.row_bytes < 1000
+    assert client.run(ways(table, Match("id", b"1"))).by_index == "PRIMARY"
+    # Rows of a value that come in another order than that of their ids would have to be sorted.
+    for none in (Match("other", b"1"), Match("tenant", b"1", contains=True), None):
+        assert client.run(ways(table, none)).by_index is None
+    place, every = None, list[bytes]()
+    client.execute(b"FLUSH STATUS")
+    for _ in range(3):
+        page = client.run(peek_by_value(table, match, "by_tenant", place, 20))
+        place, every = page.place, [*every, *page.ids]
+    status = client.rows(b"SHOW SESSION STATUS LIKE 'Handler_read%'")
+    assert sum(int(value) for _, value in status) < 200
+    assert every == [b"%d" % number for number in range(1, 181, 3)]
+
+
+@pytest.mark.parametrize(
+    ("row_bytes", "most", "expected"), [(0, 500, 500), (16 << 10, 500, 500), (1 << 20, 500, 8), (64 << 20, 20, 4)]
+)  # fmt: skip
+def test_so_many_rows_are_read_at_once(row_bytes, most, expected):
+    assert Ways(row_bytes, None).rows_at_once(most) == expected

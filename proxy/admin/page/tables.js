@@ -1,0 +1,155 @@
+// The tables of the page: their columns, and what each means.
+
+import { ask, confirm } from "./ask.js";
+import { bytes, count, h, queueHref, queueName, rate, say, seconds, text, unknown } from "./dom.js";
+import { Table } from "./table.js";
+
+const keyOfQueue = (each) => JSON.stringify([each.keyspace, each.queue]);
+
+function queueCell(cell, queue) {
+  if (!cell.firstChild) cell.append(queue.error ? h("span") : h("a", { href: queueHref(queue) }), h("span", { class: "tag" }));
+  const [name, tag] = cell.children;
+  say(name, queueName(queue));
+  const state = queue.error ? "cannot be used" : queue.is_paused ? "paused" : "";
+  say(tag, state);
+  tag.hidden = !state;
+}
+
+// What a limit allows stands behind the figure that it limits.
+const limited = (shown, most, show) => (most == null ? shown : `${shown} of ${show(most)}`);
+const PARKED_COUNTED_MAX = 10000;
+export const unacked = (queue) => (queue.depth == null ? unknown : `${queue.depth_is_exact ? "" : "≈ "}${count(queue.depth)}`);
+export const inFlight = (queue) => limited(count(queue.in_flight), queue.max_in_flight, count);
+export const deliveredRate = (queue) => limited(rate(queue.sent_per_s), queue.max_rate, rate);
+export const parkedNow = (queue) => (queue.parked > PARKED_COUNTED_MAX ? `≈ ${count(queue.parked)}` : count(queue.parked));
+const latency = (p50, p99) => (each) => (each[p99] == null ? unknown : `${seconds(each[p50])} / ${seconds(each[p99])}`);
+export const deliveryLatency = latency("due_to_sent_p50_s", "due_to_sent_p99_s");
+export const ackLatency = latency("sent_to_acked_p50_s", "sent_to_acked_p99_s");
+const cell = (show) => (element, each) => say(element, show(each));
+
+// Label, key, what it means, and how it is shown.
+export const STATES_OF_QUEUE = [
+  ["Unacked", "depth", "Messages that are neither acknowledged nor parked, whatever their state. ≈ is the server's estimate.", unacked],
+  ["Ready", "due", "Could be sent now. Not known while nobody streams the queue.", (each) => count(each.due)],
+  ["In flight", "in_flight", "Sent and not acknowledged, and the most that vt_max_in_flight allows.", inFlight],
+  ["Scheduled", "scheduled", "For later: at their own time, or for another attempt. Not known while nobody streams the queue.", (each) => count(each.scheduled)],
+  ["Blocked", "held", "Wait until a group of messages is done (vt_after).", (each) => count(each.held)],
+  ["Parked", "parked", "Not delivered until you requeue them: vt_max_attempts is spent, or somebody parked them. Counted in the table now.", parkedNow],
+];
+export const FLOW_OF_QUEUE = [
+  ["Dead letters", "dead_lettered", "Rows of the table that takes what failed for good, now.", (each) => count(each.dead_lettered)],
+  ["Oldest ready", "oldest_due_s", "How long the message has waited that has been ready longest.", (each) => seconds(each.oldest_due_s)],
+  ["In/s", "in_per_s", "Messages inserted or made ready a second, over about ten seconds.", (each) => rate(each.in_per_s)],
+  ["Delivered/s", "sent_per_s", "Messages sent to streams a second, and the most that vt_max_rate allows.", deliveredRate],
+  ["Acked/s", "out_per_s", "Messages acknowledged or deleted a second.", (each) => rate(each.out_per_s)],
+];
+
+export function queueTable() {
+  const figures = (list) => list.map(([label, key, help, show]) => ({ label, key, help, num: true, update: cell(show) }));
+  return new Table("Queues", [
+    { label: "Queue", value: keyOfQueue, update: queueCell, help: "Keyspace and queue. The link leads to its charts, messages, streams and settings." },
+    ...figures(STATES_OF_QUEUE), ...figures(FLOW_OF_QUEUE),
+    { label: "Delivery latency", key: "due_to_sent_p99_s", num: true, update: cell(deliveryLatency), help: "From ready to sent: half of all messages, and 99 of 100, took at most so long." },
+    { label: "Ack latency", key: "sent_to_acked_p99_s", num: true, update: cell(ackLatency), help: "From sent to acknowledged: half of all messages, and 99 of 100, took at most so long." },
+    { label: "Streams", key: "streams", num: true, show: count, help: "Clients that stream the queue, at all members." },
+  ], keyOfQueue, {
+    tone: (queue) => (queue.error ? "bad" : queue.is_paused || queue.oldest_due_s > 60 || queue.parked ? "warn" : ""),
+    empty: "No queue here that you may see. CREATE QUEUE makes one.",
+  });
+}
+
+function endStream(stream) {
+  confirm(`End stream ${stream.connection_id}?`,
+    `${stream.user} from ${stream.host} gets an error, and may stream ${queueName(stream)} again. What it holds is ready again later.`,
+    "End", () => ask("/api/end-stream", { connection_id: stream.connection_id }));
+}
+
+export function streamTable() {
+  return new Table("Streams", [
+    { label: "Connection", key: "connection_id", num: true, help: "The id that KILL takes." },
+    { label: "Queue", value: keyOfQueue, update: cell(queueName), help: "What it streams." },
+    { label: "User", key: "user", help: "The user that has logged in." },
+    { label: "From", key: "host", help: "The client's address." },
+    { label: "Shards", key: "shards", show: (value) => value ?? "all", help: "The shards that the stream is narrowed to." },
+    { label: "Open", key: "open_s", num: true, show: seconds, help: "For how long it has been open." },
+    { label: "Delivered", key: "sent", num: true, show: count, help: "Messages sent to it so far." },
+    { label: "Unacked", key: "held", num: true, show: count, help: "Messages that it holds and has not acknowledged." },
+    { label: "of", key: "prefetch", num: true, show: (value) => (value ? count(value) : "no limit"), help: "How many it may hold: its prefetch." },
+    { label: "since", key: "held_s", num: true, show: seconds, help: "For how long it has held the first of these." },
+    { label: "Stalled for", key: "full_s", num: true, show: seconds, help: "For how long it has held all that it may without an acknowledgement." },
+    { label: "Member", key: "member", show: text, help: "The proxy that the client is connected to." },
+    { label: "Action", help: "End the stream. Its client gets an error and stays connected.",
+      make: (each) => h("button", { type: "button", onclick: () => endStream(each), "aria-label": `End stream ${each.connection_id}` }, "End…") },
+  ], (each) => JSON.stringify([each.connection_id, each.keyspace, each.queue]), {
+    tone: (each) => (each.full_s > 60 ? "warn" : ""),
+    empty: "No stream is open that you may see.",
+  });
+}
+
+export function shardTable() {
+  const name = (each) => `${each.keyspace}/${each.shard}`;
+  return new Table("Shards", [
+    { label: "Shard", value: name, update: cell(name), help: "Keyspace and shard." },
+    { label: "State", key: "is_up", text: true, update: cell((each) => (each.is_up ? "answers" : each.trouble ?? "down")), help: "Whether the primary answers, or why not." },
+    { label: "Server", key: "server", help: "The primary's address." },
+    { label: "Version", key: "version", help: "What the server says it is." },
+    { label: "Pool in use", key: "pool_lent", num: true, show: count, help: "Connections that sessions use now." },
+    { label: "open", key: "pool_open", num: true, show: count, help: "Connections that are open." },
+    { label: "of", key: "pool_size", num: true, show: count, help: "How many there may be: pool_size." },
+    { label: "Wait for it", key: "pool_waiting", num: true, show: count, help: "Statements that wait for a connection." },
+    { label: "Seen by", key: "member", show: (value) => value ?? "this proxy", help: "The member whose view this is." },
+    { label: "Dispatched there", key: "is_dispatched", show: (value) => (value ? "yes" : "no"), help: "Whether that member sends the shard's messages." },
+  ], (each) => JSON.stringify([each.keyspace, each.shard, each.member]), {
+    tone: (each) => (each.is_up ? (each.pool_waiting ? "warn" : "") : "bad"),
+    empty: "No shard that you may see.",
+  });
+}
+
+export function memberTable() {
+  return new Table("Members", [
+    { label: "Member", key: "member", show: (value) => value ?? "this proxy, alone", help: "The proxies that share the shards." },
+    { label: "Version", key: "version", help: "Of streamfrom." },
+    { label: "Up", key: "uptime_s", num: true, show: seconds, help: "Since its start." },
+    { label: "Clients", key: "connections", num: true, show: count, help: "Connections of clients." },
+    { label: "Streams", key: "streams", num: true, show: count, help: "Open streams of these." },
+    { label: "Statements", key: "questions", num: true, show: count, help: "Statements since its start." },
+    { label: "Address", key: "address", show: text, help: "Where the other members reach it." },
+    { label: "Dispatches", key: "dispatches", show: text, help: "The shards whose messages it sends." },
+    { label: "State", key: "is_answering", text: true, update: cell((each) => (each.is_answering ? (each.is_stopping ? "stopping" : "serves") : each.error)), help: "Whether it answers, or why not." },
+  ], (each) => each.member ?? "", { tone: (each) => (each.is_answering ? "" : "bad"), empty: "No member." });
+}
+
+export function limitTable() {
+  const inWords = ({ key, value }) => {
+    if (!value && /timeout$|_per_address$/.test(key)) return "no limit";
+    if (/memory$|packet$/.test(key)) return bytes(value);
+    return /^max_/.test(key) ? count(value) : seconds(value);
+  };
+  return new Table("Limits", [
+    { label: "Setting of [server]", key: "key", help: "As the configuration calls it." },
+    { label: "In force", num: true, value: (each) => each.value, update: cell(inWords), help: "Its value now, after the last reload." },
+  ], (each) => each.key, { empty: "" });
+}
+
+export function queueShardTable() {
+  const figures = STATES_OF_QUEUE.filter(([, key]) => key !== "held");
+  return new Table("Shards of the queue", [
+    { label: "Shard", key: "shard", help: "A part of the keyspace, on a server of its own." },
+    ...figures.map(([label, key, help, show]) => ({ label, key, help, num: true, update: cell(show) })),
+    { label: "Oldest ready", key: "oldest_due_s", num: true, show: seconds, help: "How long the message has waited that has been ready longest." },
+    { label: "Streams", key: "streams", num: true, show: count, help: "Streams that cover the shard." },
+  ], (each) => each.shard, { empty: "No shard." });
+}
+
+export function settingTable() {
+  const inWords = ({ key, value }) => {
+    if (value === true) return "on";
+    if (value === false) return "off";
+    if (value == null) return "none";
+    return typeof value === "number" && /wait|after|interval|backoff|delay/.test(key) ? seconds(value) : String(value);
+  };
+  return new Table("Settings", [
+    { label: "Setting", key: "key", help: "A key of the table's comment. ALTER QUEUE … SET changes it." },
+    { label: "In force", num: true, value: (each) => String(each.value), update: cell(inWords), help: "Its value now." },
+  ], (each) => each.key, { empty: "" });
+}

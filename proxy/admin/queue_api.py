@@ -1,0 +1,288 @@
+"""The paths by which the page reads messages and acts: what they take, and how they refuse.
+
+| path | takes | answers |
+|---|---|---|
+| `GET /api/messages` | keyspace, queue, state, cursor; column, value, how (`is`, `contains`) to find | rows, looked_at, missing, next |
+| `GET /api/message` | keyspace, queue, shard, key | one message whole |
+| `POST /api/act` | keyspace, queue, action; messages, or state, column, value, how, limit, cursor | done, looked_at, missing, next |
+| `POST /api/requeue` | keyspace, queue, source (`parked`, `dead`), limit | done |
+| `POST /api/pause`, `/api/resume` | keyspace, queue | |
+| `POST /api/end-stream` | connection_id | |
+
+All that match is done some at a time, a request each: what is done stays done when the browser leaves, and the page can keep to a rate.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from aiohttp import web
+
+from streamfrom.engine.messaging.table.message_table import MessageTable
+from streamfrom.engine.messaging.upkeep.peek import Match, PeekState, can_peek
+from streamfrom.proxy.admin.admin_gate import posted
+from streamfrom.proxy.admin.queue_actions import Action, QueueActions
+from streamfrom.proxy.admin.queue_messages import (
+    IN_FLIGHT,
+    LOOKED_AT_MAX,
+    STATES,
+    BadCursor,
+    QueueMessages,
+    Search,
+    raw_id,
+    value_of,
+)
+from streamfrom.proxy.backends.account import account_of
+from streamfrom.proxy.rights.questions import REFUSALS
+from streamfrom.proxy.status.status_rows import STREAMS
+from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+
+    from streamfrom.proxy.admin.admin_gate import AdminGate, Visitor
+    from streamfrom.proxy.admin.queue_actions import Enter
+    from streamfrom.proxy.sessions.services import Services
+    from streamfrom.proxy.status.status_source import Viewer
+
+    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+# Of messages that are chosen one by one.
+SELECTED_MAX: Final = 200
+_NO_QUEUE: Final = "no such queue that you may see and that can be used\n"
+# What says that there is none: a thread, a table, a queue.
+_NOT_FOUND: Final = frozenset({1094, 1146})
+_NOT_OWNER: Final = 1095
+_SOURCES: Final = {"parked": "PARKED", "dead": "DEAD"}
+
+
+class QueueApi:
+    """Handlers of HTTP requests.
+
+    viewer: returns what a visitor may see.
+    enter: opens the sessions in which users act.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        gate: AdminGate,
+        viewer: Callable[[Visitor], Awaitable[Viewer]],
+        enter: Enter,
+    ) -> None:
+        self._services = services
+        self._gate = gate
+        self._viewer = viewer
+        self._enter = enter
+        self._messages = QueueMessages(services)
+
+    def routes(self) -> list[tuple[str, str, Handler]]:
+        """Return method, path and handler of each."""
+        return [
+            ("GET", "/api/messages", self.list),
+            ("GET", "/api/message", self.one),
+            ("POST", "/api/act", self.act),
+            ("POST", "/api/requeue", self.requeue),
+            ("POST", "/api/pause", self.pause),
+            ("POST", "/api/resume", self.resume),
+            ("POST", "/api/end-stream", self.end_stream),
+        ]
+
+    async def list(self, request: web.Request) -> web.Response:
+        """Answer with some messages."""
+        visitor, asked = self._gate.visitor(request), request.query
+        look = _look(asked)
+        table = await self._table(visitor, asked)
+        with _refusals():
+            page = await self._messages.page(
+                account_of(visitor.user), table, _known(table, look), asked.get("cursor", "")
+            )
+        return web.json_response(page)
+
+    async def one(self, request: web.Request) -> web.Response:
+        """Answer with a message whole."""
+        visitor, asked = self._gate.visitor(request), request.query
+        table = await self._table(visitor, asked)
+        with _refusals():
+            found = await self._messages.one(
+                account_of(visitor.user), table, asked.get("shard", ""), asked.get("key", "")
+            )
+        if found is None:
+            raise web.HTTPNotFound(text="the message is gone\n")
+        return web.json_response(found)
+
+    async def act(self, request: web.Request) -> web.Response:
+        """Act on the messages that are named, or on the next ones that match."""
+        visitor, body = self._gate.poster(request), await posted(request)
+        try:
+            action = Action(str(body.get("action")))
+        except ValueError:
+            raise web.HTTPBadRequest(text=_one_of("action", Action)) from None
+        named = body.get("messages")
+        look = None if named is not None else _look(body)
+        limit = _limit(body)
+        table = await self._table(visitor, body)
+        ids: dict[str, list[bytes]] = {}
+        answer: dict[str, Any] = {"looked_at": 0, "missing": [], "next": None}
+        state = None
+        with _refusals():
+            if look is None:
+                for shard, key in _named(named):
+                    ids.setdefault(shard, []).append(raw_id(table, key))
+            else:
+                account, cursor = account_of(visitor.user), body.get("cursor") or ""
+                if not isinstance(cursor, str):
+                    raise BadCursor("cursor: expected a text")
+                walk = await self._messages.walk(
+                    account, table, _known(table, look), cursor, most=limit
+                )
+                for runtime, row in walk.rows:
+                    ids.setdefault(runtime.name, []).append(row.id)
+                answer["looked_at"], answer["missing"] = walk.looked_at, walk.missing
+                answer["next"] = walk.following
+                state = None if look.state == IN_FLIGHT else PeekState(look.state)
+            known = {one.name for one in self._services.catalog.view(table.keyspace).runtimes}
+            if not ids.keys() <= known:
+                raise BadCursor("shard: no shard of this queue")
+            actions = self._actions(visitor, request)
+            answer["done"] = await actions.act(table, action, ids, state)
+        return web.json_response(answer)
+
+    async def requeue(self, request: web.Request) -> web.Response:
+        """Make parked messages or dead letters ready, some at a time."""
+        visitor, body = self._gate.poster(request), await posted(request)
+        source = _SOURCES.get(str(body.get("source")))
+        if source is None:
+            raise web.HTTPBadRequest(text=_one_of("source", _SOURCES))
+        limit = _limit(body)
+        table = await self._table(visitor, body, by_state=False)
+        with _refusals():
+            done = await self._actions(visitor, request).requeue(
+                table.keyspace, table.name, source, limit
+            )
+        return web.json_response({"done": done})
+
+    async def pause(self, request: web.Request) -> web.Response:
+        """Pause a queue."""
+        return await self._set_paused(request, is_paused=True)
+
+    async def resume(self, request: web.Request) -> web.Response:
+        """Resume a queue."""
+        return await self._set_paused(request, is_paused=False)
+
+    async def _set_paused(self, request: web.Request, *, is_paused: bool) -> web.Response:
+        visitor, body = self._gate.poster(request), await posted(request)
+        table = await self._table(visitor, body, by_state=False)
+        with _refusals():
+            await self._actions(visitor, request).set_paused(
+                table.keyspace, table.name, is_paused=is_paused
+            )
+        return web.Response(status=204)
+
+    async def end_stream(self, request: web.Request) -> web.Response:
+        """End a stream that the visitor sees."""
+        visitor, body = self._gate.poster(request), await posted(request)
+        connection_id = body.get("connection_id")
+        if type(connection_id) is not int:
+            raise web.HTTPBadRequest(text='expected {"connection_id": …}\n')
+        rows = await self._services.status.rows(["streams"], await self._viewer(visitor))
+        names = [column.name for column in STREAMS]
+        seen = [dict(zip(names, row, strict=True)) for row in rows["streams"]]
+        stream = next((one for one in seen if one["connection_id"] == connection_id), None)
+        with _refusals():
+            await self._actions(visitor, request).end_stream(stream, connection_id)
+        return web.Response(status=204)
+
+    def _actions(self, visitor: Visitor, request: web.Request) -> QueueActions:
+        return QueueActions(self._enter, visitor.user.name, request.remote or "localhost")
+
+    async def _table(
+        self, visitor: Visitor, asked: Mapping[str, Any], *, by_state: bool = True
+    ) -> MessageTable:
+        """Return the queue that is asked for. *by_state*: only one whose indexes find its messages."""
+        keyspace, name = asked.get("keyspace"), asked.get("queue")
+        if not (isinstance(keyspace, str) and isinstance(name, str)):
+            raise web.HTTPBadRequest(text="keyspace, queue: expected a text each\n")
+        is_known = any(of == keyspace for of, _ in self._services.status.shards)
+        is_seen = is_known and (await self._viewer(visitor)).sees(keyspace, name)
+        table = self._services.registry.tables(keyspace).get(name) if is_seen else None
+        if not isinstance(table, MessageTable):
+            raise web.HTTPNotFound(text=_NO_QUEUE)
+        if by_state and not can_peek(table):
+            raise web.HTTPConflict(
+                text="no index finds its messages by state: see streamfrom check\n"
+            )
+        return table
+
+
+def _look(asked: Mapping[str, Any]) -> Search:
+    """Return what a request looks for. Raises HTTPBadRequest."""
+    state = asked.get("state")
+    if state not in STATES:
+        raise web.HTTPBadRequest(text=_one_of("state", STATES))
+    column, value, how = asked.get("column"), asked.get("value"), asked.get("how", "is")
+    if not column:
+        return Search(str(state))
+    if not (isinstance(column, str) and isinstance(value, str) and value):
+        raise web.HTTPBadRequest(text="column, value: expected a text each\n")
+    if how not in ("is", "contains"):
+        raise web.HTTPBadRequest(text=_one_of("how", ("is", "contains")))
+    try:
+        return Search(str(state), Match(column, value_of(value), contains=how == "contains"))
+    except UnicodeEncodeError:
+        raise web.HTTPBadRequest(text="value: expected text\n") from None
+
+
+def _known(table: MessageTable, look: Search) -> Search:
+    """Return *look*, whose column the table has. Raises HTTPBadRequest."""
+    if look.match is not None and look.match.column not in table.columns:
+        raise web.HTTPBadRequest(text="column: no column of this queue\n")
+    return look
+
+
+def _named(named: object) -> list[tuple[str, str]]:
+    """Return shard and key of each message of a selection. Raises HTTPBadRequest."""
+    if isinstance(named, list) and len(named) <= SELECTED_MAX:
+        found = [
+            (one["shard"], one["key"])
+            for one in named
+            if isinstance(one, dict)
+            and isinstance(one.get("shard"), str)
+            and isinstance(one.get("key"), str)
+        ]
+        if len(found) == len(named):
+            return found
+    raise web.HTTPBadRequest(
+        text=f'messages: expected at most {SELECTED_MAX} of {{"shard": "…", "key": "…"}}\n'
+    )
+
+
+def _limit(body: Mapping[str, Any]) -> int:
+    limit = body.get("limit", LOOKED_AT_MAX)
+    if type(limit) is not int or not 0 < limit <= LOOKED_AT_MAX:
+        raise web.HTTPBadRequest(text=f"limit: expected 1 to {LOOKED_AT_MAX}\n")
+    return limit
+
+
+def _one_of(key: str, known: Iterable[str]) -> str:
+    return f"{key}: expected one of {', '.join(known)}\n"
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Turn what the block raises into the answers of HTTP, in the same words as by SQL."""
+    try:
+        yield
+    except BadCursor as error:
+        raise web.HTTPBadRequest(text=f"{error}\n") from None
+    except TimeoutError:
+        raise web.HTTPGatewayTimeout(text="the shard does not answer\n") from None
+    except StreamfromError as error:
+        code, _ = error.wire_code()
+        if code in _NOT_FOUND:
+            raise web.HTTPNotFound(text=f"{error}\n") from None
+        if code in REFUSALS or code == _NOT_OWNER:
+            raise web.HTTPForbidden(text=f"{error}\n") from None
+        raise web.HTTPConflict(text=f"{error}\n") from None

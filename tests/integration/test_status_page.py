@@ -1,0 +1,362 @@
+"""The status page of a real proxy before real servers: every click in a real Chromium, and what the same does over HTTP."""
+
+import json
+import re
+import urllib.error
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fixtures.chromium import PROGRAM, Page, chromium
+from tests.fixtures.database_servers import DatabaseServer
+from tests.fixtures.running_proxy import StartProxy, keyspace_toml, write_vschema
+from tests.fixtures.streams import Consume, eventually, rows, run
+
+
+pytestmark = pytest.mark.db
+
+HOSTILE = {"html": "<img src=x onerror=\"document.title='taken'\">", "no": [], "n": 1}
+# More digits than a double has.
+BIG = 12345678901234567890
+CONFIG = '[server]\nlisten = "127.0.0.1:0"\n[admin]\nlisten = "127.0.0.1:0"\n'
+QUEUE = {"keyspace": "ks", "queue": "job"}
+PARKED = "time_next = 9000000000000000000 AND time_acked IS NULL"
+PARK = "UPDATE job SET time_next = 9000000000000000000, epoch = 3"
+READY = "time_next = 0 AND epoch = 0 AND time_acked IS NULL"
+
+
+@dataclass
+class Served:
+    """A proxy without users, its page and a client."""
+
+    proxy: Any
+    address: str
+    client: Any
+
+    def count(self, where: str, table: str = "job") -> int:
+        return int(rows(self.client, f"SELECT COUNT(*) FROM {table} WHERE {where}")[0][0])
+
+    def insert(self, count: int, **columns: Any) -> None:
+        names = ", ".join(columns)
+        values = ", ".join(["(" + ", ".join(["%s"] * len(columns)) + ")"] * count)
+        with self.client.cursor() as cursor:
+            cursor.execute(
+                f"INSERT INTO job ({names}) VALUES {values}", [*columns.values()] * count
+            )
+
+    def ask(self, path: str, **asked: str) -> Any:
+        query = f"?{urllib.parse.urlencode(QUEUE | asked)}" if asked else ""
+        with urllib.request.urlopen(f"{self.address}{path}{query}", timeout=60) as answer:
+            return json.loads(answer.read())
+
+    def post(self, path: str, **body: Any) -> tuple[int, Any]:
+        headers = {
+            "Content-Type": "application/json",
+            "X-CSRF-Token": self.ask("/api/session")["csrf"],
+        }
+        request = urllib.request.Request(
+            f"{self.address}{path}", json.dumps(QUEUE | body).encode(), headers
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                text = answer.read()
+                return answer.status, json.loads(text) if text else None
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def pages(self, **asked: str) -> tuple[list[Any], int]:
+        """Return all rows of a look, and how many messages were looked at."""
+        found, looked = [], 0
+        cursor: str | None = ""
+        while cursor is not None:
+            page = self.ask("/api/messages", cursor=cursor, **asked)
+            assert page["missing"] == []
+            found += page["rows"]
+            looked += page["looked_at"]
+            cursor = page["next"]
+        return found, looked
+
+
+@pytest.fixture(params=[1, 2], ids=["unsharded", "sharded"])
+def served(
+    request: pytest.FixtureRequest,
+    servers: tuple[DatabaseServer, DatabaseServer],
+    sharded_database: str,
+    start_proxy: StartProxy,
+    tmp_path: Path,
+) -> Served:
+    sharded = {"sharded": True, "vindexes": {}, "tables": {}}
+    vschema = None if request.param == 1 else write_vschema(tmp_path, sharded)
+    keyspace = keyspace_toml("ks", servers[: request.param], sharded_database, vschema)
+    proxy = start_proxy(CONFIG + keyspace)
+    (address,) = re.findall(r"(http://127\.0\.0\.1:\d+)/metrics", proxy.log_path.read_text())
+    client = proxy.connect(database="ks", autocommit=True)
+    run(
+        client,
+        "CREATE QUEUE job (tenant INT, payload JSON, INDEX by_tenant (tenant))"
+        " WITH (max_attempts = 1, ack_wait = 600, dead_letter = on)",
+    )
+    return Served(proxy, address, client)
+
+
+def test_messages_are_found_by_state_and_value_and_shown_whole(
+    served: Served, consume: Consume
+) -> None:
+    served.insert(30, tenant=1, payload='{"a": "needle"}')
+    served.insert(30, tenant=2, payload='{"a": "straw"}')
+    run(served.client, f"{PARK}, last_error = 'SMTP 421: later' WHERE tenant = 2")
+    served.insert(3, tenant=3, payload="[]", time_next=4 * 10**18)
+    parked, _ = served.pages(state="parked")
+    assert (len(parked), {row["state"] for row in parked}) == (30, {"parked"})
+    assert [row["state"] for row in served.pages(state="scheduled")[0]] == ["scheduled"] * 3
+    assert len({row["key"] for row in served.pages(state="all")[0]}) == 63
+    found, looked = served.pages(state="all", column="tenant", value="3")
+    assert (len(found), looked) == (3, 3), "an index has them"
+    found, looked = served.pages(state="all", column="payload", value="needle", how="contains")
+    assert (len(found), looked) == (30, 63), "every row was looked at"
+    assert served.pages(state="parked", column="tenant", value="1") == ([], 30)
+    one = parked[0]
+    whole = served.ask("/api/message", shard=one["shard"], key=one["key"])
+    assert (whole["attempts"], whole["state"], whole["id"]) == (3, "parked", one["id"])
+    assert [(each["name"], each["value"]) for each in whole["values"]] == [
+        ("tenant", "2"),
+        ("payload", '{"a": "straw"}'),
+        ("last_error", "SMTP 421: later"),
+    ]
+    stream = consume(served.proxy, "STREAM /*vt+ PREFETCH=5 */ * FROM job", database="ks")
+    stream.take(5)
+    held, _ = served.pages(state="in_flight")
+    (line,) = served.ask("/api/streams")
+    assert [(row["state"], row["held_by"]) for row in held] == [
+        ("in_flight", line["connection_id"])
+    ] * 5
+    assert all(int(row["held_until"]) > 10**18 for row in held)
+    ready, _ = served.pages(state="ready")
+    assert len(ready) == 25, "what is in flight is not listed as ready, lease written or not"
+
+
+def test_what_is_done_to_messages_is_what_the_statement_does(
+    served: Served, consume: Consume
+) -> None:
+    served.insert(12, tenant=1, payload="[]")
+    stream = consume(served.proxy, "STREAM /*vt+ PREFETCH=12 */ * FROM job", database="ks")
+    stream.take(12)
+    held = [
+        {"shard": row["shard"], "key": row["key"]} for row in served.pages(state="in_flight")[0]
+    ]
+    assert served.post("/api/act", action="ack", messages=held[:3])[1]["done"] == 3
+    assert served.count("time_acked IS NOT NULL AND time_next IS NULL") == 3
+    assert served.post("/api/act", action="ack", messages=held[:3])[1]["done"] == 0
+    assert served.post("/api/act", action="park", messages=held[3:6])[1]["done"] == 3
+    assert served.count(PARKED) == 3
+    assert served.post("/api/act", action="delete", messages=held[6:9])[1]["done"] == 3
+    assert served.count("TRUE") == 9
+    assert served.post("/api/act", action="retry", messages=held[9:])[1]["done"] == 3
+    stream.take(3)
+    status, text = served.post("/api/act", action="ack", messages=[held[0] | {"shard": "no"}])
+    assert (status, "no shard" in text) == (400, True)
+
+
+def test_all_that_match_are_done_some_at_a_time(served: Served) -> None:
+    served.insert(700, tenant=1, payload="[]")
+    served.insert(700, tenant=2, payload="[]")
+    run(served.client, f"{PARK} WHERE tenant = 1")
+    run(served.client, f"{PARK} WHERE tenant = 2")
+    done, requests = 0, 0
+    cursor: str | None = ""
+    while cursor is not None:
+        asked = {"state": "parked", "column": "tenant", "value": "1", "cursor": cursor}
+        _, answer = served.post("/api/act", action="retry", limit=200, **asked)
+        assert answer["looked_at"] <= 200
+        done, cursor, requests = done + answer["done"], answer["next"], requests + 1
+    assert done == served.count(READY) == 700
+    assert requests >= 4
+    assert served.count(PARKED) == 700
+    assert served.post("/api/requeue", source="parked", limit=300) == (200, {"done": 300})
+    assert served.count(PARKED) == 400
+
+
+def test_messages_of_a_megabyte_are_listed_in_small_pages(served: Served) -> None:
+    body = json.dumps({"a": "x" * 1_000_000})
+    for _ in range(12):
+        served.insert(1, tenant=1, payload=body)
+    found, _ = served.pages(state="all")
+    assert len(found) == 12
+    assert max(len(value) for row in found for value in row["values"] if value) == 201
+    whole = served.ask("/api/message", shard=found[0]["shard"], key=found[0]["key"])
+    (payload,) = [one["value"] for one in whole["values"] if one["name"] == "payload"]
+    assert json.loads(payload) == json.loads(body)
+
+
+MESSAGES = "document.querySelector('#messages + div')"
+LINES = f"[...{MESSAGES}.querySelectorAll('tbody tr')]"
+NOTE = f"{MESSAGES}.querySelector('.note').innerText"
+DIALOG = "document.querySelector('dialog')"
+
+
+class Clicks:
+    """What a person does on the page."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+
+    async def press(self, words: str, within: str = "document") -> None:
+        """Click the button that is called so."""
+        button = f"[...{within}.querySelectorAll('button')].find(one => !one.hidden && !one.disabled && one.innerText === {json.dumps(words)})"
+        await self.page.until(f"Boolean({button})")
+        await self.page.run(f"{button}.click()")
+
+    async def agree(self, words: str, rate: str = "") -> str:
+        """Read a question, and say yes to it."""
+        await self.page.until(f"Boolean({DIALOG})")
+        asked: str = await self.page.run(f"{DIALOG}.innerText")
+        if rate:
+            await self.page.run(f"document.getElementById('pace').value = {rate!r}")
+        await self.press(words, DIALOG)
+        await self.page.until(f"!{DIALOG}")
+        return asked
+
+    async def see(self, state: str, count: int) -> None:
+        await self.press(state, MESSAGES)
+        await self.page.until(f"{NOTE} && {LINES}.length === {count}")
+
+    async def choose(self, count: int) -> None:
+        await self.page.run(
+            f"{LINES}.slice(0, {count}).forEach(row => row.querySelector('input').click())"
+        )
+
+    async def act_on(self, which: str) -> None:
+        whom = f"{MESSAGES}.querySelector('[aria-label=\"Act on\"]')"
+        await self.page.run(
+            f"{whom}.value = {which!r}; {whom}.dispatchEvent(new Event('change'))"
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(PROGRAM is None, reason="no Chromium on this machine (apt: chromium)")
+async def test_every_click_of_a_queues_page(
+    served: Served, consume: Consume, tmp_path: Path
+) -> None:
+    payload = json.dumps(HOSTILE).replace('"n": 1', f'"n": {BIG}')
+    served.insert(40, tenant=1, payload=payload)
+    served.insert(8, tenant=2, payload=json.dumps({"order": "needle"}))
+    run(served.client, f"{PARK}, last_error = 'SMTP 421' WHERE tenant = 1")
+    async with chromium(tmp_path / "chromium") as page:
+        clicks = Clicks(page)
+        await page.size(1280, 900)
+        await page.open(f"{served.address}/")
+        verdict = "document.querySelector('.verdict')?.innerText ?? ''"
+        await page.until(f"({verdict}).includes('40 messages parked in a queue')")
+        await page.until(f"({verdict}).includes('A queue has messages and no stream')")
+        await page.run("document.querySelector('.verdict a').click()")
+        await page.until("document.getElementById('title')?.innerText === 'ks.job'")
+        await page.until("document.querySelectorAll('.uplot canvas').length === 3")
+        await browse_and_open(page, clicks)
+        await find(page, clicks)
+        await act(page, clicks, served)
+        await requeue_and_pause(page, clicks, served)
+        stream = consume(served.proxy, "STREAM * FROM job", database="ks")
+        stream.take(1)
+        await clicks.press("End…")
+        assert "gets an error" in await clicks.agree("End")
+        assert stream.error()[0] == 1317
+        assert await page.run("document.title") == "ks.job · streamfrom"
+        assert page.errors == []
+    log = served.proxy.log()
+    for event in ("messages changed", "messages requeued", "queue paused", "stream ended"):
+        assert event in log
+
+
+async def browse_and_open(page: Page, clicks: Clicks) -> None:
+    await clicks.see("Parked", 20)
+    assert "<img src=x" in await page.run(f"{MESSAGES}.innerText")
+    assert await page.run("document.querySelectorAll('main img').length") == 0
+    await clicks.press("Next page", MESSAGES)
+    await page.until(f"{NOTE}.includes('20 here')")
+    await page.run(f"{LINES}[0].querySelector('th button').click()")
+    await page.until(f"Boolean({DIALOG})")
+    shown = await page.run(f"{DIALOG}.innerText")
+    assert "SMTP 421" in shown
+    assert "never: parked" in shown
+    assert re.search(r"Attempts\s+3\b", shown)
+    body = await page.run(f"{DIALOG}.querySelector('[aria-label=payload]').textContent")
+    assert json.loads(body) == HOSTILE | {"n": BIG}
+    assert f'\n  "n": {BIG}' in body
+    await clicks.press("Close", DIALOG)
+    await page.until(f"!{DIALOG}")
+    for state in ("Ready", "In flight", "Scheduled", "Blocked", "Acknowledged", "All"):
+        await clicks.press(state, MESSAGES)
+        pressed = f"{MESSAGES}.querySelector('[aria-pressed=true]').innerText"
+        await page.until(f"{pressed} === '{state}'")
+
+
+async def find(page: Page, clicks: Clicks) -> None:
+    form = f"{MESSAGES}.querySelector('form')"
+
+    async def look(column: str, how: str, value: str, count: int) -> None:
+        await page.run(
+            f"document.getElementById('column').value = {column!r};"
+            f" document.getElementById('how').value = {how!r};"
+            f" document.getElementById('value').value = {value!r}; {form}.requestSubmit()"
+        )
+        await page.until(f"{NOTE}.includes('Looked at') && {LINES}.length === {count}")
+
+    await look("payload", "contains", "needle", 8)
+    assert "Looked at 48 messages" in await page.run(NOTE)
+    ident = await page.run(f"{LINES}[0].querySelector('th').innerText")
+    await look("id", "is", ident, 1)
+    assert await page.run(f"{LINES}[0].querySelector('th').innerText") == ident
+    await clicks.press("Clear", MESSAGES)
+    await page.until(f"{LINES}.length === 20")
+
+
+async def act(page: Page, clicks: Clicks, served: Served) -> None:
+    await clicks.see("Parked", 20)
+    await clicks.choose(2)
+    await clicks.press("Acknowledge…", MESSAGES)
+    assert "never delivered again" in await clicks.agree("Acknowledge")
+    eventually(lambda: served.count("time_acked IS NOT NULL") == 2)
+    await page.until(f"{NOTE}.includes('2 of 2 done')")
+    await page.run(f"{LINES}[0].querySelector('th button').click()")
+    await page.until(f"Boolean({DIALOG})")
+    await clicks.press("Delete…", DIALOG)
+    assert "nothing brings them back" in await clicks.agree("Delete")
+    eventually(lambda: served.count("TRUE") == 47)
+    await clicks.see("Ready", 8)
+    await clicks.choose(3)
+    await clicks.press("Park…", MESSAGES)
+    await clicks.agree("Park")
+    eventually(lambda: served.count(PARKED) == 40)
+    # All that match, at a rate.
+    await clicks.see("Parked", 20)
+    await page.run(
+        "document.getElementById('column').value = 'tenant'; document.getElementById('how').value = 'is';"
+        f" document.getElementById('value').value = '1'; {MESSAGES}.querySelector('form').requestSubmit()"
+    )
+    await page.until(f"{NOTE}.includes('Looked at') && {LINES}.length >= 20")
+    await clicks.act_on("all")
+    await clicks.press("Retry now…", MESSAGES)
+    asked = await clicks.agree("Retry now", rate="200")
+    assert "all messages that are parked and whose tenant is “1”" in asked
+    eventually(lambda: (served.count(READY), served.count(PARKED)) == (42, 3))
+    await page.until(f"{NOTE}.includes('Retry now: 37 done')")
+
+
+async def requeue_and_pause(page: Page, clicks: Clicks, served: Served) -> None:
+    await clicks.press("Requeue parked…")
+    assert "Fix what made them fail" in await clicks.agree("Requeue", rate="100")
+    eventually(lambda: served.count(PARKED) == 0)
+    await clicks.press("Pause…")
+    await clicks.agree("Pause")
+    await page.until("document.querySelector('.titled button').innerText === 'Resume…'")
+    await clicks.press("Resume…")
+    await clicks.agree("Resume")
+    await page.until("document.querySelector('.titled button').innerText === 'Pause…'")
+    run(served.client, "INSERT INTO job_dead (id, tenant, payload) VALUES (1, 9, '[]')")
+    await clicks.press("Requeue dead letters…")
+    await clicks.agree("Requeue")
+    eventually(lambda: served.count("tenant = 9") == 1)

@@ -1,0 +1,127 @@
+"""What users do to queues and messages over HTTP, as the page asks for it: the statements that it becomes, and what is refused."""
+
+from dataclasses import replace
+
+import pytest
+
+from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
+from streamfrom.proxy.errors import BackendError
+from streamfrom.proxy.status.status_source import Sight
+from tests.proxy.admin.conftest import USERS, Client, stream_of
+from tests.sim.memory_store import loaded, raw_table
+
+
+QUEUE = {"keyspace": "ks", "queue": "msg"}
+ONE = {"shard": "1", "key": b"17".hex()}
+ACT = QUEUE | {"action": "ack", "messages": [ONE]}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "target", "statement"),
+    [
+        ("/api/pause", {}, "ks", "ALTER QUEUE `msg` PAUSE"),
+        ("/api/resume", {}, "ks", "ALTER QUEUE `msg` RESUME"),
+        ("/api/requeue", {"source": "parked", "limit": 7}, "ks", "ALTER QUEUE `msg` REQUEUE PARKED LIMIT 7"),
+        ("/api/requeue", {"source": "dead"}, "ks", "ALTER QUEUE `msg` REQUEUE DEAD LIMIT 500"),
+        ("/api/act", {"action": "ack", "messages": [ONE]}, "ks:1", "UPDATE `msg` SET time_acked = NOW() WHERE `id` IN (17) AND time_acked IS NULL"),
+        ("/api/act", {"action": "retry", "messages": [ONE]}, "ks:1", "UPDATE `msg` SET time_next = 0, epoch = 0 WHERE `id` IN (17) AND time_acked IS NULL"),
+        ("/api/act", {"action": "park", "messages": [ONE]}, "ks:1", f"UPDATE `msg` SET time_next = {PARKED_NS} WHERE `id` IN (17) AND time_acked IS NULL"),
+        ("/api/act", {"action": "delete", "messages": [ONE]}, "ks:1", "DELETE FROM `msg` WHERE `id` IN (17)"),
+    ],
+)  # fmt: skip
+async def test_an_action_is_a_statement_of_the_user(seen, path, body, target, statement):
+    await seen.browser.log_in("app")
+    status, text, _ = await seen.browser.post(path, QUEUE | body)
+    assert status in {200, 204}, text
+    assert seen.acting.sent == [("app", target, statement)]
+
+
+@pytest.fixture
+async def seen(guarded):
+    """A queue whose messages indexes find, on two shards."""
+    table = loaded(raw_table("msg"), "ks")
+    guarded.status.figures[0] = replace(guarded.status.figures[0], table=table)
+    guarded.with_shards("ks", "0", "1")
+    return guarded
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "expected"),
+    [
+        ("/api/pause", QUEUE | {"queue": "nothing"}, 404),
+        ("/api/pause", QUEUE | {"keyspace": "nothing"}, 404),
+        ("/api/resume", {"keyspace": "ks"}, 400),
+        ("/api/resume", {"keyspace": ["ks"], "queue": "msg"}, 400),
+        ("/api/resume", None, 415),
+        ("/api/requeue", QUEUE, 400),
+        ("/api/requeue", QUEUE | {"source": "acked"}, 400),
+        ("/api/requeue", QUEUE | {"source": "dead", "limit": "1; DROP TABLE msg"}, 400),
+        ("/api/requeue", QUEUE | {"source": "dead", "limit": 501}, 400),
+        ("/api/act", QUEUE, 400),
+        ("/api/act", ACT | {"action": "drop"}, 400),
+        ("/api/act", ACT | {"messages": [ONE | {"shard": "2"}]}, 400),
+        ("/api/act", ACT | {"messages": [ONE | {"key": "no hex"}]}, 400),
+        ("/api/act", ACT | {"messages": [ONE | {"key": b"1 OR 1=1".hex()}]}, 400),
+        ("/api/act", ACT | {"messages": [ONE | {"key": ""}]}, 400),
+        ("/api/act", ACT | {"messages": [{"shard": "1"}]}, 400),
+        ("/api/act", ACT | {"messages": "all"}, 400),
+        ("/api/act", ACT | {"messages": [ONE] * 201}, 400),
+        ("/api/act", QUEUE | {"action": "ack"}, 400),
+        ("/api/act", QUEUE | {"action": "ack", "state": "gone"}, 400),
+        ("/api/act", QUEUE | {"action": "ack", "state": "all", "cursor": 5}, 400),
+        ("/api/act", QUEUE | {"action": "ack", "state": "all", "column": "none", "value": "1"}, 400),
+        ("/api/end-stream", {"connection_id": 99}, 404),
+        ("/api/end-stream", {"connection_id": "7"}, 400),
+        ("/api/end-stream", {"connection_id": True}, 400),
+    ],
+)  # fmt: skip
+async def test_what_cannot_be_done_is_refused_with_a_reason(seen, path, body, expected):
+    await seen.browser.log_in("boss")
+    status, text, _ = await seen.browser.post(path, body)
+    assert status == expected, text
+    assert text.strip()
+    assert seen.acting.sent == []
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"), [(1142, 403), (1094, 404), (1095, 403), (1205, 409), (1040, 409)]
+)
+async def test_what_the_server_says_is_the_answer(seen, code, expected):
+    await seen.browser.log_in("app")
+    seen.acting.error = BackendError(code, "HY000", "what it says")
+    assert (await seen.browser.post("/api/act", ACT))[:2] == (expected, "what it says\n")
+
+
+async def test_a_user_acts_on_what_it_sees_alone(seen):
+    await seen.browser.log_in("app")
+    seen.services.rights.seen = Sight({"ks": frozenset({"another"})})
+    for path, body in (("/api/pause", QUEUE), ("/api/act", ACT)):
+        assert (await seen.browser.post(path, body))[0] == 404
+    assert seen.acting.sent == []
+
+
+async def test_a_stream_is_ended_by_who_sees_it(seen):
+    seen.services.sessions[7] = Client(USERS["app"], 7)
+    seen.services.sessions[8] = Client(USERS["boss"], 8)
+    queue = seen.status.figures[0]
+    seen.status.open_streams = [stream_of(queue, 7), stream_of(queue, 8)]
+    await seen.browser.log_in("app")
+    assert (await seen.browser.post("/api/end-stream", {"connection_id": 8}))[0] == 404
+    assert (await seen.browser.post("/api/end-stream", {"connection_id": 7}))[0] == 204
+    await seen.browser.log_in("boss")
+    assert (await seen.browser.post("/api/end-stream", {"connection_id": 7}))[0] == 204
+    assert seen.acting.sent == [("app", "", "KILL QUERY 7"), ("boss", "", "KILL QUERY 7")]
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/pause", "/api/resume", "/api/requeue", "/api/act", "/api/end-stream"]
+)
+async def test_a_user_acts_only_with_the_token_of_its_session(seen, path):
+    body = ACT | {"connection_id": 7, "source": "dead"}
+    assert (await seen.browser.post(path, body))[0] == 401
+    await seen.browser.log_in("app")
+    token = {"X-CSRF-Token": "another"}
+    assert (await seen.browser.post(path, body, **token))[0] == 403
+    elsewhere = {"Origin": "http://evil.example"}
+    assert (await seen.browser.post(path, body, **elsewhere))[0] == 403
+    assert seen.acting.sent == []
