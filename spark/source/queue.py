@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 PART_ROWS: Final = 5000
 # How long after an empty look at the queue comes the next.
 IDLE_S: Final = 0.1
-Told = TypeVar("Told")
+Found = TypeVar("Found")
 
 
 class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -151,8 +151,8 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return error
 
     def _at_once(
-        self, work: "Callable[[str, Any], Told]", given: "Mapping[str, Any]"
-    ) -> "dict[str, Told]":
+        self, work: "Callable[[str, Any], Found]", given: "Mapping[str, Any]"
+    ) -> "dict[str, Found]":
         """Return what *work* says for each shard with what it is given; their servers work side by side."""
         with ThreadPoolExecutor(len(self.shards)) as threads:
             return dict(zip(given, threads.map(work, given, given.values()), strict=True))

@@ -1,0 +1,66 @@
+"""Words that readers stumble over, in documents and in what programs print; `./dev check` runs this, too."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+
+ROOT = Path(__file__).parents[2]
+# Machines log, print and return; people have roles: no consumer, another client, any user.
+ODD = re.compile(
+    r"\b(tells?|told|whoever|nobody|somebody|everybody|beside|mend(s|ed|ing)?|as ever|likewise|for ever|kin|anew)\b",
+    re.IGNORECASE,
+)
+PROSE = ("*.md", ".github/*.md", "docs/**/*.md", "clients/**/*.md", "examples/**/*.md")
+CODE = re.compile(r"```.*?```|`[^`\n]*`|\]\([^)]*\)|<[^>]*>", re.DOTALL)
+PROGRAMS = ("proxy", "engine", "sqlparse_ext", "spark", "clients/python", "examples")
+SCOPES = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def prose(text: str) -> str:
+    """Return *text* with blanks in the place of code and addresses, line for line."""
+    return CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+
+
+def printed(source: str) -> Iterator[tuple[int, str]]:
+    """Yield each text of a program that may be printed, and its line: a blank is in it, and it is no docstring."""
+    tree = ast.parse(source)
+    heads = {
+        node.body[0].value
+        for node in ast.walk(tree)
+        if isinstance(node, SCOPES) and node.body and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(text)) if " " in text and node not in heads:
+                yield node.lineno, text
+
+
+def test_documents_speak_as_a_colleague_would() -> None:
+    odd = [
+        f"{path.relative_to(ROOT)}:{number}: {found[0]}"
+        for pattern in PROSE
+        for path in ROOT.glob(pattern)
+        if "node_modules" not in path.parts
+        for number, line in enumerate(prose(path.read_text()).splitlines(), 1)
+        for found in ODD.finditer(line)
+    ]
+    assert not odd
+
+
+def test_programs_print_what_a_colleague_would_say() -> None:
+    odd = [
+        f"{path.relative_to(ROOT)}:{number}: {found[0]}"
+        for folder in PROGRAMS
+        for path in (ROOT / folder).rglob("*.py")
+        for number, text in printed(path.read_text())
+        for found in ODD.finditer(text)
+    ]
+    assert not odd
+
+
+def test_the_check_finds_an_odd_word_and_spares_code() -> None:
+    assert ODD.search(prose("It tells `who` asked"))
+    assert not ODD.search(prose("`tells` [it](tells.md)\n```\ntells\n```"))
+    assert [text for _, text in printed('"""He told."""\nprint("she told")')] == ["she told"]
