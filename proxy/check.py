@@ -348,8 +348,8 @@ async def _check_partitions(
     if census is None:
         report.warning(
             subject,
-            "partitioned otherwise than by PARTITION BY HOUR or DAY: it is purged row by row, and nobody makes"
-            " partitions",
+            "partitioned otherwise than by PARTITION BY HOUR or DAY: it is purged row by row, and no"
+            " partitions are made",
         )
         return
     try:
@@ -359,7 +359,7 @@ async def _check_partitions(
             report.fault(
                 subject,
                 f"its partitions can be neither made nor dropped: {error}",
-                "grant ALTER, CREATE, DROP and LOCK TABLES on it beside what delivery needs",
+                "grant ALTER, CREATE, DROP and LOCK TABLES on it in addition to what delivery needs",
             )
     partitions = census.partitions
     for name, reason in late(census, now_ns, table.properties.purge_after_ns).items():
@@ -417,8 +417,8 @@ async def _check_foreign_keys(shard: ShardRuntime, report: CheckReport) -> None:
     for (name,) in rows:
         report.warning(
             f"{shard}.{name}",
-            "its rows change with those of another table (ON DELETE, ON UPDATE), and this server tells its"
-            " binary log and triggers so on connections alone that were never reset, which pooled ones are",
+            "its rows change with those of another table (ON DELETE, ON UPDATE), and this server does not"
+            " inform its binary log and triggers on connections that were reset, which pooled ones are",
             "set innodb_native_foreign_keys = ON in the server's configuration: then all connections are alike",
         )
 

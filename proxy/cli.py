@@ -149,7 +149,7 @@ def _parser() -> argparse.ArgumentParser:
     granting.add_argument("--queue", metavar="KEYSPACE.QUEUE", help="default: every queue")
     granting.add_argument("name", metavar="NAME", help="the account's name")
     queues = commands.add_parser(
-        "queues", parents=[common], help="show what a running proxy tells of its queues"
+        "queues", parents=[common], help="show the figures of a running proxy's queues"
     )
     queues.add_argument(
         "--watch",

@@ -91,7 +91,7 @@ SESSION: Final = """
   INSERT INTO my_message (message) VALUES ('{{"hello": "world"}}'), ('{{"hello": "shards"}}');
   INSERT INTO my_message (message, time_next) VALUES ('{{"at": "its time"}}', NOW() + INTERVAL 5 SECOND);{plain}
 
-  {dim}# Nobody acknowledged, so they come again: after 10 seconds, then 20, 40, ... This ends it:{plain}
+  {dim}# They are not acknowledged, so they come again: after 10 seconds, then 20, 40, ... This ends it:{plain}
   {bold}UPDATE my_message SET time_acked = NOW() WHERE time_acked IS NULL;{plain}
 
   {dim}# Acknowledged rows stay for a day. Each lives on the shard that its id, made by the proxy, hashes to.{plain}

@@ -49,7 +49,7 @@ class ServiceManager:
                 sending.settimeout(0)
                 sending.sendto(news.encode(), address)
         except OSError as error:
-            log.warning("the service manager cannot be told", news=news, reason=str(error))
+            log.warning("the service manager cannot be notified", news=news, reason=str(error))
 
 
 NOBODY: Final = ServiceManager("")

@@ -37,7 +37,7 @@ def parser(jobs: "dict[str, Job]") -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(
         "streamfrom-spark",
         description="Spark jobs over the message tables behind streamfrom.",
-        epilog="streamfrom-spark JOB --help tells the options of a job.",
+        epilog="streamfrom-spark JOB --help shows the options of a job.",
         allow_abbrev=False,
     )
     names = result.add_subparsers(dest="job", metavar="JOB", required=True)

@@ -15,7 +15,10 @@ session turns an error into a packet.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
+
+
+NAMED_MAX: Final = 120  # characters of an expression in an error
 
 
 class StreamfromError(Exception):
@@ -43,7 +46,7 @@ class TooManyTokens(StreamfromError):
 
     def __init__(self, tokens_max: int) -> None:
         super().__init__(
-            f"the statement has more than {tokens_max} tokens beside the literals of rows and IN"
+            f"the statement has more than {tokens_max} tokens without the literals of rows and IN"
             " lists, as max_statement_tokens of [server] allows; send it in parts"
         )
 
@@ -57,6 +60,15 @@ class Unsupported(StreamfromError):
     def __init__(self, construct: str) -> None:
         super().__init__(f"unsupported: {construct}")
         self.construct = construct
+
+    @classmethod
+    def computing(cls, expression: bytes, reason: str) -> Unsupported:
+        """Return the error for an *expression* that the values of several shards do not give exactly."""
+        named = expression.decode("utf-8", "replace")
+        return cls(
+            f"{named[:NAMED_MAX]}{'…' if named[NAMED_MAX:] else ''} over several shards: {reason};"
+            " select its parts and compute in your program, or give a value of the vindex column"
+        )
 
 
 class DelayRefused(StreamfromError):

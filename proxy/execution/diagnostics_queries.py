@@ -160,7 +160,7 @@ def warnings_answer(
     if asked is None:
         raise Unsupported(
             f"{statement.shape.verb} of the statement before, which another client's connection or"
-            " several shards have run; SHOW WARNINGS tells"
+            " several shards have run; SHOW WARNINGS shows"
         )
     if diagnostics and diagnostics.columns:
         columns = diagnostics.columns

@@ -23,7 +23,7 @@ log = structlog.get_logger()
 
 AnswerT = TypeVar("AnswerT", bound="Message")
 
-NO_ADDRESS: Final = "it is reached by nobody (fleet.listen)"
+NO_ADDRESS: Final = "no other member can reach it (fleet.listen)"
 
 
 class PresentMembers(Protocol):

@@ -85,7 +85,7 @@ def check_form(shape: Shape) -> None:
     """Raise Unsupported for Vitess's other forms of VEXPLAIN, SqlError for what is none."""
     words = shape.words
     if shape.verb == "VEXPLAIN" and words[:1] and words[0] in _OTHER_FORMS:
-        raise Unsupported(f"VEXPLAIN {words[0]}; VEXPLAIN PLAN tells where it runs")
+        raise Unsupported(f"VEXPLAIN {words[0]}; VEXPLAIN PLAN shows where it runs")
     skipped = 2 if words[:2] == _FORMAT else words[:1] in (("PLAN",), ("QUERIES",))
     if not _EXPLAINED.intersection(words[skipped : skipped + 1]):
         raise SqlError(

@@ -134,8 +134,7 @@ class Computation:
         for place, column in operands.items():
             is_sum = self._calls(place) in _SUMS
             if sort_of(column) is None or (is_sum and loses_digits(column)):
-                told = self._outputs[place].text.decode("utf-8", "replace")
-                raise Unsupported(f"computing with {told} over several shards")
+                raise self._refused("its text does not have all of its value", place)
         for place in self._pieces:
             self._check(place, operands)
 
@@ -144,33 +143,31 @@ class Computation:
         within = self._within(place)
         is_shown = place < self._grouping.width
         if is_shown and not (are_alike(column, self._wanted[place]) or place in self._exact):
-            raise Unsupported("this expression of aggregates over several shards")
+            raise self._refused("a shard gives it another type", place)
         if b"NULLIF" in form.upper() and self._is_tested:
             # MariaDB finds no group HAVING NULLIF(COUNT(*), 1) > 1; MySQL does.
-            raise Unsupported("HAVING with NULLIF of an aggregate over several shards")
+            raise self._refused("HAVING with NULLIF of an aggregate", place)
         if b"UNIX_TIMESTAMP" in form.upper() and any(
             operands[each].type == FieldType.TIMESTAMP for each in within
         ):
             # The same text is two instants where clocks are set back.
-            raise Unsupported("UNIX_TIMESTAMP of an aggregate over several shards")
+            raise self._refused("UNIX_TIMESTAMP of an aggregate", place)
         if sort_of(column) is not Sort.DOUBLE and any(
             sort_of(operands[each]) is Sort.DOUBLE and self._calls(each) in _SUMS
             for each in within
         ):
             # A sum of floats depends on their order, in its last digits.
-            raise Unsupported("text or a decision made of a sum of floats over several shards")
+            raise self._refused("text or a decision made of a sum of floats", place)
         if _DIVIDES.search(form) and self._uses.get(place) is Use.UNKNOWN:
             # How far MariaDB divides is up to how many digits it has kept of the average, and so is
             # the sign of a remainder that is 0.
-            raise Unsupported("a division with an AVG over several shards")
+            raise self._refused("a division with an AVG", place)
         if place in self._twice or b"/" in form:
             # How a server rounds before it compares is up to where the condition stands.
             if output.is_condition:
-                raise Unsupported("this HAVING over several shards")
+                raise self._refused("servers round it before or after they compare", place)
             if any(operand in self._pieces for _, operand in output.operands):
-                raise Unsupported(
-                    "an expression of the alias of such a one over several shards"
-                )
+                raise self._refused("it uses the alias of another such expression", place)
 
     def type_of(self, place: int) -> ColumnDefinition:
         """Return the definition of what is computed, as the shard sees it."""
@@ -214,7 +211,7 @@ class Computation:
             and list(map(sort_of, columns)) == list(map(sort_of, self._columns))
         )
         if not is_known:
-            raise Unsupported("computing with such values over several shards")
+            raise self._refused("a shard computes it with other types", *self._pieces)
         found: list[dict[int, Computed]] = [{} for _ in groups]
         for row in rows:
             number, *values = parse_text_row(row)
@@ -227,10 +224,16 @@ class Computation:
         count, start = len(self._operands), len(sent)
         # The values come back with the results: what a server has read otherwise than it was
         # meant shows.
-        if not all(map(is_same, self._columns[1:], sent, values)):
-            raise Unsupported("computing with such values over several shards")
-        if values[start : start + count] != self._collations:
-            raise Unsupported("computing with such strings over several shards")
+        places = (*self._operands, *self.averages)
+        for place, column, value, came in zip(
+            places, self._columns[1:], sent, values, strict=False
+        ):
+            if not is_same(column, value, came):
+                raise self._refused("a shard reads its value differently", place)
+        collations = values[start : start + count]
+        for place, own, came in zip(self._operands, self._collations, collations, strict=True):
+            if own != came:
+                raise self._refused("a shard compares its value by another collation", place)
         inexact = {
             place
             for place, text in zip(self.averages, sent[count:], strict=True)
@@ -246,7 +249,7 @@ class Computation:
         for place, precise in zip(self._twice, found, strict=True):
             within = self._within(place)
             if fragile & within and self._uses[place] is Use.UNKNOWN:
-                raise Unsupported("an expression of such an AVG over several shards")
+                raise self._refused("an AVG that servers round to different integers", place)
             if inexact & within:
                 computed[place] = self._judged(place, computed[place].text, precise)
         return computed
@@ -271,9 +274,7 @@ class Computation:
         if not (is_known and self._is_direct()) and (
             use is Use.UNKNOWN or (is_cut and use is Use.ROUNDED) or text != shown
         ):
-            raise Unsupported(
-                "an expression of an AVG whose last digits decide over several shards"
-            )
+            raise self._refused("an AVG whose last digits decide", place)
         return Computed(text, is_cut)
 
     def _is_direct(self) -> bool:
@@ -288,6 +289,14 @@ class Computation:
             and places == sorted(places)
             and len({down for _, down in grouping.order}) == 1
         )
+
+    def refused(self) -> Unsupported:
+        """Return the error for expressions that a shard cannot compute from values."""
+        return self._refused("a shard cannot compute it from merged values", *self._pieces)
+
+    def _refused(self, reason: str, *places: int) -> Unsupported:
+        texts = b", ".join(self._outputs[place].text for place in places)
+        return Unsupported.computing(texts, reason)
 
     # --- texts ------------------------------------------------------------------------------------
 

@@ -141,7 +141,7 @@ class Grouping:
         if self._select.joined:
             raise Unsupported("DISTINCT * of a join over several shards")
         if len(self._select.items) > 1:
-            raise Unsupported("DISTINCT with * beside other items over several shards")
+            raise Unsupported("DISTINCT with * and other items over several shards")
         for column in self._definitions:
             name = self._texts.name_of(column)
             text = quote_identifier(name).encode()
@@ -163,10 +163,12 @@ class Grouping:
             place = self._texts.integer(word)
             items = self._select.items
             if place is None or not 0 < place <= len(items):
-                raise Unsupported("GROUP BY this literal over several shards")
+                raise Unsupported.computing(
+                    self._texts.of(expression), "GROUP BY needs a position that is selected"
+                )
             found = items[place - 1].expression
             if found is None or any(item.expression is None for item in items):
-                raise Unsupported("GROUP BY a position beside * over several shards")
+                raise Unsupported("GROUP BY a position with * selected over several shards")
             return found
         if expression.column is None or expression.is_qualified:
             return expression
@@ -191,7 +193,7 @@ class Grouping:
             return
         for item in items:
             if item.expression is None:
-                raise Unsupported("* beside groups or aggregates over several shards")
+                raise Unsupported("* together with groups or aggregates over several shards")
             self.outputs.append(self._output(item.expression, in_list=True))
 
     def _output(self, expression: Expression, *, in_list: bool = False) -> Output:
@@ -311,7 +313,7 @@ class Grouping:
                 raise Unsupported("an expression of GROUP_CONCAT over several shards")
             return self._add(Output(self._texts.of(leaf), words, call=leaf.call))
         if leaf.has_aggregate:
-            raise Unsupported("this aggregate over several shards")
+            raise Unsupported.computing(self._texts.of(leaf), "no way to merge it")
         if group is None:
             return None
         return self._add(Output(self._texts.of(leaf), words, group=group))
@@ -350,7 +352,9 @@ class Grouping:
             or not left.names <= self._group_columns
             or not left.names.isdisjoint(aliases)
         ):
-            raise Unsupported("this HAVING over several shards")
+            raise Unsupported.computing(
+                self._texts.condition(condition), "HAVING needs groups or their aggregates"
+            )
         # It is about the groups alone: every shard can tell for itself.
         self._texts.check_repeatable(left)
         self.pushed.append(self._texts.condition(condition))
@@ -392,7 +396,7 @@ class Grouping:
             output = self.outputs[place]
             is_known = output.group is not None or output.call or output.operands
             if not (is_known or output.is_constant):
-                raise Unsupported("ORDER BY this expression of groups over several shards")
+                raise Unsupported.computing(output.text, "ORDER BY needs groups or aggregates")
         self.final_order = [
             (place, down)
             for place, down in self.final_order
@@ -421,9 +425,7 @@ class Grouping:
         is_alone = not self.groups and bool(self.distinct or self.concatenated)
         if is_alone and any(output.is_constant for output in self.outputs):
             # Where there are no rows no shard would give the constant.
-            raise Unsupported(
-                "a constant beside an aggregate with DISTINCT over several shards"
-            )
+            raise Unsupported("a constant and an aggregate with DISTINCT over several shards")
 
 
 # DISTINCT changes nothing, or they see to it themselves.

@@ -41,7 +41,10 @@ class Listed:
             raise Unsupported("GROUP_CONCAT without ORDER BY over several shards")
         for each in call.order:
             if each.position is not None or each.expression.has_aggregate:
-                raise Unsupported("GROUP_CONCAT in such an order over several shards")
+                raise Unsupported.computing(
+                    texts.of(each.expression),
+                    "GROUP_CONCAT ordered by a position or an aggregate",
+                )
             texts.check_steady(each.expression)
         arguments = [texts.words(each) for each in call.arguments]
         order = [texts.words(each.expression) for each in call.order]

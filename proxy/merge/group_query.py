@@ -321,8 +321,11 @@ class GroupsQuery:
         self._sort(merge)
         if computation is None:
             return merge
-        if any(each.place and self._comparison(each.place) not in _SORTED for each in later):
-            raise Unsupported("ORDER BY this expression of aggregates over several shards")
+        for each in later:
+            if each.place and self._comparison(each.place) not in _SORTED:
+                raise Unsupported.computing(
+                    grouping.outputs[each.place].text, "ORDER BY a string made of aggregates"
+                )
         return ComputedMerge(
             merge,
             computation,

@@ -191,7 +191,7 @@ class Texts:
         source = self.at(self.select.source).upper()
         if any(word in source for word in (b"USING", b"NATURAL", b"RIGHT")):
             # Their columns come in an order of their own, and some but once.
-            raise Unsupported("ORDER BY beside * of such a join over several shards")
+            raise Unsupported("ORDER BY with * of such a join over several shards")
         names = [
             quote_identifier(table.alias)
             if table.alias

@@ -128,15 +128,17 @@ class AnsweredPart:
     def check(self, columns: Sequence[ColumnDefinition], rows: Sequence[bytes]) -> None:
         """Raise Unsupported unless the answer to `text` is what was given."""
         came = [parse_text_row(row) for row in rows]
-        if (
-            len(came) != len(self._rows)
-            or not all(map(are_alike, columns, self._columns))
-            or not all(
-                all(map(is_same, self._columns, sent, found))
+        if len(came) != len(self._rows):
+            raise Unsupported("going on with these rows over several shards: a shard lost some")
+        for place, column in enumerate(self._columns):
+            if not are_alike(columns[place], column) or not all(
+                is_same(column, sent[place], found[place])
                 for sent, found in zip(self._rows, came, strict=True)
-            )
-        ):
-            raise Unsupported("going on with such values over several shards")
+            ):
+                raise Unsupported(
+                    f"going on with '{column.name}' over several shards: a shard reads its values"
+                    " differently; CAST it, or send one SELECT after another"
+                )
 
 
 class Combination:
@@ -189,8 +191,12 @@ class Combination:
 
     def check(self, columns: Sequence[ColumnDefinition]) -> None:
         """Raise Unsupported unless the answer to `sql` has the statement's columns."""
-        if not all(map(_read_alike, columns, self._columns)):
-            raise Unsupported("going on with such columns over several shards")
+        for column, own in zip(columns, self._columns, strict=False):
+            if not _read_alike(column, own):
+                raise Unsupported(
+                    f"going on with '{own.name}' over several shards: a shard gives it another"
+                    " type; CAST it, or send one SELECT after another"
+                )
 
 
 def _collations(columns: Sequence[ColumnDefinition], text: bytes) -> bytes:

@@ -60,7 +60,7 @@ def _refuse_subqueries(tables: VschemaTables, shape: Shape) -> None:
     for table in shape.insert.read_beside:
         if not tables.is_reference(table.name):
             raise Unsupported(
-                f"a subquery of table '{table.name}' beside the rows of {shape.verb} in a sharded"
+                f"a subquery of table '{table.name}' next to the rows of {shape.verb} in a sharded"
                 " keyspace"
             )
 

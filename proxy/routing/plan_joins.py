@@ -77,7 +77,7 @@ class JoinPlanner:
         equalities = _read_ties(shape.template)
         if equalities is None:
             raise Unsupported(
-                f"this form of {shape.verb}, whose tables could not be told apart"
+                f"this form of {shape.verb}, whose tables could not be distinguished"
             )
         self._equalities = equalities
         self._sources = self._with_target(equalities, column_place)

@@ -96,19 +96,21 @@ async def _ask_comparisons(backend: Backend, texts: Texts, plan: MergeQuery) -> 
     if computation is not None:
         *answers, tried, collations = answers
         if tried.error is not None or collations.error is not None:
-            raise Unsupported("this expression of aggregates over several shards")
+            raise computation.refused()
         computation.tried(
             [parse_column_definition(each) for each in tried.columns],
             parse_text_row(collations.rows[0]),
         )
     keys = []
     types = []
-    for typed, collated in zip(answers[::2], answers[1::2], strict=True):
+    for (text, _), typed, collated in zip(
+        plan.expressions, answers[::2], answers[1::2], strict=True
+    ):
         if typed.error is not None:
-            raise Unsupported("sorting or grouping by such an expression over several shards")
+            raise Unsupported.computing(text, "a shard cannot sort or group by it alone")
         column = parse_column_definition(typed.columns[0])
         types.append(column)
-        keys.append(_key(column, collated))
+        keys.append(_key(text, column, collated))
     plan.resolve(keys, types)
 
 
@@ -116,12 +118,12 @@ async def _ask(backend: Backend, questions: Sequence[bytes]) -> list[BufferedAns
     return await backend.answers([query(question) for question in questions])
 
 
-def _key(column: ColumnDefinition, collated: BufferedAnswer) -> ColumnKey:
+def _key(text: bytes, column: ColumnDefinition, collated: BufferedAnswer) -> ColumnKey:
     comparison = comparison_of(column)
     if comparison is not Comparison.STRING:
         return ColumnKey(comparison)
     if collated.error is not None or not collated.rows:
-        raise Unsupported("comparing such strings over several shards")
+        raise Unsupported.computing(text, "its strings have no collation to compare by")
     name, space = parse_text_row(collated.rows[0])
     is_char = column.type == FieldType.STRING
     return ColumnKey(comparison, padding((name or b"").decode(), space or b"", is_char=is_char))

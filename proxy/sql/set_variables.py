@@ -104,7 +104,7 @@ class SetVariables:
             if may_assign(shape):
                 # Its value may differ from shard to shard.
                 raise Unsupported(
-                    "SET of a user variable together with what every shard must be told; one SET"
+                    "SET of a user variable together with variables that every shard must get; one SET"
                     " for each"
                 )
             await run_everywhere(self._executor, self._state, database, shards, statement)

@@ -137,7 +137,7 @@ class StatusTables:
             raise Unsupported(f"tables of {SCHEMA} in a statement that is not understood")
         for table in shape.tables:
             if not is_own_schema(table.schema or here):
-                raise Unsupported(f"tables of {SCHEMA} beside others in one statement")
+                raise Unsupported(f"tables of {SCHEMA} together with others in one statement")
             if table.name.lower() not in TABLES:
                 raise TableNotFound(SCHEMA, table.name)
         return {table.name for table in shape.tables}

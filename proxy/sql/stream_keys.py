@@ -46,7 +46,7 @@ def stream_keys(statement: Statement, table: MessageTable) -> frozenset[bytes] |
     if table.key_type in _MANY_SPELLINGS:
         raise BadStreamKey(
             f"STREAM … WHERE takes no key of the type {table.key_type.upper()}, whose values can be written in more than one way:"
-            f" stream all keys, or let a column beside it that holds {column} as VARCHAR or as a number be the key"
+            f" stream all keys, or let another column that holds {column} as VARCHAR or as a number be the key"
         )
     if not table.has_priority:
         raise BadStreamKey("STREAM … WHERE needs a table with the column priority")

@@ -229,7 +229,7 @@ class TextStatements:
             statement.sql.isascii() or charsets.isdisjoint(MULTIBYTE_CHARSETS)
         ):
             raise Unsupported(
-                f"a backslash or a backtick in the text of {statement.shape.verb} beside characters"
+                f"a backslash or a backtick in the text of {statement.shape.verb} with characters"
                 " beyond ASCII, in a character set in which they may be part of one"
             )
 

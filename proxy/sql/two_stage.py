@@ -127,7 +127,10 @@ class TwoStageSelect:
         answers: list[Sequence[bytes]] = [(await ask(question)).rows for question in questions]
         # A string in the text may compare by another collation than it did as a column.
         if any(answer != answers[0] for answer in answers):
-            raise Unsupported("going on with such strings over several shards")
+            raise Unsupported(
+                "going on with strings over several shards that compare by another collation on"
+                " their way; name it with COLLATE, or send one SELECT after another"
+            )
         return answers
 
     async def _take(self, part: Statement, route: Route, taken: TakenRows) -> None:

@@ -53,7 +53,7 @@ async def queries_sent(
     compiler.check(inner)
     if inner.shape.kind is Kind.STREAM:
         raise Unsupported(
-            "VEXPLAIN QUERIES of a STREAM, which has no end; VEXPLAIN PLAN tells where it runs"
+            "VEXPLAIN QUERIES of a STREAM, which has no end; VEXPLAIN PLAN shows where it runs"
         )
     reply = _DiscardedReply(context.state)
     sent: list[tuple[ShardRuntime, bytes]] = []

@@ -98,7 +98,7 @@ def from_execute(
     values = payload[start : cursor.pos]
     attributes = _values(cursor, bitmap, types, names, range(count, total))
     if cursor.remaining:
-        raise WireError("values that nobody has announced")
+        raise WireError("values that were not announced")
     if not count:
         return bytes(head), attributes
     own = bytearray(bitmap[: (count + 7) // 8])

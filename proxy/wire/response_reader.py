@@ -150,7 +150,7 @@ class ResponseReader:
         if first == LOCAL_INFILE:
             if not self._allows_local_infile:
                 # A server may ask for any file at any time; it gets one for LOAD DATA only.
-                raise WireError("the server asks for a file that nobody offered")
+                raise WireError("the server asks for a file that was not offered")
             self.wants_local_infile = payload[1:]
             return INFILE
         self._left, end = read_lenenc_int(payload, 0)

@@ -75,7 +75,7 @@ class ArchiveWindow:
             elif manifest.low_ns < self.high_ns and self.low_ns < manifest.high_ns:
                 other = ArchiveWindow(self.home, manifest.low_ns, manifest.high_ns).manifest
                 raise RequestError(
-                    f"{other} has part of this window already: choose --from and --to beside it"
+                    f"{other} has part of this window already: choose another --from and --to"
                 )
         return found
 

@@ -88,7 +88,9 @@ def add_options(parser: "argparse.ArgumentParser") -> None:
         help="what was acknowledged before, while both sides work; ISO date or time, UTC",
     )
     how_much.add_argument(
-        "--stopped", action="store_true", help="all rows: nobody writes to the source any more"
+        "--stopped",
+        action="store_true",
+        help="all rows: no client writes to the source any more",
     )
 
 
@@ -330,7 +332,7 @@ def _verify(
     ]
     if wrong:
         raise JobError(
-            f"the target differs: {'; '.join(wrong)}. Copy again; if it stays so, somebody wrote there or"
+            f"the target differs: {'; '.join(wrong)}. Copy again; if it stays so, a client wrote there or"
             " to the source meanwhile, or purged: delete what differs on the target, never switch over"
         )
     return {"rows": total(expected.values()).rows} | {

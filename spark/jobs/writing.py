@@ -140,7 +140,7 @@ def _check_all_there(connection: Any, table: str, ids: "Collection[Any]") -> Non
             )
     if missing:
         raise JobError(
-            f"{missing} of {len(ids)} messages were left out of {table}: a unique key beside id"
+            f"{missing} of {len(ids)} messages were left out of {table}: a unique key other than id"
             " has their values already; drop that key or those messages, then run again"
         )
 

@@ -62,7 +62,7 @@ def told_apart(endpoint: "Endpoint", shard: str) -> "Iterator[None]":
     except pymysql.err.MySQLError as error:
         if _refuses_a_value(error):
             raise JobError(
-                f"{endpoint.keyspace!r} refuses a row: {error}; mend the data, then run it again: what is"
+                f"{endpoint.keyspace!r} refuses a row: {error}; correct the data, then run it again: what is"
                 " written stays as it is"
             ) from error
         if error.args[:1] in _GONE:
@@ -71,7 +71,7 @@ def told_apart(endpoint: "Endpoint", shard: str) -> "Iterator[None]":
             ) from error
         if error.args[:1] in _REFUSED:
             raise JobError(
-                f"{endpoint.keyspace!r} refuses that: {error}; ask whoever runs the proxy for it"
+                f"{endpoint.keyspace!r} refuses that: {error}; ask the operator of the proxy for it"
             ) from error
         raise JobError(
             f"the proxy at {endpoint.host}:{endpoint.port} or shard {shard} of"

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 _SORT = "messages come by priority and then as they are due, so sort what has come"
 _JOIN = "SELECT the rest by the ids that have come"
-_ALL = "whoever asks is given what is due, so acknowledge or reschedule what you do not want"
+_ALL = "each stream gets what is ready, so acknowledge or reschedule what you do not want"
 _KEY = (
     "WHERE takes the key of the table and nothing else: column = value, or column IN (value, …);"
-    " whoever asks is given what is due, so acknowledge or reschedule what you do not want,"
+    " each stream gets what is ready, so acknowledge or reschedule what you do not want,"
     " or narrow it to a shard: `keyspace:-80`.t"
 )
 _READ = "a SELECT reads the table as any other"

@@ -113,8 +113,8 @@ def refusal(mixture: Mixture) -> Unsupported:
     """Return the error for what stands together and must not."""
     return Unsupported(
         f"{mixture.function} here with {mixture.column}, which holds nanoseconds since 1970; write"
-        " NOW() or NOW() + INTERVAL n SECOND, MINUTE, HOUR, DAY or WEEK as the whole of what stands"
-        " beside it, or UNIX_TIMESTAMP('2026-01-31 12:00:00') * 1000000000"
+        " NOW() or NOW() + INTERVAL n SECOND, MINUTE, HOUR, DAY or WEEK as the whole value that it"
+        " is compared with or given, or UNIX_TIMESTAMP('2026-01-31 12:00:00') * 1000000000"
     )
 
 

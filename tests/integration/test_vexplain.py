@@ -46,7 +46,7 @@ def test_what_would_be_refused_is_refused_alike(client: Any) -> None:
     assert refused(client, "VEXPLAIN PLAN SELECT * FROM unknown")[0] == 1235
     assert refused(client, "VEXPLAIN TRACE SELECT 1") == (
         1235,
-        "unsupported: VEXPLAIN TRACE; VEXPLAIN PLAN tells where it runs",
+        "unsupported: VEXPLAIN TRACE; VEXPLAIN PLAN shows where it runs",
     )
     assert refused(client, "VEXPLAIN PLAN CREATE TABLE t (a INT)")[0] == 1064
     assert rows(client, "SELECT 1") == ((1,),)

@@ -201,7 +201,7 @@ async def test_a_privilege_that_partitions_need_and_lack_is_a_fault(server, repo
     assert code == 1
     assert (
         "fault    plain/-.msg: its partitions can be neither made nor dropped: DROP command denied;"
-        " grant ALTER, CREATE, DROP and LOCK TABLES on it beside what delivery needs"
+        " grant ALTER, CREATE, DROP and LOCK TABLES on it in addition to what delivery needs"
     ) in lines
 
 

@@ -26,7 +26,7 @@ GROUPINGS: Final = {
     "by_window_shard": ("window_ns", "shard"),
     "by_window_shard_tenant": ("window_ns", "shard", "tenant"),
 }
-"""Each result of acknowledged messages, and what a row of it is about beside the table."""
+"""Each result of acknowledged messages, and what a row of it is about in addition to the table."""
 
 
 def with_window(frame: "DataFrame", time: str, width_ns: int) -> "DataFrame":

@@ -51,7 +51,7 @@ def basis(told: "Told", sends_until_poison: int) -> list[tuple[str, str]]:
         ),
         (
             "What waits",
-            "Rows without time_acked when they were read; time_next and epoch tell the state. Since when"
+            "Rows without time_acked when they were read; time_next and epoch give the state. Since when"
             f" one is due is time_next, or {created or 'unknown'} while time_next is 0.",
         ),
         (

@@ -34,7 +34,7 @@ h2 { font-size: 16px; font-weight: 640; letter-spacing: -.005em; margin: 0; }
 .top { display: flex; flex-wrap: wrap; justify-content: space-between; align-items: baseline; gap: 2px 20px; margin-bottom: 10px; }
 .sub { color: var(--soft); font-size: 13px; margin: 0 0 12px; }
 .two { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 440px), 1fr)); gap: 0 18px; }
-/* Charts beside each other stand at the same height, however many lines are above them. */
+/* Charts next to each other stand at the same height, however many lines are above them. */
 .two .card { display: flex; flex-direction: column; } .two .roomy, .two .narrow { margin-top: auto; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(175px, 1fr)); gap: 14px; margin-bottom: 18px; }
 .figure { background: var(--card); border: 1px solid var(--edge); border-radius: 12px; padding: 15px 18px 14px; }

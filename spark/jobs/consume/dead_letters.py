@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from streamfrom.spark.source.writer import WritePlan
 
 ERROR: Final = "streamfrom_error"
-"""The column with the reason, beside the message's own."""
+"""The column with the reason, next to the message's own columns."""
 # A message that is put into another queue begins anew there.
 _PAST: Final = frozenset({"epoch", "time_next", "time_acked"})
 

@@ -140,7 +140,7 @@ class ConsoleSink:
             sys.stdout.writelines(f"{line}\n" for line in self._lines)
             sys.stdout.flush()
         except BrokenPipeError as error:
-            raise JobError("nobody reads standard output any more; run it again") from error
+            raise JobError("standard output is closed; run it again") from error
         self._checkpoint.keep(number, outcome)
 
 

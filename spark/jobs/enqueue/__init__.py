@@ -160,7 +160,7 @@ def run(
     if differing:
         raise RequestError(
             f"rows that differ have the same id, such as {', '.join(differing)}: give each its own"
-            " (--id-column), or name columns that tell them apart (--key); nothing was written"
+            " (--id-column), or name columns that distinguish them (--key); nothing was written"
         )
     messages = one_each(rows)
     if config.start_ns is not None or config.rate_per_s is not None:

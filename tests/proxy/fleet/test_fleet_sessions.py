@@ -184,7 +184,7 @@ async def test_a_member_without_an_address_is_not_asked(three):
     one, two, _ = three
     one.known = [replace(two.own, address="")]
     (line,) = await one.others.processes(BOSS)
-    assert line.state == "member two: it is reached by nobody (fleet.listen)"
+    assert line.state == "member two: no other member can reach it (fleet.listen)"
 
 
 @pytest.mark.usefixtures("impatient")

@@ -190,7 +190,7 @@ async def test_a_member_without_an_address_is_named(three):
     one, two, other = three
     one.known = [two.own, replace(other.own, address="")]
     found = await one.others.ask(ALL, BOSS)
-    assert str(*found.unanswered) == "member three: it is reached by nobody (fleet.listen)"
+    assert str(*found.unanswered) == "member three: no other member can reach it (fleet.listen)"
     assert [answer.member.member for answer in found.answers] == ["two"]
 
 
