@@ -87,11 +87,11 @@ SQLSTATE: 38000"""
         == "streamfrom.spark.errors.RequestError: ks has no shard '-40'"
     )
     from_a_worker = """An exception was thrown from the Python worker:
-streamfrom.spark.errors.JobError: 'ks' refuses a row: (4025, 'a CHECK'); mend the data
+streamfrom.spark.errors.JobError: 'ks' refuses a row: (4025, 'a CHECK'); correct the data
 \tat org.apache.spark.Worker.run"""
     assert (
         reason_of(Exception(from_a_worker))
-        == "streamfrom.spark.errors.JobError: 'ks' refuses a row: (4025, 'a CHECK'); mend the data"
+        == "streamfrom.spark.errors.JobError: 'ks' refuses a row: (4025, 'a CHECK'); correct the data"
     )
     from_the_engine = "Py4J\n\tat x\nCaused by: A\n\tat y\nCaused by: B: no such file\n\tat z"
     assert reason_of(Exception(from_the_engine)) == "B: no such file"

@@ -59,7 +59,7 @@ def test_a_value_that_a_server_refuses_is_no_outage_to_wait_for(number):
 
     packet = b"\xff" + number.to_bytes(2, "little") + b"#HY000no"
     with (
-        pytest.raises(JobError, match=r"'ks' refuses a row: .*mend the data"),
+        pytest.raises(JobError, match=r"'ks' refuses a row: .*correct the data"),
         told_apart(Endpoint("db", 1, "u", "ks"), "-80"),
     ):
         pymysql.err.raise_mysql_exception(packet)
@@ -74,7 +74,7 @@ def test_a_right_that_is_lacking_is_no_outage_to_wait_for(number):
     from streamfrom.spark.source.batch import told_apart
 
     with (
-        pytest.raises(JobError, match=r"'ks' refuses that: .*ask whoever runs the proxy"),
+        pytest.raises(JobError, match=r"'ks' refuses that: .*ask the operator of the proxy"),
         told_apart(Endpoint("db", 1, "u", "ks"), "-80"),
     ):
         raise pymysql.err.OperationalError(number, "no")
