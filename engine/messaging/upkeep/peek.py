@@ -37,7 +37,7 @@ class PeekState(StrEnum):
 
     READY = "ready"
     SCHEDULED = "scheduled"
-    """For later; also what was sent and whose lease is written, which the row cannot tell."""
+    """For later; also what was sent and whose lease is written, which the row does not show."""
     BLOCKED = "blocked"
     """Its `vt_after` group is not done, as far as a claim has seen."""
     PARKED = "parked"
