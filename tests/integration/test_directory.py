@@ -3,6 +3,7 @@
 import pytest
 
 from streamfrom.engine.fleet.lock_connection import dispatcher_lock
+from tests.cases import in_turn
 from tests.fixtures.database_servers import execute, root
 from tests.fixtures.running_proxy import keyspace_toml
 from tests.fixtures.streams import eventually, message_table, refused, rows, run
@@ -91,6 +92,7 @@ def test_no_list_of_databases_shows_it(server, database, start_proxy, is_mapped)
     run(client, "DROP TABLE z")
 
 
+@in_turn
 @pytest.mark.parametrize(
     "text",
     [

@@ -7,6 +7,7 @@ import pytest
 
 from streamfrom.proxy.embedded.servers import Family
 from streamfrom.proxy.wire.resultset import parse_column_definition
+from tests.cases import in_turn
 from tests.fixtures.database_servers import DatabaseServer
 from tests.fixtures.running_proxy import (
     MESSAGE_VSCHEMA,
@@ -109,6 +110,7 @@ def test_rows_that_are_read_first_are_returned(table: ComparedCluster) -> None:
     )
 
 
+@in_turn
 @pytest.mark.parametrize(
     "sql",
     [

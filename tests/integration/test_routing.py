@@ -6,6 +6,7 @@ from typing import Any
 import pymysql
 import pytest
 
+from tests.cases import in_turn
 from tests.fixtures.streams import WAIT_S, refused, rows, run, value
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
 
@@ -28,11 +29,14 @@ def client(cluster: SharedCluster) -> Any:
         connection,
         "CREATE TABLE customer (id BIGINT PRIMARY KEY, name VARCHAR(20), n INT DEFAULT 0)",
     )
-    values = ", ".join(f"({ident}, 'name {ident}', {ident % 3})" for ident in ALL_IDS)
-    assert run(connection, f"INSERT INTO customer (id, name, n) VALUES {values}") == len(
-        ALL_IDS
-    )
+    fill(connection)
     return connection
+
+
+def fill(client: Any) -> None:
+    values = ", ".join(f"({ident}, 'name {ident}', {ident % 3})" for ident in ALL_IDS)
+    sql = f"INSERT INTO customer (id, name, n) VALUES {values}"
+    assert run(client, sql) == len(ALL_IDS)
 
 
 def on_shards(
@@ -52,6 +56,7 @@ def ids(connection: Any, condition: str = "1 = 1", table: str = "customer") -> l
 
 
 class TestInsertSelect:
+    @in_turn
     @pytest.mark.parametrize(
         ("sql", "count"),
         [
@@ -84,7 +89,9 @@ class TestInsertSelect:
         assert len(new) == count
         # A point SELECT asks the one shard that the vindex says.
         assert [ident for ident in new if ids(client, f"id = {ident}") == [ident]] == new
+        run(client, "DELETE FROM customer WHERE id >= 100")
 
+    @in_turn
     @pytest.mark.parametrize("verb", ["INSERT", "INSERT IGNORE", "REPLACE"])
     @pytest.mark.parametrize("count", [0, 1, 2, 8])
     def test_its_answer_counts_the_rows_as_a_servers(
@@ -106,6 +113,8 @@ class TestInsertSelect:
         run(alone, f"INSERT INTO copied VALUES {values}, ({ALL_IDS[0] + 1000}, NULL)")
         for add in (2000,) if verb == "INSERT" else (2000, 1000):
             assert counted(client, "customer", add) == counted(alone, "copied", add)
+        run(alone, "DROP TABLE copied")
+        run(client, "DELETE FROM customer WHERE id >= 1000")
 
     def test_it_takes_part_in_a_transaction_and_locks_what_it_has_read(
         self, cluster: SharedCluster, client: Any
@@ -149,6 +158,7 @@ class TestInsertSelect:
                 assert both[0] == both[1]
             run(client, "DELETE FROM purchase WHERE customer_id > 100")
 
+    @in_turn
     @pytest.mark.parametrize("kind", ["FLOAT", "TIMESTAMP NULL", "ENUM('a')", "YEAR", "BIT(3)"])
     def test_a_type_without_an_exact_text_is_refused(self, client: Any, kind: str) -> None:
         run(client, f"ALTER TABLE customer ADD COLUMN c {kind}")
@@ -157,6 +167,7 @@ class TestInsertSelect:
         )
         assert (code, "'c'" in text) == (1235, True)
         assert ids(client) == ALL_IDS
+        run(client, "ALTER TABLE customer DROP COLUMN c")
 
     def test_more_rows_than_may_be_are_refused_and_none_is_written(self, client: Any) -> None:
         digits = "(SELECT 0 d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4)"
@@ -210,6 +221,7 @@ class TestInsert:
         assert min(counts) > 1000
         assert value(client, "SELECT name FROM customer WHERE id = 3999") == "it's (a, b)"
 
+    @in_turn
     @pytest.mark.parametrize(
         "sql",
         [
@@ -228,6 +240,7 @@ class TestInsert:
         assert ids(client, "id >= 100") == [100, 101, 104]
         both = on_shards(cluster, "SELECT id FROM customer WHERE id >= 100")
         assert sorted(map(len, both)) in ([1, 2], [0, 3])
+        run(client, "DELETE FROM customer WHERE id >= 100")
 
     def test_on_duplicate_key_update_reaches_each_row(self, client: Any) -> None:
         sql = f"INSERT INTO customer (id, n) VALUES ({LOW}, 0), ({HIGH}, 0), (100, 5)"
@@ -288,6 +301,7 @@ class TestInsert:
 
 
 class TestByVindex:
+    @in_turn
     @pytest.mark.parametrize(
         "condition",
         [
@@ -309,6 +323,7 @@ class TestByVindex:
         else:
             assert ids(client, condition) == [LOW]
 
+    @in_turn
     @pytest.mark.parametrize(
         ("condition", "expected"),
         [
@@ -353,6 +368,8 @@ class TestByVindex:
             assert ids(client, "n >= 100") == expected
             assert run(client, f"DELETE FROM customer WHERE {condition}") == len(expected)
             assert ids(client) == sorted(set(ALL_IDS) - set(expected))
+            run(client, "DELETE FROM customer")
+            fill(client)
 
     def test_another_column_may_decide(self, cluster: SharedCluster) -> None:
         client = cluster.proxy.connect(database="commerce", autocommit=True)
@@ -404,6 +421,7 @@ class TestScatter:
         assert value(client, "SELECT DATABASE()") is not None
         assert run(client, "DO 1") == 0
 
+    @in_turn
     @pytest.mark.parametrize(
         "sql",
         [
@@ -453,6 +471,7 @@ class TestScatter:
         assert on_shards(cluster) == before
         assert ids(client, "id = 1") == [1]
 
+    @in_turn
     @pytest.mark.parametrize(
         "sql",
         [

@@ -5,6 +5,7 @@ import time
 import pymysql
 import pytest
 
+from tests.cases import in_turn
 from tests.fixtures.running_proxy import StartProxy, keyspace_toml
 from tests.fixtures.streams import refused, run, value
 from tests.integration.bad_input.raw_client import OpenRaw, frame, works
@@ -70,6 +71,7 @@ class TestPackets:
             run(connection, f"SELECT LENGTH('{'x' * 3_000_000}')")
         assert caught.value.args[0] in (1153, 2006, 2013)
 
+    @in_turn
     @pytest.mark.parametrize("command", [0x00, 0x05, 0x0B, 0x0F, 0x1D, 0x20, 0x7F, 0xFF])
     def test_an_unknown_command_is_an_error_and_no_more(
         self, cluster: SharedCluster, raw: OpenRaw, command: int
@@ -81,19 +83,9 @@ class TestPackets:
         client.query(b"SELECT 1")
         assert client.read()[1] == b"\x01"
 
+    @in_turn
     @pytest.mark.parametrize(
-        "payload",
-        [b"", b"\x0c", b"\x02", b"\x1b", b"\x11", b"\x11root\0", b"\x16", b"\x17"],
-        ids=[
-            "nothing",
-            "kill",
-            "init",
-            "option",
-            "user",
-            "user2",
-            "prepare",
-            "execute",
-        ],
+        "payload", [b"", b"\x0c", b"\x02", b"\x1b", b"\x11", b"\x11root\0", b"\x16", b"\x17"]
     )
     def test_a_command_that_breaks_off_is_an_error(
         self, cluster: SharedCluster, raw: OpenRaw, payload: bytes

@@ -1,10 +1,12 @@
 """Streams and acknowledgements that make no sense are errors; nothing is delivered or lost."""
 
 import contextlib
+from typing import Any
 
 import pymysql
 import pytest
 
+from tests.cases import in_turn
 from tests.fixtures.streams import refused, rows, run, value
 from tests.integration.conftest import Queue
 
@@ -13,6 +15,13 @@ pytestmark = pytest.mark.db
 
 
 class TestStatements:
+    @pytest.fixture
+    def connection(self, queue: Queue) -> Any:
+        made = queue.create()
+        run(made, "CREATE TABLE ordinary (id BIGINT PRIMARY KEY)")
+        return made
+
+    @in_turn
     @pytest.mark.parametrize(
         ("sql", "code", "words"),
         [
@@ -34,10 +43,8 @@ class TestStatements:
         ],
     )
     def test_a_stream_of_what_cannot_be_streamed(
-        self, queue: Queue, sql: str, code: int, words: str
+        self, connection: Any, sql: str, code: int, words: str
     ) -> None:
-        connection = queue.create()
-        run(connection, "CREATE TABLE ordinary (id BIGINT PRIMARY KEY)")
         found, text = refused(connection, sql)
         assert (found, words in text) == (code, True), text
         assert value(connection, "SELECT 1") == 1

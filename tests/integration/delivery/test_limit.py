@@ -7,7 +7,7 @@ import pymysql
 import pytest
 from pymysql.constants import COMMAND, SERVER_STATUS
 
-from tests.cases import cases
+from tests.cases import cases, in_turn
 from tests.fixtures.streams import rows, run
 from tests.integration.conftest import Queue
 from tests.integration.delivery.producing import insert_all
@@ -152,11 +152,16 @@ def test_it_is_killed_in_its_wait(queue: Queue, kill: str) -> None:
     assert taken(connection, 5) == [1], "nobody else waits for it"
 
 
+@pytest.fixture
+def created(queue: Queue) -> Any:
+    return queue.create()
+
+
+@in_turn
 @cases(end=str, sentence=str)
 def test_a_bad_end_is_refused_and_the_connection_goes_on(
-    queue: Queue, end: str, sentence: str
+    created: Any, end: str, sentence: str
 ) -> None:
-    connection = queue.create()
     with pytest.raises(pymysql.MySQLError, match=sentence):
-        rows(connection, f"STREAM * FROM my_message {end}")
-    assert rows(connection, "SELECT 1") == ((1,),)
+        rows(created, f"STREAM * FROM my_message {end}")
+    assert rows(created, "SELECT 1") == ((1,),)

@@ -8,7 +8,7 @@ from typing import Any
 import mysql.connector
 import pytest
 
-from tests.cases import cases
+from tests.cases import cases, in_turn
 from tests.fixtures.streams import message_table, refused, rows, run, value
 from tests.integration.conftest import Queue, SharedCluster
 
@@ -170,6 +170,7 @@ def test_show_queues_lists_the_message_tables_of_a_keyspace(
     assert refused(client, "SHOW QUEUES WHERE 1")[0] == 1064
 
 
+@in_turn
 @cases(sql=str, code=ast.literal_eval, words=str)
 def test_what_cannot_be_makes_nothing_and_leaves_the_session_whole(
     cluster: SharedCluster, keyspace: str, sql: str, code: int | None, words: str

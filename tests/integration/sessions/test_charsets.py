@@ -13,6 +13,7 @@ import pytest
 from pymysql.constants import CLIENT
 
 from streamfrom.proxy.embedded.servers import Family
+from tests.cases import in_turn
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import refused, rows, run
@@ -89,6 +90,7 @@ def test_a_login_has_its_character_set_as_on_the_server(
     assert told[0][0][0][:3] == (charset,) * 3
 
 
+@in_turn
 @pytest.mark.parametrize("charset", UNREAD)
 @pytest.mark.parametrize("by", ["login", "SET NAMES", "SET", "expression", "PREPARE"])
 def test_what_is_a_statement_and_what_a_value_is_as_on_the_server(
@@ -99,7 +101,7 @@ def test_what_is_a_statement_and_what_a_value_is_as_on_the_server(
     by: str,
 ) -> None:
     owner = tight.connect(database="plain", autocommit=True)
-    run(owner, "CREATE TABLE victim (id INT)")
+    run(owner, "CREATE TABLE IF NOT EXISTS victim (id INT)")
     half = len(charset) // 2
     found = []
     for port, database in (

@@ -16,6 +16,7 @@ from tests.virtual_loop import running
 
 
 LOGIN_S = 0.001
+RUN_S = 5
 ANN, BOB = (Account(name, Secret(name)) for name in ("ann", "bob"))
 
 
@@ -80,20 +81,20 @@ async def crowd(server: Server, account: Account, clients: int, until_s: float) 
 @running
 async def test_a_crowd_of_one_account_keeps_nobody_elses_client_waiting():
     server = Server(size=4)
-    until_s = asyncio.get_running_loop().time() + 20
+    until_s = asyncio.get_running_loop().time() + RUN_S
     ann, bob = await asyncio.gather(
         crowd(server, ANN, 200, until_s), crowd(server, BOB, 1, until_s)
     )
     assert max(bob) < PATIENCE_S + 0.05
     # That the other one works costs few logins.
     assert sum(server.logins.values()) < len(ann) / 20
-    assert len(bob) > 100
+    assert len(bob) > 5 * RUN_S
 
 
 @running
 async def test_two_crowds_share_and_seldom_log_in():
     server = Server(size=8)
-    until_s = asyncio.get_running_loop().time() + 20
+    until_s = asyncio.get_running_loop().time() + RUN_S
     ann, bob = await asyncio.gather(
         crowd(server, ANN, 60, until_s), crowd(server, BOB, 30, until_s)
     )
@@ -117,14 +118,14 @@ async def test_a_hundred_accounts_open_no_more_than_they_need():
 @running
 async def test_what_the_server_refuses_an_account_waits_for_one_of_the_account():
     server = Server(size=8, limit=2)
-    until_s = asyncio.get_running_loop().time() + 20
+    until_s = asyncio.get_running_loop().time() + RUN_S
     ann, bob = await asyncio.gather(
         crowd(server, ANN, 20, until_s), crowd(server, BOB, 2, until_s)
     )
     assert max(ann) < 1
     assert max(bob) < 0.1
     # Once a second, and not by each client.
-    assert server.refused < 20 / LIMIT_RETRY_S + 20
+    assert server.refused < RUN_S / LIMIT_RETRY_S + 20
     assert sum(not each.closed for each in server.open) == 4
 
 

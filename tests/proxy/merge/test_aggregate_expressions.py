@@ -5,6 +5,7 @@ from streamfrom.proxy.merge.group_by import Grouping
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
+from tests.cases import cases
 from tests.proxy.merge.answers import number, texts
 
 
@@ -179,13 +180,7 @@ def test_an_average_without_further_digits_is_what_it_shows():
     assert computed == Computed(b"3.1110")
 
 
-@pytest.mark.parametrize(
-    ("sql", "shown", "precise"),
-    [
-        ("SELECT (AVG(a) - 3) * 7 FROM t", b"3.1110", b"3.1110"),
-        ("SELECT IF(AVG(a) > 1.3333, 2, 1) FROM t", b"1.0000", b"2.0000"),
-    ],
-)
+@cases(sql=str, shown=str.encode, precise=str.encode)
 def test_where_servers_round_an_average_differently_nothing_is_said(sql, shown, precise):
     with pytest.raises(Unsupported, match="whose last digits decide"):
         average(sql, shown, precise)

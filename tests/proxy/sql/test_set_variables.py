@@ -1,5 +1,6 @@
 import pytest
 
+from tests.cases import cases
 from tests.loop_calls import calls_counted
 from tests.proxy.fake_answers import until
 from tests.proxy.keyspaces import HIGH
@@ -44,13 +45,7 @@ async def test_a_user_variable_is_set_once_and_carried(server, other_server, cli
     assert question in other_server.heard
 
 
-@pytest.mark.parametrize(
-    ("sql", "reason"),
-    [
-        ("SET @a = (SELECT COUNT(*) FROM t)", "a subquery in SET"),
-        ("SET sort_buffer_size = 5, @a = RAND()", "SET of a user variable together with"),
-    ],
-)
+@cases(sql=str, reason=str)
 async def test_a_value_that_each_shard_would_make_otherwise_is_refused(client, sql, reason):
     error = (await client.query(sql)).error
     assert error.code == 1235

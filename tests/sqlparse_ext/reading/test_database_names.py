@@ -164,13 +164,7 @@ def test_quotes_blanks_and_comments_change_nothing(line, blanks, quote, name):
     assert found.decode() == spaced.replace("Ks", new)
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("SELECT ks.t.a, ks.f() FROM ks . t", "SELECT t.a, f() FROM t"),
-        ("DROP TRIGGER `ks`.`tg`", "DROP TRIGGER `tg`"),
-    ],
-)
+@cases(sql=str, expected=str)
 def test_a_qualifier_is_dropped_where_no_one_name_serves(sql, expected):
     assert rewritten(sql.encode(), {"ks": None}).decode() == expected
 

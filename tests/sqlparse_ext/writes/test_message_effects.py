@@ -162,13 +162,7 @@ def test_of_one_effect_without_ids_or_of_very_many_none_is_known():
     assert together([Effect(ACK, (n,)) for n in range(201)]) == Effect(ACK, tuple(range(201)))
 
 
-@pytest.mark.parametrize(
-    ("sql", "ids"),
-    [
-        ("UPDATE m SET batch = NULL WHERE id = 7", (7,)),
-        ("UPDATE m SET Finishes = 'b' WHERE tenant = 7", None),
-    ],
-)
+@cases(sql=str, ids=ast.literal_eval)
 def test_a_message_that_is_moved_to_another_group_is_another_than_before(sql, ids):
     facts = replace(CURRENT, groups=frozenset({"batch", "finishes"}))
     assert effect(statement(sql), facts) == Effect(RESCHEDULE, ids)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import random
 import re
 from dataclasses import replace
@@ -18,7 +19,7 @@ from streamfrom.engine.messaging.table.discovery import come_or_gone, discover
 from streamfrom.engine.messaging.table.message import MessageKey
 from streamfrom.engine.messaging.table.sql_names import columns_query
 from streamfrom.engine.messaging.upkeep.purge import purge
-from streamfrom.sqlparse_ext.text.identifiers import literal
+from tests.cases import cases
 from tests.sim.memory_store import StoredRow, answer, loaded
 
 
@@ -289,17 +290,7 @@ def test_many_ids_lock_no_row_but_their_own(client, claimer, other, database):
     assert len(claimer.run(claim(table, "0", request(*ids), NOW_NS)).rows) == 58
 
 
-@pytest.mark.parametrize(
-    ("id_type", "ids"),
-    [
-        ("varchar(40)", [literal(text.encode()) for text in ("a", "it's", "ö", "\\")]),
-        ("varbinary(40)", [b"'a'", b"x'00ff'"]),
-        ("binary(2)", [b"x'00ff'", b"x'8001'"]),
-        ("decimal(20,2)", [b"1.50", b"-7.25"]),
-        ("bigint unsigned", [b"18446744073709551615", b"0"]),
-        ("varchar(40) CHARACTER SET latin1", [b"'a'", "'é'".encode()]),
-    ],
-)
+@cases(id_type=str, ids=ast.literal_eval)
 def test_ids_of_any_type_go_through_the_whole_life(client, claimer, database, id_type, ids):
     table = create(client, database, id_type=id_type)
     insert(client, *((ident, 50, 0) for ident in ids))

@@ -2,6 +2,7 @@ import pytest
 
 from streamfrom.engine.messaging.table import key_column
 from streamfrom.engine.messaging.table.table_settings import parse_comment
+from tests.cases import cases
 from tests.engine.messaging.table.test_table_settings import comment
 
 
@@ -12,16 +13,7 @@ STRICT = parse_comment(comment("vt_order=strict"))
 PLAIN = parse_comment(comment())
 
 
-@pytest.mark.parametrize(
-    ("key", "reason"),
-    [
-        ("tenant", None),
-        ("TENANT", None),
-        ("nobody", "vt_key must be a column of the table, not 'nobody'"),
-        ("body", "vt_key must be a column that an index has whole, not body JSON"),
-        ("weight", "vt_key must be a column that an index has whole, not weight DOUBLE"),
-    ],
-)
+@cases(key=str, reason=str)
 def test_a_key_is_a_column_that_an_index_finds(key, reason):
     properties = parse_comment(comment(f"vt_key={key}"))
     assert key_column.fault(properties, TYPES) == reason

@@ -10,6 +10,7 @@ from streamfrom.engine.messaging.table.message_table import (
     RawTable,
     load,
 )
+from tests.cases import cases
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
 
@@ -199,23 +200,7 @@ def with_column(name, data_type="bigint", column_type="", *, raw=None, **changes
 
 
 @pytest.mark.parametrize("name", ["time_next", "time_acked"])
-@pytest.mark.parametrize(
-    ("data_type", "column_type"),
-    [
-        ("datetime", "datetime(6)"),
-        ("timestamp", ""),
-        ("date", ""),
-        ("time", ""),
-        ("year", "year(4)"),
-        ("int", "int(11)"),
-        ("int", "int unsigned"),
-        ("mediumint", ""),
-        ("smallint", "smallint(5) unsigned"),
-        ("tinyint", ""),
-        ("decimal", "decimal(10,0)"),
-        ("decimal", "decimal(20,5)"),
-    ],
-)
+@cases(data_type=str, column_type=str)
 def test_a_time_column_that_no_moment_fits_into_is_a_fault(name, data_type, column_type):
     assert fault(with_column(name, data_type, column_type)) == (
         f"message table 't' failed to load: {name} must be BIGINT, for nanoseconds since 1970,"
@@ -223,15 +208,7 @@ def test_a_time_column_that_no_moment_fits_into_is_a_fault(name, data_type, colu
     )
 
 
-@pytest.mark.parametrize(
-    ("data_type", "column_type"),
-    [
-        ("bigint", "bigint(20) unsigned"),
-        ("decimal", "decimal(19,0)"),
-        ("decimal", "decimal(30) unsigned"),
-        ("varchar", "varchar(32)"),
-    ],
-)
+@cases(data_type=str, column_type=str)
 def test_whatever_a_moment_fits_into_goes_on_working(data_type, column_type):
     table = loaded(with_column("time_next", data_type, column_type))
     assert (table.advice != ()) is (data_type not in ("bigint", "decimal"))

@@ -1,8 +1,8 @@
+import ast
 import re
 
 import pytest
 
-from streamfrom.engine.messaging.table.message import AUTO
 from streamfrom.engine.messaging.table.table_settings import (
     COUNT_MAX,
     WAIT_MAX_NS,
@@ -13,6 +13,7 @@ from streamfrom.engine.messaging.table.table_settings import (
     parse_comment,
     unread_keys,
 )
+from tests.cases import cases
 
 
 REQUIRED = {
@@ -139,34 +140,12 @@ def test_unknown_vt_keys_are_reported_and_others_are_not():
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "is_one"),
-    [
-        ("vitess_message,vt_ack_wait=1", True),
-        ("my vitess_message_table", True),
-        ("VITESS_MESSAGE", False),
-        ("vitess_sequence, not vitess_message", False),
-        ("", False),
-    ],
-)
+@cases(text=str, is_one=ast.literal_eval)
 def test_the_mark_is_a_plain_substring_and_sequences_go_before(text, is_one):
     assert is_message_table(text) is is_one
 
 
-@pytest.mark.parametrize(
-    ("marked", "is_nearly"),
-    [
-        ("vitess_mesage,vt_ack_wait=30", True),
-        ("vitess_mesage", True),
-        ("Vitess_Message", True),  # the mark is in lower case
-        ("vitessmessage, the outbox", True),
-        ("vt_ack_wait=30,vt_purge_after=60", True),
-        ("vitess_message,vt_ack_wait=30", False),
-        ("vitess_sequence", False),
-        ("a message table of Vitess", False),
-        ("", False),
-    ],
-)
+@cases(marked=str, is_nearly=ast.literal_eval)
 def test_a_comment_that_is_nearly_the_mark_is_known(marked, is_nearly):
     assert is_nearly_marked(marked) is is_nearly
 
@@ -202,30 +181,12 @@ def test_settings_that_fight_each_other_are_told():
     assert parse_comment(comment("vt_min_backoff=10", "vt_max_backoff=10")).warnings == ()
 
 
-@pytest.mark.parametrize(
-    ("more", "prefetch"),
-    [
-        ("", AUTO),
-        (",vt_prefetch=auto", AUTO),
-        (",vt_prefetch=Auto", AUTO),
-        (",vt_prefetch=", AUTO),
-        (",vt_prefetch=0", 0),
-        (",vt_prefetch=7", 7),
-    ],
-)
+@cases(more=str, prefetch=ast.literal_eval)
 def test_the_prefetch_follows_the_acks_unless_the_comment_has_a_number(more, prefetch):
     assert parse_comment(comment() + more).prefetch == prefetch
 
 
-@pytest.mark.parametrize(
-    ("more", "release_after_ns"),
-    [
-        ("", 5 * 10**9),
-        (",vt_release_after=", 5 * 10**9),
-        (",vt_release_after=0.25", 250_000_000),
-        (",vt_release_after=never", None),
-    ],
-)
+@cases(more=str, release_after_ns=ast.literal_eval)
 def test_what_a_client_held_is_released_five_seconds_after_it_left(more, release_after_ns):
     assert parse_comment(comment() + more).release_after_ns == release_after_ns
 
@@ -245,17 +206,7 @@ def test_a_prefetch_that_is_no_limit_is_an_error(value):
         parse_comment(comment(f"vt_prefetch={value}"))
 
 
-@pytest.mark.parametrize(
-    ("more", "is_paused"),
-    [
-        ("", False),
-        (",vt_paused=", False),
-        (",vt_paused=ON", True),
-        (",vt_paused=1", True),
-        (",vt_paused=off", False),
-        (",vt_paused=False", False),
-    ],
-)
+@cases(more=str, is_paused=ast.literal_eval)
 def test_a_queue_is_paused_by_a_switch(more, is_paused):
     properties = parse_comment(comment() + more)
     assert properties.paused is is_paused
@@ -350,18 +301,7 @@ def test_a_sharding_that_is_no_vindex_of_a_column_is_an_error(value):
         parse_comment(comment(f"vt_shard_by={value}"))
 
 
-@pytest.mark.parametrize(
-    ("more", "lease_delay_ns"),
-    [
-        ("", 10**9),
-        (",vt_lease=lazy", 10**9),
-        (",vt_lease=lazy,vt_ack_wait=0.5", 250_000_000),
-        (",vt_lease_delay=0.25", 250_000_000),
-        (",vt_lease_delay=15", 15 * 10**9),
-        (",vt_lease=written", 0),
-        (",vt_lease=,vt_lease_delay=", 10**9),
-    ],
-)
+@cases(more=str, lease_delay_ns=ast.literal_eval)
 def test_a_lease_is_written_a_second_after_the_first_delivery(more, lease_delay_ns):
     assert parse_comment(comment() + more).lease_delay_ns == lease_delay_ns
 
@@ -371,25 +311,7 @@ def test_a_delay_of_leases_that_are_written_at_once_is_told():
     assert warning == "vt_lease_delay without vt_lease = lazy: every lease is written at once"
 
 
-@pytest.mark.parametrize(
-    ("more", "sentence"),
-    [
-        ("vt_lease=on", "vt_lease must be 'lazy' or 'written', not 'on'"),
-        ("vt_lease=Lazy", "vt_lease must be 'lazy' or 'written', not 'Lazy'"),
-        (
-            "vt_lease_delay=0",
-            "vt_lease_delay must be a number of seconds greater than 0, not '0'",
-        ),
-        (
-            "vt_lease_delay=soon",
-            "vt_lease_delay must be a number of seconds greater than 0, not 'soon'",
-        ),
-        (
-            "vt_lease_delay=15.5",
-            "vt_lease_delay must be at most half of vt_ack_wait, not '15.5'",
-        ),
-    ],
-)
+@cases(more=str, sentence=str)
 def test_what_a_lease_cannot_be_is_an_error(more, sentence):
     with pytest.raises(CommentError, match=f"^{re.escape(sentence)}$"):
         parse_comment(comment(more))
@@ -430,29 +352,7 @@ def test_messages_may_wait_for_others_of_their_key():
     assert not strict.newest
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ("vt_key_in_flight=1", "vt_key_in_flight needs vt_key"),
-        ("vt_fair=on", "vt_fair needs vt_key"),
-        ("vt_key=a,vt_fair=perhaps", "vt_fair must be 'on' or 'off', not 'perhaps'"),
-        ("vt_key=a,vt_fair=on,vt_order=newest", "vt_order = newest cannot be with vt_fair"),
-        ("vt_key=a,vt_fair=on,vt_key_in_flight=2", "vt_fair cannot be with vt_key_in_flight"),
-        (
-            "vt_key=a,vt_key_in_flight=0",
-            "vt_key_in_flight must be a whole number greater than 0, not '0'",
-        ),
-        ("vt_key=a,vt_key_in_flight=-1", "must be a whole number greater than 0, not '-1'"),
-        ("vt_key=a,vt_key_in_flight=many", "must be a whole number greater than 0, not 'many'"),
-        ("vt_key=a,vt_order=strict", "vt_order = strict cannot be with vt_key"),
-        ("vt_key=a,vt_key_in_flight=1,vt_order=newest", "cannot be with vt_key_in_flight"),
-        (
-            "vt_key=a,vt_key_in_flight=1,vt_lease=lazy",
-            "vt_lease must be 'written' with vt_order",
-        ),
-        ("vt_order=strict,vt_lease=lazy", "vt_lease must be 'written' with vt_order = strict"),
-    ],
-)
+@cases(settings=str, words=str)
 def test_what_cannot_be_ordered(settings, words):
     with pytest.raises(CommentError, match=re.escape(words)):
         parse_comment(comment(settings))
