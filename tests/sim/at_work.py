@@ -145,12 +145,13 @@ class Beating(Worker):
     """Needs several times as long as the wait for some messages, and sends heartbeats meanwhile."""
 
     async def work_on(self, row):
+        begun_s = self.world.begins(self, row)
         if self.world.dice.random() < 0.2:
             for _ in range(3):
-                self.world.begins(self, row)
                 await asyncio.sleep(self.work_s)
-                await self.world.beat(row)
-        await super().work_on(row)
+                await self.world.beat(self, row)
+        await asyncio.sleep(self.takes_s())
+        await self.world.ack(self, [(row, begun_s)])
 
 
 class Stuck(Worker):
@@ -296,8 +297,6 @@ class AtWork:
         before = self.begun.setdefault(row.id, [])
         others = [one for one in before if one[0] is not worker or one[1] != now_s]
         for other, begun_s in others:
-            if other is worker and isinstance(worker, Beating):
-                continue
             is_excused = other.has_left or now_s - begun_s >= self.wait_s
             is_excused |= other.has_lapsed or worker.has_lapsed
             assert is_excused, (
@@ -305,8 +304,6 @@ class AtWork:
                 f" and by {type(worker).__name__} at {now_s}"
             )
         self.twice += bool(others)
-        if isinstance(worker, Beating):
-            before[:] = [one for one in before if one[0] is not worker]
         # Who goes on with the next message and acks nothing has made no progress.
         since_s = worker.acked_s if isinstance(worker, Skipping) else now_s
         before.append((worker, since_s))
@@ -337,8 +334,11 @@ class AtWork:
         worker.acked_s, worker.is_busy = self.now_s(), bool(worker.rows)
         await asyncio.sleep(self.dice.choice([0, 0.001]))
 
-    async def beat(self, row):
-        """Make the lease of a message longer: UPDATE … SET time_next = time_next + 1."""
+    async def beat(self, worker, row):
+        """Make the lease of a message longer: UPDATE … SET time_next = time_next + 1.
+
+        It is progress, and the worker has a wait from then on, unless the server refuses it.
+        """
         await self.registry.write_leases(KEYSPACE, row.shard, TABLE, (row.id,))
         stored = self.store.table(KEYSPACE, row.shard, TABLE)[row.id]
         until_ns = (stored.time_next_ns or 0) + SECOND_NS
@@ -348,3 +348,7 @@ class AtWork:
         stored.time_next_ns = until_ns
         effect = Effect(EffectKind.HEARTBEAT, (int(row.id),))
         self.registry.committed(KEYSPACE, row.shard, TABLE, [effect])
+        self.begun[row.id] = [
+            (one, self.now_s() if one is worker else since_s)
+            for one, since_s in self.begun[row.id]
+        ]

@@ -139,12 +139,11 @@ class HeldMessages:
         shard.set_aside.over(ids)
         if shard.unwritten:
             shard.unwritten.forget(ids)
-        if shard.leases:
-            for batch, count in shard.leases.give_back_all(ids, now_ns).items():
-                number = batch.receiver
-                if number != NOBODY:
-                    shard.counters.sent_to_acked.observe(now_ns - batch.sent_ns, count)
-                self._receivers.acted(number, count, now_ns)
+        for batch, count in shard.leases.give_back_all(ids, now_ns).items():
+            number = batch.receiver
+            if number != NOBODY:
+                shard.counters.sent_to_acked.observe(now_ns - batch.sent_ns, count)
+            self._receivers.acted(number, count, now_ns)
 
     def look_at_full(self, now_ns: int) -> None:
         """Look at what receivers hold that stand still while messages are due, and tell of those that stall."""
@@ -194,9 +193,7 @@ class HeldMessages:
     def looked(self, event: Looked, now_ns: int) -> None:
         """Take in what rows say that may have changed."""
         shard = self._shards[event.shard]
-        rows_ns = shard.seen(event.time_next_ns, now_ns)
-        given_back, prolonged = shard.leases.looked(rows_ns, now_ns)
-        shard.freed([lease.id for lease in given_back], now_ns)
+        given_back, prolonged = shard.looked(event.time_next_ns, now_ns)
         for lease in given_back:
             self._receivers.acted(lease.receiver, 1, now_ns)
         for lease in prolonged:

@@ -92,12 +92,12 @@ class Sending:
         self._start_claim(shard, now_ns)
         self._receivers.expect_no_room()
 
-    def acknowledge(self, shard: ShardState) -> None:
+    def acknowledge(self, shard: ShardState, now_ns: int) -> None:
         """Write acks that no claim has taken along, unless one is under way: they go with the next."""
         if shard.acking and not shard.claims:
             number = self._parts.number()
             numbers, acking = shard.take_acks()
-            shard.claims[number] = ClaimRun(keys={}, receivers=[], columns=(), acking=acking)
+            shard.claims[number] = ClaimRun({}, [], (), now_ns, acking=acking)
             self._actions.append(Claim(number, shard.name, (), (), acks=numbers))
 
     def _start_claim(self, shard: ShardState, now_ns: int) -> bool:
@@ -138,6 +138,7 @@ class Sending:
             keys={key.id: key for key in keys},
             receivers=[receiver.id for receiver in receivers],
             columns=columns,
+            begun_ns=now_ns,
             choice=choice,
             acking=acking,
         )
@@ -276,7 +277,7 @@ class Sending:
         for receiver in present:
             receiver.is_reserved = False
         may_send = self._may_send(shard)
-        start = self._share(shard, present, won, now_ns) if may_send else 0
+        start = self._share(shard, run, present, won, now_ns) if may_send else 0
         if may_send and start < len(won):
             others = (
                 receiver
@@ -288,7 +289,7 @@ class Sending:
             )
             chosen = list(islice(others, COMPARED_MAX))
             chosen = [one for one in chosen if not one.has_stalled] or chosen
-            start += self._share(shard, chosen, won[start:], now_ns)
+            start += self._share(shard, run, chosen, won[start:], now_ns)
         # Who was reserved and got nothing has waited longest, and is the first again.
         for receiver in reversed(present):
             self._receivers.not_reserved(receiver)
@@ -299,6 +300,7 @@ class Sending:
     def _share(
         self,
         shard: ShardState,
+        run: ClaimRun,
         receivers: list[AttachedReceiver],
         rows: list[ClaimedRow],
         now_ns: int,
@@ -311,12 +313,13 @@ class Sending:
         shard.lost.part(batches, receivers, self._parts.table.properties.batch_size)
         for receiver, batch in zip(receivers, batches, strict=True):
             if batch:
-                self._give(shard, receiver, batch, now_ns)
+                self._give(shard, run, receiver, batch, now_ns)
         return ends[-1]
 
     def _give(
         self,
         shard: ShardState,
+        run: ClaimRun,
         receiver: AttachedReceiver,
         rows: Sequence[ClaimedRow],
         now_ns: int,
@@ -326,7 +329,7 @@ class Sending:
         shard.counters.has_sent(rows, now_ns)
         if shard.rate is not None:
             shard.rate.sent(len(rows), now_ns)
-        for lease in shard.leases.give(receiver.id, rows, now_ns, receiver.sent):
+        for lease in shard.leases.give(receiver.id, rows, now_ns, receiver.sent, run.begun_ns):
             self._receivers.give_room(lease.receiver)  # sent again, past its lease
         receiver.took(len(rows), now_ns)
         self._receivers.windows.given(receiver)

@@ -13,7 +13,7 @@ from streamfrom.engine.messaging.acks.early_acks import EarlyAcks
 from streamfrom.engine.messaging.dispatch.poll_times import PollTimes
 from streamfrom.engine.messaging.gates.set_aside import SetAside
 from streamfrom.engine.messaging.gates.trouble import Trouble
-from streamfrom.engine.messaging.leases.leases import Leases
+from streamfrom.engine.messaging.leases.leases import Lease, Leases
 from streamfrom.engine.messaging.leases.leaving_receivers import LeavingReceivers
 from streamfrom.engine.messaging.leases.unwritten_leases import UnwrittenLeases
 from streamfrom.engine.messaging.order.group_watch import GroupWatch
@@ -51,6 +51,7 @@ ACKS_MAX: Final = 100
 class ClaimRun:
     """A claim under way: what it asked for, and the receivers reserved for it.
 
+    begun_ns: when it was asked for. Leases run from the claim on, and a consumer has its wait from its delivery on.
     choice: the keys that its receivers named; None for all.
     is_suspect: rows were changed meanwhile, perhaps after the claim and perhaps those it won.
     gone: messages that were acked or deleted meanwhile, and that it may win without having been asked for.
@@ -60,6 +61,7 @@ class ClaimRun:
     keys: dict[bytes, MessageKey]
     receivers: list[int]
     columns: tuple[str, ...]
+    begun_ns: int
     choice: frozenset[bytes] | None = None
     is_suspect: bool = False
     gone: set[bytes] = field(default_factory=set)
@@ -344,9 +346,10 @@ class ShardState:
         if result is not None:
             self.set_aside.over([ident for ident in done if ident in self.set_aside.rows])
             self.leases.not_written(again)
-            self.leases.changed(result.rescheduled)
+            self.leases.suspect(result.rescheduled, by_heartbeat=True)
             self.polls.wanted |= bool(result.rescheduled)
-        late = self.leases.written(done)
+        changed = () if result is None else result.rescheduled
+        late = self.leases.written([ident for ident in done if ident not in changed])
         for ident in done:
             self.queue.shown(ident, self.unwritten.timers.pop(ident, None))
         if late:
@@ -385,7 +388,7 @@ class ShardState:
             self.looking_at = frozenset(filter(self.unwritten.timers.__contains__, ids))
         return ids
 
-    def seen(self, time_next_ns: Mapping[bytes, int], now_ns: int) -> Mapping[bytes, int]:
+    def _seen(self, time_next_ns: Mapping[bytes, int], now_ns: int) -> Mapping[bytes, int]:
         """Return what a look found, with the leases of rows that cannot show them."""
         if not self.looking_at:
             return time_next_ns
@@ -396,6 +399,18 @@ class ShardState:
             and (lease := self.leases.get(ident)) is not None
         }
         return {**time_next_ns, **held}
+
+    def looked(
+        self, time_next_ns: Mapping[bytes, int], now_ns: int
+    ) -> tuple[list[Lease], list[Lease]]:
+        """Take in what a look found; return which leases are over, and which are longer by heartbeats."""
+        given_back, prolonged = self.leases.looked(self._seen(time_next_ns, now_ns), now_ns)
+        for lease in prolonged:
+            self.queue.renew(lease.id, lease.until_ns, now_ns)
+        if late := [lease.id for lease in prolonged if lease.id in self.leases.shown_ns]:
+            self.unwritten.renewed(late, now_ns)
+        self.freed([lease.id for lease in given_back], now_ns)
+        return given_back, prolonged
 
     def put_back_unwritten(self, rows: Iterable[ClaimedRow], now_ns: int) -> list[ClaimedRow]:
         """Let rows be due again that nobody was sent; return those in which something was written."""

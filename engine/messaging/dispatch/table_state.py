@@ -683,7 +683,7 @@ class TableState:
     def _settle(self, shard: ShardState, now_ns: int) -> None:
         """Claim what can be claimed, poll what must be polled, and note when to look again."""
         self._send_and_poll(shard, now_ns)
-        self._sending.acknowledge(shard)
+        self._sending.acknowledge(shard, now_ns)
 
     def _send_and_poll(self, shard: ShardState, now_ns: int) -> None:
         self._held.look_after(shard, now_ns)

@@ -139,11 +139,17 @@ class Leases:
     # Messages come and go
 
     def give(
-        self, receiver: int, rows: Iterable[ClaimedRow], now_ns: int = 0, row: int = 0
+        self,
+        receiver: int,
+        rows: Iterable[ClaimedRow],
+        now_ns: int = 0,
+        row: int = 0,
+        since_ns: int | None = None,
     ) -> list[Lease]:
         """Note that *receiver* holds *rows* from now on; return the leases of others that this ends.
 
         row: how many rows it was sent from here before.
+        since_ns: from when on their leases run at the earliest, if that is not now.
         """
         ends_ns = {row.id: row.due_next_ns for row in rows}
         replaced: list[Lease] = []
@@ -153,7 +159,8 @@ class Leases:
             replaced = [
                 lease for ident in ends_ns if (lease := self.give_back(ident)) is not None
             ]
-        self._add(self._streams.sent(receiver, self._shard, ends_ns, now_ns, now_ns, row))
+        base_ns = now_ns if since_ns is None else since_ns
+        self._add(self._streams.sent(receiver, self._shard, ends_ns, now_ns, base_ns, row))
         return replaced
 
     def found(self, until_ns: Mapping[bytes, int], now_ns: int) -> None:
@@ -209,18 +216,23 @@ class Leases:
         progress_ns: this moment, if their streams have made progress by them.
         """
         known, shown_ns, tried_ns = self._batches, self.shown_ns, self.tried_ns
-        lost = self._lost
+        lost, looking_at = self._lost, self._looking_at
         counts: dict[Batch, int] = {}
         reached: dict[Batch, None] = {}
         late: dict[Batch, None] = {}
         for ident in idents:
             batch = known.get(ident)
             if batch is None:
+                # It was sent to whoever has lost it, and acts on it.
+                if progress_ns is not None and lost and (loser := lost.pop(ident, None)):
+                    self._streams.progressed_by(loser, progress_ns)
                 continue
             ends_ns = batch.ends_ns
             if progress_ns is not None:
                 if lost and self._is_late(lost.pop(ident, None), batch):
                     late[batch] = None
+                    # Its own consumer comes to it all the same.
+                    lost[ident] = batch.receiver
                 else:
                     reached[batch] = None
                     if next(iter(ends_ns)) != ident:
@@ -231,6 +243,8 @@ class Leases:
                 shown_ns.pop(ident, None)
             if tried_ns:
                 tried_ns.pop(ident, None)
+            if looking_at:  # sent again, it shows something else
+                looking_at.pop(ident, None)
         if progress_ns is not None:
             self._streams.reached(reached, progress_ns)
             for batch in late:
@@ -259,7 +273,11 @@ class Leases:
         batches: dict[Batch, None] = {}
         for ident in idents:
             batch = self._batches.get(ident)
-            if batch is not None:
+            if batch is None:
+                continue
+            if self._is_late(self._lost.get(ident), batch):
+                batch.stream.progressed(now_ns)
+            else:
                 self._pass(batch, ident)
                 batches[batch] = None
         # Their rows are looked at first: what these say is compared with what was known.
@@ -335,13 +353,6 @@ class Leases:
                 self.shown_ns[ident] = shows_ns
                 late.append(ident)
         return late
-
-    def changed(self, idents: Iterable[bytes]) -> None:
-        """Note that somebody has written rows, as was found when they were to show their leases."""
-        for ident in idents:
-            self.tried_ns.pop(ident, None)
-            self.shown_ns.pop(ident, None)
-        self.suspect(idents, by_heartbeat=True)
 
     def lagging(self, idents: Iterable[bytes] | None) -> list[Batch]:
         """Return the batches of *idents*, or of all messages, whose leases are not up to date."""
@@ -432,7 +443,13 @@ class Leases:
         batch = self._batches[ident]
         self.tried_ns.pop(ident, None)
         self.shown_ns.pop(ident, None)
-        self._add(self._streams.alone(batch, ident, until_ns, now_ns, follows=follows))
+        is_late = self._is_late(self._lost.get(ident), batch)
+        behind = batch.behind(ident) if is_late else None
+        alone = self._streams.alone(batch, ident, until_ns, now_ns, follows=follows)
+        self._add(alone)
+        if behind is not None:
+            self._add(behind)
+        batch.stream.put(alone, batch, behind, is_first=not is_late)
         self._gone(batch, 1)
         return Lease(until_ns, ident, batch.receiver)
 
@@ -513,7 +530,7 @@ class Leases:
 
         A row that is gone, acked, or due at another time has been given back: its lease is
         returned in the first list. One that a heartbeat made due later is held for longer: its
-        new lease is in the second list. A message that was sent again meanwhile is left alone. Both show progress.
+        new lease is in the second list. A message that was sent again meanwhile is not asked for any more. Both show progress.
         """
         given_back, prolonged = [], []
         looking_at, self._looking_at = self._looking_at or {}, None
@@ -525,19 +542,21 @@ class Leases:
             # What came after the heartbeat may be what the row shows.
             alone = self._all_by_heartbeat is not False and self._to_look_at.get(ident, True)
             is_unknown = lease.until_ns == UNKNOWN_NS
-            is_longer = (by_heartbeat and alone) or is_unknown
-            # The row says what is known, or the message was sent again since the question.
-            if lease.until_ns != asked.until_ns or until_ns in (
-                lease.until_ns,
-                *shown_ns,
-                *self._may_show(ident),
-            ):
+            known_ns = {asked.until_ns, lease.until_ns, *shown_ns, *self._may_show(ident)}
+            known_ns.discard(UNKNOWN_NS)
+            was_unknown = asked.until_ns == UNKNOWN_NS
+            if until_ns in known_ns or (was_unknown and not is_unknown):
                 # Its time may have come meanwhile, when it was not let end.
                 self._note_end(ident, lease.until_ns)
-            elif until_ns > max(lease.until_ns, 0) and is_longer:
-                if not is_unknown:
-                    self.progress((ident,), now_ns)
-                prolonged.append(self._set_end(ident, until_ns, 0 if is_unknown else now_ns))
+            elif is_unknown and until_ns > 0:
+                prolonged.append(self._set_end(ident, until_ns))
+            elif not is_unknown and by_heartbeat and alone and until_ns > min(known_ns):
+                # A heartbeat may have found a row that did not show its lease: it makes no lease shorter.
+                self.progress((ident,), now_ns)
+                end_ns = max(until_ns, lease.until_ns)
+                prolonged.append(self._set_end(ident, end_ns, now_ns))
+                if end_ns > until_ns:
+                    self.shown_ns[ident] = until_ns
             else:
                 self.give_back_all((ident,), None if is_unknown else now_ns)
                 given_back.append(lease)

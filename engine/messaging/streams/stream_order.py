@@ -97,6 +97,22 @@ class Batch:
             self.stream, self.shard, passed, self.sent_ns, self.base_ns, progress_ns, self.row
         )
 
+    def behind(self, ident: bytes) -> Batch | None:
+        """Take out those that were sent after *ident*; None if there are none."""
+        idents = [*self.ends_ns]
+        ends_ns = {one: self.ends_ns.pop(one) for one in idents[idents.index(ident) + 1 :]}
+        if not ends_ns:
+            return None
+        return Batch(
+            self.stream,
+            self.shard,
+            ends_ns,
+            self.sent_ns,
+            self.base_ns,
+            self.overtaken_ns,
+            self.row,
+        )
+
 
 class StreamOrder:
     """What one stream holds, over all shards.
@@ -122,12 +138,27 @@ class StreamOrder:
         self.held += len(batch.ends_ns)
         self._unreached[batch] = None
 
-    def put_first(self, batch: Batch) -> None:
-        """Let a batch that the stream holds be the one that it is working on."""
-        self.held += len(batch.ends_ns)
-        if batch.overtaken_ns is None:
-            self._unreached[batch] = None
-            self._unreached.move_to_end(batch, last=False)
+    def put(self, alone: Batch, batch: Batch, behind: Batch | None, *, is_first: bool) -> None:
+        """Let a message that stands *alone* now be the one that is worked on, or stay where it was, in *batch*.
+
+        behind: what was sent after it and stood in *batch*, too.
+        """
+        self.held += len(alone.ends_ns)
+        unreached = self._unreached
+        if alone.overtaken_ns is not None:
+            return
+        unreached[alone] = None
+        if behind is not None:
+            unreached[behind] = None
+        # Of what a former dispatcher sent the order is not known.
+        if batch.base_ns == FOREVER_NS:
+            return
+        if is_first:
+            unreached.move_to_end(alone, last=False)
+            return
+        after = list(unreached)
+        for one in after[after.index(batch) + 1 : after.index(alone)]:
+            unreached.move_to_end(one)
 
     def progressed(self, now_ns: int) -> None:
         """Note progress."""
@@ -213,7 +244,7 @@ class Streams:
         overtaken_ns = batch.overtaken_ns
         if overtaken_ns is not None:
             overtaken_ns = max(overtaken_ns, now_ns)
-        alone = Batch(
+        return Batch(
             stream,
             batch.shard,
             {ident: until_ns},
@@ -222,9 +253,6 @@ class Streams:
             overtaken_ns,
             batch.row,
         )
-        # Of what a former dispatcher sent the order is not known.
-        (stream.put_first if is_known else stream.sent)(alone)
-        return alone
 
     def reached(self, batches: Collection[Batch], now_ns: int, *, renews: bool = True) -> None:
         """Note progress in *batches*, all at the same moment.
@@ -241,6 +269,12 @@ class Streams:
             if self.reporting:
                 row = self.progressed.get(stream.receiver, 0)
                 self.progressed[stream.receiver] = max(row, batch.row)
+
+    def progressed_by(self, receiver: int, now_ns: int) -> None:
+        """Note progress with what a stream does not hold any more."""
+        if (stream := self._orders.get(receiver)) is not None:
+            stream.progressed(now_ns)
+            self._expires_not(stream)
 
     def reached_elsewhere(self, receiver: int, rows: int, now_ns: int) -> None:
         """Note progress with what another process sent to a stream, after the first *rows* from here."""

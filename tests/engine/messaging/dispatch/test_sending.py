@@ -16,6 +16,7 @@ from streamfrom.engine.messaging.dispatch.events import (
     Release,
     Released,
     ReleaseFailed,
+    WriteLeases,
 )
 from streamfrom.engine.messaging.queue.poll import PollResult
 from streamfrom.engine.messaging.queue.shard_queue import LOCKED_PAUSE_FIRST_NS
@@ -242,3 +243,15 @@ def test_a_socket_that_reports_twice_gets_one_batch():
     assert bench.post(ReceiverReady(1)) == []
     assert bench.due(3) == []
     assert delivered(bench.won(claim)) == {1: [2]}
+
+
+def test_a_consumer_has_its_wait_from_the_delivery_on_however_long_the_claim_takes():
+    bench = TableRig().attach(1)
+    claim = only(bench.due(1), Claim)
+    row = bench.row(1)
+    bench.now_ns += 2 * SECOND_NS
+    bench.post(Claimed(claim.number, "0", ClaimResult((row,))))
+    bench.post(ReceiverReady(1))
+    write = only(bench.later(25), WriteLeases)
+    assert [lease.until_ns for lease in write.leases] == [START_NS + WAIT_NS + 2 * SECOND_NS]
+    assert claimed(bench.later(4.9)) == []

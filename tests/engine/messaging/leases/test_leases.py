@@ -179,8 +179,8 @@ def test_what_was_sent_again_while_it_was_looked_at_ends_by_its_own_time():
     leases.suspect([b"1"])
     leases.next_look()
     leases.give(2, [row(1, 20)])
-    assert leases.ended(30) == []
-    assert leases.looked({b"1": 20}, NOW_NS) == ([], [])
+    assert leases.looked({b"1": 30}, NOW_NS) == ([], [])
+    assert leases.ended(19) == []
     assert leases.ended(30) == [Lease(20, b"1", 2)]
 
 

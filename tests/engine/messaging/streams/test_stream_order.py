@@ -119,6 +119,47 @@ def test_a_late_ack_of_who_lost_a_message_overtakes_nothing_at_who_has_it_now():
     assert scene.ends() == {2: 82}, "2 was not overtaken"
 
 
+def test_a_late_heartbeat_of_who_lost_a_message_overtakes_nothing_at_who_has_it_now():
+    scene = Scene()
+    scene.streams.attached = {1, 2}
+    scene.send(2, to=2)
+    scene.at(32).shards["-80"].ended(scene.now_ns)
+    scene.send(1, 2, 3)
+    scene.send(4)
+    scene.at(40).heartbeat(2)
+    assert scene.ends() == {1: 71, 2: 72, 3: 73, 4: 74}
+    leases = scene.shards["-80"]
+    leases.suspect([b"2"], by_heartbeat=True)
+    assert leases.next_look() == (b"2",)
+    _, (prolonged,) = leases.looked({b"2": START_NS + 100 * SECOND_NS}, scene.now_ns)
+    assert prolonged.id == b"2"
+    scene.at(80).ack(1)
+    assert scene.ends() == {2: 112, 3: 113, 4: 114}, "it stands where it stood"
+    scene.at(90).ack(3)
+    assert scene.ends() == {2: 112, 4: 124}
+
+
+def test_an_ack_of_what_a_stream_holds_no_more_is_its_progress():
+    scene = Scene()
+    scene.streams.attached = {1, 2}
+    scene.send(1, to=2)
+    scene.at(31).shards["-80"].ended(scene.now_ns)
+    scene.send(1, 2)
+    scene.at(40).ack(1)
+    assert scene.ends() == {2: 72}, "perhaps by who lost it"
+    scene.at(60).ack(1)
+    assert scene.ends() == {2: 92}, "then by who was sent it again"
+    scene.at(70).ack(1)
+    assert scene.ends() == {2: 92}
+
+
+def test_a_lease_runs_from_the_delivery_however_long_the_claim_took():
+    scene = Scene()
+    rows = [ClaimedRow(b"1", "-80", 0, 0, START_NS + 31 * SECOND_NS, b"")]
+    scene.at(3).shards["-80"].give(1, rows, scene.now_ns, since_ns=START_NS)
+    assert scene.ends() == {1: 34}
+
+
 def test_streams_make_progress_apart():
     scene = Scene()
     scene.send(1, 2, to=1)
@@ -226,3 +267,20 @@ def test_a_look_believes_no_row_that_lags_behind():
     leases.next_look()
     given_back, _ = leases.looked(seen | {b"2": START_NS}, scene.now_ns)
     assert [lease.id for lease in given_back] == [b"2"]
+
+
+def test_a_heartbeat_on_a_row_that_lags_behind_makes_no_lease_shorter():
+    scene = Scene()
+    scene.send(1, 2)
+    leases = scene.shards["-80"]
+    scene.at(10).heartbeat(1)
+    (batch,) = leases.lagging(None)
+    for one in leases.renew(batch):
+        leases.shown_ns[one.id] = one.before_ns
+    leases.suspect([b"1"], by_heartbeat=True)
+    leases.next_look()
+    row_ns = START_NS + 32 * SECOND_NS
+    given_back, (longer,) = leases.looked({b"1": row_ns}, scene.at(20).now_ns)
+    assert (given_back, longer.id) == ([], b"1")
+    assert scene.ends() == {1: 51, 2: 52}
+    assert leases.shown_ns[b"1"] == row_ns, "which is to be written"
