@@ -40,8 +40,9 @@ class Receivers:
         self.windows: Final = windows
         self.attached: dict[int, AttachedReceiver] = {}
         self.ready: OrderedDict[int, AttachedReceiver] = OrderedDict()
-        self.full: set[int] = set()
-        self.short: set[int] = set()
+        # In the order in which they came: a seed of the simulator is one history.
+        self.full: dict[int, None] = {}
+        self.short: dict[int, None] = {}
         self.kept: dict[int, int] = {}
         self.finishing: dict[int, AttachedReceiver] = {}
         self.choices: OrderedDict[frozenset[bytes] | None, int] = OrderedDict()
@@ -62,8 +63,8 @@ class Receivers:
     def remove(self, number: int) -> AttachedReceiver | None:
         """Forget a stream, and return it; None if it is not there."""
         self.ready.pop(number, None)
-        self.full.discard(number)
-        self.short.discard(number)
+        self.full.pop(number, None)
+        self.short.pop(number, None)
         self.finishing.pop(number, None)
         gone = self.attached.pop(number, None)
         if gone is not None:
@@ -134,8 +135,8 @@ class Receivers:
             if receiver.window is not None:  # it may have become smaller
                 self.is_full(receiver)
             return
-        self.full.discard(receiver.id)
-        self.short.discard(receiver.id)
+        self.full.pop(receiver.id, None)
+        self.short.pop(receiver.id, None)
         if receiver.has_batch or receiver.is_reserved:
             return
         if receiver.id not in self.ready:
@@ -184,9 +185,9 @@ class Receivers:
     def is_full(self, receiver: AttachedReceiver) -> None:
         """Note that a receiver has no room."""
         self.ready.pop(receiver.id, None)
-        self.full.add(receiver.id)
+        self.full[receiver.id] = None
         if receiver.share is not None and not receiver.has_wanted:
-            self.short.add(receiver.id)
+            self.short[receiver.id] = None
 
     def give_share(self, number: int, share: int) -> None:
         """Let a receiver hold no more than *share* messages of this process."""

@@ -546,7 +546,7 @@ class TableState:
                 for shard in due
             ):
                 receiver.has_wanted = True
-                self._receivers.short.discard(number)
+                del self._receivers.short[number]
                 self._actions.append(WantShare(number))
 
     def _end(self, receivers: Iterable[AttachedReceiver], error: StreamfromError) -> None:

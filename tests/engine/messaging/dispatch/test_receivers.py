@@ -45,7 +45,7 @@ def test_a_full_one_is_ready_again_once_it_has_room_and_its_socket_is_free():
     one.took(1, 0)
     one.has_batch = True
     del streams.ready[1]
-    streams.full.add(1)
+    streams.full[1] = None
     streams.is_free(1)
     assert not streams.ready
     assert streams.give_room(1) is one
