@@ -78,6 +78,8 @@ class Batch:
         progress_ns = self.overtaken_ns
         if progress_ns is None:
             progress_ns = self.stream.progress_ns
+        # However long a claim took, and whatever else the stream held: the wait is for a message that was delivered.
+        progress_ns = max(progress_ns, self.sent_ns)
         return progress_ns - self.base_ns if progress_ns > self.base_ns else 0
 
     def passed(self, ident: bytes) -> Batch | None:
@@ -248,7 +250,8 @@ class Streams:
             stream,
             batch.shard,
             {ident: until_ns},
-            batch.sent_ns,
+            # When a former dispatcher sent it, only its row says.
+            batch.sent_ns if is_known else min(batch.sent_ns, until_ns - wait_ns),
             until_ns - wait_ns if follows else FOREVER_NS,
             overtaken_ns,
             batch.row,

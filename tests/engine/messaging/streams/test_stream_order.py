@@ -158,6 +158,9 @@ def test_a_lease_runs_from_the_delivery_however_long_the_claim_took():
     rows = [ClaimedRow(b"1", "-80", 0, 0, START_NS + 31 * SECOND_NS, b"")]
     scene.at(3).shards["-80"].give(1, rows, scene.now_ns, since_ns=START_NS)
     assert scene.ends() == {1: 34}
+    rows = [ClaimedRow(b"2", "-80", 0, 0, START_NS + 42 * SECOND_NS, b"")]
+    scene.at(13).shards["-80"].give(1, rows, scene.now_ns, since_ns=START_NS + 10 * SECOND_NS)
+    assert scene.ends() == {1: 34, 2: 45}
 
 
 def test_streams_make_progress_apart():
