@@ -13,7 +13,7 @@ from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.sqlparse_ext.statements import Shape, Statement
@@ -33,14 +33,14 @@ def is_show_databases(shape: Shape) -> bool:
 
 def show_databases(
     statement: Statement, keyspaces: Iterable[Keyspace]
-) -> tuple[ColumnDefinition, list[str]]:
-    """Return the one column and its values, all of them where a WHERE is to choose."""
-    names = _names(keyspaces)
-    if statement.shape.words[1:2] != ("LIKE",):
-        return ColumnDefinition("Database", table="SCHEMATA"), names
-    pattern = like(statement)
-    column = ColumnDefinition(f"Database ({pattern_text(statement)})", table="SCHEMATA")
-    return column, [name for name in names if pattern.fullmatch(name)]
+) -> tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]:
+    """Return the one column and its rows, all of them where a WHERE is to choose."""
+    title, names = "Database", _names(keyspaces)
+    if statement.shape.words[1:2] == ("LIKE",):
+        pattern = like(statement)
+        title += f" ({pattern_text(statement)})"
+        names = [name for name in names if pattern.fullmatch(name)]
+    return [ColumnDefinition(title, table="SCHEMATA")], [(name.encode(),) for name in names]
 
 
 def chooses_databases(shape: Shape) -> bool:

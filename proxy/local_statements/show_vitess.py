@@ -1,4 +1,4 @@
-"""`SHOW VITESS_TABLETS`, `VITESS_TARGET` and `KEYSPACES`, with Vitess's columns and order. Pure.
+"""`SHOW VITESS_TABLETS`, `VITESS_SHARDS`, `VITESS_TARGET` and `KEYSPACES`, with Vitess's columns and order. Pure.
 
 As in Vitess LIKE chooses, tablets by their host's name, and WHERE does not.
 """
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
-TABLETS: Final = "VITESS_TABLETS"
+_TABLETS: Final = "VITESS_TABLETS"
+_SHARDS: Final = "VITESS_SHARDS"
 _TARGET: Final = ("VITESS_TARGET",)
-_KEYSPACES: Final = frozenset({"KEYSPACES", "VITESS_KEYSPACES"})
+_LISTS: Final = frozenset({_TABLETS, _SHARDS, "KEYSPACES", "VITESS_KEYSPACES"})
 _TABLET_COLUMNS: Final = (
     *("Cell", "Keyspace", "Shard", "TabletType"),
     *("State", "Alias", "Hostname", "PrimaryTermStartTime"),
@@ -48,7 +49,7 @@ def is_show_vitess(shape: Shape) -> bool:
     words = shape.words
     if shape.verb != "SHOW" or not words:
         return False
-    return words == _TARGET or words[0] == TABLETS or words[0] in _KEYSPACES
+    return words == _TARGET or words[0] in _LISTS
 
 
 def show_vitess(
@@ -64,10 +65,15 @@ def show_vitess(
     if words == _TARGET:
         return _answer(("Target",), [(target,)])
     chosen = like(statement) if words[1:2] == ("LIKE",) else None
-    if words[0] in _KEYSPACES:
-        names = sorted(keyspace.name for keyspace in keyspaces)
+    if words[0] != _TABLETS:
+        ordered = sorted(keyspaces, key=lambda keyspace: keyspace.name)
+        if words[0] == _SHARDS:
+            column = "Shards"
+            names = [f"{each.name}/{shard.name}" for each in ordered for shard in each.shards]
+        else:
+            column, names = "Database", [each.name for each in ordered]
         return _answer(
-            ("Database",), [(name,) for name in names if not chosen or chosen.fullmatch(name)]
+            (column,), [(name,) for name in names if not chosen or chosen.fullmatch(name)]
         )
     return _answer(
         _TABLET_COLUMNS,

@@ -28,9 +28,8 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.prepared_execution import CursorExecution, Execution
-from streamfrom.proxy.local_statements.local_answers import is_answered_locally
-from streamfrom.proxy.local_statements.show_status import is_session_status
 from streamfrom.proxy.routing.routes import Combine, Merge, OneShard, WriteParts
+from streamfrom.proxy.sql.answerers import Answerer
 from streamfrom.proxy.sql.insert_selects import reads_first
 from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
 from streamfrom.proxy.sql.set_statement_for import is_plain_query
@@ -73,6 +72,8 @@ _OWN: Final = frozenset(
         Kind.KILL,
     }
 )
+# What a shard prepares: it knows the columns of SHOW STATUS.
+_ON_SHARD: Final = frozenset({None, Answerer.SESSION_STATUS})
 # Kinds whose syntax a server checks at the PREPARE.
 _CHECKED: Final = frozenset({Kind.SET, Kind.DDL})
 _NOT_PREPARABLE: Final = 1295
@@ -117,13 +118,10 @@ class PreparedCommands:
                 raise await read(size, self._compiler.one_at_a_time, statement)
             statement = await read(size, self._compiler.parse, texts[0])
         await read(size, self._compiler.check, statement)
-        is_own = (
-            is_answered_locally(shape)
-            or self._statements.asks_status(statement)
-            or self._compiler.vindex(shape) is not None
-            or (shape.kind in _OWN and not is_plain_query(statement, self._compiler))
-        )
-        if is_own or await self._statements.asks_sequence(statement):
+        answerer = await self._statements.answers.answerer(statement)
+        if answerer not in _ON_SHARD or (
+            shape.kind in _OWN and not is_plain_query(statement, self._compiler)
+        ):
             await self._prepare_own(statement, reply)
         else:
             # The client's user stays the same for as long as the statement exists.
@@ -226,7 +224,7 @@ class PreparedCommands:
         if (
             prepared.statement is None
             or shape.uses & (ASKS_BACK | Uses.ADVISORY_LOCK)
-            or is_session_status(shape)
+            or self._compiler.answerer(shape) is Answerer.SESSION_STATUS
         ):
             await self._run_as_text(prepared, command, reply)
             return

@@ -377,8 +377,10 @@ class QueueStatements:
             return ColumnDefinition("Queue"), ColumnDefinition("Create Queue", length=1 << 16)
         return (ColumnDefinition(f"Queues_in_{self._selected(shape).keyspace.name}"),)
 
-    async def show(self, statement: Statement, reply: Reply) -> None:
-        """Answer SHOW QUEUES, SHOW CREATE QUEUE or SHOW QUEUE PARTITIONS.
+    async def show(
+        self, statement: Statement
+    ) -> tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]:
+        """Return the columns and the rows of SHOW QUEUES, SHOW CREATE QUEUE or SHOW QUEUE PARTITIONS.
 
         Raises:
             SqlError: the statement is malformed.
@@ -388,17 +390,16 @@ class QueueStatements:
         """
         shape = statement.shape
         if is_show_partitions(shape):
-            reply.rows(COLUMNS, await self._partitions(shape))
-            return
+            return COLUMNS, await self._partitions(shape)
         if not is_show_create_queue(shape):
             view = self._selected(shape)
             keyspace, sight = view.keyspace.name, await self._rights.sight(view.runtimes)
             names = (
                 name for name in self._registry.tables(keyspace) if sight.sees(keyspace, name)
             )
-            rows = [(name.encode(),) for name in show_queues(statement, names)]
-            reply.rows(self.columns(shape), rows)
-            return
+            return self.columns(shape), [
+                (name.encode(),) for name in show_queues(statement, names)
+            ]
         if not shape.tables:
             raise NoSuchQueue("")
         table = shape.tables[0]
@@ -406,7 +407,7 @@ class QueueStatements:
         self._comments(table.name, found)
         text = next(text for _, text in found if text is not None)
         row = (table.name.encode(), create_queue(table.name, text).encode())
-        reply.rows(self.columns(shape), [row])
+        return self.columns(shape), [row]
 
     async def _partitions(self, shape: Shape) -> list[tuple[bytes | None, ...]]:
         if not shape.tables:

@@ -15,6 +15,7 @@ from streamfrom.proxy.errors import (
     StreamOfReplica,
     UnknownDatabase,
 )
+from streamfrom.proxy.sql.answerers import Answerer, answerer
 from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA
 from streamfrom.sqlparse_ext.errors import StreamfromError, Unsupported
 from streamfrom.sqlparse_ext.reading.database_names import Qualified, database_names, renamed
@@ -450,6 +451,13 @@ class SessionTarget:
         if len(found) != 1:
             raise NoDatabaseSelected
         return self._catalog.view(found[0])
+
+    def answerer(self, shape: Shape) -> Answerer | None:
+        """Return what answers a statement of *shape*; None if shards do. A SEQUENCE may prove to be a column."""
+        found = answerer(shape, self.schema)
+        if found is None and self.vindex(shape) is not None:
+            return Answerer.VINDEX
+        return found
 
     def vindex(self, shape: Shape) -> tuple[Keyspace, VindexSpec] | None:
         """Return the vindex that a SELECT reads like a table, and its keyspace; None for every other statement."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import NotPreparable
-from streamfrom.proxy.local_statements.local_answers import is_answered_locally
 from streamfrom.proxy.routing.routes import OneShard
+from streamfrom.proxy.sql.answerers import HAS_EXPRESSIONS
 from streamfrom.proxy.sql.session_target import StatementTarget
 from streamfrom.proxy.sql.statement_compiler import CompiledStatement
 from streamfrom.sqlparse_ext.errors import Unsupported
@@ -59,7 +59,10 @@ async def run_set_statement(
         )
     variables, text = parts
     inner = await read(size, compiler.parse, text)
-    if inner.shape.kind in _OF_THE_PROXY or is_answered_locally(inner.shape):
+    if (
+        inner.shape.kind in _OF_THE_PROXY
+        or compiler.answerer(inner.shape) not in HAS_EXPRESSIONS
+    ):
         raise Unsupported(f"SET STATEMENT for {inner.shape.verb}")
     if reply.binary and inner.shape.kind not in _WITHOUT_ROWS:
         raise NotPreparable(f"SET STATEMENT for {inner.shape.verb}")
@@ -94,6 +97,7 @@ def is_plain_query(statement: Statement, compiler: StatementCompiler) -> bool:
     if parts is None or here is None or here.is_sharded:
         return False
     inner = compiler.parse(parts[1])
-    if inner.shape.kind is not Kind.SELECT or is_answered_locally(inner.shape):
+    answerer = compiler.answerer(inner.shape)
+    if inner.shape.kind is not Kind.SELECT or answerer not in HAS_EXPRESSIONS:
         return False
     return compiler.resolve(inner) == StatementTarget(here, compiler.database, inner)

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.table.message_table import MessageTable
 from streamfrom.engine.sharding.vschema import AutoIncrement
-from streamfrom.proxy.local_statements.local_answers import is_answered_locally
-from streamfrom.proxy.local_statements.show_status import is_session_status
+from streamfrom.proxy.sql.answerers import answerer
 from streamfrom.proxy.sql.session_target import SessionTarget, usable_table
-from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA, is_status, names_schema
+from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA, names_schema
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.parser import explained_text
 from streamfrom.sqlparse_ext.reading.session_settings import split_set_statement
@@ -26,7 +25,7 @@ from streamfrom.sqlparse_ext.statements import Kind
 from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
 from streamfrom.sqlparse_ext.writes.completion import check_bound, complete
 from streamfrom.sqlparse_ext.writes.delays import check_not_delayed, check_several_tables
-from streamfrom.sqlparse_ext.writes.insert_gaps import gaps, next_values
+from streamfrom.sqlparse_ext.writes.insert_gaps import gaps
 from streamfrom.sqlparse_ext.writes.message_effects import effect
 from streamfrom.sqlparse_ext.writes.plain_ack import plain_ack
 from streamfrom.sqlparse_ext.writes.plain_insert import plain_insert
@@ -199,13 +198,10 @@ class StatementCompiler(SessionTarget):
         return not (
             shape.target is not None
             or view.schema == STATUS_SCHEMA
-            or is_status(shape, view.schema)
             or not self.names_only_itself(view, shape)
             or describes(shape, view.database)
-            or is_answered_locally(shape)
             or (view.is_part and asks_database(shape))
-            or is_session_status(shape)
-            or next_values(shape) is not None
+            or answerer(shape, view.schema) is not None
             or any(view.keyspace.vindex_read(table.name) for table in shape.tables)
             or self.sequence_of(view, shape) is not None
         )

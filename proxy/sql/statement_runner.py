@@ -21,44 +21,28 @@ from streamfrom.proxy.execution.diagnostics_queries import (
     warning,
     warnings_answer,
 )
-from streamfrom.proxy.local_statements.local_answers import answer, is_answered_locally
-from streamfrom.proxy.local_statements.show_databases import chooses_databases, chosen_databases
-from streamfrom.proxy.local_statements.show_partitions import is_show_partitions
-from streamfrom.proxy.local_statements.show_processlist import columns, is_processlist, rows
-from streamfrom.proxy.local_statements.show_queues import is_show_queues
-from streamfrom.proxy.local_statements.show_status import (
-    is_session_status,
-    own_status,
-    with_own_status,
-)
-from streamfrom.proxy.local_statements.show_vitess import is_show_vitess, show_vitess
-from streamfrom.proxy.local_statements.show_vschema import is_show_vschema, show_vschema
-from streamfrom.proxy.local_statements.vexplain import columns_of, is_run, is_vexplain
-from streamfrom.proxy.local_statements.vindex_rows import vindex_columns, vindex_rows
 from streamfrom.proxy.rights.questions import changes_rights
 from streamfrom.proxy.routing.vschema_tables import not_in_vschema
 from streamfrom.proxy.sql.advisory_locks import AdvisoryLocks
+from streamfrom.proxy.sql.answerers import HAS_EXPRESSIONS
 from streamfrom.proxy.sql.insert_columns import InsertColumns
 from streamfrom.proxy.sql.insert_selects import InsertSelects
 from streamfrom.proxy.sql.kill_targets import killed_id, killed_user
+from streamfrom.proxy.sql.own_answers import OwnAnswers
 from streamfrom.proxy.sql.queue_statements import QueueStatements
 from streamfrom.proxy.sql.routed_statements import RoutedStatements
 from streamfrom.proxy.sql.scatter import run_everywhere
 from streamfrom.proxy.sql.schema_names import SchemaNames
-from streamfrom.proxy.sql.sequence_statements import COLUMNS as NEXT_COLUMNS, SequenceStatements
-from streamfrom.proxy.sql.session_rights import EVERYTHING
+from streamfrom.proxy.sql.sequence_statements import SequenceStatements
 from streamfrom.proxy.sql.set_variables import SetVariables
 from streamfrom.proxy.sql.sibling_databases import has_database, use
 from streamfrom.proxy.sql.status_tables import StatusTables
 from streamfrom.proxy.sql.stream_statements import StreamStatements
 from streamfrom.proxy.sql.text_statements import TextStatements
 from streamfrom.proxy.sql.transaction_control import TransactionControl
-from streamfrom.proxy.sql.vexplain_queries import queries_sent
-from streamfrom.proxy.sql.vexplain_statement import explanation
 from streamfrom.proxy.sql.vitess_variables import VitessVariables
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Capability, Status
-from streamfrom.proxy.wire.resultset import column_definition
 from streamfrom.proxy.wire.trackers import STATE_CHANGED, schema_state
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.split import split_statements
@@ -67,19 +51,15 @@ from streamfrom.sqlparse_ext.session.inline_functions import inline
 from streamfrom.sqlparse_ext.statements import KillBy, KillScope, Kind, Statement, Uses
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES, pause
 from streamfrom.sqlparse_ext.text.identifiers import literal
-from streamfrom.sqlparse_ext.writes.insert_gaps import next_values
 from streamfrom.sqlparse_ext.writes.message_effects import UNKNOWN
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from streamfrom.proxy.execution.reply import Reply
-    from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.proxy.sql.catalog import View
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.proxy.status.status_source import Sight
-    from streamfrom.proxy.wire.resultset import ColumnDefinition
     from streamfrom.sqlparse_ext.statements import Shape
 
 
@@ -112,7 +92,7 @@ class StatementRunner:
     """The statements of one session.
 
     Attributes:
-        routed, streams, text_statements, insert_columns: the objects that carry out some kinds, named after their modules.
+        answers, routed, streams, text_statements, insert_columns: the objects that carry out some kinds, named after their modules.
     """
 
     def __init__(self, context: SessionContext) -> None:
@@ -129,26 +109,29 @@ class StatementRunner:
         self._insert_selects = InsertSelects(context)
         self._sequences = SequenceStatements(context)
         self._schema_names = SchemaNames(context)
-        self._status_tables = StatusTables(context, self.routed)
-        self._catalog = context.catalog
         self._locks = AdvisoryLocks(context)
         self._vitess = VitessVariables(context.state, context.config.transaction_mode)
-        self._queues = QueueStatements(context, self._ddl)
+        queues = QueueStatements(context, self._ddl)
+        self.answers = OwnAnswers(
+            context,
+            self.run_one,
+            self.insert_columns,
+            queues,
+            self._sequences,
+            StatusTables(context, self.routed),
+        )
         transactions = TransactionControl(context, self.routed)
         # A kind without an entry is sent to the shards.
         self._handlers: dict[Kind, Callable[[Statement, Reply], Awaitable[bool]]] = {
-            Kind.SELECT: self._select,
             Kind.STREAM: self.streams.run,
             Kind.USE: self._use,
             Kind.SET: SetVariables(context, self.routed, self.streams).run,
-            Kind.SHOW: self._show,
-            Kind.EXPLAIN: self._explain,
             Kind.BEGIN: transactions.begin,
             Kind.COMMIT: transactions.commit,
             Kind.ROLLBACK: transactions.rollback,
             Kind.SAVEPOINT: transactions.savepoint,
             Kind.DDL: self._ddl,
-            Kind.QUEUE: self._queues.run,
+            Kind.QUEUE: queues.run,
             Kind.LOCK: self._lock,
             Kind.PREPARE: self._prepared,
             Kind.KILL: self._kill_statement,
@@ -198,7 +181,12 @@ class StatementRunner:
         if asks_locks:
             await self._locks.before(statement)
         try:
-            has_succeeded = await handler(await self.with_identity(statement), reply)
+            statement = await self.with_identity(statement)
+            answerer = await self.answers.answerer(statement)
+            if answerer is None:
+                has_succeeded = await handler(statement, reply)
+            else:
+                has_succeeded = await self.answers.run(answerer, statement, reply)
         finally:
             if changes_rights(statement.shape):
                 self._context.rights.changed()
@@ -213,7 +201,7 @@ class StatementRunner:
 
         locks: put in the holder of a lock as well, which may be another one the next time.
         """
-        if is_answered_locally(statement.shape):
+        if self._compiler.answerer(statement.shape) not in HAS_EXPRESSIONS:
             return statement
         if statement.shape.kind in _DESCRIBE:
             statement = await self._schema_names.named(statement)
@@ -410,111 +398,13 @@ class StatementRunner:
         reply.ok()
         return True
 
-    async def _show(self, statement: Statement, reply: Reply) -> bool:
-        if self.asks_status(statement):
-            return await self._status_tables.run(statement, reply)
-        if is_session_status(statement.shape):
-            return await self._status(statement, reply)
-        if not is_answered_locally(statement.shape):
-            return await self._on_rows(statement, reply)
-        if is_show_queues(statement.shape) or is_show_partitions(statement.shape):
-            await self._queues.show(statement, reply)
-            return True
-        if chooses_databases(statement.shape):
-            chosen = self._compiler.parse(chosen_databases(statement, self._catalog.keyspaces))
-            return await self._on_rows(chosen, reply)
-        return await self._virtual(statement, reply)
-
-    async def _status(self, statement: Statement, reply: Reply) -> bool:
-        view, database, own = self._compiler.resolve(statement)
-        asked = query(own.sql)
-        answer = await self._executor.ask(view.runtimes[0], database, asked, own.shape)
-        assert answer.ok is not None
-        reply.head(answer.columns)
-        told = own_status(self._context.link.tls, self._state.capabilities)
-        reply.more_rows(with_own_status(answer.rows, told))
-        reply.end_of_rows(warnings=answer.ok.warnings)
-        return True
-
-    async def _select(self, statement: Statement, reply: Reply) -> bool:
-        if await self.asks_sequence(statement):
-            reply.rows(*await self._sequences.next(statement))
-            return True
-        if self.asks_status(statement):
-            return await self._status_tables.run(statement, reply)
-        if (found := self._compiler.vindex(statement.shape)) is not None:
-            reply.rows(vindex_columns(statement.shape), vindex_rows(statement, *found))
-            return True
-        if not is_answered_locally(statement.shape):
-            return await self._on_rows(statement, reply)
-        return await self._virtual(statement, reply)
-
-    async def _explain(self, statement: Statement, reply: Reply) -> bool:
-        if not is_vexplain(statement.shape):
-            return await self._on_rows(statement, reply)
-        if is_run(statement.shape):
-            reply.rows(*await queries_sent(self._context, statement, self.run_one))
-        else:
-            reply.rows(*await explanation(self._compiler, self.insert_columns, statement))
-        return True
-
-    async def _virtual(self, statement: Statement, reply: Reply) -> bool:
-        asked = is_processlist(statement.shape)
-        processes = await self._context.others.fleet_processes() if asked else ()
-        lists = statement.shape.kind is Kind.SHOW and not asked
-        shards = self._context.status.shards.values() if lists else ()
-        sight = await self._context.rights.sight(shards)
-        reply.rows(*self._virtual_answer(statement, processes, sight))
-        return True
-
-    def _virtual_answer(
-        self, statement: Statement, processes: Iterable[Process] = (), sight: Sight = EVERYTHING
-    ) -> tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]:
-        shape = statement.shape
-        if is_processlist(shape):
-            on_mariadb = self._compiler.here().runtimes[0].is_mariadb
-            return (
-                columns(on_mariadb=on_mariadb),
-                rows(shape, processes, on_mariadb=on_mariadb),
-            )
-        keyspaces = [each for each in self._catalog.keyspaces if sight.sees(each.name)]
-        if is_show_vschema(shape):
-            view = self._compiler.view
-            return show_vschema(shape, keyspaces, None if view is None else view.keyspace)
-        if is_show_vitess(shape):
-            tablets = (each for each in self._catalog.tablets() if sight.sees(each.keyspace))
-            return show_vitess(statement, keyspaces, tablets, self._compiler.target)
-        column, values = answer(statement, keyspaces, self._context.connection_id)
-        return (column,), [(value.encode(),) for value in values]
-
-    async def asks_sequence(self, statement: Statement) -> bool:
-        """Return whether a statement is a SELECT NEXT … VALUES. Raises for a malformed one."""
-        return await self._sequences.asked(statement) is not None
-
-    def asks_status(self, statement: Statement) -> bool:
-        """Return whether a statement reads the schema `streamfrom`, whose rows the proxy itself has."""
-        return self._status_tables.asked(statement)
-
     async def definitions(self, statement: Statement) -> list[bytes]:
         """Return the columns of a statement's answer, as far as the proxy makes that itself.
 
         Raises what a STREAM of something that cannot be streamed raises.
         """
-        shape = statement.shape
-        if is_vexplain(shape):
-            columns: Sequence[ColumnDefinition] = columns_of(shape)
-        elif next_values(shape) is not None:
-            columns = NEXT_COLUMNS
-        elif is_show_queues(shape) or is_show_partitions(shape):
-            columns = self._queues.columns(shape)
-        elif self.asks_status(statement):
-            return await self._status_tables.definitions(statement)
-        elif self._compiler.vindex(shape) is not None:
-            columns = vindex_columns(shape)
-        elif is_answered_locally(shape):
-            columns, _ = self._virtual_answer(statement)
-        elif shape.stream is not None:
+        if (answerer := await self.answers.answerer(statement)) is not None:
+            return await self.answers.columns(answerer, statement)
+        if statement.shape.stream is not None:
             return await self.streams.definitions(statement)
-        else:
-            columns = ()
-        return [column_definition(column, self._state.capabilities) for column in columns]
+        return []

@@ -16,10 +16,9 @@ from streamfrom.proxy.errors import (
     TooManyStatements,
     UnknownStatement,
 )
-from streamfrom.proxy.local_statements.local_answers import is_answered_locally
+from streamfrom.proxy.sql.answerers import Answerer
 from streamfrom.proxy.sql.schema_names import SchemaNames
 from streamfrom.proxy.sql.session_target import databases_named
-from streamfrom.proxy.status.status_rows import is_status
 from streamfrom.proxy.wire.binary_parameters import Parameter, literal_of
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
@@ -32,7 +31,6 @@ from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Slot, Uses
 from streamfrom.sqlparse_ext.text.lexer import Edit, splice
 from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
-from streamfrom.sqlparse_ext.writes.insert_gaps import next_values
 
 
 if TYPE_CHECKING:
@@ -48,6 +46,8 @@ STATEMENTS_MAX: Final = 1024
 # A shard is asked to prepare these kinds, so that wrong names are refused at the PREPARE.
 _CHECKED: Final = frozenset({Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})
 _OWN: Final = frozenset({Kind.STREAM, Kind.QUEUE})
+# A server inlines the id that is put into the text, and reports its own status.
+_NOT_OWN: Final = frozenset({None, Answerer.CONNECTION_ID, Answerer.SESSION_STATUS})
 _NUMBERS: Final = frozenset(
     {
         FieldType.LONGLONG,
@@ -196,17 +196,7 @@ class TextStatements:
 
     def _is_own(self, shape: Shape) -> bool:
         """True for a statement that the proxy itself answers."""
-        if shape.kind is Kind.SELECT:
-            return (
-                is_status(shape, self._compiler.schema)
-                or next_values(shape) is not None
-                or self._compiler.vindex(shape) is not None
-            )
-        return (
-            shape.kind in _OWN
-            or is_answered_locally(shape)
-            or is_status(shape, self._compiler.schema)
-        )
+        return shape.kind in _OWN or self._compiler.answerer(shape) not in _NOT_OWN
 
     def _check_charsets(self, sql: bytes, statement: Statement, asked: Dynamic) -> None:
         """Raise Unsupported for a text that a server may read differently from the proxy.

@@ -66,6 +66,8 @@ def test_databases_are_keyspaces_however_they_are_chosen(
     assert rows(client, "SHOW SCHEMAS LIKE 'c%'") == (("commerce",),)
     where = "SHOW DATABASES WHERE `Database` NOT IN ('information_schema', 'PLAIN')"
     assert rows(client, where) == (("commerce",),)
+    user = value(client, "SELECT USER()")
+    assert rows(client, f"SHOW DATABASES WHERE USER() = '{user}'") == everything
     assert refused(client, "SHOW DATABASES WHERE nosuch = 1")[0] == 1054
 
 

@@ -4,13 +4,10 @@ from streamfrom.engine.messaging.upkeep.partitions import (
     Partitions,
     RowsLeft,
 )
-from streamfrom.proxy.local_statements.local_answers import is_answered_locally
 from streamfrom.proxy.local_statements.show_partitions import (
     COLUMNS,
-    is_show_partitions,
     partition_rows,
 )
-from tests.sqlparse_ext.facts import shape
 
 
 DAY = SPANS["DAY"]
@@ -50,11 +47,3 @@ def test_each_partition_says_what_holds_it_back():
 def test_an_empty_last_partition_is_nothing_to_tell():
     (*_, rest) = partition_rows("-", PartitionCensus(PARTITIONS, {}, 0))
     assert rest == (b"-", b"prest", None, None, None, None)
-
-
-def test_the_statement_is_answered_here_and_names_the_queue():
-    found = shape("SHOW QUEUE PARTITIONS FROM ks.q")
-    assert is_show_partitions(found)
-    assert is_answered_locally(found)
-    assert [(table.schema, table.name) for table in found.tables] == [("ks", "q")]
-    assert not is_show_partitions(shape("SHOW QUEUE STATUS"))

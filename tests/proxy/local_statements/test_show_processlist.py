@@ -1,9 +1,6 @@
-import pytest
-
 from streamfrom.proxy.local_statements.show_processlist import (
     Process,
     columns,
-    is_processlist,
     rows,
 )
 from tests.sqlparse_ext.facts import shape
@@ -13,20 +10,6 @@ BUSY = Process(
     9, "ann", "10.0.0.1", "commerce", "Query", 3, "executing", b"SELECT " + b"x" * 200
 )
 IDLE = Process(7, "ann", "localhost", None, "Sleep", 12, "", None)
-
-
-@pytest.mark.parametrize(
-    "sql", ["SHOW PROCESSLIST", "show full processlist", "SHOW /* x */ PROCESSLIST;"]
-)
-def test_both_forms_are_known(sql):
-    assert is_processlist(shape(sql))
-
-
-@pytest.mark.parametrize(
-    "sql", ["SHOW TABLES", "SELECT * FROM processlist", "SHOW FULL TABLES"]
-)
-def test_nothing_else_is(sql):
-    assert not is_processlist(shape(sql))
 
 
 def test_clients_come_in_order_of_their_ids():

@@ -1,21 +1,11 @@
-import ast
-
 import pytest
 
 from streamfrom.proxy.local_statements.show_status import (
-    is_session_status,
     own_status,
     with_own_status,
 )
 from streamfrom.proxy.wire.constants import Capability
 from streamfrom.proxy.wire.resultset import text_row
-from tests.cases import cases
-from tests.sqlparse_ext.facts import statement
-
-
-@cases(sql=str, is_asked=ast.literal_eval)
-def test_which_statements_tell_of_a_connection(sql, is_asked):
-    assert is_session_status(statement(sql).shape) is is_asked
 
 
 def test_what_the_client_has_stands_in_the_place_of_what_the_server_has():

@@ -1,8 +1,8 @@
 import pytest
 
-from streamfrom.proxy.local_statements.show_vitess import Tablet, is_show_vitess, show_vitess
+from streamfrom.proxy.local_statements.show_vitess import Tablet, show_vitess
 from tests.proxy.keyspaces import PLAIN, SHARDED
-from tests.sqlparse_ext.facts import shape, statement
+from tests.sqlparse_ext.facts import statement
 
 
 TABLETS = [
@@ -14,17 +14,8 @@ TABLETS = [
 
 def told(sql, target=""):
     found = statement(sql)
-    assert is_show_vitess(found.shape)
     columns, rows = show_vitess(found, [SHARDED, PLAIN], TABLETS, target)
     return [column.name for column in columns], rows
-
-
-@pytest.mark.parametrize(
-    "sql",
-    ["SHOW TABLES", "SHOW VITESS_SHARDS", "SHOW DATABASES", "SHOW VSCHEMA KEYSPACES", "SHOW"],
-)
-def test_other_statements_are_not_answered_here(sql):
-    assert not is_show_vitess(shape(sql))
 
 
 def test_a_tablet_is_a_server_of_a_shard():
@@ -43,6 +34,15 @@ def test_a_tablet_is_a_server_of_a_shard():
 def test_like_chooses_tablets_by_host_and_where_chooses_none_as_in_vitess():
     assert [row[6] for row in told("SHOW VITESS_TABLETS LIKE 'db_'")[1]] == [b"db1", b"db2"]
     assert len(told("SHOW vitess_tablets WHERE keyspace = 'x'")[1]) == 3
+
+
+def test_shards_are_named_as_vitess_names_them():
+    assert told("SHOW VITESS_SHARDS") == (
+        ["Shards"],
+        [(b"commerce/-80",), (b"commerce/80-",), (b"plain/-",)],
+    )
+    assert told("SHOW VITESS_SHARDS LIKE '%/-80'")[1] == [(b"commerce/-80",)]
+    assert len(told("SHOW VITESS_SHARDS WHERE shards = 'x'")[1]) == 3
 
 
 @pytest.mark.parametrize("what", ["KEYSPACES", "VITESS_KEYSPACES"])

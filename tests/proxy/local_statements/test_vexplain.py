@@ -3,14 +3,12 @@ import json
 
 import pytest
 
-from streamfrom.proxy.local_statements.local_answers import is_answered_locally
 from streamfrom.proxy.local_statements.vexplain import (
     check_form,
     columns_of,
     explain_plan,
     explain_stream,
     is_run,
-    is_vexplain,
 )
 from streamfrom.proxy.routing.planner import Planner
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
@@ -30,26 +28,6 @@ def plan(sql, keyspace=SHARDED, shards=None):
     return json.loads(explain_plan(found, keyspace, shards, route))
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "VEXPLAIN PLAN SELECT 1",
-        "vexplain select 1",
-        "VEXPLAIN",
-        "EXPLAIN FORMAT=VTEXPLAIN SELECT 1",
-        "DESC FORMAT = vtexplain SELECT 1",
-    ],
-)
-def test_these_ask_the_proxy(sql):
-    assert is_vexplain(shape(sql))
-    assert is_answered_locally(shape(sql))
-
-
-@pytest.mark.parametrize("sql", ["EXPLAIN SELECT 1", "EXPLAIN FORMAT=JSON SELECT 1", "DESC t"])
-def test_these_ask_a_server(sql):
-    assert not is_vexplain(shape(sql))
-
-
 @pytest.mark.parametrize("form", ["ALL", "TRACE", "KEYS"])
 def test_other_forms_are_refused_by_their_names(form):
     with pytest.raises(Unsupported, match=f"unsupported: VEXPLAIN {form}; VEXPLAIN PLAN"):
@@ -59,7 +37,6 @@ def test_other_forms_are_refused_by_their_names(form):
 def test_only_queries_runs_its_statement_and_has_columns_of_its_own():
     asked = shape("vexplain queries select 1")
     check_form(asked)
-    assert is_vexplain(asked)
     assert is_run(asked)
     assert [column.name for column in columns_of(asked)] == ["#", "keyspace", "shard", "query"]
     planned = shape("VEXPLAIN PLAN SELECT queries FROM t")
