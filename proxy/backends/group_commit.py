@@ -146,10 +146,12 @@ class GroupCommit:
         """Write *acks*, and answer each; return the connection if it can be used for more."""
         won: list[Ack] = []
         error: Exception | None = None
-        halves, failed = Halves(acks), acks
-        part: Sequence[Ack] = acks
+        failed = part = acks
         try:
             backend = backend or await self._pool.acquire(self._owner, self._database)
+            # KILL ends an ack at once while no connection writes it: its client was told that nothing has changed.
+            failed = acks = [ack for ack in acks if not ack.is_left]
+            halves = Halves(acks)
             for ack in acks:
                 ack.runs_on(backend)
             while part := halves.next():

@@ -1,6 +1,7 @@
 """Acks of several clients that are committed together: who waits, who is answered, and what becomes of each when it fails."""
 
 import asyncio
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -75,6 +76,7 @@ class FakeServer:
         self.free = {b"%d" % each for each in free}
         self.heard: list[bytes] = []
         self.at_take: Exception | None = None
+        self.at_acquire: Callable[[], None] = lambda: None
         self.at_read: Exception | None = None
         self.at_commit: Exception | None = None
         self.poison: set[bytes] = set()
@@ -86,6 +88,7 @@ class FakeServer:
         if self.at_take is not None:
             raise self.at_take
         self.taken += 1
+        self.at_acquire()
         return FakeBackend(self)
 
     def error_of(self, sql):
@@ -307,6 +310,14 @@ async def test_a_client_that_leaves_is_told_nothing_and_its_ack_is_committed():
 
     await together(server, *acks, committed=committed)
     assert [ack.told for ack in acks] == [[], ["acknowledged"]]
+
+
+async def test_an_ack_that_is_killed_before_there_is_a_connection_is_not_written():
+    server, killed, other = FakeServer(1, 2), FakeAck(1), FakeAck(2)
+    server.at_acquire = lambda: setattr(killed, "is_left", True)
+    await together(server, killed, other)
+    assert (killed.told, other.told) == ([], ["acknowledged"])
+    assert all(sql.endswith(b"COMMIT") or b"IN (2)" in sql for sql in server.heard)
 
 
 async def test_a_connection_that_is_being_killed_is_used_no_more():
