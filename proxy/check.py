@@ -1,7 +1,7 @@
 """`streamfrom check`: everything that must be right before `serve`, one line each.
 
-`ok` lines say what was found, `warning` lines what would be better, `fault` lines what will
-not work. One fault makes the exit code 1. `proxy.report` prints them.
+`ok` lines say what was found, `warning` lines what would be better, `error` lines what will
+not work. One error makes the exit code 1. `proxy.report` prints them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 
 # What refuses the right password of an account as well: a fresh mariadb-install-db makes accounts without a name.
-_LOGIN_CURE: Final = (
+_LOGIN_FIX: Final = (
     "check user and password of the address, and the host of the account: SELECT user, host FROM mysql.user; an account"
     " without a name that fits the host better comes first, as mariadb-install-db makes it: DROP USER ''@'localhost'"
 )
@@ -123,7 +123,7 @@ async def check(config: Config, *, as_json: bool = False) -> int:
         try:
             keyspaces[each.name] = make_keyspace(each)
         except EngineError as error:
-            report.fault(each.name, f"vschema: {error}")
+            report.error(each.name, f"vschema: {error}")
     _check_sequences(keyspaces, report)
     limits = ServerLimits()
     for each in config.keyspaces:
@@ -137,7 +137,7 @@ async def check(config: Config, *, as_json: bool = False) -> int:
     report.end()
     if as_json:
         _write_line(report.json())
-    return 1 if report.has_fault else 0
+    return 1 if report.has_errors else 0
 
 
 def _write_line(line: str) -> None:
@@ -149,13 +149,13 @@ def _check_tls(tls: TlsSettings, now: datetime, report: CheckReport) -> None:
     place = "server.tls.cert"
     certificate = read_certificate(Path(tls.cert).read_bytes())
     if isinstance(certificate, str):
-        report.fault(place, f"{tls.cert} {certificate}")
+        report.error(place, f"{tls.cert} {certificate}")
         return
     fault = fault_of_key(Path(tls.key).read_bytes(), certificate)
     if fault is not None:
-        report.fault("server.tls.key", f"{tls.key} {fault} ({tls.cert})")
+        report.error("server.tls.key", f"{tls.key} {fault} ({tls.cert})")
     if (fault := fault_of_time(certificate, now)) is not None:
-        report.fault(place, f"{tls.cert} {fault}")
+        report.error(place, f"{tls.cert} {fault}")
     elif (warning := expires_soon(certificate, now)) is not None:
         report.warning(place, f"{tls.cert} {warning}")
     else:
@@ -237,7 +237,7 @@ def _check_families(shards: list[ShardRuntime], report: CheckReport) -> None:
 def _check_engine(subject: str, name: str, engine: str, report: CheckReport) -> None:
     """Say whether a message table lacks what delivery rests on."""
     if engine != "InnoDB":
-        report.fault(
+        report.error(
             subject,
             f"its engine {engine} has no transactions and locks no rows as InnoDB does: messages are sent"
             " that were rolled back, and by several proxies twice",
@@ -256,14 +256,14 @@ async def _check_dead_letter(
     try:
         rows = await shard.control.rows(dead_letter_table.columns_of(shard.database, name))
     except (BackendError, BackendUnavailable) as error:
-        report.fault(subject, f"vt_dead_letter: {error}")
+        report.error(subject, f"vt_dead_letter: {error}")
         return
     columns = [(str(column), str(comment)) for column, comment in rows]
     reason = dead_letter_table.fault(name, columns, loaded.name, loaded.columns)
     if reason is not None:
         lacks_columns = not columns or dead_letter_table.consents(columns[0][1], loaded.name)
-        cure = f"create {name} with those of its columns that are to be kept"
-        report.fault(subject, reason, cure if lacks_columns else None)
+        fix = f"create {name} with those of its columns that are to be kept"
+        report.error(subject, reason, fix if lacks_columns else None)
 
 
 def _check_sequences(keyspaces: Mapping[str, Keyspace], report: CheckReport) -> None:
@@ -275,7 +275,7 @@ def _check_sequences(keyspaces: Mapping[str, Keyspace], report: CheckReport) -> 
                 try:
                     resolve(table.auto_increment.sequence, keyspace, keyspaces)
                 except EngineError as error:
-                    report.fault(f"{keyspace.name}.{table.name}", str(error))
+                    report.error(f"{keyspace.name}.{table.name}", str(error))
 
 
 async def _check_shard(
@@ -287,10 +287,10 @@ async def _check_shard(
     # Who answered has a version. What else ails the server, such as read_only, leaves its tables readable.
     if not shard.version:
         trouble = shard.trouble or "not reached"
-        report.fault(subject, trouble, _LOGIN_CURE if "Access denied" in trouble else None)
+        report.error(subject, trouble, _LOGIN_FIX if "Access denied" in trouble else None)
         return None
     if shard.trouble is not None:
-        report.fault(subject, f"{shard.dsn}: {shard.trouble}")
+        report.error(subject, f"{shard.dsn}: {shard.trouble}")
     else:
         report.ok(subject, f"{shard.dsn}: {shard.version}")
     store = ShardStore({(keyspace.name, shard.name): shard}, SystemClock())
@@ -301,7 +301,7 @@ async def _check_shard(
             _COMMENTS.format(schema=literal(shard.database.encode()).decode())
         )
     except (StoreError, BackendError, BackendUnavailable) as error:
-        report.fault(subject, str(error))
+        report.error(subject, str(error))
         return None
     if any(raw.is_hidden for raw in found):
         text = "a lock hides the definitions of some tables, which are not looked at"
@@ -343,7 +343,7 @@ async def _check_partitions(
     try:
         census = await store.partitions(table, shard.name, now_ns)
     except StoreError as error:
-        report.fault(subject, f"partitions: {error}")
+        report.error(subject, f"partitions: {error}")
         return
     if census is None:
         report.warning(
@@ -356,18 +356,18 @@ async def _check_partitions(
         await shard.control.execute(PARTITION_PROBE.format(table=quote_identifier(table.name)))
     except (BackendError, BackendUnavailable) as error:
         if not isinstance(error, BackendError) or error.code != _NO_SUCH_PARTITION:
-            report.fault(
+            report.error(
                 subject,
                 f"its partitions can be neither made nor dropped: {error}",
                 "grant ALTER, CREATE, DROP and LOCK TABLES on it in addition to what delivery needs",
             )
     partitions = census.partitions
     for name, reason in late(census, now_ns, table.properties.purge_after_ns).items():
-        cure = None
+        fix = None
         if name == partitions.rest:
             statement = split(table, partitions.missing(now_ns), partitions.rest).decode()
-            cure = f"run while no dump or other long transaction is open: {statement}"
-        report.warning(subject, f"partition {name} is held back: {reason}", cure)
+            fix = f"run while no dump or other long transaction is open: {statement}"
+        report.warning(subject, f"partition {name} is held back: {reason}", fix)
 
 
 async def _check_triggers(shard: ShardRuntime, report: CheckReport) -> None:
@@ -394,8 +394,8 @@ async def _check_user_variables(shard: ShardRuntime, report: CheckReport) -> Non
             "a session that has run CALL or EXECUTE cannot take its user variables to another shard, as the"
             f" account of the shard's address cannot list them: {error}"
         )
-        cure = f"{grants} TO the account {shard.dsn.user!r}"
-        report.add(Finding(Level.INFO, str(shard), text, cure))
+        fix = f"{grants} TO the account {shard.dsn.user!r}"
+        report.add(Finding(Level.INFO, str(shard), text, fix))
 
 
 async def _check_foreign_keys(shard: ShardRuntime, report: CheckReport) -> None:
@@ -412,7 +412,7 @@ async def _check_foreign_keys(shard: ShardRuntime, report: CheckReport) -> None:
             _CASCADES.format(schema=literal(shard.database.encode()).decode())
         )
     except (BackendError, BackendUnavailable) as error:
-        report.fault(str(shard), f"foreign keys: {error}")
+        report.error(str(shard), f"foreign keys: {error}")
         return
     for (name,) in rows:
         report.warning(
@@ -434,9 +434,9 @@ def _compare(listed: list[_ShardTables], report: CheckReport) -> None:
             subject, place = f"{each.shard}.{name}", f"{first.shard}"
             raw = each.tables.get(name)
             if raw is None and name in each.comments:
-                report.fault(subject, f"no message table, which it is on {place}")
+                report.error(subject, f"no message table, which it is on {place}")
             elif raw is None:
-                report.fault(subject, f"no such table, which {place} has")
+                report.error(subject, f"no such table, which {place} has")
             elif each is not first:
                 found = differences(
                     raw,
@@ -445,7 +445,7 @@ def _compare(listed: list[_ShardTables], report: CheckReport) -> None:
                     same_kind=each.shard.is_mariadb == first.shard.is_mariadb,
                 )
                 for text in found.columns:
-                    report.fault(subject, text)
+                    report.error(subject, text)
                 for text in found.others:
                     report.warning(subject, text)
 
@@ -465,14 +465,14 @@ async def _check_two_phases(shard: ShardRuntime, report: CheckReport) -> None:
                 await shard.control.rows(probe.format(table=TABLE))
             report.ok(subject, f"table {TABLE}, for commits in two phases")
     except (BackendError, BackendUnavailable) as error:
-        report.fault(subject, f"commits in two phases: {error}")
+        report.error(subject, f"commits in two phases: {error}")
     try:
         await shard.control.rows("XA RECOVER")
     except (BackendError, BackendUnavailable) as error:
-        cure = None
+        fix = None
         if isinstance(error, BackendError) and error.code == _XA_REFUSED:
-            cure = f"run: GRANT XA_RECOVER_ADMIN ON *.* TO the account {shard.dsn.user}"
-        report.fault(subject, f"XA RECOVER, which recovery needs: {error}", cure)
+            fix = f"run: GRANT XA_RECOVER_ADMIN ON *.* TO the account {shard.dsn.user}"
+        report.error(subject, f"XA RECOVER, which recovery needs: {error}", fix)
 
 
 def _check_placed(keyspace: Keyspace, subject: str, raw: RawTable, report: CheckReport) -> None:
@@ -489,7 +489,7 @@ def _check_placing(subject: str, primary: ColumnVindex, report: CheckReport) -> 
     vindex = primary.vindex.vindex
     for name, column, form in zip(primary.columns, primary.types, primary.forms, strict=False):
         if form.fault:
-            report.fault(subject, f"column {name}, which places its rows: {form.fault}")
+            report.error(subject, f"column {name}, which places its rows: {form.fault}")
         elif (
             column is not None
             and folds_case(column)
@@ -514,9 +514,9 @@ async def _check_table(
     name = raw.name
     subject = f"{shard}.{name}"
     if not isinstance(loaded, MessageTable):
-        report.fault(subject, str(loaded))
+        report.error(subject, str(loaded))
         for reason in loaded.others:
-            report.fault(subject, reason)
+            report.error(subject, reason)
         for warning in unread_keys(raw.comment):
             report.warning(subject, warning)
         return
@@ -524,7 +524,7 @@ async def _check_table(
         try:
             await shard.control.rows(probe.format(table=quote_identifier(name)))
         except (BackendError, BackendUnavailable) as error:
-            report.fault(subject, str(error))
+            report.error(subject, str(error))
             return
     report.ok(subject, f"message table, streams {', '.join(loaded.streamed)}")
     for advice in loaded.advice:
@@ -544,11 +544,11 @@ async def _check_table(
         types = {name: {column.name.lower(): column.type for column in raw.columns}}
         routing = with_queues(keyspace.vschema, by_comment, types).tables.get(name)
         if routing is None and shard_by is not None:
-            report.fault(
+            report.error(
                 subject, f"vt_shard_by: there is no vindex '{shard_by[0]}' of one column"
             )
         elif routing is None:
-            report.fault(subject, f"not in the vschema of sharded keyspace {keyspace.name}")
+            report.error(subject, f"not in the vschema of sharded keyspace {keyspace.name}")
         if routing is None:
             return
         if routing.primary is not None and len(keyspace.shards) > 1:
@@ -561,4 +561,4 @@ async def _check_table(
         placed_by = None if routing.primary is None else routing.primary.columns
         apart = placement_fault(loaded.groups, placed_by, len(keyspace.shards))
         if apart is not None:
-            report.fault(subject, apart)
+            report.error(subject, apart)

@@ -1,6 +1,6 @@
 """The command line: `streamfrom serve | check | grants | queues | top | demo`.
 
-Exit codes: 0 when all is well, 1 for a fault that `check` found or a failure while running,
+Exit codes: 0 when all is well, 1 for an error that `check` found or a failure while running,
 2 for a wrong command line or configuration.
 """
 
@@ -104,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.command == "check" and arguments.json:
             report = CheckReport()
             for each in faults:
-                report.fault(each.key or "config", each.problem)
+                report.error(each.key or "config", each.problem)
             sys.stdout.write(report.json() + "\n")
         return EXIT_USAGE
     except WorkerFailed as error:

@@ -21,7 +21,7 @@ class Level(StrEnum):
     """It is as intended, and worth knowing."""
     WARNING = "warning"
     """It works, and could be better."""
-    FAULT = "fault"
+    ERROR = "error"
     """It does not work."""
 
 
@@ -29,22 +29,22 @@ class Finding(NamedTuple):
     """One thing that was found.
 
     place: what it is about: a key of the configuration, a keyspace, a shard or a table.
-    cure: the statement to run or the thing to do, None where there is no one such.
+    fix: the statement to run or the thing to do, None where there is no one such.
     """
 
     level: Level
     place: str
     text: str
-    cure: str | None = None
+    fix: str | None = None
 
     @property
     def line(self) -> str:
         """The finding as a line of the report, whatever names and servers' words are in it."""
-        cure = f"; {self.cure}" if self.cure else ""
-        return printable(f"{self.level:<7}  {self.place}: {self.text}{cure}")
+        fix = f"; {self.fix}" if self.fix else ""
+        return printable(f"{self.level:<7}  {self.place}: {self.text}{fix}")
 
 
-_NOUNS: Final = {Level.WARNING: "warning", Level.FAULT: "fault"}
+_NOUNS: Final = {Level.WARNING: "warning", Level.ERROR: "error"}
 
 
 class CheckReport:
@@ -62,13 +62,13 @@ class CheckReport:
         """Add what is as it should be."""
         self.add(Finding(Level.OK, place, text))
 
-    def warning(self, place: str, text: str, cure: str | None = None) -> None:
+    def warning(self, place: str, text: str, fix: str | None = None) -> None:
         """Add what would be better otherwise."""
-        self.add(Finding(Level.WARNING, place, text, cure))
+        self.add(Finding(Level.WARNING, place, text, fix))
 
-    def fault(self, place: str, text: str, cure: str | None = None) -> None:
+    def error(self, place: str, text: str, fix: str | None = None) -> None:
         """Add what will not work."""
-        self.add(Finding(Level.FAULT, place, text, cure))
+        self.add(Finding(Level.ERROR, place, text, fix))
 
     def add(self, finding: Finding) -> None:
         """Add a finding, and write its line."""
@@ -81,9 +81,9 @@ class CheckReport:
         return sum(finding.level is level for finding in self.findings)
 
     @property
-    def has_fault(self) -> bool:
+    def has_errors(self) -> bool:
         """Whether anything will not work."""
-        return self.count(Level.FAULT) > 0
+        return self.count(Level.ERROR) > 0
 
     def end(self) -> None:
         """Write the summary."""

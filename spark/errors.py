@@ -1,8 +1,8 @@
-"""What a job tells its user: a sentence that says what is wrong and what cures it."""
+"""What a job tells its user: a sentence that says what is wrong and what fixes it."""
 
 
 class JobError(Exception):
-    """A job cannot go on; nothing was lost, and the text names the cure."""
+    """A job cannot go on; nothing was lost, and the text names the fix."""
 
 
 class RequestError(JobError):

@@ -39,7 +39,7 @@ class Driver:
     """A JDBC driver: its class, where to get it, and the fetch size with which it streams rows."""
 
     class_name: str
-    cure: str
+    fix: str
     fetch_rows: int
 
 
@@ -63,7 +63,7 @@ def driver_settings(jar: Path | None = None) -> dict[str, str]:
     """
     jar = jar or DEBIAN_JAR
     if not jar.is_file():
-        raise RequestError(f"there is no JDBC driver at {jar}: {MARIADB.cure}, or name a jar")
+        raise RequestError(f"there is no JDBC driver at {jar}: {MARIADB.fix}, or name a jar")
     zone = "-Duser.timezone=UTC"
     return {
         "spark.jars": str(jar),
@@ -199,7 +199,7 @@ def load(spark: "SparkSession", chosen: dict[str, str], driver: Driver) -> "Data
 def _explained(error: Exception, driver: Driver) -> Exception:
     if "ClassNotFoundException" in str(error) or "DRIVER_NOT_FOUND" in str(error):
         return RequestError(
-            f"Spark has no JDBC driver {driver.class_name}: {driver.cure}, and start the session"
+            f"Spark has no JDBC driver {driver.class_name}: {driver.fix}, and start the session"
             " with spark.jdbc.driver_settings() or spark-submit --jars"
         )
     return error

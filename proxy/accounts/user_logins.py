@@ -78,18 +78,18 @@ async def _login(control: Control, shard: str, user: str, *, is_twopc: bool) -> 
         if error.code == _NO_DATABASE:
             text = f"user {user} logs in, and may use no database here"
             return [Finding(Level.OK, shard, text)]
-        return [Finding(Level.FAULT, shard, f"user {user} cannot log in: {error}")]
+        return [Finding(Level.ERROR, shard, f"user {user} cannot log in: {error}")]
     text = f"user {user} logs in as {who}"
     if seen:
         text += f", and could see the name of the dispatcher's lock ({', '.join(seen)})"
-        cure = "revoke that: who knows the name can stop delivery"
-        found = [Finding(Level.WARNING, shard, text, cure)]
+        fix = "revoke that: who knows the name can stop delivery"
+        found = [Finding(Level.WARNING, shard, text, fix)]
     else:
         found = [Finding(Level.OK, shard, text)]
     if not may_decide:
         text = f"user {user} may commit transactions over several shards only if they are READ ONLY"
-        cure = f"GRANT {DECIDES} ON {TABLE}, if it writes in such transactions"
-        found.append(Finding(Level.INFO, shard, text, cure))
+        fix = f"GRANT {DECIDES} ON {TABLE}, if it writes in such transactions"
+        found.append(Finding(Level.INFO, shard, text, fix))
     return found
 
 

@@ -20,8 +20,8 @@ class TransactionBroken(ProxyError):
     """A shard of the transaction was lost, so the transaction is rolled back everywhere."""
 
     def __init__(self, reason: str, *, ended: bool = False) -> None:
-        cure = "nothing was committed" if ended else "send ROLLBACK, then begin again"
-        super().__init__(f"the transaction was rolled back because {reason}; {cure}")
+        fix = "nothing was committed" if ended else "send ROLLBACK, then begin again"
+        super().__init__(f"the transaction was rolled back because {reason}; {fix}")
 
 
 class PartialCommit(ProxyError):

@@ -1,4 +1,4 @@
-"""`streamfrom check` over real servers, and what a table with a fault says to its statements."""
+"""`streamfrom check` over real servers, and what a table with an error says to its statements."""
 
 import json
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def checked(
         document = json.loads(done.stdout)
         counts = [finding["level"] for finding in document["findings"]]
         assert document["summary"] == {
-            level: counts.count(level) for level in ("ok", "info", "warning", "fault")
+            level: counts.count(level) for level in ("ok", "info", "warning", "error")
         }
         found: list[dict[str, Any]] = document["findings"]
         return found
@@ -94,9 +94,9 @@ def test_differences_between_shards_are_found(
         for finding in checked(code=1)
     }
     assert {
-        ("fault", "commerce/80-.my_message", "column message is varchar(9), on commerce/-80 varchar(64)"),
+        ("error", "commerce/80-.my_message", "column message is varchar(9), on commerce/-80 varchar(64)"),
         ("warning", "commerce/80-.my_message", "vt_ack_wait is 5, on commerce/-80 30"),
-        ("fault", "commerce/80-.alone", "no such table, which commerce/-80 has"),
+        ("error", "commerce/80-.alone", "no such table, which commerce/-80 has"),
         ("warning", "commerce/80-.odd", "an ordinary table, though its comment looks like a message table's"),
         ("warning", "commerce/80-.my_message", "id is AUTO_INCREMENT, which counts on each shard alone"),
     } <= told  # fmt: skip
@@ -119,9 +119,9 @@ def test_a_message_table_of_another_engine_is_a_fault(
     for server in servers:
         execute(server, table("my_message"), database=sharded_database)
     execute(servers[1], "ALTER TABLE my_message ENGINE = MyISAM", database=sharded_database)
-    (fault,) = (finding for finding in checked(code=1) if finding["level"] == "fault")
-    assert fault["place"] == "commerce/80-.my_message"
-    assert fault["text"].startswith("its engine MyISAM has no transactions")
+    (error,) = (finding for finding in checked(code=1) if finding["level"] == "error")
+    assert error["place"] == "commerce/80-.my_message"
+    assert error["text"].startswith("its engine MyISAM has no transactions")
 
 
 def test_what_holds_partitions_back_is_told_and_what_does_not_is_not(

@@ -99,9 +99,9 @@ def test_check_says_at_which_address_a_login_is_refused_and_why_it_may_be(
     config.write_text(text)
     done = run_to_end(["check", "--config", str(config)], tmp_path)
     assert done.returncode == 1
-    (fault,) = [line for line in done.stdout.splitlines() if line.startswith("fault")]
-    assert f"at 127.0.0.1:{small_server.port}: Access denied for user 'stranger'" in fault
-    assert "DROP USER ''@'localhost'" in fault
+    (error,) = [line for line in done.stdout.splitlines() if line.startswith("error")]
+    assert f"at 127.0.0.1:{small_server.port}: Access denied for user 'stranger'" in error
+    assert "DROP USER ''@'localhost'" in error
 
 
 def test_check_says_that_a_server_offers_no_tls(

@@ -81,7 +81,7 @@ async def test_a_server_that_is_down_is_a_fault_and_no_secret_is_told(server, re
     server.stop()
     code, lines = await report(config)
     assert code == 1
-    assert lines[1].startswith(f"fault    plain/-: mysql://app@127.0.0.1:{server.port}/db: ")
+    assert lines[1].startswith(f"error    plain/-: mysql://app@127.0.0.1:{server.port}/db: ")
     assert lines[1].count("mysql://") == 1
     assert PASSWORD not in str(lines)
 
@@ -99,7 +99,7 @@ async def test_a_vschema_that_cannot_be_read_is_a_fault_of_its_keyspace(server, 
     config = type(config)(config.server, (), (broken, *config.keyspaces))
     code, lines = await report(config)
     assert code == 1
-    assert lines[1].startswith("fault    broken: vschema: ")
+    assert lines[1].startswith("error    broken: vschema: ")
     assert any(line.startswith("ok       plain/-") for line in lines)
 
 
@@ -114,9 +114,9 @@ async def test_a_message_table_that_does_not_load_is_a_fault(server, report):
     add_message_table(server, comment="vitess_message,vt_ack_wait=0")
     code, lines = await report(config_of(server))
     assert code == 1
-    fault = next(line for line in lines if line.startswith("fault"))
-    assert fault.startswith("fault    plain/-.msg: message table 'msg' failed to load: ")
-    assert "vt_ack_wait" in fault
+    error = next(line for line in lines if line.startswith("error"))
+    assert error.startswith("error    plain/-.msg: message table 'msg' failed to load: ")
+    assert "vt_ack_wait" in error
 
 
 @pytest.mark.parametrize("probe", module.PROBES)
@@ -125,7 +125,7 @@ async def test_a_privilege_that_delivery_needs_and_lacks_is_a_fault(server, repo
     server.on(probe.format(table="`msg`"), Error(1142, "command denied to user", "42000"))
     code, lines = await report(config_of(server))
     assert code == 1
-    assert lines[-2] == "fault    plain/-.msg: command denied to user"
+    assert lines[-2] == "error    plain/-.msg: command denied to user"
 
 
 async def test_an_account_that_cannot_see_triggers_is_told_the_grant(server, report):
@@ -200,7 +200,7 @@ async def test_a_privilege_that_partitions_need_and_lack_is_a_fault(server, repo
     code, lines = await report(config_of(server))
     assert code == 1
     assert (
-        "fault    plain/-.msg: its partitions can be neither made nor dropped: DROP command denied;"
+        "error    plain/-.msg: its partitions can be neither made nor dropped: DROP command denied;"
         " grant ALTER, CREATE, DROP and LOCK TABLES on it in addition to what delivery needs"
     ) in lines
 
@@ -218,7 +218,7 @@ async def test_partitions_that_cannot_be_read_are_a_fault(server, report):
     server.on("information_schema.partitions", Error(1142, "denied"))
     code, lines = await report(config_of(server))
     assert code == 1
-    assert "fault    plain/-.msg: partitions: denied" in lines
+    assert "error    plain/-.msg: partitions: denied" in lines
 
 
 async def test_a_table_that_routing_does_not_know_is_a_fault(server, other_server, report):
@@ -227,7 +227,7 @@ async def test_a_table_that_routing_does_not_know_is_a_fault(server, other_serve
     code, lines = await report(config_of(server, other_server))
     assert code == 1
     assert (
-        "fault    commerce/-80.unknown: not in the vschema of sharded keyspace commerce"
+        "error    commerce/-80.unknown: not in the vschema of sharded keyspace commerce"
         in lines
     )
 
@@ -277,7 +277,7 @@ async def test_a_privilege_that_decisions_lack_is_a_fault(server, report, verb):
     server.on(verb, Error(1142, "command denied to user 'u'", "42000"))
     code, lines = await report(two_phases(server))
     assert code == 1
-    assert "fault    plain/-: commits in two phases: command denied to user 'u'" in lines
+    assert "error    plain/-: commits in two phases: command denied to user 'u'" in lines
 
 
 async def test_a_server_that_does_not_show_what_is_prepared_is_a_fault(server, report):
@@ -285,7 +285,7 @@ async def test_a_server_that_does_not_show_what_is_prepared_is_a_fault(server, r
     server.on("XA RECOVER", Error(1401, "XAER_RMERR: Fatal error occurred"))
     code, lines = await report(two_phases(server))
     assert code == 1
-    (line,) = (line for line in lines if line.startswith("fault"))
+    (line,) = (line for line in lines if line.startswith("error"))
     assert line.endswith("; run: GRANT XA_RECOVER_ADMIN ON *.* TO the account root")
 
 
@@ -314,7 +314,7 @@ async def test_a_sequence_that_nobody_finds_is_a_fault_of_the_table_that_wants_i
     keyspace = KeyspaceConfig("plain", f'{{"tables": {{"t": {table}}}}}', shards)
     code, lines = await report(type(config)(config.server, (), (keyspace,)))
     assert code == 1
-    assert lines[1].startswith("fault    plain.t: cannot resolve sequence nowhere.seq: ")
+    assert lines[1].startswith("error    plain.t: cannot resolve sequence nowhere.seq: ")
 
 
 async def test_a_replica_that_cannot_be_read_from_is_a_warning(server, other_server, report):
@@ -339,10 +339,10 @@ async def test_every_reason_why_a_table_does_not_load_is_told_with_the_keys_that
     assert code == 1
     about = [line for line in lines if ".msg: " in line]
     assert about[0] == (
-        "fault    plain/-.msg: message table 'msg' failed to load:"
+        "error    plain/-.msg: message table 'msg' failed to load:"
         " attribute vt_ack_wait not specified for message table"
     )
-    assert [line.split()[0] for line in about] == ["fault"] * 5 + ["warning"]
+    assert [line.split()[0] for line in about] == ["error"] * 5 + ["warning"]
     assert about[-1] == (
         "warning  plain/-.msg: unknown key 'vt_ack_wiat' in the comment is ignored;"
         " did you mean vt_ack_wait?"
@@ -367,8 +367,8 @@ async def test_a_message_table_without_row_locks_is_a_fault(server, report, engi
     add_message_table(server, engine=engine)
     code, lines = await report(config_of(server))
     assert code == 1
-    (line,) = (line for line in lines if line.startswith("fault"))
-    assert line.startswith(f"fault    plain/-.msg: its engine {engine} has no transactions")
+    (line,) = (line for line in lines if line.startswith("error"))
+    assert line.startswith(f"error    plain/-.msg: its engine {engine} has no transactions")
     assert line.endswith("; run: ALTER TABLE `msg` ENGINE = InnoDB")
 
 
@@ -378,8 +378,8 @@ async def test_dead_letters_without_a_table_are_a_fault(server, report):
     server.on("table_name = 'grave'", Rows(("column_name", "table_comment")))
     code, lines = await report(config_of(server))
     assert code == 1
-    (line,) = (line for line in lines if line.startswith("fault"))
-    assert line.startswith("fault    plain/-.msg: vt_dead_letter: there is no table grave")
+    (line,) = (line for line in lines if line.startswith("error"))
+    assert line.startswith("error    plain/-.msg: vt_dead_letter: there is no table grave")
 
 
 async def test_dead_letters_that_nothing_is_kept_of_are_a_fault(server, report):
@@ -389,8 +389,8 @@ async def test_dead_letters_that_nothing_is_kept_of_are_a_fault(server, report):
     server.on("table_name = 'grave'", Rows(("column_name", "table_comment"), rows))
     code, lines = await report(config_of(server))
     assert code == 1
-    (line,) = (line for line in lines if line.startswith("fault"))
-    assert line.startswith("fault    plain/-.msg: vt_dead_letter: grave has no column of a")
+    (line,) = (line for line in lines if line.startswith("error"))
+    assert line.startswith("error    plain/-.msg: vt_dead_letter: grave has no column of a")
 
 
 async def test_dead_letters_without_the_consent_of_their_table_are_a_fault(server, report):
@@ -400,7 +400,7 @@ async def test_dead_letters_without_the_consent_of_their_table_are_a_fault(serve
     server.on("table_name = 'grave'", Rows(("column_name", "table_comment"), rows))
     code, lines = await report(config_of(server))
     assert code == 1
-    (line,) = (line for line in lines if line.startswith("fault"))
+    (line,) = (line for line in lines if line.startswith("error"))
     assert "the comment of grave does not consent to it: ALTER QUEUE msg SET" in line
 
 
@@ -410,7 +410,7 @@ async def test_dead_letters_that_may_not_be_looked_at_are_a_fault(server, report
     server.on("table_name = 'grave'", Error(1142, "command denied to user", "42000"))
     code, lines = await report(config_of(server))
     assert code == 1
-    assert "fault    plain/-.msg: vt_dead_letter: command denied to user" in lines
+    assert "error    plain/-.msg: vt_dead_letter: command denied to user" in lines
 
 
 async def test_shards_of_different_servers_are_a_warning(server, other_server, report):
@@ -429,7 +429,7 @@ async def test_a_table_on_one_shard_alone_is_a_fault_of_the_others(
     add_message_table(server)
     code, lines = await report(config_of(server, other_server))
     assert code == 1
-    assert "fault    commerce/80-.msg: no such table, which commerce/-80 has" in lines
+    assert "error    commerce/80-.msg: no such table, which commerce/-80 has" in lines
 
 
 async def test_a_table_without_the_mark_on_one_shard_is_a_fault(server, other_server, report):
@@ -437,7 +437,7 @@ async def test_a_table_without_the_mark_on_one_shard_is_a_fault(server, other_se
     add_tables(other_server, ("msg", "", "InnoDB"))
     code, lines = await report(config_of(server, other_server))
     assert code == 1
-    assert "fault    commerce/80-.msg: no message table, which it is on commerce/-80" in lines
+    assert "error    commerce/80-.msg: no message table, which it is on commerce/-80" in lines
 
 
 async def test_settings_that_differ_between_shards_are_a_warning(server, other_server, report):
@@ -475,14 +475,14 @@ async def test_a_key_that_is_not_the_certificates_is_a_fault_with_both_paths(
     cert, _ = write_certificate(tmp_path)
     code, lines = await report(with_tls(config_of(server), cert, cert))
     assert code == 1
-    assert lines[1] == (f"fault    server.tls.key: {cert} holds no private key in PEM ({cert})")
+    assert lines[1] == (f"error    server.tls.key: {cert} holds no private key in PEM ({cert})")
 
 
 async def test_a_file_that_is_no_certificate_is_a_fault(server, report, tmp_path):
     _, key = write_certificate(tmp_path)
     code, lines = await report(with_tls(config_of(server), key, key))
     assert code == 1
-    assert lines[1] == f"fault    server.tls.cert: {key} holds no certificate in PEM"
+    assert lines[1] == f"error    server.tls.cert: {key} holds no certificate in PEM"
 
 
 # --- as JSON --------------------------------------------------------------------------------
@@ -495,12 +495,12 @@ async def test_the_report_as_one_document(server, capsys):
     document = json.loads(capsys.readouterr().out)
     assert document.keys() == {"findings", "summary"}
     assert all(
-        finding.keys() == {"level", "place", "text", "cure"} for finding in document["findings"]
+        finding.keys() == {"level", "place", "text", "fix"} for finding in document["findings"]
     )
     assert document["findings"][0] == {
         "level": "ok",
         "place": "config",
         "text": "1 keyspace, root from this machine only",
-        "cure": None,
+        "fix": None,
     }
-    assert document["summary"] == {"ok": 3, "info": 0, "warning": 0, "fault": 5}
+    assert document["summary"] == {"ok": 3, "info": 0, "warning": 0, "error": 5}

@@ -90,7 +90,7 @@ def test_every_fault_of_a_configuration_is_told(tmp_path, capsys):
         "keyspaces.shop.shards",
     ]
     document = json.loads(out)
-    assert document["summary"] == {"ok": 0, "info": 0, "warning": 0, "fault": 3}
+    assert document["summary"] == {"ok": 0, "info": 0, "warning": 0, "error": 3}
     assert document["findings"][1]["place"] == "server.shutdown_grace"
 
 
@@ -114,7 +114,7 @@ def test_a_fault_that_check_finds_is_the_exit_code_and_the_report_says_it(
 ):
     assert main(["check", "--config", config]) == EXIT_FAULT
     out = capsys.readouterr().out
-    assert "fault    shop/-: mysql://root@127.0.0.1" in out
+    assert "error    shop/-: mysql://root@127.0.0.1" in out
     assert "hunter2" not in out
     assert unconfigured == [{"verbose": False, "quiet": True}]
 

@@ -11,14 +11,14 @@ def test_lines_are_written_as_they_are_found_and_the_summary_at_the_end():
     report.ok("a", "well")
     assert lines == ["ok       a: well"]
     report.warning("b.t", "slow", "ADD INDEX i")
-    report.fault("c", "away")
-    report.fault("d", "away")
+    report.error("c", "away")
+    report.error("d", "away")
     report.end()
     assert lines[1:] == [
         "warning  b.t: slow; ADD INDEX i",
-        "fault    c: away",
-        "fault    d: away",
-        "summary  1 ok, 1 warning, 2 faults",
+        "error    c: away",
+        "error    d: away",
+        "summary  1 ok, 1 warning, 2 errors",
     ]
 
 
@@ -26,21 +26,21 @@ def test_nothing_wrong_is_said_in_words():
     report = CheckReport()
     report.ok("a", "well")
     assert report.summary == "summary  1 ok, no problems found"
-    assert not report.has_fault
+    assert not report.has_errors
     assert report.count(Level.OK) == 1
 
 
 def test_the_document_has_every_finding_and_counts():
     report = CheckReport()
     report.end()  # nobody to write to
-    report.fault("kö", 'a "quote"', "run: x")
-    assert report.has_fault
+    report.error("kö", 'a "quote"', "run: x")
+    assert report.has_errors
     assert json.loads(report.json()) == {
-        "findings": [{"level": "fault", "place": "kö", "text": 'a "quote"', "cure": "run: x"}],
-        "summary": {"ok": 0, "info": 0, "warning": 0, "fault": 1},
+        "findings": [{"level": "error", "place": "kö", "text": 'a "quote"', "fix": "run: x"}],
+        "summary": {"ok": 0, "info": 0, "warning": 0, "error": 1},
     }
 
 
 def test_names_of_others_make_no_line_of_their_own():
-    line = Finding(Level.FAULT, "alpha/0.q\nok       alpha/0", "all\x1b[2J is well").line
-    assert line == r"fault    alpha/0.q\nok       alpha/0: all\x1b[2J is well"
+    line = Finding(Level.ERROR, "alpha/0.q\nok       alpha/0", "all\x1b[2J is well").line
+    assert line == r"error    alpha/0.q\nok       alpha/0: all\x1b[2J is well"

@@ -32,7 +32,7 @@ async def found(*shards: Any, members: int = 1) -> list[str]:
     for shard in shards:
         await limits.add(shard, members)
     limits.report(report)
-    return [f"{finding.place}: {finding.text}; {finding.cure}" for finding in report.findings]
+    return [f"{finding.place}: {finding.text}; {finding.fix}" for finding in report.findings]
 
 
 async def test_a_server_with_room_for_all_is_no_finding():

@@ -101,7 +101,7 @@ def test_a_proxy_that_is_not_there_is_named_before_spark_starts(capsys, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("asked", "cure"),
+    ("asked", "fix"),
     [
         (["--report", "FILE/report.json"], "--report: .*name a file that can be written"),
         (["--out", "FILE/archive"], "--out: .*name a folder that can be written"),
@@ -109,9 +109,9 @@ def test_a_proxy_that_is_not_there_is_named_before_spark_starts(capsys, monkeypa
     ],
 )
 def test_what_cannot_be_written_or_is_empty_is_said_before_anybody_is_asked(
-    asked, cure, capsys, tmp_path, monkeypatch
+    asked, fix, capsys, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "FILE").touch()
     assert run_command([*ASKED, "--proxy", "mysql://u@127.0.0.1:1/ks", *asked]) == 2
-    assert re.search(cure, told(capsys))
+    assert re.search(fix, told(capsys))

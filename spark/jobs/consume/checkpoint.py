@@ -68,10 +68,10 @@ class Checkpoint:
             RequestError: it is another consumer's, or some other query's.
         """
         card = self.home / "streamfrom.json"
-        cure = "give this one a --checkpoint of its own"
+        fix = "give this one a --checkpoint of its own"
         if not card.exists():
             if any((self.home / name).exists() for name in ("metadata", "offsets", "commits")):
-                raise RequestError(f"{self.home} is the checkpoint of another query: {cure}")
+                raise RequestError(f"{self.home} is the checkpoint of another query: {fix}")
             told: dict[str, Any] = {"table": table, "sink": sink, "name": uuid.uuid4().hex[:12]}
             written_whole(card, json.dumps(told))
         try:
@@ -79,11 +79,11 @@ class Checkpoint:
             theirs = (told["table"], told["sink"])
             name = str(told["name"])
         except (ValueError, LookupError, TypeError) as error:
-            raise RequestError(f"{card} is damaged: restore it, or {cure}") from error
+            raise RequestError(f"{card} is damaged: restore it, or {fix}") from error
         if theirs != (table, sink):
             raise RequestError(
                 f"{self.home} is the checkpoint of a consumer of {theirs[0]} into {theirs[1]}, this one"
-                f" is of {table} into {sink}: {cure}"
+                f" is of {table} into {sink}: {fix}"
             )
         if not any((self.of_spark / "offsets").glob("[0-9]*")):
             told["name"] = name = uuid.uuid4().hex[:12]

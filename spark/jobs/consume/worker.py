@@ -189,7 +189,7 @@ class Worker:
         verdict = isolated(count, failure_of)
         if not verdict.all:
             raise JobError(
-                f"batch {number} cannot be written: {told(error)}; nothing of it was acknowledged, cure that"
+                f"batch {number} cannot be written: {told(error)}; nothing of it was acknowledged, fix that"
                 " and run it again"
             ) from error
         # A session that is going away fails on anything.
@@ -197,7 +197,7 @@ class Worker:
         if reason is not None:
             raise JobError(
                 f"the function fails without any message: {reason}; nothing of the batch was acknowledged,"
-                " cure that and run it again"
+                " fix that and run it again"
             )
         return verdict
 

@@ -45,8 +45,8 @@ async def test_who_may_not_commit_in_two_phases_is_named_where_commits_do(server
     assert [each.level for each in await found(server, OWN)] == [Level.OK]
     _, finding = await found(server, OWN, mode=TransactionMode.TWOPC)
     assert finding.level is Level.INFO
-    assert finding.cure is not None
-    assert finding.cure.startswith("GRANT SELECT, INSERT ON streamfrom.decisions")
+    assert finding.fix is not None
+    assert finding.fix.startswith("GRANT SELECT, INSERT ON streamfrom.decisions")
     server.on("INSERT INTO streamfrom.decisions", Error(1146, "no such table", "42S02"))
     assert len(await found(server, OWN, mode=TransactionMode.TWOPC)) == 1
 
@@ -54,7 +54,7 @@ async def test_who_may_not_commit_in_two_phases_is_named_where_commits_do(server
 async def test_a_refused_login_is_a_fault(server):
     server.refusal = Error(1045, "Access denied for user 'app'", "28000")
     (finding,) = await found(server, OWN)
-    assert finding.level is Level.FAULT
+    assert finding.level is Level.ERROR
     assert "user app cannot log in: " in finding.text
     server.refusal = Error(1044, "Access denied to database", "42000")
     (finding,) = await found(server, OWN)

@@ -38,13 +38,13 @@ def test_a_window_may_be_left_out_where_a_job_says_so(capsys):
     add_window(strict, required=True)
     assert vars(free.parse_args([])) == {"low_ns": None, "high_ns": None}
     assert strict.parse_args(["--from", "1970-01-01", "--to", "1970-01-02"]).low_ns == 0
-    for wrong, cure in (
+    for wrong, fix in (
         ("yesterday", "argument --from: an ISO date or time, such as"),
         ("9999-12-31", "argument --from: a time between 1678 and 2262"),
     ):
         with pytest.raises(SystemExit):
             strict.parse_args(["--from", wrong, "--to", "1970-01-02"])
-        assert cure in capsys.readouterr().err
+        assert fix in capsys.readouterr().err
 
 
 def test_an_empty_window_is_refused():

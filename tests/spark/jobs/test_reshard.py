@@ -35,13 +35,13 @@ def test_a_target_that_is_the_source_is_refused():
     from streamfrom.spark.jobs import reshard
 
     source = parse_endpoint("mysql://u@db:1/ks")
-    for url, cure in (
+    for url, fix in (
         ("mysql://u@db:1/ks", "name one with the new shards"),
         ("mysql://other@db:1/ks", "name one with the new shards"),
         ("mysql://u@db:1", "--to-proxy takes mysql://user@host"),
         ("mysql://u:x@db:1/wide", "--to-password-env names the variable"),
     ):
-        with pytest.raises(RequestError, match=cure):
+        with pytest.raises(RequestError, match=fix):
             reshard.configured(options("plan", "--to-proxy", url, "--stopped"), source)
 
 
