@@ -10,7 +10,6 @@ for each shape, session or connection what can be worked out there.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.execution.attempt import Attempt
@@ -18,9 +17,8 @@ from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.latency_class import LatencyClass
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.routing.routes import OneShard
+from streamfrom.proxy.sql.ack_desk import AckDesk, Offer
 from streamfrom.proxy.sql.catalog import FastRoute
-from streamfrom.proxy.sql.early_ack_answer import answer_early
-from streamfrom.proxy.sql.group_ack import joins_group
 from streamfrom.proxy.sql.statement_compiler import CompiledStatement
 from streamfrom.proxy.status.status_rows import names_schema
 from streamfrom.proxy.wire.binary_parameters import with_types
@@ -29,10 +27,8 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.selects.plain_reads import is_plain_read
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES
-from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.writes.message_effects import (
     CHANGES_HELD,
-    STANDS_ALONE,
     Effect,
     EffectKind,
 )
@@ -77,6 +73,7 @@ class FastPath:
         self._registry = context.registry
         self._rights = context.rights
         self._state = context.state
+        self._acks = AckDesk(context.registry, context.rights, context.executor, context.state)
         self._table = table
 
     def send(
@@ -122,11 +119,6 @@ class FastPath:
                 if type(route) is not OneShard:
                     return False
                 shard = view.runtime(route.shard)
-                if step is not None and step.acks_early:
-                    if self._answers_early(step, shard, reply, on_over):
-                        return True
-                    if self._awaits_acks(step, shard):
-                        return False
         except StreamfromError:
             # The long way meets the same error, and is the one place that tells it.
             return False
@@ -136,8 +128,15 @@ class FastPath:
         attempt = Attempt(
             shard, view.database, packet, statement.shape, reply, on_over, direct.latency
         )
-        attempt.step = step
-        return self._joins_group(step, attempt) or self._executor.send_now(attempt)
+        return self._offer_or_send(step, attempt)
+
+    def _offer_or_send(self, step: CompiledStatement | None, attempt: Attempt) -> bool:
+        if step is not None:
+            attempt.step = step
+            offer = self._acks.offer(step, attempt)
+            if offer is not Offer.SEND:
+                return offer is Offer.TAKEN
+        return self._executor.send_now(attempt)
 
     def _send_ack(
         self,
@@ -148,7 +147,7 @@ class FastPath:
         reply: Reply,
         on_over: Callable[[Attempt | Exception | None], None],
     ) -> bool:
-        """Send a plain ack with others, or complete it and send it by itself; as `send`."""
+        """Offer a plain ack, or complete it and send it by itself; as `send`."""
         assert direct.ack is not None
         attempt = Attempt(shard, view.database, b"", direct.ack.shape, reply, on_over)
         attempt.step = step
@@ -156,8 +155,9 @@ class FastPath:
         def complete() -> bytes:
             return query(self._compiler.ack_text(view, step.statement))
 
-        if self._joins_group(step, attempt, complete):
-            return True
+        offer = self._acks.offer(step, attempt, complete)
+        if offer is not Offer.SEND:
+            return offer is Offer.TAKEN
         text = direct.ack.text(step.statement, step.acked_ns or 0)
         try:
             attempt.packet = complete() if text is None else query(text)
@@ -215,11 +215,6 @@ class FastPath:
                     step = self._compiler.compile_bound(view, statement)
                     if step.effect is not None and step.effect.kind in CHANGES_HELD:
                         return False
-                    if step.acks_early:
-                        if self._answers_early(step, shard, reply, on_over):
-                            return True
-                        if self._awaits_acks(step, shard):
-                            return False
                     statement = step.statement
         except StreamfromError:
             return False
@@ -228,47 +223,7 @@ class FastPath:
         attempt = Attempt(
             shard, database, packet, statement.shape, reply, on_over, direct.latency
         )
-        attempt.step = step
-        return self._joins_group(step, attempt) or self._executor.send_now(attempt)
-
-    def _joins_group(
-        self,
-        step: CompiledStatement | None,
-        attempt: Attempt,
-        complete: Callable[[], bytes] | None = None,
-    ) -> bool:
-        return step is not None and joins_group(
-            step, attempt, self._registry, self._rights, self._executor, self._state, complete
-        )
-
-    def _answers_early(
-        self,
-        step: CompiledStatement,
-        shard: ShardRuntime,
-        reply: Reply,
-        on_over: Callable[[Attempt | Exception | None], None],
-    ) -> bool:
-        """Answer an ack that is written within some milliseconds, as `vt_ack = early` asks; False if it has to be sent."""
-        ack = self._rights.ack_for_others(step, shard)
-        if ack is None:
-            return False
-        values, acked_ns = ack
-        ids = tuple(map(literal, values))
-        rows = self._registry.ack_early(shard.keyspace, shard.name, step.table, ids, acked_ns)
-        if rows is None:
-            return False
-        answer_early(reply, self._state, rows)
-        # In a later turn, as any answer comes: a command that the client has sent ahead does not begin within this one.
-        asyncio.get_running_loop().call_soon(on_over, None)
-        return True
-
-    def _awaits_acks(self, step: CompiledStatement, shard: ShardRuntime) -> bool:
-        """Return whether a statement has to wait for acks of its table that were answered but are not yet written."""
-        return (
-            step.effect is not None
-            and step.effect.kind not in STANDS_ALONE
-            and self._registry.awaits_acks(shard.keyspace, shard.name, step.table)
-        )
+        return self._offer_or_send(step, attempt)
 
     def _plain_step(self, direct: FastRoute, statement: Statement) -> CompiledStatement | None:
         """Return what a statement does whose text needs not be completed to know it; None for other statements."""

@@ -23,7 +23,7 @@ from streamfrom.proxy.routing.routes import (
     OneShard,
     WriteParts,
 )
-from streamfrom.proxy.sql.early_ack_answer import answer_early
+from streamfrom.proxy.sql.ack_desk import AckDesk, Offer
 from streamfrom.proxy.sql.gather import gather
 from streamfrom.proxy.sql.scatter import MergedOk, write_parts
 from streamfrom.proxy.sql.two_stage import TwoStageSelect
@@ -66,6 +66,7 @@ class RoutedStatements:
         self._executor = context.executor
         self._compiler = context.compiler
         self._branches = context.executor.branches
+        self._acks = AckDesk(context.registry, context.rights, context.executor, context.state)
 
     async def run(
         self,
@@ -204,7 +205,7 @@ class RoutedStatements:
         packet: Packet | None = None,
     ) -> bool:
         """Run a statement on one shard; False when its answer is an error."""
-        if step.acks_early and await self._acked_early_elsewhere(shard, step, reply):
+        if await self._acks.offer_elsewhere(step, shard, reply) is Offer.TAKEN:
             return True
         await self.show_leases(shard, step.table, step.effect)
         shape = step.statement.shape
@@ -267,22 +268,6 @@ class RoutedStatements:
             warnings=ok.warnings,
             info=MergedOk((ok,), is_insert=step.has_selected).info,
         )
-        return True
-
-    async def _acked_early_elsewhere(
-        self, shard: ShardRuntime, step: CompiledStatement, reply: Reply
-    ) -> bool:
-        """Have the member that dispatches the shard take an ack early, and answer it; False if the ack has to be sent."""
-        ack = self._context.rights.ack_for_others(step, shard)
-        if ack is None:
-            return False
-        values, acked_ns = ack
-        rows = await self._context.registry.ack_early_elsewhere(
-            shard.keyspace, shard.name, step.table, tuple(map(literal, values)), acked_ns
-        )
-        if rows is None:
-            return False
-        answer_early(reply, self._state, rows)
         return True
 
     async def _concatenate(

@@ -1,4 +1,4 @@
-"""Which acks are committed together with others; the transaction itself is in test_group_commit.py."""
+"""Which way an ack goes; the transaction of several is in test_group_commit.py."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +9,7 @@ from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.group_commit import IDS_MAX
 from streamfrom.proxy.backends.session_variables import Settings, names
 from streamfrom.proxy.errors import AckUnknown, QueryInterrupted, StatementTimedOut
-from streamfrom.proxy.sql.group_ack import joins_group
+from streamfrom.proxy.sql.ack_desk import AckDesk, Offer
 from streamfrom.proxy.sql.statement_compiler import CompiledStatement
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.writes.message_effects import effect
@@ -81,9 +81,8 @@ class Scene:
     def joins(self, sql=ACK, complete=None):
         sent = statement(sql.encode())
         step = CompiledStatement(sent, "m", effect(sent, CURRENT))
-        return joins_group(
-            step, self.attempt, self.registry, self.rights, self.executor, self.state, complete
-        )
+        desk = AckDesk(self.registry, self.rights, self.executor, self.state)
+        return desk.offer(step, self.attempt, complete) is Offer.TAKEN
 
     def gathered(self):
         assert self.joins()
@@ -192,6 +191,7 @@ async def test_the_client_is_told_of_its_own_rows():
     assert scene.written == [
         {"affected_rows": 2, "info": b"Rows matched: 2  Changed: 2  Warnings: 0"}
     ]
+    assert (scene.state.answered_at, scene.state.diagnostics.row_count) == (None, 2)
     assert scene.over == [None]
     assert scene.executor.gathered is None
 

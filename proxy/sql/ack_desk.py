@@ -1,0 +1,293 @@
+"""Which way an ack goes. Every statement that one shard of a message table is to run is offered here before it is sent.
+
+The first way that fits is taken:
+
+| way        | for which acks                                            | the client is answered  | written by                             |
+|------------|-----------------------------------------------------------|-------------------------|----------------------------------------|
+| EARLY      | `vt_ack = early`; dispatched here; all messages in flight | at once                 | `acks.early_acks`, within 10 ms        |
+| WITH_CLAIM | the table's messages wait for others of their key;        | with that transaction   | `claims.ordered_claim`, before it asks |
+|            | dispatched here; at most IDS_MAX ids                      |                         | what may go now                        |
+| TOGETHER   | others of the table come in the same moment;              | with that transaction   | `proxy.backends.group_commit`          |
+|            | at most IDS_MAX ids                                       |                         |                                        |
+| ELSEWHERE  | as EARLY, where another member dispatches                 | once it has taken it    | that member, as EARLY                  |
+| ALONE      | all others                                                | by the server           | the statement itself                   |
+
+All but ALONE are for an ack that does nothing else, names its messages, and that another connection may write
+(`SessionRights.ack_for_others`): it is committed at once, and the session's account may acknowledge. WITH_CLAIM and
+TOGETHER are for sessions without variables of their own. Where such a way finds a row that is acked, gone or locked, the ack
+goes ALONE, so each client has the answer that it would have had alone. Where `vt_ack = early`, ALONE waits until acks that were
+answered are written (`registry.awaits_acks`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from streamfrom.engine.messaging.table.message_table import MessageTable
+from streamfrom.proxy.backends.group_commit import IDS_MAX, GroupCommit
+from streamfrom.proxy.backends.shard_store import engine_of
+from streamfrom.proxy.errors import AckUnknown, QueryInterrupted
+from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
+from streamfrom.sqlparse_ext.errors import StreamfromError
+from streamfrom.sqlparse_ext.text.identifiers import literal
+from streamfrom.sqlparse_ext.writes.message_effects import STANDS_ALONE, Effect, EffectKind
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from streamfrom.engine.messaging.shell.registry import Registry
+    from streamfrom.proxy.backends.account import Account
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.group_commit import Ack
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.attempt import Attempt
+    from streamfrom.proxy.execution.executor import Executor
+    from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.proxy.sql.session_rights import SessionRights
+    from streamfrom.proxy.sql.statement_compiler import CompiledStatement
+    from streamfrom.sqlparse_ext.statements import Value
+
+
+class GatheredAck:
+    """An ack that is written with others: `proxy.backends.group_commit.Ack`, and `proxy.execution.session_connections.Gathered`.
+
+    attempt: what is sent where the ack is sent by itself.
+    complete: returns its packet then, where that is not made yet; else None.
+    """
+
+    __slots__ = (
+        "_attempt",
+        "_backend",
+        "_complete",
+        "_executor",
+        "_state",
+        "acked_ns",
+        "ids",
+        "is_left",
+        "is_sent",
+        "is_stopped",
+        "values",
+    )
+
+    def __init__(
+        self,
+        attempt: Attempt,
+        values: Sequence[Value],
+        acked_ns: int,
+        executor: Executor,
+        state: SessionState,
+        complete: Callable[[], bytes] | None,
+    ) -> None:
+        self.values = values
+        self.ids = tuple(dict.fromkeys(map(literal, values)))
+        self.acked_ns = acked_ns
+        self.is_left = self.is_sent = self.is_stopped = False
+        self._attempt = attempt
+        self._complete = complete
+        self._executor = executor
+        self._state = state
+        self._backend: Backend | None = None
+
+    def runs_on(self, backend: Backend | None) -> None:
+        """Have KILL end what runs on *backend*; None while nothing runs."""
+        if self._backend is not None:
+            self._executor.ended(self._backend)
+        elif backend is not None and not self.is_left:
+            self._executor.started(self._attempt.shard, backend)
+        self._backend = backend
+
+    def acknowledged(self) -> None:
+        """Tell the client that all its messages are acknowledged."""
+        self._executor.gathered = None
+        answer(self._attempt.reply, self._state, len(self.ids))
+        self._attempt.on_over(None)
+
+    def send_alone(self) -> None:
+        """Send the ack by itself, unless it was stopped."""
+        if self.is_stopped:
+            self.interrupted()
+            return
+        self._executor.gathered = None
+        if self._complete is not None:
+            try:
+                self._attempt.packet = self._complete()
+            except StreamfromError as error:
+                self._attempt.on_over(error)  # its table is another one by now
+                return
+        is_sent = self._executor.send_now(self._attempt)
+        assert is_sent, "a session that runs nothing else has not changed meanwhile"
+
+    def fail(self, error: Exception) -> None:
+        """Tell the client the error."""
+        self._executor.gathered = None
+        self._attempt.on_over(error)
+
+    def lost(self, reason: str) -> None:
+        """Tell the client that the connection broke and the ack may have taken effect."""
+        self.fail(AckUnknown(reason))
+
+    def interrupted(self) -> None:
+        """Tell the client that its ack was stopped and has changed nothing."""
+        self.fail(self._attempt.reply.stopped or QueryInterrupted())
+
+
+class Offer(Enum):
+    """What becomes of a statement that was offered to the desk."""
+
+    TAKEN = auto()  # the desk answers the client
+    SEND = auto()  # it is sent as it is
+    LONG_WAY = auto()  # it has to wait for acks that were answered and are not written
+
+
+class AckDesk:
+    """The acks of one session."""
+
+    __slots__ = ("_executor", "_registry", "_rights", "_state")
+
+    def __init__(
+        self, registry: Registry, rights: SessionRights, executor: Executor, state: SessionState
+    ) -> None:
+        self._registry = registry
+        self._rights = rights
+        self._executor = executor
+        self._state = state
+
+    def offer(
+        self,
+        step: CompiledStatement,
+        attempt: Attempt,
+        complete: Callable[[], bytes] | None = None,
+    ) -> Offer:
+        """Take a statement on a message table if it is an ack that goes another way than ALONE.
+
+        complete: returns the attempt's packet, where that is made only for an ack that is sent by itself after all.
+        """
+        effect = step.effect
+        if effect is None:
+            return Offer.SEND
+        shard = attempt.shard
+        if step.acks_early:
+            if effect.kind is EffectKind.ACK and self._goes_early(step, attempt):
+                return Offer.TAKEN
+            if effect.kind not in STANDS_ALONE and self._registry.awaits_acks(
+                shard.keyspace, shard.name, step.table
+            ):
+                return Offer.LONG_WAY
+        state = self._state
+        if (
+            effect.kind is not EffectKind.ACK
+            # The common connection has none of these.
+            or not state.settings.is_plain
+            or state.variables is not None
+            or state.attributes
+        ):
+            return Offer.SEND
+        table = self._registry.table(shard.keyspace, step.table)
+        if not isinstance(table, MessageTable) or table.id_index is None:
+            return Offer.SEND
+        if self._goes_with_claim(table, step, attempt, complete) or self._goes_together(
+            table, step, attempt, complete
+        ):
+            return Offer.TAKEN
+        return Offer.SEND
+
+    async def offer_elsewhere(
+        self, step: CompiledStatement, shard: ShardRuntime, reply: Reply
+    ) -> Offer:
+        """Have an ack that `offer` left go ELSEWHERE, if it can."""
+        if step.acks_early and (ack := self._rights.ack_for_others(step, shard)) is not None:
+            values, acked_ns = ack
+            ids = tuple(map(literal, values))
+            rows = await self._registry.ack_early_elsewhere(
+                shard.keyspace, shard.name, step.table, ids, acked_ns
+            )
+            if rows is not None:
+                answer(reply, self._state, rows)
+                return Offer.TAKEN
+        return Offer.LONG_WAY
+
+    def _goes_early(self, step: CompiledStatement, attempt: Attempt) -> bool:
+        shard = attempt.shard
+        ack = self._rights.ack_for_others(step, shard)
+        if ack is None:
+            return False
+        values, acked_ns = ack
+        ids = tuple(map(literal, values))
+        rows = self._registry.ack_early(shard.keyspace, shard.name, step.table, ids, acked_ns)
+        if rows is None:
+            return False
+        answer(attempt.reply, self._state, rows)
+        # In a later turn, as any answer comes: a command that the client has sent ahead does not begin within this one.
+        asyncio.get_running_loop().call_soon(attempt.on_over, None)
+        return True
+
+    def _goes_with_claim(
+        self,
+        table: MessageTable,
+        step: CompiledStatement,
+        attempt: Attempt,
+        complete: Callable[[], bytes] | None,
+    ) -> bool:
+        if table.properties.in_order is None:
+            return False
+        ack, shard = self._gathered(step, attempt, complete), attempt.shard
+        if ack is None or not self._registry.acknowledge(
+            shard.keyspace, shard.name, table.name, ack
+        ):
+            return False
+        self._executor.gathered = ack
+        return True
+
+    def _goes_together(
+        self,
+        table: MessageTable,
+        step: CompiledStatement,
+        attempt: Attempt,
+        complete: Callable[[], bytes] | None,
+    ) -> bool:
+        key, shard = (table.name, self._state.account), attempt.shard
+        group = shard.group_commits.get(key)
+        if group is None:
+            group = shard.group_commits[key] = _group(shard, *key, self._registry)
+        if not group.has_others() or (ack := self._gathered(step, attempt, complete)) is None:
+            return False
+        self._executor.gathered = ack
+        group.join(table, ack)
+        return True
+
+    def _gathered(
+        self,
+        step: CompiledStatement,
+        attempt: Attempt,
+        complete: Callable[[], bytes] | None,
+    ) -> GatheredAck | None:
+        """Return the ack as one that is written with others; None where it may not be."""
+        ack = self._rights.ack_for_others(step, attempt.shard)
+        if ack is None or len(ack[0]) > IDS_MAX:
+            return None
+        return GatheredAck(attempt, *ack, self._executor, self._state, complete)
+
+
+def answer(reply: Reply, state: SessionState, rows: int) -> None:
+    """Tell the client that *rows* messages are acknowledged, as the server would."""
+    diagnostics = diagnostics_of_several()
+    diagnostics.row_count = rows
+    state.answered_at, state.diagnostics = None, diagnostics
+    info = b"Rows matched: %d  Changed: %d  Warnings: 0" % (rows, rows)
+    reply.ok(affected_rows=rows, info=info)
+
+
+def _group(
+    shard: ShardRuntime, table: str, account: Account, registry: Registry
+) -> GroupCommit:
+    def committed(acks: Sequence[Ack]) -> None:
+        values = tuple(value for ack in acks for value in ack.values)
+        rows = sum(len(ack.ids) for ack in acks)
+        effect = Effect(EffectKind.ACK, values, rows=rows)
+        registry.committed(shard.keyspace, shard.name, table, [effect])
+
+    return GroupCommit(shard.pool, engine_of(shard, account), shard.database, committed)
