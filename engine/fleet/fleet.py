@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         ToDispatcher,
     )
     from streamfrom.engine.messaging.shell.registry import Registry
-    from streamfrom.engine.messaging.table.message import Receiver, Share
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
@@ -173,6 +172,7 @@ class Fleet:
     def start(self, registry: Registry) -> None:
         """Take part from now on; before it is elected *registry* withholds the shards."""
         self.registry = registry
+        self.elsewhere.registry = registry
         self.service = StreamsForMembers(self.own, registry, self)
         registry.elsewhere = self.elsewhere
         for election in self._elections:
@@ -243,41 +243,11 @@ class Fleet:
         """Return whether another member dispatches a shard; `ElectedDatabase.on_doubt` is called when it ends."""
         return self._by_shard[keyspace, shard].elector.is_another_dispatching
 
-    def served(self, keyspace: str, shard: ShardName) -> None:
-        """Note that the dispatcher of a shard serves the streams of this member."""
-        self.registry.served_elsewhere(keyspace, shard)
-
     def unserved(self, keyspace: str, shard: ShardName, reason: str) -> None:
         """Note that nobody does, and find out who dispatches."""
         if not self.may_send(keyspace, shard):
             self.registry.deposed(keyspace, shard, reason)
             self.look_at(keyspace, shard)
-
-    def ready(self, receiver: Receiver) -> None:
-        """Note that the socket of a receiver has taken everything."""
-        self.registry.ready(receiver)
-
-    def held_by(self, receiver: Receiver) -> Mapping[ShardName, tuple[bytes, ...]]:
-        """Return what a receiver holds that was dispatched here."""
-        return self.registry.held_by(receiver)
-
-    def take_over(
-        self, receiver: Receiver, held: Mapping[ShardName, tuple[bytes, ...]]
-    ) -> None:
-        """Let a receiver hold what former dispatchers sent to it."""
-        self.registry.take_over(receiver, held)
-
-    def wait_over(self, receiver: Receiver) -> None:
-        """Let a stream with an end wait for its first message no longer."""
-        self.registry.wait_over(receiver)
-
-    def progressed_elsewhere(self, receiver: Receiver, rows: int) -> None:
-        """Let what is dispatched here follow a receiver's progress elsewhere."""
-        self.registry.progressed_elsewhere(receiver, rows)
-
-    def give_share(self, receiver: Receiver, share: Share) -> None:
-        """Let a receiver hold so many messages that are dispatched here."""
-        self.registry.give_share(receiver, share)
 
     def look_at(self, keyspace: str, shard: ShardName) -> None:
         """Read the directory of a shard soon."""

@@ -39,7 +39,7 @@ from streamfrom.engine.messaging.table.message import Share
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from streamfrom.engine.fleet.directory import Member
     from streamfrom.engine.fleet.peer_link import (
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     )
     from streamfrom.engine.fleet.prefetch_shares import ShareChange
     from streamfrom.engine.messaging.dispatch.events import TableEvent
+    from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.engine.messaging.table.message import ClientReceiver, Receiver, RowOfStream
     from streamfrom.engine.sharding.keyspace import ShardName
 
@@ -65,58 +66,29 @@ DEFINITIONS_READ_S: Final = 1.0
 HERE: Final = ""
 
 
-class ShardsElsewhere(Protocol):
-    """What is to be known here of shards that other members dispatch."""
-
-    def members(self) -> Mapping[str, Member]:
-        """Return the other members by their ids."""
-        ...
+class OtherMembers(Protocol):
+    """What is to be known here of other members and the shards that they dispatch."""
 
     async def present(self) -> list[Member]:
         """Return the other members that are there by now, though nothing has told of them yet."""
         ...
 
-    def served(self, keyspace: str, shard: ShardName) -> None:
-        """Note that their dispatcher serves the streams of this member."""
-        ...
-
     def unserved(self, keyspace: str, shard: ShardName, reason: str) -> None:
-        """Note that it does not: find out who dispatches now."""
-        ...
-
-    def ready(self, receiver: Receiver) -> None:
-        """Note that a receiver's socket has taken everything."""
-        ...
-
-    def held_by(self, receiver: Receiver) -> Mapping[ShardName, tuple[bytes, ...]]:
-        """Return which messages of which shards a receiver holds that were dispatched here."""
-        ...
-
-    def take_over(
-        self, receiver: Receiver, held: Mapping[ShardName, tuple[bytes, ...]]
-    ) -> None:
-        """Let a receiver hold what former dispatchers sent to it, now that this process dispatches."""
-        ...
-
-    def wait_over(self, receiver: Receiver) -> None:
-        """Let a receiver with an end wait for its first message no longer."""
-        ...
-
-    def progressed_elsewhere(self, receiver: Receiver, rows: int) -> None:
-        """Note progress of a receiver with what others sent to it, after the first *rows* that were dispatched here."""
-        ...
-
-    def give_share(self, receiver: Receiver, share: Share) -> None:
-        """Let a receiver hold so many messages that are dispatched here."""
+        """Note that a dispatcher does not serve the streams of this member: find out who dispatches now."""
         ...
 
 
 class StreamsElsewhere:
-    """All of them. Belongs to one event loop."""
+    """The streams of this process whose dispatchers are other members. Belongs to one event loop.
 
-    def __init__(self, transport: PeerTransport | None, shards: ShardsElsewhere) -> None:
+    registry: what this process dispatches to the same receivers.
+    """
+
+    registry: Registry
+
+    def __init__(self, transport: PeerTransport | None, others: OtherMembers) -> None:
         self._transport = transport
-        self._shards = shards
+        self._others = others
         self._dispatchers: dict[tuple[str, ShardName], Member] = {}
         self._served: set[tuple[str, ShardName]] = set()
         # Tables of which news were told; what a dispatcher or a link that is gone did not hear nobody knows.
@@ -151,7 +123,7 @@ class StreamsElsewhere:
         self.dispatched_by(keyspace, shard, None)
         for record in self._receivers.values():
             if record.keyspace == keyspace and (ids := record.held.pop(shard, ())):
-                self._shards.take_over(record.receiver, {shard: ids})
+                self.registry.take_over(record.receiver, {shard: ids})
 
     def tell(self, members: Iterable[Member], message: Dispatching) -> None:
         """Tell *members* what concerns all of them, as far as they can be reached."""
@@ -167,7 +139,7 @@ class StreamsElsewhere:
 
         So a client may make a queue through one member and use it through another at once.
         """
-        links = self._links_to(await self._shards.present())
+        links = self._links_to(await self._others.present())
         changed = partial(DefinitionsChanged, keyspace=keyspace, tables=tuple(sorted(names)))
         await asyncio.gather(*(link.request(changed, DEFINITIONS_READ_S) for link in links))
 
@@ -228,7 +200,7 @@ class StreamsElsewhere:
             record.ending = EndingStream(
                 receiver,
                 receiver.rows_max,
-                partial(self._shards.wait_over, receiver),
+                partial(self.registry.wait_over, receiver),
                 lambda: record.is_done,
             )
             record.receiver = record.ending
@@ -331,7 +303,7 @@ class StreamsElsewhere:
         for shard in sorted(stream.shards):
             if (record.keyspace, shard) not in self._served:
                 self._served.add((record.keyspace, shard))
-                self._shards.served(record.keyspace, shard)
+                self.registry.served_elsewhere(record.keyspace, shard)
         if not rows:
             return
         record.arrivals.came(link.member.id, len(rows))
@@ -341,7 +313,7 @@ class StreamsElsewhere:
             stream.refused(len(rows))
         else:
             if can_take_more:
-                self._shards.ready(record.receiver)
+                self.registry.ready(record.receiver)
 
     def share_kept(self, record: ReceiverElsewhere, dispatcher: str, most: int) -> None:
         """Note that a stream holds *most* messages of a dispatcher at most."""
@@ -357,7 +329,7 @@ class StreamsElsewhere:
         """Have the other dispatchers of a stream follow its progress."""
         for other, rows in record.arrivals.progressed(dispatcher, row).items():
             if other == HERE:
-                self._shards.progressed_elsewhere(record.receiver, rows)
+                self.registry.progressed_elsewhere(record.receiver, rows)
             else:
                 stream = record.streams[other]
                 self._links[other].send(ProgressElsewhere(stream.number, rows))
@@ -404,7 +376,7 @@ class StreamsElsewhere:
     def _lose(self, keyspace: str, shards: Iterable[ShardName], reason: str) -> None:
         for shard in sorted(shards):
             self._served.discard((keyspace, shard))
-            self._shards.unserved(keyspace, shard, reason)
+            self._others.unserved(keyspace, shard, reason)
 
     # Bringing streams to where they belong
 
@@ -437,7 +409,7 @@ class StreamsElsewhere:
         link.streams[stream.number] = record, stream
         receiver = record.receiver
         # What a dispatcher elsewhere said is newer than what was sent from here.
-        held = {**self._shards.held_by(receiver), **record.held}
+        held = {**self.registry.held_by(receiver), **record.held}
         link.send(
             OpenStream(
                 stream.number,
@@ -478,7 +450,7 @@ class StreamsElsewhere:
     def _tell_shares(self, record: ReceiverElsewhere, changes: Iterable[ShareChange]) -> None:
         for dispatcher, share in changes:
             if dispatcher == HERE:
-                self._shards.give_share(record.receiver, Share(share, OwnShare(self, record)))
+                self.registry.give_share(record.receiver, Share(share, OwnShare(self, record)))
             else:
                 stream = record.streams[dispatcher]
                 self._links[dispatcher].send(GiveShare(stream.number, share))

@@ -57,12 +57,14 @@ class Link:
 
 
 class Rig:
-    """`PeerTransport` and `ShardsElsewhere`, which note everything."""
+    """`PeerTransport`, `OtherMembers` and the registry, which note everything."""
 
     def __init__(self):
         self.links: list[tuple[str, Link]] = []
         self.said: list[tuple[object, ...]] = []
         self.streams = StreamsElsewhere(self, self)
+        registry: Any = self
+        self.streams.registry = registry
         self.attached: dict[object, ClientReceiver] = {}
         self.newcomers: list[Member] = []
         self.held_here: dict[str, tuple[bytes, ...]] = {}
@@ -79,13 +81,10 @@ class Rig:
     def greet(self, member):
         self.said.append(("greet", member.id))
 
-    def members(self):
-        return {}
-
     async def present(self):
         return self.newcomers
 
-    def served(self, keyspace, shard):
+    def served_elsewhere(self, keyspace, shard):
         self.said.append(("served", shard))
 
     def unserved(self, keyspace, shard, reason):
