@@ -66,7 +66,7 @@ DEFINITIONS_READ_S: Final = 1.0
 HERE: Final = ""
 
 
-class OtherMembers(Protocol):
+class MembersThere(Protocol):
     """What is to be known here of other members and the shards that they dispatch."""
 
     async def present(self) -> list[Member]:
@@ -86,7 +86,7 @@ class StreamsElsewhere:
 
     registry: Registry
 
-    def __init__(self, transport: PeerTransport | None, others: OtherMembers) -> None:
+    def __init__(self, transport: PeerTransport | None, others: MembersThere) -> None:
         self._transport = transport
         self._others = others
         self._dispatchers: dict[tuple[str, ShardName], Member] = {}

@@ -13,17 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from streamfrom.engine.errors import OutcomeUnknown, PartitionsChanging, StoreError, TableGone
 from streamfrom.engine.fleet.lock_connection import NO_SUCH_TABLE
-from streamfrom.engine.messaging.acks.ack_writes import write_acks
-from streamfrom.engine.messaging.claims import first_delivery
-from streamfrom.engine.messaging.claims.claim_writes import claim
-from streamfrom.engine.messaging.claims.ordered_claim import claim_in_order
-from streamfrom.engine.messaging.leases import lease_reads, returns
-from streamfrom.engine.messaging.leases.lease_writes import write_leases
-from streamfrom.engine.messaging.order import group_table
-from streamfrom.engine.messaging.queue import poll
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
 from streamfrom.engine.messaging.table import discovery
 from streamfrom.engine.messaging.table.hidden_definitions import read_hidden, sees_triggers
+from streamfrom.engine.messaging.table.store_job import Access, At
 from streamfrom.engine.messaging.upkeep import depths, partition_store, purge
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.backend import ConnectionOwner
@@ -37,23 +30,13 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.clock import Clock
     from streamfrom.engine.fleet.elector import Elector
-    from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
-    from streamfrom.engine.messaging.leases.leases import Lease
-    from streamfrom.engine.messaging.queue.poll import PollRequest, PollResult
     from streamfrom.engine.messaging.store.conversation import Conversation, StoreQuery
-    from streamfrom.engine.messaging.table.groups import FireRequest, FireResult
     from streamfrom.engine.messaging.table.hidden_definitions import HiddenDefinitions
     from streamfrom.engine.messaging.table.message import (
-        AckWrites,
-        ClaimedRow,
-        ClaimResult,
-        LeaseWrite,
-        LeaseWrites,
         Purged,
-        Refusals,
-        Shortenings,
     )
     from streamfrom.engine.messaging.table.message_table import MessageTable, RawTable
+    from streamfrom.engine.messaging.table.store_job import StoreJob
     from streamfrom.engine.messaging.upkeep.partition_store import Outcome
     from streamfrom.engine.messaging.upkeep.partitions import Partition, PartitionCensus
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -142,13 +125,22 @@ class ShardStore:
             return replace(found, hides_triggers=not sees)
         return found
 
-    async def poll(
-        self, table: MessageTable, shard: ShardName, request: PollRequest
-    ) -> PollResult:
-        """Return the soonest keys. Raises StoreError."""
-        runtime = self._shards[table.keyspace, shard]
-        conversation = poll.poll(table, request, self._clock.time_ns())
-        return await by_control(runtime, conversation)
+    async def run(self, table: MessageTable, shard: ShardName, job: StoreJob[T]) -> T:
+        """Carry out a job of a scheduler. Raises StoreError."""
+        at = table.keyspace, shard
+        runtime, is_elected = self._shards[at], at in self._electors
+
+        def talk() -> Conversation[T]:
+            # The clock is read once there is a connection, for which a claim may wait.
+            return job.talk(table, At(shard, self._clock.time_ns(), is_elected))
+
+        match job.access:
+            case Access.READ:
+                return await by_control(runtime, talk())
+            case Access.WRITE:
+                return await self._by_backend(runtime, talk)
+            case Access.DISPATCH:
+                return await self._as_dispatcher(*at, talk)
 
     async def depths(
         self, keyspace: str, shard: ShardName, tables: Sequence[MessageTable]
@@ -215,80 +207,6 @@ class ShardStore:
         """Split the last partition. Raises StoreError."""
         conversation = partition_store.make_partitions(table, made, rest, patience_s)
         return await self._apart(self._shards[table.keyspace, shard], conversation)
-
-    async def claim(
-        self, table: MessageTable, shard: ShardName, request: ClaimRequest
-    ) -> ClaimResult:
-        """Take due rows for delivery, with a write or without. Raises StoreError."""
-        # Without an election another process may send the same row; only a written claim prevents that.
-        is_elected = (table.keyspace, shard) in self._electors
-        take = first_delivery.take if is_elected else claim
-        if table.properties.in_order is not None:
-            take = claim_in_order
-        return await self._as_dispatcher(
-            table.keyspace,
-            shard,
-            # The clock is read once there is a connection, for which a claim may wait.
-            lambda: take(table, shard, request, self._clock.time_ns()),
-        )
-
-    async def write_leases(
-        self, table: MessageTable, shard: ShardName, leases: Sequence[LeaseWrite]
-    ) -> LeaseWrites:
-        """Write leases that are in memory alone. Raises StoreError."""
-        return await self._as_dispatcher(
-            table.keyspace,
-            shard,
-            lambda: write_leases(table, leases, self._clock.time_ns()),
-        )
-
-    async def write_acks(
-        self, table: MessageTable, shard: ShardName, acks: Sequence[tuple[bytes, int]]
-    ) -> AckWrites:
-        """Write early acks. Raises StoreError."""
-        # An ack is true whoever dispatches the shard by now, so it needs no lock.
-        return await self._by_backend(
-            self._shards[table.keyspace, shard], lambda: write_acks(table, acks)
-        )
-
-    async def fire(
-        self, table: MessageTable, shard: ShardName, request: FireRequest
-    ) -> FireResult:
-        """Make held messages due whose groups are done. Raises StoreError."""
-        return await self._as_dispatcher(
-            table.keyspace,
-            shard,
-            lambda: group_table.fire(table, request, self._clock.time_ns()),
-        )
-
-    async def look(
-        self, table: MessageTable, shard: ShardName, ids: Sequence[bytes]
-    ) -> dict[bytes, int]:
-        """Return when unacked rows of *ids* are due. Raises StoreError."""
-        runtime = self._shards[table.keyspace, shard]
-        return await by_control(runtime, lease_reads.look(table, ids))
-
-    async def leases_left(self, table: MessageTable, shard: ShardName) -> dict[bytes, int]:
-        """Return which messages are in flight by their rows. Raises StoreError."""
-        runtime = self._shards[table.keyspace, shard]
-        conversation = lease_reads.leases_left(table, self._clock.time_ns())
-        return await by_control(runtime, conversation)
-
-    async def release(
-        self, table: MessageTable, shard: ShardName, rows: Sequence[ClaimedRow]
-    ) -> Refusals:
-        """Give claimed rows back. Raises StoreError."""
-        return await self._as_dispatcher(
-            table.keyspace, shard, lambda: returns.release(table, rows)
-        )
-
-    async def shorten(
-        self, table: MessageTable, shard: ShardName, leases: Sequence[Lease], due_ns: int
-    ) -> Shortenings:
-        """Make rows of *leases* due at *due_ns*. Raises StoreError."""
-        return await self._as_dispatcher(
-            table.keyspace, shard, lambda: returns.shorten(table, leases, due_ns)
-        )
 
     async def _as_dispatcher(
         self, keyspace: str, shard: ShardName, make: Callable[[], Conversation[T]]

@@ -18,9 +18,11 @@ from dataclasses import dataclass, field, replace
 from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.election import LEASE_NS
 from streamfrom.engine.fleet.fleet import ElectedDatabase, Fleet
+from streamfrom.engine.messaging.claims.claim_ways import ClaimJob
 from streamfrom.engine.messaging.dispatch.events import Deposed, Elected, ServedElsewhere
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
 from streamfrom.engine.messaging.table.message import ClaimedRow
+from streamfrom.engine.messaging.table.store_job import Access
 from tests.sim.memory_store import MemoryStore
 from tests.sim.servers import FakeSession, FakeShard, Network, Work, nobody_watches, now_ns
 from tests.sim.settings import KEYSPACE
@@ -82,38 +84,18 @@ class DispatchersStore:
     async def read_hidden(self, keyspace, shard, names=None):
         return await self.world.store.read_hidden(keyspace, shard, names)
 
-    async def poll(self, table, shard, request):
-        return await self.world.store.poll(table, shard, request)
-
-    async def look(self, table, shard, ids):
-        return await self.world.store.look(table, shard, ids)
-
-    async def leases_left(self, table, shard):
-        return await self.world.store.leases_left(table, shard)
+    async def run(self, table, shard, job):
+        if job.access is Access.READ:
+            return await self.world.store.run(table, shard, job)
+        result = await self._write(shard, lambda: self.world.core.run(table, shard, job))
+        if isinstance(job, ClaimJob):
+            session = self.world.parts[self.number, shard].elector.session
+            rows = tuple(TracedPayload.of(row, session) for row in result.rows)
+            result = replace(result, rows=rows)
+        return result
 
     async def purge(self, table, shard, cutoff_ns, left_out=()):
         return await self.world.store.purge(table, shard, cutoff_ns, left_out)
-
-    async def claim(self, table, shard, request):
-        result = await self._write(shard, lambda: self.world.core.claim(table, shard, request))
-        session = self.world.parts[self.number, shard].elector.session
-        return replace(
-            result, rows=tuple(TracedPayload.of(row, session) for row in result.rows)
-        )
-
-    async def release(self, table, shard, rows):
-        return await self._write(shard, lambda: self.world.core.release(table, shard, rows))
-
-    async def shorten(self, table, shard, leases, due_ns):
-        core = self.world.core
-        return await self._write(shard, lambda: core.shorten(table, shard, leases, due_ns))
-
-    async def write_leases(self, table, shard, leases):
-        core = self.world.core
-        return await self._write(shard, lambda: core.write_leases(table, shard, leases))
-
-    async def fire(self, table, shard, request):
-        return await self._write(shard, lambda: self.world.core.fire(table, shard, request))
 
     async def _write(self, shard, run):
         def transaction():

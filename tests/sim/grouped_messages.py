@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from streamfrom.engine.messaging.dispatch.events import Fired
+from streamfrom.engine.messaging.dispatch.events import JobDone
+from streamfrom.engine.messaging.order.group_table import Fire
 from streamfrom.engine.messaging.table.groups import HELD_NS
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
 from tests.sim.consumer import SECOND_NS
@@ -89,10 +90,11 @@ class GroupedMessages(World):
 
     def heard(self, event):
         super().heard(event)
-        if isinstance(event, Fired) and event.result is not None:
-            self.held.update(event.result.waiting)
-            self.fired.update(key.id for key in event.result.fired)
-            assert all(self.fired[key.id] == 1 for key in event.result.fired), "fired twice"
+        if isinstance(event, JobDone) and isinstance(event.job, Fire) and event.failure is None:
+            found = event.result
+            self.held.update(found.waiting)
+            self.fired.update(key.id for key in found.fired)
+            assert all(self.fired[key.id] == 1 for key in found.fired), "fired twice"
 
     def check_delivery(self, consumer, rows):
         super().check_delivery(consumer, rows)

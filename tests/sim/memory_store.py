@@ -12,8 +12,13 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.leases.lease_reads import is_lease
-from streamfrom.engine.messaging.queue.poll import poll
+from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
+from streamfrom.engine.messaging.claims.claim_ways import ClaimJob
+from streamfrom.engine.messaging.leases.lease_reads import FindLeases, Look, is_lease
+from streamfrom.engine.messaging.leases.lease_writes import WriteLeases
+from streamfrom.engine.messaging.leases.returns import Release, Shorten
+from streamfrom.engine.messaging.order.group_table import Fire
+from streamfrom.engine.messaging.queue.poll import Poll, poll
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.table.backoff import spread, wait_range
 from streamfrom.engine.messaging.table.groups import HELD_NS, FireResult
@@ -182,6 +187,30 @@ class MemoryStore:
         return raw is not None and parse_comment(raw.comment).lease_delay_ns > 0
 
     # The store
+
+    async def run(self, table, shard, job):
+        """Answer a job without its conversation, but for polls."""
+        match job:
+            case ClaimJob():
+                return await self.claim(table, shard, job.request)
+            case Poll():
+                return await self.poll(table, shard, job.request)
+            case Look():
+                return await self.look(table, shard, job.ids)
+            case FindLeases():
+                return await self.leases_left(table, shard)
+            case Release():
+                return await self.release(table, shard, job.rows)
+            case Shorten():
+                return await self.shorten(table, shard, job.leases, job.due_ns)
+            case WriteLeases():
+                return await self.write_leases(table, shard, job.leases)
+            case WriteAcks():
+                return await self.write_acks(table, shard, job.acks)
+            case Fire():
+                return await self.fire(table, shard, job.request)
+            case _:
+                raise AssertionError(job)
 
     async def discover(
         self,

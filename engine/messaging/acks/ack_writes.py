@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from streamfrom.engine.messaging.leases.lease_reads import look
 from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.store.row_writes import carefully, commit
 from streamfrom.engine.messaging.table.message import AckWrites, Refused, Tried
 from streamfrom.engine.messaging.table.sql_names import by_id, quoted
+from streamfrom.engine.messaging.table.store_job import Access
+from streamfrom.sqlparse_ext.records import record
 from streamfrom.sqlparse_ext.writes.completion import COUNT_SEND
 
 
@@ -17,6 +19,23 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.messaging.store.conversation import Conversation
     from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.messaging.table.store_job import At
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+@record
+class WriteAcks:
+    """The job of writing early acks, ids and times: they are true whoever dispatches."""
+
+    name: ClassVar = "writing of acks"
+    access: ClassVar = Access.WRITE
+
+    shard: ShardName
+    acks: tuple[tuple[bytes, int], ...]
+
+    def talk(self, table: MessageTable, _at: At) -> Conversation[AckWrites]:
+        """Return its conversation."""
+        return write_acks(table, self.acks)
 
 
 def write_acks(

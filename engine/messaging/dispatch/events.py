@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
+from streamfrom.engine.messaging.leases.lease_reads import FindLeases, Look
+from streamfrom.engine.messaging.leases.lease_writes import WriteLeases
+from streamfrom.engine.messaging.leases.returns import Release, Shorten
+from streamfrom.engine.messaging.order.group_table import Fire
+from streamfrom.engine.messaging.queue.poll import Poll
 from streamfrom.engine.messaging.streams.prefetch_window import FIRST
 from streamfrom.sqlparse_ext.records import record
 
@@ -13,18 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamfrom.engine.messaging.gates.set_aside import SetAsideRow
-    from streamfrom.engine.messaging.leases.leases import Lease
-    from streamfrom.engine.messaging.queue.poll import PollRequest, PollResult
-    from streamfrom.engine.messaging.table.groups import FireRequest, FireResult
     from streamfrom.engine.messaging.table.message import (
-        AckWrites,
         ClaimedRow,
-        ClaimResult,
-        LeaseWrite,
-        LeaseWrites,
         MessageKey,
         Refusals,
-        Shortenings,
     )
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -177,101 +175,6 @@ class AckedUnnamed:
 
 
 @record
-class Looked:
-    """A look has ended. time_next_ns: of those rows that are there and unacked, by id."""
-
-    shard: ShardName
-    time_next_ns: Mapping[bytes, int]
-
-
-@record
-class LookFailed:
-    """A look failed."""
-
-    shard: ShardName
-
-
-@record
-class LeasesFound:
-    """The rows have been read that a former dispatcher may have sent. until_ns: their leases, by id."""
-
-    number: int
-    shard: ShardName
-    until_ns: Mapping[bytes, int]
-
-
-@record
-class FindLeasesFailed:
-    """These rows could not be read."""
-
-    number: int
-    shard: ShardName
-    reason: str
-
-
-@record
-class Claimed:
-    """A claim has ended."""
-
-    number: int
-    shard: ShardName
-    result: ClaimResult
-
-
-@record
-class ClaimFailed:
-    """A claim failed; whether it was committed is not known."""
-
-    number: int
-    shard: ShardName
-    reason: str
-
-
-@record
-class Polled:
-    """A poll has ended."""
-
-    shard: ShardName
-    result: PollResult
-
-
-@record
-class PollFailed:
-    """A poll failed."""
-
-    shard: ShardName
-    reason: str
-
-
-@record
-class Released:
-    """A release has ended. refused: rows that stay due at the time that their claim wrote."""
-
-    number: int
-    shard: ShardName
-    rows: tuple[ClaimedRow, ...]
-    refused: Refusals = field(default_factory=dict)
-
-
-@record
-class ReleaseFailed:
-    """A release failed: its rows stay due at the time that their claim wrote."""
-
-    number: int
-    shard: ShardName
-    rows: tuple[ClaimedRow, ...]
-
-
-@record
-class Shortened:
-    """A shortening has ended."""
-
-    shard: ShardName
-    receiver: int
-    result: Shortenings
-
-
-@record
 class LeasesWanted:
     """Somebody is about to change rows otherwise than by an ack. ids: which; None for any."""
 
@@ -280,19 +183,21 @@ class LeasesWanted:
 
 
 @record
-class LeasesWritten:
-    """A writing of leases has ended. result: None if it failed."""
+class JobDone:
+    """A job has ended.
 
-    shard: ShardName
-    result: LeaseWrites | None
+    result: what its conversation returned; None if it failed, or if that is not known.
+    failure: why it failed.
+    """
 
+    job: Claim | ShardJob
+    result: Any = None
+    failure: str | None = None
 
-@record
-class AcksWritten:
-    """A writing of early acks has ended. result: None if it failed."""
-
-    shard: ShardName
-    result: AckWrites | None
+    @property
+    def shard(self) -> ShardName:
+        """Return the job's shard."""
+        return self.job.shard
 
 
 @record
@@ -302,14 +207,6 @@ class PurgeRefused:
     shard: ShardName
     refused: Refusals
     over: tuple[bytes, ...] = ()
-
-
-@record
-class Fired:
-    """Held messages have been asked about. result: None if that failed."""
-
-    shard: ShardName
-    result: FireResult | None
 
 
 @record
@@ -389,22 +286,9 @@ Event: TypeAlias = (
     | Changed
     | Touched
     | AckedUnnamed
-    | Looked
-    | LookFailed
-    | LeasesFound
-    | FindLeasesFailed
-    | Claimed
-    | ClaimFailed
-    | Polled
-    | PollFailed
-    | Released
-    | ReleaseFailed
-    | Shortened
     | LeasesWanted
-    | LeasesWritten
-    | AcksWritten
+    | JobDone
     | PurgeRefused
-    | Fired
     | Reconfigured
     | TryAgain
     | ShardDown
@@ -424,17 +308,15 @@ TableEvent: TypeAlias = Due | Acked | Changed | Touched | AckedUnnamed
 # Actions
 
 
-@record
-class Poll:
-    """Read the soonest keys; answer Polled or PollFailed."""
-
-    shard: ShardName
-    request: PollRequest
+# What carries its own statements (`engine.messaging.table.store_job`).
+ShardJob: TypeAlias = (
+    Poll | Release | Look | FindLeases | Shorten | WriteLeases | WriteAcks | Fire
+)
 
 
 @record
 class Claim:
-    """Claim rows; answer Claimed or ClaimFailed.
+    """Claim rows: a job to which the shell adds what it alone has, dice and the acks that wait (`claims.claim_ways.ClaimJob`).
 
     uncounted: ids whose rows may not show that they were sent.
     known_keys: the keys of those that follow others of their key.
@@ -452,15 +334,6 @@ class Claim:
     acks: tuple[int, ...] = ()
     left_out: frozenset[bytes] = frozenset()
     held_ns: Mapping[bytes, int] = field(default_factory=dict)
-
-
-@record
-class Release:
-    """Undo the claim of rows nobody was sent; answer Released or ReleaseFailed."""
-
-    number: int
-    shard: ShardName
-    rows: tuple[ClaimedRow, ...]
 
 
 @record
@@ -487,61 +360,11 @@ class Finish:
 
 
 @record
-class Look:
-    """Read when the rows of messages in flight are due; answer Looked or LookFailed."""
-
-    shard: ShardName
-    ids: tuple[bytes, ...]
-
-
-@record
-class FindLeases:
-    """Read which messages a former dispatcher has in flight; answer LeasesFound or FindLeasesFailed."""
-
-    number: int
-    shard: ShardName
-
-
-@record
-class Shorten:
-    """Make rows due at *due_ns* whose receiver has left, but for those somebody is changing; answer Shortened."""
-
-    shard: ShardName
-    receiver: int
-    leases: tuple[Lease, ...]
-    due_ns: int
-
-
-@record
 class TellProgress:
     """Report that a receiver made progress in the delivery that began with *row*, counted from 0."""
 
     receiver: int
     row: int
-
-
-@record
-class WriteLeases:
-    """Write leases that are in memory alone; answer LeasesWritten."""
-
-    shard: ShardName
-    leases: tuple[LeaseWrite, ...]
-
-
-@record
-class WriteAcks:
-    """Write early acks, ids and times; answer AcksWritten."""
-
-    shard: ShardName
-    acks: tuple[tuple[bytes, int], ...]
-
-
-@record
-class Fire:
-    """Make held messages due whose groups are done; answer Fired."""
-
-    shard: ShardName
-    request: FireRequest
 
 
 @record
@@ -590,18 +413,11 @@ class WantShare:
 
 
 Action: TypeAlias = (
-    Poll
-    | Claim
-    | Release
+    Claim
+    | ShardJob
     | Deliver
     | End
     | Finish
-    | Look
-    | FindLeases
-    | Shorten
-    | WriteLeases
-    | WriteAcks
-    | Fire
     | TellDeadMembers
     | TellSetAside
     | TellStanding

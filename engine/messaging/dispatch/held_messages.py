@@ -4,34 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.dispatch.events import (
-    FindLeasesFailed,
-    Look,
-    Shorten,
-    TellProgress,
-    TellStanding,
-    WriteAcks,
-    WriteLeases,
-)
+from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
+from streamfrom.engine.messaging.dispatch.events import TellProgress, TellStanding
 from streamfrom.engine.messaging.gates.in_flight_limit import STANDING_NS
+from streamfrom.engine.messaging.leases.lease_reads import Look
+from streamfrom.engine.messaging.leases.lease_writes import WriteLeases
+from streamfrom.engine.messaging.leases.returns import Shorten
 from streamfrom.engine.messaging.streams.stream_order import NOBODY
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from streamfrom.engine.messaging.dispatch.events import (
         Acked,
         AckedEarly,
-        AcksWritten,
-        LeasesFound,
-        Looked,
         ProgressedElsewhere,
         TakenOver,
     )
     from streamfrom.engine.messaging.dispatch.shard_state import ShardState
     from streamfrom.engine.messaging.dispatch.table_parts import TableParts
+    from streamfrom.engine.messaging.leases.lease_reads import FindLeases
     from streamfrom.engine.messaging.streams.attached_receiver import AttachedReceiver
+    from streamfrom.engine.messaging.table.message import AckWrites
 
 
 # Progress is reported to other dispatchers no more often: what a fast consumer holds is far from the end of its leases.
@@ -113,9 +108,8 @@ class HeldMessages:
         shard.early_acks.add(event.ids, event.acked_ns, now_ns)
         self._gone(shard, event.ids, now_ns)
 
-    def acks_written(self, event: AcksWritten, now_ns: int) -> None:
+    def acks_written(self, shard: ShardState, result: AckWrites | None, now_ns: int) -> None:
         """Take in which early acks the rows show."""
-        shard, result = self._shards[event.shard], event.result
         if result is None:
             ids = shard.early_acks.written(None, now_ns)
         else:
@@ -190,10 +184,9 @@ class HeldMessages:
                 is_ordered or ids is None or any(ident in run.keys for ident in ids)
             )
 
-    def looked(self, event: Looked, now_ns: int) -> None:
-        """Take in what rows say that may have changed."""
-        shard = self._shards[event.shard]
-        given_back, prolonged = shard.looked(event.time_next_ns, now_ns)
+    def looked(self, shard: ShardState, time_next_ns: Mapping[bytes, int], now_ns: int) -> None:
+        """Take in what rows say that may have changed: when those that are there and unacked are due."""
+        given_back, prolonged = shard.looked(time_next_ns, now_ns)
         for lease in given_back:
             self._receivers.acted(lease.receiver, 1, now_ns)
         for lease in prolonged:
@@ -206,19 +199,25 @@ class HeldMessages:
         count = shard.leases.take_over(event.receiver, event.ids, now_ns)
         self._receivers.hold(event.receiver, count, now_ns)
 
-    def leases_found(self, event: LeasesFound | FindLeasesFailed, now_ns: int) -> None:
-        """Take in what a former dispatcher has in flight."""
-        shard = self._shards[event.shard]
+    def leases_found(
+        self,
+        shard: ShardState,
+        job: FindLeases,
+        until_ns: Mapping[bytes, int],
+        failure: str | None,
+        now_ns: int,
+    ) -> None:
+        """Take in what a former dispatcher has in flight, and until when."""
         limit = shard.in_flight
-        if limit is None or limit.reading != event.number:
+        if limit is None or limit.reading != job.number:
             return  # another process has dispatched the shard since
         limit.reading = None
-        if isinstance(event, FindLeasesFailed):
-            shard.claiming.failed(event.reason, now_ns, self._parts.grace_ns)
+        if failure is not None:
+            shard.claiming.failed(failure, now_ns, self._parts.grace_ns)
             return
         shard.claiming.over()
         limit.is_known = True
-        shard.leases.found(event.until_ns, now_ns)
+        shard.leases.found(until_ns, now_ns)
 
     def look_after(self, shard: ShardState, now_ns: int) -> None:
         """Look at rows that may have changed, let those of who has left be due sooner, and write leases."""

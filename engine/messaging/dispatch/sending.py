@@ -5,16 +5,11 @@ from __future__ import annotations
 from itertools import accumulate, chain, islice, pairwise
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.dispatch.events import (
-    Acked,
-    Claim,
-    Deliver,
-    FindLeases,
-    Release,
-    Released,
-)
+from streamfrom.engine.messaging.dispatch.events import Acked, Claim, Deliver
 from streamfrom.engine.messaging.dispatch.receivers import COMPARED_MAX, by_room, share_out
 from streamfrom.engine.messaging.dispatch.shard_state import ClaimRun
+from streamfrom.engine.messaging.leases.lease_reads import FindLeases
+from streamfrom.engine.messaging.leases.returns import Release
 from streamfrom.engine.messaging.order.key_order import with_keys
 from streamfrom.engine.messaging.queue.shard_queue import REMOVED
 from streamfrom.engine.messaging.table.message import FOREVER_NS, MessageKey
@@ -23,13 +18,12 @@ from streamfrom.engine.messaging.table.message import FOREVER_NS, MessageKey
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamfrom.engine.messaging.dispatch.events import Claimed, ClaimFailed, ReleaseFailed
     from streamfrom.engine.messaging.dispatch.held_messages import HeldMessages
     from streamfrom.engine.messaging.dispatch.shard_state import ShardState
     from streamfrom.engine.messaging.dispatch.table_parts import TableParts
     from streamfrom.engine.messaging.order.key_order import KeyOrder
     from streamfrom.engine.messaging.streams.attached_receiver import AttachedReceiver
-    from streamfrom.engine.messaging.table.message import ClaimedRow, ClaimResult
+    from streamfrom.engine.messaging.table.message import ClaimedRow, ClaimResult, Refusals
 
 
 # On a shard. What becomes due while they run goes into the next, like a group commit.
@@ -180,11 +174,11 @@ class Sending:
             largest = max(len(row.payload) for row in rows)
             self._row_bytes = max(largest, self._row_bytes // 2, 1)
 
-    def claimed(self, event: Claimed, now_ns: int) -> None:
+    def claimed(
+        self, shard: ShardState, claim: Claim, result: ClaimResult, now_ns: int
+    ) -> None:
         """Deliver what a claim won, and let the rest wait."""
-        shard = self._shards[event.shard]
-        run = shard.claims.pop(event.number)
-        result = event.result
+        run = shard.claims.pop(claim.number)
         if shard.order is not None:
             result = with_keys(result, run.keys)
             shard.polls.named_wanted = True  # who follows may be of a key that streams name
@@ -339,13 +333,12 @@ class Sending:
             self._receivers.is_full(receiver)
         self._actions.append(Deliver(receiver.id, tuple(rows)))
 
-    def claim_failed(self, event: ClaimFailed, now_ns: int) -> None:
-        """Let what was to be claimed be due again, after a pause."""
-        shard = self._shards[event.shard]
-        run = shard.claims.pop(event.number)
+    def claim_failed(self, shard: ShardState, claim: Claim, reason: str, now_ns: int) -> None:
+        """Let what was to be claimed be due again, after a pause; it may have been committed."""
+        run = shard.claims.pop(claim.number)
         # Acks alone show no trouble of claims: their clients hear of it.
         if run.keys:
-            shard.claiming.failed(event.reason, now_ns, self._parts.grace_ns)
+            shard.claiming.failed(reason, now_ns, self._parts.grace_ns)
         # It may have been committed before it was lost: then a poll tells when they are due.
         shard.polls.wanted = True
         shard.groups.held(run.keys)
@@ -375,16 +368,17 @@ class Sending:
         shard.releases[number] = {row.id: shard.queue.put_in_flight(row.id) for row in rows}
         self._actions.append(Release(number, shard.name, tuple(rows)))
 
-    def released(self, event: Released | ReleaseFailed, now_ns: int) -> None:
-        """Let what was released be due again."""
-        shard = self._shards[event.shard]
-        keys = shard.releases.pop(event.number)
-        shard.freed([row.id for row in event.rows], now_ns)
+    def released(
+        self, shard: ShardState, job: Release, refused: Refusals | None, now_ns: int
+    ) -> None:
+        """Let what was released be due again, at the time that its claim wrote where *refused*, or all of it failed."""
+        keys = shard.releases.pop(job.number)
+        shard.freed([row.id for row in job.rows], now_ns)
         put_back = set[bytes]()
-        if isinstance(event, Released):
-            self._parts.refuse(shard, event.refused, now_ns)
-            put_back = {row.id for row in event.rows if row.id not in event.refused}
-        for row in event.rows:
+        if refused is not None:
+            self._parts.refuse(shard, refused, now_ns)
+            put_back = {row.id for row in job.rows if row.id not in refused}
+        for row in job.rows:
             key = keys[row.id]
             if key is not None and row.id in put_back:
                 key = key._replace(time_next_ns=row.time_next_ns)

@@ -49,46 +49,33 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import StreamLost, UnknownColumn
+from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
 from streamfrom.engine.messaging.dispatch.events import (
     Acked,
     AckedEarly,
     AckedUnnamed,
     Acking,
-    AcksWritten,
     Attached,
     Changed,
-    Claimed,
-    ClaimFailed,
+    Claim,
     Deposed,
     Detached,
     Due,
     Elected,
     End,
-    FindLeasesFailed,
     Finish,
-    Fire,
-    Fired,
+    JobDone,
     KeepsShare,
-    LeasesFound,
     LeasesWanted,
-    LeasesWritten,
     Left,
-    Looked,
-    LookFailed,
-    Poll,
-    Polled,
-    PollFailed,
     ProgressedElsewhere,
     PurgeRefused,
     ReceiverReady,
     Reconfigured,
-    Released,
-    ReleaseFailed,
     ServedElsewhere,
     ShardDown,
     ShardUp,
     ShareGiven,
-    Shortened,
     TableEnded,
     TakenOver,
     TellDeadMembers,
@@ -102,11 +89,16 @@ from streamfrom.engine.messaging.dispatch.held_messages import HeldMessages
 from streamfrom.engine.messaging.dispatch.sending import Sending
 from streamfrom.engine.messaging.dispatch.shard_state import ShardState
 from streamfrom.engine.messaging.dispatch.table_parts import TableParts
+from streamfrom.engine.messaging.leases.lease_reads import FindLeases, Look
+from streamfrom.engine.messaging.leases.lease_writes import WriteLeases
 from streamfrom.engine.messaging.leases.leases import Leases
+from streamfrom.engine.messaging.leases.returns import Release, Shorten
+from streamfrom.engine.messaging.order.group_table import Fire
+from streamfrom.engine.messaging.queue.poll import Poll
 from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
 from streamfrom.engine.messaging.streams.attached_receiver import AttachedReceiver
 from streamfrom.engine.messaging.streams.stream_order import Streams
-from streamfrom.engine.messaging.table.message import FOREVER_NS, Tried
+from streamfrom.engine.messaging.table.message import FOREVER_NS, Shortenings, Tried
 
 
 if TYPE_CHECKING:
@@ -115,6 +107,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.dispatch.events import Action, Event
     from streamfrom.engine.messaging.queue.poll import PollRequest
     from streamfrom.engine.messaging.table.counters import Counters
+    from streamfrom.engine.messaging.table.groups import FireResult
     from streamfrom.engine.messaging.table.message import ClaimedRow
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -172,8 +165,8 @@ class TableState:
                 self._held.acked(event, now_ns)
             case Due():
                 self._due(event, now_ns)
-            case Claimed():
-                self._sending.claimed(event, now_ns)
+            case JobDone():
+                self._done(event, now_ns)
             case ReceiverReady():
                 self._receivers.is_free(event.receiver)
             case Tick():
@@ -199,8 +192,6 @@ class TableState:
                 self._held.acked_early(event, now_ns)
             case Acking():
                 self._shards[event.shard].acking[event.number] = event.ids
-            case AcksWritten():
-                self._held.acks_written(event, now_ns)
             case Changed():
                 shard = self._shards[event.shard]
                 shard.polls.wanted = True
@@ -226,40 +217,10 @@ class TableState:
             case LeasesWanted():
                 self._shards[event.shard].show_leases(event.ids, now_ns)
                 self._shards[event.shard].early_acks.hurry()
-            case LeasesWritten():
-                shard = self._shards[event.shard]
-                refused = {} if event.result is None else event.result.refused
-                again_ns = self._parts.refuse(shard, refused, now_ns)
-                put_back = shard.wrote(event.result, now_ns, again_ns)
-                self._sending.release(shard, put_back, now_ns)
-            case Looked():
-                self._held.looked(event, now_ns)
-            case LeasesFound() | FindLeasesFailed():
-                self._held.leases_found(event, now_ns)
-            case LookFailed():
-                self._shards[event.shard].leases.look_failed(now_ns)
-            case ClaimFailed():
-                self._sending.claim_failed(event, now_ns)
-            case Polled():
-                interval_ns = self._parts.table.properties.poller_interval_ns
-                self._shards[event.shard].polled(event.result, now_ns, interval_ns)
-            case PollFailed():
-                shard = self._shards[event.shard]
-                shard.polls.failed(event.reason, now_ns, self._parts.grace_ns)
-            case Released() | ReleaseFailed():
-                self._sending.released(event, now_ns)
-            case Shortened():
-                shard = self._shards[event.shard]
-                self._parts.refuse(shard, event.result.refused, now_ns)
-                shard.polls.wanted |= shard.leaving.shortened(
-                    event.receiver, event.result.ids, now_ns
-                )
             case PurgeRefused():
                 shard = self._shards[event.shard]
                 shard.set_aside.over(event.over)
                 self._parts.refuse(shard, event.refused, now_ns)
-            case Fired():
-                self._fired(event, now_ns)
             case Reconfigured():
                 self._reconfigured(event, now_ns)
             case TryAgain():
@@ -598,10 +559,48 @@ class TableState:
             if any(ident in shard.early_acks for ident in changed):
                 shard.early_acks.hurry()
 
-    # Groups
+    # What became of jobs
 
-    def _fired(self, event: Fired, now_ns: int) -> None:
-        shard, result = self._shards[event.shard], event.result
+    def _done(self, event: JobDone, now_ns: int) -> None:
+        """Take in what a job found; its result is None where it failed."""
+        job, result, failure = event.job, event.result, event.failure
+        shard = self._shards[job.shard]
+        match job:
+            case Claim():
+                if failure is None:
+                    self._sending.claimed(shard, job, result, now_ns)
+                else:
+                    self._sending.claim_failed(shard, job, failure, now_ns)
+            case Poll():
+                if failure is None:
+                    interval_ns = self._parts.table.properties.poller_interval_ns
+                    shard.polled(result, now_ns, interval_ns)
+                else:
+                    shard.polls.failed(failure, now_ns, self._parts.grace_ns)
+            case Release():
+                self._sending.released(shard, job, result, now_ns)
+            case Look():
+                if failure is None:
+                    self._held.looked(shard, result, now_ns)
+                else:
+                    shard.leases.look_failed(now_ns)
+            case FindLeases():
+                self._held.leases_found(shard, job, result, failure, now_ns)
+            case Shorten():
+                found = Shortenings() if result is None else result
+                self._parts.refuse(shard, found.refused, now_ns)
+                shard.polls.wanted |= shard.leaving.shortened(job.receiver, found.ids, now_ns)
+            case WriteLeases():
+                refused = {} if result is None else result.refused
+                again_ns = self._parts.refuse(shard, refused, now_ns)
+                put_back = shard.wrote(result, now_ns, again_ns)
+                self._sending.release(shard, put_back, now_ns)
+            case WriteAcks():
+                self._held.acks_written(shard, result, now_ns)
+            case Fire():
+                self._fired(shard, result, now_ns)
+
+    def _fired(self, shard: ShardState, result: FireResult | None, now_ns: int) -> None:
         properties = self._parts.table.properties
         if dead := shard.groups.answered(result, now_ns, properties.poller_interval_ns):
             self._actions.append(TellDeadMembers(shard.name, tuple(dead)))

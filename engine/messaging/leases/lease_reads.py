@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.table.backoff import wait_range
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.table.sql_names import by_id, quoted
+from streamfrom.engine.messaging.table.store_job import Access
+from streamfrom.sqlparse_ext.records import record
 
 
 if TYPE_CHECKING:
@@ -15,7 +17,39 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.messaging.store.conversation import Conversation
     from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.messaging.table.store_job import At
     from streamfrom.engine.messaging.table.table_settings import Properties
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+@record
+class Look:
+    """The job of reading when the rows of messages in flight are due."""
+
+    name: ClassVar = "look"
+    access: ClassVar = Access.READ
+
+    shard: ShardName
+    ids: tuple[bytes, ...]
+
+    def talk(self, table: MessageTable, _at: At) -> Conversation[dict[bytes, int]]:
+        """Return its conversation."""
+        return look(table, self.ids)
+
+
+@record
+class FindLeases:
+    """The job of reading which messages a former dispatcher has in flight."""
+
+    name: ClassVar = "reading what is in flight"
+    access: ClassVar = Access.READ
+
+    number: int
+    shard: ShardName
+
+    def talk(self, table: MessageTable, at: At) -> Conversation[dict[bytes, int]]:
+        """Return its conversation."""
+        return leases_left(table, at.now_ns)
 
 
 def look(table: MessageTable, ids: Sequence[bytes]) -> Conversation[dict[bytes, int]]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from streamfrom.engine.messaging.leases.lease_reads import look
 from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.store.row_writes import carefully, commit
 from streamfrom.engine.messaging.table.message import LeaseWrites, Refused, Tried
 from streamfrom.engine.messaging.table.sql_names import by_id, quoted
+from streamfrom.engine.messaging.table.store_job import Access
+from streamfrom.sqlparse_ext.records import record
 
 
 if TYPE_CHECKING:
@@ -17,6 +19,23 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.store.conversation import Conversation
     from streamfrom.engine.messaging.table.message import LeaseWrite
     from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.messaging.table.store_job import At
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+@record
+class WriteLeases:
+    """The job of writing leases that are in memory alone."""
+
+    name: ClassVar = "writing of leases"
+    access: ClassVar = Access.DISPATCH
+
+    shard: ShardName
+    leases: tuple[LeaseWrite, ...]
+
+    def talk(self, table: MessageTable, at: At) -> Conversation[LeaseWrites]:
+        """Return its conversation."""
+        return write_leases(table, self.leases, at.now_ns)
 
 
 def write_leases(

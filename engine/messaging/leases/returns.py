@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.store.row_writes import carefully, commit
 from streamfrom.engine.messaging.table.message import Refused, Shortenings, Tried
 from streamfrom.engine.messaging.table.sql_names import by_id, quoted
+from streamfrom.engine.messaging.table.store_job import Access
+from streamfrom.sqlparse_ext.records import record
 
 
 if TYPE_CHECKING:
@@ -17,6 +19,41 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.store.conversation import Conversation
     from streamfrom.engine.messaging.table.message import ClaimedRow, Refusals
     from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.messaging.table.store_job import At
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+@record
+class Release:
+    """The job of undoing the claim of rows nobody was sent."""
+
+    name: ClassVar = "release"
+    access: ClassVar = Access.DISPATCH
+
+    number: int
+    shard: ShardName
+    rows: tuple[ClaimedRow, ...]
+
+    def talk(self, table: MessageTable, _at: At) -> Conversation[Refusals]:
+        """Return its conversation."""
+        return release(table, self.rows)
+
+
+@record
+class Shorten:
+    """The job of making rows due at *due_ns* whose receiver has left, but for those that another connection is changing."""
+
+    name: ClassVar = "shortening"
+    access: ClassVar = Access.DISPATCH
+
+    shard: ShardName
+    receiver: int
+    leases: tuple[Lease, ...]
+    due_ns: int
+
+    def talk(self, table: MessageTable, _at: At) -> Conversation[Shortenings]:
+        """Return its conversation."""
+        return shorten(table, self.leases, self.due_ns)
 
 
 def release(table: MessageTable, rows: Sequence[ClaimedRow]) -> Conversation[Refusals]:

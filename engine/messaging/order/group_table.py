@@ -8,13 +8,15 @@ The row that a locking read finds may be newer than that statement's snapshot: a
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.store.row_writes import WrittenRows, carefully, commit, write
 from streamfrom.engine.messaging.table.groups import HELD_NS, FireRequest, FireResult
 from streamfrom.engine.messaging.table.message import MessageKey, Refused, Tried
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
+from streamfrom.engine.messaging.table.store_job import Access
+from streamfrom.sqlparse_ext.records import record
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.store.conversation import Conversation, Row
     from streamfrom.engine.messaging.table.groups import Place
     from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.messaging.table.store_job import At
+    from streamfrom.engine.sharding.keyspace import ShardName
 
 
 # A walk asks for so many held rows at once, as claims wait for its answer.
@@ -67,6 +71,21 @@ def members(table: MessageTable, ids: Sequence[bytes]) -> Conversation[frozenset
         1,
     )
     return frozenset(table.id_literal(raw or b"") for (raw,), _ in answer.rows)
+
+
+@record
+class Fire:
+    """The job of making held messages due whose groups are done."""
+
+    name: ClassVar = "firing"
+    access: ClassVar = Access.DISPATCH
+
+    shard: ShardName
+    request: FireRequest
+
+    def talk(self, table: MessageTable, at: At) -> Conversation[FireResult]:
+        """Return its conversation."""
+        return fire(table, self.request, at.now_ns)
 
 
 def fire(table: MessageTable, request: FireRequest, now_ns: int) -> Conversation[FireResult]:

@@ -34,11 +34,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from streamfrom.engine.messaging.queue.key_walk import NO_KEY, literal_of, told_rows, walk
 from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.table.message import FOREVER_NS, MessageKey
+from streamfrom.engine.messaging.table.store_job import Access
+from streamfrom.sqlparse_ext.records import record
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.messaging.store.conversation import Conversation, StoreAnswer
     from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.messaging.table.store_job import At
+    from streamfrom.engine.sharding.keyspace import ShardName
 
 
 NOTHING_NS: Final = -1  # a horizon below every time: nothing of the lane may be added
@@ -198,6 +202,21 @@ class NextPriority:
 
     after: int | None
     key: bytes = b""
+
+
+@record
+class Poll:
+    """The job of reading the soonest keys."""
+
+    name: ClassVar = "poll"
+    access: ClassVar = Access.READ
+
+    shard: ShardName
+    request: PollRequest
+
+    def talk(self, table: MessageTable, at: At) -> Conversation[PollResult]:
+        """Return its conversation."""
+        return poll(table, self.request, at.now_ns)
 
 
 def poll(table: MessageTable, request: PollRequest, now_ns: int) -> Conversation[PollResult]:

@@ -12,7 +12,7 @@ connection) when a statement fails. A statement that the server refuses is throw
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from streamfrom.engine.messaging.upkeep.partition_store import PartitionStore
 
@@ -20,24 +20,17 @@ from streamfrom.engine.messaging.upkeep.partition_store import PartitionStore
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
-    from streamfrom.engine.messaging.leases.leases import Lease
-    from streamfrom.engine.messaging.queue.poll import PollRequest, PollResult
-    from streamfrom.engine.messaging.table.groups import FireRequest, FireResult
     from streamfrom.engine.messaging.table.hidden_definitions import HiddenDefinitions
     from streamfrom.engine.messaging.table.message import (
-        AckWrites,
-        ClaimedRow,
-        ClaimResult,
-        LeaseWrite,
-        LeaseWrites,
         Purged,
-        Refusals,
-        Shortenings,
     )
     from streamfrom.engine.messaging.table.message_table import MessageTable, RawTable
+    from streamfrom.engine.messaging.table.store_job import StoreJob
     from streamfrom.engine.messaging.upkeep.depths import Depth
     from streamfrom.engine.sharding.keyspace import ShardName
+
+
+T = TypeVar("T")
 
 
 class Store(PartitionStore, Protocol):
@@ -46,6 +39,10 @@ class Store(PartitionStore, Protocol):
     Every method raises a StreamfromError for whatever the backend, or the way to it, refused
     or broke, and limits its own time. A cancelled call leaves no transaction behind.
     """
+
+    async def run(self, table: MessageTable, shard: ShardName, job: StoreJob[T]) -> T:
+        """Carry out a job of a scheduler; return what its conversation does."""
+        ...
 
     async def discover(
         self,
@@ -73,58 +70,6 @@ class Store(PartitionStore, Protocol):
         self, keyspace: str, shard: ShardName, names: Collection[str] | None = None
     ) -> HiddenDefinitions:
         """Return by what statements on *shard* write to tables that they do not name, of the tables *names* alone if they are given."""
-        ...
-
-    async def poll(
-        self, table: MessageTable, shard: ShardName, request: PollRequest
-    ) -> PollResult:
-        """Return the soonest keys."""
-        ...
-
-    async def claim(
-        self, table: MessageTable, shard: ShardName, request: ClaimRequest
-    ) -> ClaimResult:
-        """Read what was never sent, if the table's leases are lazy, and claim what else is due and nobody holds."""
-        ...
-
-    async def write_leases(
-        self, table: MessageTable, shard: ShardName, leases: Sequence[LeaseWrite]
-    ) -> LeaseWrites:
-        """Write leases that are in memory alone, but for rows that somebody holds."""
-        ...
-
-    async def write_acks(
-        self, table: MessageTable, shard: ShardName, acks: Sequence[tuple[bytes, int]]
-    ) -> AckWrites:
-        """Write early acks, ids and times, but for rows that somebody holds."""
-        ...
-
-    async def look(
-        self, table: MessageTable, shard: ShardName, ids: Sequence[bytes]
-    ) -> dict[bytes, int]:
-        """Return when those rows of *ids* that are unacked are due; NULL is 0."""
-        ...
-
-    async def fire(
-        self, table: MessageTable, shard: ShardName, request: FireRequest
-    ) -> FireResult:
-        """Make held messages due whose groups are done; say for what the others wait."""
-        ...
-
-    async def leases_left(self, table: MessageTable, shard: ShardName) -> dict[bytes, int]:
-        """Return which messages the rows show to be in flight, and until when."""
-        ...
-
-    async def release(
-        self, table: MessageTable, shard: ShardName, rows: Sequence[ClaimedRow]
-    ) -> Refusals:
-        """Undo the claim of *rows* that nobody was sent; return those that the server does not write."""
-        ...
-
-    async def shorten(
-        self, table: MessageTable, shard: ShardName, leases: Sequence[Lease], due_ns: int
-    ) -> Shortenings:
-        """Make rows due at *due_ns* that are still due when their lease ends."""
         ...
 
     async def depths(

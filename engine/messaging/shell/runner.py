@@ -11,46 +11,29 @@ import asyncio
 from collections import deque
 from contextlib import suppress
 from itertools import count
-from typing import TYPE_CHECKING, Final, TypeVar, assert_never
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import OutcomeUnknown, ReceiverGone
+from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
+from streamfrom.engine.messaging.claims.claim_ways import ClaimJob
 from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
 from streamfrom.engine.messaging.dispatch.events import (
     AckedEarly,
     Acking,
-    AcksWritten,
     Attached,
     Claim,
-    Claimed,
-    ClaimFailed,
     Deliver,
     Detached,
     End,
-    FindLeases,
-    FindLeasesFailed,
     Finish,
-    Fire,
-    Fired,
+    JobDone,
     KeepsShare,
-    LeasesFound,
     LeasesWanted,
-    LeasesWritten,
     Left,
-    Look,
-    Looked,
-    LookFailed,
-    Poll,
-    Polled,
-    PollFailed,
     ProgressedElsewhere,
     ReceiverReady,
     Reconfigured,
-    Release,
-    Released,
-    ReleaseFailed,
     ShareGiven,
-    Shorten,
-    Shortened,
     TableEnded,
     TakenOver,
     TellDeadMembers,
@@ -60,19 +43,17 @@ from streamfrom.engine.messaging.dispatch.events import (
     Tick,
     WaitOver,
     WantShare,
-    WriteAcks,
-    WriteLeases,
 )
 from streamfrom.engine.messaging.dispatch.table_state import TableState
 from streamfrom.engine.messaging.shell.table_log import TableLog
-from streamfrom.engine.messaging.table.message import Shortenings
+from streamfrom.engine.messaging.table.store_job import Access
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 
     from streamfrom.engine.clock import Clock
-    from streamfrom.engine.messaging.dispatch.events import Action, Event
+    from streamfrom.engine.messaging.dispatch.events import Action, Event, ShardJob
     from streamfrom.engine.messaging.shell.message_store import Store
     from streamfrom.engine.messaging.table.message import (
         ClaimedRow,
@@ -86,8 +67,6 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
-
-T = TypeVar("T")
 
 # The wall clock may be set forward, which the loop's clock does not notice: look again.
 SLEEP_MAX_S: Final = 5.0
@@ -317,10 +296,6 @@ class Runner:
                 self._start(self._claim(action), action.shard)
             case Deliver():
                 self._deliver(action)
-            case Poll():
-                self._start(self._poll(action))
-            case Release():
-                self._start(self._release(action), action.shard)
             case End():
                 receiver = self._pop(action.receiver)
                 if receiver is not None:
@@ -329,18 +304,6 @@ class Runner:
                 receiver = self._pop(action.receiver)
                 if receiver is not None:
                     receiver.finish()
-            case Look():
-                self._start(self._look(action))
-            case FindLeases():
-                self._start(self._find_leases(action))
-            case Shorten():
-                self._start(self._shorten(action), action.shard)
-            case WriteLeases():
-                self._start(self._write_leases(action), action.shard)
-            case WriteAcks():
-                self._start(self._write_acks(action), action.shard)
-            case Fire():
-                self._start(self._fire(action), action.shard)
             case TellDeadMembers():
                 self._log.dead_members(action.shard, action.found)
             case TellSetAside():
@@ -359,7 +322,8 @@ class Runner:
                 if hearer := self._share_hearers.get(action.receiver):
                     hearer.share_wanted()
             case _:
-                assert_never(action)
+                writes_to = None if action.access is Access.READ else action.shard
+                self._start(self._do(action), writes_to)
 
     def _deliver(self, action: Deliver) -> None:
         # Not there: it detached while earlier actions of this turn were carried out.
@@ -446,15 +410,15 @@ class Runner:
             action.held_ns,
         )
         try:
-            result = await self._store.claim(self._table, action.shard, request)
+            result = await self._store.run(self._table, action.shard, ClaimJob(request))
         except asyncio.CancelledError:
             _fail(acks, OutcomeUnknown("the proxy stops"))
             raise
         except Exception as error:  # noqa: BLE001  (whatever it was, its receivers must not hang)
             if action.ids:
-                self._log.failed("claim", action.shard, error)
+                self._log.failed(ClaimJob.name, action.shard, error)
             _fail(acks, error)
-            self.post(ClaimFailed(action.number, action.shard, str(error)))
+            self.post(JobDone(action, failure=str(error)))
         else:
             self._log.works(action.shard)
             counters = self._state.counters(action.shard)
@@ -467,74 +431,20 @@ class Runner:
                 self._log.spent(action.shard, result)
             # Where it may not, the state is told so before it learns what it won.
             self._may_send(action.shard)
-            self.post(Claimed(action.number, action.shard, result))
+            self.post(JobDone(action, result))
 
-    async def _ask(self, what: str, shard: ShardName, answer: Awaitable[T]) -> T | Exception:
-        """Return the store's answer, or why there is none: whatever it was, nobody must wait for it for ever."""
+    async def _do(self, job: ShardJob) -> None:
+        result, failure = None, None
         try:
-            result = await answer
-        except Exception as error:  # noqa: BLE001  (see above)
-            self._log.failed(what, shard, error)
-            return error
-        self._log.works(shard)
-        return result
-
-    async def _poll(self, action: Poll) -> None:
-        answer = self._store.poll(self._table, action.shard, action.request)
-        result = await self._ask("poll", action.shard, answer)
-        if isinstance(result, Exception):
-            self.post(PollFailed(action.shard, str(result)))
+            result = await self._store.run(self._table, job.shard, job)
+        except Exception as error:  # noqa: BLE001  (whatever it was, nobody must wait for ever)
+            self._log.failed(job.name, job.shard, error)
+            failure = str(error)
         else:
-            self.post(Polled(action.shard, result))
-
-    async def _release(self, action: Release) -> None:
-        answer = self._store.release(self._table, action.shard, action.rows)
-        result = await self._ask("release", action.shard, answer)
-        if isinstance(result, Exception):
-            self.post(ReleaseFailed(action.number, action.shard, action.rows))
-        else:
-            self.post(Released(action.number, action.shard, action.rows, result))
-
-    async def _look(self, action: Look) -> None:
-        answer = self._store.look(self._table, action.shard, action.ids)
-        found = await self._ask("look", action.shard, answer)
-        if isinstance(found, Exception):
-            self.post(LookFailed(action.shard))
-        else:
-            self.post(Looked(action.shard, found))
-
-    async def _find_leases(self, action: FindLeases) -> None:
-        answer = self._store.leases_left(self._table, action.shard)
-        found = await self._ask("reading what is in flight", action.shard, answer)
-        if isinstance(found, Exception):
-            self.post(FindLeasesFailed(action.number, action.shard, str(found)))
-        else:
-            self.post(LeasesFound(action.number, action.shard, found))
-
-    async def _shorten(self, action: Shorten) -> None:
-        answer = self._store.shorten(self._table, action.shard, action.leases, action.due_ns)
-        result = await self._ask("shortening", action.shard, answer)
-        if isinstance(result, Exception):
-            result = Shortenings()
-        self.post(Shortened(action.shard, action.receiver, result))
-
-    async def _write_leases(self, action: WriteLeases) -> None:
-        answer = self._store.write_leases(self._table, action.shard, action.leases)
-        result = await self._ask("writing of leases", action.shard, answer)
-        self.post(
-            LeasesWritten(action.shard, None if isinstance(result, Exception) else result)
-        )
-
-    async def _write_acks(self, action: WriteAcks) -> None:
-        answer = self._store.write_acks(self._table, action.shard, action.acks)
-        result = await self._ask("writing of acks", action.shard, answer)
-        self._has_written(action.shard)
-        self.post(AcksWritten(action.shard, None if isinstance(result, Exception) else result))
-
-    async def _fire(self, action: Fire) -> None:
-        answer = self._store.fire(self._table, action.shard, action.request)
-        result = await self._ask("firing", action.shard, answer)
-        self.post(Fired(action.shard, None if isinstance(result, Exception) else result))
+            self._log.works(job.shard)
+        if isinstance(job, WriteAcks):
+            self._has_written(job.shard)
+        self.post(JobDone(job, result, failure))
 
     def _set_timer(self) -> None:
         wake_ns = self._state.wake_ns()

@@ -3,18 +3,16 @@
 from streamfrom.engine.messaging.dispatch.events import (
     Attached,
     Claim,
-    Claimed,
     Deliver,
     Due,
-    Poll,
-    Polled,
     ReceiverReady,
     Tick,
 )
 from streamfrom.engine.messaging.dispatch.table_state import TableState
-from streamfrom.engine.messaging.queue.poll import PollResult
+from streamfrom.engine.messaging.queue.poll import Poll, PollResult
 from streamfrom.engine.messaging.table.message import ClaimedRow, ClaimResult
 from streamfrom.engine.messaging.table.message_table import load
+from tests.engine.messaging.job_ends import claim_done, polled
 from tests.engine.messaging.queue.test_shard_queue import key
 from tests.sim.memory_store import raw_table
 
@@ -61,7 +59,7 @@ class TableRig:
         for receiver in receivers:
             for action in self.post(Attached(receiver, shards, columns)):
                 assert isinstance(action, Poll)
-                self.post(Polled(action.shard, EMPTY))
+                self.post(polled(action.shard, EMPTY))
         return self
 
     def due(self, *ids, shard=None, time_next_ns=0):
@@ -76,7 +74,7 @@ class TableRig:
         """All of a claim was won, or only *ids*."""
         wanted = ids or [int(ident) for ident in claim.ids]
         rows = tuple(self.row(one, claim.shard)._replace(payload=payload) for one in wanted)
-        return self.post(Claimed(claim.number, claim.shard, ClaimResult(rows)))
+        return self.post(claim_done(claim.number, claim.shard, ClaimResult(rows)))
 
     def run(self, actions):
         """Return what every receiver is sent until nothing more happens, if claims win and sockets take everything at once."""
@@ -96,7 +94,7 @@ class TableRig:
     def passed_over(self, claim, **time_next_ns):
         """Nothing of a claim was won; rows that are there and unacked are due then."""
         rows = {ident.encode(): due_ns for ident, due_ns in time_next_ns.items()}
-        return self.post(Claimed(claim.number, claim.shard, ClaimResult((), rows)))
+        return self.post(claim_done(claim.number, claim.shard, ClaimResult((), rows)))
 
     def later(self, seconds):
         self.now_ns += round(seconds * SECOND_NS)

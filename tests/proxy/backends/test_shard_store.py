@@ -3,9 +3,12 @@ import asyncio
 import pytest
 
 from streamfrom.engine.errors import OutcomeUnknown, StoreError
+from streamfrom.engine.messaging.claims.claim_ways import ClaimJob
 from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
+from streamfrom.engine.messaging.leases.lease_reads import Look
 from streamfrom.engine.messaging.leases.leases import Lease
-from streamfrom.engine.messaging.queue.poll import PollRequest
+from streamfrom.engine.messaging.leases.returns import Release, Shorten
+from streamfrom.engine.messaging.queue.poll import Poll, PollRequest
 from streamfrom.engine.messaging.table.message import (
     ClaimedRow,
     ClaimResult,
@@ -68,14 +71,24 @@ async def test_keys_are_polled_with_the_time_of_the_clock(server, store, table):
     server.once("SELECT MIN(priority)", Rows(("least",), ((b"50",),)))
     numbers = (FieldType.LONGLONG, FieldType.LONGLONG)
     server.on("SELECT `id`, time_next", Rows(("a", "b"), ((b"7", b"0"),), types=numbers))
-    result = await store.poll(table, "-", PollRequest(10))
+    result = await store.run(table, "-", Poll("-", PollRequest(10)))
     assert [key.id for tier in result.tiers for key in tier.fresh] == [b"7"]
 
 
 async def test_rows_in_flight_are_looked_at_on_the_control_connection(server, store, table):
     numbers = (FieldType.LONGLONG, FieldType.LONGLONG)
     server.on("IFNULL(time_next", Rows(("a", "b"), ((b"7", b"123"),), types=numbers))
-    assert await store.look(table, "-", [b"7", b"8"]) == {b"7": 123}
+    assert await store.run(
+        table,
+        "-",
+        Look(
+            "-",
+            (
+                b"7",
+                b"8",
+            ),
+        ),
+    ) == {b"7": 123}
     assert "IN (7, 8)" in server.controlled[-1]
     assert server.heard == []
 
@@ -90,7 +103,7 @@ async def test_a_purge_counts_what_it_deleted(server, store, table):
 
 async def test_a_claim_is_one_transaction_and_bodies_stay_bytes(server, store, table):
     server.once("FOR UPDATE SKIP LOCKED", CLAIM)
-    (row,) = (await store.claim(table, "-", REQUEST)).rows
+    (row,) = (await store.run(table, "-", ClaimJob(REQUEST))).rows
     assert (row.id, row.shard, row.epoch) == (b"5", "-", 0)
     assert row.payload == b"\x015\x04five"
     assert row.due_next_ns > NOW_NS
@@ -105,21 +118,23 @@ async def test_a_claim_is_one_transaction_and_bodies_stay_bytes(server, store, t
 
 
 async def test_a_claim_that_wins_nothing_leaves_no_transaction_open(server, store, table):
-    assert await store.claim(table, "-", REQUEST) == ClaimResult(())
+    assert await store.run(table, "-", ClaimJob(REQUEST)) == ClaimResult(())
     (connection,) = server.relays
     assert connection.heard[-1] == "COMMIT"
     assert not connection.in_transaction
 
 
 async def test_a_release_is_one_transaction_too(server, store, table):
-    await store.release(table, "-", [ClaimedRow(b"5", "-", 0, 0, 9, b"")])
+    await store.run(table, "-", Release(1, "-", (ClaimedRow(b"5", "-", 0, 0, 9, b""),)))
     assert server.heard[-2].startswith("UPDATE")
     assert server.heard[-1] == "COMMIT"
 
 
 async def test_shortening_is_one_transaction_too(server, store, table):
     server.once("SELECT `id`, time_next", Rows(("id", "time_next"), ((b"5", b"9"),)))
-    assert await store.shorten(table, "-", [Lease(9, b"5", 1)], 7) == Shortenings((b"5",))
+    assert await store.run(table, "-", Shorten("-", 1, (Lease(9, b"5", 1),), 7)) == Shortenings(
+        (b"5",)
+    )
     assert "SET time_next = 7" in server.heard[-2]
     assert server.heard[-1] == "COMMIT"
 
@@ -132,14 +147,14 @@ async def test_each_family_is_told_the_isolation_in_its_own_words(calm):
             (raw,) = await store.discover("plain", "-")
             loaded = load("plain", raw)
             assert isinstance(loaded, MessageTable)
-            await store.claim(loaded, "-", REQUEST)
+            await store.run(loaded, "-", ClaimJob(REQUEST))
             assert server.relays[0].variables["tx_isolation"] == "READ-COMMITTED"
 
 
 async def test_the_engines_connection_is_reset_before_a_client_gets_it(server, table):
     async with running_shard(server, pool_size=1) as shard:
         store = ShardStore({("plain", "-"): shard}, FixedClock())
-        await store.claim(table, "-", REQUEST)
+        await store.run(table, "-", ClaimJob(REQUEST))
         session = SessionRig(shard)
         await session.run("SELECT 1")
         (connection,) = server.relays
@@ -156,7 +171,7 @@ async def test_a_claim_that_fails_takes_its_transaction_with_it(
     server.on("FOR UPDATE SKIP LOCKED", CLAIM)
     server.once(step, answer)
     with pytest.raises(StoreError) as failure:
-        await store.claim(table, "-", REQUEST)
+        await store.run(table, "-", ClaimJob(REQUEST))
     # A connection that breaks may have committed; the COMMIT of its handover comes before all that.
     is_unknown = isinstance(answer, HangUp) and step != "COMMIT"
     assert isinstance(failure.value, OutcomeUnknown) == is_unknown
@@ -170,13 +185,13 @@ async def test_a_claim_that_takes_too_long_is_given_up(
     monkeypatch.setattr(module, "STATEMENT_TIMEOUT_S", 0.02)
     server.once("FOR UPDATE SKIP LOCKED", Silence())
     with pytest.raises(StoreError, match=r"no answer in 0\.02 s"):
-        await store.claim(table, "-", REQUEST)
+        await store.run(table, "-", ClaimJob(REQUEST))
     assert shard.pool.connections == 0
 
 
 async def test_a_cancelled_claim_leaves_no_transaction_behind(server, shard, store, table):
     server.once("FOR UPDATE SKIP LOCKED", Silence())
-    claiming = asyncio.ensure_future(store.claim(table, "-", REQUEST))
+    claiming = asyncio.ensure_future(store.run(table, "-", ClaimJob(REQUEST)))
     await until(lambda: any("SKIP LOCKED" in text for text in server.heard))
     claiming.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -266,12 +281,12 @@ async def test_a_server_that_is_down_is_a_store_error_everywhere(server, store, 
         store.drop_partition(table, "-", "p1", 99, 0.1),
         store.make_partitions(table, "-", [Partition("p2", 2)], "prest", 0.1),
         store.discover("plain", "-"),
-        store.poll(table, "-", PollRequest(10)),
+        store.run(table, "-", Poll("-", PollRequest(10))),
         store.purge(table, "-", NOW_NS),
-        store.claim(table, "-", REQUEST),
-        store.look(table, "-", [b"5"]),
-        store.release(table, "-", [ClaimedRow(b"5", "-", 0, 0, 9, b"")]),
-        store.shorten(table, "-", [Lease(9, b"5", 1)], 7),
+        store.run(table, "-", ClaimJob(REQUEST)),
+        store.run(table, "-", Look("-", (b"5",))),
+        store.run(table, "-", Release(1, "-", (ClaimedRow(b"5", "-", 0, 0, 9, b""),))),
+        store.run(table, "-", Shorten("-", 1, (Lease(9, b"5", 1),), 7)),
     ):
         with pytest.raises(StoreError, match="not available"):
             await call

@@ -8,19 +8,16 @@ from streamfrom.engine.messaging.dispatch.events import (
     Claim,
     Detached,
     Left,
-    Look,
-    Looked,
-    LookFailed,
-    Polled,
     Reconfigured,
-    Shorten,
-    Shortened,
     TellStanding,
 )
 from streamfrom.engine.messaging.dispatch.receivers import COMPARED_MAX
 from streamfrom.engine.messaging.gates.in_flight_limit import STANDING_NS
+from streamfrom.engine.messaging.leases.lease_reads import Look
+from streamfrom.engine.messaging.leases.returns import Shorten
 from streamfrom.engine.messaging.streams.attached_receiver import GATHER_NS
 from streamfrom.engine.messaging.table.message import Shortenings
+from tests.engine.messaging.job_ends import look_failed, looked, polled, shortened
 from tests.engine.messaging.table_rig import (
     EMPTY,
     SECOND_NS,
@@ -38,7 +35,7 @@ class Rig(TableRig):
     def joined(self, *receivers, prefetch):
         for receiver in receivers:
             self.post(Attached(receiver, None, ("id", "message"), prefetch))
-        self.post(Polled("0", EMPTY))
+        self.post(polled("0", EMPTY))
         return self
 
     def acked(self, *ids):
@@ -63,7 +60,7 @@ def test_the_table_says_the_limit_for_who_has_none_and_may_change_it():
     assert len(rig.run(rig.due(*range(300)))[1]) == 100
     rig.post(Reconfigured(table(batch=150, cache=1000)))
     assert rig.run(rig.later(GATHER_NS / SECOND_NS)) == {1: list(range(100, 150))}
-    rig.post(Polled("0", EMPTY))
+    rig.post(polled("0", EMPTY))
     assert rig.run(rig.post(Reconfigured(table(batch=10, cache=1000)))) == {}
     assert rig.acked(*range(50)) == {}
 
@@ -74,7 +71,7 @@ def test_a_lease_that_ends_gives_room_back():
     assert rig.wake_s() == 25, "what would end soon is looked at before"
     rig.run(rig.due(3))
     assert rig.run(rig.later(29)) == {}
-    rig.post(LookFailed("0"))
+    rig.post(look_failed("0"))
     assert rig.run(rig.later(1)) == {1: [3, 1]}
 
 
@@ -130,14 +127,14 @@ def test_a_reschedule_is_looked_at_and_gives_room_or_holds_on():
     (look,) = (a for a in rig.post(heartbeat) if isinstance(a, Look))
     assert look.ids == (b"2",)
     later_ns = rig.now_ns + 90 * SECOND_NS
-    assert claimed(rig.post(Looked("0", {b"2": later_ns}))) == []
+    assert claimed(rig.post(looked("0", {b"2": later_ns}))) == []
     assert rig.run(rig.later(30)) == {1: [3]}  # only the lease of 1 has ended
 
     rig.post(Changed("0", (b"2",)))
-    assert rig.run(rig.post(Looked("0", {b"2": 0}))) == {1: [4]}
+    assert rig.run(rig.post(looked("0", {b"2": 0}))) == {1: [4]}
     rig.due(5)
     rig.post(Changed("0", (b"4",)))
-    assert rig.run(rig.post(Looked("0", {b"4": later_ns}))) == {1: [5]}, "not before then"
+    assert rig.run(rig.post(looked("0", {b"4": later_ns}))) == {1: [5]}, "not before then"
 
 
 def test_acks_whose_ids_nobody_can_read_are_looked_at():
@@ -145,7 +142,7 @@ def test_acks_whose_ids_nobody_can_read_are_looked_at():
     rig.run(rig.due(1, 2, 3))
     (look,) = (a for a in rig.post(AckedUnnamed("0")) if isinstance(a, Look))
     assert look.ids == (b"1", b"2")
-    assert rig.run(rig.post(Looked("0", {b"2": rig.now_ns + 30 * SECOND_NS}))) == {1: [3]}
+    assert rig.run(rig.post(looked("0", {b"2": rig.now_ns + 30 * SECOND_NS}))) == {1: [3]}
 
 
 def test_a_lease_that_ends_while_all_are_looked_at_waits_for_the_answer():
@@ -154,7 +151,7 @@ def test_a_lease_that_ends_while_all_are_looked_at_waits_for_the_answer():
     rig.post(Changed("0", None, by_heartbeat=True))
     assert claimed(rig.later(31)) == []
     later_ns = rig.now_ns + 90 * SECOND_NS
-    assert claimed(rig.post(Looked("0", {b"1": later_ns}))) == []
+    assert claimed(rig.post(looked("0", {b"1": later_ns}))) == []
     assert rig.acked(1) == {1: [2]}
 
 
@@ -162,7 +159,7 @@ def test_a_look_that_fails_leaves_everything_to_the_end_of_the_lease():
     rig = Rig().joined(1, prefetch=2)
     rig.run(rig.due(1, 2, 3))
     rig.post(AckedUnnamed("0"))
-    assert rig.post(LookFailed("0")) == []
+    assert rig.post(look_failed("0")) == []
     assert rig.run(rig.later(30)) == {1: [3, 1]}
 
 
@@ -191,13 +188,13 @@ def test_what_is_left_is_made_due_soon_and_tried_again_where_it_was_locked():
     assert sorted(lease.id for lease in shorten.leases) == held
     assert shorten.due_ns == left_ns + 5 * SECOND_NS
     first, *others = held
-    rig.post(Shortened("0", 1, Shortenings((first,))))
+    rig.post(shortened("0", 1, Shortenings((first,))))
     assert rig.wake_s() == 1
     (again,) = (a for a in rig.later(1) if isinstance(a, Shorten))
     assert sorted(lease.id for lease in again.leases) == others
     assert again.due_ns == shorten.due_ns
     rig.post(Acked("0", tuple(others)))
-    rig.post(Shortened("0", 1, Shortenings()))
+    rig.post(shortened("0", 1, Shortenings()))
     assert not [a for a in rig.later(2) if isinstance(a, Shorten)]
     rig.acked(1, 2, 3)
 
@@ -233,12 +230,12 @@ def test_who_stands_full_while_messages_wait_is_looked_at_for_acks_that_nobody_t
     assert look == Look("0", (b"0", b"1"))
     held_ns = START_NS + WAIT_NS
     # One was acked, one made due later: by who works on it, as far as this proxy can know.
-    assert rig.run(rig.post(Looked("0", {b"1": held_ns + SECOND_NS}))) == {1: [2]}
+    assert rig.run(rig.post(looked("0", {b"1": held_ns + SECOND_NS}))) == {1: [2]}
     # It has worked since.
     assert rig.later(STANDING_NS / SECOND_NS / 2) == []
     (look,) = rig.later(STANDING_NS / SECOND_NS)
     assert look == Look("0", (b"1", b"2"))
-    assert rig.post(LookFailed("0")) == []
+    assert rig.post(look_failed("0")) == []
     assert rig.acked(1, 2) == {1: [3]}
     # Nothing waits any more.
     assert rig.later(10 * STANDING_NS / SECOND_NS) == []

@@ -4,23 +4,24 @@ from streamfrom.engine.messaging.dispatch.events import (
     Acked,
     Changed,
     Claim,
-    Claimed,
-    ClaimFailed,
     Deliver,
     Detached,
     Due,
-    Look,
-    Poll,
-    Polled,
     ReceiverReady,
-    Release,
-    Released,
-    ReleaseFailed,
-    WriteLeases,
 )
-from streamfrom.engine.messaging.queue.poll import PollResult
+from streamfrom.engine.messaging.leases.lease_reads import Look
+from streamfrom.engine.messaging.leases.lease_writes import WriteLeases
+from streamfrom.engine.messaging.leases.returns import Release
+from streamfrom.engine.messaging.queue.poll import Poll, PollResult
 from streamfrom.engine.messaging.queue.shard_queue import LOCKED_PAUSE_FIRST_NS
 from streamfrom.engine.messaging.table.message import ClaimResult
+from tests.engine.messaging.job_ends import (
+    claim_done,
+    claim_failed,
+    polled,
+    release_failed,
+    released,
+)
 from tests.engine.messaging.queue.test_shard_queue import key, tier
 from tests.engine.messaging.table_rig import (
     EMPTY,
@@ -48,7 +49,7 @@ def test_m7_without_another_the_rows_are_released_and_due_again_at_once():
     release = only(bench.won(claim), Release)
     assert [row.id for row in release.rows] == [b"1", b"2"]
     bench.attach(3)
-    actions = bench.post(Released(release.number, "0", release.rows))
+    actions = bench.post(released(release.number, "0", release.rows))
     assert claimed(actions) == [[1, 2]]
 
 
@@ -65,14 +66,14 @@ def test_m8_rows_that_never_reached_the_socket_are_released():
     release = only(bench.post(Detached(1, deliver.rows[1:])), Release)
     assert [row.id for row in release.rows] == [b"2"]
     bench.post(ReceiverReady(2))
-    assert claimed(bench.post(Released(release.number, "0", release.rows))) == [[2]]
+    assert claimed(bench.post(released(release.number, "0", release.rows))) == [[2]]
 
 
 def test_a_release_that_fails_leaves_the_row_to_its_timer():
     bench = TableRig().attach(1, 2)
     deliver = bench.won(only(bench.due(1), Claim))[0]
     release = only(bench.post(Detached(1, deliver.rows)), Release)
-    assert bench.post(ReleaseFailed(release.number, "0", release.rows)) == []
+    assert bench.post(release_failed(release.number, "0", release.rows)) == []
     assert bench.wake_s() == 30
 
 
@@ -81,7 +82,7 @@ def test_an_ack_that_arrives_while_a_release_runs_wins():
     deliver = bench.won(only(bench.due(1), Claim))[0]
     release = only(bench.post(Detached(1, deliver.rows)), Release)
     bench.post(Acked("0", (b"1",)))
-    assert bench.post(Released(release.number, "0", release.rows)) == []
+    assert bench.post(released(release.number, "0", release.rows)) == []
     assert bench.state.waiting == 0
 
 
@@ -131,7 +132,7 @@ def test_a_poll_that_lands_after_a_row_was_passed_over_does_not_hide_it():
     poll = only(bench.later(bench.wake_s()), Poll)
     claim = only(bench.due(1), Claim)
     bench.passed_over(claim, **{"1": 0})
-    assert bench.post(Polled(poll.shard, EMPTY)) == []
+    assert bench.post(polled(poll.shard, EMPTY)) == []
     assert delivered(bench.won(only(bench.later(0.001), Claim))) == {1: [1]}
 
 
@@ -140,7 +141,7 @@ def test_a_poll_that_shows_a_locked_row_due_does_not_end_its_pause():
     claim = only(bench.due(1), Claim)
     bench.post(Changed("0"))
     bench.passed_over(claim, **{"1": 0})
-    assert bench.post(Polled("0", PollResult((tier([1]),)))) == []
+    assert bench.post(polled("0", PollResult((tier([1]),)))) == []
     assert bench.wake_s() == LOCKED_PAUSE_FIRST_NS / SECOND_NS
 
 
@@ -181,7 +182,7 @@ def test_news_of_a_row_that_a_poll_saw_before_sends_it_once():
     claim = only(bench.due(1), Claim)
     assert claimed(bench.due(1)) == [], "its claim is under way"
     lazy = bench.row(1)._replace(is_written=False)
-    actions = bench.post(Claimed(claim.number, "0", ClaimResult((lazy,))))
+    actions = bench.post(claim_done(claim.number, "0", ClaimResult((lazy,))))
     assert delivered(actions) == {1: [1]}
     bench.post(ReceiverReady(1))
     assert claimed(bench.due(1)) == [], "its row does not show that it was sent"
@@ -209,8 +210,8 @@ def test_a_failed_claim_is_tried_again_after_a_pause_that_doubles():
     claim = only(bench.due(1), Claim)
     pauses = []
     for _ in range(8):
-        poll = only(bench.post(ClaimFailed(claim.number, "0", "gone")), Poll)
-        bench.post(Polled(poll.shard, PollResult((tier([1]),))))
+        poll = only(bench.post(claim_failed(claim.number, "0", "gone")), Poll)
+        bench.post(polled(poll.shard, PollResult((tier([1]),))))
         pauses.append(bench.wake_s())
         claim = next(a for a in bench.later(pauses[-1]) if isinstance(a, Claim))
     assert pauses == [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2, 2]
@@ -219,8 +220,8 @@ def test_a_failed_claim_is_tried_again_after_a_pause_that_doubles():
 def test_after_a_failed_claim_a_poll_tells_whether_it_was_committed():
     bench = TableRig().attach(1)
     claim = only(bench.due(1), Claim)
-    only(bench.post(ClaimFailed(claim.number, "0", "gone")), Poll)
-    bench.post(Polled("0", PollResult((tier(timed=[START_NS + WAIT_NS]),))))
+    only(bench.post(claim_failed(claim.number, "0", "gone")), Poll)
+    bench.post(polled("0", PollResult((tier(timed=[START_NS + WAIT_NS]),))))
     assert bench.wake_s() == 30
 
 
@@ -228,9 +229,9 @@ def test_rows_that_a_failed_claim_had_won_wait_for_the_moment_that_it_wrote():
     """Its retry took them before the poll came back, so the poll's answer was not used."""
     bench = TableRig().attach(1)
     claim = only(bench.due(1), Claim)
-    poll = only(bench.post(ClaimFailed(claim.number, "0", "gone")), Poll)
+    poll = only(bench.post(claim_failed(claim.number, "0", "gone")), Poll)
     retry = only(bench.later(0.05), Claim)
-    bench.post(Polled(poll.shard, PollResult((tier(timed=[START_NS + WAIT_NS]),))))
+    bench.post(polled(poll.shard, PollResult((tier(timed=[START_NS + WAIT_NS]),))))
     bench.passed_over(retry, **{"1": START_NS + WAIT_NS})
     assert bench.wake_s() == 30 - 0.05
 
@@ -250,7 +251,7 @@ def test_a_consumer_has_its_wait_from_the_delivery_on_however_long_the_claim_tak
     claim = only(bench.due(1), Claim)
     row = bench.row(1)
     bench.now_ns += 2 * SECOND_NS
-    bench.post(Claimed(claim.number, "0", ClaimResult((row,))))
+    bench.post(claim_done(claim.number, "0", ClaimResult((row,))))
     bench.post(ReceiverReady(1))
     write = only(bench.later(25), WriteLeases)
     assert [lease.until_ns for lease in write.leases] == [START_NS + WAIT_NS + 2 * SECOND_NS]

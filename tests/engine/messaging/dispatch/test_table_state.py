@@ -9,7 +9,6 @@ from streamfrom.engine.messaging.dispatch.events import (
     Claim,
     Deliver,
     Detached,
-    Polled,
     ReceiverReady,
 )
 from streamfrom.engine.messaging.dispatch.sending import (
@@ -18,6 +17,7 @@ from streamfrom.engine.messaging.dispatch.sending import (
     CLAIMS_IN_FLIGHT_MAX,
     ROW_BYTES_ASSUMED,
 )
+from tests.engine.messaging.job_ends import polled
 from tests.engine.messaging.table_rig import (
     EMPTY,
     SECOND_NS,
@@ -148,7 +148,7 @@ def test_a_receiver_narrowed_to_a_shard_gets_rows_of_that_shard_only():
     bench = TableRig(shards=("-80", "80-"))
     polls = bench.post(Attached(1, frozenset({"80-"}), ("id",)))
     assert [poll.shard for poll in polls] == ["80-"]
-    bench.post(Polled("80-", EMPTY))
+    bench.post(polled("80-", EMPTY))
     assert bench.due(1, shard="-80") == []
     assert claimed(bench.due(2, shard="80-")) == [[2]]
 

@@ -10,14 +10,13 @@ from streamfrom.engine.messaging.dispatch.events import (
     Deposed,
     Elected,
     End,
-    Poll,
-    Polled,
-    PollFailed,
     ReceiverReady,
-    Release,
     ServedElsewhere,
     ShardUp,
 )
+from streamfrom.engine.messaging.leases.returns import Release
+from streamfrom.engine.messaging.queue.poll import Poll
+from tests.engine.messaging.job_ends import poll_failed, polled
 from tests.engine.messaging.table_rig import EMPTY, TableRig, claimed, delivered, only
 
 
@@ -40,7 +39,7 @@ def test_an_election_begins_with_a_poll_and_then_serves():
     rig = deposed()
     rig.post(Attached(1, None, ("id",)))
     assert only(rig.post(Elected("0")), Poll).shard == "0"
-    rig.post(Polled("0", EMPTY))
+    rig.post(polled("0", EMPTY))
     assert claimed(rig.due(1)) == [[1]]
 
 
@@ -83,14 +82,14 @@ def test_a_poll_from_before_is_not_believed():
     rig.post(Deposed("0", "cut off"))
     assert rig.post(Elected("0")) == [], "one at a time"
     # Its answer may be older than what was told while the shard was withheld.
-    assert only(rig.post(Polled("0", EMPTY)), Poll)
+    assert only(rig.post(polled("0", EMPTY)), Poll)
 
 
 def test_a_poll_that_fails_meanwhile_is_no_trouble():
     rig = TableRig()
     rig.post(Attached(1, None, ("id",)))
     rig.post(Deposed("0", "cut off"))
-    assert rig.post(PollFailed("0", "gone")) == []
+    assert rig.post(poll_failed("0", "gone")) == []
     rig.post(ServedElsewhere("0"))
     assert rig.wake_s() is None
 

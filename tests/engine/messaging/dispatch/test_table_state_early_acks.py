@@ -3,23 +3,21 @@
 import pytest
 
 from streamfrom.engine.errors import StoreError
+from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
 from streamfrom.engine.messaging.acks.early_acks import GATHER_NS, LOCKED_PAUSE_NS
 from streamfrom.engine.messaging.dispatch.events import (
     AckedEarly,
-    AcksWritten,
     Changed,
     Claim,
     Deposed,
     LeasesWanted,
-    Poll,
-    Polled,
     ReceiverReady,
     Reconfigured,
     TableEnded,
-    WriteAcks,
 )
-from streamfrom.engine.messaging.queue.poll import PollResult, TierRead
+from streamfrom.engine.messaging.queue.poll import Poll, PollResult, TierRead
 from streamfrom.engine.messaging.table.message import AckWrites
+from tests.engine.messaging.job_ends import acks_written, polled
 from tests.engine.messaging.queue.test_shard_queue import key
 from tests.engine.messaging.table_rig import TableRig, table
 
@@ -51,7 +49,7 @@ class Rig(TableRig):
         return kinds(self.later(GATHER_NS / 10**9), WriteAcks)
 
     def written(self, *locked):
-        return self.post(AcksWritten("0", AckWrites(tuple(b"%d" % one for one in locked))))
+        return self.post(acks_written("0", AckWrites(tuple(b"%d" % one for one in locked))))
 
 
 def kinds(actions, kind):
@@ -107,7 +105,7 @@ def test_what_is_not_known_for_sure_is_left_to_the_server(why):
         case "failing":
             rig.ack(2)
             rig.write()
-            rig.post(AcksWritten("0", None))
+            rig.post(acks_written("0", None))
         case _:
             assert why == "committed"
     assert rig.takes(1) is None
@@ -119,7 +117,7 @@ def test_a_poll_does_not_bring_back_what_was_acked():
     (poll,) = kinds(rig.later(10), Poll)
     assert poll.request.extra >= 1
     found = TierRead(50, (key(1), key(3)), False, (), False, 0, 0)
-    claims = kinds(rig.post(Polled("0", PollResult((found,)))), Claim)
+    claims = kinds(rig.post(polled("0", PollResult((found,)))), Claim)
     assert [each.ids for each in claims] == [(b"3",)]
 
 
@@ -130,7 +128,7 @@ def test_a_poll_that_read_before_the_write_does_not_either():
     assert kinds(rig.later(10), Poll)
     rig.written()
     found = TierRead(50, (key(1),), False, (), False, 0, 0)
-    assert kinds(rig.post(Polled("0", PollResult((found,)))), Claim) == []
+    assert kinds(rig.post(polled("0", PollResult((found,)))), Claim) == []
 
 
 def test_news_of_what_was_acked_is_old_news():

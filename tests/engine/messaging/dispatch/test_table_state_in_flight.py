@@ -7,18 +7,14 @@ from streamfrom.engine.messaging.dispatch.events import (
     Deposed,
     Elected,
     End,
-    FindLeases,
-    FindLeasesFailed,
     Finish,
-    LeasesFound,
-    Look,
-    Looked,
-    Polled,
     Reconfigured,
     WaitOver,
 )
 from streamfrom.engine.messaging.gates.in_flight_limit import STANDING_NS
+from streamfrom.engine.messaging.leases.lease_reads import FindLeases, Look
 from tests.engine.messaging.dispatch.test_held_messages import Rig
+from tests.engine.messaging.job_ends import leases_found, leases_not_found, looked, polled
 from tests.engine.messaging.table_rig import EMPTY, SECOND_NS, WAIT_NS, claimed, table
 
 
@@ -29,7 +25,7 @@ def kinds(actions, kind):
 def found(rig, until_ns=None, shard="0"):
     """Answer the reading of what is in flight; return what follows."""
     number = next(one.in_flight.reading for one in rig.state.shards if one.name == shard)
-    return rig.post(LeasesFound(number, shard, until_ns or {}))
+    return rig.post(leases_found(number, shard, until_ns or {}))
 
 
 def limited(at_most, **options):
@@ -60,7 +56,7 @@ def test_each_shard_has_its_share():
     for receiver in range(1, 5):
         rig.post(Attached(receiver, None, ("id", "message"), 0))
     for shard in ("-80", "80-"):
-        rig.post(Polled(shard, EMPTY))
+        rig.post(polled(shard, EMPTY))
         found(rig, shard=shard)
     assert claimed(rig.due(1, 2, 3, shard="-80")) == [[1, 2]]
     assert claimed(rig.due(4, 5, 6, shard="80-")) == [[4]]
@@ -82,7 +78,7 @@ def test_the_end_of_a_lease_gives_room_back_and_wakes():
             due_ns = rig.now_ns + SECOND_NS
             lease = next(iter(rig.state.shards)).leases.get(b"1")
             sent |= rig.run(
-                rig.post(Looked("0", {look.ids[0]: lease.until_ns if lease else due_ns}))
+                rig.post(looked("0", {look.ids[0]: lease.until_ns if lease else due_ns}))
             )
         if sent:
             break
@@ -96,7 +92,7 @@ def test_what_is_acked_past_everybody_is_looked_for():
     assert rig.run(rig.due(1, 2)) == {1: [1]}
     (look,) = kinds(rig.later(STANDING_NS / SECOND_NS), Look)
     assert look.ids == (b"1",)
-    assert rig.run(rig.post(Looked("0", {}))) == {1: [2]}
+    assert rig.run(rig.post(looked("0", {}))) == {1: [2]}
 
 
 def test_a_reschedule_gives_room_back_once_the_row_says_so():
@@ -104,7 +100,7 @@ def test_a_reschedule_gives_room_back_once_the_row_says_so():
     assert rig.run(rig.due(1, 2)) == {1: [1]}
     (look,) = kinds(rig.post(Changed("0", (b"1",))), Look)
     later_ns = rig.now_ns + 100 * WAIT_NS
-    assert rig.run(rig.post(Looked("0", dict.fromkeys(look.ids, later_ns)))) == {1: [2]}
+    assert rig.run(rig.post(looked("0", dict.fromkeys(look.ids, later_ns)))) == {1: [2]}
 
 
 def test_nothing_is_claimed_before_it_is_known_what_a_former_dispatcher_has_sent():
@@ -122,7 +118,7 @@ def test_what_was_found_and_is_acked_meanwhile_gives_room_back():
     rig.due(1)
     (look,) = kinds(found(rig, {b"8": rig.now_ns + WAIT_NS}), Look)
     assert look.ids == (b"8",)
-    assert rig.run(rig.post(Looked("0", {}))) == {1: [1]}
+    assert rig.run(rig.post(looked("0", {}))) == {1: [1]}
 
 
 def test_a_new_term_reads_anew_and_an_old_answer_counts_no_more():
@@ -132,12 +128,12 @@ def test_a_new_term_reads_anew_and_an_old_answer_counts_no_more():
     (first,) = kinds(rig.post(Elected("0")), FindLeases)
     rig.post(Deposed("0", "cut off"))
     (second,) = kinds(rig.post(Elected("0")), FindLeases)
-    rig.post(Polled("0", EMPTY))
-    assert rig.run(rig.post(LeasesFound(first.number, "0", {}))) == {}
+    rig.post(polled("0", EMPTY))
+    assert rig.run(rig.post(leases_found(first.number, "0", {}))) == {}
     assert rig.run(rig.due(2, 3)) == {}
     # The message that this process has sent itself is not counted twice.
     until_ns = {b"1": rig.now_ns + WAIT_NS}
-    assert rig.run(rig.post(LeasesFound(second.number, "0", until_ns))) == {1: [2]}
+    assert rig.run(rig.post(leases_found(second.number, "0", until_ns))) == {1: [2]}
 
 
 def test_a_reading_that_fails_is_tried_again_and_a_lasting_failure_is_told():
@@ -146,7 +142,7 @@ def test_a_reading_that_fails_is_tried_again_and_a_lasting_failure_is_told():
     ended: list[End] = []
     for _ in range(30):
         reading = next(iter(rig.state.shards)).in_flight.reading
-        actions = rig.post(FindLeasesFailed(reading, "0", "gone"))
+        actions = rig.post(leases_not_found(reading, "0", "gone"))
         assert kinds(actions, FindLeases) == []
         while not (ended or kinds(actions, FindLeases)):
             wake_s = rig.wake_s()

@@ -1,15 +1,9 @@
 """A queue that is paused sends nothing, and knows what is due when it goes on."""
 
-from streamfrom.engine.messaging.dispatch.events import (
-    Attached,
-    Finish,
-    Poll,
-    Polled,
-    Reconfigured,
-    Release,
-    WaitOver,
-)
-from streamfrom.engine.messaging.queue.poll import PollResult
+from streamfrom.engine.messaging.dispatch.events import Attached, Finish, Reconfigured, WaitOver
+from streamfrom.engine.messaging.leases.returns import Release
+from streamfrom.engine.messaging.queue.poll import Poll, PollResult
+from tests.engine.messaging.job_ends import polled
 from tests.engine.messaging.queue.test_shard_queue import tier
 from tests.engine.messaging.table_rig import TableRig, claimed, delivered, only, table
 
@@ -20,7 +14,7 @@ ON, OFF = Reconfigured(table(more=",vt_paused=on")), Reconfigured(table())
 def test_nothing_is_sent_while_it_is_paused_and_all_that_is_due_afterwards():
     rig = TableRig().attach(1)
     only(rig.post(ON), Poll)
-    assert rig.post(Polled("0", PollResult((tier([1]),)))) == []
+    assert rig.post(polled("0", PollResult((tier([1]),)))) == []
     assert rig.due(2, 3) == []
     assert rig.due(4, time_next_ns=rig.now_ns + 10**9) == []
     assert rig.later(1) == []
@@ -40,5 +34,5 @@ def test_what_was_claimed_before_is_released():
 def test_a_stream_that_ends_does_not_wait_for_it():
     rig = TableRig(more=",vt_paused=on")
     rig.post(Attached(1, None, ("id", "message"), None, 5))
-    assert rig.post(Polled("0", PollResult((tier([1]),)))) == []
+    assert rig.post(polled("0", PollResult((tier([1]),)))) == []
     assert rig.post(WaitOver(1)) == [Finish(1)]

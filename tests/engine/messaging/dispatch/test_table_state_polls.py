@@ -8,13 +8,11 @@ from streamfrom.engine.messaging.dispatch.events import (
     Claim,
     Deliver,
     Detached,
-    Poll,
-    Polled,
-    PollFailed,
     ReceiverReady,
     Tick,
 )
-from streamfrom.engine.messaging.queue.poll import PollResult
+from streamfrom.engine.messaging.queue.poll import Poll, PollResult
+from tests.engine.messaging.job_ends import poll_failed, polled
 from tests.engine.messaging.queue.test_shard_queue import tier
 from tests.engine.messaging.table_rig import (
     EMPTY,
@@ -38,7 +36,7 @@ def test_m12_the_first_receiver_causes_a_poll_and_what_it_finds_is_sent_in_batch
     bench = TableRig(batch=2)
     poll = only(bench.post(Attached(1, None, ("id",))), Poll)
     assert poll.request.limit == 100
-    claim = only(bench.post(Polled("0", PollResult((tier([1, 2, 3]),)))), Claim)
+    claim = only(bench.post(polled("0", PollResult((tier([1, 2, 3]),)))), Claim)
     assert claim.columns == ("id",)
     assert delivered(bench.won(claim)) == {1: [1, 2]}
     assert claimed(bench.post(ReceiverReady(1))) == [[3]]
@@ -89,14 +87,14 @@ def test_m15_a_poll_comes_every_interval():
     assert bench.wake_s() == 7
     only(bench.later(7), Poll)
     assert bench.wake_s() is None
-    bench.post(Polled("0", EMPTY))
+    bench.post(polled("0", EMPTY))
     assert bench.wake_s() == 7
 
 
 def test_m13_a_cache_that_cannot_hold_what_is_due_polls_when_half_is_used():
     bench = TableRig(cache=4, batch=2)
     bench.post(Attached(1, None, ("id",)))
-    actions = bench.post(Polled("0", PollResult((tier([1, 2, 3, 4], fresh_more=True),))))
+    actions = bench.post(polled("0", PollResult((tier([1, 2, 3, 4], fresh_more=True),))))
     assert [type(action) for action in actions] == [Claim, Poll]
 
 
@@ -106,7 +104,7 @@ def test_m14_a_cache_of_one_goes_on_polling():
     served = []
     for ident in range(1, 5):
         poll = next(action for action in actions if isinstance(action, Poll))
-        actions = bench.post(Polled(poll.shard, PollResult((tier([ident], fresh_more=True),))))
+        actions = bench.post(polled(poll.shard, PollResult((tier([ident], fresh_more=True),))))
         claim = next(action for action in actions if isinstance(action, Claim))
         served += delivered(bench.won(claim))[1]
         actions += bench.post(ReceiverReady(1))
@@ -118,8 +116,8 @@ def test_a_change_nobody_can_read_is_polled_for_once_while_a_poll_runs():
     only(bench.post(Changed("0")), Poll)
     assert bench.post(Changed("0")) == []
     assert bench.post(Changed("0")) == []
-    only(bench.post(Polled("0", EMPTY)), Poll)
-    assert bench.post(Polled("0", EMPTY)) == []
+    only(bench.post(polled("0", EMPTY)), Poll)
+    assert bench.post(polled("0", EMPTY)) == []
 
 
 def test_polls_for_changes_take_half_the_time_at_most():
@@ -127,7 +125,7 @@ def test_polls_for_changes_take_half_the_time_at_most():
     bench.post(Changed("0"))
     bench.post(Changed("0"))
     bench.now_ns += SECOND_NS
-    assert bench.post(Polled("0", EMPTY)) == []
+    assert bench.post(polled("0", EMPTY)) == []
     assert bench.wake_s() == 1
     only(bench.later(1), Poll)
 
@@ -135,7 +133,7 @@ def test_polls_for_changes_take_half_the_time_at_most():
 def test_a_failed_poll_is_tried_again():
     bench = TableRig().attach(1)
     bench.post(Changed("0"))
-    assert bench.post(PollFailed("0", "gone")) == []
+    assert bench.post(poll_failed("0", "gone")) == []
     assert bench.wake_s() == pytest.approx(0.05)
     only(bench.later(0.05), Poll)
 
@@ -145,7 +143,7 @@ def test_a_poll_from_before_everybody_left_is_repeated_for_who_came_since():
     bench.post(Attached(1, None, ("id",)))
     bench.post(Detached(1))
     assert bench.post(Attached(2, None, ("id",))) == []
-    actions = bench.post(Polled("0", PollResult((tier([1]),))))
+    actions = bench.post(polled("0", PollResult((tier([1]),))))
     assert [type(action) for action in actions] == [Claim, Poll]
 
 
@@ -155,7 +153,7 @@ def test_m11_a_poll_that_was_overtaken_sends_nothing_twice():
     claim = only(bench.due(1), Claim)
     bench.won(claim)
     bench.post(ReceiverReady(1))
-    assert bench.post(Polled("0", PollResult((tier([1]),)))) == []
+    assert bench.post(polled("0", PollResult((tier([1]),)))) == []
 
 
 def test_m10_future_rows_fire_at_their_moment():
@@ -179,7 +177,7 @@ def test_a_clock_that_is_set_back_makes_no_poll_late():
     bench = TableRig(poll=30).attach(1)
     bench.now_ns -= 600 * SECOND_NS
     poll = only(bench.post(Tick()), Poll)
-    bench.post(Polled(poll.shard, EMPTY))
+    bench.post(polled(poll.shard, EMPTY))
     assert bench.wake_s() == 30
 
 

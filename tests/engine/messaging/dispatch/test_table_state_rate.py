@@ -5,13 +5,12 @@ from streamfrom.engine.messaging.dispatch.events import (
     Deposed,
     Elected,
     Finish,
-    LeasesFound,
-    Polled,
     ReceiverReady,
     Reconfigured,
     WaitOver,
 )
 from tests.engine.messaging.dispatch.test_held_messages import Rig
+from tests.engine.messaging.job_ends import leases_found, polled
 from tests.engine.messaging.table_rig import EMPTY, SECOND_NS, claimed, table
 
 
@@ -54,7 +53,7 @@ def test_each_shard_has_its_share():
     rig = Rig(more=",vt_max_rate=40", shards=("-80", "80-"))
     rig.post(Attached(1, None, ("id", "message"), 0))
     for shard in ("-80", "80-"):
-        rig.post(Polled(shard, EMPTY))
+        rig.post(polled(shard, EMPTY))
         rig.due(*range(20), shard=shard)
     rig.later(0.0499)
     assert claimed(rig.actions) == []
@@ -90,7 +89,7 @@ def test_a_new_dispatcher_begins_with_nothing():
     rig.later(10)
     rig.post(Deposed("0", "cut off"))
     rig.post(Elected("0"))
-    rig.post(Polled("0", EMPTY))
+    rig.post(polled("0", EMPTY))
     assert rig.run(rig.due(1)) == {}
     assert rig.run(rig.later(0.2)) == {1: [1]}
 
@@ -98,13 +97,13 @@ def test_a_new_dispatcher_begins_with_nothing():
 def test_an_answer_with_an_end_has_what_may_be_sent():
     rig = Rig(more=",vt_max_rate=1")
     rig.post(Attached(1, None, ("id", "message"), 0, 5))
-    rig.post(Polled("0", EMPTY))
+    rig.post(polled("0", EMPTY))
     assert rig.run(rig.due(1, 2, 3)) == {}
     (claim,) = rig.later(1)
     rig.won(claim)
     assert Finish(1) in rig.post(ReceiverReady(1))
     rig.post(Attached(2, None, ("id", "message"), 0, 5))
-    rig.post(Polled("0", EMPTY))
+    rig.post(polled("0", EMPTY))
     assert Finish(2) in rig.post(WaitOver(2))
 
 
@@ -112,7 +111,7 @@ def test_both_limits_hold_together():
     rig = limited("5,vt_max_in_flight=1")
     rig.later(10)
     number = next(iter(rig.state.shards)).in_flight.reading
-    rig.post(LeasesFound(number, "0", {}))
+    rig.post(leases_found(number, "0", {}))
     assert rig.run(rig.due(1, 2, 3)) == {1: [1]}
     assert rig.acked(1) == {}
     assert rig.wake_s() == 0.2

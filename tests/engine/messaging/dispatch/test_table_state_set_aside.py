@@ -4,17 +4,14 @@ from streamfrom.engine.messaging.dispatch.events import (
     Acked,
     Changed,
     Claim,
-    Claimed,
     Deposed,
-    Poll,
-    Polled,
     PurgeRefused,
     TellSetAside,
     Tick,
     Touched,
     TryAgain,
 )
-from streamfrom.engine.messaging.queue.poll import PollResult, TierRead
+from streamfrom.engine.messaging.queue.poll import Poll, PollResult, TierRead
 from streamfrom.engine.messaging.table.message import (
     FOREVER_NS,
     ClaimResult,
@@ -23,6 +20,7 @@ from streamfrom.engine.messaging.table.message import (
     Refused,
     Tried,
 )
+from tests.engine.messaging.job_ends import claim_done, polled
 from tests.engine.messaging.table_rig import SECOND_NS, TableRig
 
 
@@ -34,7 +32,7 @@ class Rig(TableRig):
         """Of a claim the server refuses *ids*, and the others are won."""
         bad = {b"%d" % each: NO for each in ids}
         rows = tuple(self.row(int(each)) for each in claim.ids if each not in bad)
-        return self.post(Claimed(claim.number, claim.shard, ClaimResult(rows, refused=bad)))
+        return self.post(claim_done(claim.number, claim.shard, ClaimResult(rows, refused=bad)))
 
     @property
     def shard_state(self):
@@ -43,7 +41,7 @@ class Rig(TableRig):
 
     def polled(self, *keys):
         return self.post(
-            Polled(
+            polled(
                 "0", PollResult((TierRead(50, tuple(keys), False, (), False, 0, FOREVER_NS),))
             )
         )

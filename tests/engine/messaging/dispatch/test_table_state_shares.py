@@ -6,13 +6,13 @@ from streamfrom.engine.messaging.dispatch.events import (
     Claim,
     Deliver,
     KeepsShare,
-    Polled,
     Reconfigured,
     ShareGiven,
     Tick,
     WantShare,
 )
 from tests.engine.messaging.dispatch.test_held_messages import Rig
+from tests.engine.messaging.job_ends import polled
 from tests.engine.messaging.table_rig import EMPTY, SECOND_NS, START_NS, claimed, table
 
 
@@ -28,7 +28,7 @@ def sharing(share, prefetch=10):
     rig = Rig()
     actions = rig.post(Attached(1, None, ("id", "message"), prefetch, share=share))
     assert told(actions) == [KeepsShare(1, min(share, prefetch or 100))]
-    rig.post(Polled("0", EMPTY))
+    rig.post(polled("0", EMPTY))
     return rig
 
 

@@ -8,21 +8,18 @@ from streamfrom.engine.messaging.dispatch.events import (
     Attached,
     Changed,
     Claim,
-    ClaimFailed,
     End,
-    Poll,
-    Polled,
-    PollFailed,
     ReceiverReady,
     Reconfigured,
-    Release,
     ShardDown,
     ShardUp,
     TableEnded,
     Tick,
 )
-from streamfrom.engine.messaging.queue.poll import PollResult
+from streamfrom.engine.messaging.leases.returns import Release
+from streamfrom.engine.messaging.queue.poll import Poll, PollResult
 from streamfrom.engine.messaging.table.table_settings import parse_comment
+from tests.engine.messaging.job_ends import claim_failed, poll_failed, polled
 from tests.engine.messaging.queue.test_shard_queue import tier
 from tests.engine.messaging.table_rig import (
     EMPTY,
@@ -43,9 +40,9 @@ def fail_until(bench, seconds):
         for action in list(pending):
             pending.remove(action)
             if isinstance(action, Poll):
-                pending += bench.post(PollFailed(action.shard, "no route"))
+                pending += bench.post(poll_failed(action.shard, "no route"))
             elif isinstance(action, Claim):
-                pending += bench.post(ClaimFailed(action.number, action.shard, "no route"))
+                pending += bench.post(claim_failed(action.number, action.shard, "no route"))
             elif isinstance(action, End):
                 return [action]
         wake_ns = bench.state.wake_ns()
@@ -73,7 +70,7 @@ def test_r9_29_seconds_are_survived():
     bench.post(Attached(1, None, ("id",)))
     assert fail_until(bench, 29.4) == []
     poll = only(bench.later(0.1), Poll)
-    bench.post(Polled(poll.shard, EMPTY))
+    bench.post(polled(poll.shard, EMPTY))
     assert bench.state.receivers == 1
     assert claimed(bench.due(1)) == [[1]]
 
@@ -86,9 +83,9 @@ def test_a_shard_that_cannot_be_written_to_ends_the_streams_too():
         for action in list(pending):
             pending.remove(action)
             if isinstance(action, Poll):
-                pending += bench.post(Polled("0", PollResult((tier([1]),))))
+                pending += bench.post(polled("0", PollResult((tier([1]),))))
             elif isinstance(action, Claim):
-                pending += bench.post(ClaimFailed(action.number, "0", "read-only"))
+                pending += bench.post(claim_failed(action.number, "0", "read-only"))
             elif isinstance(action, End):
                 end = action
         if end is None:
@@ -101,9 +98,9 @@ def test_a_shard_that_cannot_be_written_to_ends_the_streams_too():
 def test_a_claim_that_failed_and_has_nothing_left_to_do_is_no_trouble():
     bench = TableRig().attach(1)
     claim = only(bench.due(1), Claim)
-    bench.post(ClaimFailed(claim.number, "0", "gone"))
+    bench.post(claim_failed(claim.number, "0", "gone"))
     bench.post(Acked("0", (b"1",)))
-    bench.post(Polled("0", EMPTY))
+    bench.post(polled("0", EMPTY))
     assert bench.wake_s() == 30
     assert [type(action) for action in bench.later(30)] == [Poll]
 
@@ -113,7 +110,7 @@ def test_polls_that_fail_while_claims_work_are_no_lost_shard():
     bench.post(Changed("0"))
     for second in range(100):
         bench.now_ns += SECOND_NS
-        if any(isinstance(action, Poll) for action in bench.post(PollFailed("0", "slow"))):
+        if any(isinstance(action, Poll) for action in bench.post(poll_failed("0", "slow"))):
             continue
         claims = [action for action in bench.due(second) if isinstance(action, Claim)]
         for claim in claims:
@@ -139,7 +136,7 @@ def test_a_health_signal_starts_and_stops_the_grace():
     assert bench.wake_s() == 30
     bench.later(29)
     only(bench.post(ShardUp("0")), Poll)
-    bench.post(Polled("0", EMPTY))
+    bench.post(polled("0", EMPTY))
     assert bench.wake_s() > 900
     bench.post(ShardDown("0", "refused"))
     only(bench.later(30), End)
@@ -156,7 +153,7 @@ def test_a_stream_that_opens_while_the_shard_is_down_has_its_whole_grace():
 def test_changed_settings_hold_at_once_and_streams_survive():
     bench = TableRig(batch=1).attach(1)
     only(bench.post(Reconfigured(table(batch=3, poll=5))), Poll)
-    bench.post(Polled("0", EMPTY))
+    bench.post(polled("0", EMPTY))
     assert bench.wake_s() == 5
     assert claimed(bench.due(1, 2, 3, 4)) == [[1, 2, 3]]
 

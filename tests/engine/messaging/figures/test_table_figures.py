@@ -1,13 +1,6 @@
 """What is read off a scheduler: exact where memory knows all, and where it does not, said so."""
 
-from streamfrom.engine.messaging.dispatch.events import (
-    Acked,
-    Claim,
-    Claimed,
-    Deposed,
-    Detached,
-    Polled,
-)
+from streamfrom.engine.messaging.dispatch.events import Acked, Claim, Deposed, Detached
 from streamfrom.engine.messaging.figures.table_figures import (
     is_known_whole,
     queue_figures,
@@ -24,6 +17,7 @@ from streamfrom.engine.messaging.table.message import (
 )
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.upkeep.depths import Depth
+from tests.engine.messaging.job_ends import claim_done, polled
 from tests.engine.messaging.table_rig import EMPTY, START_NS, TableRig
 
 
@@ -72,10 +66,10 @@ def test_parked_messages_are_counted_apart_from_those_that_wait():
 def test_a_poll_that_left_rows_out_makes_the_depth_a_question():
     rig = TableRig().attach(1)
     read = TierRead(50, (MessageKey(b"1", 50, 0),), True, (), False, 0, FOREVER_NS)
-    rig.post(Polled("0", PollResult((read,))))
+    rig.post(polled("0", PollResult((read,))))
     assert not is_known_whole(next(iter(rig.state.shards)))
     assert figures(rig).depth is None
-    rig.post(Polled("0", EMPTY))
+    rig.post(polled("0", EMPTY))
     assert figures(rig).is_whole
 
 
@@ -100,7 +94,7 @@ def test_the_first_message_that_waits_for_another_one_of_its_key_is_due():
     row = ClaimedRow(b"1", "0", 0, 0, rig.now_ns + 10**10, b"")
     result = ClaimResult((row,), asked_keys=asked, found=found, chosen={b"1": first})
     rig.now_ns += 7
-    rig.post(Claimed(claim.number, "0", result))
+    rig.post(claim_done(claim.number, "0", result))
     assert (figures(rig).in_flight, figures(rig).due) == (1, 1)
     assert figures(rig).oldest_due_ns == START_NS
     rig.post(Acked("0", (b"1", b"2")))

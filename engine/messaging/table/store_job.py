@@ -1,0 +1,58 @@
+"""What a scheduler wants done to the rows of a shard: an action that carries its own statements.
+
+The shell runs a job's conversation on a connection of its kind (`engine.messaging.shell.message_store.Store`) and hands
+back what came of it as one event, whatever the job is (`engine.messaging.dispatch.events.JobDone`).
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
+
+from streamfrom.sqlparse_ext.records import record
+
+
+if TYPE_CHECKING:
+    from streamfrom.engine.messaging.store.conversation import Conversation
+    from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Access(Enum):
+    """On which connection a job runs."""
+
+    READ = auto()  # any: it reads, each statement by itself
+    WRITE = auto()  # any: one transaction, which is right whoever dispatches the shard by now
+    DISPATCH = (
+        auto()
+    )  # the one that holds the dispatcher's lock, where there is an election: one transaction
+
+
+@record
+class At:
+    """Where and when a job runs.
+
+    now_ns: read when the connection is in hand, so that waiting for one shortens nobody's wait.
+    is_elected: nobody else can send the same rows meanwhile.
+    """
+
+    shard: ShardName
+    now_ns: int
+    is_elected: bool
+
+
+class StoreJob(Protocol[T_co]):
+    """One job on one shard.
+
+    name: what the log calls it.
+    """
+
+    name: ClassVar[str]
+    access: ClassVar[Access]
+
+    def talk(self, table: MessageTable, at: At) -> Conversation[T_co]:
+        """Return its conversation."""
+        ...
