@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
@@ -14,24 +15,20 @@ from streamfrom.proxy.backends.control_connection import Control
 from streamfrom.proxy.config import dsn
 from streamfrom.proxy.config.toml_values import Surroundings
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
-from streamfrom.proxy.status.queue_table import QueueSample, table_lines
 from streamfrom.proxy.status.status_rows import TABLES
+from streamfrom.proxy.status.terminal_tables import TableSample, table_lines
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from streamfrom.proxy.config.dsn import Dsn
-    from streamfrom.proxy.status.queue_table import QueueRow
+    from streamfrom.proxy.status.terminal_tables import StatusRecord
 
-    Ask = Callable[[], Awaitable[list[QueueRow]]]
+    Ask = Callable[[], Awaitable[list[StatusRecord]]]
 
 ADDRESS_SCHEME: Final = "mysql://"
 ADDRESS_DEFAULT: Final = f"{ADDRESS_SCHEME}root@127.0.0.1:15306"
-# Home, to the line's end, and all below: what is drawn over does not flicker.
-_HOME: Final = "\x1b[H"
-_REST_OF_LINE: Final = "\x1b[K"
-_ALL_BELOW: Final = "\x1b[J"
 
 
 class CannotTell(Exception):
@@ -49,7 +46,7 @@ def asks(control: Control, table: str = "queues") -> Ask:
     names = [column.name for column in TABLES[table]]
     question = f"SELECT {', '.join(names)} FROM streamfrom.{table}"  # noqa: S608 (constants)
 
-    async def ask() -> list[QueueRow]:
+    async def ask() -> list[StatusRecord]:
         try:
             rows = await control.rows(question)
         except BackendUnavailable as error:
@@ -84,25 +81,34 @@ async def show(
     Raises:
         CannotTell: nothing was told. Who looks again and again is shown the reason, and goes on.
     """
-    before: QueueSample | None = None
-    is_drawn_over = every_s is not None and out.isatty()
-    if is_drawn_over:
-        out.write(_HOME + _ALL_BELOW)
-    while True:
-        try:
-            sample = QueueSample(await ask(), now_s())
-        except CannotTell as fault:
+    before: TableSample | None = None
+    with (
+        _drawn_over(out)
+        if every_s is not None and out.isatty()
+        else nullcontext(out.write) as draw
+    ):
+        while True:
+            try:
+                sample = TableSample(await ask(), now_s())
+            except CannotTell as fault:
+                if every_s is None:
+                    raise
+                lines, before = [str(fault)], None
+            else:
+                lines, before = table_lines("queues", sample, before), sample
+            draw("".join(f"{line}\n" for line in lines))
+            out.flush()
             if every_s is None:
-                raise
-            lines, before = [str(fault)], None
-        else:
-            lines, before = table_lines(sample, before), sample
-        if is_drawn_over:
-            drawn = "".join(f"{line}{_REST_OF_LINE}\n" for line in lines)
-            out.write(f"{_HOME}{drawn}{_ALL_BELOW}")
-        else:
-            out.write("".join(f"{line}\n" for line in lines))
-        out.flush()
-        if every_s is None:
-            return
-        await pause(every_s)
+                return
+            await pause(every_s)
+
+
+@contextmanager
+def _drawn_over(out: TextIO) -> Iterator[Callable[[str], object]]:
+    """Yield what draws a text over the one before."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(console=Console(file=out), auto_refresh=False) as live:
+        yield lambda text: live.update(Text(text, no_wrap=True, overflow="crop"), refresh=True)

@@ -1,14 +1,12 @@
 """`streamfrom top`: the queues, streams, shards and members of a running proxy on a whole terminal, sorted by its keys.
 
-What it needs of a terminal every one has (ECMA-48): a second screen, the cursor's place, and keys as they are pressed. So no
-library draws it.
+rich draws it on a second screen. Keys are read as they are pressed, which rich does not do.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import sys
 import termios
@@ -19,20 +17,19 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.control_connection import Control
 from streamfrom.proxy.queue_watch import CannotTell, asks
-from streamfrom.proxy.status.top_screen import DOWN, QUIT, TOP, UP, VIEWS, TopScreen
+from streamfrom.proxy.status.terminal_tables import VIEWS
+from streamfrom.proxy.status.top_screen import DOWN, QUIT, TOP, UP, TopScreen
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from rich.console import Console
+
     from streamfrom.proxy.config.dsn import Dsn
     from streamfrom.proxy.queue_watch import Ask
 
 
-_BEGIN: Final = "\x1b[?1049h\x1b[?25l"
-_END: Final = "\x1b[?25h\x1b[?1049l"
-_HOME: Final = "\x1b[H"
-_REST_OF_LINE: Final = "\x1b[K"
 _READ_MAX: Final = 1024
 # Some terminals send the second form of an arrow.
 _NAMED: Final = {"\x1bOA": UP, "\x1bOB": DOWN, "\x1bOH": TOP, "\x1b[1~": TOP}
@@ -52,18 +49,25 @@ async def top(address: Dsn, every_s: float) -> None:
         screen = TopScreen()
         # Told before the screen changes, where the shell is seen.
         screen.told(screen.view, await questions[screen.view](), time.monotonic())
-        with _keys() as keys:
-            await _run(screen, questions, keys, every_s)
+        from rich.console import Console
+
+        console = Console()
+        with _keys() as keys, console.screen():
+            await _run(screen, console, questions, keys, every_s)
     finally:
         await control.close()
 
 
 async def _run(
-    screen: TopScreen, questions: Mapping[str, Ask], keys: asyncio.Queue[str], every_s: float
+    screen: TopScreen,
+    console: Console,
+    questions: Mapping[str, Ask],
+    keys: asyncio.Queue[str],
+    every_s: float,
 ) -> None:
     ask_s = time.monotonic() + every_s
     while True:
-        _draw(screen)
+        _draw(screen, console)
         key = ""
         with suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, ask_s - time.monotonic())):
@@ -84,12 +88,12 @@ async def _ask(screen: TopScreen, question: Ask) -> None:
         screen.failed(str(fault))
 
 
-def _draw(screen: TopScreen) -> None:
-    size = shutil.get_terminal_size()
-    lines = screen.lines(size.columns, size.lines)
-    # No line's end after the last one, or the screen would scroll.
-    sys.stdout.write(_HOME + "\r\n".join(f"{line}{_REST_OF_LINE}" for line in lines))
-    sys.stdout.flush()
+def _draw(screen: TopScreen, console: Console) -> None:
+    from rich.text import Text
+
+    lines = screen.lines(console.size.width, console.size.height)
+    # Line by line at its place: the terminal is raw, where a line's end does not go back to its begin.
+    console.update_screen(Text("\n".join(lines), no_wrap=True, overflow="crop"))
 
 
 @contextmanager
@@ -107,7 +111,6 @@ def _keys() -> Iterator[asyncio.Queue[str]]:
     before = termios.tcgetattr(stdin)
     # Ctrl-C is a key as any other, so that the terminal is given back in order.
     tty.setraw(stdin)
-    sys.stdout.write(_BEGIN)
     loop.add_reader(stdin, pressed)
     loop.add_signal_handler(signal.SIGWINCH, keys.put_nowait, "")
     loop.add_signal_handler(signal.SIGTERM, keys.put_nowait, "q")
@@ -118,8 +121,6 @@ def _keys() -> Iterator[asyncio.Queue[str]]:
         for number in (signal.SIGWINCH, signal.SIGTERM):
             loop.remove_signal_handler(number)
         termios.tcsetattr(stdin, termios.TCSADRAIN, before)
-        sys.stdout.write(_END)
-        sys.stdout.flush()
 
 
 def split_keys(text: str) -> list[str]:

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.printable import printable
-from streamfrom.proxy.status.queue_table import (
-    UNKNOWN,
-    QueueSample,
-    count_text,
-    table_lines,
-    time_text,
-)
+from streamfrom.proxy.status.terminal_tables import VIEWS, TableSample, table_lines, text_of
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
-    Row = Mapping[str, Any]
+    from streamfrom.proxy.status.terminal_tables import StatusRecord, TerminalColumn
 
 UP, DOWN, TOP = "\x1b[A", "\x1b[B", "\x1b[H"
 QUIT: Final = frozenset({"q", "Q", "\x03", "\x04"})
@@ -27,76 +20,7 @@ _HELP: Final = (
 )
 
 
-class _TopColumn(NamedTuple):
-    """A column of a table. key: of a row's value, which it is sorted by."""
-
-    heading: str
-    key: str
-    show: Callable[[Any], str]
-
-
-def _text(value: object) -> str:
-    return UNKNOWN if value is None else printable(str(value))
-
-
-def _yes(value: object) -> str:
-    return UNKNOWN if value is None else "yes" if value else "NO"
-
-
-_VIEWS: Final[Mapping[str, Sequence[_TopColumn]]] = {
-    # Drawn by `table_lines`, which knows rates.
-    "queues": [
-        _TopColumn("queue", "queue", _text),
-        _TopColumn("depth", "depth", count_text),
-        _TopColumn("parked", "parked", count_text),
-        _TopColumn("due", "due", count_text),
-        _TopColumn("flight", "in_flight", count_text),
-        _TopColumn("oldest", "oldest_due_s", time_text),
-        _TopColumn("streams", "streams", count_text),
-        _TopColumn("sent", "sent", count_text),
-        _TopColumn("retried", "retried", count_text),
-        _TopColumn("acked", "acked", count_text),
-        _TopColumn("wait", "due_to_sent_p99_s", time_text),
-        _TopColumn("work", "sent_to_acked_p99_s", time_text),
-    ],
-    "streams": [
-        _TopColumn("id", "connection_id", _text),
-        _TopColumn("user", "user", _text),
-        _TopColumn("host", "host", _text),
-        _TopColumn("keyspace", "keyspace", _text),
-        _TopColumn("queue", "queue", _text),
-        _TopColumn("open", "open_s", time_text),
-        _TopColumn("sent", "sent", count_text),
-        _TopColumn("holds", "held", count_text),
-        _TopColumn("of", "prefetch", count_text),
-        _TopColumn("since", "held_s", time_text),
-        _TopColumn("full", "full_s", time_text),
-    ],
-    "shards": [
-        _TopColumn("keyspace", "keyspace", _text),
-        _TopColumn("shard", "shard", _text),
-        _TopColumn("server", "server", _text),
-        _TopColumn("up", "is_up", _yes),
-        _TopColumn("lent", "pool_lent", count_text),
-        _TopColumn("of", "pool_size", count_text),
-        _TopColumn("waiting", "pool_waiting", count_text),
-        _TopColumn("dispatched", "is_dispatched", _yes),
-        _TopColumn("member", "member", _text),
-        _TopColumn("trouble", "trouble", _text),
-    ],
-    "members": [
-        _TopColumn("member", "member", _text),
-        _TopColumn("version", "version", _text),
-        _TopColumn("up", "uptime_s", time_text),
-        _TopColumn("clients", "connections", count_text),
-        _TopColumn("streams", "streams", count_text),
-        _TopColumn("questions", "questions", count_text),
-        _TopColumn("answers", "is_answering", _yes),
-        _TopColumn("address", "address", _text),
-        _TopColumn("error", "error", _text),
-    ],
-}
-VIEWS: Final = tuple(_VIEWS)
+_NAMES: Final = tuple(VIEWS)
 
 
 @dataclass(slots=True)
@@ -106,21 +30,21 @@ class TopScreen:
     view: the table that is shown.
     """
 
-    view: str = VIEWS[0]
+    view: str = _NAMES[0]
     _sorted_by: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VIEWS, 0))
     _is_down: dict[str, bool] = field(default_factory=lambda: dict.fromkeys(VIEWS, False))
     _first: int = 0
-    _rows: Sequence[Row] = ()
+    _rows: Sequence[StatusRecord] = ()
     _at_s: float = 0.0
-    _before: QueueSample | None = None
+    _before: TableSample | None = None
     _fault: str = ""
 
-    def told(self, view: str, rows: Sequence[Row], at_s: float) -> None:
+    def told(self, view: str, rows: Sequence[StatusRecord], at_s: float) -> None:
         """Take in the rows of a table, as they were at *at_s* of some clock; of one that is not shown any more they are dropped."""
         if view != self.view:
             return
         if view == "queues" and self._rows:
-            self._before = QueueSample(self._rows, self._at_s)
+            self._before = TableSample(self._rows, self._at_s)
         self._rows, self._at_s, self._fault = rows, at_s, ""
 
     def failed(self, why: str) -> None:
@@ -130,17 +54,17 @@ class TopScreen:
     def press(self, key: str) -> bool:
         """Do what a key says; return whether another table is to be asked for."""
         if key in {"1", "2", "3", "4", "\t"}:
-            at = (VIEWS.index(self.view) + 1) % len(VIEWS) if key == "\t" else int(key) - 1
-            if VIEWS[at] == self.view:
+            at = (_NAMES.index(self.view) + 1) % len(_NAMES) if key == "\t" else int(key) - 1
+            if _NAMES[at] == self.view:
                 return False
-            self.view, self._rows, self._before, self._first = VIEWS[at], (), None, 0
+            self.view, self._rows, self._before, self._first = _NAMES[at], (), None, 0
             return True
-        last = len(_VIEWS[self.view]) - 1
+        last = len(VIEWS[self.view]) - 1
         if key in {"<", ">"}:
             by = self._sorted_by[self.view] + (1 if key == ">" else -1)
             self._sorted_by[self.view] = max(0, min(last, by))
             # The largest figures first, and names from A on.
-            self._is_down[self.view] = self._column.show is not _text
+            self._is_down[self.view] = self._column.show is not text_of
         elif key in {"r", "R"}:
             self._is_down[self.view] = not self._is_down[self.view]
         elif key in {UP, DOWN, "k", "j"}:
@@ -151,7 +75,9 @@ class TopScreen:
         return False
 
     def lines(self, width: int, height: int) -> list[str]:
-        """Return what a terminal of this size shows: at most *height* lines, none longer than *width*."""
+        """Return what a terminal of this size shows: at most *height* lines, none wider than *width*."""
+        from rich import cells
+
         title = "  ".join(f"[{view}]" if view == self.view else view for view in VIEWS)
         way = "↓" if self._is_down[self.view] else "↑"
         heading, *table = self._table()
@@ -159,16 +85,16 @@ class TopScreen:
         self._first = max(0, min(self._first, len(table) - room))
         shown = [
             f"streamfrom top   {title}   by {self._column.heading} {way}",
-            _text(self._fault) if self._fault else "",
+            text_of(self._fault) if self._fault else "",
             heading,
             *table[self._first : self._first + room],
         ]
         shown += [""] * (height - 1 - len(shown)) + [_HELP]
-        return [line[:width] for line in shown[:height]]
+        return [cells.set_cell_size(line, width).rstrip() for line in shown[:height]]
 
     @property
-    def _column(self) -> _TopColumn:
-        return _VIEWS[self.view][self._sorted_by[self.view]]
+    def _column(self) -> TerminalColumn:
+        return VIEWS[self.view][self._sorted_by[self.view]]
 
     def _table(self) -> list[str]:
         key = self._column.key
@@ -179,16 +105,4 @@ class TopScreen:
             reverse=self._is_down[self.view],
         )
         rows = [*known, *(row for row in self._rows if row[key] is None)]
-        if self.view == "queues":
-            return table_lines(QueueSample(rows, self._at_s), self._before)
-        columns = _VIEWS[self.view]
-        cells = [[column.heading.upper() for column in columns]]
-        cells += [[column.show(row[column.key]) for column in columns] for row in rows]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        return [
-            "  ".join(
-                cell.ljust(width) if column.show is _text else cell.rjust(width)
-                for cell, width, column in zip(line, widths, columns, strict=True)
-            ).rstrip()
-            for line in cells
-        ]
+        return table_lines(self.view, TableSample(rows, self._at_s), self._before)

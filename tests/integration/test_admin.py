@@ -80,8 +80,8 @@ def test_figures_and_health_of_a_running_proxy(
     door = f"mysql://root@127.0.0.1:{proxy.port}"
     words = (sys.executable, "-m", "streamfrom.proxy", "queues", door)
     heading, line = subprocess.check_output(words, text=True, timeout=120).splitlines()
-    told = dict(zip(heading.split(), line.split(), strict=True))
-    assert (told["QUEUE"], told["DEPTH"], told["ACKED"]) == ("ks.my_message", "1", "1")
+    told = dict(zip(re.split("  +", heading), line.split(), strict=True))
+    assert (told["QUEUE"], told["UNACKED"], told["ACKED"]) == ("ks.my_message", "1", "1")
     watches_on_a_terminal(door)
     look = "/api/messages?keyspace=ks&queue=my_message&state="
     (message,) = json.loads(ask(address, f"{look}acked")[1])["rows"]
@@ -115,14 +115,14 @@ def test_figures_and_health_of_a_running_proxy(
 
 def watches_on_a_terminal(door):
     terminal = Terminal(
-        [sys.executable, "-m", "streamfrom.proxy", "top", "--every", "0.2", door]
+        [sys.executable, "-m", "streamfrom.proxy", "top", "--every", "0.2", door], "xterm"
     )
     try:
         terminal.expect(r"\[queues\]  streams .*by queue")
-        terminal.expect(r"DEPTH.*SENT/S")
+        terminal.expect(r"UNACKED.*STREAMS")
         terminal.expect("ks.my_message")
         terminal.press(">")
-        terminal.expect("by depth")
+        terminal.expect("by unacked")
         terminal.press("2")
         terminal.expect(r"\[streams\]")
         terminal.expect("root +127.0.0.1.*my_message")
@@ -130,7 +130,7 @@ def watches_on_a_terminal(door):
         terminal.expect(r"\[members\]")
         terminal.press("q")
         # The cursor and the former screen are back.
-        terminal.expect(r"\x1b\[\?25h\x1b\[\?1049l")
+        terminal.expect(r"\x1b\[\?1049l\x1b\[\?25h")
         assert terminal.process.wait(60) == 0
     finally:
         terminal.close()

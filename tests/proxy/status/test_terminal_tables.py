@@ -1,12 +1,13 @@
 import pytest
+from rich.cells import cell_len
 
-from streamfrom.proxy.status.queue_table import (
-    QueueSample,
+from streamfrom.proxy.status.status_rows import QUEUES
+from streamfrom.proxy.status.terminal_tables import (
+    TableSample,
     count_text,
     table_lines,
     time_text,
 )
-from streamfrom.proxy.status.status_rows import QUEUES
 
 
 BLANK = dict.fromkeys(column.name for column in QUEUES)
@@ -19,6 +20,8 @@ ORDERS = {
     "parked": 8,
     "due": 3,
     "in_flight": 5,
+    "held": 1,
+    "dead_lettered": 0,
     "oldest_due_s": 7.26,
     "streams": 2,
     "sent": 1000,
@@ -30,15 +33,15 @@ ORDERS = {
 
 
 def lines(*rows, before=None, at_s=10.0):
-    return table_lines(QueueSample(rows, at_s), before)
+    return table_lines("queues", TableSample(rows, at_s), before)
 
 
 def test_a_queue_is_a_line_under_its_headings():
     other = {**ORDERS, "queue": "mails", "depth": 1_234_567, "depth_is_exact": 0, "due": None}
     assert lines(ORDERS, other) == [
-        "QUEUE         DEPTH  PARKED  DUE  FLIGHT  OLDEST  STREAMS  SENT  RETRIED  ACKED  WAIT  WORK",
-        "shop.orders      41       8    3       5    7.3s        2  1000       10    990   4ms   90s",
-        "shop.mails   ~1234k       8    -       5    7.3s        2  1000       10    990   4ms   90s",
+        "QUEUE        UNACKED  READY  IN FLIGHT  BLOCKED  PARKED  DEAD  OLDEST  STREAMS  DELIVERED  REDELIVERED  ACKED  LATENCY  ACK TIME",
+        "shop.orders       41      3          5        1       8     0    7.3s        2       1000           10    990      4ms       90s",
+        "shop.mails    ~1234k      -          5        1       8     0    7.3s        2       1000           10    990      4ms       90s",
     ]
 
 
@@ -50,7 +53,7 @@ def test_a_queue_that_cannot_be_used_says_why():
         "error": "attribute vt_ack_wait missing",
     }
     *_, line = lines(ORDERS, bad)
-    assert line.split() == ["shop.bad", *"-" * 11, *["attribute", "vt_ack_wait", "missing"]]
+    assert line.split() == ["shop.bad", *"-" * 13, *["attribute", "vt_ack_wait", "missing"]]
 
 
 def test_without_queues_it_is_said():
@@ -58,10 +61,10 @@ def test_without_queues_it_is_said():
 
 
 def test_later_tables_have_rates():
-    before = QueueSample([ORDERS], 10.0)
+    before = TableSample([ORDERS], 10.0)
     heading, line = lines({**ORDERS, "sent": 1100, "acked": 991}, before=before, at_s=14.0)
-    assert heading.split()[7:10] == ["SENT/S", "RETRIED/S", "ACKED/S"]
-    assert line.split()[7:10] == ["25", "0", "0.2"]
+    assert heading.split()[10:13] == ["DELIVERED/S", "REDELIVERED/S", "ACKED/S"]
+    assert line.split()[9:12] == ["25", "0", "0.2"]
 
 
 @pytest.mark.parametrize(
@@ -77,13 +80,24 @@ def test_later_tables_have_rates():
     ],
 )
 def test_a_rate_that_is_not_known_is_not_told(row):
-    _, line = lines(row, before=QueueSample([ORDERS], 10.0), at_s=14.0)
-    assert line.split()[7:10] == ["-", "-", "-"]
+    _, line = lines(row, before=TableSample([ORDERS], 10.0), at_s=14.0)
+    assert line.split()[9:12] == ["-", "-", "-"]
 
 
 def test_a_clock_that_stands_still_gives_totals():
-    _, line = lines(ORDERS, before=QueueSample([ORDERS], 10.0), at_s=10.0)
-    assert line.split()[7:10] == ["1000", "10", "990"]
+    _, line = lines(ORDERS, before=TableSample([ORDERS], 10.0), at_s=10.0)
+    assert line.split()[9:12] == ["1000", "10", "990"]
+
+
+def test_a_character_may_take_two_columns_of_a_terminal():
+    heading, *found = lines({**ORDERS, "queue": "队列"}, {**ORDERS, "queue": "очередь"})
+    assert [line.split()[0] for line in found] == ["shop.队列", "shop.очередь"]
+    assert len({cell_len(line) for line in [heading, *found]}) == 1
+
+
+def test_a_name_is_no_markup():
+    _, line = lines({**ORDERS, "queue": "[red]x[/red]"})
+    assert line.startswith("shop.[red]x[/red] ")
 
 
 def test_a_hostile_name_reaches_no_terminal():

@@ -1,0 +1,205 @@
+"""The tables that a terminal shows, of rows as JSON has them. Pure.
+
+rich lays them out: it knows how many columns of a terminal a character takes. It loads in a tenth of a second, which is why only a
+table loads it.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from streamfrom.proxy.printable import printable
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+
+StatusRecord: TypeAlias = "Mapping[str, Any]"
+
+UNKNOWN: Final = "-"
+# Wider than any table: a terminal wraps it, or `top` cuts it.
+_WIDTH: Final = 10_000
+# A unit, and from which count on it is taken: four digits are read at a glance.
+_COUNTS: Final = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
+# A unit, how many seconds it is, and from how many on it is taken.
+_TIMES: Final = (("d", 86_400, 172_800), ("h", 3600, 7200), ("m", 60, 120))
+
+
+@dataclass(frozen=True, slots=True)
+class TableSample:
+    """The rows of a table at *at_s* of some clock."""
+
+    rows: Sequence[StatusRecord]
+    at_s: float
+
+
+class TerminalColumn(NamedTuple):
+    """A column of a table.
+
+    key: of a row's value, by which rows are sorted.
+    is_total: counted since the start, so a second sample shows a rate.
+    """
+
+    heading: str
+    key: str
+    show: Callable[[Any], str]
+    is_total: bool = False
+
+
+def text_of(value: object) -> str:
+    """Return a text with control characters escaped."""
+    return UNKNOWN if value is None else printable(str(value))
+
+
+def _yes(value: object) -> str:
+    return UNKNOWN if value is None else "yes" if value else "NO"
+
+
+def count_text(count: float | None) -> str:
+    """Return a count in at most five characters up to 10**12."""
+    if count is None:
+        return UNKNOWN
+    for size, unit in _COUNTS:
+        if count >= 10 * size:
+            return f"{count // size:.0f}{unit}"
+    return f"{count:.0f}" if count >= 10 or count == int(count) else f"{count:.1f}"
+
+
+def time_text(seconds: float | None) -> str:
+    """Return a time in its largest fitting unit."""
+    if seconds is None:
+        return UNKNOWN
+    for unit, size_s, least_s in _TIMES:
+        if seconds >= least_s:
+            return f"{seconds / size_s:.0f}{unit}"
+    if seconds >= 1:
+        return f"{seconds:.0f}s" if seconds >= 10 else f"{seconds:.1f}s"
+    return f"{seconds * 1000:.0f}ms"
+
+
+VIEWS: Final[Mapping[str, Sequence[TerminalColumn]]] = {
+    "queues": [
+        TerminalColumn("queue", "queue", text_of),
+        TerminalColumn("unacked", "depth", count_text),
+        TerminalColumn("ready", "due", count_text),
+        TerminalColumn("in flight", "in_flight", count_text),
+        TerminalColumn("blocked", "held", count_text),
+        TerminalColumn("parked", "parked", count_text),
+        TerminalColumn("dead", "dead_lettered", count_text),
+        TerminalColumn("oldest", "oldest_due_s", time_text),
+        TerminalColumn("streams", "streams", count_text),
+        TerminalColumn("delivered", "sent", count_text, is_total=True),
+        TerminalColumn("redelivered", "retried", count_text, is_total=True),
+        TerminalColumn("acked", "acked", count_text, is_total=True),
+        TerminalColumn("latency", "due_to_sent_p99_s", time_text),
+        TerminalColumn("ack time", "sent_to_acked_p99_s", time_text),
+    ],
+    "streams": [
+        TerminalColumn("id", "connection_id", text_of),
+        TerminalColumn("user", "user", text_of),
+        TerminalColumn("host", "host", text_of),
+        TerminalColumn("keyspace", "keyspace", text_of),
+        TerminalColumn("queue", "queue", text_of),
+        TerminalColumn("open", "open_s", time_text),
+        TerminalColumn("delivered", "sent", count_text),
+        TerminalColumn("unacked", "held", count_text),
+        TerminalColumn("of", "prefetch", count_text),
+        TerminalColumn("since", "held_s", time_text),
+        TerminalColumn("stalled", "full_s", time_text),
+    ],
+    "shards": [
+        TerminalColumn("keyspace", "keyspace", text_of),
+        TerminalColumn("shard", "shard", text_of),
+        TerminalColumn("server", "server", text_of),
+        TerminalColumn("up", "is_up", _yes),
+        TerminalColumn("in use", "pool_lent", count_text),
+        TerminalColumn("of", "pool_size", count_text),
+        TerminalColumn("waiting", "pool_waiting", count_text),
+        TerminalColumn("dispatched", "is_dispatched", _yes),
+        TerminalColumn("member", "member", text_of),
+        TerminalColumn("last error", "trouble", text_of),
+    ],
+    "members": [
+        TerminalColumn("member", "member", text_of),
+        TerminalColumn("version", "version", text_of),
+        TerminalColumn("up", "uptime_s", time_text),
+        TerminalColumn("clients", "connections", count_text),
+        TerminalColumn("streams", "streams", count_text),
+        TerminalColumn("questions", "questions", count_text),
+        TerminalColumn("answers", "is_answering", _yes),
+        TerminalColumn("address", "address", text_of),
+        TerminalColumn("error", "error", text_of),
+    ],
+}
+
+
+def table_lines(view: str, sample: TableSample, before: TableSample | None = None) -> list[str]:
+    """Return a heading and a line for each row, as wide as they are.
+
+    The line of a queue that cannot be used ends with the reason, that of figures that lack a member with which.
+
+    before: an earlier sample, from which on rates are shown instead of totals.
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    if view == "queues" and not sample.rows:
+        return ["no message tables"]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in VIEWS[view]:
+        unit = "/s" if column.is_total and before else ""
+        table.add_column(
+            f"{column.heading}{unit}".upper(),
+            justify="left" if column.show is text_of else "right",
+            no_wrap=True,
+        )
+    table.add_column(no_wrap=True)
+    earlier = {_name(row): row for row in before.rows} if before and view == "queues" else {}
+    took_s = sample.at_s - before.at_s if before else 0.0
+    for row in sample.rows:
+        was = earlier.get(_name(row)) if earlier else None
+        cells = [_cell(view, column, row, was, took_s) for column in VIEWS[view]]
+        table.add_row(*map(Text, [*cells, _reason(row) if view == "queues" else ""]))
+    out = io.StringIO()
+    Console(file=out, width=_WIDTH, color_system=None).print(table)
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def _cell(
+    view: str,
+    column: TerminalColumn,
+    row: StatusRecord,
+    before: StatusRecord | None,
+    took_s: float,
+) -> str:
+    value = row[column.key]
+    if view == "queues" and column.key == "queue":
+        return _name(row)
+    if column.is_total and took_s > 0:
+        # A queue that was not there before, and a proxy that has started again and counts from zero.
+        was = None if before is None else before[column.key]
+        return (
+            UNKNOWN
+            if was is None or value is None or value < was
+            else count_text((value - was) / took_s)
+        )
+    shown = column.show(value)
+    return (
+        f"~{shown}"
+        if column.key == "depth" and not row["depth_is_exact"] and value is not None
+        else shown
+    )
+
+
+def _reason(row: StatusRecord) -> str:
+    if row["error"]:
+        return text_of(row["error"])
+    return f"without {text_of(row['unanswered'])}" if row["unanswered"] else ""
+
+
+def _name(row: StatusRecord) -> str:
+    return printable(f"{row['keyspace']}.{row['queue']}")
