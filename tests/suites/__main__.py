@@ -18,6 +18,7 @@ from tests.suites.baseline import FOLDER, UNEXPLAINED, Baseline, Comparison, com
 from tests.suites.client_test import MARIADB_CLIENT_TEST
 from tests.suites.django import DJANGO
 from tests.suites.go_driver import GO_SQL_DRIVER
+from tests.suites.kombu import KOMBU
 from tests.suites.lab import place
 from tests.suites.mysqlclient import MYSQLCLIENT
 from tests.suites.sqlalchemy import SQLALCHEMY
@@ -27,7 +28,15 @@ from tests.suites.tools import SUITES as TOOLS
 
 SUITES = {
     suite.name: suite
-    for suite in (MARIADB_CLIENT_TEST, GO_SQL_DRIVER, MYSQLCLIENT, SQLALCHEMY, DJANGO, *TOOLS)
+    for suite in (
+        MARIADB_CLIENT_TEST,
+        GO_SQL_DRIVER,
+        MYSQLCLIENT,
+        SQLALCHEMY,
+        DJANGO,
+        KOMBU,
+        *TOOLS,
+    )
 }
 STATE = Path(__file__).parents[2] / ".state/suites"
 

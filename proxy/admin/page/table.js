@@ -2,7 +2,7 @@
 
 import { classed, h, say } from "./dom.js";
 
-// columns: {label, help, key, show, num, text, value, update, make}; *show* makes the text of a value, *help* explains it.
+// columns: {label, help, key, show, num, text, wrap, value, update, make}; *show* makes the text of a value, *help* explains it.
 export class Table {
   constructor(label, columns, keyOf, { tone = () => "", sort = 0, down = false, empty }) {
     Object.assign(this, { columns, keyOf, tone, empty, sort, down, rows: new Map(), records: [] });
@@ -58,7 +58,7 @@ export class Table {
       let row = this.rows.get(key);
       if (!row) {
         row = h("tr", {}, ...this.columns.map((column, index) => {
-          const kind = column.num ? "num" : column.text ? "text" : null;
+          const kind = column.wrap ? "num wrap" : column.num ? "num" : column.text ? "text" : null;
           const cell = h(index ? "td" : "th", { class: kind, scope: index ? null : "row" });
           if (column.make) cell.append(column.make(record));
           return cell;

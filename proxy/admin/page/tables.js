@@ -47,10 +47,10 @@ export const FLOW_OF_QUEUE = [
 export function queueTable() {
   const figures = (list) => list.map(([label, key, help, show]) => ({ label, key, help, num: true, update: cell(show) }));
   return new Table("Queues", [
-    { label: "Queue", value: keyOfQueue, update: queueCell, help: "Keyspace and queue. The link leads to its charts, messages, streams and settings." },
+    { label: "Queue", value: queueName, update: queueCell, help: "Keyspace and queue. The link leads to its charts, messages, streams and settings." },
     ...figures(STATES_OF_QUEUE), ...figures(FLOW_OF_QUEUE),
-    { label: "Delivery latency", key: "due_to_sent_p99_s", num: true, update: cell(deliveryLatency), help: "From ready to sent: half of all messages, and 99 of 100, took at most so long." },
-    { label: "Ack latency", key: "sent_to_acked_p99_s", num: true, update: cell(ackLatency), help: "From sent to acknowledged: half of all messages, and 99 of 100, took at most so long." },
+    { label: "Delivery latency", key: "due_to_sent_p99_s", num: true, wrap: true, update: cell(deliveryLatency), help: "From ready to sent: half of all messages, and 99 of 100, took at most so long." },
+    { label: "Ack latency", key: "sent_to_acked_p99_s", num: true, wrap: true, update: cell(ackLatency), help: "From sent to acknowledged: half of all messages, and 99 of 100, took at most so long." },
     { label: "Streams", key: "streams", num: true, show: count, help: "Clients that stream the queue, at all members." },
   ], keyOfQueue, {
     tone: (queue) => (queue.error ? "bad" : queue.is_paused || queue.oldest_due_s > 60 || queue.parked ? "warn" : ""),
