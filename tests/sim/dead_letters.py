@@ -1,7 +1,8 @@
 """A world in which messages that were sent often enough become dead letters, and nothing fails, so that all can be counted.
 
 Besides the promises of `tests.sim.world`: no message is sent more than vt_max_attempts times; a dead letter was sent exactly so
-often, and is nowhere else; and every message is acknowledged or a dead letter.
+often, and is nowhere else; and every message is acknowledged or a dead letter. A claim that the database does not undo counts as
+a send: the row is left as it is, and nothing else survives the proxy.
 """
 
 from __future__ import annotations
@@ -44,6 +45,14 @@ class DeadLetters(World):
         sent = Counter(ident for ident, _ in self.attempts)
         assert max(sent[row.id] for row in rows) <= self.settings.max_attempts, "sent too often"
 
+    def unsent(self):
+        graves = (self.store.table(KEYSPACE, name, GRAVE) for name in self.settings.shards)
+        return sum(
+            ident not in self.delivered and self.bad.unreturned[ident] > 0
+            for grave in graves
+            for ident in grave
+        )
+
     async def _stop(self):
         sent = Counter(ident for ident, _ in self.attempts)
         most = self.settings.max_attempts
@@ -59,6 +68,7 @@ class DeadLetters(World):
                 assert row.epoch == most, "given up too soon or too late"
                 # What was given back too late counts as sent; a send may cross a reschedule.
                 slack = self.given_back_count[row.id] + self.rescheduled[row.id]
+                slack += self.bad.unreturned[row.id]
                 assert abs(most - sent[row.id]) <= slack, "counted wrongly"
         assert found == self.ids, "lost on the way"
         (registry,) = self.registries

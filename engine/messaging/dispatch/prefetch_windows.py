@@ -9,8 +9,6 @@ from streamfrom.engine.messaging.table.message import AUTO
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from streamfrom.engine.messaging.dispatch.shard_state import ShardState
     from streamfrom.engine.messaging.streams.attached_receiver import AttachedReceiver
     from streamfrom.engine.messaging.table.table_settings import Properties
@@ -46,12 +44,11 @@ class PrefetchWindows:
             )
             self._set(receiver, receiver.window.size)
 
-    def dispatchers_changed(self, receivers: Iterable[AttachedReceiver]) -> None:
+    def dispatchers_changed(self, receiver: AttachedReceiver) -> None:
         """Note that this process dispatches another part of the shards."""
-        for receiver in receivers:
-            if receiver.window is not None:
-                receiver.window.shared(is_part=self._is_part(receiver))
-                self._set(receiver, receiver.window.size)
+        if receiver.window is not None:
+            receiver.window.shared(is_part=self._is_part(receiver))
+            self._set(receiver, receiver.window.size)
 
     def _is_part(self, receiver: AttachedReceiver) -> bool:
         """Return whether other processes dispatch to a stream as well; of another member's client, whether they may."""

@@ -209,6 +209,12 @@ class Receivers:
         receiver.share, receiver.next_share = receiver.next_share, None
         self.limited(receiver)
 
+    def dispatchers_changed(self) -> None:
+        """Note that this process dispatches another part of the shards: windows follow that."""
+        for receiver in self.attached.values():
+            self.windows.dispatchers_changed(receiver)
+            self.limited(receiver)
+
     def limited(self, receiver: AttachedReceiver) -> None:
         """Follow a limit or a share that is another one now."""
         self._sort_in(receiver)

@@ -235,10 +235,10 @@ class TableState:
                 self._shard_up(self._shards[event.shard])
             case Elected():
                 self._shards[event.shard].elected(now_ns)
-                self._receivers.windows.dispatchers_changed(self.attached.values())
+                self._receivers.dispatchers_changed()
             case Deposed():
                 self._shards[event.shard].deposed(event.reason, now_ns, self._parts.grace_ns)
-                self._receivers.windows.dispatchers_changed(self.attached.values())
+                self._receivers.dispatchers_changed()
             case ServedElsewhere():
                 self._shards[event.shard].unserved.over()
             case TableEnded():

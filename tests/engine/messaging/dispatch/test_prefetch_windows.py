@@ -89,6 +89,14 @@ def test_the_window_of_a_stream_with_other_dispatchers_is_a_part():
     assert [limit(rig, receiver) for receiver in (1, 2, -3)] == [FIRST, FIRST, 1]
 
 
+def test_a_window_that_grows_with_what_is_dispatched_here_has_room_at_once():
+    rig = TableRig(shards=("-80", "80-"), more=",vt_prefetch=auto")
+    rig.post(Deposed("80-", "another one dispatches it"))
+    rig.post(Attached(1, None, COLUMNS, None))
+    assert rig.run(rig.due(1, 2)) == {1: [1]}
+    assert rig.run(rig.post(Elected("80-"))) == {1: [2]}
+
+
 def test_a_stream_that_ends_has_no_window_and_counts_for_nobody_elses():
     rig = rig_of()
     rig.post(Attached(2, None, COLUMNS, None, rows_max=50))
