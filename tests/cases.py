@@ -52,11 +52,9 @@ def in_turn(test: Test) -> Test:
     marks = [mark for mark in vars(test).pop("pytestmark") if mark.name == "parametrize"]
     found: list[dict[str, Any]] = [{}]
     for mark in marks:
-        names, values = mark.args
-        names = (names,) if isinstance(names, str) else names
-        rows = [
-            value if len(names) > 1 or isinstance(value, list) else [value] for value in values
-        ]
+        names, rows = mark.args
+        if isinstance(names, str):
+            names, rows = [names], [[value] for value in rows]
         found = [one | dict(zip(names, row, strict=True)) for one in found for row in rows]
     signature = inspect.signature(test)
     fixtures = [each for each in signature.parameters.values() if each.name not in found[0]]

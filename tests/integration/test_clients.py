@@ -1,20 +1,17 @@
-"""The clients people have: both command lines on a terminal, PyMySQL, asyncmy; and how they log in."""
+"""Both command lines on a terminal, and how clients log in; for drivers see test_drivers.py."""
 
-import asyncio
 import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import asyncmy
 import pymysql
 import pytest
-from asyncmy.cursors import SSCursor as AsyncSSCursor
 
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
-from tests.fixtures.streams import WAIT_S, Consume, eventually, message_table, rows, run, value
+from tests.fixtures.streams import Consume, eventually, message_table, rows, run, value
 from tests.fixtures.terminal import OpenTerminal, Terminal
 from tests.integration.conftest import SETTINGS, Queue, SharedCluster
 from tests.proxy.certificates import write_certificate
@@ -160,115 +157,6 @@ def fill(cluster: SharedCluster) -> None:
     tables = ", ".join(f"{digits} {name}" for name in "abcde")
     sql = f"INSERT INTO numbers SELECT {number}, CONCAT('number ', {number}) FROM {tables}"
     assert run(connection, sql) == ROWS
-
-
-# --- the drivers -------------------------------------------------------------------------------
-
-
-class TestPyMysql:
-    def test_everyday_work(self, cluster: SharedCluster, keyspace: str) -> None:
-        with (
-            cluster.proxy.connect(database=keyspace) as connection,
-            connection.cursor() as cursor,
-        ):
-            cursor.execute("CREATE TABLE customer (id BIGINT PRIMARY KEY, name VARCHAR(20))")
-            many = [(ident, f"name '{ident}'") for ident in range(1, 101)]
-            assert (
-                cursor.executemany("INSERT INTO customer (id, name) VALUES (%s, %s)", many)
-                == 100
-            )
-            connection.commit()
-            cursor.execute("SELECT name FROM customer WHERE id = %s", (4,))
-            assert cursor.fetchall() == (("name '4'",),)
-            assert cursor.description[0][0] == "name"
-            assert (
-                cursor.execute("UPDATE customer SET name = %s WHERE id IN (1, 4)", ("x",)) == 2
-            )
-            connection.rollback()
-            cursor.execute("SELECT id FROM customer WHERE name = 'x'")
-            assert cursor.fetchall() == ()
-            with pytest.raises(pymysql.err.IntegrityError):
-                cursor.execute("INSERT INTO customer (id, name) VALUES (1, 'again')")
-            connection.ping()
-
-    def test_a_hundred_thousand_rows_unbuffered(self, cluster: SharedCluster) -> None:
-        fill(cluster)
-        connection = cluster.proxy.connect(
-            database="plain", autocommit=True, cursorclass=pymysql.cursors.SSCursor
-        )
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT n, text FROM numbers")
-            assert (
-                sum(n for n, text in cursor if text == f"number {n}") == ROWS * (ROWS - 1) // 2
-            )
-            cursor.execute("SELECT 1")
-            assert cursor.fetchall() == [(1,)]
-
-    def test_a_stream_by_ss_cursor_ends_by_kill(self, queue: Queue) -> None:
-        queue.create()
-        connection = queue.connect(cursorclass=pymysql.cursors.SSCursor)
-        other = queue.connect()
-        with connection.cursor() as cursor:
-            cursor.execute("STREAM id FROM my_message")
-            run(other, "INSERT INTO my_message (id) VALUES (1), (4)")
-            assert {cursor.fetchone(), cursor.fetchone()} == {(1,), (4,)}
-            run(other, f"KILL QUERY {connection.thread_id()}")
-            with pytest.raises(pymysql.MySQLError) as caught:
-                cursor.fetchone()
-            assert caught.value.args[0] == 1317
-            cursor._result.unbuffered_active = False
-            cursor.execute("SELECT id FROM my_message WHERE id = 1")
-            assert cursor.fetchall() == [(1,)]
-
-
-class TestAsyncmy:
-    async def test_everyday_work_and_a_stream(self, queue: Queue) -> None:
-        queue.create()
-        options = {
-            "host": "127.0.0.1",
-            "port": queue.proxy.port,
-            "user": "root",
-            "db": queue.keyspace,
-            "autocommit": True,
-        }
-        connection = await asyncmy.connect(**options)
-        stream = await asyncmy.connect(**options)
-        async with connection.cursor() as cursor, stream.cursor(AsyncSSCursor) as streaming:
-            await streaming.execute("STREAM id, tenant_id FROM my_message")
-            await connection.begin()
-            many = [(ident, ident * 2) for ident in range(1, 9)]
-            await cursor.executemany(
-                "INSERT INTO my_message (id, tenant_id) VALUES (%s, %s)", many
-            )
-            await connection.commit()
-            async with asyncio.timeout(WAIT_S):
-                received = [await streaming.fetchone() for _ in many]
-            assert sorted(received) == many
-            acked = await cursor.execute(
-                "UPDATE my_message SET time_acked = NOW() WHERE id < 5"
-            )
-            assert acked == 4
-            await cursor.execute(f"KILL {stream.thread_id()}")
-            await connection.begin()
-            await cursor.execute("DELETE FROM my_message")
-            await connection.rollback()
-            await cursor.execute("SELECT id FROM my_message WHERE time_acked IS NULL")
-            assert sorted(await cursor.fetchall()) == [(5,), (6,), (7,), (8,)]
-            streaming._result = None  # type: ignore[attr-defined]
-        stream.close()
-        await connection.ensure_closed()
-
-    async def test_a_hundred_thousand_rows(self, cluster: SharedCluster) -> None:
-        fill(cluster)
-        connection = await asyncmy.connect(
-            host="127.0.0.1", port=cluster.proxy.port, user="root", db="plain"
-        )
-        async with connection.cursor() as cursor:
-            await cursor.execute("SELECT n, text FROM numbers")
-            found = await cursor.fetchall()
-        assert len(found) == ROWS
-        assert all(text == f"number {n}" for n, text in found)
-        await connection.ensure_closed()
 
 
 # --- logging in --------------------------------------------------------------------------------

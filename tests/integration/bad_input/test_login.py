@@ -5,6 +5,7 @@ import time
 import pymysql
 import pytest
 
+from tests.cases import in_turn
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
 from tests.fixtures.streams import eventually, value
 from tests.integration.bad_input.raw_client import OpenRaw, frame, login, works
@@ -54,6 +55,7 @@ class TestLogin:
         assert client.is_closed()
         assert time.monotonic() - started >= CONNECT_TIMEOUT_S - 0.1
 
+    @in_turn
     @pytest.mark.parametrize(
         "data",
         [
@@ -67,7 +69,6 @@ class TestLogin:
             frame(login("plain"), 7),
             frame(b"\x85\xa6\xff\x01" + b"\xff" * 60, 1),
         ],
-        ids=["http", "tls", "zeros", "ones", "empty", "short", "cut", "sequence", "lengths"],
     )
     def test_garbage_closes_its_own_connection_only(
         self, cluster: SharedCluster, raw: OpenRaw, data: bytes

@@ -122,6 +122,7 @@ class TestPackets:
         client.query(b"SELECT 1")
         assert client.read()[1] == b"\x01"
 
+    @in_turn
     @pytest.mark.parametrize(
         "sql",
         [
@@ -145,6 +146,7 @@ class TestPackets:
         assert code in (1064, 1065), code
         assert value(connection, "SELECT 1") == 1
 
+    @in_turn
     @pytest.mark.parametrize("sql", ["/* nothing */", "-- nothing", "# nothing", "/**/ ;"])
     def test_a_comment_alone_is_answered_as_by_a_server(
         self, cluster: SharedCluster, sql: str

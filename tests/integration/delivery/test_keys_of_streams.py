@@ -3,6 +3,7 @@
 import mysql.connector
 import pytest
 
+from tests.cases import in_turn
 from tests.fixtures.database_servers import DatabaseServer
 from tests.fixtures.running_proxy import StartProxy, keyspace_toml
 from tests.fixtures.streams import Consume, refused, rows, run
@@ -167,6 +168,7 @@ def test_a_member_that_does_not_dispatch_gives_them_as_well(
     assert sorted(rows(producer, ended)) == [(1,), (3,)]
 
 
+@in_turn
 @pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP NULL", "TIME", "ENUM ('a')", "SET ('a')"])
 def test_a_key_that_can_be_written_in_many_ways_cannot_be_named(producer, kind) -> None:
     run(producer, "DROP QUEUE my_message")

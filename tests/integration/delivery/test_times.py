@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import in_turn
 from tests.fixtures.database_servers import execute
 from tests.fixtures.streams import refused, rows, run, value
 from tests.integration.conftest import Queue, SharedCluster
@@ -55,6 +56,7 @@ def filled(queue: Queue) -> Any:
     return connection
 
 
+@in_turn
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_a_condition_means_the_moment_in_every_time_zone(filled: Any, condition: str) -> None:
     is_true = CONDITIONS[condition]

@@ -183,6 +183,7 @@ def test_what_cannot_be_makes_nothing_and_leaves_the_session_whole(
     assert value(client, "SELECT 1") == 1
 
 
+@in_turn
 @cases(settings=str, words=str)
 def test_a_change_that_a_table_could_not_be_used_with_is_refused(
     cluster: SharedCluster, keyspace: str, settings: str, words: str
@@ -197,6 +198,7 @@ def test_a_change_that_a_table_could_not_be_used_with_is_refused(
     code, sentence = refused(client, f"ALTER QUEUE my_message SET ({settings})")
     assert (code, words in sentence) == (1210, True), sentence
     assert comments(cluster, keyspace, "my_message") == before
+    run(client, "DROP QUEUE my_message")
 
 
 GROUPS = "`group` = batch, after = finishes"

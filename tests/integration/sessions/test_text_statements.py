@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cases import cases
+from tests.cases import cases, in_turn
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import Consume, message_table, refused, rows, run, value
@@ -72,6 +72,7 @@ def test_each_client_has_its_own_and_a_reset_has_none(tight: RunningProxy) -> No
     assert refused(second, "EXECUTE p") == unknown
 
 
+@in_turn
 @cases(sql=str, code=ast.literal_eval)
 def test_what_is_wrong_is_told_and_the_session_goes_on(
     client: Any, sql: str, code: int

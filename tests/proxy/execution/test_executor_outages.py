@@ -16,6 +16,7 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.wire.commands import query
+from tests.cases import cases
 from tests.proxy.fake_answers import HANG_S, Error, HangUp, Rows, Silence, rows_of, until
 from tests.proxy.rigs import SessionRig, running_shard
 from tests.sqlparse_ext.facts import shape
@@ -83,18 +84,7 @@ async def test_a_write_whose_bytes_have_left_is_never_sent_twice(server, shard, 
     assert shard.pool.connections == 0
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT @a := 1",
-        "SELECT GET_LOCK('a', 1)",
-        "SELECT LAST_INSERT_ID(5)",
-        "SELECT * FROM t FOR UPDATE",
-        "SELECT 1 INTO @a",
-        "CALL p()",
-        "SET @a = 1",
-    ],
-)
+@cases(sql=str)
 async def test_reads_that_leave_something_are_no_reads(server, session, sql):
     server.once(sql, HangUp())
     with pytest.raises(BackendLost):

@@ -31,41 +31,12 @@ def ok(affected_rows=0, last_insert_id=0, warnings=0):
     return Ok(affected_rows, last_insert_id, 2, warnings, b"")
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SET @x = 1",
-        "SELECT @x := 1",
-        "SELECT id INTO @x FROM t",
-        "UPDATE t SET id = LAST_INSERT_ID(id + 1)",
-        "SELECT GET_LOCK('a', 1)",
-        "DO RELEASE_LOCK('a')",
-        "CREATE TEMPORARY TABLE t (id INT)",
-        "HANDLER t OPEN",
-        "SET session_track_schema = 0",
-        "SELECT SQL_CALC_FOUND_ROWS * FROM t LIMIT 1",
-        "LOCK TABLES t READ",
-        "FLUSH TABLES WITH READ LOCK",
-        "PREPARE p FROM 'SELECT 1'",
-        "EXECUTE p",
-        "XA START 'x'",
-    ],
-)
+@cases(sql=str)
 def test_what_only_this_connection_has_keeps_the_session_on_it(sql):
     assert must_stay(shape(sql), ())
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT 1",
-        "SELECT * FROM t FOR UPDATE",
-        "INSERT INTO t VALUES (1)",
-        "CREATE TABLE t (id INT)",
-        "BEGIN",
-        "SHOW TABLES",
-    ],
-)
+@cases(sql=str)
 def test_what_leaves_no_state_may_go_on_anywhere(sql):
     assert not must_stay(shape(sql), ())
 

@@ -3,6 +3,7 @@ import pytest
 from streamfrom.proxy.backends.connection_handover import hand_over_now
 from streamfrom.proxy.backends.diagnostics_area import CarriedFoundRows
 from streamfrom.proxy.execution.session_tracking import bring_insert_id, spread_insert_id
+from tests.cases import cases
 from tests.proxy.fake_answers import Error, Ok, Rows, until
 from tests.proxy.rigs import SessionRig, running_shard
 from tests.sqlparse_ext.facts import shape
@@ -96,16 +97,7 @@ async def test_what_an_applier_of_a_binary_log_leaves_goes_to_nobody(
     assert shard.pool.connections == 0
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "CALL p()",
-        "EXECUTE p",
-        "BEGIN NOT ATOMIC SELECT 1; END",
-        "IF 1 THEN SELECT 1; END IF",
-        "SET STATEMENT max_statement_time = 1 FOR CALL p()",
-    ],
-)
+@cases(sql=str)
 async def test_what_failed_may_have_begun_a_transaction_until_an_answer_says(
     server, shard, session, sql
 ):
@@ -242,15 +234,7 @@ async def test_of_two_connections_the_one_that_made_an_id_last_tells_it(
         await session.leave()
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "CALL p()",
-        "INSERT INTO t VALUES (); SELECT 1",
-        "INSERT INTO t VALUES () RETURNING a",
-        "LOAD DATA INFILE 'f' INTO TABLE t",
-    ],
-)
+@cases(sql=str)
 async def test_an_id_that_no_answer_tells_follows_the_session(server, sql):
     async with running_shard(server, pool_size=1) as shard:
         session, other = SessionRig(shard), SessionRig(shard)

@@ -4,6 +4,7 @@ import pytest
 
 from streamfrom.proxy.errors import NoDatabaseSelected, NoSuchVschemaTable, UnknownDatabase
 from streamfrom.proxy.local_statements.show_vschema import show_vschema
+from tests.cases import cases
 from tests.proxy.keyspaces import PLAIN, SHARDED
 from tests.sqlparse_ext.facts import shape
 
@@ -54,14 +55,7 @@ def test_the_comment_of_a_keyspace_tells_why_its_newer_vschema_is_not_in_force()
 VINDEX_COLUMNS = ["Columns", "Name", "Type", "Params", "Owner"]
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SHOW VSCHEMA VINDEXES ON multi",
-        "show vschema vindexes on commerce.multi",
-        "SHOW VSCHEMA VINDEXES ON `commerce`.`multi`",
-    ],
-)
+@cases(sql=str)
 def test_vindexes_of_a_table_tell_their_columns(sql):
     selected = PLAIN if "commerce" in sql else SHARDED
     assert told(sql, selected) == (

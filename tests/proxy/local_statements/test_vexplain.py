@@ -45,20 +45,7 @@ def test_only_queries_runs_its_statement_and_has_columns_of_its_own():
     assert not is_run(shape("VEXPLAIN SELECT 1"))
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "VEXPLAIN",
-        "VEXPLAIN QUERIES",
-        "VEXPLAIN QUERIES CREATE TABLE t (a INT)",
-        "VEXPLAIN QUERIES VEXPLAIN QUERIES SELECT 1",
-        "VEXPLAIN PLAN",
-        "VEXPLAIN t",
-        "VEXPLAIN PLAN CREATE TABLE t (a INT)",
-        "VEXPLAIN PLAN SET @x = (SELECT 1)",
-        "EXPLAIN FORMAT=VTEXPLAIN SHOW TABLES",
-    ],
-)
+@cases(sql=str)
 def test_what_has_no_plan_is_an_error_of_syntax(sql):
     with pytest.raises(SqlError, match="VEXPLAIN PLAN takes a SELECT"):
         check_form(shape(sql))

@@ -73,28 +73,7 @@ def test_a_vindex_of_several_columns_is_refused_by_its_name():
         asked("SELECT * FROM regions WHERE id = 1", "regions")
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT * FROM hash",
-        "SELECT COUNT(*) FROM hash WHERE id = 1",
-        "SELECT id AS a FROM hash WHERE id = 1",
-        "SELECT DISTINCT id FROM hash WHERE id = 1",
-        "SELECT other FROM hash WHERE id = 1",
-        "SELECT id FROM hash WHERE id = 1 AND id = 2",
-        "SELECT id FROM hash WHERE id = 1 OR id = 2",
-        "SELECT id FROM hash WHERE id = 1 AND shard IS NULL",
-        "SELECT id FROM hash WHERE id > 1",
-        "SELECT id FROM hash WHERE id = 1 + 1",
-        "SELECT id FROM hash WHERE shard = '-80'",
-        "SELECT id FROM hash WHERE id IN (1, 2) LIMIT 1",
-        "SELECT id FROM hash WHERE id IN (1, 2) ORDER BY id",
-        "SELECT id FROM hash WHERE id = 1 FOR UPDATE",
-        "SELECT id FROM hash WHERE id = 1 UNION SELECT 1",
-        "SELECT id, FROM hash WHERE id = 1",
-        "SELECT id FROM hash h WHERE id = 1",
-    ],
-)
+@cases(sql=str)
 def test_other_forms_are_refused_with_the_form_that_there_is(sql):
     with pytest.raises(Unsupported, match=r"WHERE id = value or id IN \(values\)"):
         asked(sql)

@@ -1,6 +1,7 @@
 import pytest
 
 from streamfrom.proxy.merge.averages import Use, use_of
+from tests.cases import cases
 
 
 @pytest.mark.parametrize(
@@ -37,22 +38,6 @@ def marked(expression):
     return b" ".join(marks.get(word, word) for word in words.split(b" "))
 
 
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "A * 100 * 3",
-        "( A + 1 ) * 2",
-        "A / 3",
-        "ROUND(A * 2 , 1)",
-        "ROUND(A * 100 , 2)",
-        "ROUND(A / 3 , 4)",
-        "ROUND(A / 86400 , 1)",
-        "ROUND(A / O , 1)",
-        "ROUND(A / 60 , 1) * 2",
-        "ROUND(A , 9)",
-        "SQRT(A)",
-        "FORMAT(A , 2)",
-    ],
-)
+@cases(expression=str)
 def test_of_more_steps_only_some_servers_know_the_digits(expression):
     assert use_of(marked(expression)) is Use.UNKNOWN

@@ -30,26 +30,7 @@ def in_one_go(sql):
     return JoinPlanner(VschemaTables(SHARDED, BOTH), found.shape).plan().route(found)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT * FROM t JOIN msg ON t.id = msg.id WHERE t.id = {}",
-        "SELECT * FROM t JOIN msg ON t.id = msg.id WHERE msg.id IN ({})",
-        "SELECT * FROM t LEFT JOIN msg ON t.id = msg.id WHERE t.id = {}",
-        "SELECT * FROM t JOIN msg USING (id) JOIN ref ON ref.a = msg.a WHERE id = {}",
-        "SELECT * FROM t, msg WHERE t.id = {0} AND msg.id = {0} ORDER BY 1 LIMIT 3",
-        "SELECT * FROM t WHERE id = {} AND EXISTS (SELECT 1 FROM msg WHERE msg.id = t.id)",
-        "SELECT * FROM t WHERE id = {0} AND a = (SELECT MAX(a) FROM msg WHERE id = {0})",
-        "SELECT * FROM t WHERE id = {0} UNION SELECT * FROM msg WHERE id = {0} ORDER BY 1",
-        "WITH w AS (SELECT a FROM t WHERE id = {} LIMIT 1) SELECT * FROM w, ref",
-        "UPDATE t JOIN msg ON t.id = msg.id SET t.a = msg.a WHERE msg.id = {}",
-        "DELETE t FROM t JOIN msg ON t.id = msg.id WHERE t.id = {}",
-        "DELETE FROM t WHERE id = {0} AND a IN (SELECT a FROM msg WHERE id = {0})",
-        "INSERT INTO t (id, a) SELECT id, a FROM msg WHERE id = {}",
-        "INSERT INTO t (id, a) SELECT {}, a FROM ref GROUP BY a",
-        "REPLACE INTO t (a, id) SELECT 1, msg.id FROM msg JOIN t ON t.id = msg.id WHERE t.id = {}",
-    ],
-)
+@cases(sql=str)
 def test_tables_that_one_value_ties_are_answered_by_its_shard(sql):
     assert route(sql.format(5)) == OneShard(LOW_SHARD)
     assert route(sql.format(HIGH)) == OneShard(HIGH_SHARD)
@@ -68,20 +49,7 @@ def test_a_pinned_table_takes_part_where_it_is():
         route(sql.format(5))
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT t.a FROM t JOIN msg ON t.id = msg.id",
-        "SELECT t.a FROM t LEFT JOIN msg ON t.id = msg.id",
-        "SELECT t.a FROM ref JOIN t ON ref.a = t.a",
-        "SELECT t.a FROM ref RIGHT JOIN t ON ref.a = t.a",
-        "SELECT a FROM t WHERE id IN (SELECT msg.id FROM msg)",
-        "SELECT a FROM t WHERE a IN (SELECT a FROM ref) OR a = (SELECT 1)",
-        "SELECT a, (SELECT COUNT(*) FROM msg WHERE msg.id = t.id) FROM t",
-        "SELECT a FROM t WHERE EXISTS(SELECT 1 AS `a` FROM msg U0 WHERE U0.id = (t.id) LIMIT 1)",
-        "SELECT a, (SELECT U0.a FROM msg U0 WHERE U0.id = (t.id) ORDER BY U0.a LIMIT 1) AS x FROM t",
-    ],
-)
+@cases(sql=str)
 def test_a_join_whose_rows_are_each_on_one_shard_scatters(sql):
     assert route(sql) == Concatenate(BOTH)
 
@@ -98,17 +66,7 @@ def test_a_scattered_join_is_merged_as_one_table_is():
     assert [table.name for table in found.select.joined] == ["t", "msg"]
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT a FROM t UNION ALL SELECT a FROM msg",
-        "(SELECT a FROM t) UNION ALL (SELECT a FROM msg ORDER BY a)",
-        "SELECT a, id FROM t UNION SELECT 1 + a, id FROM msg",
-        "SELECT id FROM t EXCEPT SELECT id FROM msg INTERSECT SELECT id FROM t",
-        "SELECT DISTINCT id, a FROM t UNION ALL SELECT id, a FROM msg",
-        "SELECT t.id FROM t JOIN msg ON t.id = msg.id UNION SELECT id FROM msg WHERE id = 5",
-    ],
-)
+@cases(sql=str)
 def test_selects_whose_equal_rows_are_on_one_shard_follow_one_another(sql):
     assert route(sql) == Concatenate(BOTH)
 
@@ -120,14 +78,7 @@ def test_the_order_of_a_union_is_merged():
     assert not found.in_groups
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT a FROM t UNION SELECT a FROM msg",
-        "SELECT a FROM t UNION ALL SELECT a FROM ref UNION SELECT 5",
-        "SELECT id FROM t UNION SELECT a FROM msg ORDER BY id",
-    ],
-)
+@cases(sql=str)
 def test_equal_rows_of_a_union_that_are_apart_meet_in_the_merge(sql):
     found = route(sql)
     assert isinstance(found, Merge)
@@ -156,99 +107,31 @@ def test_a_row_without_a_usable_value_is_not_inserted():
         route("INSERT INTO t (id) SELECT NULL FROM ref")
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT a FROM t WHERE a IN (SELECT a FROM ref LIMIT 1)",
-        "SELECT a, (SELECT ref.a FROM ref WHERE ref.a = t.a LIMIT 1) FROM t",
-        "SELECT a, (SELECT msg.a FROM msg WHERE msg.a = t.a LIMIT 1) FROM t",
-        "SELECT a FROM t WHERE id IN (SELECT msg.id FROM msg ORDER BY msg.a LIMIT 3)",
-        "SELECT a FROM t WHERE EXISTS((SELECT 1 FROM msg WHERE msg.id = t.id) LIMIT 1)",
-        "SELECT a, (SELECT d.a FROM (SELECT id, a FROM msg LIMIT 3) d WHERE d.id = t.id LIMIT 1) FROM t",
-        "SELECT a, (SELECT 1 FROM (SELECT msg.id FROM msg) d WHERE d.id = t.id LIMIT 1) FROM t",
-    ],
-)
+@cases(sql=str)
 def test_a_limit_that_may_cut_differently_on_each_shard_is_refused(sql):
     with pytest.raises(Unsupported):
         route(sql)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT d.a FROM (SELECT id, a FROM t) d",
-        "SELECT a FROM (SELECT a FROM (SELECT a FROM t WHERE a > 1) x) y",
-        "SELECT c FROM (SELECT msg.id, COUNT(*) c FROM t JOIN msg ON t.id = msg.id GROUP BY t.id) d",
-        "SELECT * FROM (SELECT DISTINCT a, id FROM t) d WHERE a > 1",
-        "SELECT a FROM (SELECT DISTINCT * FROM t) d",
-        "SELECT a FROM (SELECT DISTINCT t.*, ref.b FROM t JOIN ref ON ref.a = t.a) d",
-    ],
-)
+@cases(sql=str)
 def test_a_derived_table_whose_rows_are_each_on_one_shard_scatters(sql):
     assert route(sql) == Concatenate(BOTH)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT d.a FROM (SELECT id, a FROM t ORDER BY a) d",
-        "SELECT d.a FROM (SELECT id, a FROM t LIMIT 3) d",
-        "SELECT d.c FROM (SELECT COUNT(*) c FROM t) d",
-        "SELECT d.c FROM (SELECT a, COUNT(*) c FROM t GROUP BY a) d",
-        "SELECT d.c FROM (SELECT a AS id, COUNT(*) c FROM t GROUP BY id) d",
-        "SELECT d.c FROM (SELECT id, COUNT(*) c FROM t GROUP BY id WITH ROLLUP) d",
-        "SELECT d.a FROM (SELECT DISTINCT a FROM t) d",
-        "SELECT d.a FROM (SELECT DISTINCT ref.* FROM t JOIN ref ON ref.a = t.a) d",
-        "SELECT d.a FROM (SELECT JSON_ARRAYAGG(a) a FROM t) d",
-        "SELECT d.a FROM (SELECT 1 AS a FROM t HAVING COUNT(*) > 1) d",
-        "SELECT d.a FROM (SELECT 1 AS a FROM t ORDER BY COUNT(*)) d ORDER BY 1",
-        "SELECT d.a FROM (SELECT t.id, ref.a FROM ref LEFT JOIN t ON ref.a = t.a) d",
-        "SELECT d.a FROM ref LEFT JOIN (SELECT id, a FROM t) d ON d.a = ref.a",
-        "SELECT x, COUNT(*) FROM (SELECT RAND() x FROM t) d GROUP BY x",
-        "SELECT u.id, c FROM (SELECT msg.id, COUNT(*) c FROM t LEFT JOIN msg ON t.id = msg.id"
-        " GROUP BY msg.id) u",
-    ],
-)
+@cases(sql=str)
 def test_a_derived_table_with_a_row_of_several_shards_is_refused(sql):
     with pytest.raises(Unsupported):
         in_one_go(sql)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT t.a, d.c FROM t JOIN (SELECT id, COUNT(*) c FROM msg GROUP BY id) d ON d.id = t.id",
-        "SELECT t.a, d.c FROM (SELECT id, COUNT(*) c FROM msg GROUP BY id) d, t WHERE d.id = t.id",
-        "SELECT t.a FROM t LEFT JOIN (SELECT id i, a, COUNT(*) c FROM msg GROUP BY id, a) d ON d.i = t.id",
-        "SELECT t.a FROM t JOIN (SELECT DISTINCT a, id FROM msg) d ON d.id = t.id",
-        "SELECT t.a FROM t JOIN (SELECT id, a FROM msg WHERE a > 1) d ON d.id = t.id",
-        "SELECT t.a FROM t JOIN (SELECT b, COUNT(*) c FROM ref GROUP BY b) d ON d.b = t.a",
-    ],
-)
+@cases(sql=str)
 def test_a_derived_table_is_joined_by_the_vindex_column_that_it_groups_by(sql):
     assert in_one_go(sql) == Concatenate(BOTH)
     found = route(sql + " ORDER BY t.a LIMIT 3")
     assert isinstance(found, Merge)
 
 
-@pytest.mark.parametrize(
-    "inner",
-    [
-        "SELECT a, MAX(id) id FROM msg GROUP BY a",
-        "SELECT a, id FROM msg GROUP BY a",
-        "SELECT MAX(id) id FROM msg",
-        "SELECT id, a FROM msg ORDER BY a LIMIT 3",
-        "SELECT id, a FROM msg LIMIT 3",
-        "SELECT id, ROW_NUMBER() OVER (ORDER BY a) n FROM msg",
-        "SELECT id, SUM(a) OVER (PARTITION BY id) n FROM msg",
-        "SELECT id, @n := @n + 1 n FROM msg",
-        "SELECT id, COUNT(*) FROM msg GROUP BY id WITH ROLLUP",
-        "SELECT msg.id FROM ref LEFT JOIN msg ON msg.a = ref.a",
-        "SELECT id FROM (SELECT id FROM msg) x",
-        "SELECT id FROM msg UNION SELECT id FROM t",
-        "SELECT id + 1 AS id FROM msg",
-    ],
-)
+@cases(inner=str)
 def test_a_derived_table_in_which_other_rows_matter_ties_nothing(inner):
     for join in ("JOIN", "LEFT JOIN"):
         with pytest.raises(Unsupported):

@@ -19,15 +19,7 @@ def scattered(sql, *main, certain=None):
     return scattered_select(TABLES, shape(sql), SHARDED.shards, tables, certain or tables)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT id FROM t WHERE a > 1",
-        "SELECT id FROM t WHERE a > (SELECT COUNT(*) FROM ref ORDER BY 1 LIMIT 1)",
-        "SELECT id, ROW_NUMBER() OVER (PARTITION BY id ORDER BY a) FROM t",
-        "SELECT SUM(a) OVER (PARTITION BY a, T.ID) + 1, LAG(a) OVER (PARTITION BY id) FROM t",
-    ],
-)
+@cases(sql=str)
 def test_rows_that_need_no_order_follow_one_another(sql):
     assert scattered(sql) == Concatenate(SHARDED.shards)
 

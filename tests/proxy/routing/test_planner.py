@@ -29,15 +29,7 @@ def route(sql, **options):
 # --- one shard -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT COUNT(*) FROM a JOIN b",
-        "XA START 'x'",
-        "LOAD DATA INFILE 'x' INTO TABLE t",
-        "gibberish",
-    ],
-)
+@cases(sql=str)
 def test_everything_goes_to_the_only_shard(sql):
     assert route(sql, keyspace=PLAIN) == OneShard(PLAIN.shards[0])
 
@@ -111,36 +103,12 @@ def test_strings_are_mapped_by_their_bytes():
 # --- several shards --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT * FROM t",
-        "SELECT * FROM t WHERE id > 5",
-        "SELECT * FROM t WHERE id = 5 OR a = 1",
-        "SELECT * FROM t WHERE id = @x",
-        "SELECT * FROM t WHERE id = 5.5",
-        "SELECT * FROM t WHERE id = '5abc'",
-        f"SELECT * FROM t WHERE id IN (1, {HIGH})",
-        "SELECT * FROM t FOR UPDATE",
-        "ANALYZE TABLE t",
-        "OPTIMIZE LOCAL TABLE t, ref",
-        "CHECK TABLE t FAST",
-        "REPAIR TABLE t",
-        "ALTER TABLE t OPTIMIZE PARTITION p0",
-    ],
-)
+@cases(sql=str)
 def test_what_names_no_shard_concatenates_the_rows_of_all(sql):
     assert route(sql) == Concatenate(BOTH)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "UPDATE t SET a = 1",
-        "DELETE FROM t WHERE a = 1",
-        f"DELETE FROM t WHERE id IN (1, NULL, {HIGH})",
-    ],
-)
+@cases(sql=str)
 def test_a_write_that_names_no_shard_runs_on_all_as_it_is(sql):
     assert route(sql) == WriteParts(tuple((shard, None) for shard in BOTH))
 

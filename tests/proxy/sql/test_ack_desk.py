@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
-from streamfrom.proxy.backends.group_commit import IDS_MAX
 from streamfrom.proxy.backends.session_variables import Settings, names
 from streamfrom.proxy.errors import AckUnknown, QueryInterrupted, StatementTimedOut
 from streamfrom.proxy.sql.ack_desk import AckDesk, Offer
 from streamfrom.proxy.sql.statement_compiler import CompiledStatement
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.writes.message_effects import effect
+from tests.cases import cases
 from tests.proxy.rigs import context_of
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 from tests.sqlparse_ext.facts import statement
@@ -130,20 +130,7 @@ def test_one_that_comes_alone_is_left_to_be_sent():
     assert scene.executor.gathered is None
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT * FROM m",
-        "DELETE FROM m WHERE id = 7",
-        "UPDATE m SET time_next = 5 WHERE id = 7 AND time_acked IS NULL",
-        "UPDATE m SET time_acked = 5, priority = 1 WHERE id = 7 AND time_acked IS NULL",
-        "UPDATE m SET time_acked = 5 WHERE id = 7 AND priority = 1 AND time_acked IS NULL",
-        "UPDATE m SET time_acked = 5 WHERE id = 7 AND time_acked IS NULL LIMIT 1",
-        "UPDATE m SET time_acked = 5 WHERE priority = 1 AND time_acked IS NULL",
-        f"UPDATE m SET time_acked = 5 WHERE id IN ({', '.join(map(str, range(IDS_MAX + 1)))})"
-        " AND time_acked IS NULL",
-    ],
-)
+@cases(sql=str)
 def test_other_statements_do_not(sql):
     scene = Scene()
     assert not scene.joins(sql)

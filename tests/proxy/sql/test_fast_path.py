@@ -16,6 +16,7 @@ from streamfrom.proxy.sql.prepared_statements import PreparedStatements
 from streamfrom.proxy.sql.statement_compiler import StatementCompiler
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.writes.message_effects import EffectKind
+from tests.cases import cases
 from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of, until
 from tests.proxy.fake_client import read_result
 from tests.proxy.keyspaces import HIGH, SHARDED
@@ -119,25 +120,7 @@ async def test_a_servers_error_is_the_answer(server, scene):
     assert scene.session.shards[0].pool.lent == 0
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "BEGIN",
-        "SET @a = 1",
-        "CREATE TABLE x (id INT)",
-        "STREAM * FROM msg",
-        "STREAM FROM",
-        "CALL p()",
-        "EXPLAIN SELECT 1",
-        "SELECT 1; SELECT 2",
-        "SELECT LAST_INSERT_ID()",
-        "SELECT * FROM plain.t",
-        "SHOW DATABASES",
-        "SHOW TABLES FROM plain",
-        "SELECT CONNECTION_ID()",
-        "",
-    ],
-)
+@cases(sql=str)
 async def test_what_is_not_plain_takes_the_long_way(server, scene, sql):
     heard = len(server.heard)
     for _ in range(2):

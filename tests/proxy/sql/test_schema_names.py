@@ -6,6 +6,7 @@ import pytest
 
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.sql.schema_names import SchemaNames
+from tests.cases import cases
 from tests.proxy.sql.compilers import compiler
 
 
@@ -55,16 +56,7 @@ async def test_the_current_database_has_the_name_that_the_rows_have(session):
     assert (await session.named(sql)).endswith("table_schema = 'plain'")
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT 1 FROM information_schema.nothing",
-        "SELECT 1 FROM t",
-        "SELECT 1 FROM information_schema.tables WHERE table_schema = 'db_plain'",
-        "SELECT 1 FROM information_schema.tables WHERE table_schema IN ('db_plain', 'mysql')",
-        "SELECT 1 FROM information_schema.tables WHERE table_schema = ?",
-    ],
-)
+@cases(sql=str)
 async def test_what_needs_no_other_names_stays_as_it_is(session, sql):
     assert await session.named(sql) == sql
 

@@ -15,6 +15,7 @@ from streamfrom.proxy.sql.statement_compiler import CompiledStatement
 from streamfrom.proxy.wire.resultset import text_row
 from streamfrom.sqlparse_ext.writes.hidden_writes import HiddenWrites
 from streamfrom.sqlparse_ext.writes.message_effects import effect
+from tests.cases import cases
 from tests.proxy.fake_server import PASSWORD
 from tests.proxy.rigs import add_message_table, running_proxy
 from tests.sim.memory_store import loaded, raw_table
@@ -90,14 +91,7 @@ def test_it_is_none_where_the_session_may_not_write_by_itself():
     assert asked(ACK, may_write=False) is None
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT * FROM m",
-        "UPDATE m SET time_acked = 5 WHERE priority = 1",
-        "UPDATE m SET time_next = 5 WHERE id = 7",
-    ],
-)
+@cases(sql=str)
 def test_other_statements_are_none(sql):
     assert asked(sql) is None
 

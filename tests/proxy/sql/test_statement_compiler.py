@@ -2,6 +2,7 @@ import pytest
 
 from streamfrom.engine.errors import TableLoadError
 from streamfrom.sqlparse_ext.writes.message_effects import EffectKind
+from tests.cases import cases
 from tests.proxy.rigs import NOW_NS
 from tests.proxy.sql.compilers import compiler
 
@@ -29,16 +30,7 @@ def test_completing_twice_changes_nothing_more():
     assert step(once).statement.sql.decode() == once
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT * FROM msg",
-        "INSERT INTO t SELECT * FROM msg",
-        "UPDATE t SET a = 1",
-        "SHOW COLUMNS FROM msg",
-        "CALL p()",
-    ],
-)
+@cases(sql=str)
 def test_what_writes_no_message_is_left_as_it_is(sql):
     found = step(sql)
     assert (found.statement.sql.decode(), found.table, found.effect) == (sql, "", None)

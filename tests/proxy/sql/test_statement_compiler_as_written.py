@@ -19,30 +19,7 @@ async def gbk(server, other_server):
         yield client
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        b"SELECT '" + XU + b"', \"it\\'s " + XU + b'" FROM t WHERE a = 1',
-        b"INSERT INTO t (`" + XU + b"`) VALUES ('" + XU + b"'), ('\\\\')",
-        b"UPDATE t SET a = '" + XU + b"'",
-        # A backslash takes one byte, and what is behind that is a backslash again.
-        b"SELECT '\\" + XU + b"', WHERE a = 1'",
-        b"DELETE FROM t WHERE a LIKE '%" + XU + b"%'",
-        b"SET @a = '" + XU + b"', @b = 1",
-        b"CREATE TABLE other (a INT COMMENT '" + XU + b"')",
-        b"SHOW TABLES LIKE '" + XU + b"'",
-        b"SELECT '" + XU + b"' FROM `" + XU + b"` JOIN " + XU + b".t",
-        b"SELECT '" + XU + b"', @`" + XU + b"`",
-        b"SELECT GET_LOCK('" + XU + b"', 1)",
-        b"CREATE TABLE `" + XU + b"` (`" + XU + b"` INT)",
-        b"CREATE DATABASE `" + XU + b"`",
-        b"SET @@session.sql_mode = '', @a = '" + XU + b"'",
-        b"SAVEPOINT `" + XU + b"`",
-        b"CREATE USER '" + XU + b"'@localhost",
-        b"PREPARE s FROM 'SELECT \"" + XU + b"\"'",
-        b"SELECT '\xb3'",
-    ],
-)
+@cases(sql=str.encode)
 async def test_what_needs_nothing_put_in_goes_as_it_was_written(server, gbk, sql):
     server.once("SHOW TABLES", rows_of(1))
     assert (await gbk.query(sql)).error is None

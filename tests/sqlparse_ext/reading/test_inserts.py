@@ -2,8 +2,6 @@
 
 import ast
 
-import pytest
-
 from streamfrom.sqlparse_ext.statements import OPAQUE, InsertSource, Kind
 from tests.cases import cases
 from tests.sqlparse_ext.facts import shape, statement, tables, uses
@@ -57,17 +55,7 @@ def test_on_duplicate_is_not_mistaken_for_a_join():
     assert found.assignments.keys() == {"b"}
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "INSERT INTO t",
-        "INSERT INTO t VALUES (1",
-        "INSERT INTO t VALUES (1) WHERE x",
-        "INSERT INTO t VALUES (1), 2",
-        "INSERT INTO t VALUES (1); DELETE FROM t",
-        "INSERT",
-    ],
-)
+@cases(sql=str)
 def test_leftovers_are_unparsed(sql):
     assert "UNPARSED" in uses(sql)
     assert shape(sql).insert is None

@@ -107,19 +107,6 @@ def test_a_variable_without_a_scope_is_given_the_session_s(sql, scoped):
     assert with_session_scope(statement(sql)).decode() == scoped
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SET time_zone = '+01:00'",
-        "SET @@session.time_zone = 1, @@LOCAL.sql_mode = '', @@global.x = 1, @@persist.y = 2",
-        "SET @@session.`x` = 1",
-        "SET @@key_cache.key_buffer_size = 1",
-        "SET @@tx_isolation = 'SERIALIZABLE', @@transaction_read_only = 1",
-        "SET @x = @@time_zone, NAMES utf8mb4",
-        "SET",
-        "SET STATEMENT a = @@b FOR SELECT @@c, @@d",
-        "SET PASSWORD = '@@x'",
-    ],
-)
+@cases(sql=str)
 def test_nothing_else_is_given_a_scope(sql):
     assert with_session_scope(statement(sql)).decode() == sql

@@ -98,46 +98,12 @@ def test_a_long_second_statement_is_quoted_as_far_as_servers_quote_it():
     assert "near 'select '" + "é" * 34 + "...' at line 1" in on_mariadb
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        b"SELECT 1; SELECT 2",
-        b"CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW SET @a = 1; SELECT 2",
-        b"CREATE PROCEDURE p() SELECT 1; SELECT 2",
-        b"CREATE FUNCTION f() RETURNS INT RETURN 1; SELECT f()",
-        b"CREATE EVENT e ON SCHEDULE EVERY 1 HOUR DO SET @a = 1; SELECT 2",
-        b"CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END; CREATE PROCEDURE q() SELECT 1",
-        b"CREATE PROCEDURE p() BEGIN SELECT 1; END; CREATE PROCEDURE q() BEGIN SELECT 2; END",
-        b"BEGIN NOT ATOMIC SELECT 1; END; SELECT 2",
-        b"IF 1 THEN SELECT 1; END IF; SELECT 2",
-        b"SET STATEMENT sql_mode = '' FOR CREATE PROCEDURE p() SELECT 1; SELECT 2",
-        b"BEGIN; SELECT 1; COMMIT",
-        b"BEGIN WORK; SELECT 1; COMMIT",
-        b"CREATE PROCEDURE p() SELECT 1; BEGIN; SELECT 2; COMMIT",
-    ],
-)
+@cases(sql=str.encode)
 def test_text_behind_a_body_is_another_statement(sql):
     assert are_several(tokenise(sql).tokens, sql)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        b"SELECT 1",
-        b"CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END",
-        b"CREATE PROCEDURE p() BEGIN IF a THEN SELECT 1; ELSE SELECT 2; END IF; END",
-        # In Oracle's words what is declared stands before BEGIN.
-        b"CREATE PROCEDURE p AS x INT; BEGIN SELECT 1; END",
-        b"CREATE PROCEDURE p AS x INT; y INT; BEGIN x := 1; EXCEPTION WHEN OTHERS THEN NULL; END",
-        b"CREATE PACKAGE b AS FUNCTION f RETURN INT; PROCEDURE p; END",
-        b"DECLARE x INT; BEGIN x := 1; SELECT x; END",
-        b"BEGIN SELECT 1; SELECT 2; END",
-        b"SET STATEMENT sql_mode = '' FOR CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END",
-        b"SET STATEMENT max_statement_time = 1 FOR SELECT 1",
-        # A column of this name ends nothing.
-        b"CREATE PROCEDURE p() BEGIN SELECT end FROM t; SELECT 2; END",
-    ],
-)
+@cases(sql=str.encode)
 def test_a_statement_with_a_body_is_one(sql):
     assert not are_several(tokenise(sql).tokens, sql)
 

@@ -1,7 +1,5 @@
 """A SELECT from a derived table, and the count of its rows."""
 
-import pytest
-
 from streamfrom.sqlparse_ext.selects.derived import read_counted, read_derived, read_union
 from streamfrom.sqlparse_ext.text.lexer import fingerprint
 from tests.cases import cases
@@ -49,26 +47,7 @@ def test_the_question_for_its_definition_has_no_rows():
     )
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT COUNT(*) FROM t",
-        "SELECT COUNT(a) FROM (SELECT a FROM t) d",
-        "SELECT COUNT(*), 1 FROM (SELECT a FROM t) d",
-        "SELECT COUNT(*) + 1 FROM (SELECT a FROM t) d",
-        "SELECT COUNT(*) FROM (SELECT a FROM t) d WHERE a > 1",
-        "SELECT COUNT(*) FROM (SELECT a FROM t) d LIMIT 1",
-        "SELECT COUNT(*) FROM (SELECT a FROM t) d GROUP BY a",
-        "SELECT COUNT(*) FROM (SELECT a FROM t) d, u",
-        "SELECT COUNT(*) FROM (t) ",
-        "SELECT COUNT(*) FROM (SELECT a FROM t)",
-        "SELECT COUNT(*) FROM (SELECT a FROM t) d FOR UPDATE",
-        "SELECT COUNT(*) FROM (SELECT a FROM t) d UNION SELECT 1",
-        "SELECT COUNT(*) FROM (SELECT RAND() FROM t) d",
-        "SELECT COUNT(*) FROM (SELECT a FROM t WHERE a = @x) d",
-        "(SELECT COUNT(*) FROM (SELECT a FROM t) d)",
-    ],
-)
+@cases(sql=str)
 def test_any_other_form_is_no_such_count(sql):
     assert counted(sql) is None
 
@@ -111,17 +90,6 @@ def test_the_pieces_are_those_of_the_wrapped_text():
     assert found.value(select.limit.offset) == 5
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT 1",
-        "(SELECT 1 UNION SELECT 2) ORDER BY 1",
-        "WITH w AS (SELECT 1) SELECT * FROM w UNION SELECT 2",
-        "SELECT 1 UNION SELECT 2 FOR UPDATE",
-        "SELECT 1 UNION SELECT 2 INTO @x",
-        "; SELECT 1 UNION SELECT 2",
-        "SELECT 1 UNION SELECT 2 LIMIT 1 + 1",
-    ],
-)
+@cases(sql=str)
 def test_any_other_form_is_not_read(sql):
     assert read_union(statement(sql).shape.template, is_distinct=False) is None

@@ -2,8 +2,6 @@
 
 import ast
 
-import pytest
-
 from streamfrom.sqlparse_ext.selects.inner_selects import read_inner_selects, without_rows
 from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
@@ -27,21 +25,7 @@ def test_the_parts_are_statements_of_their_own(sql, expected, operators):
     assert found.operators == operators
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT a FROM t",
-        "SELECT a FROM t WHERE a IN (SELECT b FROM u)",
-        "WITH RECURSIVE x AS (SELECT 1 UNION SELECT 2) SELECT * FROM x",
-        "SELECT 1 UNION (SELECT 2 UNION SELECT 3)",
-        "SELECT * FROM (SELECT 1) d FOR UPDATE",
-        "SELECT * FROM t, LATERAL (SELECT t.a) d",
-        "SELECT @a := 1 UNION SELECT 2",
-        "(SELECT 1) UNION VALUES (2)",
-        "WITH x (SELECT 1) SELECT 1",
-        "SELECT 1 UNION",
-    ],
-)
+@cases(sql=str)
 def test_of_other_forms_there_are_none(sql):
     assert parts(sql) is None
 

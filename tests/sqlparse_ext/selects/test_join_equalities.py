@@ -1,6 +1,5 @@
 import ast
 
-import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.sqlparse_ext.selects.join_equalities import read_join_equalities
@@ -76,35 +75,12 @@ def test_a_subquerys_table_is_tied_to_the_outer_one_and_never_the_other_way(
     assert not found["a"]
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT * FROM a, b WHERE a.id = 1 OR b.id = 1",
-        "SELECT * FROM a, b WHERE NOT (a.id = 1 AND b.id = 1)",
-        "SELECT * FROM a, b WHERE id = 1",
-        "SELECT * FROM a, b WHERE a.id = 1 + 1 AND a.id <=> b.id",
-        "SELECT * FROM a, b WHERE other.a.id = b.id",
-        "SELECT a.id = 1 FROM a, b",
-        "SELECT 1 FROM a, b GROUP BY a.id HAVING a.id = 1",
-        "SELECT * FROM a NATURAL JOIN b",
-    ],
-)
+@cases(sql=str)
 def test_what_is_not_certain_ties_nothing(sql):
     assert not any(equalities(sql).values())
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT * FROM (a, b) WHERE a.id = 1",
-        "SELECT * FROM a JOIN (b JOIN c ON b.id = c.id) ON a.id = b.id",
-        "SELECT * FROM a, LATERAL (SELECT * FROM b WHERE b.id = a.id) c",
-        "INSERT INTO a VALUES (1)",
-        "SHOW TABLES",
-        "SELECT FROM WHERE",
-        "",
-    ],
-)
+@cases(sql=str)
 def test_a_form_that_is_in_doubt_is_none(sql):
     template = fingerprint(sql.encode(), DEFAULT_MODE).template
     assert read_join_equalities(template) is None

@@ -1,24 +1,10 @@
-import pytest
-
 from streamfrom.sqlparse_ext.selects.plain_reads import is_plain_read
 from tests.cases import cases
 from tests.loop_calls import calls_counted
 from tests.sqlparse_ext.facts import shape
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT a FROM t WHERE id = 5",
-        "SELECT * FROM t WHERE id = ?",
-        "SELECT t.a, `b` AS c FROM t WHERE t.id = 5 AND kind = 'x'",
-        "SELECT a FROM t x WHERE x.id IN (1, 2, 3)",
-        "SELECT a FROM t WHERE id IN (?, ?)",
-        "SELECT a FROM t WHERE id = 5 LIMIT 1",
-        "SELECT a FROM t WHERE id = ? ORDER BY a DESC LIMIT ?",
-        "/* a comment with f() in it */ select a from t where id = 'f(x)';",
-    ],
-)
+@cases(sql=str)
 def test_columns_of_rows_with_given_values_are_a_plain_read(sql):
     assert is_plain_read(shape(sql))
 

@@ -105,15 +105,7 @@ def test_having_is_its_operands_of_and(having, operators):
     assert [condition.operator for condition in found] == operators
 
 
-@pytest.mark.parametrize(
-    "item",
-    [
-        "a + INTERVAL 1 DAY",
-        "CASE WHEN a THEN 1 ELSE b END",
-        "a IS NULL",
-        "a COLLATE utf8mb4_bin",
-    ],
-)
+@cases(item=str)
 def test_the_last_word_of_an_expression_is_no_alias(item):
     assert read(f"SELECT {item} FROM t").items[0].alias is None
 

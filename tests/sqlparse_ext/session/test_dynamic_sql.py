@@ -28,20 +28,7 @@ def test_it_is_read(sql, found):
     assert dynamic(shape(sql)) == found
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "PREPARE s",
-        "PREPARE s FROM CONCAT('a', 'b')",
-        "PREPARE s FROM 'SELECT 1' x",
-        "PREPARE s FROM @@version",
-        "EXECUTE s USING 5",
-        "EXECUTE s USING @a,",
-        "EXECUTE IMMEDIATE CONCAT('a', 'b')",
-        "DEALLOCATE s",
-        "SELECT 1",
-    ],
-)
+@cases(sql=str)
 def test_what_is_written_in_another_way_is_not(sql):
     assert dynamic(shape(sql)) is None
 

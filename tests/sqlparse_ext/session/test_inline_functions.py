@@ -1,5 +1,3 @@
-import pytest
-
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.session.inline_functions import inline
 from tests.cases import cases
@@ -23,20 +21,7 @@ def test_a_call_becomes_its_value_and_its_column_keeps_the_name(sql, result):
     assert inlined(sql) == result
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT 'FOUND_ROWS()'",
-        "SELECT /* FOUND_ROWS() */ 1",
-        "SELECT found_rows FROM t",
-        "SELECT t.current_user FROM t",
-        "SELECT `current_user` FROM t",
-        "SELECT found_rows(1)",
-        "INSERT INTO `connection_id`() VALUES ()",
-        "REPLACE connection_id() VALUES ()",
-        "SELECT @connection_id",
-    ],
-)
+@cases(sql=str)
 def test_what_is_no_such_call_stays(sql):
     assert inlined(sql) == sql
 

@@ -1,7 +1,6 @@
-import pytest
-
 from streamfrom.sqlparse_ext.session.sequence_calls import asks_sequence
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
+from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
 
 
@@ -11,29 +10,11 @@ def asks(sql):
     )
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT NEXTVAL(s)",
-        "SELECT 1 + setval ( alpha.s, 5)",
-        "SELECT NEXT VALUE FOR s",
-        "INSERT INTO t VALUES (PREVIOUS/**/VALUE FOR s)",
-        "SELECT LASTVAL(s)",
-    ],
-)
+@cases(sql=str)
 def test_a_value_of_a_sequence_is_seen_wherever_it_stands(sql):
     assert asks(sql)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT nextval FROM t",
-        "SELECT 'NEXTVAL(s)'",
-        "SELECT value FROM t FOR UPDATE",
-        "SELECT `NEXTVAL`",
-        "/* x */",
-    ],
-)
+@cases(sql=str)
 def test_what_is_only_called_so_is_none(sql):
     assert not asks(sql)

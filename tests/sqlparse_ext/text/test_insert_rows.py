@@ -89,16 +89,7 @@ def test_what_a_row_lacks_is_opaque():
     assert rows(b"INSERT INTO t VALUES (), (f(1))").position(0) == [OPAQUE, OPAQUE]
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        b"INSERT INTO t SELECT * FROM u",
-        b"INSERT INTO t SET a = 1",
-        b"INSERT INTO t VALUES ROW(1), ROW(2)",
-        b"INSERT INTO t VALUES (1",
-        b"SELECT * FROM (VALUES ROW(1)) t",
-    ],
-)
+@cases(sql=str.encode)
 def test_other_statements_have_no_rows(sql):
     assert rows(sql) is None
 

@@ -42,15 +42,7 @@ def test_without_backslash_escapes_a_backslash_is_a_character():
     assert literals(rb"N'a\', 'b'") == (rb"N'a\', '",)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        b"SELECT a FROM t WHERE id = 7 AND b = 'x'",
-        b'SELECT  a\n\tFROM t WHERE id = -1 AND b = "y"',
-        b"SELECT a /* trace=77 */ FROM t -- here\n WHERE id = 0x7 AND b = _binary'z'",
-        b"SELECT a FROM t WHERE id = 123456789 AND b = N'long long long'",
-    ],
-)
+@cases(sql=str.encode)
 def test_texts_that_differ_in_literals_and_layout_share_a_template(sql):
     assert template(sql) == template(b"SELECT a FROM t WHERE id = 5 AND b = ''")
 

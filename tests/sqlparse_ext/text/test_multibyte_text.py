@@ -124,16 +124,7 @@ def test_quotes_are_those_of_the_mode():
 DOLLARS = SqlMode.DOLLAR_QUOTES
 
 
-@pytest.mark.parametrize(
-    "quoted",
-    [
-        b"$$ return 1; $$",
-        b"$$$$",
-        b"$b$ let a = 'x'; return \"$$\"; /* ` $b$",
-        b"$\xc3\xa9_1$ ; $\xc3\xa9_1$",
-        b"$$ /*! -- # ` ' \\ $$",
-    ],
-)
+@cases(quoted=str.encode)
 def test_between_dollars_is_a_literal(quoted):
     sql = b"CREATE FUNCTION f() RETURNS INT LANGUAGE JAVASCRIPT AS " + quoted + b" ; SELECT 2"
     assert has_dollar_quotes(sql)
@@ -145,21 +136,7 @@ def test_between_dollars_is_a_literal(quoted):
     assert second == b"SELECT 2"
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        b"SELECT 1 AS a$$; SELECT 2 AS b$$",
-        b"SELECT 1 AS $a; SELECT 2 AS $a",
-        b"SELECT t.$a$; SELECT 1 AS a",
-        b"SELECT @$a$; SELECT @$a$",
-        b"SELECT @@$a$; SELECT 1",
-        b"SELECT `$$`; SELECT `$$`",
-        b"SELECT '$$'; SELECT '$$'",
-        b"SELECT 1 -- $$\n; SELECT 2 # $$",
-        b"SELECT 1 /* $$ */; SELECT 2 /* $$ */",
-        b"SELECT \xc3\xa9$$; SELECT \xc3\xa9$$",
-    ],
-)
+@cases(sql=str.encode)
 def test_other_dollars_are_letters_of_names_values_and_comments(sql):
     """As MySQL 9.7 reads them."""
     assert readable(sql, DOLLARS) == sql

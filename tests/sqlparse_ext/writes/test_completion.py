@@ -145,29 +145,12 @@ def test_an_ack_counts_the_send_that_no_lease_has_counted(sql, expected):
     assert completed(expected, LAZY) == expected
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        b"UPDATE m SET time_acked = 1800000000000000005, epoch = 3, time_next = NULL WHERE id = 1 AND time_acked IS NULL",
-        b"UPDATE m SET time_next = 5 WHERE id = 1",
-        b"UPDATE m SET time_acked = NULL WHERE id = 1",
-    ],
-)
+@cases(sql=str.encode)
 def test_what_is_no_ack_or_counts_by_itself_counts_nothing(sql):
     assert completed(sql, LAZY) == sql
 
 
-@pytest.mark.parametrize(
-    "begin",
-    [
-        b"UPDATE m SET time_acked = 1700000000000000000",
-        b"UPDATE m SET body = 'a\\'b', time_acked = 1800000000000000005",
-        b"UPDATE m SET body=x'00ff',time_acked=+1800000000000000005",
-        b"UPDATE /* 1 */ m SET time_acked = 1800000000000000005",
-        b"UPDATE m SET body = CASE priority WHEN 1 THEN 'x' END, time_acked = 1800000000000000005",
-        b"UPDATE m SET body = priority IN (1, 2, 3), time_acked = 1800000000000000005",
-    ],
-)
+@cases(begin=str.encode)
 def test_the_count_stands_behind_the_moment_whatever_literals_are_before_it(begin):
     where = b" WHERE (id IN (1, 2, 3)) AND time_acked IS NULL"
     sql = begin + b", time_next = NULL WHERE id IN (1, 2, 3)"

@@ -37,27 +37,6 @@ def test_what_is_bound_counts_as_what_is_written():
     assert moment(sql, LAZY, b"%d" % ACKED_NS, 1, 2) is None
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "UPDATE m SET time_acked = 1800000000000000005, body = 'done' WHERE id = 7",
-        "UPDATE m SET time_acked = 1800000000000000005, time_next = 9 WHERE id = 7",
-        "UPDATE m SET time_acked = 1800000000000000005, epoch = 3 WHERE id = 7",
-        "UPDATE m SET time_acked = 1800000000000000005, epoch = epoch + 1 WHERE id = 7",
-        "UPDATE m SET time_acked = 1800000000000000005.5 WHERE id = 7",
-        "UPDATE m SET time_acked = '1800000000000000005' WHERE id = 7",
-        "UPDATE m SET time_acked = 99999999999999999999 WHERE id = 7",
-        "UPDATE m SET time_acked = time_next WHERE id = 7",
-        "UPDATE m SET time_acked = 1800000000000000005 WHERE id = 7 AND priority = 3",
-        "UPDATE m SET time_acked = 1800000000000000005 WHERE id > 7",
-        "UPDATE m SET time_acked = 1800000000000000005 WHERE id IN (1, 2) LIMIT 1",
-        "UPDATE m SET time_acked = 1800000000000000005 WHERE id IN (NULL)",
-        "UPDATE m SET time_acked = 1800000000000000005",
-        "UPDATE m SET time_acked = NULL WHERE id = 7",
-        "UPDATE m, u SET m.time_acked = 1800000000000000005 WHERE m.id = u.id",
-        "DELETE FROM m WHERE id = 7",
-        "UPDATE m SET time_next = 9 WHERE id = 7",
-    ],
-)
+@cases(sql=str)
 def test_whatever_does_more_or_does_not_say_what_is_committed_first(sql):
     assert moment(sql, LAZY) is None

@@ -1,7 +1,5 @@
 import ast
 
-import pytest
-
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.writes.hidden_writes import HiddenWrites, cascading
 from tests.cases import cases
@@ -22,25 +20,7 @@ def test_a_statement_may_write_to_tables_that_it_does_not_name(sql):
     assert hides(sql)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        b"SELECT * FROM seen WHERE id = 1",
-        b"SELECT COUNT(*), enqueue FROM outbox",
-        b"SELECT 'enqueue(1)'",
-        b"INSERT INTO my_message (id) VALUES (1)",
-        b"INSERT INTO t SELECT * FROM seen",
-        b"UPDATE t SET a = (SELECT MAX(a) FROM seen)",
-        b"INSERT INTO shop_db.t VALUES (1)",
-        b"UPDATE t JOIN u USING (id) SET a = 1",
-        b"PREPARE s FROM 'SELECT 1'",
-        b"XA PREPARE 'x'",
-        b"EXPLAIN SELECT 1",
-        b"SET autocommit = 1",
-        b"COMMIT",
-        b"CREATE TABLE t (a INT)",
-    ],
-)
+@cases(sql=str.encode)
 def test_other_statements_write_at_most_what_they_name(sql):
     assert not hides(sql)
 

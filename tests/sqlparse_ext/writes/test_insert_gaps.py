@@ -25,16 +25,7 @@ def test_rows_without_a_value_get_the_next_ones(sql, result):
     assert filled(sql)[1] == result
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "INSERT INTO t (id, a) VALUES (5, NULL), (6, 0)",
-        "INSERT INTO t (id) VALUES (1 + 1)",
-        "INSERT INTO t SET id = 3",
-        "INSERT INTO t SET id = f(0)",
-        "INSERT INTO t (id, a) SELECT id, a FROM u",
-    ],
-)
+@cases(sql=str)
 def test_rows_with_a_value_are_left_as_they_are(sql):
     assert filled(sql) == (0, sql)
 
@@ -75,18 +66,7 @@ def test_who_asks_a_sequence_says_how_many_values(sql, table, count):
     assert asked.is_certain == ("VALUES" in sql.upper())
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT next FROM t",
-        "SELECT next, value FROM t",
-        "SELECT NEXT VALUE FROM seq WHERE id = 0",
-        "SELECT NEXT VALUE FOR seq",
-        "SELECT `next` value FROM t, u",
-        "SELECT NEXT VALUES FROM seq",
-        "INSERT INTO next VALUES (1)",
-    ],
-)
+@cases(sql=str)
 def test_other_statements_ask_no_sequence(sql):
     assert next_values(statement(sql).shape) is None
 
@@ -98,15 +78,6 @@ def test_the_list_stands_behind_the_table(sql, named):
     assert with_columns(found, ["id", "a b"]).decode() == named
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "INSERT INTO t (id) VALUES (1)",
-        "INSERT INTO t () VALUES ()",
-        "INSERT INTO t SET id = 1",
-        "INSERT INTO t",
-        "UPDATE t SET id = 1",
-    ],
-)
+@cases(sql=str)
 def test_what_names_its_columns_or_has_no_place_for_them_is_left_alone(sql):
     assert not leaves_out_columns(statement(sql).shape)

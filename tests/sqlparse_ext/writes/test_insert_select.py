@@ -1,5 +1,3 @@
-import pytest
-
 from streamfrom.sqlparse_ext.writes.insert_select import (
     bounded,
     insert_select,
@@ -26,17 +24,7 @@ def test_what_is_returned_stands_behind_the_query():
     )
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "INSERT INTO t (a) VALUES (1)",
-        "INSERT INTO t SET a = 1",
-        "INSERT INTO t (a) SELECT 1 ON DUPLICATE KEY UPDATE a = 2",
-        "INSERT INTO t (a) SELECT 1 RETURNING (SELECT b FROM u)",
-        "SELECT 1",
-        "UPDATE t SET a = (SELECT 1)",
-    ],
-)
+@cases(sql=str)
 def test_other_statements_are_none(sql):
     assert not is_insert_select(shape(sql))
 

@@ -69,20 +69,7 @@ def test_effects(sql, kind, ids):
     assert effect(statement(sql), CURRENT) == Effect(kind, None if ids is None else tuple(ids))
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT * FROM m",
-        "UPDATE m SET body = 'a' WHERE tenant = 7",
-        "UPDATE u SET time_acked = (SELECT 1 FROM m) WHERE id = 7",
-        "DELETE FROM u WHERE id IN (SELECT id FROM m)",
-        "INSERT INTO u SELECT * FROM m",
-        "INSERT INTO m (id, time_acked) VALUES (1, 5)",
-        "CREATE TABLE m (a INT)",
-        "STREAM * FROM m",
-        "SET a = 1",
-    ],
-)
+@cases(sql=str)
 def test_statements_that_touch_no_message(sql):
     assert effect(statement(sql), CURRENT) is None
 
@@ -99,15 +86,7 @@ def test_a_replace_may_concern_messages_that_were_sent():
     assert change == Effect(RESCHEDULE, (1, 2))
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "INSERT INTO m (id, time_next) VALUES (0, 7)",
-        "INSERT INTO m (id, time_next) VALUES (NULL, 7)",
-        "INSERT INTO m (time_next) VALUES (7)",
-        "INSERT INTO m SET time_next = 7",
-    ],
-)
+@cases(sql=str)
 def test_the_id_that_the_server_generates_comes_from_its_answer(sql):
     change = effect(statement(sql), replace(CURRENT, id_auto_increment=True))
     assert change == Effect(NEW, None, generated=Key(None, 50, 7))

@@ -9,6 +9,7 @@ from streamfrom.sqlparse_ext.writes.completion import complete
 from streamfrom.sqlparse_ext.writes.early_ack import early_moment
 from streamfrom.sqlparse_ext.writes.message_effects import EffectKind, effect
 from streamfrom.sqlparse_ext.writes.plain_ack import plain_ack
+from tests.cases import cases
 from tests.sqlparse_ext.writes.test_completion import BY_PRIMARY, CURRENT, LAZY, NOW_NS
 
 
@@ -87,14 +88,7 @@ def test_what_is_known_is_what_the_completed_text_says(text, facts, data):
 
 
 @pytest.mark.parametrize("facts", [CURRENT, LAZY, BY_PRIMARY])
-@pytest.mark.parametrize(
-    "sql",
-    [
-        b"UPDATE m SET time_acked = NOW() WHERE id = %b",
-        b"UPDATE m SET time_acked = NOW(), time_next = NULL WHERE id IN (%b, 8) AND time_acked IS NULL",
-        b"UPDATE m SET time_acked = " + NOW + b" WHERE id = %b",
-    ],
-)
+@cases(sql=str.encode)
 def test_the_usual_acks_are_known(sql, facts):
     cache = StatementCache()
     plain = plain_ack(cache.get(sql % b"7"), facts, cache.get)

@@ -2,6 +2,7 @@ import pytest
 
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.writes.row_limit import limit_of, rows_max, with_limit
+from tests.cases import cases
 from tests.sqlparse_ext.facts import shape, statement
 
 
@@ -12,14 +13,7 @@ def limited(sql):
     return found, limit
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "DELETE FROM t LIMIT 7",
-        "delete from t where id in (1, 2) and s = 'x' limit 7 ;",
-        "DELETE FROM t WHERE a = (SELECT MAX(b) FROM r LIMIT 1) LIMIT 7 -- done",
-    ],
-)
+@cases(sql=str)
 def test_the_number_at_the_end_is_read_and_replaced(sql):
     found, limit = limited(sql)
     assert rows_max(found, limit) == 7
@@ -29,8 +23,9 @@ def test_the_number_at_the_end_is_read_and_replaced(sql):
 def test_a_bound_number_is_read():
     found, limit = limited("DELETE FROM t WHERE a = ? LIMIT ?")
     assert rows_max(found.bind((b"x", 3)), limit) == 3
-    with pytest.raises(Unsupported, match="LIMIT that is no whole number"):
-        rows_max(found, limit)
+    for wrong in (found, found.bind((b"x", -3)), found.bind((b"x", 1.5))):
+        with pytest.raises(Unsupported, match="LIMIT that is no whole number"):
+            rows_max(wrong, limit)
 
 
 @pytest.mark.parametrize("number", ["1.5", "'7'"])
@@ -39,16 +34,6 @@ def test_what_is_no_whole_number_is_refused(number):
         rows_max(*limited(f"DELETE FROM t LIMIT {number}"))
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "DELETE FROM t",
-        "DELETE FROM t WHERE a = 7",
-        "DELETE FROM t ORDER BY a LIMIT 7",
-        "DELETE FROM t LIMIT 7 RETURNING a",
-        "UPDATE t SET a = 1 LIMIT 7",
-        "SELECT a FROM t LIMIT 7",
-    ],
-)
+@cases(sql=str)
 def test_other_statements_have_no_such_limit(sql):
     assert limit_of(shape(sql)) is None
