@@ -103,8 +103,6 @@ class Receivers:
 
         Among equal ones the one that has waited longest goes first. Streams that stall are chosen only where no other has room.
         """
-        if not due:
-            return []
         rows, is_gathering = min(due, batch), False
         chosen: list[AttachedReceiver] = []
         covering = (
@@ -250,6 +248,9 @@ def by_room(receiver: AttachedReceiver) -> int:
 
 def share_out(rows: int, receivers: Sequence[AttachedReceiver], batch: int) -> list[int]:
     """Return how many of *rows* each of *receivers* gets, who stand in the order of their room."""
+    if len(receivers) == 1:
+        (only,) = receivers
+        return [min(rows, only.room, only.at_most(batch))]
     return shares(
         rows,
         [receiver.room for receiver in receivers],

@@ -99,7 +99,9 @@ class Sending:
         batch = self._parts.table.properties.batch_size
         for choice in list(self._receivers.choices):
             due = shard.queue.due(now_ns, at_most=self._claim_rows_max(), keys=choice)
-            if due and not (due := shard.at_most(due, now_ns)):
+            if not due:
+                continue
+            if not (due := shard.at_most(due, now_ns)):
                 if shard.hold_back(now_ns):
                     self._held.look_after(shard, now_ns)
                 return False
@@ -152,11 +154,12 @@ class Sending:
 
     def _are_others(self, shard: ShardState, receivers: list[AttachedReceiver]) -> bool:
         """Return whether other streams take what *receivers* do."""
-        return any(
+        attached = self._receivers.attached
+        return len(attached) > len(receivers) and any(
             other not in receivers
             and other.covers(shard.name)
             and other.keys == receivers[0].keys
-            for other in self._receivers.attached.values()
+            for other in attached.values()
         )
 
     def _may_send(self, shard: ShardState) -> bool:

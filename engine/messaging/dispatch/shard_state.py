@@ -307,6 +307,8 @@ class ShardState:
 
     def take_acks(self) -> tuple[tuple[int, ...], frozenset[bytes]]:
         """Return the acks that a claim is to write which begins now, and their messages."""
+        if not self.acking:
+            return (), frozenset()
         numbers = tuple(self.acking)
         idents = frozenset(ident for each in self.acking.values() for ident in each)
         self.acking.clear()
@@ -464,33 +466,54 @@ class ShardState:
     @property
     def is_failing(self) -> bool:
         """Return whether something does not work at this moment."""
-        return any(trouble.since_ns is not None for trouble in self.troubles())
+        return (
+            self.claiming.since_ns is not None
+            or self.polls.trouble.since_ns is not None
+            or self.health.since_ns is not None
+            or self.unserved.since_ns is not None
+        )
 
     def lost_ns(self, grace_ns: int) -> int:
         """Return when the streams that cover the shard are lost, if it goes on like this."""
-        since_ns = FOREVER_NS
-        for trouble in self.troubles():
-            if trouble.since_ns is not None:
-                since_ns = min(since_ns, trouble.since_ns)
-        return min(since_ns + grace_ns, FOREVER_NS)
+        if not self.is_failing:
+            return FOREVER_NS
+        found = (trouble.since_ns for trouble in self.troubles())
+        return min(min(ns for ns in found if ns is not None) + grace_ns, FOREVER_NS)
 
-    def is_quiet(self, now_ns: int) -> bool:
-        """Return whether an ack leaves nothing to be done by which no receiver gets room: all else has its moment."""
+    def has_more(self, now_ns: int) -> bool:
+        """Return whether there is something to send to a stream that takes it."""
+        first_ns = self.queue.first_ns()
+        return (first_ns is not None and first_ns <= now_ns) or bool(self.lost.waiting)
+
+    def is_quiet(self, now_ns: int, *, has_claimed: bool = False) -> bool:
+        """Return whether an ack leaves nothing to be done by which no receiver gets room: all else has its moment.
+
+        has_claimed: or a claim that has ended, which leaves its slot, and rows to be looked at or polled.
+        """
         return (
             self.wake_ns > now_ns
-            and self.writes_ns > now_ns
             and self.order is None
             and self.in_flight is None
             and self.groups.next_ns() > now_ns
             and self.queue.next_poll_ns() is None
             and not self.is_failing
-            and self._wakes_for_first(now_ns)
+            and not (
+                has_claimed
+                and (
+                    not self.receivers
+                    or not self.is_dispatched
+                    or self.polls.wanted
+                    or self.leases.is_to_look
+                    or self.has_more(now_ns)
+                )
+            )
         )
 
-    def _wakes_for_first(self, now_ns: int) -> bool:
-        """Return whether the first message, if it is not due yet, has its moment: an ack may have taken a due one from before it."""
+    def wake_for_first(self, now_ns: int) -> None:
+        """Give the first message its moment, if it is not due yet: one that was due may have stood before it."""
         first_ns = self.queue.first_ns()
-        return first_ns is None or first_ns <= now_ns or self.wake_ready_ns <= first_ns
+        if first_ns is not None and first_ns > now_ns:
+            self.wake_ready_ns = min(self.wake_ready_ns, first_ns)
 
     def settled(self, now_ns: int, lost_ns: int) -> None:
         """Note when to look again, now that all has been done that can be done."""

@@ -257,10 +257,20 @@ class TableState:
         self._actions.clear()
         return actions
 
-    def free(self, receivers: Iterable[int]) -> None:
-        """Note that sockets have taken what they were given; a ReceiverReady of another one follows, which serves all."""
+    def free(self, receivers: Iterable[int], now_ns: int) -> bool:
+        """Note that sockets have taken what they were given; return whether a ReceiverReady of one has to follow, which serves all."""
         for receiver in receivers:
             self._receivers.is_free(receiver)
+        if (
+            self._receivers.finishing
+            or self._receivers.kept
+            or self._receivers.short
+            or any(shard.has_more(now_ns) for shard in self._shards.values())
+        ):
+            return True
+        # Whose turn is next does not depend on that.
+        self._pass_turn()
+        return False
 
     def wake_ns(self) -> int | None:
         """Return when the next Tick is due, or None when only an event can change anything."""
@@ -643,11 +653,10 @@ class TableState:
     def _settle_after(self, event: Event, now_ns: int) -> None:
         """Bring to rest the shards that *event* can have concerned."""
         match event:
-            # Of the acks one by one nearly all: settling was a twelfth of what an early one costs.
-            case Acked() | AckedEarly() if not self._receivers.is_freed and self._shards[
-                event.shard
-            ].is_quiet(now_ns):
-                return
+            # Of the acks one by one nearly all: settling was a twelfth of what an early one costs. So are the claims of
+            # messages that come one by one, of whose cost it was a tenth.
+            case Acked() | AckedEarly() | JobDone() if self._is_quiet(event, now_ns):
+                self._shards[event.shard].wake_for_first(now_ns)
             case ReceiverReady() | WaitOver() | ShareGiven() | ProgressedElsewhere():
                 self._serve(now_ns)
             case Tick():
@@ -667,17 +676,28 @@ class TableState:
                 if self._receivers.is_freed:
                     self._serve(now_ns)
 
+    def _is_quiet(self, event: Acked | AckedEarly | JobDone, now_ns: int) -> bool:
+        """Return whether an ack or the end of a claim leaves nothing to be done now."""
+        if self._receivers.is_freed:
+            return False
+        shard = self._shards[event.shard]
+        if not isinstance(event, JobDone):
+            return shard.is_quiet(now_ns)
+        return isinstance(event.job, Claim) and shard.is_quiet(now_ns, has_claimed=True)
+
     def _serve(self, now_ns: int) -> None:
         """Let the shards that have due keys use the receivers that are ready, in turn."""
         # Each time from another one on: a shard that always has something due would take every receiver.
         shards = list(self._shards.values())
-        self._turn = (self._turn + 1) % len(shards)
+        self._pass_turn()
         for shard in shards[self._turn :] + shards[: self._turn]:
             if not self._receivers.ready:
                 return
-            first_ns = shard.queue.first_ns()
-            if (first_ns is not None and first_ns <= now_ns) or shard.lost.waiting:
+            if shard.has_more(now_ns):
                 self._settle(shard, now_ns)
+
+    def _pass_turn(self) -> None:
+        self._turn = (self._turn + 1) % len(self._shards)
 
     def _settle(self, shard: ShardState, now_ns: int) -> None:
         """Claim what can be claimed, poll what must be polled, and note when to look again."""

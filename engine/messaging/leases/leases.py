@@ -504,6 +504,11 @@ class Leases:
             or (self._looking_at is not None and ident in self._looking_at)
         )
 
+    @property
+    def is_to_look(self) -> bool:
+        """Return whether rows of held messages are to be read."""
+        return bool(self._to_look_at) or self._all_by_heartbeat is not None
+
     def next_look(self) -> tuple[bytes, ...]:
         """Return the held messages whose rows must be read now; one question at a time."""
         if self._looking_at is not None:

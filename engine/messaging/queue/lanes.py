@@ -58,6 +58,14 @@ class Lane:
         count: int = self.keys.bisect_key_right((now_ns, 2))
         return count
 
+    def cut(self, start: int, end: int) -> list[MessageKey]:
+        """Take out the keys from place *start* up to *end*, and return them."""
+        if start == end:
+            return []
+        taken = list(self.keys[start:end])
+        del self.keys[start:end]
+        return taken
+
     def is_low(self) -> bool:
         """Return whether rows are left out and half of what was here is used up."""
         return self.more and len(self.keys) <= self.full // 2
@@ -101,13 +109,8 @@ class Tier:
             fresh_taken = min(fresh, max(half, room - timed))
             timed_taken = room - fresh_taken
             self.fresh_first ^= bool(room % 2)
-        from_fresh = list(self.fresh.keys[:fresh_taken])
-        del self.fresh.keys[:fresh_taken]
+        from_fresh = self.fresh.cut(0, fresh_taken)
         if newest:
-            start = timed - timed_taken
-            from_timed = list(self.timed.keys[start:timed])
-            del self.timed.keys[start:timed]
+            from_timed = self.timed.cut(timed - timed_taken, timed)
             return [*reversed(from_timed), *from_fresh]
-        from_timed = list(self.timed.keys[:timed_taken])
-        del self.timed.keys[:timed_taken]
-        return from_fresh + from_timed
+        return from_fresh + self.timed.cut(0, timed_taken)

@@ -102,6 +102,8 @@ class ShardQueue:
         self.told: dict[bytes, None] = {}
         self._told_polled: tuple[bytes, ...] = ()
         self._is_polled = False  # since the keys were dropped
+        # Some lane may have left rows out; without that no poll is needed for them, which is asked ten times for a message.
+        self._leaves_out = False
         self._keys: dict[bytes, MessageKey] = {}
         # By key, b"" for what is not read by its key, and then by priority.
         self._tiers: dict[bytes, dict[int, Tier]] = {}
@@ -240,7 +242,7 @@ class ShardQueue:
 
     def clear(self) -> None:
         """Drop all keys but those in flight; the next poll starts from nothing."""
-        self._is_polled = False
+        self._is_polled = self._leaves_out = False
         self._keys.clear()
         self._tiers.clear()
         self._locked.clear()
@@ -502,6 +504,7 @@ class ShardQueue:
         else:
             self._keys.clear()
             self._tiers.clear()
+            self._leaves_out = False
             self._walked_to = result.walked_to
         for read in result.tiers:
             if read.key:
@@ -617,6 +620,7 @@ class ShardQueue:
             0, NOTHING_NS if read.fresh_more else FOREVER_NS, more=read.fresh_more
         )
         tier.timed.narrow(read.floor_ns, read.horizon_ns, more=read.timed_more)
+        self._leaves_out |= read.fresh_more or read.timed_more
         self._fill(tier.fresh, self._usable(read.fresh, changed))
         self._fill(tier.timed, self._usable(read.timed, changed))
         return tier
@@ -685,6 +689,8 @@ class ShardQueue:
 
     def next_poll_ns(self, keys: frozenset[bytes] | None = None) -> int | None:
         """Return when rows that were left out will be needed (0: at once), if any are, of *keys* or of those that nobody names."""
+        if not self._leaves_out:
+            return None
         moments = []
         if keys is None and self.named:
             keys = frozenset(self._tiers) - self.named
@@ -792,6 +798,7 @@ class ShardQueue:
             # A tie at the new edge may stay; new ones may join it, and are no loss either.
             horizon_ns = victim.time_next_ns if victim.time_next_ns > 0 else NOTHING_NS
             last.narrow(last.floor_ns, horizon_ns, more=True)
+        self._leaves_out = True
         last.full = len(last)
         self._left.discard(victim.id)
         del self._keys[victim.id]

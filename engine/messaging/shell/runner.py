@@ -257,11 +257,10 @@ class Runner:
                 for action in self._state.handle(self._events.popleft(), self._clock.time_ns()):
                     self._carry_out(action)
                 if self._freed:
-                    # One event for all that can take more, six of a claim in a drain: they are served together.
-                    *others, last = self._freed
+                    # They are served together, six of a claim in a drain. A message that came alone leaves nothing for them.
+                    if self._state.free(self._freed, self._clock.time_ns()):
+                        self._events.append(ReceiverReady(self._freed[-1]))
                     self._freed.clear()
-                    self._state.free(others)
-                    self._events.append(ReceiverReady(last))
         finally:
             self._is_handling = False
         self._set_timer()

@@ -102,8 +102,12 @@ class AttachedReceiver:
         """
         if self.rows_left is not None:
             return UNLIMITED if self.rows_left else 0
-        most = self.most
-        return UNLIMITED if most == UNLIMITED else max(0, most - self.held + self.acking)
+        # Asked a dozen times for a message that comes alone, and mostly there is a limit and no share.
+        most = self.limit if self.limit and self.share is None else self.most
+        if most == UNLIMITED:
+            return UNLIMITED
+        room = most - self.held + self.acking
+        return room if room > 0 else 0
 
     @property
     def most(self) -> int:

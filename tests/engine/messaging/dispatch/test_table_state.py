@@ -158,3 +158,31 @@ def test_receivers_of_different_columns_get_different_claims():
     claims = bench.due(1, 2)
     assert [claim.columns for claim in claims] == [("id",)]
     assert [claim.columns for claim in bench.due(3)] == [("id", "epoch")]
+
+
+def test_a_claim_that_ends_makes_room_for_what_waited_for_its_slot():
+    bench = TableRig().attach(1, 2, 3)
+    first, *_ = [only(bench.due(ident), Claim) for ident in range(CLAIMS_IN_FLIGHT_MAX)]
+    assert bench.due(7) == []
+    delivered_to, claim = bench.won(first)
+    assert isinstance(delivered_to, Deliver)
+    assert claim.ids == (b"7",)
+
+
+def test_a_claim_of_a_lone_message_leaves_the_next_one_its_moment():
+    bench = TableRig().attach(1, 2)
+    claim = only(bench.due(1), Claim)
+    bench.due(2, time_next_ns=bench.now_ns + 5 * SECOND_NS)
+    only(bench.won(claim), Deliver)
+    assert bench.wake_s() == 5
+    assert claimed(bench.later(5))[0] == [2]
+
+
+def test_sockets_that_are_free_are_served_only_if_there_is_something_for_them():
+    bench = TableRig().attach(1)
+    bench.won(only(bench.due(1), Claim))
+    assert not bench.state.free([1], bench.now_ns)
+    bench.won(only(bench.due(2), Claim))
+    assert bench.due(3) == []
+    assert bench.state.free([1], bench.now_ns)
+    assert claimed(bench.post(ReceiverReady(1))) == [[3]]
