@@ -109,6 +109,11 @@ _CODECS: Final = {
 # "" before anything was set.
 _UTF8: Final = frozenset({"", "utf8mb4", "utf8mb3", "utf8", "binary"})
 _NULLABLE = frozenset({"character_set_results"})
+_READ_ONLY: Final = ("tx_read_only", "transaction_read_only")
+
+
+def _is_on(value: str) -> bool:
+    return value.upper() in {"ON", "1"}
 
 
 class Settings:
@@ -119,9 +124,11 @@ class Settings:
     """
 
     __slots__ = (
+        "autocommit",
         "charset_mode",
         "codec",
         "is_plain",
+        "is_read_only",
         "is_utf8",
         "reading",
         "unread",
@@ -141,6 +148,10 @@ class Settings:
     # The bytes of the client's strings are those that the server stores, as far as is known here:
     # columns are UTF-8.
     is_utf8: bool
+    # False only when the client switched it off.
+    autocommit: bool
+    # The client's transactions may not write.
+    is_read_only: bool
     # As every session begins, but for a character set in which strings are as UTF-8.
     is_plain: bool
     # How long the client may say nothing by its own wish, None where it has none.
@@ -165,6 +176,8 @@ class Settings:
             found = super().__new__(cls)
             found.values = dict(key)
             found.reading = tuple(map(found.values.get, _READING))
+            found.autocommit = _is_on(found.values.get("autocommit", "ON"))
+            found.is_read_only = any(_is_on(found.values.get(each, "")) for each in _READ_ONLY)
             client_charset = found.values.get("character_set_client", "")
             found.is_utf8 = client_charset in _UTF8
             found.is_plain = (
@@ -189,17 +202,6 @@ class Settings:
                 self._changed.clear()
             found = self._changed[key] = Settings([*self.values.items(), *key[1]])
         return found
-
-    @property
-    def autocommit(self) -> bool:
-        """False only when the client switched it off."""
-        return self.values.get("autocommit", "ON").upper() in {"ON", "1"}
-
-    @property
-    def is_read_only(self) -> bool:
-        """True when the client's transactions may not write."""
-        found = map(self.values.get, ("tx_read_only", "transaction_read_only"))
-        return any(value is not None and value.upper() in {"ON", "1"} for value in found)
 
     @property
     def sql_mode(self) -> str:

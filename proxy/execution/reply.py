@@ -6,6 +6,7 @@ answers in it: every one but the last says that more follow, and the sequence nu
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.fairness import Slices
@@ -90,6 +91,10 @@ class Reply:
                 session_state=session_state,
             )
         )
+
+    def updated(self, rows: int) -> None:
+        """Answer OK as a server does to an UPDATE that has changed *rows* rows."""
+        self.packet(_updated(rows, self._status, self._state.capabilities))
 
     def error(self, error: StreamfromError) -> None:
         """Answer with an error, which ends the command."""
@@ -238,3 +243,9 @@ class Reply:
         """Answer with a packet that is made already, such as a bare text."""
         self.link.write(frame(payload, self.sequence))
         self.sequence += 1
+
+
+@lru_cache(maxsize=1024)
+def _updated(rows: int, status: int, capabilities: int) -> bytes:
+    info = b"Rows matched: %d  Changed: %d  Warnings: 0" % (rows, rows)
+    return ok_packet(rows, status=status, info=info, capabilities=capabilities)

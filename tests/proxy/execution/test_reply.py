@@ -155,3 +155,16 @@ async def test_many_definitions_are_framed_while_others_have_their_turns(monkeyp
     assert parameters == [parameter] * 65_535
     assert len(turns) > 30
     assert set(turns) == {b""}, "an error in the middle of it would have no place"
+
+
+@pytest.mark.parametrize("capabilities", [MODERN, OLD])
+def test_rows_that_were_updated_are_told_as_a_server_tells_them(capabilities):
+    scene, other = Scene(capabilities), Scene(capabilities)
+    for each in (scene, other):
+        each.state.transaction = Transaction(b"BEGIN")
+    for rows in (1, 300):
+        scene.reply.updated(rows)
+        info = f"Rows matched: {rows}  Changed: {rows}  Warnings: 0".encode()
+        other.reply.ok(affected_rows=rows, info=info)
+    assert scene.link.written == other.link.written
+    assert [parse_ok(packet).affected_rows for packet in scene.packets()] == [1, 300]

@@ -63,6 +63,7 @@ class Scene:
             variables=None,
             attributes=(),
             account=SHARDS_ACCOUNT,
+            diagnostics=None,
         )
         self.registry: Any = SimpleNamespace(table=lambda *_: table)
         self.rights = context_of(executor=self.executor, registry=self.registry).rights
@@ -70,7 +71,7 @@ class Scene:
             shard=SimpleNamespace(
                 keyspace="ks", name="-", group_commits={("m", SHARDS_ACCOUNT): self.group}
             ),
-            reply=SimpleNamespace(ok=lambda **ok: self.written.append(ok), stopped=None),
+            reply=SimpleNamespace(updated=self.written.append, stopped=None),
             on_over=self.over.append,
         )
 
@@ -175,12 +176,14 @@ async def test_the_client_is_told_of_its_own_rows():
     scene = Scene()
     ack = scene.gathered()
     ack.acknowledged()
-    assert scene.written == [
-        {"affected_rows": 2, "info": b"Rows matched: 2  Changed: 2  Warnings: 0"}
-    ]
-    assert (scene.state.answered_at, scene.state.diagnostics.row_count) == (None, 2)
+    assert scene.written == [2]
+    first = scene.state.diagnostics
+    assert (scene.state.answered_at, first.row_count) == (None, 2)
     assert scene.over == [None]
     assert scene.executor.gathered is None
+    ack.acknowledged()
+    assert scene.state.diagnostics is not first
+    assert scene.state.diagnostics.known.done()
 
 
 def test_what_is_to_be_sent_by_itself_is_sent_at_once():
