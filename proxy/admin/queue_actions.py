@@ -79,7 +79,12 @@ class QueueActions:
         """Pause or resume a queue."""
         verb = "PAUSE" if is_paused else "RESUME"
         await self._run(keyspace, f"ALTER QUEUE {quote_identifier(name)} {verb}".encode())
-        self._log("queue paused" if is_paused else "queue resumed", keyspace, name)
+        log.info(
+            "queue paused" if is_paused else "queue resumed",
+            keyspace=keyspace,
+            queue=name,
+            by=self._user,
+        )
 
     async def requeue(self, keyspace: str, name: str, source: str, limit: int) -> int:
         """Make at most *limit* messages ready; *source*: PARKED or DEAD. Return their number."""
@@ -108,7 +113,13 @@ class QueueActions:
                     change = _CHANGES[action] % (name, ident, listed)
                     count += await self._run(f"{table.keyspace}:{shard}", change + guard)
         finally:
-            self._log("messages changed", **table.named, action=action.value, count=count)
+            log.info(
+                "messages changed",
+                **table.named,
+                action=action.value,
+                count=count,
+                by=self._user,
+            )
         return count
 
     async def end_stream(self, stream: dict[str, Any] | None, connection_id: int) -> None:
@@ -116,7 +127,13 @@ class QueueActions:
         if stream is None:
             raise NoSuchThread(connection_id)
         await self._run("", b"KILL QUERY %d" % connection_id)
-        self._log("stream ended", stream["keyspace"], stream["queue"], connection=connection_id)
+        log.info(
+            "stream ended",
+            keyspace=stream["keyspace"],
+            queue=stream["queue"],
+            connection=connection_id,
+            by=self._user,
+        )
 
     async def _run(self, target: str, sql: bytes) -> int:
         client = await self._enter(self._user, self._host, target)
@@ -124,9 +141,6 @@ class QueueActions:
             return (await client.run(sql)).affected_rows
         finally:
             client.close()
-
-    def _log(self, event: str, keyspace: str, queue: str, **fields: object) -> None:
-        log.info(event, keyspace=keyspace, queue=queue, **fields, by=self._user)
 
 
 def _name(name: str) -> bytes:
