@@ -50,6 +50,26 @@ def test_no_link_leaves_the_site():
     assert not strays
 
 
+def test_every_concept_has_a_picture() -> None:
+    pages = sorted((DOCS / "concepts").glob("*.md"))
+    assert len(pages) >= 8
+    assert not [
+        page.name
+        for page in pages
+        if not re.search(r"!\[[^\]]{60,}\]\(\S+\.svg\)", page.read_text())
+    ]
+
+
+def test_every_picture_is_described_and_has_colours_for_the_dark() -> None:
+    pictures = [path.read_text() for path in (DOCS / "images").glob("*.svg")]
+    assert len(pictures) >= 10
+    for each in pictures:
+        assert re.search(
+            r"<title id=.title.>[^<]+</title>\s*<desc id=.desc.>[^<]{60,}</desc>", each
+        )
+        assert "prefers-color-scheme: dark" in each
+
+
 @pytest.mark.slow
 def test_a_strict_build_finds_a_broken_link_and_nothing_else(tmp_path):
     """One build shows both: that it looks, and that there is nothing to find."""
