@@ -19,6 +19,7 @@ from streamfrom.proxy.embedded.program import Family
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
 from tests.fixtures.streams import (
+    POLL_NEVER_S,
     Consume,
     Consumer,
     eventually,
@@ -81,11 +82,8 @@ def create(
     """Create the queue, in which `refuse_updates` can make rows bad; return a client."""
     client = queue.connect()
     run(client, "CREATE TABLE parent (id BIGINT PRIMARY KEY)")
-    return queue.create(
-        poller_interval=1,
-        columns=f"{columns}, {STRICT}",
-        **{"more": QUICK + WRITTEN} | options,
-    )
+    settings: dict[str, Any] = {"poller_interval": 1, "more": QUICK + WRITTEN, **options}
+    return queue.create(columns=f"{columns}, {STRICT}", **settings)
 
 
 def refuse_updates(client: Any, when: str) -> None:
@@ -314,8 +312,10 @@ def test_dead_letters_are_requeued_but_for_bad_rows(plain: Queue) -> None:
 
 
 @pytest.mark.parametrize("order", [",vt_key=tenant_id,vt_key_in_flight=1", ",vt_order=strict"])
-def test_later_messages_of_their_key_go_on(plain: Queue, order: str) -> None:
-    client = create(plain, ack_wait=60, more=WRITTEN + order)
+def test_later_messages_of_their_key_go_on_without_a_poll_of_the_interval(
+    plain: Queue, order: str
+) -> None:
+    client = create(plain, poller_interval=POLL_NEVER_S, ack_wait=60, more=WRITTEN + order)
     refuse_updates(client, "NEW.epoch > OLD.epoch")
     insert(client, "my_message", [*BAD, *OTHERS])
     run(
@@ -327,6 +327,9 @@ def test_later_messages_of_their_key_go_on(plain: Queue, order: str) -> None:
         assert stream.ids(1) == [ident]
         assert run(client, ACK.format(ident)) == 1
     are_listed(client, BAD, "claim")
+    insert(client, "my_message", [9])
+    assert stream.ids(1) == [9], "also one that comes later"
+    assert run(client, ACK.format(9)) == 1
     run(client, "DROP TRIGGER no_update")
     for _ in BAD:
         (ident,) = stream.ids(1)
