@@ -8,6 +8,7 @@ control connections.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -50,6 +51,8 @@ T = TypeVar("T")
 STATEMENT_TIMEOUT_S: Final = 10.0
 # To drop a partition of many gigabytes takes seconds, and the server goes on after a client that gives up.
 PARTITION_TIMEOUT_S: Final = 120.0
+# Of one shard. The tables of a proxy purge at the same moments, on connections of the pool that clients wait for.
+PURGES_AT_ONCE: Final = 2
 # A dispatcher's change of partitions takes a tenth of a second; a reader of the partitions tries again meanwhile.
 CHANGING_PAUSES_S: Final = (0.05, 0.1, 0.2, 0.4, 0.8)
 
@@ -91,6 +94,9 @@ class ShardStore:
         self._shards = shards
         self._electors = electors or {}
         self._clock = clock
+        self._purges: defaultdict[tuple[str, ShardName], asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(PURGES_AT_ONCE)
+        )
 
     async def discover(
         self,
@@ -156,10 +162,11 @@ class ShardStore:
         left_out: Collection[bytes] = (),
     ) -> Purged:
         """Delete one batch of old acked rows. Raises StoreError."""
-        return await self._by_backend(
-            self._shards[table.keyspace, shard],
-            lambda: purge.purge(table, cutoff_ns, left_out),
-        )
+        async with self._purges[table.keyspace, shard]:
+            return await self._by_backend(
+                self._shards[table.keyspace, shard],
+                lambda: purge.purge(table, cutoff_ns, left_out),
+            )
 
     async def partitions(
         self, table: MessageTable, shard: ShardName, now_ns: int
