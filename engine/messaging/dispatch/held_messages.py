@@ -53,7 +53,7 @@ class HeldMessages:
         for shard in self._shards.values():
             ended = shard.leases.ended(now_ns)
             self.renew(now_ns)
-            if ended and shard.in_flight is not None:
+            if ended and shard.gates.in_flight is not None:
                 self._receivers.is_freed = True
             for lease in ended:
                 receiver = self._receivers.attached.get(lease.receiver)
@@ -208,7 +208,7 @@ class HeldMessages:
         now_ns: int,
     ) -> None:
         """Take in what a former dispatcher has in flight, and until when."""
-        limit = shard.in_flight
+        limit = shard.gates.in_flight
         if limit is None or limit.reading != job.number:
             return  # another process has dispatched the shard since
         limit.reading = None

@@ -61,10 +61,11 @@ class Sending:
                 shard.queue.requeue(key.id, key, now_ns)
         if shard.claiming.retry_ns > now_ns or not self._may_send(shard):
             return
-        if shard.in_flight is not None and not shard.in_flight.is_known:
-            if shard.in_flight.reading is None:
-                shard.in_flight.reading = self._parts.number()
-                self._actions.append(FindLeases(shard.in_flight.reading, shard.name))
+        limit = shard.gates.in_flight
+        if limit is not None and not limit.is_known:
+            if limit.reading is None:
+                limit.reading = self._parts.number()
+                self._actions.append(FindLeases(limit.reading, shard.name))
             return
         if shard.order is not None:
             self._claim_in_order(shard, shard.order, now_ns)
@@ -324,8 +325,8 @@ class Sending:
         receiver.has_batch = True
         self._receivers.ready.pop(receiver.id, None)
         shard.counters.has_sent(rows, now_ns)
-        if shard.rate is not None:
-            shard.rate.sent(len(rows), now_ns)
+        if shard.gates.rate is not None:
+            shard.gates.rate.sent(len(rows), now_ns)
         for lease in shard.leases.give(receiver.id, rows, now_ns, receiver.sent, run.begun_ns):
             self._receivers.give_room(lease.receiver)  # sent again, past its lease
         receiver.took(len(rows), now_ns)

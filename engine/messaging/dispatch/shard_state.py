@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.engine.messaging.acks.early_acks import EarlyAcks
 from streamfrom.engine.messaging.dispatch.poll_times import PollTimes
 from streamfrom.engine.messaging.gates.set_aside import SetAside
+from streamfrom.engine.messaging.gates.shard_gates import Load, ShardGates
 from streamfrom.engine.messaging.gates.trouble import Trouble
 from streamfrom.engine.messaging.leases.leases import Lease, Leases
 from streamfrom.engine.messaging.leases.leaving_receivers import LeavingReceivers
@@ -25,8 +26,6 @@ from streamfrom.engine.messaging.table.message import FOREVER_NS
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from streamfrom.engine.messaging.gates.in_flight_limit import InFlightLimit
-    from streamfrom.engine.messaging.gates.rate_limit import RateLimit
     from streamfrom.engine.messaging.order.key_order import KeyOrder
     from streamfrom.engine.messaging.queue.poll import PollResult
     from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
@@ -89,8 +88,7 @@ class ShardState:
     polls: when it is polled.
     releases: keys that are being released, by the number of the release.
     gathered_ns: when receivers that let room gather take what they have room for.
-    in_flight: how many messages may be in flight; None for no limit.
-    rate: how many messages a second may be sent; None for no limit.
+    gates: what holds back all that is due.
     order: which messages wait for others of their key; None where none does.
     held_back_ns: when more may be sent, if nothing happens before, where a limit holds back what is due.
     wake_ns: when the shard has work to do by itself.
@@ -111,8 +109,7 @@ class ShardState:
     claiming: Trouble = field(default_factory=Trouble)
     health: Trouble = field(default_factory=Trouble)
     unserved: Trouble = field(default_factory=Trouble)
-    in_flight: InFlightLimit | None = None
-    rate: RateLimit | None = None
+    gates: ShardGates = field(default_factory=ShardGates)
     order: KeyOrder | None = None
     gathered_ns: int = FOREVER_NS
     held_back_ns: int = FOREVER_NS
@@ -163,22 +160,16 @@ class ShardState:
 
     def at_most(self, due: int, now_ns: int) -> int:
         """Return how many of *due* messages may be sent now."""
-        if self.order is not None and self.order.is_strict:
-            due = min(due, self.order.closed_ns() <= now_ns)
-        if self.in_flight is not None:
-            due = min(due, self.in_flight.room(len(self.leases) + self._claimed))
-        if self.rate is not None:
-            due = min(due, self.rate.room(self._claimed, now_ns))
-        return due
+        return self.gates.room(due, self._load, now_ns)
 
     def hold_back(self, now_ns: int) -> bool:
-        """Note until when limits hold back what is due; return whether to look at what is in flight."""
-        if self.rate is not None:
-            self.held_back_ns = max(now_ns, self.rate.next_ns(self._claimed, now_ns))
-        if self.order is not None and (closed_ns := self.order.closed_ns()) > now_ns:
-            self.held_back_ns = closed_ns
-        limit = self.in_flight
-        if limit is None or limit.room(len(self.leases) + self._claimed):
+        """Note until when gates hold back what is due; return whether to look at what is in flight."""
+        load = self._load
+        opens_ns = self.gates.opens_ns(load, now_ns)
+        if opens_ns is not None:
+            self.held_back_ns = opens_ns
+        limit = self.gates.in_flight
+        if limit is None or not self.gates.is_full(load):
             return False
         is_to_look = limit.is_to_look(now_ns)
         if is_to_look:
@@ -188,13 +179,12 @@ class ShardState:
         return is_to_look
 
     def is_held_back(self, now_ns: int) -> bool:
-        """Return whether limits let nothing be sent now, whatever is due."""
-        is_known = self.in_flight is None or self.in_flight.is_known
-        return is_known and not self.at_most(1, now_ns)
+        """Return whether gates let nothing be sent now, whatever is due."""
+        return self.gates.is_closed(self._load, now_ns)
 
     @property
-    def _claimed(self) -> int:
-        return sum(len(run.keys) for run in self.claims.values())
+    def _load(self) -> Load:
+        return Load(len(self.leases), sum(len(run.keys) for run in self.claims.values()))
 
     # Order
 
@@ -213,8 +203,7 @@ class ShardState:
     def join(self, now_ns: int) -> None:
         """Count a receiver; the first receiver causes a poll, unless something is known to be due."""
         self.receivers += 1
-        if self.rate is not None and self.rate.since_ns is None:
-            self.rate.begin(now_ns)
+        self.gates.first_stream(now_ns)
         if self.receivers == 1:
             if not self.queue.due(now_ns, at_most=1):
                 self.polls.begin(now_ns)
@@ -258,10 +247,7 @@ class ShardState:
         self.rest()
         self.polls.clock_set_back(now_ns)
         self.wake_ns = now_ns
-        if self.rate is not None:
-            self.rate.begin(now_ns)
-        if self.in_flight is not None and self.in_flight.look_ns is not None:
-            self.in_flight.look_ns = now_ns
+        self.gates.clock_set_back(now_ns)
         self.leaving.retry(now_ns)
         self.unwritten.hurry(None)
         self.early_acks.hurry()
@@ -436,12 +422,9 @@ class ShardState:
     def elected(self, now_ns: int) -> None:
         """Dispatch from now on, which begins with a poll."""
         self.is_dispatched = True
-        if self.in_flight is not None:
-            self.in_flight.begin()
+        self.gates.begin(now_ns)
         if self.order is not None:
             self.order.clear()
-        if self.rate is not None:
-            self.rate.begin(now_ns)
         self.unserved.over()
         self.polls.next_ns = now_ns
 
@@ -493,7 +476,7 @@ class ShardState:
         return (
             self.wake_ns > now_ns
             and self.order is None
-            and self.in_flight is None
+            and self.gates.in_flight is None
             and self.groups.next_ns() > now_ns
             and self.queue.next_poll_ns() is None
             and not self.is_failing

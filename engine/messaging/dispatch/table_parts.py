@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from streamfrom.engine.messaging.dispatch.events import TellSetAside
 from streamfrom.engine.messaging.dispatch.prefetch_windows import PrefetchWindows
 from streamfrom.engine.messaging.dispatch.receivers import Receivers
-from streamfrom.engine.messaging.gates.in_flight_limit import InFlightLimit, share
-from streamfrom.engine.messaging.gates.rate_limit import RateLimit
 from streamfrom.engine.messaging.order.key_order import KeyOrder
 from streamfrom.engine.messaging.streams.stream_order import Streams
 
@@ -53,20 +51,7 @@ class TableParts:
         for index, shard in enumerate(self.shards.values()):
             shard.groups.configure(is_on=self.table.groups is not None)
             self._set_order(shard)
-            limit = properties.max_in_flight
-            at_most = limit and share(limit, len(self.shards), index)
-            if at_most is None:
-                shard.in_flight = None
-            elif shard.in_flight is None:
-                shard.in_flight = InFlightLimit(at_most)
-            else:
-                shard.in_flight.at_most = at_most
-            if properties.max_rate is None:
-                shard.rate = None
-            elif shard.rate is None or now_ns is None:
-                shard.rate = RateLimit(properties.max_rate, len(self.shards), now_ns)
-            else:
-                shard.rate.configure(properties.max_rate, now_ns)
+            shard.gates.configure(properties, len(self.shards), index, now_ns)
 
     def _set_order(self, shard: ShardState) -> None:
         """Begin to order messages, or end it; where it stays as it was, what is known stays."""
@@ -82,6 +67,8 @@ class TableParts:
         shard.order = None
         if in_order is not None:
             shard.order = KeyOrder(in_order, shard.queue, self.table.key_column)
+        is_strict = shard.order is not None and shard.order.is_strict
+        shard.gates.strict = shard.order if is_strict else None
 
     def refuse(self, shard: ShardState, refused: Refusals, now_ns: int) -> Mapping[bytes, int]:
         """Set rows aside that the server of a shard does not write; return when each is tried again."""

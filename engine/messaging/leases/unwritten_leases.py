@@ -1,5 +1,20 @@
 """The leases of one shard that are in this process's memory alone, and when they are to be written.
 
+| which lease                                       | when its row shows it                                               |
+|---------------------------------------------------|---------------------------------------------------------------------|
+| of a redelivery; of every one with `vt_lease =    | before it is sent, by its claim (`claims.claim_writes`,             |
+| written`, `vt_max_in_flight`, a group or an order | `claims.ordered_claim`)                                             |
+| of a first delivery                               | `vt_lease_delay` after it was sent, unless its ack came before      |
+| one that progress has made longer                 | before its row is due (`streams.stream_order`)                      |
+| any of the last two                               | at once: before a statement changes the row, when its stream's      |
+|                                                   | connection has ended, when the table ends or the clock is set back, |
+|                                                   | and if they are more than half of a cache                           |
+| one whose row somebody holds                      | 250 ms later; one that the server refuses, when `gates.set_aside`   |
+|                                                   | tries it again                                                      |
+| what is not written when another member takes over | never: that one sends the message again                            |
+
+`engine.messaging.leases.lease_writes` has the statement.
+
 A first delivery writes nothing (`engine.messaging.claims.first_delivery`). So until its lease is written or its ack comes the row
 looks as if it had never been sent. What a poll says of such a message is not believed, and no plain read sends it
 again. It is claimed the next time, and the claim counts the send that the row does not show.

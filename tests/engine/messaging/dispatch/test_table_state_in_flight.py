@@ -24,7 +24,7 @@ def kinds(actions, kind):
 
 def found(rig, until_ns=None, shard="0"):
     """Answer the reading of what is in flight; return what follows."""
-    number = next(one.in_flight.reading for one in rig.state.shards if one.name == shard)
+    number = next(one.gates.in_flight.reading for one in rig.state.shards if one.name == shard)
     return rig.post(leases_found(number, shard, until_ns or {}))
 
 
@@ -141,7 +141,7 @@ def test_a_reading_that_fails_is_tried_again_and_a_lasting_failure_is_told():
     rig.due(1)
     ended: list[End] = []
     for _ in range(30):
-        reading = next(iter(rig.state.shards)).in_flight.reading
+        reading = next(iter(rig.state.shards)).gates.in_flight.reading
         actions = rig.post(leases_not_found(reading, "0", "gone"))
         assert kinds(actions, FindLeases) == []
         while not (ended or kinds(actions, FindLeases)):

@@ -110,7 +110,7 @@ def test_an_answer_with_an_end_has_what_may_be_sent():
 def test_both_limits_hold_together():
     rig = limited("5,vt_max_in_flight=1")
     rig.later(10)
-    number = next(iter(rig.state.shards)).in_flight.reading
+    number = next(iter(rig.state.shards)).gates.in_flight.reading
     rig.post(leases_found(number, "0", {}))
     assert rig.run(rig.due(1, 2, 3)) == {1: [1]}
     assert rig.acked(1) == {}
