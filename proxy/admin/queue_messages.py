@@ -52,6 +52,7 @@ PAGE_ROWS: Final = 20
 LOOKED_AT_MAX: Final = 500
 # A shard that does not answer in that time is left out.
 PATIENCE_S: Final = 2.0
+WAYS_KEPT_S: Final = 60.0
 # So many characters of a value are listed, and shown of a message.
 LISTED_MAX: Final = 200
 SHOWN_MAX: Final = 4 << 20
@@ -95,6 +96,8 @@ class QueueMessages:
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        # When it was asked; the dictionary of MySQL takes longer to read than the rows.
+        self._ways: dict[tuple[str, ...], tuple[float, Ways]] = {}
 
     async def page(
         self, account: Account, table: MessageTable, look: Search, cursor: str
@@ -172,7 +175,7 @@ class QueueMessages:
                 async with asyncio.timeout(PATIENCE_S):
                     question = Question(account, None, runtime, browse(table))
                     await self._services.rights.check(question)
-                    way = await by_control(runtime, ways(table, look.match))
+                    way = await self._ways_of(runtime, table, look.match)
                     # Without columns rows are as long as their ids, unless what must match is in the rest.
                     limit = room - walk.looked_at
                     if columns or look.match is not None:
@@ -198,7 +201,7 @@ class QueueMessages:
         columns: Sequence[str],
     ) -> tuple[PeekKeys, Sequence[PeekRow]]:
         now_ns, match = self._services.clock.time_ns(), look.match
-        where = b"TRUE" if match is None else match.condition
+        where = b"TRUE" if match is None else match.condition(table)
         leases, _ = self._held(table, runtime)
         if look.state == IN_FLIGHT:
             if leases is None:
@@ -219,6 +222,20 @@ class QueueMessages:
             wanted = tuple(ident for ident in wanted if leases.get(ident) is None)
         found = rows_of(table, wanted, columns, LISTED_MAX + 1, where)
         return keys, await by_control(runtime, found)
+
+    async def _ways_of(
+        self, runtime: ShardRuntime, table: MessageTable, match: Match | None
+    ) -> Ways:
+        now_s = asyncio.get_running_loop().time()
+        kept = {
+            key: found for key, found in self._ways.items() if now_s - found[0] < WAYS_KEPT_S
+        }
+        column = "" if match is None or match.contains else match.column
+        key = (table.keyspace, runtime.name, table.name, column)
+        if key not in kept:
+            kept[key] = now_s, await by_control(runtime, ways(table, match))
+        self._ways = kept
+        return kept[key][1]
 
     def _runtimes(self, table: MessageTable) -> list[ShardRuntime]:
         return list(self._services.catalog.view(table.keyspace).runtimes)

@@ -171,6 +171,8 @@ async def enter(
     Raises:
         BackendError: there is no place for the session, or the user is gone.
     """
+    if user not in services.users:
+        raise BackendError(1045, "28000", f"Access denied for user '{user}': it was removed")
     password = secrets.token_urlsafe()
     account = Credentials.from_password(user, password)
     trusting = replace(

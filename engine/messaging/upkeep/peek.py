@@ -7,6 +7,7 @@ of one time by id: that is the order of the index, which no server has to sort. 
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -79,21 +80,24 @@ class PeekRow(NamedTuple):
 
 
 class Match(NamedTuple):
-    """Rows whose *column* has a value, or contains it as text."""
+    """Rows whose *column* has a value, as the server compares, or contains it byte for byte."""
 
     column: str
     value: bytes
     contains: bool = False
 
-    @property
-    def condition(self) -> bytes:
-        """The condition of SQL."""
-        name, value = _name(self.column), literal(self.value)
-        return (
-            b"LOCATE(%b, %b) > 0" % (value, name)
-            if self.contains
-            else b"%b = %b" % (name, value)
-        )
+    def condition(self, table: MessageTable) -> bytes:
+        """Return the condition of SQL."""
+        name = _name(self.column)
+        if not self.contains:
+            return b"%b = %b" % (name, literal(self.value))
+        # LIKE on bytes takes half a millisecond for a megabyte, every way by characters 5 to 40 ms.
+        escaped = re.sub(rb"[|%_]", rb"|\g<0>", self.value)
+        pattern = literal(b"%%%b%%" % escaped)
+        charset = table.types[table.columns.index(self.column)].collation.partition("_")[0]
+        if charset not in {"", "utf8mb4"}:
+            pattern = b"CONVERT(%b USING %b)" % (pattern, charset.encode())
+        return b"%b LIKE CAST(%b AS BINARY) ESCAPE '|'" % (name, pattern)
 
 
 class Ways(NamedTuple):
@@ -152,7 +156,7 @@ def peek_by_value(
     table: MessageTable, match: Match, index: str, place: PeekPlace | None, limit: int
 ) -> Conversation[PeekKeys]:
     """Read the keys of at most *limit* rows of a value, by an index of `ways`, from *place* on or the first ones."""
-    return (yield from _by_id(table, match.condition, index, place, limit))
+    return (yield from _by_id(table, match.condition(table), index, place, limit))
 
 
 def ways(table: MessageTable, match: Match | None) -> Conversation[Ways]:

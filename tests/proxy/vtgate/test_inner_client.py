@@ -3,9 +3,11 @@ import itertools
 
 import pytest
 
+from streamfrom.proxy.config.file import Role, User
+from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.sessions.session import Session
-from streamfrom.proxy.vtgate.inner_client import READ_BYTES, InnerClient, is_loopback
+from streamfrom.proxy.vtgate.inner_client import READ_BYTES, InnerClient, enter, is_loopback
 from tests.cases import cases
 from tests.proxy.fake_answers import Error, Ok, Rows, until
 from tests.proxy.rigs import running_proxy
@@ -108,3 +110,28 @@ async def test_what_is_not_taken_is_not_read(server, proxy):
 @cases(host=str, expected=ast.literal_eval)
 def test_what_is_this_machine(host, expected):
     assert is_loopback(host) is expected
+
+
+async def test_a_user_of_the_page_needs_no_password_and_is_nobody_else(server):
+    boss = User("boss", Secret("secret"), None, Role.ADMIN)
+    async with running_proxy(server, users=(boss,)) as proxy:
+        services, numbers = proxy.app.services, itertools.count(1 << 20)
+
+        def accept(trusting, link):
+            return Session(trusting, link, next(numbers))
+
+        client = await enter(services, accept, "boss", "192.0.2.1", "")
+        (session,) = services.sessions.values()
+        line = session.process()
+        assert line is not None
+        assert (line.user, line.host.partition(":")[0]) == ("boss", "192.0.2.1")
+        server.on("UPDATE t", Ok(affected_rows=3))
+        assert (await client.run(b"UPDATE t SET a = 1")).affected_rows == 3
+        client.close()
+        with pytest.raises(BackendError, match="'gone': it was removed"):
+            await enter(services, accept, "gone", "192.0.2.1", "")
+        # Its password is no way in for anybody else, and the user's own still is one.
+        with pytest.raises(BackendError) as refused:
+            await client_of(proxy, user="boss", password="guessed")
+        assert refused.value.wire_code()[0] == 1045
+        (await client_of(proxy, user="boss", password="secret")).close()

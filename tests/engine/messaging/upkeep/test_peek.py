@@ -60,9 +60,11 @@ def test_only_what_indexes_find_is_looked_for():
 
 
 def test_a_value_goes_into_a_statement_as_a_literal():
-    match = Match("a`b", b"x' OR 1=1 -- \\", contains=True)
-    sql = next(rows_of(TABLE, [b"1"], (), 9, match.condition)).sql
-    assert b"LOCATE(_utf8mb4 x'7827204f5220313d31202d2d205c', `a``b`) > 0" in sql
+    match = Match("message", b"x' OR 50% _ -- \\", contains=True)
+    condition = match.condition(TABLE)
+    pattern = b"%x' OR 50|% |_ -- \\%".hex().encode()
+    assert condition == b"`message` LIKE CAST(_utf8mb4 x'%b' AS BINARY) ESCAPE '|'" % pattern
+    assert next(rows_of(TABLE, [b"1"], (), 9, condition)).sql.endswith(condition)
     assert b"s.column_name = 'a`b'" in next(ways(TABLE, Match("a`b", b"1"))).sql
     assert b"statistics" not in next(ways(TABLE, match)).sql
 
