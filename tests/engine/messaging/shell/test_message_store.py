@@ -43,62 +43,6 @@ FIRST = """CREATE TABLE msg (
 ) COMMENT '{comment}'"""
 
 
-class Client:
-    """One connection that carries conversations out, giving values as the protocol's bytes."""
-
-    def __init__(self, connection):
-        self.connection = connection
-        connection.decoders = {}
-        self.sent: list[bytes] = []
-
-    def execute(self, sql, values=0):
-        self.sent.append(sql)
-        with self.connection.cursor() as cursor:
-            cursor.execute(sql)
-            rows = [(tuple(row[:values]), b"|".join(row[values:])) for row in cursor.fetchall()]
-            return StoreAnswer(rows, cursor.rowcount)
-
-    def run(self, conversation):
-        query = next(conversation)
-        try:
-            while True:
-                ahead = tuple(self.execute(one.sql, one.values) for one in query.ahead)
-                answer = replace(self.execute(query.sql, query.values), ahead=ahead)
-                if query.commits:
-                    self.execute(b"COMMIT")
-                query = conversation.send(answer)
-        except StopIteration as stop:
-            return stop.value
-
-    def rows(self, sql):
-        return [row for row, _ in self.execute(sql, 99).rows]
-
-
-@pytest.fixture
-def client(connect, server, database):
-    """A connection such as polls have."""
-    return Client(connect(server, database=database, charset="utf8mb4", use_unicode=False))
-
-
-@pytest.fixture
-def claimer(connect, server, database):
-    """A connection such as claims have."""
-    options = {"charset": "utf8mb4", "use_unicode": False, "autocommit": False}
-    connection = connect(server, database=database, **options)
-    with connection.cursor() as cursor:
-        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-    yield Client(connection)
-    connection.close()  # before the database goes, which waits for open transactions
-
-
-@pytest.fixture
-def other(connect, server, database):
-    """Somebody else's transaction."""
-    connection = connect(server, database=database, autocommit=False)
-    yield connection
-    connection.close()
-
-
 def create(client, database, sql=CURRENT, id_type="bigint", comment=COMMENT):
     client.execute(sql.format(id_type=id_type, comment=comment).encode())
     (raw,) = client.run(discover(database))

@@ -13,12 +13,9 @@ from tests.engine.messaging.shell.test_message_store import (
     COMMENT,
     CURRENT,
     FIRST,
-    client,
     create,
 )
 
-
-__all__ = ["client"]
 
 pytestmark = pytest.mark.db
 

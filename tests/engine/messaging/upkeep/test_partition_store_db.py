@@ -23,7 +23,8 @@ from streamfrom.engine.messaging.upkeep.partitions import (
     RowsLeft,
     partition_by,
 )
-from tests.engine.messaging.shell.test_message_store import COMMENT, CURRENT, Client
+from tests.engine.messaging.shell.test_message_store import COMMENT, CURRENT
+from tests.engine.messaging.sql_client import Client
 from tests.sim.memory_store import loaded
 
 

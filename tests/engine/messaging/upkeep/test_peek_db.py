@@ -17,11 +17,9 @@ from streamfrom.engine.messaging.upkeep.peek import (
     shown_columns,
     ways,
 )
-from tests.engine.messaging.shell.test_message_store import NOW_NS, client, create, insert
+from tests.engine.messaging.shell.test_message_store import NOW_NS, create, insert
 from tests.sim.memory_store import loaded
 
-
-__all__ = ["client"]
 
 pytestmark = pytest.mark.db
 

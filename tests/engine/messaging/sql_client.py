@@ -1,0 +1,38 @@
+"""Carries conversations out on a real server."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from streamfrom.engine.messaging.store.conversation import StoreAnswer
+
+
+class Client:
+    """One connection that carries conversations out, giving values as the protocol's bytes."""
+
+    def __init__(self, connection):
+        self.connection = connection
+        connection.decoders = {}
+        self.sent: list[bytes] = []
+
+    def execute(self, sql, values=0):
+        self.sent.append(sql)
+        with self.connection.cursor() as cursor:
+            cursor.execute(sql)
+            rows = [(tuple(row[:values]), b"|".join(row[values:])) for row in cursor.fetchall()]
+            return StoreAnswer(rows, cursor.rowcount)
+
+    def run(self, conversation):
+        query = next(conversation)
+        try:
+            while True:
+                ahead = tuple(self.execute(one.sql, one.values) for one in query.ahead)
+                answer = replace(self.execute(query.sql, query.values), ahead=ahead)
+                if query.commits:
+                    self.execute(b"COMMIT")
+                query = conversation.send(answer)
+        except StopIteration as stop:
+            return stop.value
+
+    def rows(self, sql):
+        return [row for row, _ in self.execute(sql, 99).rows]
