@@ -219,10 +219,16 @@ class ShardQueue:
         return follower if follower.key in self.named else follower._replace(key=b"")
 
     def renew(self, ident: bytes, until_ns: int, now_ns: int) -> None:
-        """Let a message that is held be due at *until_ns*, unless something is under way with it."""
-        key = self._keys.get(ident) or self.unwritten.get(ident)
-        if key is not None and ident not in self._in_flight:
+        """Let a message that is held be due at *until_ns*, unless something is under way with it.
+
+        What it does not have a poll brings: it may have been cleared, as another process dispatches by now.
+        """
+        if ident in self._in_flight:
+            return
+        if (key := self._keys.get(ident)) is not None:
             self.add(key._replace(time_next_ns=until_ns), now_ns)
+        elif (timer := self.unwritten.get(ident)) is not None:
+            self.unwritten[ident] = timer._replace(time_next_ns=until_ns)
 
     def shown(self, ident: bytes, timer: MessageKey | None) -> None:
         """Note that a row shows from now on when its message is due: a running poll may not have seen it.

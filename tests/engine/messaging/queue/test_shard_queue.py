@@ -462,3 +462,14 @@ def test_a_narrow_cache_holds_its_limit_and_loses_nothing_but_to_a_poll(
         wanted_ns = made.next_poll_ns()
         assert wanted_ns is not None
         assert wanted_ns <= min(one.time_next_ns for one in left_out)
+
+
+def test_a_lease_that_gets_longer_brings_no_key_to_a_queue_that_was_cleared():
+    keys = queue(key(1, NOW_NS))
+    keys.unwritten[b"1"] = key(1, NOW_NS)
+    keys.clear()
+    keys.renew(b"1", NOW_NS + SECOND_NS, NOW_NS)
+    assert (len(keys), keys.unwritten) == (0, {b"1": key(1, NOW_NS + SECOND_NS)})
+    keys.add(key(1, NOW_NS + SECOND_NS), NOW_NS)
+    keys.renew(b"1", NOW_NS + 2 * SECOND_NS, NOW_NS)
+    assert keys.get(b"1") == keys.unwritten[b"1"] == key(1, NOW_NS + 2 * SECOND_NS)
