@@ -232,3 +232,45 @@ def test_the_heads_of_packages_name_modules_that_are_there():
         if not ((path.parent / f"{name}.py").is_file() or (path.parent / name).is_dir())
     ]
     assert not missing
+
+
+def texts_of(path: Path) -> Iterator[str]:
+    """Yield each text of a module; what an f-string puts in is a blank."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.JoinedStr(values=parts):
+                yield "".join(
+                    str(each.value) if isinstance(each, ast.Constant) else " " for each in parts
+                )
+            case ast.Constant(value=str(text)):
+                yield text
+            case _:
+                pass
+
+
+def test_every_refusal_on_its_page_is_an_error_of_the_code():
+    """Words in small letters, as errors have them; names, numbers and SQL are the reader's own."""
+    page = (ROOT / "docs/sql/refused.md").read_text()
+    cells = re.findall(r"^\| (.+?) \| .*\|$", page, re.MULTILINE)
+    phrases = [words for cell in cells for words in re.findall(r"`([^`]+)`", cell)]
+    phrases = [words for words in phrases if len(words.split()) > 2]
+    said = {
+        text
+        for package in PACKAGES[:3]
+        for path in (ROOT / package).rglob("*.py")
+        for text in texts_of(path)
+        if " " in text
+    }
+    examples = {
+        "NULLIF(COUNT(*), 1) > 1",
+        "INSERT INTO t () VALUES ()",
+        "SET STATEMENT sql_mode in PREPARE",
+        "parts of more than 5000 rows",
+    }
+    lost = []
+    for phrase in set(phrases) - examples:
+        parts = [part.strip() for part in re.split(r"'[^']*'|[A-Z0-9]{2,}|…", phrase)]
+        if not any(all(part in text for part in parts) for text in said):
+            lost.append(phrase)
+    assert len(phrases) > 40
+    assert not lost
