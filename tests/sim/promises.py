@@ -110,7 +110,9 @@ class Promises:
         for shard in state.shards:
             if not shard.receivers or shard.claiming.retry_ns > now_ns or state in self.paused:
                 continue
-            if shard.is_held_back(now_ns) or (shard.in_flight and not shard.in_flight.is_known):
+            if shard.is_held_back(now_ns) or (
+                (limit := shard.gates.in_flight) and not limit.is_known
+            ):
                 continue
             at_once = CLAIMS_IN_FLIGHT_MAX if shard.order is None else 1
             if len(shard.claims) < at_once:
