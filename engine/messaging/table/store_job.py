@@ -24,11 +24,12 @@ T_co = TypeVar("T_co", covariant=True)
 class Access(Enum):
     """On which connection a job runs."""
 
-    READ = auto()  # any: it reads, each statement by itself
-    WRITE = auto()  # any: one transaction, which is right whoever dispatches the shard by now
-    DISPATCH = (
-        auto()
-    )  # the one that holds the dispatcher's lock, where there is an election: one transaction
+    # Any: it reads, each statement by itself.
+    READ = auto()
+    # Any: one transaction, which is right whoever dispatches the shard by now.
+    WRITE = auto()
+    # The one that holds the dispatcher's lock, where there is an election: one transaction.
+    DISPATCH = auto()
 
 
 @record
