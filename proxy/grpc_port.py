@@ -7,12 +7,14 @@ this user may enter.
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import socket
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
+from streamfrom.proxy.config.dsn import UNIX_SOCKET_BYTES_MAX
 from streamfrom.proxy.listening import FIRST_BYTES_S, Listener, PortLimits, bind_tcp
 from streamfrom.proxy.sessions.addresses import group
 
@@ -25,6 +27,7 @@ CONNECTIONS_MAX: Final = 256
 # Members of a fleet, or clients behind one NAT, may have many.
 PER_ADDRESS_MAX: Final = 128
 _BACKLOG: Final = 128
+_SOCKET: Final = "grpc"
 # Of the gRPC server behind a port. A TLS handshake is gRPC's own.
 SERVER_OPTIONS: Final = (("grpc.server_handshake_timeout_ms", int(FIRST_BYTES_S * 1000)),)
 
@@ -45,8 +48,8 @@ class GrpcPort:
     def __init__(self, name: str, host: str, port: int, *, shares_port: bool = False) -> None:
         bound = bind_tcp(host, port, shares_port=shares_port)
         self.port: int = bound[0].getsockname()[1]
-        self._folder = Path(tempfile.mkdtemp(prefix="streamfrom-"))
-        self._path = str(self._folder / "grpc")
+        self._folder = _socket_folder()
+        self._path = str(self._folder / _SOCKET)
         self.inner = f"unix:{self._path}"
         self._hosts: dict[str, str] = {}
         self._count = 0
@@ -94,6 +97,15 @@ class GrpcPort:
             outer.transport.abort()
         else:
             outer.join(inner.transport)
+
+
+def _socket_folder() -> Path:
+    """Make a folder for the socket: in /tmp where the name of the temporary folder is too long for a socket's path."""
+    made = Path(tempfile.mkdtemp(prefix="streamfrom-"))
+    if len(os.fsencode(made / _SOCKET)) > UNIX_SOCKET_BYTES_MAX:
+        made.rmdir()
+        made = Path(tempfile.mkdtemp(prefix="streamfrom-", dir="/tmp"))
+    return made
 
 
 class _Side(asyncio.Protocol):

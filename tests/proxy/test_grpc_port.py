@@ -1,6 +1,7 @@
 """A gRPC server behind its port, tried by raw HTTP/2: connections that never make a call count as well."""
 
 import asyncio
+import tempfile
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -100,3 +101,16 @@ async def test_the_end_of_either_side_is_that_of_the_other():
             pass
     writer.close()
     assert not Path(port.inner.removeprefix("unix:")).parent.exists()
+
+
+async def test_a_temporary_folder_with_a_long_name_does_not_keep_it_from_listening(
+    tmp_path, monkeypatch
+):
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    async with serving() as (port, _):
+        served_one = await served(port, "127.0.0.1")
+        assert served_one is not None
+        served_one[1].close()
+    assert list(folder.iterdir()) == []

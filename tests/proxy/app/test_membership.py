@@ -56,6 +56,8 @@ def membership(folder, text):
     async def main():
         made = Membership(config(folder, text), {}, FIVE)
         await made.links.stop()
+        if made.door is not None:
+            await made.door.stop()
         return made.member.address, made.door is not None
 
     return asyncio.run(main())

@@ -12,7 +12,7 @@ def test_a_window_is_published_once_its_manifest_is_there(tmp_path):
     assert window.published() is None
     window.publish(Manifest(5, 10, 0, 0))
     assert window.published() == Manifest(5, 10, 0, 0)
-    with pytest.raises(JobError, match="beside it"):
+    with pytest.raises(JobError, match="has part of this window"):
         ArchiveWindow(tmp_path, 9, 12).published()
     window.manifest.write_text("{")
     with pytest.raises(JobError, match="damaged"):
