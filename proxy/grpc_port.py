@@ -37,6 +37,8 @@ class GrpcPort:
 
     name: the port, as the log calls it.
     shares_port: other processes listen there as well.
+    lost_ms: a client that has not confirmed bytes for so long is gone; None for the system's own limit. gRPC itself sets that
+        for the sockets that it accepts.
 
     Attributes:
         port: the number, which the system chooses for 0.
@@ -45,8 +47,19 @@ class GrpcPort:
         OSError: another process listens there, or *host* is no address of this machine.
     """
 
-    def __init__(self, name: str, host: str, port: int, *, shares_port: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        host: str,
+        port: int,
+        *,
+        shares_port: bool = False,
+        lost_ms: int | None = None,
+    ) -> None:
         bound = bind_tcp(host, port, shares_port=shares_port)
+        if lost_ms is not None:
+            for each in bound:  # what they accept has it, too
+                each.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, lost_ms)
         self.port: int = bound[0].getsockname()[1]
         self._folder = _socket_folder()
         self._path = str(self._folder / _SOCKET)

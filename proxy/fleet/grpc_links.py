@@ -301,7 +301,7 @@ class GrpcDoor:
             require_client_authentication=True,
         )
         host, _, port = listen.rpartition(":")
-        self._port = GrpcPort("fleet", host.strip("[]"), int(port))
+        self._port = GrpcPort("fleet", host.strip("[]"), int(port), lost_ms=PING_TIMEOUT_MS)
         self._server.add_secure_port(self._port.inner, credentials)
         self.address = f"{host}:{self._port.port}"
 
