@@ -57,7 +57,7 @@ class GrpcPort:
         lost_ms: int | None = None,
     ) -> None:
         bound = bind_tcp(host, port, shares_port=shares_port)
-        if lost_ms is not None:
+        if lost_ms is not None and hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux has it
             for each in bound:  # what they accept has it, too
                 each.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, lost_ms)
         self.port: int = bound[0].getsockname()[1]
