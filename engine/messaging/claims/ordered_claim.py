@@ -25,7 +25,7 @@ from streamfrom.engine.messaging.store.conversation import StoreQuery, together
 from streamfrom.engine.messaging.store.row_writes import carefully, write
 from streamfrom.engine.messaging.table.message import ClaimResult, KeyFound, MessageKey
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
-from streamfrom.engine.messaging.table.sql_names import by_id, quoted
+from streamfrom.engine.messaging.table.sql_names import by_id, hinted, quoted
 
 
 if TYPE_CHECKING:
@@ -148,9 +148,7 @@ def _reads(
 ) -> list[StoreQuery]:
     """Return what asks what has started of each key, and for as many of the others as may go, and one more."""
     ident = quoted(table.id_column)
-    name = quoted(table.name)
-    if table.order_index is not None:
-        name += b" FORCE INDEX (%b)" % quoted(table.order_index)
+    name = hinted(table, table.order_index)
     parts = []
     for number, (key, count) in enumerate(counts.items()):
         where = b"time_acked IS NULL"

@@ -10,14 +10,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from streamfrom.engine.messaging.queue.poll import next_priority
 from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.store.row_writes import WrittenRows, carefully, commit, write
 from streamfrom.engine.messaging.table.groups import HELD_NS, FireRequest, FireResult
 from streamfrom.engine.messaging.table.message import MessageKey, Refused, Tried
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
+from streamfrom.engine.messaging.table.sql_names import by_id, forced, quoted
 from streamfrom.engine.messaging.table.store_job import Access
 from streamfrom.sqlparse_ext.records import record
-from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
@@ -38,14 +39,14 @@ def not_after(table: MessageTable) -> bytes:
     """Return what a first delivery by a plain read asks besides: that the message comes after no group."""
     if table.groups is None:
         return b""
-    return b" AND IFNULL(%b, '') = ''" % _name(table.groups[1])
+    return b" AND IFNULL(%b, '') = ''" % quoted(table.groups[1])
 
 
 def hold(table: MessageTable, ids: Sequence[bytes]) -> Conversation[WrittenRows[bytes]]:
     """Make those of the rows *ids* held, locked by this transaction, that wait for members; return what became of these."""
     if table.groups is None or not ids:
         return WrittenRows()
-    ident, after = _name(table.id_column), _name(table.groups[1])
+    ident, after = quoted(table.id_column), quoted(table.groups[1])
     where = b"h.%b IN (%b) AND IFNULL(h.%b, '') <> ''" % (ident, b", ".join(ids), after)
     answer = yield _question(table, table.id_index, where)
     held = [table.id_literal(row[0] or b"") for row, _ in answer.rows if row[1] is not None]
@@ -56,12 +57,12 @@ def members(table: MessageTable, ids: Sequence[bytes]) -> Conversation[frozenset
     """Return those of the rows *ids* that belong to a group."""
     if table.groups is None:
         return frozenset()
-    ident, (group, after) = _name(table.id_column), map(_name, table.groups)
+    ident, (group, after) = quoted(table.id_column), map(quoted, table.groups)
     answer = yield StoreQuery(
         b"SELECT %b FROM %b WHERE %b IN (%b) AND IFNULL(%b, '') <> '' AND NOT (%b <=> %b)"
         % (
             ident,
-            _hinted(table, table.id_index),
+            by_id(table),
             ident,
             b", ".join(ids),
             group,
@@ -102,7 +103,7 @@ def _fire(
         answer = yield _question(
             table,
             table.id_index,
-            where % (_name(table.id_column), b", ".join(request.ids), HELD_NS),
+            where % (quoted(table.id_column), b", ".join(request.ids), HELD_NS),
         )
         found: Sequence[Row] = answer.rows
     else:
@@ -123,11 +124,10 @@ def _fire(
     if not ready:
         yield StoreQuery(b"COMMIT")
         return result
-    ident = _name(table.id_column)
+    ident = quoted(table.id_column)
     answer = yield StoreQuery(
         b"SELECT %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL AND time_next = %d"
-        b" FOR UPDATE SKIP LOCKED"
-        % (ident, _hinted(table, table.id_index), ident, b", ".join(ready), HELD_NS),
+        b" FOR UPDATE SKIP LOCKED" % (ident, by_id(table), ident, b", ".join(ready), HELD_NS),
         1,
     )
     ids = tuple(table.id_literal(raw or b"") for (raw,), _ in answer.rows)
@@ -151,10 +151,10 @@ def _parked(table: MessageTable, found: Iterable[bytes]) -> Conversation[frozens
     ids = sorted(set(found))
     if not (ids and table.properties.max_attempts):
         return frozenset()
-    ident = _name(table.id_column)
+    ident = quoted(table.id_column)
     answer = yield StoreQuery(
         b"SELECT %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL AND time_next = %d"
-        % (ident, _hinted(table, table.id_index), ident, b", ".join(ids), PARKED_NS),
+        % (ident, by_id(table), ident, b", ".join(ids), PARKED_NS),
         1,
     )
     return frozenset(table.id_literal(raw or b"") for (raw,), _ in answer.rows)
@@ -166,7 +166,7 @@ def _page(
     """Read some held rows from *place* on, and where to go on."""
     priority, behind = (None, None) if place is None else place
     if place is None and table.has_priority and not table.priority_nullable:
-        priority = yield from _next_priority(table, None)
+        priority = yield from next_priority(table, None)
         if priority is None:
             return (), None
     while True:
@@ -176,71 +176,47 @@ def _page(
                 b"IS NULL" if priority is None else b"= %d" % priority
             )
         if behind is not None:
-            where += b" AND h.%b > %b" % (_name(table.id_column), behind)
-        order = b" ORDER BY h.%b LIMIT %d" % (_name(table.id_column), PAGE_ROWS)
+            where += b" AND h.%b > %b" % (quoted(table.id_column), behind)
+        order = b" ORDER BY h.%b LIMIT %d" % (quoted(table.id_column), PAGE_ROWS)
         answer = yield _question(table, table.time_index, where + order)
         rows = answer.rows
         if len(rows) == PAGE_ROWS:
             return rows, (priority, table.id_literal(rows[-1][0][0] or b""))
-        priority = (yield from _next_priority(table, priority)) if table.has_priority else None
+        priority = (yield from next_priority(table, priority)) if table.has_priority else None
         if rows or priority is None:
             return rows, None if priority is None else (priority, None)
         behind = None
 
 
-def _next_priority(table: MessageTable, after: int | None) -> Conversation[int | None]:
-    """Return the least priority of unacked rows, of those above *after* if given; None without one."""
-    # The first step has no bound, as in a poll.
-    bound = b"" if after is None else b" AND priority > %d" % after
-    answer = yield StoreQuery(
-        b"SELECT MIN(priority) FROM %b WHERE time_acked IS NULL%b" % (_name(table.name), bound),
-        1,
-    )
-    ((least,), _) = answer.rows[0]
-    return None if least is None else int(least)
-
-
 def _question(table: MessageTable, index: str | None, where: bytes) -> StoreQuery:
     """Return the question for rows *h*: id, the id of a member that is not done, the group, and the priority."""
-    ident, name = _name(table.id_column), _name(table.name)
+    ident, name = quoted(table.id_column), quoted(table.name)
     priority = b"IFNULL(h.priority, 0)" if table.has_priority else b"0"
     if table.groups is None:
         # The groups were taken away: what is held waits for nobody.
         return StoreQuery(
             b"SELECT h.%b, NULL, NULL, %b FROM %b AS h%b WHERE %b"
-            % (ident, priority, name, _hint(index), where),
+            % (ident, priority, name, forced(index), where),
             4,
         )
-    group, after = map(_name, table.groups)
+    group, after = map(quoted, table.groups)
     # The last one, which is the last to be acknowledged most often: then nothing is asked until that. In an order that
     # both servers read backwards from the index: by the id alone MySQL sorts the group, 20 ms for 20,000 members.
     member = (
         b"(SELECT m.%b FROM %b AS m%b WHERE m.%b = h.%b AND m.time_acked IS NULL"
         b" AND NOT (m.%b <=> m.%b) ORDER BY m.%b DESC, m.%b DESC LIMIT 1)"
-    ) % (ident, name, _hint(table.group_index), group, after, after, group, group, ident)
+    ) % (ident, name, forced(table.group_index), group, after, after, group, group, ident)
     return StoreQuery(
         b"SELECT h.%b, %b, h.%b, %b FROM %b AS h%b WHERE %b"
-        % (ident, member, after, priority, name, _hint(index), where),
+        % (ident, member, after, priority, name, forced(index), where),
         4,
     )
 
 
 def _set_time(table: MessageTable, ids: Sequence[bytes], time_ns: int) -> bytes:
     return b"UPDATE %b SET time_next = %d WHERE %b IN (%b)" % (
-        _hinted(table, table.id_index),
+        by_id(table),
         time_ns,
-        _name(table.id_column),
+        quoted(table.id_column),
         b", ".join(ids),
     )
-
-
-def _hinted(table: MessageTable, index: str | None) -> bytes:
-    return _name(table.name) + _hint(index)
-
-
-def _hint(index: str | None) -> bytes:
-    return b"" if index is None else b" FORCE INDEX (%b)" % _name(index)
-
-
-def _name(name: str) -> bytes:
-    return quote_identifier(name).encode("utf-8", "surrogateescape")

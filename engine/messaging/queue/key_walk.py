@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.table.message import MessageKey
-from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.engine.messaging.table.sql_names import hinted, quoted
 
 
 if TYPE_CHECKING:
@@ -46,13 +46,13 @@ def told_rows(
     """Return the unacked ones among *ids*, with their keys."""
     if not ids or table.key_column is None:
         return ()
-    ident = quote_identifier(table.id_column).encode()
+    ident = quoted(table.id_column)
     answer = yield StoreQuery(
         b"SELECT %b, priority, time_next, %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL"
         % (
             ident,
-            quote_identifier(table.key_column).encode(),
-            quote_identifier(table.name).encode(),
+            quoted(table.key_column),
+            quoted(table.name),
             ident,
             b", ".join(ids),
         ),
@@ -98,11 +98,9 @@ def walk(
 
 
 def _next_key(table: MessageTable, after: bytes, up_to: bytes) -> Conversation[bytes]:
-    key = quote_identifier(table.key_column or "").encode()
-    sql = b"SELECT MIN(%b) FROM %b" % (key, quote_identifier(table.name).encode())
-    if table.key_index:
-        sql += b" FORCE INDEX (%b)" % quote_identifier(table.key_index).encode()
-    sql += b" WHERE time_acked IS NULL"
+    key = quoted(table.key_column or "")
+    rows = hinted(table, table.key_index)
+    sql = b"SELECT MIN(%b) FROM %b WHERE time_acked IS NULL" % (key, rows)
     if after:
         sql += b" AND %b > %b" % (key, after)
     if up_to:

@@ -39,9 +39,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from streamfrom.engine.messaging.queue.key_walk import NO_KEY, literal_of, told_rows, walk
 from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.table.message import FOREVER_NS, MessageKey
+from streamfrom.engine.messaging.table.sql_names import forced, quoted
 from streamfrom.engine.messaging.table.store_job import Access
 from streamfrom.sqlparse_ext.records import record
-from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
@@ -341,6 +341,23 @@ def _claim_on_room(tier: TierRead, now_ns: int) -> tuple[bool, bool, int]:
     return not _leaves_out_due(tier, now_ns), not tier.timed_more, tier.priority
 
 
+def next_priority(table: MessageTable, after: int | None) -> Conversation[int | None]:
+    """Return the least priority of unacked rows, of those above *after* if given; None without one."""
+    return _least_priority(b"%b WHERE time_acked IS NULL" % quoted(table.name), after)
+
+
+def _least_priority(
+    rows: bytes, after: int | None, key: bytes = b""
+) -> Conversation[int | None]:
+    # The first step has no bound: MariaDB would take one below the column's type for
+    # the least value of the type, and miss the rows that have it.
+    bound = b"" if after is None else b" AND priority > %d" % after
+    sql = b"SELECT MIN(priority) FROM %b%b" % (rows, bound)
+    answer = yield StoreQuery(sql, 1, NextPriority(after, key))
+    (least,), _ = answer.rows[0]
+    return None if least is None else int(least)
+
+
 class _PollReader:
     """The statements of one poll for the rows of all keys, or of one."""
 
@@ -351,21 +368,19 @@ class _PollReader:
         self._table = table
         self._request = request
         self._now_ns = now_ns
-        self._name = quote_identifier(table.name).encode()
-        self._id = quote_identifier(table.id_column).encode()
-        self._hint = b""
+        self._name = quoted(table.name)
+        self._id = quoted(table.id_column)
         self._where = b"time_acked IS NULL"
         index = table.poll_index
         if key and table.key_column is not None:
-            column = quote_identifier(table.key_column).encode()
+            column = quoted(table.key_column)
             self._where += (
                 b" AND %b IS NULL" % column
                 if key == NO_KEY
                 else b" AND %b = %b" % (column, key)
             )
             index = table.key_index
-        if index:
-            self._hint = b" FORCE INDEX (" + quote_identifier(index).encode() + b")"
+        self._hint = forced(index)
 
     def priorities(self) -> Conversation[list[int | None]]:
         """Return the priorities that have unacked rows, ascending; None stands for NULL."""
@@ -373,18 +388,13 @@ class _PollReader:
             return [0]
         found: list[int | None] = [None] if self._table.priority_nullable else []
         hint = self._hint if self._key else b""
-        sql = b"SELECT MIN(priority) FROM %b%b WHERE %b" % (self._name, hint, self._where)
-        after: int | None = None
+        rows = b"%b%b WHERE %b" % (self._name, hint, self._where)
+        least: int | None = None
         while len(found) < PRIORITIES_MAX:
-            # The first step has no bound: MariaDB would take one below the column's type for
-            # the least value of the type, and miss the rows that have it.
-            bound = b"" if after is None else b" AND priority > %d" % after
-            answer = yield StoreQuery(sql + bound, 1, NextPriority(after, self._key))
-            (least,), _ = answer.rows[0]
+            least = yield from _least_priority(rows, least, self._key)
             if least is None:
                 break
-            after = int(least)
-            found.append(after)
+            found.append(least)
         return found
 
     def tiers(
@@ -506,7 +516,7 @@ class _PollReader:
         elif self._table.has_priority:
             where += b" AND priority IS NULL"
         if select.passed_over and self._table.key_column is not None:
-            key = quote_identifier(self._table.key_column).encode()
+            key = quoted(self._table.key_column)
             where += b" AND (%b IS NULL OR %b NOT IN (%b) OR time_next > %d)" % (
                 key,
                 key,
@@ -540,12 +550,12 @@ class _PollReader:
                 order = b"time_next DESC"
         if select.span is not None and self._table.time_index is not None:
             # MySQL walks along the ids of a small table, and would past all that are acked.
-            hint = b" FORCE INDEX (%b)" % quote_identifier(self._table.time_index).encode()
+            hint = forced(self._table.time_index)
         if select.span is not None and select.span.after:
             where += b" AND %b > %b" % (self._id, select.span.after)
         columns = self._id + b", time_next"
         if select.with_keys and self._table.key_column is not None:
-            columns += b", " + quote_identifier(self._table.key_column).encode()
+            columns += b", " + quoted(self._table.key_column)
         return b"SELECT %b FROM %b%b WHERE %b%b LIMIT %d" % (
             columns,
             self._name,

@@ -25,12 +25,15 @@ def by_id(table: MessageTable) -> bytes:
 
 
 def hinted(table: MessageTable, index: str | None) -> bytes:
-    """Return the table with the hint to use *index*; without one where there is none."""
-    if index is None:
-        return quoted(table.name)
-    return b"%b FORCE INDEX (%b)" % (quoted(table.name), quoted(index))
+    """Return the table with the hint to use *index*, if there is one."""
+    return quoted(table.name) + forced(index)
+
+
+def forced(index: str | None) -> bytes:
+    """Return the hint to use *index*, as it stands behind a table; nothing without an index."""
+    return b" FORCE INDEX (%b)" % quoted(index) if index else b""
 
 
 def quoted(name: str) -> bytes:
     """Return a name as SQL writes it."""
-    return quote_identifier(name).encode()
+    return quote_identifier(name).encode("utf-8", "surrogateescape")

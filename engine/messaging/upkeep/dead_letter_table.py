@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
 from streamfrom.engine.messaging.store.refusals import is_of_rows
 from streamfrom.engine.messaging.store.row_writes import Halves
+from streamfrom.engine.messaging.table.sql_names import quoted
 from streamfrom.engine.messaging.table.table_settings import CONSENT, settings_of
-from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier, text_literal
+from streamfrom.sqlparse_ext.text.identifiers import literal, text_literal
 
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def bury(table: MessageTable, ids: Sequence[bytes], now_ns: int) -> Conversation
         if not consents((comment or b"").decode(errors="replace"), table.name):
             return Buried((), ids, why=_refusal(name, table.name))
     values = [
-        (quote_identifier(column.decode()).encode(), value)
+        (quoted(column.decode()), value)
         for column, shared in columns
         if (value := _value(table, column, now_ns, is_shared=shared)) is not None
     ]
@@ -136,15 +137,15 @@ def bury(table: MessageTable, ids: Sequence[bytes], now_ns: int) -> Conversation
     while part := halves.next():
         yield StoreQuery(b"SAVEPOINT dead_letter")
         where = b"%b WHERE %b IN (%b)" % (
-            _name(table.name),
-            _name(table.id_column),
+            quoted(table.name),
+            quoted(table.id_column),
             b", ".join(part),
         )
         try:
             yield StoreQuery(
                 b"INSERT INTO %b (%b) SELECT %b FROM %b"
                 % (
-                    _name(name),
+                    quoted(name),
                     b", ".join(column for column, _ in values),
                     b", ".join(value for _, value in values),
                     where,
@@ -187,8 +188,4 @@ def _value(table: MessageTable, column: bytes, now_ns: int, *, is_shared: bool) 
         case "time_acked":
             return b"NULL"
         case _:
-            return _name(column.decode()) if is_shared else None
-
-
-def _name(name: str) -> bytes:
-    return quote_identifier(name).encode("utf-8", "surrogateescape")
+            return quoted(column.decode()) if is_shared else None

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
+from streamfrom.engine.messaging.table.sql_names import forced, quoted
 from streamfrom.engine.messaging.table.table_settings import is_message_table
 from streamfrom.engine.messaging.upkeep.dead_letter_table import consents
-from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
+from streamfrom.sqlparse_ext.text.identifiers import text_literal
 
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class _Rows(NamedTuple):
     by_index: str | None = None
 
     def source(self, alias: bytes) -> bytes:
-        hint = b"" if self.by_index is None else b" FORCE INDEX (%b)" % _name(self.by_index)
+        hint = forced(self.by_index)
         return b"%b AS %b%b WHERE %b" % (self.table, alias, hint, self.where)
 
 
@@ -74,7 +75,7 @@ def depths(tables: Sequence[MessageTable]) -> Conversation[dict[str, Depth]]:
     found: dict[str, Depth] = {}
     for start in range(0, len(tables), TABLES_MAX):
         some = tables[start : start + TABLES_MAX]
-        rows = [_Rows(_name(table.name), _UNACKED) for table in some]
+        rows = [_Rows(quoted(table.name), _UNACKED) for table in some]
         totals = yield from _estimates(rows)
         few = [index for index, total in enumerate(totals) if total < COUNTED_MAX]
         for index, (total, parked) in (yield from _counts(rows, few)).items():
@@ -148,7 +149,7 @@ def _priorities(tables: Sequence[MessageTable]) -> Conversation[dict[str, list[b
         answer = yield StoreQuery(
             b" UNION ALL ".join(
                 b"(SELECT %d, MIN(priority) FROM %b WHERE %b%b)"
-                % (index, _name(name), _UNACKED, following[name])
+                % (index, quoted(name), _UNACKED, following[name])
                 for index, name in enumerate(names)
             ),
             2,
@@ -168,7 +169,7 @@ def _bounded(table: MessageTable, wheres: Sequence[bytes], state: bytes, most: i
     parts = b" UNION ALL ".join(
         b"(SELECT 1 AS one FROM %b LIMIT %d)"
         % (
-            _Rows(_name(table.name), where + b" AND " + state, table.time_index).source(b"r"),
+            _Rows(quoted(table.name), where + b" AND " + state, table.time_index).source(b"r"),
             most,
         )
         for where in wheres
@@ -178,7 +179,8 @@ def _bounded(table: MessageTable, wheres: Sequence[bytes], state: bytes, most: i
 
 def _dive(table: MessageTable, wheres: Sequence[bytes], state: bytes) -> Conversation[int]:
     rows = [
-        _Rows(_name(table.name), where + b" AND " + state, table.time_index) for where in wheres
+        _Rows(quoted(table.name), where + b" AND " + state, table.time_index)
+        for where in wheres
     ]
     return sum((yield from _estimates(rows)))
 
@@ -225,7 +227,7 @@ def _dead_lettered(tables: Collection[MessageTable]) -> Conversation[dict[str, i
     answer = yield StoreQuery(
         b"SELECT table_name, table_comment FROM information_schema.tables"
         b" WHERE table_schema = DATABASE() AND table_name IN (%b)"
-        % b", ".join(literal(name.encode()) for name in sorted(filter(None, wanted))),
+        % b", ".join(text_literal(name) for name in sorted(filter(None, wanted))),
         2,
     )
     comments = {
@@ -240,7 +242,7 @@ def _dead_lettered(tables: Collection[MessageTable]) -> Conversation[dict[str, i
     named = [(name, comments[name]) for name in dict.fromkeys(takers.values())]
     # What waits of a queue, and all of another table.
     rows = [
-        _Rows(_name(name), _UNACKED if is_message_table(text) else b"TRUE")
+        _Rows(quoted(name), _UNACKED if is_message_table(text) else b"TRUE")
         for name, text in named
     ]
     if not rows:
@@ -251,7 +253,3 @@ def _dead_lettered(tables: Collection[MessageTable]) -> Conversation[dict[str, i
         counts[index] = count
     of_table = {name: count for (name, _), count in zip(named, counts, strict=True)}
     return {queue: of_table[taker] for queue, taker in takers.items()}
-
-
-def _name(name: str) -> bytes:
-    return quote_identifier(name).encode("utf-8", "surrogateescape")

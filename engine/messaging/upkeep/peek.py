@@ -11,10 +11,12 @@ import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from streamfrom.engine.messaging.queue.poll import next_priority
 from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.table.groups import HELD_NS
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
-from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
+from streamfrom.engine.messaging.table.sql_names import by_id, hinted, quoted
+from streamfrom.sqlparse_ext.text.identifiers import literal, text_literal
 from streamfrom.sqlparse_ext.writes.state_ack import STATE
 
 
@@ -88,7 +90,7 @@ class Match(NamedTuple):
 
     def condition(self, table: MessageTable) -> bytes:
         """Return the condition of SQL."""
-        name = _name(self.column)
+        name = quoted(self.column)
         if not self.contains:
             return b"%b = %b" % (name, literal(self.value))
         # LIKE on bytes takes half a millisecond for a megabyte, every way by characters 5 to 40 ms.
@@ -127,7 +129,7 @@ def peek(
         return (yield from _by_id(table, b"TRUE", table.id_index, place, limit))
     if place is None:
         has_null = not table.has_priority or table.priority_nullable
-        first = None if has_null else (yield from _next_priority(table, None))
+        first = None if has_null else (yield from next_priority(table, None))
         if first is None and not has_null:
             return PeekKeys(())
         place = PeekPlace(first)
@@ -144,7 +146,7 @@ def peek(
                 behind = PeekPlace(place.priority, is_begun=True, time_ns=last, ident=ident)
                 return PeekKeys(tuple(ids), behind)
         following = (
-            (yield from _next_priority(table, place.priority)) if table.has_priority else None
+            (yield from next_priority(table, place.priority)) if table.has_priority else None
         )
         if following is None:
             return PeekKeys(tuple(ids))
@@ -161,7 +163,7 @@ def peek_by_value(
 
 def ways(table: MessageTable, match: Match | None) -> Conversation[Ways]:
     """Return how rows are read, and those of *match* found."""
-    name = literal(table.name.encode("utf-8", "surrogateescape"))
+    name = text_literal(table.name)
     index = b"NULL"
     if match is not None and not match.contains:
         # The rows of one value stand in the order of their ids if no other column comes in between.
@@ -171,7 +173,7 @@ def ways(table: MessageTable, match: Match | None) -> Conversation[Ways]:
             b" AND s.sub_part IS NULL AND s.index_type = 'BTREE' AND NOT EXISTS (SELECT 1 FROM"
             b" information_schema.statistics AS o WHERE o.table_schema = DATABASE() AND o.table_name = %b"
             b" AND o.index_name = s.index_name AND o.seq_in_index = 2))"
-            % (name, literal(match.column.encode("utf-8", "surrogateescape")), name)
+            % (name, text_literal(match.column), name)
         )
     answer = yield StoreQuery(
         b"SELECT t.avg_row_length, %b FROM information_schema.tables AS t"
@@ -197,17 +199,16 @@ def rows_of(
     if not ids:
         return ()
     status = [
-        _name(one) if one != "priority" or table.has_priority else b"NULL"
+        quoted(one) if one != "priority" or table.has_priority else b"NULL"
         for one in STATUS_COLUMNS
     ]
-    values = [b"LEFT(%b, %d)" % (_name(one), length) for one in columns]
-    ident = _name(table.id_column)
+    values = [b"LEFT(%b, %d)" % (quoted(one), length) for one in columns]
+    ident = quoted(table.id_column)
     answer = yield StoreQuery(
-        b"SELECT %b FROM %b%b WHERE %b IN (%b) AND %b"
+        b"SELECT %b FROM %b WHERE %b IN (%b) AND %b"
         % (
             b", ".join([ident, *status, *values]),
-            _name(table.name),
-            _forced(table.id_index),
+            by_id(table),
             ident,
             b", ".join(map(table.id_literal, ids)),
             where,
@@ -253,7 +254,7 @@ def _lanes(
     table: MessageTable, state: PeekState, place: PeekPlace, now_ns: int
 ) -> Iterator[bytes]:
     """Yield the conditions and orders of one priority, one after the other, from *place* on."""
-    ident = _name(table.id_column)
+    ident = quoted(table.id_column)
     where = b"time_acked IS NULL"
     if table.has_priority:
         number = place.priority
@@ -275,21 +276,11 @@ def _lanes(
     yield where + times + b" ORDER BY time_next DESC, " + ident
 
 
-def _next_priority(table: MessageTable, after: int | None) -> Conversation[int | None]:
-    bound = b"" if after is None else b" AND priority > %d" % after
-    answer = yield StoreQuery(
-        b"SELECT MIN(priority) FROM %b WHERE time_acked IS NULL%b" % (_name(table.name), bound),
-        1,
-    )
-    ((least,), _) = answer.rows[0]
-    return None if least is None else int(least)
-
-
 def _by_id(
     table: MessageTable, where: bytes, index: str | None, place: PeekPlace | None, limit: int
 ) -> Conversation[PeekKeys]:
     behind = b"" if place is None else _behind(table, place)
-    order = b" ORDER BY %b LIMIT %d" % (_name(table.id_column), limit)
+    order = b" ORDER BY %b LIMIT %d" % (quoted(table.id_column), limit)
     answer = yield _keys(table, where + behind + order, index)
     ids = tuple(row[0] or b"" for row, _ in answer.rows)
     more = PeekPlace(None, is_begun=True, ident=ids[-1]) if len(ids) == limit else None
@@ -299,20 +290,12 @@ def _by_id(
 def _behind(table: MessageTable, place: PeekPlace) -> bytes:
     if place.ident is None:
         return b""
-    return b" AND %b > %b" % (_name(table.id_column), table.id_literal(place.ident))
+    return b" AND %b > %b" % (quoted(table.id_column), table.id_literal(place.ident))
 
 
 def _keys(table: MessageTable, where: bytes, index: str | None) -> StoreQuery:
     return StoreQuery(
-        b"SELECT %b, time_next FROM %b%b WHERE %b"
-        % (_name(table.id_column), _name(table.name), _forced(index), where),
+        b"SELECT %b, time_next FROM %b WHERE %b"
+        % (quoted(table.id_column), hinted(table, index), where),
         2,
     )
-
-
-def _forced(index: str | None) -> bytes:
-    return b"" if index is None else b" FORCE INDEX (%b)" % _name(index)
-
-
-def _name(name: str) -> bytes:
-    return quote_identifier(name).encode("utf-8", "surrogateescape")
