@@ -7,7 +7,6 @@ healed so are they, by the news of it, by a poll that shows another value, or by
 from __future__ import annotations
 
 import random
-from collections import Counter
 from dataclasses import dataclass, field
 
 from streamfrom.engine.messaging.gates.set_aside import PAUSE_LAST_NS
@@ -27,7 +26,6 @@ class BadRows:
     kinds: what it does not write of each, by id.
     ever: those that were bad once.
     refused: how often it was asked in vain.
-    unreturned: how often it did not undo a claim, by id: its row goes on showing that it was sent.
     """
 
     dice: random.Random
@@ -36,7 +34,6 @@ class BadRows:
     kinds: dict[bytes, frozenset[Tried]] = field(default_factory=dict)
     ever: set[bytes] = field(default_factory=set)
     refused: int = 0
-    unreturned: Counter[bytes] = field(default_factory=Counter)
 
     @classmethod
     def drawn(cls, seed: int) -> BadRows:
@@ -60,7 +57,6 @@ class BadRows:
         """Return whether the database does not write a row."""
         is_bad = tried in self.kinds.get(row.id, ())
         self.refused += is_bad
-        self.unreturned[row.id] += is_bad and tried is Tried.RETURN
         return is_bad
 
     def heal_some(self):
