@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.__main__ import ALL as WORKLOADS
 from bench.workloads import drain
 from streamfrom.engine.messaging.gates import trouble
 from streamfrom.engine.messaging.table import table_settings
@@ -184,6 +185,12 @@ def test_a_figure_that_stands_in_a_document_is_that_of_the_code(document, senten
     assert found, sentence
     told = [NUMBERS.get(group) or float(group.replace(",", "")) for group in found.groups()]
     assert told == pytest.approx(values)
+
+
+def test_every_workload_that_the_documents_run_exists():
+    named = re.findall(r"\./dev bench((?: (?!--)[a-z_]+)+)", text_of("docs/benchmarks.md"))
+    assert {name for names in named for name in names.split()} - set(WORKLOADS) == set()
+    assert len(named) > 1
 
 
 def documented_commands() -> list[tuple[str, str, str]]:
