@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.engine.messaging.table.message_ids import MEMBERS_MAX
 from streamfrom.proxy.config.toml_values import ConfigError, shown
 
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 NAME_MAX: Final = 64  # of its column in streamfrom.members
 PORT_MAX: Final = 65535
 AUTO: Final = 0
-WORKERS_MAX: Final = 256
+# More could not all be members of one fleet.
+WORKERS_MAX: Final = MEMBERS_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +56,14 @@ def fleet_from(table: TomlTable) -> FleetConfig:
 def worker_count(fleet: FleetConfig, asked: int | None, cores: int) -> int:
     """Return how many workers to start: as *asked* by the command line, or as configured.
 
-    cores: how many workers AUTO is.
+    cores: how many workers AUTO is, at most WORKERS_MAX.
 
     Raises:
         ConfigError: with so many of them they could not all be reached by each other.
     """
     count = fleet.workers if asked is None else asked
     if count == AUTO:
-        count = cores
+        count = min(cores, WORKERS_MAX)
     if count > 1:
         if fleet.listen is not None and not fleet.listen.endswith(":0"):
             raise ConfigError(

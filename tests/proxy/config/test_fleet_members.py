@@ -48,6 +48,7 @@ def test_workers_are_one_unless_told_otherwise(tmp_path):
     assert worker_count(fleet(tmp_path, "[fleet]\nworkers = 4"), 2, 8) == 2
     assert worker_count(fleet(tmp_path, "[fleet]\nworkers = 'auto'"), None, 8) == 8
     assert worker_count(fleet(tmp_path, "[fleet]\nworkers = 4"), AUTO, 8) == 8
+    assert worker_count(fleet(tmp_path, "[fleet]\nworkers = 'auto'"), None, 96) == 64
     assert worker_count(FleetConfig(listen="10.0.0.5:0"), 4, 8) == 4
 
 
