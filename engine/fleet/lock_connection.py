@@ -28,6 +28,7 @@ from streamfrom.engine.fleet.directory import (
 )
 from streamfrom.engine.fleet.election import SILENCE_S, LockHold
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
+from streamfrom.engine.messaging.table.message_ids import MEMBERS_MAX
 from streamfrom.sqlparse_ext.text.identifiers import literal
 
 
@@ -126,13 +127,6 @@ class AskNumber:
 
 
 @dataclass(frozen=True, slots=True)
-class AskNumbers:
-    """Ask for all numbers that members have."""
-
-    database: str
-
-
-@dataclass(frozen=True, slots=True)
 class AskReadOnly:
     """Ask whether the server is read-only."""
 
@@ -188,6 +182,18 @@ class Joined:
     denied: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The numbers of members.
+
+    taken: those in rows of the directory.
+    locked: those whose lock is held. The directory may have been dropped a moment ago; but a client may hold such a lock, too.
+    """
+
+    taken: frozenset[int]
+    locked: frozenset[int]
+
+
 class MemberExists(Exception):
     """Another connection of this server goes by the member's id: two shards are one database."""
 
@@ -222,6 +228,11 @@ def member_lock(database: str, member: bytes) -> bytes:
     return dispatcher_lock(database) + b"." + member
 
 
+def number_lock(database: str, number: int) -> bytes:
+    """Return the name of the lock by which a connected member keeps its number, also where the directory is dropped."""
+    return dispatcher_lock(database) + b"#%d" % number
+
+
 def settings() -> Conversation[None]:
     """Set up a connection."""
     for sql in SETTINGS:
@@ -239,6 +250,8 @@ def join(database: str, member: Member, new_secret: str) -> Conversation[Joined]
     # This lock is the sign of life: the server frees it with the connection.
     if not (yield from _take(member_lock(database, member.id.encode()), 0)):
         raise MemberExists
+    # If another member has it, the row of one of them is refused: `publish`.
+    yield from _take(number_lock(database, member.id_prefix), 0)
     return (yield from enroll(database, member, new_secret))
 
 
@@ -350,23 +363,27 @@ def publish(database: str, member: Member) -> Conversation[str | None]:
     return None
 
 
-def numbers(database: str) -> Conversation[frozenset[int] | None]:
-    """Return the numbers that members have; None if there are members that the directory does not show, as after a drop."""
-    found = frozenset[int]()
+def numbers(database: str) -> Conversation[Numbers]:
+    """Return the numbers that members have, or seem to have."""
+    locks = (number_lock(database, number) for number in range(1, MEMBERS_MAX + 1))
+    answer = yield StoreQuery(
+        b"SELECT " + b", ".join(b"IS_USED_LOCK('%b')" % lock for lock in locks),
+        MEMBERS_MAX,
+    )
+    ((holders, _),) = answer.rows
+    locked = frozenset(number for number, holder in enumerate(holders, 1) if holder is not None)
     try:
         answer = yield StoreQuery(
             b"SELECT id_prefix FROM streamfrom.members WHERE database_name = %b"
             % _name(database),
             1,
-            AskNumbers(database),
         )
-        found = frozenset(int(value) for (value,), _ in answer.rows if value is not None)
     except ServerRefused as refused:
         if refused.code not in DENIED | NO_DIRECTORY:
             raise
-    if not found and (yield from _holder(dispatcher_lock(database)))[0] is not None:
-        return None
-    return found
+        return Numbers(frozenset(), locked)
+    taken = frozenset(int(value) for (value,), _ in answer.rows if value is not None)
+    return Numbers(taken, locked)
 
 
 def _insert(database: str, member: Member) -> StoreQuery:

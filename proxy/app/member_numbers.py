@@ -11,12 +11,12 @@ import os
 import random
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from streamfrom import __version__
 from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.lock_connection import (
+    Numbers,
     NumberTaken,
     forget,
     numbers,
@@ -33,6 +33,8 @@ from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailabl
 
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from streamfrom.proxy.config.file import Config
     from streamfrom.proxy.config.keyspaces import ShardConfig
 
@@ -49,16 +51,15 @@ class MemberNumber:
     number: int
 
     @classmethod
-    def drawn(cls) -> MemberNumber:
-        """Return one of a process that asks nobody."""
-        return cls(_drawn_name(), random.SystemRandom().randint(1, MEMBERS_MAX))
+    def drawn(cls, locked: Collection[int] = ()) -> MemberNumber:
+        """Return one of a process that no directory knows, if possible other than those *locked*."""
+        return cls(_drawn_name(), random.SystemRandom().choice(_free((), locked)))
 
 
 async def take_number(config: Config) -> MemberNumber:
     """Take the least number that is free on all shards of *config*, by a row in each directory.
 
-    A shard that is away, or has no directory for this account, is passed over. Where all are, the number is drawn, and so it is
-    where somebody dispatches whose row is not there: the directory may have been dropped a moment ago.
+    A shard that is away, or has no directory for this account, is passed over. Where all are, the number is drawn.
 
     Raises:
         ConfigError: every number is taken.
@@ -90,18 +91,10 @@ async def take_number(config: Config) -> MemberNumber:
 
 async def _take(config: Config, directories: list[_NumberPlace]) -> MemberNumber:
     name = _drawn_name()
-    taken = {number for directory in directories for number in directory.taken or ()}
-    is_complete = all(directory.taken is not None for directory in directories)
+    taken = {number for directory in directories for number in directory.numbers.taken}
+    locked = {number for directory in directories for number in directory.numbers.locked}
     while directories:
-        number = next(number for number in count(1) if number not in taken)
-        if not is_complete:
-            number = max(number, MemberNumber.drawn().number)
-        if number > MEMBERS_MAX:
-            raise ConfigError(
-                "",
-                f"all {MEMBERS_MAX} numbers of members are taken in the directory, the database streamfrom, of these shards;"
-                " the dispatcher frees those of members that have been gone for a minute",
-            )
+        number = _free(taken, locked)[0]
         own = Member(
             name, config.fleet.name, "", "", number, __version__, hash_of(config.keyspaces)
         )
@@ -115,16 +108,28 @@ async def _take(config: Config, directories: list[_NumberPlace]) -> MemberNumber
         taken.add(number)
         for directory in directories:
             await directory.forget(name)
-    return MemberNumber.drawn()
+    return MemberNumber.drawn(locked)
+
+
+def _free(taken: Collection[int], locked: Collection[int]) -> list[int]:
+    """Return the numbers that no member has, in order. Those *locked* count only where no other is left. Raises ConfigError."""
+    free = [number for number in range(1, MEMBERS_MAX + 1) if number not in taken]
+    if not free:
+        raise ConfigError(
+            "",
+            f"all {MEMBERS_MAX} numbers of members are taken in the directory, the database streamfrom, of these shards;"
+            " the dispatcher frees those of members that have been gone for a minute",
+        )
+    return [number for number in free if number not in locked] or free
 
 
 @dataclass(eq=False, slots=True)
 class _NumberPlace:
-    """The directory of one database, while a number is taken. taken: the numbers in it; None if it lacks some."""
+    """The directory of one database, while a number is taken. numbers: those of its members."""
 
     database: str
     session: LockSession
-    taken: frozenset[int] | None
+    numbers: Numbers
 
     @classmethod
     async def open(cls, keyspace: str, shard: ShardConfig) -> _NumberPlace | None:

@@ -14,6 +14,7 @@ from streamfrom.engine.fleet.lock_connection import (
     LockLost,
     MemberExists,
     NotWritable,
+    Numbers,
     NumberTaken,
     acquire,
     dispatcher_lock,
@@ -314,11 +315,14 @@ async def test_a_directory_that_was_dropped_is_made_again_under_another_secret(
         await first.converse(keep(database, before))
 
 
-async def test_no_two_members_have_one_number(opened, database):
-    first = await opened(A)
+async def test_no_two_members_have_one_number(opened, database, server):
+    first = await opened(replace(A, id_prefix=7))
     with pytest.raises(NumberTaken):
-        await first.converse(publish(database, replace(B, id_prefix=A.id_prefix)))
-    assert (await first.converse(numbers(database)))[0] == {A.id_prefix}
+        await first.converse(publish(database, replace(B, id_prefix=7)))
+    number = frozenset({7})
+    assert (await first.converse(numbers(database)))[0] == Numbers(number, number)
+    execute(server, "DROP DATABASE streamfrom")
+    assert (await first.converse(numbers(database)))[0] == Numbers(frozenset(), number)
 
 
 async def test_who_has_long_been_gone_is_deleted(opened, database, server):

@@ -16,6 +16,7 @@ from streamfrom.engine.fleet.lock_connection import (
     join,
     keep,
     member_lock,
+    number_lock,
     publish,
     read_directory,
     write_term,
@@ -25,7 +26,12 @@ from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreA
 
 OWN = Member("a" * 16, "", "10.0.0.1:1", "PEM", 5, "1.0", "c")
 SET = [None, None, None]  # the answers to the session's settings
-JOINS = [*SET, [b"1"], [b"0"]]  # and to the lock, and whether the server is read-only
+JOINS = [
+    *SET,
+    [b"1"],
+    [b"1"],
+    [b"0"],
+]  # and to the two locks, and whether the server is read-only
 
 
 def said(conversation, *answers):
@@ -60,12 +66,13 @@ def test_locks_belong_to_the_database_and_fit_mysqls_64_characters():
 
 
 def test_a_member_limits_how_long_the_server_waits_for_it_before_it_takes_a_lock():
-    (_, _, settings, lock, _, insert, secret), joined = said(
+    (_, _, settings, lock, number, _, insert, secret), joined = said(
         join("ks", OWN, "new"), *JOINS, None, [b"there"]
     )
     for name in (b"wait_timeout", b"net_write_timeout", b"net_read_timeout"):
         assert b"SESSION %b = 3" % name in settings
     assert lock.startswith(b"SELECT GET_LOCK('%b', 0)" % member_lock("ks", OWN.id.encode()))
+    assert number.startswith(b"SELECT GET_LOCK('%b', 0)" % number_lock("ks", OWN.id_prefix))
     assert insert.startswith(b"INSERT INTO streamfrom.members (database_name, member, fleet")
     assert secret == b"SELECT secret FROM streamfrom.locks WHERE database_name = 'ks'"
     assert joined == Joined("there", None)
@@ -75,7 +82,7 @@ def test_a_member_limits_how_long_the_server_waits_for_it_before_it_takes_a_lock
 def test_the_directory_is_made_when_it_is_missing(code):
     made = [refused(code), *[None] * len(CREATE), None]
     texts, joined = said(join("ks", OWN, "new"), *JOINS, *made, None, None, [b"new"])
-    assert [text.decode() for text in texts[6 : 6 + len(CREATE)]] == list(CREATE)
+    assert [text.decode() for text in texts[7 : 7 + len(CREATE)]] == list(CREATE)
     assert b"INSERT IGNORE INTO streamfrom.locks" in texts[-2]
     assert joined == Joined("new", None)
 
@@ -98,7 +105,7 @@ def test_an_account_without_rights_joins_without_a_row(code):
 
 def test_nothing_is_written_to_a_read_only_server():
     said_so = Joined("s", "the server is read-only")
-    assert said(join("ks", OWN, "new"), *SET, [b"1"], [b"1"], [b"s"])[1] == said_so
+    assert said(join("ks", OWN, "new"), *SET, [b"1"], [b"1"], [b"1"], [b"s"])[1] == said_so
     # It turned read-only between the question and the row.
     assert said(join("ks", OWN, "new"), *JOINS, refused(1290), [b"s"])[1] == said_so
 

@@ -11,6 +11,7 @@ from tests.proxy.fake_server import FakeServer
 from tests.proxy.rigs import config_of
 
 
+LOCKS = "SELECT IS_USED_LOCK('streamfrom."
 NUMBERS = "SELECT id_prefix FROM streamfrom.members"
 INSERT = "INSERT INTO streamfrom.members"
 DENIED = Error(1142, "INSERT command denied")
@@ -28,6 +29,14 @@ def fleet_of(*servers):
 
 def none():
     return Rows(("id_prefix",))
+
+
+def locks(*held):
+    """Return the answer of a server on which connection 7 holds the locks of these numbers."""
+    numbers = range(1, MEMBERS_MAX + 1)
+    return Rows(
+        tuple(map(str, numbers)), (tuple(b"7" if each in held else None for each in numbers),)
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -69,11 +78,17 @@ async def test_without_a_directory_the_number_is_drawn(server):
     assert all(1 <= number <= MEMBERS_MAX for number in numbers)
 
 
-async def test_beside_a_dispatcher_without_a_row_the_number_is_drawn(server):
-    server.on(NUMBERS, none())
-    server.on("IS_USED_LOCK('streamfrom.", Rows(("holder", "is_ours"), ((b"7", b"1"),)))
-    numbers = {(await take_number(fleet_of(server))).number for _ in range(20)}
-    assert len(numbers) > 1
+async def test_a_connected_member_keeps_its_number_where_the_directory_is_dropped(server):
+    server.on(LOCKS, locks(1, 3))
+    assert (await take_number(fleet_of(server))).number == 2
+    server.on("streamfrom.members", DENIED)
+    assert (await take_number(fleet_of(server))).number not in {1, 3}
+
+
+async def test_a_client_that_holds_the_locks_of_all_numbers_keeps_nobody_from_starting(server):
+    server.on(LOCKS, locks(*range(1, MEMBERS_MAX + 1)))
+    server.on(NUMBERS, rows_of(1, column="id_prefix"))
+    assert (await take_number(fleet_of(server))).number == 2
 
 
 async def test_where_every_number_is_taken_the_start_fails_and_says_so(server):
