@@ -114,7 +114,7 @@ class Ways(NamedTuple):
 
     def rows_at_once(self, most: int) -> int:
         """Return how many rows one question may read whole, *most* at most."""
-        return max(ROWS_MIN, min(most, BYTES_MAX // max(self.row_bytes, 1)))
+        return min(most, max(ROWS_MIN, BYTES_MAX // max(self.row_bytes, 1)))
 
 
 def peek(

@@ -197,7 +197,7 @@ def test_a_part_of_a_value_is_found_whatever_its_type(client, database):
 
 
 @pytest.mark.parametrize(
-    ("row_bytes", "most", "expected"), [(0, 500, 500), (16 << 10, 500, 500), (1 << 20, 500, 8), (64 << 20, 20, 4)]
+    ("row_bytes", "most", "expected"), [(0, 500, 500), (16 << 10, 500, 500), (1 << 20, 500, 8), (64 << 20, 20, 4), (64 << 20, 1, 1)]
 )  # fmt: skip
 def test_so_many_rows_are_read_at_once(row_bytes, most, expected):
     assert Ways(row_bytes, None).rows_at_once(most) == expected
