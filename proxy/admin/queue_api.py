@@ -223,7 +223,8 @@ def _look(asked: Mapping[str, Any]) -> Search:
     if state not in STATES:
         raise web.HTTPBadRequest(text=_one_of("state", STATES))
     column, value, how = asked.get("column"), asked.get("value"), asked.get("how", "is")
-    if not column:
+    # One without the other is a slip, and would match every message.
+    if column is None and value is None and "how" not in asked:
         return Search(str(state))
     if not (isinstance(column, str) and isinstance(value, str) and value):
         raise web.HTTPBadRequest(text="column, value: expected a text each\n")
