@@ -12,7 +12,7 @@ import json
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from streamfrom.engine.messaging.table.groups import HELD_NS
@@ -211,8 +211,12 @@ class QueueMessages:
             keys = _in_flight(leases, place, limit)
         else:
             state = PeekState(look.state)
-            if match is not None and way.by_index is not None and state is not PeekState.ACKED:
+            if match is not None and way.by_index is not None:
                 conversation = peek_by_value(table, match, way.by_index, place, limit)
+                where += b" AND " + in_state(state, now_ns)
+            elif state is PeekState.ACKED and (match is not None or not columns):
+                # The list has the latest alone. A find or an action means all.
+                conversation = peek(table, PeekState.ALL, place, now_ns, limit)
                 where += b" AND " + in_state(state, now_ns)
             else:
                 conversation = peek(table, state, place, now_ns, limit)
@@ -314,13 +318,11 @@ def _state(row: PeekRow, lease: Lease | None, now_ns: int, *, is_known: bool) ->
 
 
 def _in_flight(leases: Leases, place: PeekPlace | None, limit: int) -> PeekKeys:
-    """Return what streams hold; the place of the next page is a number of messages."""
-    start = 0 if place is None else place.time_ns or 0
-    ids = tuple(lease.id for lease in islice(leases, start, start + limit))
-    more = len(ids) == limit
-    return PeekKeys(
-        ids, PeekPlace(None, is_begun=True, time_ns=start + limit) if more else None
-    )
+    """Return what streams hold, in the order of the ids: what an action takes from them moves no other to another page."""
+    after = (place and place.ident) or b""
+    ids = tuple(nsmallest(limit, (lease.id for lease in leases if lease.id > after)))
+    more = PeekPlace(None, is_begun=True, ident=ids[-1]) if len(ids) == limit else None
+    return PeekKeys(ids, more)
 
 
 def _shown(value: bytes | None, most: int) -> str | None:

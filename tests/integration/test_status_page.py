@@ -80,6 +80,18 @@ class Served:
             cursor = page["next"]
         return found, looked
 
+    def act_on_all(self, action: str, limit: int, **asked: str) -> tuple[int, int]:
+        """Act on all that match, *limit* a request; return how many were done, and by how many requests."""
+        done, requests = 0, 0
+        cursor: str | None = ""
+        while cursor is not None:
+            asked |= {"action": action, "cursor": cursor}
+            _, answer = self.post("/api/act", limit=limit, **asked)
+            assert answer["missing"] == []
+            assert answer["looked_at"] <= limit
+            done, cursor, requests = done + answer["done"], answer["next"], requests + 1
+        return done, requests
+
 
 @pytest.fixture(params=[1, 2], ids=["unsharded", "sharded"])
 def served(
@@ -166,18 +178,36 @@ def test_all_that_match_are_done_some_at_a_time(served: Served) -> None:
     served.insert(700, tenant=2, payload="[]")
     run(served.client, f"{PARK} WHERE tenant = 1")
     run(served.client, f"{PARK} WHERE tenant = 2")
-    done, requests = 0, 0
-    cursor: str | None = ""
-    while cursor is not None:
-        asked = {"state": "parked", "column": "tenant", "value": "1", "cursor": cursor}
-        _, answer = served.post("/api/act", action="retry", limit=200, **asked)
-        assert answer["looked_at"] <= 200
-        done, cursor, requests = done + answer["done"], answer["next"], requests + 1
+    matching = {"state": "parked", "column": "tenant", "value": "1"}
+    done, requests = served.act_on_all("retry", 200, **matching)
     assert done == served.count(READY) == 700
     assert requests >= 4
     assert served.count(PARKED) == 700
     assert served.post("/api/requeue", source="parked", limit=300) == (200, {"done": 300})
     assert served.count(PARKED) == 400
+
+
+def test_all_that_streams_hold_are_acked_some_at_a_time(
+    served: Served, consume: Consume
+) -> None:
+    served.insert(700, tenant=1, payload="[]")
+    stream = consume(served.proxy, "STREAM /*vt+ PREFETCH=700 */ * FROM job", database="ks")
+    stream.take(700)
+    done, _ = served.act_on_all("ack", 200, state="in_flight")
+    assert done == served.count("time_acked IS NOT NULL") == 700
+
+
+def test_all_that_are_acked_are_found_and_deleted(served: Served) -> None:
+    served.insert(1, tenant=1, payload="[]")
+    run(served.client, "UPDATE job SET time_acked = NOW() WHERE tenant = 1")
+    served.insert(700, tenant=2, payload="[]")
+    run(served.client, "UPDATE job SET time_acked = NOW() WHERE tenant = 2")
+    served.insert(5, tenant=1, payload="[]")
+    for how in ("is", "contains"):
+        asked = {"state": "acked", "column": "tenant", "value": "1", "how": how}
+        assert len(served.pages(**asked)[0]) == 1, how
+    done, _ = served.act_on_all("delete", 500, state="acked")
+    assert (done, served.count("TRUE")) == (701, 5)
 
 
 def test_messages_of_a_megabyte_are_listed_in_small_pages(served: Served) -> None:
