@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time that is written into rows."""
+    """The clock of the times that are written into rows."""
 
     def time_ns(self) -> int:
         """Return nanoseconds since the Unix epoch."""

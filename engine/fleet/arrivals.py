@@ -1,7 +1,7 @@
 """In which order the rows of one stream came from its dispatchers, and how far its consumer has come. Pure.
 
 The member that has the client keeps it (`engine.messaging.streams.stream_order` says what for). A dispatcher reports progress by the
-row that its delivery began with. What came before that delivery is overtaken, whoever sent it; so each other dispatcher is told
+row that its delivery began with. What came before that delivery is overtaken, whichever dispatcher sent it; so each other one learns
 how many of its rows had come by then.
 """
 

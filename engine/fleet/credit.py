@@ -3,7 +3,7 @@
 Rows of a stream are numbered in the order in which they are sent. The member that has the client reports how many
 its socket has taken, always as the total, so a report that is lost, doubled or late does no harm.
 What is sent and not reported is *away*; more is sent only while that is below WINDOW_BYTES. So a
-consumer that stands still holds back its own rows and nobody else's, as the flow control of HTTP/2 does for
+consumer that stands still holds back its own rows and no others, as the flow control of HTTP/2 does for
 bytes, but by what the client took and not by what some buffer took.
 """
 
@@ -28,7 +28,7 @@ ROW_BYTES: Final = 64
 
 
 class RowsMissing(EngineError):
-    """Rows of a stream between members were lost on the way, so the stream begins anew."""
+    """Rows of a stream between members were lost on the way, so the stream begins again."""
 
 
 class RowsAway:

@@ -117,7 +117,7 @@ class Elector:
     open_session: opens the connection for the lock; raises a StreamfromError. It is given what to call when
         the server has closed that connection.
     now_ns: a monotonic clock, the same as the sessions'.
-    on_doubt: called when the server may have turned read-only, or be away: whoever watches it should ask now.
+    on_doubt: called when the server may have turned read-only, or be away: its health should be checked now.
     directory: what is known of the members.
     session: the connection for the lock; None without one.
     """
@@ -229,7 +229,7 @@ class Elector:
             self.post(ConnectionLost(self._connection, reason))
 
     async def leave(self) -> None:
-        """Say goodbye, once `stop` has returned: nobody shall look for this member any more."""
+        """Say goodbye, once `stop` has returned: the others look for this member no longer."""
         self._has_left = True
         if self._secret is None:
             return
@@ -247,7 +247,7 @@ class Elector:
         self.post(TurnedReadOnly(self._connection))
 
     def look(self) -> asyncio.Task[None]:
-        """Read the directory again: somebody has come who is not known yet. It has been when the task is done."""
+        """Read the directory again, for a member that is not known yet. It has been read when the task is done."""
         return self._start(self._look())
 
     def post(self, event: ElectionEvent) -> None:

@@ -1,7 +1,7 @@
 """A stream with an end, `LIMIT n`, whose rows come from several dispatchers. Pure.
 
 Each dispatcher is asked for all of it, so what comes beyond the limit is given back. It ends when it has its rows, or
-when everybody has given what was due; and once the first row has come, nobody waits for theirs any more.
+when all dispatchers have given what was due; once the first row has come, none waits for a first one any more.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class EndingStream:
         is_done_here: what is dispatched in this process has given what was due.
 
     on_first: called when the first row has come.
-    others_done: tells whether the other dispatchers have given what was due.
+    others_done: returns whether the other dispatchers have given what was due.
     """
 
     def __init__(

@@ -244,7 +244,7 @@ class Fleet:
         return self._by_shard[keyspace, shard].elector.is_another_dispatching
 
     def unserved(self, keyspace: str, shard: ShardName, reason: str) -> None:
-        """Note that nobody does, and find out who dispatches."""
+        """Note that no dispatcher serves the streams of a shard, and look for one."""
         if not self.may_send(keyspace, shard):
             self.registry.deposed(keyspace, shard, reason)
             self.look_at(keyspace, shard)
@@ -290,7 +290,7 @@ class Fleet:
         return list(found.values())
 
     def trusts(self, certificate: str) -> Member | None:
-        """Return the member that a certificate stands for; None for nobody."""
+        """Return the member that a certificate stands for; None for no member."""
         found = (each.elector.directory.trusts(certificate) for each in self._elections)
         return next((member for member in found if member is not None), None)
 

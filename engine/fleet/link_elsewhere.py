@@ -76,7 +76,7 @@ class LinkOwner(Protocol):
         ...
 
     def link_lost(self, link: LinkElsewhere, reason: str) -> None:
-        """Let the streams of a link begin anew."""
+        """Let the streams of a link begin again."""
         ...
 
 

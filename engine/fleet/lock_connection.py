@@ -1,7 +1,7 @@
 """What is said on the connection that holds a shard's lock, and what the directory is read by.
 
 The statements stand here as conversations (`engine.messaging.store.conversation`). A statement that the server
-refuses is thrown into the conversation as `ServerRefused`; one that nobody answers ends it.
+refuses is thrown into the conversation as `ServerRefused`; one that gets no answer ends it.
 
 Every lock's name begins with the database, for locks belong to the server: two shards may be two
 databases of one server. MySQL takes 64 characters and compares them without case, so the
@@ -10,7 +10,7 @@ database stands there as a hash.
 The dispatcher's lock has two names. The *plain* one anybody can compute, a client too. The other one contains a *secret*
 that the directory has. Who cannot read the directory takes the plain name alone. Who can takes both, and needs the plain
 one only as far as another connection of the shards' account has it: a client of an account of its own that holds it keeps
-nobody from dispatching. So of two connections of the shards' account one dispatches, whatever each knows of the directory.
+no member from dispatching. So of two connections of the shards' account one dispatches, whatever each knows of the directory.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class UpdateMember:
 
 @dataclass(frozen=True, slots=True)
 class AskNumber:
-    """Ask who has a number; no row for nobody."""
+    """Ask which member has a number; no row for none."""
 
     database: str
     number: int
@@ -199,11 +199,11 @@ class MemberExists(Exception):
 
 
 class NotWritable(Exception):
-    """The server is read-only, so nobody dispatches from it."""
+    """The server is read-only, so no member dispatches from it."""
 
 
 class LockLost(Exception):
-    """Somebody else may have the dispatcher's lock, or the directory says another secret."""
+    """Another connection may have the dispatcher's lock, or the directory says another secret."""
 
 
 class NumberTaken(Exception):
@@ -453,7 +453,7 @@ def _hold(database: str) -> Conversation[LockHold | None]:
 
 
 def _holder(lock: bytes) -> Conversation[tuple[int | None, bool]]:
-    """Return the connection that has a lock, and whether it is one of this account, which alone shows to everybody."""
+    """Return the connection that has a lock, and whether it is one of this account, which alone shows to every account."""
     answer = yield StoreQuery(
         b"SELECT k.holder, EXISTS (SELECT 1 FROM information_schema.processlist AS p WHERE p.id = k.holder"
         b" AND p.user = SUBSTRING_INDEX(USER(), '@', 1)) FROM (SELECT IS_USED_LOCK(%b) AS holder) AS k"

@@ -1,7 +1,7 @@
 """How members of a fleet reach each other: what they say, and the ways on which they say it.
 
 The member that has the clients of streams opens them at the dispatcher of their shards, says how many rows
-their sockets have taken, and tells what commits did. The dispatcher sends rows, as the bytes that the client gets.
+their sockets have taken, and reports what commits did. The dispatcher sends rows, as the bytes that the client gets.
 Neither ids nor shards travel with rows: the dispatcher keeps what it needs to give rows back.
 
 A *link* is one ordered way from a member to another. The one that needs the other opens it; what the other
@@ -136,7 +136,7 @@ class DefinitionsChanged:
 
 @dataclass(frozen=True, slots=True)
 class WantLeases:
-    """Write the leases of messages that are in memory alone; answer RequestDone once the rows show them, as far as nobody holds them.
+    """Write the leases of messages that are in memory alone; answer RequestDone once the rows show them, unless they are locked.
 
     number: drawn by the sender; one of a link has no other's.
     ids: of which messages; None for all of the table.
@@ -295,7 +295,7 @@ class PeerTransport(Protocol):
         ...
 
     def greet(self, member: Member) -> None:
-        """Let *member* know that somebody is there whom it may not know yet: it reads its directories soon."""
+        """Notify *member* of a member that it may not know yet: it reads its directories soon."""
         ...
 
 
@@ -317,9 +317,9 @@ class Roster(Protocol):
         ...
 
     def trusts(self, certificate: str) -> Member | None:
-        """Return the member that a certificate, as PEM, stands for; None for nobody."""
+        """Return the member that a certificate, as PEM, stands for; None for no member."""
         ...
 
     def look(self) -> None:
-        """Have the directories read again soon: somebody knocks who is not known yet."""
+        """Have the directories read again soon: a member connects that is not known yet."""
         ...

@@ -39,7 +39,7 @@ HELD_TOLD_MAX: Final = 10_000
 class RemoteReceiver:
     """The dispatcher's end: `engine.messaging.table.message.Receiver` for a client of another member, and its `ShareHearer`.
 
-    held_by: tells which messages it holds.
+    held_by: returns which messages it holds.
     """
 
     def __init__(
@@ -69,12 +69,12 @@ class RemoteReceiver:
         return self._away.has_credit
 
     def end(self, error: StreamfromError) -> None:
-        """Tell the other member that it must find another dispatcher, and what that one is to know."""
+        """Report to the other member that it must find another dispatcher, and what that one is to know."""
         held = {shard: ids[:HELD_TOLD_MAX] for shard, ids in self._held_by(self).items()}
         self._send(StreamEnded(self._stream, str(error), held))
 
     def finish(self) -> None:
-        """Tell that the stream has all it asked for."""
+        """Report that the stream has all it asked for."""
         self._send(StreamFinished(self._stream))
 
     def sent(self, rows: int) -> None:
@@ -85,11 +85,11 @@ class RemoteReceiver:
         self._send(StreamProgressed(self._stream, row))
 
     def share_kept(self, most: int) -> None:
-        """Tell how many messages it holds at most."""
+        """Report how many messages it holds at most."""
         self._send(ShareKept(self._stream, most))
 
     def share_wanted(self) -> None:
-        """Tell that it could be sent more."""
+        """Report that it could be sent more."""
         self._send(ShareWanted(self._stream))
 
     def taken(self, rows: int) -> bool:

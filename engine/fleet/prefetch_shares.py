@@ -1,7 +1,7 @@
 """How one stream's prefetch is divided among the members that dispatch to it, so that it holds no more than that of all together. Pure.
 
 Each dispatcher has a *share*: how many messages the stream may hold that it sent. All shares together are never more than the
-prefetch. A dispatcher *wants* more where messages are due and its share is full. It gets what nobody has, and else somebody
+prefetch. A dispatcher *wants* more where messages are due and its share is full. It gets what no dispatcher has, or else another one
 gives up a part: half of its share, or half of the difference where that one wants more as well. Room that was given up is given to
 another one only once the dispatcher that gave it up has said how many messages the stream holds.
 """
@@ -14,14 +14,14 @@ from streamfrom.engine.messaging.streams.attached_receiver import UNLIMITED
 
 
 class ShareChange(NamedTuple):
-    """A dispatcher is to be told its new share."""
+    """A dispatcher is to be notified of its new share."""
 
     dispatcher: str
     share: int
 
 
 class PrefetchShares:
-    """The shares of one stream. What changes them returns what dispatchers are to be told now.
+    """The shares of one stream. What changes them returns the changes that dispatchers are to be notified of now.
 
     prefetch: how many messages the stream holds at most; at least one. UNLIMITED is not divided: each dispatcher has all of it.
     """
@@ -38,7 +38,7 @@ class PrefetchShares:
         self._giver: str | None = None
 
     def joined(self, dispatcher: str) -> int:
-        """Return the share of one more dispatcher: what nobody has. It wants more as soon as it has answered."""
+        """Return the share of one more dispatcher: what no other has. It wants more as soon as it has answered."""
         share = UNLIMITED if self._prefetch == UNLIMITED else self._free
         self._shares[dispatcher] = self._bounds[dispatcher] = share
         self._wanting[dispatcher] = None
@@ -80,7 +80,7 @@ class PrefetchShares:
         return max(0, self._prefetch - sum(most))
 
     def _changes(self) -> list[ShareChange]:
-        """Return what is to be told; of each dispatcher one change at a time is on its way."""
+        """Return the notices to send; for each dispatcher one change at a time is on its way."""
         if self._prefetch == UNLIMITED:
             short = [one for one in self._shares if self._shares[one] < UNLIMITED]
             return [self._change(one, UNLIMITED) for one in short if one not in self._bounds]
@@ -116,7 +116,7 @@ class PrefetchShares:
         return ShareChange(one, share)
 
     def _giving(self, wanting: str) -> tuple[str | None, int]:
-        """Return who gives up a part of its share for *wanting*, and what it keeps; None where nobody has more."""
+        """Return who gives up a part of its share for *wanting*, and what it keeps; None if no dispatcher has more."""
         lefts = {
             one: self._left(one, wanting)
             for one in self._shares

@@ -1,8 +1,8 @@
 """The streams and news of this member that concern shards which other members dispatch.
 
 Each of its receivers has one stream at each member that dispatches shards it covers, over one link for each member.
-What comes goes into the receiver beside what is dispatched here, and the dispatchers share the stream's prefetch
-(`engine.fleet.prefetch_shares`). When a dispatcher changes, or a link breaks, the streams begin anew at whoever dispatches then; in
+What comes goes into the receiver next to what is dispatched here, and the dispatchers share the stream's prefetch
+(`engine.fleet.prefetch_shares`). When a dispatcher changes, or a link breaks, the streams begin again at the next dispatcher; in
 between the tables' own schedulers count their grace, with the reason that the link gave.
 """
 
@@ -70,7 +70,7 @@ class MembersThere(Protocol):
     """What is to be known here of other members and the shards that they dispatch."""
 
     async def present(self) -> list[Member]:
-        """Return the other members that are there by now, though nothing has told of them yet."""
+        """Return the other members that are there by now, though nothing has reported them yet."""
         ...
 
     def unserved(self, keyspace: str, shard: ShardName, reason: str) -> None:
@@ -103,7 +103,7 @@ class StreamsElsewhere:
     # Who dispatches
 
     def dispatched_by(self, keyspace: str, shard: ShardName, member: Member | None) -> None:
-        """Follow the dispatcher of a shard. member: None where it is this process, or nobody that is known."""
+        """Follow the dispatcher of a shard. member: None if it is this process, or not known."""
         key = keyspace, shard
         if self._dispatchers.get(key) == member:
             return
@@ -126,7 +126,7 @@ class StreamsElsewhere:
                 self.registry.take_over(record.receiver, {shard: ids})
 
     def tell(self, members: Iterable[Member], message: Dispatching) -> None:
-        """Tell *members* what concerns all of them, as far as they can be reached."""
+        """Notify those of *members* that can be reached of what concerns all of them."""
         for link in self._links_to(members):
             link.send(message)
 
@@ -177,7 +177,7 @@ class StreamsElsewhere:
         )
 
     def happened(self, keyspace: str, table: str, event: TableEvent) -> None:
-        """Tell the dispatcher of a shard what a commit did there; nobody if none can be reached."""
+        """Report to the dispatcher of a shard what a commit did there, if it can be reached."""
         key = keyspace, event.shard
         member = self._dispatchers.get(key)
         if member is not None and (link := self._link(member)):
@@ -214,7 +214,7 @@ class StreamsElsewhere:
     def opened(
         self, receiver: ClientReceiver, keyspace: str, table: str, prefetch: int
     ) -> None:
-        """Have an admitted receiver served by whoever dispatches shards that it covers, as `Elsewhere.opened`."""
+        """Have an admitted receiver served by the dispatchers of the shards that it covers, as `Elsewhere.opened`."""
         record = self._receivers[receiver.id]
         record.keyspace, record.table = keyspace, table
         # A table without a limit may be given one while the stream is open.
@@ -356,7 +356,7 @@ class StreamsElsewhere:
             record.ending.check()
 
     def link_lost(self, link: LinkElsewhere, reason: str) -> None:
-        """Let the streams of a link begin anew."""
+        """Let the streams of a link begin again."""
         if self._links.get(link.member.id) is link:
             del self._links[link.member.id]
         self._rest(link.member)

@@ -143,7 +143,7 @@ class Visit:
     def lost(self, reason: str) -> None:
         """Take the member's clients for gone: what they hold is due again soon, as if they had left.
 
-        A commit that it carried out, and did not tell before it died, is looked for.
+        A commit that it carried out, and did not report before it died, is looked for.
         """
         self._host.gone(self)
         for keyspace, table, shard in self._told:

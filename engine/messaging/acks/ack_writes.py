@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @record
 class WriteAcks:
-    """The job of writing early acks, ids and times: they are true whoever dispatches."""
+    """The job of writing early acks, ids and times: they are true whichever process dispatches."""
 
     name: ClassVar = "writing of acks"
     access: ClassVar = Access.WRITE
@@ -73,7 +73,7 @@ def _write_acks(
 
 
 def lock_unacked(table: MessageTable, ids: Collection[bytes]) -> bytes:
-    """Return the query that locks those of *ids* which are unacked and which nobody holds."""
+    """Return the query that locks those of *ids* which are unacked and not locked."""
     ident = quoted(table.id_column)
     return (
         b"SELECT %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL FOR UPDATE SKIP LOCKED"

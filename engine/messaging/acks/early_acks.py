@@ -64,7 +64,7 @@ class EarlyAcks:
         self._write_ns = min(self._write_ns, now_ns + GATHER_NS)
 
     def hurry(self) -> None:
-        """Let everything be written at once, as far as nobody holds it."""
+        """Let everything be written at once that is not locked."""
         if self._gathered or self._locked:
             self._gathered.update((ident, None) for _, ids in self._locked for ident in ids)
             self._locked.clear()
@@ -90,7 +90,7 @@ class EarlyAcks:
     ) -> tuple[bytes, ...]:
         """Take in what a writing found; return the ids of which nothing is left to do.
 
-        locked: which rows somebody held; None for a writing that failed.
+        locked: which rows were locked; None for a writing that failed.
         again_ns: which rows the server does not write, and when each is tried again.
         """
         asked, self._writing = self._writing, ()

@@ -41,7 +41,7 @@ class ClaimRequest:
     uncounted: those of *ids* that were sent, which their rows may not count.
     known_keys: the keys of those of *ids* that follow others of their key: their rows need not be asked for them.
     acks: acknowledgements, ids and ``time_acked``, that are written in the same transaction before anything is asked of keys.
-        Each is written if nobody else holds a row of it, and all are unacked. Only where messages wait for others of their key.
+        Each is written if all its rows are unacked and not locked. Only where messages wait for others of their key.
     draw: returns `engine.messaging.table.backoff.DICE_BITS` random bits.
     left_out: rows that are set aside, and for which no others of their key wait.
     held_ns: until when messages are leased whose rows say less, where messages wait for others of their key.
@@ -63,7 +63,7 @@ def claim(
     """Win rows: lock what is still due and free, push it into the future, commit.
 
     SKIP LOCKED passes over rows that another proxy claims or a consumer acks at this moment, and
-    over their neighbours where that ack locks more than its own rows. A plain read tells those
+    over their neighbours where that ack locks more than its own rows. A plain read distinguishes those
     from rows that are acked or due later.
     """
     return carefully(

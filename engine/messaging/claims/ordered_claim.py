@@ -1,6 +1,6 @@
 """Claims where messages of a key wait for one another: the rows are asked what may be sent. See `engine.messaging.order.key_order`.
 
-What was asked for only tells which keys to look at. The keys of followers are known, which spares a hot key a question for each
+What was asked for only shows which keys to look at. The keys of followers are known, which spares a hot key a question for each
 message. Of each key the claim reads what has started, and which of the others go first. These it claims, whatever the
 dispatcher believed to be due.
 
@@ -46,7 +46,7 @@ def claim_in_order(
 ) -> Conversation[ClaimResult]:
     """Win the rows that may be sent of the keys of those asked for, no more of a key than were asked for; commits.
 
-    Rows without a key wait for nobody.
+    Rows without a key wait for no other.
     """
     return carefully(
         lambda is_careful: _claim_in_order(table, shard, request, now_ns, is_careful=is_careful)

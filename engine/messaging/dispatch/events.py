@@ -169,14 +169,14 @@ class Touched:
 
 @record
 class AckedUnnamed:
-    """Committed: messages that were acked or deleted, and the text does not tell which."""
+    """Committed: messages that were acked or deleted, and the text does not show which."""
 
     shard: ShardName
 
 
 @record
 class LeasesWanted:
-    """Somebody is about to change rows otherwise than by an ack. ids: which; None for any."""
+    """A client is about to change rows otherwise than by an ack. ids: which; None for any."""
 
     shard: ShardName
     ids: tuple[bytes, ...] | None
@@ -245,7 +245,7 @@ class Elected:
 
 @record
 class Deposed:
-    """This process does not dispatch the shard, or not any more. reason: why nobody else serves its streams."""
+    """This process does not dispatch the shard, or not any more. reason: why no other member serves its streams."""
 
     shard: ShardName
     reason: str
@@ -369,7 +369,7 @@ class TellProgress:
 
 @record
 class TellDeadMembers:
-    """Tell that messages wait for members of their groups that are parked; no answer. found: message, member, group."""
+    """Log that messages wait for members of their groups that are parked; no answer. found: message, member, group."""
 
     shard: ShardName
     found: tuple[tuple[bytes, bytes, bytes], ...]
@@ -377,7 +377,7 @@ class TellDeadMembers:
 
 @record
 class TellSetAside:
-    """Tell of rows that the server does not write, and that are left as they are; no answer. count: how many are by now."""
+    """Log rows that the server does not write, and that are left as they are; no answer. count: how many are by now."""
 
     shard: ShardName
     found: tuple[tuple[bytes, SetAsideRow], ...]
@@ -386,7 +386,7 @@ class TellSetAside:
 
 @record
 class TellStanding:
-    """Tell that a receiver stalls: it acked nothing of a full prefetch while messages are ready; no answer.
+    """Log that a receiver stalls: it acked nothing of a full prefetch while messages are ready; no answer.
 
     is_collecting: its prefetch is `auto`, and it has acked nothing at all: it may collect messages before its first ack.
     """
@@ -399,7 +399,7 @@ class TellStanding:
 
 @record
 class KeepsShare:
-    """Tell how many messages a receiver holds at most: its share, or more until enough of them are acked; no answer."""
+    """Report how many messages a receiver holds at most: its share, or more until enough of them are acked; no answer."""
 
     receiver: int
     most: int
@@ -407,7 +407,7 @@ class KeepsShare:
 
 @record
 class WantShare:
-    """Tell that messages are due for a receiver whose share is full; no answer."""
+    """Report that messages are due for a receiver whose share is full; no answer."""
 
     receiver: int
 

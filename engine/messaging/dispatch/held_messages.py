@@ -140,7 +140,7 @@ class HeldMessages:
             self._receivers.acted(number, count, now_ns)
 
     def look_at_full(self, now_ns: int) -> None:
-        """Look at what receivers hold that stand still while messages are due, and tell of those that stall."""
+        """Look at what receivers hold that stand still while messages are due, and log those that stall."""
         if not self._receivers.full or now_ns < self.look_ns:
             return
         firsts_ns = [shard.queue.first_ns() for shard in self._shards.values()]
@@ -163,7 +163,7 @@ class HeldMessages:
             self.look_after(shard, now_ns)
 
     def _tell(self, receiver: AttachedReceiver) -> None:
-        """Tell of a stream that holds all it may and makes no progress."""
+        """Log a stream that holds all it may and makes no progress."""
         if receiver.is_told or receiver.full_since_ns is None:
             return
         receiver.is_told = True

@@ -61,7 +61,7 @@ class PollTimes:
     ) -> PollRequest | None:
         """Return what to poll for, if it is time and no poll is running.
 
-        in_spans: of a large queue whose rows somebody may have changed past the proxies a part is enough.
+        in_spans: of a large queue whose rows may have been changed past the proxies a part is enough.
         """
         is_whole = self._whole_ns() <= now_ns
         if self._is_running or not (is_whole or self._named_ns() <= now_ns):

@@ -1,4 +1,4 @@
-"""The windows of one table's streams whose prefetch is `auto`, beside the limits of the others. Pure."""
+"""The windows of one table's streams whose prefetch is `auto`, and the limits of the others. Pure."""
 
 from __future__ import annotations
 

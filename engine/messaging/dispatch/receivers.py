@@ -29,8 +29,8 @@ class Receivers:
     attached: all receivers, by their numbers.
     ready: the receivers with room whose socket is free. The one that has waited longest is the first (round-robin).
     full: the receivers without room.
-    short: the receivers without room that have a share of their prefetch, while nobody has been told that more is due.
-    kept: how many messages a receiver with a share holds at most, by its number, where that is still to be told.
+    short: the receivers without room that have a share of their prefetch, and whose members have not been notified that more is due.
+    kept: how many messages a receiver with a share holds at most, by its number, if that is still to be reported.
     finishing: the receivers that end once nothing is due. They have been given rows, or their wait for the first row is over.
     choices: how many streams take messages of which keys; the keys None are all keys. The entry served longest ago is the first.
     is_freed: a receiver became ready, or may be given more, while an event was handled.
@@ -224,7 +224,7 @@ class Receivers:
             self.kept[receiver.id] = max(receiver.held, receiver.most)
 
     def acted(self, number: int, count: int, now_ns: int) -> None:
-        """Count off *count* messages that a receiver held, and that its client or somebody for it has worked on."""
+        """Count off *count* messages that a receiver held, and that were worked on, by its client or for it."""
         receiver = self.attached.get(number)
         if receiver is not None:
             receiver.acted(now_ns)

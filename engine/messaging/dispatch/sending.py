@@ -268,7 +268,7 @@ class Sending:
     def _deliver(
         self, shard: ShardState, run: ClaimRun, won: list[ClaimedRow], now_ns: int
     ) -> None:
-        """Share *won* out; what nobody can take, or may be sent no more, is released."""
+        """Share *won* out; what no receiver can take, or may be sent no more, is released."""
         present = [
             self._receivers.attached[i] for i in run.receivers if i in self._receivers.attached
         ]

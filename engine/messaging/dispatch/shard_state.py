@@ -71,9 +71,9 @@ class ClaimRun:
 class ShardState:
     """Everything a table's scheduler keeps of one shard.
 
-    counters: what has happened, for whoever watches.
+    counters: what has happened.
     is_dispatched: this process dispatches the shard.
-    partitions_held_back: what the last purge found, for whoever watches.
+    partitions_held_back: what the last purge found.
     receivers: how many streams cover the shard.
     lingers_until_ns: how long the keys are kept, and news is heard, after the last stream has left; 0 with none kept.
     leases: what the streams hold of it.
@@ -82,7 +82,7 @@ class ShardState:
     early_acks: the acks that are in memory alone.
     groups: the messages that wait for members of a group.
     acking: acks that the next claim is to write, by their numbers, and the messages of each.
-    put_back: rows that nobody was sent, and whose leases are being written at this moment.
+    put_back: rows that were sent to no receiver, and whose leases are being written at this moment.
     looking_at: the unwritten ones among the messages whose rows are being looked at.
     leaving: receivers whose connection has ended, and what they held is to be due sooner.
     polls: when it is polled.
@@ -143,7 +143,7 @@ class ShardState:
         self.polls.finished(result, now_ns, interval_ns)
 
     def has_nothing(self, now_ns: int, keys: frozenset[bytes] | None = None) -> bool:
-        """Return whether no message is due, of *keys* if given, as far as can be known: no poll is needed to tell."""
+        """Return whether no message is due, of *keys* if given, as far as can be known: no poll is needed to know."""
         if not self.is_dispatched:
             # Who dispatches it says for itself what is due.
             return self.unserved.since_ns is None
@@ -243,7 +243,7 @@ class ShardState:
         self.wake_ns = self.wake_ready_ns = FOREVER_NS
 
     def clock_set_back(self, now_ns: int) -> None:
-        """Begin anew, as after an election: what was to happen at a moment of the clock before would come late."""
+        """Begin again, as after an election: what was to happen at a moment of the clock before would come late."""
         self.rest()
         self.polls.clock_set_back(now_ns)
         self.wake_ns = now_ns
@@ -326,7 +326,7 @@ class ShardState:
     def wrote(
         self, result: LeaseWrites | None, now_ns: int, again_ns: Mapping[bytes, int]
     ) -> list[ClaimedRow]:
-        """Take in what a writing of leases found; return rows that nobody was sent and it concerned.
+        """Take in what a writing of leases found; return rows that it concerned and that were sent to no receiver.
 
         again_ns: when the rows are tried again that the server does not write.
         """
@@ -361,7 +361,7 @@ class ShardState:
         return tuple(self.leases.next_write(ident, timers.get(ident)) for ident in idents)
 
     def rescheduled(self, idents: Iterable[bytes], now_ns: int) -> None:
-        """Claim messages again that somebody has rescheduled, whatever their rows show.
+        """Claim messages again that a client has rescheduled, whatever their rows show.
 
         Their leases were to be written first, which is impossible while the one who reschedules holds the row.
         """
@@ -401,7 +401,7 @@ class ShardState:
         return given_back, prolonged
 
     def put_back_unwritten(self, rows: Iterable[ClaimedRow], now_ns: int) -> list[ClaimedRow]:
-        """Let rows be due again that nobody was sent; return those in which something was written."""
+        """Let rows be due again that were sent to no receiver; return those in which something was written."""
         written = []
         for row in rows:
             if self.unwritten.is_being_written(row.id):

@@ -27,7 +27,7 @@ milliseconds later (`engine.messaging.acks.early_acks`).
 **Behind.** Not all due rows fit into the queue. The queue asks for more when half of what a
 poll brought is used up.
 
-**Withheld.** Another process dispatches the shard, or this one cannot tell: it is neither polled nor
+**Withheld.** Another process dispatches the shard, or may do so: the shard is neither polled nor
 claimed from, claims under way are released, and streams go on holding what they were sent.
 
 **Paused.** Polls and all else go on, so that what is due is known at once when sending may go on.
@@ -499,7 +499,7 @@ class TableState:
                 shard.show_leases(held, now_ns)
 
     def _tell_shares(self, now_ns: int) -> None:
-        """Tell how many messages receivers hold at most that have another share now, and for which more is due."""
+        """Report how many messages receivers hold at most that have another share now, and for which more is due."""
         kept, self._receivers.kept = self._receivers.kept, {}
         self._actions.extend(KeepsShare(*each) for each in kept.items())
         due = [
@@ -562,7 +562,7 @@ class TableState:
             self._held.suspect(shard, tuple(key.id for key in event.keys))
 
     def _try_again(self, shard: ShardState, idents: Iterable[bytes], now_ns: int) -> None:
-        """Write rows again at once that the server did not write, and that somebody has changed."""
+        """Write rows again at once that the server did not write, and that a client has changed."""
         if changed := shard.set_aside.changed(idents, now_ns):
             shard.polls.wanted = True
             shard.unwritten.hurry(changed)

@@ -1,6 +1,6 @@
-"""What a message table holds: the figures that SQL, JSON and Prometheus tell.
+"""What a message table holds: the figures that SQL, JSON and Prometheus show.
 
-They are read off the schedulers when somebody asks (`engine.messaging.figures.table_figures`), beside the counters of what has
+They are read off the schedulers on request (`engine.messaging.figures.table_figures`), next to the counters of what has
 happened (`engine.messaging.table.counters`).
 """
 
@@ -59,7 +59,7 @@ class QueueFigures:
     """One message table, shard by shard.
 
     streams: how many streams clients of this process have.
-    unknown: the shards of which the counters alone are known, as their dispatcher has told no more.
+    unknown: the shards of which the counters alone are known, as their dispatcher has reported no more.
     unanswered: why figures of other members are missing, a sentence for each member.
     """
 

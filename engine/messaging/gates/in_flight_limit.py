@@ -2,7 +2,7 @@
 
 A message is *in flight* from its sending until it is acked, deleted or rescheduled, or until it is due again.
 Each shard of a table has a dispatcher of its own, so each has a fixed share of the number: the sum can never be
-more, and nobody has to ask anybody. A new dispatcher reads from the rows what the one before it has sent.
+more, and no dispatcher has to ask another. A new dispatcher reads from the rows what the one before it has sent.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class SetAside:
                     self._expect(ident)
 
     def changed(self, idents: Iterable[bytes], now_ns: int) -> list[bytes]:
-        """Try rows again at once that somebody may have changed; return those of *idents* that are set aside."""
+        """Try rows again at once that a client may have changed; return those of *idents* that are set aside."""
         if not self.rows:
             return []
         known = [ident for ident in idents if ident in self.rows]

@@ -11,7 +11,7 @@ A gate lets so many through as it has room for; the narrowest one counts:
 | `rate_limit`      | `vt_max_rate`                                        | when the next one is earned                     |
 | strict order      | the message before is not done (`order.key_order`)   | with its ack, or at the end of its lease        |
 
-One message alone waits, though others go, where its row is refused (`set_aside`), where somebody has locked it (the
+One message alone waits, though others go, where its row is refused (`set_aside`), where it is locked (the
 queue tries it again), where others of its key go first (`order.key_order`), where members of its group are not done
 (`order.group_watch`), and for up to a second where another stream than the one that lost it may come (`streams.lost_messages`).
 """
@@ -79,7 +79,7 @@ class ShardGates:
             self.rate.begin(now_ns)
 
     def clock_set_back(self, now_ns: int) -> None:
-        """Plan anew what was to happen at a moment of the clock before."""
+        """Plan again what was to happen at a moment of the clock before."""
         if self.rate is not None:
             self.rate.begin(now_ns)
         if self.in_flight is not None and self.in_flight.look_ns is not None:

@@ -84,7 +84,7 @@ def leases_left(table: MessageTable, now_ns: int) -> Conversation[dict[bytes, in
 
 
 def is_lease(properties: Properties, epoch: int, time_next_ns: int, now_ns: int) -> bool:
-    """Return whether an unacked row can only be told from one in flight by who has sent it.
+    """Return whether an unacked row can only be distinguished from one in flight by its sender.
 
     What is due later than its last send can have said was rescheduled by a client.
     """

@@ -116,12 +116,12 @@ class Leases:
         return [ident for batch in self._of.get(receiver, ()) for ident in batch.ends_ns]
 
     def holders(self, idents: Iterable[bytes]) -> list[int]:
-        """Return who holds each of those messages that somebody holds."""
+        """Return the receiver of each of those messages that is leased."""
         known = self._batches
         return [known[ident].receiver for ident in idents if ident in known]
 
     def get(self, ident: bytes) -> Lease | None:
-        """Return the lease of a message; None for one that nobody holds."""
+        """Return the lease of a message; None without one."""
         batch = self._batches.get(ident)
         return None if batch is None else Lease(batch.ends_ns[ident], ident, batch.receiver)
 
@@ -202,7 +202,7 @@ class Leases:
         self.give_back_all(self.ids_of(NOBODY))
 
     def give_back(self, ident: bytes) -> Lease | None:
-        """End the lease of a message, and return it; None for one that nobody holds."""
+        """End the lease of a message, and return it; None without one."""
         lease = self.get(ident)
         if lease is not None:
             self.give_back_all((ident,))

@@ -1,4 +1,4 @@
-"""How rows are given back: claims that nobody was sent are undone, leases of those who have left made shorter."""
+"""How rows are given back: claims whose rows were sent to no receiver are undone, leases of those who have left made shorter."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @record
 class Release:
-    """The job of undoing the claim of rows nobody was sent."""
+    """The job of undoing the claim of rows that were sent to no receiver."""
 
     name: ClassVar = "release"
     access: ClassVar = Access.DISPATCH
@@ -89,7 +89,7 @@ def shorten(
 ) -> Conversation[Shortenings]:
     """Make rows due at *due_ns*, each only if nothing has happened to it since its lease was known.
 
-    A row that somebody holds is left out: it is being acked, most likely.
+    A locked row is left out: it is being acked, most likely.
     """
     return carefully(lambda is_careful: _shorten(table, leases, due_ns, is_careful=is_careful))
 

@@ -9,7 +9,7 @@
 | any of the last two                               | at once: before a statement changes the row, when its stream's      |
 |                                                   | connection has ended, when the table ends or the clock is set back, |
 |                                                   | and if they are more than half of a cache                           |
-| one whose row somebody holds                      | 250 ms later; one that the server refuses, when `gates.set_aside`   |
+| one whose row is locked                           | 250 ms later; one that the server refuses, when `gates.set_aside`   |
 |                                                   | tries it again                                                      |
 | what is not written when another member takes over | never: that one sends the message again                            |
 
@@ -19,8 +19,8 @@ A first delivery writes nothing (`engine.messaging.claims.first_delivery`). So u
 looks as if it had never been sent. What a poll says of such a message is not believed, and no plain read sends it
 again. It is claimed the next time, and the claim counts the send that the row does not show.
 
-A lease that has become longer (`engine.messaging.streams.stream_order`) is written as well, before its row is due; until then nobody
-believes the row either. Pure: no clock, no I/O.
+A lease that has become longer (`engine.messaging.streams.stream_order`) is written as well, before its row is due; until then the row
+is not believed either. Pure: no clock, no I/O.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class GroupWatch:
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything: nobody listens, or another process dispatches."""
+        """Forget everything: there is no receiver, or another process dispatches."""
         self._watched.clear()
         self._waiting.clear()
         self._unsure.clear()

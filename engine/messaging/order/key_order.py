@@ -10,8 +10,8 @@ dispatcher nor news that come late can break the order. This module only remembe
 
 Of a key that has no room one message is kept, its *follower*. It is due at once when an ack is heard of. Otherwise it is a timer
 for when the first that has started is due again, or for when the rows are to be asked whether that one is acked. All others of
-the key are forgotten: whoever is claimed next, the claim finds the first one. A follower that is acked or deleted itself
-leaves nobody who would be claimed next. Then the table is polled.
+the key are forgotten: whichever is claimed next, the claim finds the first one. A follower that is acked or deleted itself
+leaves none that would be claimed next. Then the table is polled.
 
 So a key costs memory only while something of it is in flight, and polls pass over keys that would fill the queue with messages
 that must wait.
@@ -197,7 +197,7 @@ class KeyOrder:
     def freed(self, idents: Iterable[bytes], now_ns: int) -> bool:
         """Let the followers of messages go that are not in flight any more; return whether a poll is needed.
 
-        That is where a follower is gone itself, and nobody knows who comes next.
+        That is where a follower is gone itself, and the next one is not known.
         """
         gone, following = list(idents), self._queue.following
         lost = [ident for ident in gone if following.pop(ident, None) is not None]

@@ -1,6 +1,6 @@
 """Which keys there are, and of which key messages are: what a poll asks where keys take turns.
 
-The walk goes along the index of the keys, some keys in each poll, and begins anew at the end. So it takes memory for few of a
+The walk goes along the index of the keys, some keys in each poll, and begins again at the end. So it takes memory for few of a
 million keys, and comes by each of them. A step is a dive into the index, however many rows the key has.
 """
 

@@ -1,7 +1,7 @@
 """Reading the soonest keys of a shard, in a few statements that stay cheap at any size.
 
 The keys of one priority fall into two lanes: *fresh* (``time_next`` 0 or NULL: never sent, due
-since ever) and *timed*. A read tells how far each lane is known: everything in
+since ever) and *timed*. A read shows how far each lane is known: everything in
 ``[floor, horizon]`` is in the answer, and ``more`` says that rows were left out.
 
 What a poll asks, for each priority that exists:

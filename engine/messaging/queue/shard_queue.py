@@ -6,7 +6,7 @@ here. Beyond that nothing is added: such a key would stand before keys that are 
 waits to be polled. A sooner key that finds the queue full evicts the latest one, which narrows
 that lane.
 
-Messages of keys that are read apart have lanes of their own beside those of all others. These are
+Messages of keys that are read apart have lanes of their own next to those of all others. These are
 the keys that a stream names, and all keys that are known where keys take turns
 (`engine.messaging.queue.key_turns`).
 
@@ -694,7 +694,7 @@ class ShardQueue:
         return min(moments, default=FOREVER_NS)
 
     def next_poll_ns(self, keys: frozenset[bytes] | None = None) -> int | None:
-        """Return when rows that were left out will be needed (0: at once), if any are, of *keys* or of those that nobody names."""
+        """Return when rows that were left out will be needed (0: at once), if any are, of *keys* or of those that no stream names."""
         if not self._leaves_out:
             return None
         moments = []

@@ -82,5 +82,5 @@ class Elsewhere(Protocol):
         ...
 
     def happened(self, keyspace: str, table: str, event: TableEvent) -> None:
-        """Tell a shard's dispatcher what a commit did."""
+        """Report to a shard's dispatcher what a commit did."""
         ...

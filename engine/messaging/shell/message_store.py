@@ -1,8 +1,8 @@
-"""What the engine asks of the databases, and the interface to whoever carries it out.
+"""What the engine asks of the databases, and the interface to what carries it out.
 
 The statements are conversations (`engine.messaging.store.conversation`), which stand with what they are about; a `Store` only
 finds a connection and executes. Table names are unqualified: the connection's default database is the shard's. ``now_ns``
-is to be read when the connection is in hand, so that waiting for one shortens nobody's wait.
+is to be read when the connection is in hand, so that waiting for one shortens no lease.
 
 A claim and a release are one short READ COMMITTED transaction each, on a connection with
 autocommit off; they send their own COMMIT and rely on the Store to roll back (or to close the

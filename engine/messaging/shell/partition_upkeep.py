@@ -1,8 +1,8 @@
 """Makes the partitions of a queue ahead, and drops those that are done, on one shard.
 
-What somebody's transaction holds up is tried again after 1 s, and after twice that from try to try, up to 60 s. A try
+What a client's transaction holds up is tried again after 1 s, and after twice that from try to try, up to 60 s. A try
 holds up others by its patience at most: 0.1 s, and twice that from try to try, up to 0.4 s, for a server that is slow.
-The third try that fails is told: transactions that last a second are nothing to tell.
+The third try that fails is logged: transactions that last a second are not worth a line.
 """
 
 from __future__ import annotations

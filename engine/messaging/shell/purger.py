@@ -49,9 +49,9 @@ class Purger:
 
     may_purge: whether this process is the one that purges a shard at this moment.
     counters_of: where the purged rows of a shard are counted.
-    tell_held_back: is told how many partitions of a shard each purge has found held back.
+    tell_held_back: is given how many partitions of a shard each purge has found held back.
     set_aside: returns the rows of a shard that its server did not delete before, and whether each is left alone for now.
-    tell_refused: is told of the rows that it does not delete.
+    tell_refused: is given the rows that it does not delete.
     """
 
     def __init__(

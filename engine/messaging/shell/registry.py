@@ -1,7 +1,7 @@
 """All message tables of all keyspaces: finds them, runs them, and is the engine's front door.
 
 Tables are looked up at start, after a DDL statement, and every *reload_interval_s*. A DDL statement has those
-tables read that it names, and those that have come or gone past the proxy. A table whose definition cannot be used is kept as the error that tells
+tables read that it names, and those that have come or gone past the proxy. A table whose definition cannot be used is kept as the error that says
 why, and hurts nothing else. Changed settings reach the running scheduler, so that streams
 survive them; a table that went away ends its streams.
 """
@@ -131,8 +131,8 @@ class Registry:
     stream_grace_s: how long a stream survives a shard that fails without a break.
     elsewhere: how the streams of this process get what other processes dispatch; None where there are none.
     may_send: whether this process dispatches a shard of a keyspace at this moment. It is asked for what a
-        claim won, and tells `deposed` before it answers that it may not; without it there is no other process.
-    tables_changed: is told the keyspace whose message tables are others now.
+        claim won, and calls `deposed` before it answers that it may not; without it there is no other process.
+    tables_changed: is given the keyspace whose message tables are others now.
     member: the number of this member of the fleet, which its ids of messages contain.
     message_ids: the ids for messages that have none.
     generation: a number that changes with the table definitions; what a caller derives from `table`
@@ -174,7 +174,7 @@ class Registry:
         self.generation = 0
 
     def set_limits(self, reload_interval_s: float, stream_grace_s: float) -> None:
-        """Set anew what the constructor was given; the interval counts from the next reading on."""
+        """Replace what the constructor was given; the interval counts from the next reading on."""
         self._reload_interval_s = reload_interval_s
         self._grace_ns = round(stream_grace_s * 10**9)
         for runner in self.runners:
@@ -629,7 +629,7 @@ class Registry:
     def committed(
         self, keyspace: str, shard: ShardName, table: str, effects: Iterable[Effect]
     ) -> None:
-        """Tell what a commit on *shard* did to a table's messages. Call only after COMMIT."""
+        """Report what a commit on *shard* did to a table's messages. Call only after COMMIT."""
         if table == ANY_TABLE:
             self._wrote_unseen(keyspace, shard)
             return
@@ -712,7 +712,7 @@ class Registry:
         ids: tuple[bytes, ...],
         acked_ns: int,
     ) -> int | None:
-        """Have another process take an ack, as `ack_early`; None as well where this one dispatches the shard, or nobody answers."""
+        """Have another process take an ack, as `ack_early`; None as well if this one dispatches the shard, or none answers."""
         runner = self._runner(keyspace, shard, table)
         elsewhere = self._elsewhere_of(keyspace, shard)
         if runner is None or elsewhere is None or not runner.table.properties.acks_early:
@@ -788,12 +788,12 @@ class Registry:
         self._broadcast(keyspace, ShardUp(shard))
 
     def elected(self, keyspace: str, shard: ShardName) -> None:
-        """Dispatch the message tables of a shard from now on, as is done without this where nobody deposes."""
+        """Dispatch the message tables of a shard from now on; a process without a fleet does so by itself."""
         self._withheld.pop((keyspace, shard), None)
         self._broadcast(keyspace, Elected(shard))
 
     def deposed(self, keyspace: str, shard: ShardName, reason: str) -> None:
-        """Send nothing of a shard from now on: another process dispatches it, or none; *reason* tells clients."""
+        """Send nothing of a shard from now on: another process dispatches it, or none; *reason* is for clients."""
         self._withhold(keyspace, Deposed(shard, reason))
 
     def served_elsewhere(self, keyspace: str, shard: ShardName) -> None:

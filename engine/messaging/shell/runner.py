@@ -185,7 +185,7 @@ class Runner:
         )
 
     def give_share(self, receiver: Receiver, share: Share) -> None:
-        """Let *receiver* hold so many messages that this process sent from now on; its hearer is told when it does."""
+        """Let *receiver* hold so many messages that this process sent from now on; its hearer is notified when it does."""
         if receiver.id in self._receivers:
             self._share_hearers[receiver.id] = share.hearer
             self.post(ShareGiven(receiver.id, share.most))
@@ -370,9 +370,9 @@ class Runner:
         return True
 
     async def write_leases(self, shard: ShardName, ids: tuple[bytes, ...] | None) -> None:
-        """Let rows show that messages were sent or acked early, of *ids* or all, before somebody changes them.
+        """Let rows show that messages were sent or acked early, of *ids* or all, before a client changes them.
 
-        It waits for no row that somebody holds, and no longer than LEASES_WANTED_S.
+        It waits for no locked row, and no longer than LEASES_WANTED_S.
         """
         asked: set[bytes] = set()
         # What is sent from now on came after whoever asks.
@@ -468,7 +468,7 @@ class Runner:
 
 
 def _answer(acks: Iterable[WaitingAck], acked: frozenset[bytes]) -> None:
-    """Tell the clients of acks whose messages are acknowledged, and send the other acks by themselves."""
+    """Answer the clients of acks whose messages are acknowledged, and send the other acks by themselves."""
     for ack in acks:
         ack.is_sent = False
         if ack.is_left:

@@ -1,4 +1,4 @@
-"""What the log is told of one message table: its shards that fail, its streams that stand still, its messages that were given up."""
+"""The log lines of one message table: its shards that fail, its streams that stand still, its messages that were given up."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TableLog:
         self._failing: set[ShardName] = set()
 
     def failed(self, what: str, shard: ShardName, error: Exception) -> None:
-        """Tell of the first failure of a shard, and of everything that is a fault of our own."""
+        """Log the first failure of a shard, and every fault of our own."""
         extra = {**self._named(shard), "task": what, "reason": str(error)}
         if not isinstance(error, StreamfromError):
             log.error("work on a queue failed", exc_info=error, extra=extra)
@@ -55,13 +55,13 @@ class TableLog:
         self._failing.add(shard)
 
     def works(self, shard: ShardName) -> None:
-        """Tell of the first success of a shard that failed."""
+        """Log the first success of a shard that failed."""
         if shard in self._failing:
             self._failing.discard(shard)
             log.info("work on a queue goes on", extra=self._named(shard))
 
     def standing(self, receiver: Receiver, found: TellStanding, since_s: float) -> None:
-        """Tell of a stream whose prefetch is full and that acknowledges nothing, and of what to do if it waits for more."""
+        """Log a stream whose prefetch is full and that acknowledges nothing, and what to do if it waits for more."""
         shards = "all shards" if receiver.shards is None else ", ".join(sorted(receiver.shards))
         fields = {"connection": receiver.connection_id, "shards": shards, "unacked": found.held}
         if found.is_collecting:
@@ -71,7 +71,7 @@ class TableLog:
         )
 
     def spent(self, shard: ShardName, result: ClaimResult) -> None:
-        """Tell of messages that a claim parked, or moved to the dead letters."""
+        """Log messages that a claim parked, or moved to the dead letters."""
         properties = self.table.properties
         fields: dict[str, object] = {"attempts": properties.max_attempts}
         if properties.dead_letter is not None:
@@ -87,7 +87,7 @@ class TableLog:
     def set_aside(
         self, shard: ShardName, found: Sequence[tuple[bytes, SetAsideRow]], count: int
     ) -> None:
-        """Tell of rows that the server does not write. count: how many are set aside by now."""
+        """Log rows that the server does not write. count: how many are set aside by now."""
         for ident, row in found:
             if count > SET_ASIDE_TOLD_MAX:
                 log.warning("rows set aside", extra={**self._named(shard), "count": count})
@@ -98,13 +98,13 @@ class TableLog:
             )
 
     def acks_lost(self, shard: ShardName, ids: Sequence[bytes]) -> None:
-        """Tell of acks that were answered and that are not written when the proxy stops."""
+        """Log acks that were answered and that are not written when the proxy stops."""
         log.warning("acks not written", extra=self._ids(shard, ids))
 
     def dead_members(
         self, shard: ShardName, found: Sequence[tuple[bytes, bytes, bytes]]
     ) -> None:
-        """Tell of messages that wait for a group with a parked message: each with that message and its group."""
+        """Log messages that wait for a group with a parked message: each with that message and its group."""
         for each in found[:IDS_TOLD_MAX]:
             ident, member, group = (one.decode(errors="replace") for one in each)
             fields = {"id": ident, "group": group, "parked_id": member}

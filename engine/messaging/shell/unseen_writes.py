@@ -1,4 +1,4 @@
-"""Polls after commits of which nobody knows what they wrote.
+"""Polls after commits whose writes are not known.
 
 Such a commit may have written to every queue of its shard. Each that has streams is polled once, however many such commits
 there were meanwhile. All these polls together take SHARE of a core: what would take more comes later.

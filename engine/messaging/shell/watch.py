@@ -1,6 +1,6 @@
-"""The figures of all message tables, for whoever watches: SQL, JSON, Prometheus.
+"""The figures of all message tables, for SQL, JSON and Prometheus.
 
-They are in memory but for the depth of tables that memory does not know whole: nobody streams
+They are in memory but for the depth of tables that memory does not know whole: no client streams
 them, or they are longer than the cache. That, and the number of dead letters, is asked of each shard for all its tables
 together (`engine.messaging.upkeep.depths`), once a second at most, however many ask, and seldom enough that questions take
 a twentieth of the time.
@@ -65,7 +65,7 @@ class Watch:
         return await self.known_queues()
 
     async def known_queues(self) -> list[QueueFigures]:
-        """Return the same without a question to a server: depths are those that memory knows, or was told last."""
+        """Return the same without a question to a server: depths are those that memory knows, or that were read last."""
         now_ns = self._clock.time_ns()
         found = []
         for index, state in enumerate(self._registry.schedulers):

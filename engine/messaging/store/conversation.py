@@ -1,7 +1,7 @@
 """How the engine talks to a database without doing any I/O itself.
 
 A *conversation* is a generator that yields a `Query`, is sent its `Answer`, and returns a
-result. Whoever holds a connection carries it out::
+result. The holder of a connection carries it out::
 
     query = next(conversation)
     while True:

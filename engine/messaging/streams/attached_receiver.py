@@ -1,6 +1,6 @@
 """A receiver as its table's scheduler sees it, and how rows are shared out among receivers.
 
-**When a receiver is served.** A message never waits while somebody has room for it, with one
+**When a receiver is served.** A message never waits while a receiver has room for it, with one
 exception: a receiver that still holds more than half of its prefetch, and whose room is less than
 a batch and less than what is due, lets room gather for GATHER_NS. Without it a consumer that
 acks its messages one by one would cause a claim, and so a commit, for each ack. It costs that consumer nothing: it has
@@ -44,14 +44,14 @@ class AttachedReceiver:
     has_batch: a batch was delivered, and the stream's socket has not taken it yet.
     gathering_since_ns: when due messages began to wait for the stream to have more room.
     full_since_ns: since when the prefetch is full while nothing is acked.
-    is_told: the log was told that the stream is full and acks nothing.
+    is_told: it was logged that the stream is full and acks nothing.
     rows_left: how many rows the stream is given before it ends; None for a stream without end.
     keys: the keys whose messages the stream is given; None for all.
     share: how many messages of this process the stream may hold; None for no limit of its own.
     next_share: the share that counts when the claim for the stream ends; None if the share stays.
-    owes_answer: the member with the client is to be told how many messages the stream holds, until they fit the share.
-    has_wanted: the member with the client was told that the share is full while messages are due.
-    reports_progress: whoever has the client is told of its progress, while others dispatch to it as well.
+    owes_answer: the member with the client is to be notified how many messages the stream holds, until they fit the share.
+    has_wanted: the member with the client was notified that the share is full while messages are due.
+    reports_progress: the member with the client is notified of its progress, while others dispatch to it as well.
     acking: how many of the held messages the next claim acknowledges.
     progress_ns: when it last made progress: an ack of something it holds, or a delivery while it held nothing.
     has_worked: it has made progress otherwise than by a delivery.
@@ -144,7 +144,7 @@ class AttachedReceiver:
             self.full_since_ns = now_ns
 
     def acted(self, now_ns: int) -> None:
-        """Note that its client, or somebody for it, worked on a message that it holds."""
+        """Note work on a message that it holds, by its client or for it."""
         self.progress_ns, self.has_worked, self.has_stalled = now_ns, True, False
         self.full_since_ns = None
         self.is_told = False

@@ -91,7 +91,7 @@ class Counters:
     dead: messages that were sent often enough, and became dead letters.
     purged: acked rows that were deleted as old enough.
     due_to_sent: the time from the moment a message was due until it was sent. A new one is due when
-        its commit is seen; what was written past the proxy, or before somebody streamed, has no such moment.
+        its commit is seen; what was written past the proxy, or before there was a stream, has no such moment.
     sent_to_acked: the time from a sending to its ack by id.
     """
 
@@ -156,7 +156,7 @@ class Counters:
         return None
 
     def forget_new(self) -> None:
-        """Forget since when messages wait: nobody streams any more."""
+        """Forget since when messages wait: there is no stream any more."""
         self._new_ns.clear()
 
     def add(self, other: Counters) -> None:

@@ -26,7 +26,7 @@ def discover(
 ) -> Conversation[tuple[RawTable, ...]]:
     """Read the definitions of the tables of *database* that carry the mark, of those named *names* alone if they are given.
 
-    MariaDB opens a table to tell of it, and would wait until whoever locks its definition is done,
+    MariaDB opens a table to report it, and would wait until the client that locks its definition is done,
     be it the client that waits for this. Such tables come as hidden ones.
 
     placed: the names of other tables, whose columns are asked for as well.

@@ -8,7 +8,7 @@ A continuation is due like any message. The claim that would send it for the fir
 are not acknowledged. While there is one, it writes no lease but makes the row *held*: due at `HELD_NS`, and
 otherwise as it was. Once the last member is acknowledged, deleted or purged, the row is due again: it *fires*
 (`engine.messaging.order.group_table`). `engine.messaging.order.group_watch` says when to look for that. No message is sent before a
-claim has seen that its group is done, whoever wrote or acknowledged the members.
+claim has seen that its group is done, whichever process wrote or acknowledged the members.
 """
 
 from __future__ import annotations

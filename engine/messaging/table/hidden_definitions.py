@@ -132,7 +132,7 @@ def read_hidden(
 def sees_triggers(database: str) -> Conversation[bool]:
     """Return whether the account sees all triggers of *database*, which on MySQL takes the privilege TRIGGER.
 
-    MariaDB shows them to everybody.
+    MariaDB shows them to every account.
     """
     answer = yield StoreQuery(b"SHOW GRANTS", 1)
     sees = False

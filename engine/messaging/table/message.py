@@ -104,13 +104,13 @@ class ClaimResult:
 
     rows: what it won, in any order.
     passed_over: when the other rows are due, by id, if they are there and unacked. One that is due
-        already is locked by somebody whose transaction is under way.
+        already is locked by a transaction that is under way.
     parked: the ids of rows that were sent often enough, and are parked now; passed_over has them too.
     dead: the ids of rows that were sent often enough, and are dead letters now.
     why_parked: why rows are parked that were to be dead letters.
     held: the ids of rows that wait for members of a group; passed_over has them too.
     asked_keys: the keys of the unacked ones among the messages asked for, where messages wait for others of their key; None for
-        those that wait for nobody.
+        those that wait for no other.
     found: what the rows say of these keys, before the claim.
     chosen: which messages it was to win of these keys, by id.
     acked: the ids of those that it was to acknowledge, and has.
@@ -144,7 +144,7 @@ class LeaseWrite(NamedTuple):
 
 
 class LeaseWrites(NamedTuple):
-    """What writing leases found: the ids of rows that were rescheduled meanwhile, of those somebody holds, and the refused ones."""
+    """What writing leases found: the ids of rows that were rescheduled meanwhile, of the locked ones, and of the refused ones."""
 
     rescheduled: tuple[bytes, ...] = ()
     locked: tuple[bytes, ...] = ()
@@ -152,7 +152,7 @@ class LeaseWrites(NamedTuple):
 
 
 class AckWrites(NamedTuple):
-    """What writing early acks found: the ids of rows that somebody holds, and the refused ones."""
+    """What writing early acks found: the ids of locked rows, and of the refused ones."""
 
     locked: tuple[bytes, ...] = ()
     refused: Refusals = _NONE_REFUSED
@@ -181,7 +181,7 @@ class PeerRow(NamedTuple):
 
 
 class RowOfStream(Protocol):
-    """A row that goes to a receiver, whoever has claimed it."""
+    """A row that goes to a receiver, whichever process has claimed it."""
 
     @property
     def payload(self) -> bytes:
@@ -195,8 +195,8 @@ class WaitingAck(Protocol):
     Attributes:
         ids: the messages as literals, each once.
         acked_ns: when it came, by the client or by the proxy's clock.
-        is_left: its client is gone, or was told that it was stopped.
-        is_sent: the server may be carrying it out, so nobody can stop it.
+        is_left: its client is gone, or got the answer that it was stopped.
+        is_sent: the server may be carrying it out, so it can no longer be stopped.
     """
 
     ids: tuple[bytes, ...]
@@ -205,13 +205,13 @@ class WaitingAck(Protocol):
     is_sent: bool
 
     def acknowledged(self) -> None:
-        """Tell the client that all its messages are acknowledged."""
+        """Answer the client that all its messages are acknowledged."""
 
     def send_alone(self) -> None:
         """Send it by itself."""
 
     def lost(self, reason: str) -> None:
-        """Tell the client that it may have taken effect."""
+        """Answer the client that it may have taken effect."""
 
 
 class Receiver(Protocol):
@@ -224,7 +224,7 @@ class Receiver(Protocol):
     prefetch: the limit of this stream; 0 for no limit, AUTO for a window, None for that of the table.
     window_first: the first size of its window (`engine.messaging.streams.prefetch_window`).
     rows_max: how many rows the stream is given before it ends; None for a stream without end.
-    connection_id: the connection id that the client was told.
+    connection_id: the connection id that the client has.
 
     All of these stay as they are while the receiver is attached.
     """

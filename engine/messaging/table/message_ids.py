@@ -40,7 +40,7 @@ def time_of(ident: int) -> int:
 class MessageIds:
     """The ids of one member.
 
-    now_ns: tells the time since 1970; steady_ns: a clock that nobody sets; member: its number, of which the lowest 6 bits count.
+    now_ns: returns the time since 1970; steady_ns: a clock that is never set; member: its number, of which the lowest 6 bits count.
     """
 
     def __init__(

@@ -176,7 +176,7 @@ class MessageTable:
 
     @property
     def named(self) -> dict[str, str]:
-        """Return what a log line about the table has beside its text."""
+        """Return what a log line about the table has in addition to its text."""
         return {"keyspace": self.keyspace, "queue": self.name}
 
     def __post_init__(self) -> None:

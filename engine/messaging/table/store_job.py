@@ -36,8 +36,8 @@ class Access(Enum):
 class At:
     """Where and when a job runs.
 
-    now_ns: read when the connection is in hand, so that waiting for one shortens nobody's wait.
-    is_elected: nobody else can send the same rows meanwhile.
+    now_ns: read when the connection is in hand, so that waiting for one shortens no lease.
+    is_elected: no other process can send the same rows meanwhile.
     """
 
     shard: ShardName

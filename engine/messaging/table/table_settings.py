@@ -114,7 +114,7 @@ class Properties:
     prefetch: how many sent and unacked messages a stream holds, at most; 0 for no limit, AUTO for a window that follows its acks.
     release_after_ns: how long after the end of a client's connection the messages of its streams are due again;
         None for not before their waits end.
-    lease_delay_ns: how long after its first delivery a message that nobody acked has its lease written;
+    lease_delay_ns: how long after its first delivery a message without an ack has its lease written;
         0 where every lease is written before the message is sent.
     acks_early: an ack of messages in flight is answered before it is written.
     paused: no message is sent; everything else goes on.

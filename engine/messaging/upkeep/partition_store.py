@@ -1,7 +1,7 @@
 """What is asked of a server about the partitions of a queue, and how they are made and dropped.
 
 A partition is dropped, and the last one is split, behind LOCK TABLES … WRITE: no transaction that has used
-the table is open then, and none begins, so what the check finds is what is dropped. Whoever waits for that lock
+the table is open then, and none begins, so what the check finds is what is dropped. A request that waits for that lock
 lets others wait behind it. So it is asked for in short tries, which `StoreQuery.patience_s` ends.
 """
 
@@ -52,7 +52,7 @@ class Outcome(Enum):
     """How a change of partitions ended.
 
     DONE: it is as wanted, by this process or another one.
-    HELD: somebody's transaction is in the way.
+    HELD: a client's transaction is in the way.
     KEPT: there are rows that forbid it.
     """
 
@@ -98,7 +98,7 @@ class PartitionStore(Protocol):
 
 
 def census(table: MessageTable, now_ns: int) -> Conversation[PartitionCensus | None]:
-    """Read the partitions, and what is left in those that are old. No row is locked, and nobody waits.
+    """Read the partitions, and what is left in those that are old. No row is locked, and no client waits.
 
     Raises:
         PartitionsChanging: a lock hides them.
@@ -182,10 +182,10 @@ def split(table: MessageTable, made: Sequence[Partition], rest: str) -> bytes:
 def _locked(
     table: MessageTable, checks: Sequence[bytes], change: bytes, patience_s: float
 ) -> Conversation[Outcome]:
-    """Change a table that nobody uses meanwhile, if no check finds a row.
+    """Change a table that no client uses meanwhile, if no check finds a row.
 
     Raises:
-        StoreError: the server refuses a statement for another reason than somebody's lock.
+        StoreError: the server refuses a statement for another reason than a client's lock.
     """
     try:
         yield StoreQuery(_LIMITS)

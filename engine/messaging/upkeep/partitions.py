@@ -211,10 +211,10 @@ def rest_held_back(rows: int) -> str | None:
 
 
 def late(census: PartitionCensus, now_ns: int, purge_after_ns: int) -> dict[str, str]:
-    """Return what is to be told of partitions that should have been dropped or split, by their names.
+    """Return what is to be reported of partitions that should have been dropped or split, by their names.
 
     A message that is acknowledged a little after its hour is over keeps its partition for as long: that is
-    nothing to tell for the time of a partition.
+    nothing to report for the time of a partition.
     """
     partitions = census.partitions
     told = {

@@ -25,7 +25,7 @@ def purge(
 ) -> Conversation[Purged]:
     """Delete one batch of rows acked before *cutoff_ns*, but for those of *left_out*; commit.
 
-    A row that somebody holds is left for the next time. A DELETE by the condition alone would
+    A locked row is left for the next time. A DELETE by the condition alone would
     wait for it, also for rows that it only passes: on a small table servers read along the
     primary key, where consumers ack.
     """
