@@ -267,7 +267,7 @@ async def _check_dead_letter(
 
 
 def _check_sequences(keyspaces: Mapping[str, Keyspace], report: CheckReport) -> None:
-    """Say which tables take ids from a sequence that nobody can find."""
+    """Report which tables take ids from a sequence that cannot be found."""
     for keyspace in keyspaces.values():
         tables = {} if keyspace.vschema is None else keyspace.vschema.tables
         for table in tables.values():

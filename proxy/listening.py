@@ -86,7 +86,7 @@ class Listener:
             self._loop.add_reader(each, self._accept, each)
 
     def close(self) -> None:
-        """Accept nobody any more; the connections that there are go on."""
+        """Accept no more connections; those that there are go on."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -205,7 +205,7 @@ async def listen_tcp(
     """Listen on a TCP address; port 0 takes a free one. *shares_port*: other processes listen there as well.
 
     Raises:
-        OSError: somebody listens there already, or *host* is no address of this machine.
+        OSError: another process listens there already, or *host* is no address of this machine.
     """
     bound = bind_tcp(host, port, shares_port=shares_port)
     return Listener("mysql", bound, lambda: Link(accept), backlog=backlog)
@@ -215,7 +215,7 @@ def bind_tcp(host: str, port: int, *, shares_port: bool = False) -> list[socket.
     """Return sockets that are bound to a port on each address of *host*; port 0 takes a free one.
 
     Raises:
-        OSError: somebody listens there already, or *host* is no address of this machine.
+        OSError: another process listens there already, or *host* is no address of this machine.
     """
     bound: list[socket.socket] = []
     try:
@@ -240,10 +240,10 @@ def _addresses(host: str) -> list[tuple[socket.AddressFamily, tuple[Any, ...]]]:
 def hold_port(host: str, port: int) -> list[socket.socket]:
     """Return sockets that hold a TCP port for processes that listen there and share it; 0 takes a free one.
 
-    They accept nobody themselves.
+    They accept no connection themselves.
 
     Raises:
-        OSError: somebody listens there already, or *host* is no address of this machine.
+        OSError: another process listens there already, or *host* is no address of this machine.
     """
     held: list[socket.socket] = []
     try:
@@ -308,5 +308,5 @@ async def listen_unix(
 
 
 def remove_socket(path: str) -> None:
-    """Remove the file of a Unix socket that nobody listens on any more."""
+    """Remove the file of a Unix socket on which no process listens any more."""
     Path(path).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Routing by what the comments of message tables say (`vt_shard_by`), beside the vschema files."""
+"""Routing by what the comments of message tables say (`vt_shard_by`), in addition to the vschema files."""
 
 from __future__ import annotations
 

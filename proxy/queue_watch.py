@@ -1,4 +1,4 @@
-"""`streamfrom queues`: what a running proxy tells of its queues, as a table, for who has only a terminal.
+"""`streamfrom queues`: what a running proxy reports of its queues, as a table on a terminal.
 
 It asks as any client does, by SQL, so it shows what the user may see.
 """
@@ -32,7 +32,7 @@ ADDRESS_DEFAULT: Final = f"{ADDRESS_SCHEME}root@127.0.0.1:15306"
 
 
 class CannotTell(Exception):
-    """A proxy does not tell of its queues; the text says where and why."""
+    """A proxy does not report its queues; the text says where and why."""
 
 
 def parse_address(text: str, environ: Mapping[str, str]) -> Dsn:
@@ -74,12 +74,12 @@ async def show(
     now_s: Callable[[], float] = time.monotonic,
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Write a table of what *ask* tells: once, or again and again, *every_s* apart.
+    """Write a table of what *ask* returns: once, or again and again, *every_s* apart.
 
     The first table has totals, and each later one the rates since the one before.
 
     Raises:
-        CannotTell: nothing was told. Who looks again and again is shown the reason, and goes on.
+        CannotTell: there was no answer. If the table is repeated, the reason is shown instead, and it goes on.
     """
     before: TableSample | None = None
     with (

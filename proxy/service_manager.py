@@ -1,4 +1,4 @@
-"""Tells the service manager how far the process is, by the protocol of sd_notify(3), which is a datagram of lines."""
+"""Notifies the service manager of how far the process is, by the protocol of sd_notify(3), which is a datagram of lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ServiceManager:
     """What started this process and waits for its news; systemd with `Type=notify`.
 
     address: of the socket that it listens on, as NOTIFY_SOCKET says it: a path, or a name after an "@". With ""
-        nobody listens, and nothing is sent.
+        there is no service manager, and nothing is sent.
     """
 
     def __init__(self, address: str) -> None:

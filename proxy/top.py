@@ -36,10 +36,10 @@ _NAMED: Final = {"\x1bOA": UP, "\x1bOB": DOWN, "\x1bOH": TOP, "\x1b[1~": TOP}
 
 
 async def top(address: Dsn, every_s: float) -> None:
-    """Show what the proxy at *address* tells, each *every_s* anew, until `q` is pressed.
+    """Show what the proxy at *address* reports, each *every_s*, until `q` is pressed.
 
     Raises:
-        CannotTell: there is no terminal, or nothing was told at first.
+        CannotTell: there is no terminal, or there was no answer at first.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CannotTell("streamfrom top needs a terminal; streamfrom queues prints lines")

@@ -1,4 +1,4 @@
-"""What a job tells its user: a sentence that says what is wrong and what fixes it."""
+"""What a job prints for its user: a sentence that says what is wrong and what fixes it."""
 
 
 class JobError(Exception):

@@ -1,4 +1,4 @@
-"""The root of every error that streamfrom tells a client, and those of the SQL layer.
+"""The root of every error that streamfrom returns to a client, and those of the SQL layer.
 
     StreamfromError                     1105/HY000
     ├── SqlError                        1064/42000  our own statements, written wrongly
@@ -9,7 +9,7 @@
     └── proxy.errors.ProxyError         …
 
 The lowest package owns the root so that all three may raise it. ``str(error)`` is the
-sentence the client reads; ``wire_code()`` gives the code and SQLSTATE beside it. Only the
+sentence the client reads; ``wire_code()`` gives its code and SQLSTATE. Only the
 session turns an error into a packet.
 """
 
@@ -22,7 +22,7 @@ NAMED_MAX: Final = 120  # characters of an expression in an error
 
 
 class StreamfromError(Exception):
-    """Something a client is told. The message is a sentence that says what to do."""
+    """An error that a client gets. The message is a sentence that says what to do."""
 
     mysql_code: ClassVar[int] = 1105  # ER_UNKNOWN_ERROR
     sqlstate: ClassVar[str] = "HY000"

@@ -2,7 +2,7 @@
 
 Alive is who answers. Ready is who can serve a client that comes now: it does not stop, and one shard
 at least answers; a proxy that is full is ready, since restarting it would only end the clients that it has. The page
-shows what `/api` tells, which is told to the users of the configuration (`admin_gate`), to each what it may see.
+shows what `/api` returns to the users of the configuration (`admin_gate`), to each what it may see.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class AdminServer:
         return self._status.clock.time_ns() / 10**9
 
     def _limited(self, handler: Handler) -> Handler:
-        """Let AT_ONCE_MAX requests at a time be answered; whether it lives is told however busy it is."""
+        """Let AT_ONCE_MAX requests at a time be answered; `/healthz` is answered however busy it is."""
 
         async def limited(request: web.Request) -> web.StreamResponse:
             if self._under_way >= AT_ONCE_MAX:

@@ -55,7 +55,7 @@ def queue_records(
 ) -> list[Record]:
     """Return a record for each queue: its row, and what only the page shows.
 
-    scheduled: messages in memory that are for later; None of a queue that nobody streams.
+    scheduled: messages in memory that are for later; None of a queue without a stream.
     The rates are messages a second; None while they are not known.
     """
     found = list(queues)

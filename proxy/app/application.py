@@ -93,7 +93,7 @@ class Application:
     read_again: reads the configuration; without it a hangup has the vschema files alone read again.
     seat: the place of this process among the workers that share the port; None for a process that serves the port alone.
     number: what this process is called in its fleet.
-    manager: the service manager, which is told when files are read again.
+    manager: the service manager, which is notified when files are read again.
 
     Attributes:
         shards: the live sides of the shards' primaries, by the names of keyspace and shard.
@@ -367,7 +367,7 @@ class Application:
         return Session(services, link, self._connection_ids.allocate(self._sessions))
 
     async def _start_admin(self) -> None:
-        """Tell of metrics and health by HTTP, where the configuration says so."""
+        """Serve metrics and health by HTTP, if the configuration says so."""
         if self._config.admin is None:
             return
         # Its libraries take a fifth of a second to load, for which nobody waits who does not use them.
@@ -470,7 +470,7 @@ async def run(
 
     hurry: setting this event makes a stop wait for no client.
     seat: as of `Application`. With a seat the parent process sets *stop* and *hurry* as well.
-    manager: the service manager, which is told when clients are served.
+    manager: the service manager, which is notified when clients are served.
     """
     parent = None if seat is None else Parent(seat, stop, hurry)
     try:

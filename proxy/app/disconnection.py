@@ -53,7 +53,7 @@ class Disconnection:
             INTERRUPT_S          what still runs is stopped on its server, unless it may commit
             `failover_buffer`    what may commit is waited for
 
-        Whoever has no answer then is told that the outcome is unknown.
+        A client without an answer then gets the error that the outcome is unknown.
         """
         loop = asyncio.get_running_loop()
         error = ServerShutdown()
@@ -85,7 +85,7 @@ class Disconnection:
         await registry.stop(error)
 
     async def dismiss(self, sessions: Sequence[Peer]) -> None:
-        """Cut off those of *sessions* whose server does not stop what it was told to stop."""
+        """Cut off those of *sessions* whose server does not stop what it was asked to stop."""
         await self._gone(sessions, INTERRUPT_S)
         for session in sessions:
             if session.user is not None and not session.is_committing:

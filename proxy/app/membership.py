@@ -147,7 +147,7 @@ async def _open(runtime: ShardRuntime, on_lost: Callable[[], None]) -> LockSessi
 
 
 def _address_towards(dsn: Dsn) -> str:
-    """Return the address of this machine from which a shard is reached; 127.0.0.1 if that cannot be told."""
+    """Return the address of this machine from which a shard is reached; 127.0.0.1 if that is not known."""
     if dsn.unix_socket is None:
         try:
             family, kind, _, _, address = socket.getaddrinfo(

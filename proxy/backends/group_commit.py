@@ -5,7 +5,7 @@ acks of one table that come while others are written are gathered, and written b
 sent at once, without this module.
 
 A SELECT with `SKIP LOCKED` finds and locks the rows that are unacked and not locked by others, until the commit. A client
-all of whose messages are among them is told that they are acknowledged. Any other ack is sent by itself, since one of its
+all of whose messages are among them gets the answer that they are acknowledged. Any other ack is sent by itself, since one of its
 rows is acked, deleted or locked. Where the server refuses the rows of an ack, the acks are halved until that one is alone, and is
 sent by itself. Where the transaction fails otherwise before its commit, every ack is. So each ack has the answer that it would
 have had alone.
@@ -63,7 +63,7 @@ class Ack(WaitingAck, Protocol):
         """Note the connection that writes the ack, so that KILL finds it; None when it has ended."""
 
     def fail(self, error: Exception) -> None:
-        """Tell the client what went wrong."""
+        """Answer the client with what went wrong."""
 
 
 def gathered(waiting: Iterable[Ack]) -> tuple[list[Ack], list[Ack]]:

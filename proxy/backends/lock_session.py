@@ -33,7 +33,7 @@ _ROLLBACK: Final = commands.query(b"ROLLBACK")
 
 
 class LockSession:
-    """*backend*, which nobody else uses; `close` ends it and frees its locks.
+    """*backend*, which no other session uses; `close` ends it and frees its locks.
 
     on_lost: called when the server has closed the connection.
 

@@ -69,7 +69,7 @@ class CommitUnknown(ProxyError):
 
 
 class CommitPending(ProxyError):
-    """The transaction is committed, but some shards have not been told so yet."""
+    """The transaction is committed, but some shards have not committed yet."""
 
     def __init__(self, pending: list[str], reason: str) -> None:
         super().__init__(

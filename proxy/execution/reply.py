@@ -78,7 +78,7 @@ class Reply:
     ) -> None:
         """Answer OK.
 
-        status: flags beside those that the session's own state has.
+        status: flags in addition to those of the session's own state.
         """
         self.packet(
             ok_packet(
@@ -103,7 +103,7 @@ class Reply:
     def end_of_rows(self, *, status: int = 0, warnings: int = 0) -> None:
         """Answer with the packet that ends rows, which some commands take instead of OK.
 
-        status: flags beside those that the session's own state has.
+        status: flags in addition to those of the session's own state.
         """
         self.packet(
             end_of_rows(

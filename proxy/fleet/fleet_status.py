@@ -1,7 +1,7 @@
 """The figures of the other members, for SHOW QUEUE STATUS and the tables of the schema `streamfrom`.
 
-All are asked at once. Who is there and does not answer within STATUS_TIMEOUT_S is told to be missing, as is one whose version does
-not know the question, so a member that hangs holds nobody up.
+All are asked at once. A member that does not answer within STATUS_TIMEOUT_S is reported missing, as is one whose version does
+not know the question, so a member that hangs holds up no client.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ ANSWER_BYTES_MAX: Final = 32 << 20
 
 
 class FleetStatus:
-    """What the other members tell: `status.status_source.OtherFigures`."""
+    """What the other members report: `status.status_source.OtherFigures`."""
 
     def __init__(self, roster: PresentMembers, links: GrpcLinks, clock: Clock) -> None:
         self._roster = roster
@@ -56,7 +56,7 @@ class FleetStatus:
         self._clock = clock
 
     async def ask(self, tables: Iterable[str], viewer: Viewer | None = None) -> MembersFigures:
-        """Return what they tell, as `OtherFigures.ask`."""
+        """Return what they report, as `OtherFigures.ask`."""
         members = sorted(self._roster.connected(), key=lambda member: member.id)
         if not members:
             return MembersFigures()

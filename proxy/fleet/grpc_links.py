@@ -118,7 +118,7 @@ class Outbox(Generic[MessageT]):
     async def batches(
         self, skipped: Callable[[MessageT], None] = _ignore
     ) -> AsyncIterator[list[MessageT]]:
-        """Yield what is to go as one, until it is closed. skipped: is told what the other side does not know."""
+        """Yield what is to go as one, until it is closed. skipped: is given what the other side does not know."""
         loop = asyncio.get_running_loop()
         while self._queue or not self.is_closed:
             if not self._queue:
@@ -137,7 +137,7 @@ class Outbox(Generic[MessageT]):
 
 
 class _Inbox(Generic[MessageT]):
-    """What comes by a link: known messages go to their hearer, and others are told of once."""
+    """What comes by a link: known messages go to their hearer, and others are logged once."""
 
     def __init__(
         self, member: Member, hearer: LinkHearer[MessageT], outbox: Outbox[Any]
@@ -390,7 +390,7 @@ async def _hello(_request: pb.HelloRequest, _context: object) -> pb.HelloReply:
 
 
 async def _protocol_of(member: Member, channel: grpc.aio.Channel) -> int:
-    """Return what *member* speaks; what is older than this is told in the log."""
+    """Return what *member* speaks; an older version is logged."""
     hello: grpc.aio.UnaryUnaryMultiCallable[pb.HelloRequest, pb.HelloReply] = (
         channel.unary_unary(
             f"/{SERVICE}/Hello",
@@ -417,6 +417,6 @@ async def _protocol_of(member: Member, channel: grpc.aio.Channel) -> int:
 
 
 def _answer_skipped(hearer: LinkHearer[FromDispatcher], message: ToDispatcher) -> None:
-    """Let nobody wait for what the other side does not know."""
+    """End all waits for what the other side does not know."""
     if isinstance(message, Request):
         hearer.heard(RequestDone(message.number))

@@ -39,7 +39,7 @@ class PresentMembers(Protocol):
         """Read the directories soon."""
 
     def trusts(self, certificate: str) -> Member | None:
-        """Return the member that a certificate, as PEM, stands for; None for nobody."""
+        """Return the member that a certificate, as PEM, stands for; None for no member."""
 
 
 async def ask(
@@ -74,7 +74,7 @@ async def ask(
 
 
 async def check(roster: PresentMembers, context: grpc.aio.ServicerContext[Any, Any]) -> None:
-    """End the call of whoever is no member by now."""
+    """End the call of a process that is no member by now."""
     (pem, *_) = context.auth_context().get("x509_pem_cert") or [b""]
     if roster.trusts(pem.decode()) is None:
         await context.abort(grpc.StatusCode.UNAUTHENTICATED, "no member of this fleet")

@@ -295,12 +295,12 @@ def column_types(definition: str) -> dict[str, str]:
 
 
 def is_queue(definition: str) -> bool:
-    """Tell whether SHOW CREATE TABLE's *definition* is of a message table."""
+    """Return whether SHOW CREATE TABLE's *definition* is of a message table."""
     return is_message_table(comment_in(definition))
 
 
 def is_own_setting(key: str) -> bool:
-    """Tell whether *key* is one that WITH and SET take, by the name that it has in the comment."""
+    """Return whether *key* is one that WITH and SET take, by the name that it has in the comment."""
     return key in KEYS
 
 

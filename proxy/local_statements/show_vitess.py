@@ -59,7 +59,7 @@ def show_vitess(
 
     *keyspaces* and *tablets* are those in the user's sight, *target* is the session's own as the client named it, "" for none.
 
-    There are no cells here, so `Cell` is empty; so is `PrimaryTermStartTime`, as no server tells when it became the primary.
+    There are no cells here, so `Cell` is empty; so is `PrimaryTermStartTime`, as no server shows when it became the primary.
     """
     words = statement.shape.words
     if words == _TARGET:

@@ -6,7 +6,7 @@ The shards are asked for their parts of each group, in the order of the groups:
 
 so the parts of one group meet, are put together and leave before the next group is looked at.
 `COUNT(DISTINCT x)` makes x one more thing to group by: each shard gives each x once, and equal
-ones of several shards stand side by side. With DISTINCT y beside it, it gives each pair of x and y once.
+ones of several shards stand side by side. With DISTINCT y next to it, it gives each pair of x and y once.
 """
 
 from __future__ import annotations
@@ -347,7 +347,7 @@ class GroupsQuery:
         ]
 
     def _sort(self, merge: GroupsMerge) -> None:
-        """Tell *merge* the final order, its last component first."""
+        """Give *merge* the final order, its last component first."""
         grouping = self._grouping
         for place, down in reversed(grouping.final_order):
             found = grouping.outputs[place]

@@ -125,12 +125,12 @@ class Services:
         tls: the TLS context for clients, None when TLS is not offered.
         server_version: returns the version of the greeting.
         collation_id: returns the collation of the greeting.
-        extends_metadata: returns True if every server can tell more of a column than its type, as MariaDB does.
+        extends_metadata: returns True if every server can report more of a column than its type, as MariaDB does.
         catalog: the keyspaces.
         registry: the message tables.
         rights: what users' own accounts may do.
         cache: the parsed statements.
-        clock: tells the time.
+        clock: returns the time.
         charset_settings: from the collation id of a login to the session's first variables.
         sessions: all sessions, by connection id.
         is_stopping: returns True once no client may log in any more.
@@ -146,7 +146,7 @@ class Services:
         readers: the threads that read large texts.
         spawn: runs a coroutine in the background and logs its failure.
         members: the sessions of the other members of the fleet; None without a fleet.
-        turned_away: tells of clients that may not even try to log in.
+        turned_away: logs clients that may not even try to log in.
     """
 
     config: Server

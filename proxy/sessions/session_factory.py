@@ -1,6 +1,6 @@
-"""What a session consists of once somebody has logged in.
+"""What a session consists of once a client has logged in.
 
-A login makes all of it, and COM_CHANGE_USER makes it anew: nothing of the user before is left.
+A login makes all of it, and COM_CHANGE_USER makes it again: nothing of the user before is left.
 """
 
 from __future__ import annotations

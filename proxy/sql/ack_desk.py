@@ -101,7 +101,7 @@ class GatheredAck:
         self._backend = backend
 
     def acknowledged(self) -> None:
-        """Tell the client that all its messages are acknowledged."""
+        """Answer the client that all its messages are acknowledged."""
         self._executor.gathered = None
         answer(self._attempt.reply, self._state, len(self.ids))
         self._attempt.on_over(None)
@@ -122,16 +122,16 @@ class GatheredAck:
         assert is_sent, "a session that runs nothing else has not changed meanwhile"
 
     def fail(self, error: Exception) -> None:
-        """Tell the client the error."""
+        """Answer the client with the error."""
         self._executor.gathered = None
         self._attempt.on_over(error)
 
     def lost(self, reason: str) -> None:
-        """Tell the client that the connection broke and the ack may have taken effect."""
+        """Answer the client that the connection broke and the ack may have taken effect."""
         self.fail(AckUnknown(reason))
 
     def interrupted(self) -> None:
-        """Tell the client that its ack was stopped and has changed nothing."""
+        """Answer the client that its ack was stopped and has changed nothing."""
         self.fail(self._attempt.reply.stopped or QueryInterrupted())
 
 
@@ -273,7 +273,7 @@ class AckDesk:
 
 
 def answer(reply: Reply, state: SessionState, rows: int) -> None:
-    """Tell the client that *rows* messages are acknowledged, as the server would."""
+    """Answer the client that *rows* messages are acknowledged, as the server would."""
     diagnostics = diagnostics_of_several()
     diagnostics.row_count = rows
     state.answered_at, state.diagnostics = None, diagnostics

@@ -3,7 +3,7 @@
 A lock belongs to the server of the keyspace, or shard, in which it was asked for, so all sessions of that keyspace
 exclude one another. On one server a session keeps its locks after `USE` of another keyspace. Here `GET_LOCK()` of the
 same name would wait for the session itself, or give it a second lock. So while a session has locks on one server, such
-functions are refused on any other. The server tells whether the session still has them, by their names.
+functions are refused on any other. The server reports whether the session still has them, by their names.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class FastRoute:
 class View:
     """One keyspace, or some of its shards, as a session sees it.
 
-    With *schema*, the view is of another database of a server instead: a system schema, or a database beside an
+    With *schema*, the view is of another database of a server instead: a system schema, or a database next to an
     unsharded keyspace. Such a view has no message tables and no vschema.
 
     Attributes:
@@ -149,7 +149,7 @@ class View:
         return View(database, keyspace, self.shards, runtimes, self._registry, schema=database)
 
     def outdate(self) -> None:
-        """Have new sessions log in anew, after a change of what a login takes from the servers."""
+        """Have new sessions log in again, after a change of what a login takes from the servers."""
         for runtime in self.runtimes:
             runtime.outdate()
 

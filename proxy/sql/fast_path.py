@@ -81,7 +81,7 @@ class FastPath:
     ) -> bool:
         """Send the statement if one shard answers it; *on_over* gets what `Executor.finish` takes, None once answered.
 
-        Return False otherwise: the long way runs the statement, or tells what is wrong with it.
+        Return False otherwise: the long way runs the statement, or reports what is wrong with it.
         """
         compiler = self._compiler
         view = compiler.view

@@ -74,7 +74,7 @@ class PreparedStatement:
         statement: the statement that is prepared on a shard, completed on a message table; None when its text changes with
             each execution (it holds the time, values of a sequence, or names of schemas) and is sent as text.
         touches_messages: the statement names a message table.
-        is_countable: the proxy can tell which parameter is which.
+        is_countable: the proxy knows which parameter is which.
         memory: the budget that counts the long data.
     """
 
@@ -131,7 +131,7 @@ class PreparedStatement:
     def counted(self, count: int) -> None:
         """Take the number of parameters that the server sees.
 
-        If the text shows another number, since some are in a comment that only some servers read, the proxy cannot tell
+        If the text shows another number, since some are in a comment that only some servers read, the proxy cannot know
         which parameter is which.
         """
         self.is_countable = count == self.count

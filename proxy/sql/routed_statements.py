@@ -1,8 +1,8 @@
 """One statement on the shards that its route names.
 
 `RoutedStatements.run` is the long way of every statement that shards answer, as text or prepared. The answer of one shard is
-relayed; several shards run the statement in turn, have their rows merged, or get the parts of a write. The transaction is
-told the effect on messages.
+relayed; several shards run the statement in turn, have their rows merged, or get the parts of a write. The transaction
+notes the effect on messages.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class SessionContext:
     """One logged-in session.
 
     Attributes:
-        connection_id: the id that the client was told, and that KILL names.
+        connection_id: the id that the client has, and that KILL names.
         state: the session apart from its sockets.
         link: the client's socket.
         wire: the protocol on it.

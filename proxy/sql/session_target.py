@@ -397,7 +397,7 @@ class SessionTarget:
     def _are_beside(self, views: Mapping[str, View], shape: Shape) -> bool:
         """True where the session's connection reaches the databases of all *views*, by the same names.
 
-        Only databases beside a keyspace share its connections. Two keyspaces on one server do not: a connection of one would
+        Only databases next to a keyspace share its connections. Two keyspaces on one server do not: a connection of one would
         not see what a transaction has written in the other.
         """
         return all(

@@ -1,6 +1,6 @@
 """MariaDB's `SET STATEMENT … FOR statement`: variables for one statement.
 
-The statement after FOR is routed, completed on a message table and told to the engine as if it stood alone. It is sent with
+The statement after FOR is routed, completed on a message table and reported to the engine as if it stood alone. It is sent with
 the variables in front of it. A prepared query for one server is sent as it is: Connector/J sets time-outs and limits of rows
 that way.
 """

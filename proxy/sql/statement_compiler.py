@@ -191,7 +191,7 @@ class StatementCompiler(SessionTarget):
         return self.parse(gaps.filled(statement.sql, range(1, len(gaps) + 1)))
 
     def is_sent_as_written(self, view: View, shape: Shape) -> bool:
-        """Tell whether servers understand such a statement without other names or values put into it.
+        """Return whether servers understand such a statement without other names or values put into it.
 
         On a message table it may still be completed. Uses of session state do not count.
         """

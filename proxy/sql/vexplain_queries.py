@@ -93,7 +93,7 @@ class _Nowhere:
 
 
 class _DiscardedReply(Reply):
-    """An answer that nobody reads.
+    """An answer that is not read.
 
     Attributes:
         last: the reader of the last answer of a shard.

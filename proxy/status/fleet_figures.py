@@ -1,7 +1,7 @@
-"""What the members of a fleet tell, as one. Pure.
+"""What the members of a fleet report, as one. Pure.
 
-What has happened adds up, by bucket where it is a time. What a queue holds on a shard is told by the member that
-dispatches the shard, which alone knows it. A stream is told by the member that its client is connected to, with what
+What has happened adds up, by bucket where it is a time. What a queue holds on a shard is reported by the member that
+dispatches the shard, which alone knows it. A stream is reported by the member that its client is connected to, with what
 the dispatchers of its shards have sent to it and know it to hold.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class QueueAtMember:
-    """What another member tells of a queue.
+    """What another member reports of a queue.
 
     streams: those of its own clients.
     shards: those that it dispatches, and those on which something has happened through it.
@@ -45,7 +45,7 @@ class QueueAtMember:
 
 @dataclass(frozen=True, slots=True)
 class MemberFigures:
-    """What another member tells; what it was not asked for is empty."""
+    """What another member reports; what it was not asked for is empty."""
 
     member: MemberStatus
     queues: tuple[QueueAtMember, ...] = ()
@@ -56,10 +56,10 @@ class MemberFigures:
 
 @dataclass(frozen=True, slots=True)
 class MembersFigures:
-    """What all other members tell.
+    """What all other members report.
 
     answers: in the order of the members' ids.
-    unanswered: members that tell nothing.
+    unanswered: members that report nothing.
     """
 
     answers: tuple[MemberFigures, ...] = ()
@@ -71,7 +71,7 @@ class MembersFigures:
         return any(each.address for each in self.unanswered)
 
     def parts(self) -> dict[tuple[str, str], list[QueueAtMember]]:
-        """Return what they tell of each queue, by keyspace and table."""
+        """Return what they report of each queue, by keyspace and table."""
         parts: dict[tuple[str, str], list[QueueAtMember]] = {}
         for answer in self.answers:
             for part in answer.queues:
@@ -118,7 +118,7 @@ def _merged_shard(own: ShardFigures, told: Sequence[ShardFigures]) -> ShardFigur
 
 
 def merged_streams(told: Iterable[StreamStatus]) -> list[StreamStatus]:
-    """Return the streams whose clients are known, each with what its dispatchers tell of it."""
+    """Return the streams whose clients are known, each with what its dispatchers report of it."""
     found: dict[tuple[int, str, str], list[StreamStatus]] = {}
     for each in told:
         found.setdefault((each.connection_id, each.keyspace, each.queue), []).append(each)

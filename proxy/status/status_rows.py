@@ -1,6 +1,6 @@
 """The tables of the schema `streamfrom`, as columns and rows. Pure: figures go in.
 
-Times are told as ages in seconds, which need no clock and no time zone to be compared. A figure that is not known is None.
+Times are given as ages in seconds, which need no clock and no time zone to be compared. A figure that is not known is None.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ class MemberStatus:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """A member that is there and does not tell of itself. error: why."""
+    """A member that is there and reports nothing. error: why."""
 
     member: str
     version: str

@@ -81,9 +81,9 @@ class OtherFigures(Protocol):
     """The figures of the other members: `fleet.fleet_status.FleetStatus`."""
 
     async def ask(self, tables: Iterable[str], viewer: Viewer | None = None) -> MembersFigures:
-        """Return what they tell for *tables*; who does not answer within a second is named instead.
+        """Return what they report for *tables*; a member that does not answer within a second is named instead.
 
-        viewer: whose streams are told; none without one.
+        viewer: whose streams are shown; none without one.
         """
 
 
@@ -121,7 +121,7 @@ class StatusSource:
     ) -> dict[str, list[StatusRow]]:
         """Return the rows of the tables *names* that *viewer* may see, of the whole fleet.
 
-        others: what the other members have told for them; they are asked if it is None.
+        others: what the other members have reported for them; they are asked if it is None.
         """
         names = set(names)
         if others is None:
@@ -164,7 +164,7 @@ class StatusSource:
     ) -> list[QueueFigures]:
         """Return the figures of the queues that can be used and that *viewer* may see, of the whole fleet.
 
-        others: what the other members have told for `queues`.
+        others: what the other members have reported for `queues`.
         """
         parts, merged = others.parts(), []
         async for some in in_turns(await self.watch.queues()):

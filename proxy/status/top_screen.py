@@ -48,7 +48,7 @@ class TopScreen:
         self._rows, self._at_s, self._fault = rows, at_s, ""
 
     def failed(self, why: str) -> None:
-        """Take in why nothing was told; what was told before stays."""
+        """Take in why there was no answer; the last answer stays."""
         self._fault = why
 
     def press(self, key: str) -> bool:

@@ -95,7 +95,7 @@ class Coordinator:
 
         Raises:
             CommitRefused, TransactionBroken: nothing is committed.
-            CommitUnknown: nobody knows yet.
+            CommitUnknown: it is not known yet.
             CommitPending: it is committed, though one of *others* still has to follow.
         """
         xids = [branch.xid for branch in others if branch.xid is not None]
@@ -201,7 +201,7 @@ class _Failed(Exception):
         self.error = error
 
     def said(self) -> ProxyError:
-        """Return what the client is told, once everything is rolled back."""
+        """Return the error for the client, once everything is rolled back."""
         shard = str(self.branch.shard)
         if isinstance(self.error, BackendError):
             return CommitRefused(shard, self.error)

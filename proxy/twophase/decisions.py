@@ -1,10 +1,10 @@
 """The table `decisions` of a server's directory, with the outcomes of the transactions that began on its shards.
 
 A row is written inside a transaction's own part on its first shard, so it exists exactly if the
-transaction is committed; `outcome` reads it with a lock, which waits for nobody. A row `self …` for each shard
+transaction is committed; `outcome` reads it with a lock, which waits for no other. A row `self …` for each shard
 holds a random id, by which transactions name the place of their outcome: a name must
-never be looked up in somebody else's table, where an absent row would mean nothing. Nor in a copy
-of it: beside the id stands the database that it is for, and the copy of a database under another name gets an id of its own.
+never be looked up in the table of another server, where an absent row would mean nothing. Nor in a copy
+of it: next to the id is the database that it is for, and the copy of a database under another name gets an id of its own.
 """
 
 from __future__ import annotations

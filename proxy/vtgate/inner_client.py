@@ -166,7 +166,7 @@ async def enter(
 ) -> InnerClient:
     """Return a session of a user who has logged in elsewhere in this process, as on the status page.
 
-    It knows a password of its own for that user, which nobody else learns.
+    It knows a password of its own for that user, which no other client learns.
 
     Raises:
         BackendError: there is no place for the session, or the user is gone.

@@ -142,7 +142,7 @@ class MessageService:
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
 
     async def drain(self) -> None:
-        """Tell who asks for the health that nobody new is served."""
+        """Report in the health service that no new client is served."""
         await self._health.enter_graceful_shutdown()
 
     async def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Query attributes: named values that a client of MySQL sends beside a statement.
+"""Query attributes: named values that a client of MySQL sends with a statement.
 
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query.html
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_execute.html

@@ -1,4 +1,4 @@
-"""The parent of several workers: it starts them, starts anew what dies, and ends them; it serves nobody itself.
+"""The parent of several workers: it starts them, restarts those that die, and ends them; it serves no client itself.
 
 Workers share the client's TCP port by SO_REUSEPORT: the kernel gives each new connection to one of them. The parent
 holds the port without listening, so it stays theirs while they come and go. A Unix socket is the parent's, and
@@ -64,7 +64,7 @@ class Workers:
         port: the TCP port that clients reach them by.
 
     Raises:
-        WorkerFailed: one ended before it served anybody.
+        WorkerFailed: one ended before it served a client.
         OSError: the address cannot be had.
     """
 
@@ -138,7 +138,7 @@ class Workers:
             worker.signal(signal.SIGHUP)
 
     def hurry(self) -> None:
-        """Have a stop wait for nobody any more."""
+        """Have a stop wait for no client any more."""
         for worker in self._running.values():
             worker.hurry()
 
@@ -157,7 +157,7 @@ class Workers:
         self._sockets.close()
 
     async def _keep(self, number: int, served: asyncio.Future[None]) -> None:
-        """Have worker *number* run until all stop. *served* is told once it serves for the first time."""
+        """Have worker *number* run until all stop. *served* is done once it serves for the first time."""
         loop = asyncio.get_running_loop()
         delay_s = 0.0
         while not self._stopping.is_set():
@@ -247,6 +247,6 @@ class _WorkerProcess:
             self._process.send_signal(number)
 
     def hurry(self) -> None:
-        """Have its stop wait for nobody any more."""
+        """Have its stop wait for no client any more."""
         with suppress(OSError):
             self._ours.send(HURRY)

@@ -5,7 +5,7 @@
     DIR/KEYSPACE/TABLE/_staging/LOW-HIGH/             a run that has not come as far
 
 A manifest appears by one rename, after the rows are on disk under their final name. Data without a
-manifest is what a killed run left, and is made anew.
+manifest is what a killed run left, and is made again.
 """
 
 import fcntl

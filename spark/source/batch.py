@@ -56,7 +56,7 @@ class TablePartition(InputPartition):
 
 @contextmanager
 def told_apart(endpoint: "Endpoint", shard: str) -> "Iterator[None]":
-    """Make what a driver raises a sentence that says where it happened, and whether to wait or to mend something."""
+    """Make what a driver raises a sentence that says where it happened, and whether to wait or to fix something."""
     try:
         yield
     except pymysql.err.MySQLError as error:

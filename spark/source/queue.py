@@ -3,9 +3,9 @@
 The claimed ids are in the offset, which Spark writes down before the batch runs, so a batch that failed holds the same messages
 again. Spark asks `latestOffset(start)` only when the batch that ended at *start* is committed, so that is where its
 acknowledgement begins; it goes on while the next batch is planned and read, and the one after that waits for it. `commit` comes
-a batch late and never for the last one; whoever goes on after a crash acknowledges again what `partitions` begins at. Whoever
+a batch late and never for the last one; a run that goes on after a crash acknowledges again what `partitions` begins at. One that
 dies between the claim and the offset loses nothing: the lease ends and the messages are due again.
-With `acknowledge=never` whoever runs the batch acknowledges, by the ids and the shard that each row came from.
+With `acknowledge=never` the program that runs the batch acknowledges, by the ids and the shard that each row came from.
 """
 
 import time

@@ -43,7 +43,7 @@ _INSTEAD: Final = {
 class StreamSyntaxError(Exception):
     """A STREAM that is none; *position* is where in the template it goes wrong.
 
-    The template has no literals, so whoever has the text makes the error for the client.
+    The template has no literals, so the caller, which has the text, makes the error for the client.
 
     Attributes:
         instead: what the client can do in place of it; "" where the grammar says it all.

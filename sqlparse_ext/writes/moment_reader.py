@@ -1,7 +1,7 @@
-"""Where a statement sets a time column of a message table beside a moment, or beside what is none.
+"""Where a statement sets or compares a time column of a message table with a moment, or with what is none.
 
 A time column holds nanoseconds since 1970; a server compares it with `NOW()` as the number
-20261122150345, a moment of 1970, and says nothing. So what is a moment and stands beside a time
+20261122150345, a moment of 1970, and says nothing. So what is a moment and stands next to a time
 column is found here, to become nanoseconds, and what cannot become any is refused.
 
 Each term (see `terms`) comes to a list of *values* that are compared, assigned or chosen from
@@ -86,9 +86,9 @@ class _Value(NamedTuple):
 
     places: the time columns and time functions in the value.
     is_column: the value is a time column, plus or minus the durations in *moments*.
-    moments: what becomes nanoseconds beside a time column: the value itself, or these durations.
-    operand: the literal or parameter that must be nanoseconds beside a time column.
-    terms: the literals, multiplied and added, whose sum must be nanoseconds beside a time column.
+    moments: what becomes nanoseconds next to a time column: the value itself, or these durations.
+    operand: the literal or parameter that must be nanoseconds next to a time column.
+    terms: the literals, multiplied and added, whose sum must be nanoseconds next to a time column.
     """
 
     places: tuple[_Place, ...] = ()
@@ -457,9 +457,9 @@ class MomentReader:
     def _relate(
         self, values: list[_Value], column: str = "", *, is_given: bool = False
     ) -> list[_Place]:
-        """Note what is to be done about *values*, which stand beside each other, and *column*.
+        """Note what is to be done about *values*, which stand next to each other, and *column*.
 
-        is_given: the column is given the one value beside it.
+        is_given: the column is given the one value next to it.
         Returns what they are made of, unless that is settled.
         """
         columns = [value.places[0].name for value in values if value.is_column]

@@ -1,4 +1,4 @@
-"""Moments beside time columns become nanoseconds, as `moment_reader` plans it; what can be none is refused."""
+"""Moments next to time columns become nanoseconds, as `moment_reader` plans it; what can be none is refused."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def refusal(mixture: Mixture) -> Unsupported:
 
 
 def check_value(value: Value | Opaque, column: str, *, is_given: bool) -> None:
-    """Raise Unsupported for a value that stands beside *column*, or that it is given, by mistake.
+    """Raise Unsupported for a value that stands next to *column*, or that it is given, by mistake.
 
     Seconds, milliseconds and microseconds since 1970, and a date as a number, are all nanoseconds
     of the first days of 1970. What is less than a second, as 0 and 1, is meant as it is, but for a time_acked that

@@ -1,6 +1,6 @@
 """Reads the time functions people write where a message table wants nanoseconds; what is planned for them.
 
-`NOW()` in a bigint column would store 20260101120000, which is a moment in 1970. Beside a time
+`NOW()` in a bigint column would store 20260101120000, which is a moment in 1970. Next to a time
 column, as a whole value, it can only mean the moment, so the proxy puts in the nanoseconds. Where
 that is so, and what is refused, `sqlparse_ext.writes.moments` says.
 """
@@ -232,7 +232,7 @@ class PlacedMoment(NamedTuple):
 
 
 class LiteralSum(NamedTuple):
-    """Literals that are multiplied and added, beside a time column: (sign, factors) of each.
+    """Literals that are multiplied and added, next to a time column: (sign, factors) of each.
 
     is_given: the sum is all that the column is given; it is not compared with the column, nor one of several values.
     """
@@ -257,7 +257,7 @@ class Mixture(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """A literal, a parameter or a list of literals that stands beside a time column. is_given: as of `LiteralSum`."""
+    """A literal, a parameter or a list of literals that stands next to a time column. is_given: as of `LiteralSum`."""
 
     column: str
     operand: Slot | Param | ListSlot

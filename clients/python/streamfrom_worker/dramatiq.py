@@ -281,7 +281,7 @@ class StreamfromConsumer(Consumer):
 class StreamfromBackend(ResultBackend):
     """Results of actors, in a table of the same keyspace: `Results(backend=StreamfromBackend(url))`.
 
-    table: the name of the table, a queue that nobody consumes: its purge deletes what has expired.
+    table: the name of the table, a queue without consumers: its purge deletes what has expired.
     """
 
     def __init__(self, url: str, *, table: str = "dramatiq_result", **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a consumer keeps beside Spark's own checkpoint: whose it is, and how its last batch ended.
+"""What a consumer keeps next to Spark's own checkpoint: whose it is, and how its last batch ended.
 
 DIR/streamfrom.json    the table, the sink and a name that no other checkpoint has
 DIR/outcome.json       the last batch that its sink has
@@ -61,7 +61,7 @@ class Checkpoint:
     def name_for(self, table: str, sink: str) -> str:
         """Return the checkpoint's name; a new one belongs to *table* and *sink* from now on.
 
-        Where Spark's own part has no batch, its numbers begin anew, and so does the name: a sink would take new batches for old
+        Where Spark's own part has no batch, its numbers begin again, and so does the name: a sink would take new batches for old
         ones that it has, and their messages would be acknowledged without having been worked on.
 
         Raises:

@@ -58,7 +58,7 @@ class FolderSink:
         return outcome_of(path.read_text()) if path.exists() else None
 
     def write(self, number: int, frame: "DataFrame") -> int:
-        """Write the rows beside the folder that will be theirs."""
+        """Write the rows next to the folder that will be theirs."""
         staging = self._staging(number)
         frame.write.mode("overwrite").parquet(spark_path(staging))
         return sum(pq.read_metadata(path).num_rows for path in staging.glob("*.parquet"))

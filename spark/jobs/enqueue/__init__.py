@@ -109,7 +109,7 @@ def configured(options: "argparse.Namespace", endpoint: Endpoint) -> EnqueueConf
     """Return what the command line asks for.
 
     Raises:
-        RequestError: the format of the files is not told, or options contradict each other.
+        RequestError: the format of the files is not given, or options contradict each other.
     """
     endings = {path.rstrip("/*").rpartition(".")[2].lower() for path in options.input}
     kinds = {options.format} if options.format else {_SUFFIXES.get(end) for end in endings}
