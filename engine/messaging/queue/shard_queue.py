@@ -678,11 +678,6 @@ class ShardQueue:
                 self._forget(ident)
                 self._admit(key._replace(time_next_ns=locked.until_ns))
 
-    def wants_poll(self, now_ns: int) -> bool:
-        """Return whether rows that were left out are needed now."""
-        wanted_ns = self.next_poll_ns()
-        return wanted_ns is not None and wanted_ns <= now_ns
-
     def next_named_ns(self, now_ns: int) -> int:
         """Return when more is due of the keys that streams name."""
         lanes = (tier.timed for tier in self._tiers_of(self.named))

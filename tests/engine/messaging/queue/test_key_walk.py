@@ -48,14 +48,19 @@ class Shard:
         except StopIteration as stop:
             self.queue.poll_finished(stop.value, NOW_NS)
 
+    @property
+    def wants_poll(self):
+        wanted_ns = self.queue.next_poll_ns()
+        return wanted_ns is not None and wanted_ns <= NOW_NS
+
     def send(self, count):
         """Send and ack so many messages, polling whenever the queue asks for it; return their keys."""
         sent: list[StoredRow] = []
         while len(sent) < count:
-            if self.queue.wants_poll(NOW_NS):
+            if self.wants_poll:
                 self.poll()
             taken = self.queue.take(min(5, count - len(sent)), NOW_NS)
-            if not taken and not self.queue.wants_poll(NOW_NS):
+            if not taken and not self.wants_poll:
                 break
             for one in taken:
                 self.queue.requeue(one.id, None, NOW_NS)

@@ -222,9 +222,9 @@ def test_a_cache_that_holds_everything_wants_no_poll():
 def test_the_next_poll_is_wanted_when_half_is_used_up():
     made = polled(queue(), tier(range(1, 11), fresh_more=True))
     taken(made, 4)
-    assert not made.wants_poll(NOW_NS)
+    assert made.next_poll_ns() is None
     taken(made, 1)
-    assert made.wants_poll(NOW_NS)
+    assert made.next_poll_ns() == 0
 
 
 def test_parked_rows_are_wanted_just_before_the_horizon():
@@ -232,8 +232,6 @@ def test_parked_rows_are_wanted_just_before_the_horizon():
     made = polled(queue(), tier(timed=[5, horizon_ns], timed_more=True))
     taken(made)
     assert made.next_poll_ns() == horizon_ns - POLL_LEAD_NS
-    assert not made.wants_poll(horizon_ns - POLL_LEAD_NS - 1)
-    assert made.wants_poll(horizon_ns - POLL_LEAD_NS)
 
 
 def test_a_poll_learns_what_is_left_out_of_the_room():

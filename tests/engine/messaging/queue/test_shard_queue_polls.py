@@ -26,7 +26,7 @@ def test_a_key_that_found_no_room_while_the_poll_ran_is_not_forgotten():
     queue.add(key(2), NOW_NS)
     queue.poll_finished(PollResult(()), NOW_NS)
     assert queue.take(9, NOW_NS) == [key(1)]
-    assert queue.wants_poll(NOW_NS)
+    assert queue.next_poll_ns() == 0
 
 
 class Shard:
@@ -80,7 +80,7 @@ def test_a_message_sent_while_a_poll_finds_a_flood_keeps_its_timer():
     while shard.poll is not None:
         shard.poll_on()
     left = {b"1", b"2"} - {one.id for one in shard.queue.take(2, RETRY_NS)}
-    assert not left or shard.queue.wants_poll(NOW_NS)
+    assert not left or shard.queue.next_poll_ns() == 0
 
 
 keys = st.builds(
