@@ -66,8 +66,8 @@ DEFINITIONS_READ_S: Final = 1.0
 HERE: Final = ""
 
 
-class MembersThere(Protocol):
-    """What is to be known here of other members and the shards that they dispatch."""
+class OtherDispatchers(Protocol):
+    """What streams need of the other members of the fleet: which there are, and a new search for a shard's dispatcher."""
 
     async def present(self) -> list[Member]:
         """Return the other members that are there by now, though nothing has reported them yet."""
@@ -86,7 +86,7 @@ class StreamsElsewhere:
 
     registry: Registry
 
-    def __init__(self, transport: PeerTransport | None, others: MembersThere) -> None:
+    def __init__(self, transport: PeerTransport | None, others: OtherDispatchers) -> None:
         self._transport = transport
         self._others = others
         self._dispatchers: dict[tuple[str, ShardName], Member] = {}

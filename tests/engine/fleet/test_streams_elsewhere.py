@@ -57,7 +57,7 @@ class Link:
 
 
 class Rig:
-    """`PeerTransport`, `MembersThere` and the registry, which note everything."""
+    """`PeerTransport`, `OtherDispatchers` and the registry, which note everything."""
 
     def __init__(self):
         self.links: list[tuple[str, Link]] = []
