@@ -14,8 +14,9 @@ from streamfrom.engine.messaging.queue.shard_queue import (
 )
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.table.message import MessageKey
+from tests.engine.messaging.conversations import from_memory
 from tests.engine.messaging.table.test_table_settings import comment
-from tests.sim.memory_store import StoredRow, answer, loaded, raw_table
+from tests.sim.memory_store import StoredRow, loaded, raw_table
 
 
 NOW_NS = 1_000_000
@@ -37,16 +38,9 @@ class Shard:
             request = PollRequest(
                 request.limit, is_of_named=True, is_fair=True, told=request.told
             )
-        conversation = poll(TABLE, request, NOW_NS)
-        self.asked = []
-        try:
-            query = next(conversation)
-            while True:
-                self.asked.append(query.about)
-                rows = list(self.rows.values())
-                query = conversation.send(StoreAnswer(answer(query.about, rows)))
-        except StopIteration as stop:
-            self.queue.poll_finished(stop.value, NOW_NS)
+        result, queries = from_memory(poll(TABLE, request, NOW_NS), self.rows.values())
+        self.asked = [query.about for query in queries]
+        self.queue.poll_finished(result, NOW_NS)
 
     @property
     def wants_poll(self):
@@ -161,14 +155,8 @@ def test_news_that_is_acked_before_its_key_is_known_is_not_sent():
     assert list(shard.queue.told) == [b"9001"]
     request = shard.queue.poll_started(NOW_NS)
     shard.queue.remove(b"9001")
-    conversation = poll(TABLE, request, NOW_NS)
-    query = next(conversation)
-    rows = list(shard.rows.values())
-    try:
-        while True:
-            query = conversation.send(StoreAnswer(answer(query.about, rows)))
-    except StopIteration as stop:
-        shard.queue.poll_finished(stop.value, NOW_NS)
+    result, _ = from_memory(poll(TABLE, request, NOW_NS), shard.rows.values())
+    shard.queue.poll_finished(result, NOW_NS)
     assert b"9001" not in shard.queue
 
 

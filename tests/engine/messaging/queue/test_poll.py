@@ -9,10 +9,10 @@ from streamfrom.engine.messaging.queue.poll import (
     PollSelect,
     poll,
 )
-from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.table.message import FOREVER_NS
+from tests.engine.messaging.conversations import from_memory
 from tests.engine.messaging.table.test_message_table import FIRST
-from tests.sim.memory_store import StoredRow, answer, loaded, raw_table
+from tests.sim.memory_store import StoredRow, loaded, raw_table
 
 
 NOW_NS = 1_000_000
@@ -23,15 +23,8 @@ TEN = PollRequest(10)
 
 def run(rows, request=TEN, table=TABLE):
     """Carry a poll out on *rows*; return its result and the questions it asked."""
-    conversation = poll(table, request, NOW_NS)
-    asked = []
-    try:
-        query = next(conversation)
-        while True:
-            asked.append(query)
-            query = conversation.send(StoreAnswer(answer(query.about, list(rows))))
-    except StopIteration as stop:
-        return stop.value.tiers, asked
+    result, asked = from_memory(poll(table, request, NOW_NS), rows)
+    return result.tiers, asked
 
 
 def fresh(*ids, priority=50):

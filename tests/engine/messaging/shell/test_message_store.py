@@ -14,13 +14,13 @@ from streamfrom.engine.messaging.leases.lease_reads import look
 from streamfrom.engine.messaging.leases.leases import Lease
 from streamfrom.engine.messaging.leases.returns import release, shorten
 from streamfrom.engine.messaging.queue.poll import KeySpan, PollPart, PollRequest, poll
-from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.table.discovery import come_or_gone, discover
 from streamfrom.engine.messaging.table.message import MessageKey
 from streamfrom.engine.messaging.table.sql_names import columns_query
 from streamfrom.engine.messaging.upkeep.purge import purge
 from tests.cases import cases
-from tests.sim.memory_store import StoredRow, answer, loaded
+from tests.engine.messaging.conversations import from_memory
+from tests.sim.memory_store import StoredRow, loaded
 
 
 pytestmark = pytest.mark.db
@@ -386,20 +386,11 @@ def test_the_store_in_memory_answers_as_the_server_does(client, database, limit,
     ]
     insert(client, *((row.id, row.priority, row.time_next_ns) for row in rows))
 
-    def in_memory(conversation):
-        query = next(conversation)
-        try:
-            while True:
-                query = conversation.send(StoreAnswer(answer(query.about, rows)))
-        except StopIteration as stop:
-            return stop.value
-
     request = PollRequest(limit, extra=limit % 3, newest=newest)
     for now_ns in (NOW_NS, NOW_NS + 1000):
-        (by_server, by_memory) = (
-            run(poll(table, request, now_ns)).tiers for run in (client.run, in_memory)
-        )
-        for ours, theirs in zip(by_memory, by_server, strict=True):
+        by_server = client.run(poll(table, request, now_ns)).tiers
+        in_memory, _ = from_memory(poll(table, request, now_ns), rows)
+        for ours, theirs in zip(in_memory.tiers, by_server, strict=True):
             assert set(ours.fresh) == set(theirs.fresh)
             assert replace(ours, fresh=()) == replace(theirs, fresh=())
 

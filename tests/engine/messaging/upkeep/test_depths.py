@@ -4,17 +4,14 @@ import pytest
 
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.upkeep.depths import TABLES_MAX, Depth, depths
+from tests.engine.messaging.conversations import answered
 from tests.sim.memory_store import loaded, raw_table
 
 
 def asked(tables, *answers):
-    conversation = depths(tables)
-    queries = [next(conversation).sql]
-    *first, last = [StoreAnswer([(row, b"") for row in rows]) for rows in answers]
-    queries += [conversation.send(answer).sql for answer in first]
-    with pytest.raises(StopIteration) as end:
-        conversation.send(last)
-    return queries, end.value.value
+    given = [StoreAnswer([(row, b"") for row in rows]) for rows in answers]
+    queries, found = answered(depths(tables), *given)
+    return [query.sql for query in queries], found
 
 
 def on_mariadb(alias, rows):

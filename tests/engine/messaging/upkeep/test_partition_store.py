@@ -13,6 +13,7 @@ from streamfrom.engine.messaging.upkeep.partition_store import (
     rows_in,
 )
 from streamfrom.engine.messaging.upkeep.partitions import SECOND_NS, SPANS, Partitions, RowsLeft
+from tests.engine.messaging.conversations import lenient
 from tests.sim.memory_store import loaded, raw_table
 
 
@@ -22,23 +23,6 @@ TIMED = tuple(DAY.partition(START_NS + n * DAY.length_ns) for n in range(3))
 TABLE = loaded(raw_table("msg"))
 ROW = StoreAnswer([((b"1",), b"")])
 DROP = b"ALTER TABLE `msg` DROP PARTITION `p20270115`"
-
-
-def run(conversation, *answers):
-    """Answer in turn, then with nothing; return the result and what was asked."""
-    sent = []
-    given = iter(answers)
-    try:
-        query = next(conversation)
-        while True:
-            sent.append(query)
-            answer = next(given, StoreAnswer())
-            if isinstance(answer, Exception):
-                query = conversation.throw(answer)
-            else:
-                query = conversation.send(answer)
-    except StopIteration as stop:
-        return stop.value, sent
 
 
 def listed(*names, until_ns=START_NS):
@@ -53,7 +37,7 @@ def listed(*names, until_ns=START_NS):
 def test_a_census_counts_what_is_left_in_old_partitions_by_an_index():
     now_ns = TIMED[1].until_ns + TABLE.properties.purge_after_ns
     counts = StoreAnswer([((b"7", b"3", b"0", b"0", b"2"), b"")])
-    found, (_, asked) = run(
+    found, (_, asked) = lenient(
         census(TABLE, now_ns), listed("p20270115", "p20270116", "p20270117"), counts
     )
     assert found.partitions == Partitions(DAY, TIMED, "prest")
@@ -67,22 +51,22 @@ def test_a_census_counts_what_is_left_in_old_partitions_by_an_index():
 
 
 def test_a_table_that_is_partitioned_otherwise_has_no_census():
-    found, sent = run(census(TABLE, START_NS), listed("p1", "p2"))
+    found, sent = lenient(census(TABLE, START_NS), listed("p1", "p2"))
     assert found is None
     assert len(sent) == 1
     raw = raw_table("msg")
     bare = loaded(type(raw)(raw.name, raw.comment, raw.columns, raw.indexes[:1]))
-    found, sent = run(census(bare, START_NS), listed("p20270115"))
+    found, sent = lenient(census(bare, START_NS), listed("p20270115"))
     assert found is None, "without an index on time_acked each look would walk all rows"
 
 
 def test_a_definition_that_a_lock_hides_is_no_other_partitioning():
     with pytest.raises(PartitionsChanging, match="a lock hides"):
-        run(census(TABLE, START_NS), StoreAnswer([], has_skipped=True))
+        lenient(census(TABLE, START_NS), StoreAnswer([], has_skipped=True))
 
 
 def test_a_partition_is_dropped_behind_a_lock_and_a_check():
-    outcome, sent = run(drop_partition(TABLE, "p20270115", 99, 0.1))
+    outcome, sent = lenient(drop_partition(TABLE, "p20270115", 99, 0.1))
     assert outcome is Outcome.DONE
     limits, lock, unacked, young, drop = sent
     assert b"lock_wait_timeout = 1" in limits.sql
@@ -98,7 +82,9 @@ def test_a_partition_is_dropped_behind_a_lock_and_a_check():
 
 @pytest.mark.parametrize("at", [2, 3])
 def test_a_row_that_was_revived_keeps_its_partition(at):
-    outcome, sent = run(drop_partition(TABLE, "p20270115", 99, 0.1), *[StoreAnswer()] * at, ROW)
+    outcome, sent = lenient(
+        drop_partition(TABLE, "p20270115", 99, 0.1), *[StoreAnswer()] * at, ROW
+    )
     assert outcome is Outcome.KEPT
     assert all(b"DROP" not in query.sql for query in sent)
 
@@ -116,7 +102,7 @@ def test_a_row_that_was_revived_keeps_its_partition(at):
 )
 def test_what_a_refusal_means(at, code, expected):
     answers = [*[StoreAnswer()] * at, ServerRefused(code, "no")]
-    outcome, sent = run(drop_partition(TABLE, "p20270115", 99, 0.1), *answers)
+    outcome, sent = lenient(drop_partition(TABLE, "p20270115", 99, 0.1), *answers)
     assert outcome is expected
     assert len(sent) == at + 1
 
@@ -124,11 +110,11 @@ def test_what_a_refusal_means(at, code, expected):
 def test_another_refusal_is_told_in_the_servers_words():
     denied = ServerRefused(1142, "DROP command denied")
     with pytest.raises(StoreError, match="DROP command denied"):
-        run(drop_partition(TABLE, "p20270115", 99, 0.1), *[StoreAnswer()] * 4, denied)
+        lenient(drop_partition(TABLE, "p20270115", 99, 0.1), *[StoreAnswer()] * 4, denied)
 
 
 def test_the_last_partition_is_split():
-    outcome, sent = run(make_partitions(TABLE, TIMED[1:], "prest", 0.2))
+    outcome, sent = lenient(make_partitions(TABLE, TIMED[1:], "prest", 0.2))
     assert outcome is Outcome.DONE
     assert [query.patience_s for query in sent] == [None, 0.2, 0.2, None]
     assert sent[2].sql == b"SELECT 1 FROM `msg` PARTITION (`prest`) LIMIT 1 FOR UPDATE NOWAIT"
@@ -142,14 +128,14 @@ def test_the_last_partition_is_split():
 
 def test_a_last_partition_with_a_row_is_not_split():
     conversation = make_partitions(TABLE, TIMED[1:], "prest", 0.2)
-    outcome, sent = run(conversation, StoreAnswer(), StoreAnswer(), ROW)
+    outcome, sent = lenient(conversation, StoreAnswer(), StoreAnswer(), ROW)
     assert outcome is Outcome.KEPT
     assert len(sent) == 3
 
 
 def test_partitions_that_another_dispatcher_made_are_there():
     twice = ServerRefused(1517, "Duplicate partition name")
-    outcome, _ = run(
+    outcome, _ = lenient(
         make_partitions(TABLE, TIMED[1:], "prest", 0.2), *[StoreAnswer()] * 3, twice
     )
     assert outcome is Outcome.DONE
@@ -176,7 +162,7 @@ def test_partitions_that_another_dispatcher_made_are_there():
     ],
 )
 def test_how_many_rows_a_partition_has_is_estimated(row):
-    rows, (asked,) = run(rows_in(TABLE, "p20270115"), StoreAnswer([(row, b"")]))
+    rows, (asked,) = lenient(rows_in(TABLE, "p20270115"), StoreAnswer([(row, b"")]))
     assert rows == 700
     assert asked.sql.endswith(b"SELECT 1 FROM `msg` PARTITION (`p20270115`)")
-    assert run(rows_in(TABLE, "p1"))[0] == 0
+    assert lenient(rows_in(TABLE, "p1"))[0] == 0

@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.upkeep.peek import (
     Match,
@@ -14,33 +12,25 @@ from streamfrom.engine.messaging.upkeep.peek import (
     rows_of,
     ways,
 )
+from tests.engine.messaging.conversations import answered
 from tests.sim.memory_store import loaded, raw_table
 
 
 TABLE = loaded(raw_table("msg"))
 
 
-def answered(conversation, *answers):
-    """Return the statements of a conversation, and its result."""
-    asked = [next(conversation).sql]
-    *first, last = [StoreAnswer([(row, b"") for row in rows]) for rows in answers]
-    asked += [conversation.send(answer).sql for answer in first]
-    with pytest.raises(StopIteration) as end:
-        conversation.send(last)
-    return asked, end.value.value
-
-
 def test_rows_without_a_priority_come_first_where_there_can_be_such():
     table = replace(TABLE, priority_nullable=True)
-    asked, found = answered(peek(table, PeekState.PARKED, None, 5, 20), [], [(None,)])
-    assert b"priority IS NULL" in asked[0]
+    no_more = StoreAnswer([((None,), b"")])
+    asked, found = answered(peek(table, PeekState.PARKED, None, 5, 20), StoreAnswer(), no_more)
+    assert b"priority IS NULL" in asked[0].sql
     assert found == ((), None)
 
 
 def test_a_table_without_priorities_is_asked_for_none():
     table = replace(TABLE, first_layout=True)
-    asked, found = answered(peek(table, PeekState.BLOCKED, None, 5, 20), [])
-    assert b"priority" not in asked[0]
+    (asked,), found = answered(peek(table, PeekState.BLOCKED, None, 5, 20), StoreAnswer())
+    assert b"priority" not in asked.sql
     assert found.place is None
     assert b" NULL" in next(rows_of(table, [b"1"], (), 9)).sql
 
@@ -70,13 +60,9 @@ def test_a_value_goes_into_a_statement_as_a_literal():
 
 
 def test_rows_come_in_the_order_of_their_keys_without_those_that_are_gone():
-    reading = rows_of(TABLE, [b"3", b"2", b"1", b"3"], ("message",), 9)
-    next(reading)
     row = (b"5", b"0", None, None, b"x")
     answer = StoreAnswer([((b"1", *row), b""), ((b"3", *row), b"")])
-    with pytest.raises(StopIteration) as end:
-        reading.send(answer)
-    assert [one.id for one in end.value.value] == [b"3", b"1"]
-    with pytest.raises(StopIteration) as end:
-        next(rows_of(TABLE, [], (), 9))
-    assert end.value.value == ()
+    ids = [b"3", b"2", b"1", b"3"]
+    _, found = answered(rows_of(TABLE, ids, ("message",), 9), answer)
+    assert [one.id for one in found] == [b"3", b"1"]
+    assert answered(rows_of(TABLE, [], (), 9)) == ([], ())
