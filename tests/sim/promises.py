@@ -209,8 +209,8 @@ class Promises:
                 is_told = is_own and consumer.proxy in told
                 assert not is_told, "sent after its ack went through this proxy"
         for registry in self.registries:
-            waiting = registry.waiting(KEYSPACE, TABLE)
-            assert waiting <= settings.cache * len(settings.shards)
+            for state in registry.schedulers:
+                assert state.waiting <= settings.cache * len(settings.shards)
 
     def _check_attempt(self, row):
         attempt = row.id, row.epoch

@@ -456,11 +456,6 @@ class Registry:
         tables = self._keyspaces.get(keyspace)
         return tables.by_name.get(tables.name(name)) if tables else None
 
-    def waiting(self, keyspace: str, name: str) -> int:
-        """Return how many messages of a table wait in memory, 0 for a table that cannot be used."""
-        running = self._keyspaces[keyspace].runners.get(name)
-        return running[0].waiting if running else 0
-
     def _runner(self, keyspace: str, shard: ShardName, table: str) -> Runner | None:
         """Return what runs a table of a shard; None where there is no such table, or it cannot be used.
 

@@ -146,11 +146,6 @@ class Runner:
         """Let a stream survive a failing shard for so long from now on."""
         self._state.grace_ns = grace_ns
 
-    @property
-    def waiting(self) -> int:
-        """Return how many messages wait in memory, on all shards."""
-        return self._state.waiting
-
     def set_aside_by_purge(self, shard: ShardName) -> Mapping[bytes, bool]:
         """Return the rows of a shard that its server did not delete, and whether each is left alone for now."""
         return self._state.set_aside_by_purge(shard, self._clock.time_ns())
