@@ -138,7 +138,8 @@ class QueueMessages:
         await self._services.rights.check(Question(account, None, runtime, browse(table)))
         async with asyncio.timeout(PATIENCE_S):
             rows = await by_control(
-                runtime, rows_of(table, [raw_id(table, key)], columns, SHOWN_MAX + 1)
+                runtime,
+                rows_of(table, [table.id_literal(raw_id(table, key))], columns, SHOWN_MAX + 1),
             )
         for row in rows:
             values = [
@@ -267,7 +268,7 @@ class QueueMessages:
         self, table: MessageTable, runtime: ShardRuntime, row: PeekRow
     ) -> dict[str, Any]:
         leases, connections = self._held(table, runtime)
-        lease = None if leases is None else leases.get(row.id)
+        lease = None if leases is None else leases.get(table.id_literal(row.id))
         now_ns = self._services.clock.time_ns()
         return {
             "shard": runtime.name,

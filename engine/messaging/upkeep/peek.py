@@ -23,7 +23,7 @@ from streamfrom.sqlparse_ext.writes.state_ack import STATE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from streamfrom.engine.messaging.store.conversation import Conversation
+    from streamfrom.engine.messaging.store.conversation import Conversation, StoreAnswer
     from streamfrom.engine.messaging.table.message_table import MessageTable
 
 
@@ -64,14 +64,14 @@ class PeekPlace(NamedTuple):
 
 
 class PeekKeys(NamedTuple):
-    """The raw ids of a page, and where the next one begins; None at the end."""
+    """The ids of a page, as `MessageTable.id_literal` has them, and where the next one begins; None at the end."""
 
     ids: tuple[bytes, ...]
     place: PeekPlace | None = None
 
 
 class PeekRow(NamedTuple):
-    """A row: what its status columns say, and the asked columns, shortened by the server."""
+    """A row: its raw id, what its status columns say, and the asked columns, shortened by the server."""
 
     id: bytes
     priority: bytes | None
@@ -124,7 +124,7 @@ def peek(
     if state is PeekState.ACKED:
         latest = b"time_acked IS NOT NULL ORDER BY time_acked DESC LIMIT %d" % limit
         answer = yield _keys(table, latest, table.purge_index)
-        return PeekKeys(tuple(row[0] or b"" for row, _ in answer.rows))
+        return PeekKeys(_ids(table, answer))
     if state is PeekState.ALL:
         return (yield from _by_id(table, b"TRUE", table.id_index, place, limit))
     if place is None:
@@ -139,7 +139,7 @@ def peek(
             answer = yield _keys(
                 table, where + b" LIMIT %d" % (limit - len(ids)), table.time_index
             )
-            ids += [row[0] or b"" for row, _ in answer.rows]
+            ids += _ids(table, answer)
             if len(ids) == limit:
                 (ident, time_ns, *_), _ = answer.rows[-1]
                 last = None if time_ns is None else int(time_ns)
@@ -192,8 +192,9 @@ def rows_of(
     length: int,
     where: bytes = b"TRUE",
 ) -> Conversation[tuple[PeekRow, ...]]:
-    """Read rows by their raw ids, in that order, those that are gone or do not fit *where* left out.
+    """Read rows by their ids, in that order, those that are gone or do not fit *where* left out.
 
+    ids: as `MessageTable.id_literal` has them.
     length: so many characters of a value are read, or bytes of a binary one.
     """
     if not ids:
@@ -210,7 +211,7 @@ def rows_of(
             b", ".join([ident, *status, *values]),
             by_id(table),
             ident,
-            b", ".join(map(table.id_literal, ids)),
+            b", ".join(ids),
             where,
         ),
         1 + len(status) + len(values),
@@ -219,7 +220,7 @@ def rows_of(
     for row, _ in answer.rows:
         raw, priority, epoch, time_next, time_acked, *rest = row
         one = PeekRow(raw or b"", priority, epoch, time_next, time_acked, tuple(rest))
-        found[one.id] = one
+        found[table.id_literal(one.id)] = one
     return tuple(found[one] for one in dict.fromkeys(ids) if one in found)
 
 
@@ -282,9 +283,15 @@ def _by_id(
     behind = b"" if place is None else _behind(table, place)
     order = b" ORDER BY %b LIMIT %d" % (quoted(table.id_column), limit)
     answer = yield _keys(table, where + behind + order, index)
-    ids = tuple(row[0] or b"" for row, _ in answer.rows)
-    more = PeekPlace(None, is_begun=True, ident=ids[-1]) if len(ids) == limit else None
+    ids, more = _ids(table, answer), None
+    if len(ids) == limit:
+        (ident, *_), _ = answer.rows[-1]
+        more = PeekPlace(None, is_begun=True, ident=ident)
     return PeekKeys(ids, more)
+
+
+def _ids(table: MessageTable, answer: StoreAnswer) -> tuple[bytes, ...]:
+    return tuple(table.id_literal(raw or b"") for (raw, *_), _ in answer.rows)
 
 
 def _behind(table: MessageTable, place: PeekPlace) -> bytes:

@@ -29,13 +29,11 @@ REVIVED_AT_ONCE: Final = 1000
 class Revived(NamedTuple):
     """What was revived.
 
-    ids: the raw ids of messages that were parked.
-    rows: how many of them were so still.
+    rows: how many messages were still parked.
     refused: those that the server does not write, with its words; they stay parked.
     place: where the next ones are looked for; None where there are no more.
     """
 
-    ids: tuple[bytes, ...]
     rows: int
     place: PeekPlace | None
     refused: Sequence[tuple[bytes, str]] = ()
@@ -68,15 +66,15 @@ def revive(
     """
     found = yield from peek(table, PeekState.PARKED, place, now_ns, limit)
     if not found.ids:
-        return Revived((), 0, found.place)
+        return Revived(0, found.place)
     rows, refused = 0, list[tuple[bytes, str]]()
-    todo = [*map(table.id_literal, found.ids)]
+    todo = [*found.ids]
     while todo:
         written = yield from write(todo, lambda part: _update(table, part))
         rows += written.affected
         refused += written.refused
         todo = written.left
-    return Revived(found.ids, rows, found.place, tuple(refused))
+    return Revived(rows, found.place, tuple(refused))
 
 
 def _update(table: MessageTable, ids: Sequence[bytes]) -> bytes:

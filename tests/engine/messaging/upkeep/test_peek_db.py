@@ -76,7 +76,10 @@ def test_texts_and_bytes_as_ids_are_gone_on_behind(client, database):
     table = create(client, database, id_type="varbinary(20)")
     names = [b"a'b", b"c\\", b"\x00\xff", b"z"]
     insert(client, *((b"x'%b'" % name.hex().encode(), 5, PARKED_NS) for name in names))
-    assert ids(client, table, PeekState.PARKED, 1)[0] == sorted(names)
+    found = ids(client, table, PeekState.PARKED, 1)[0]
+    assert found == [table.id_literal(name) for name in sorted(names)]
+    rows = client.run(rows_of(table, found, (), 9))
+    assert [row.id for row in rows] == sorted(names)
 
 
 def test_an_empty_table_and_one_of_many_priorities(client, database):

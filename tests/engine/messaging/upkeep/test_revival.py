@@ -26,7 +26,7 @@ def test_what_the_index_finds_is_due_at_once_and_begins_anew():
         b"UPDATE " + BY_ID + b" SET time_next = 0, epoch = 0 WHERE `id` IN (1, 2)"
         b" AND time_next = 9000000000000000000 AND time_acked IS NULL"
     )
-    assert revived == Revived((b"1", b"2"), 1, None), "somebody was faster with the other one"
+    assert revived == Revived(1, None), "somebody was faster with the other one"
 
 
 def test_a_full_page_says_where_the_next_one_begins():
@@ -39,5 +39,5 @@ def test_a_full_page_says_where_the_next_one_begins():
 
 def test_where_nothing_is_parked_nothing_is_written():
     queries, revived = answered(revive(TABLE, None, NOW_NS), LEAST, parked(), NO_MORE)
-    assert revived == Revived((), 0, None)
+    assert revived == Revived(0, None)
     assert not any(query.sql.startswith(b"UPDATE") for query in queries)
