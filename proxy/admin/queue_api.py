@@ -238,8 +238,13 @@ def _look(asked: Mapping[str, Any]) -> Search:
 
 def _known(table: MessageTable, look: Search) -> Search:
     """Return *look*, whose column the table has. Raises HTTPBadRequest."""
-    if look.match is not None and look.match.column not in table.columns:
-        raise web.HTTPBadRequest(text="column: no column of this queue\n")
+    if look.match is not None:
+        if look.match.column not in table.columns:
+            raise web.HTTPBadRequest(text="column: no column of this queue\n")
+        if not look.match.fits(table):
+            raise web.HTTPBadRequest(
+                text=f"value: expected a number, as {look.match.column} is\n"
+            )
     return look
 
 

@@ -19,6 +19,7 @@ from tests.fixtures.streams import Consume, eventually, rows, run
 
 pytestmark = pytest.mark.db
 
+MARKUP = "<script>alert('1')</script>\\%_"
 HOSTILE = {"html": "<img src=x onerror=\"document.title='taken'\">", "no": [], "n": 1}
 # More digits than a double has.
 BIG = 12345678901234567890
@@ -208,6 +209,59 @@ def test_all_that_are_acked_are_found_and_deleted(served: Served) -> None:
         assert len(served.pages(**asked)[0]) == 1, how
     done, _ = served.act_on_all("delete", 500, state="acked")
     assert (done, served.count("TRUE")) == (701, 5)
+
+
+ODD = {
+    "id": "VARCHAR(60)",
+    "<i>a`b'%s\" c</i>": "TEXT",
+    "Größe": "INT",
+    "data": "BLOB",
+    "doc": "JSON",
+    "kind": "ENUM('<x>', 'y')",
+    "bits": "BIT(8)",
+}
+
+
+def test_a_queue_of_odd_names_and_types(served: Served, consume: Consume) -> None:
+    def quoted(name: str) -> str:
+        return "`" + name.replace("`", "``") + "`"
+
+    place = {"queue": "o'd<b>%s"}
+    name = quoted(place["queue"])
+    columns = ", ".join(f"{quoted(one)} {kind}" for one, kind in ODD.items())
+    run(served.client, f"CREATE QUEUE {name} ({columns}) WITH (ack_wait = 600)")
+    names = ", ".join(map(quoted, ODD))
+    rows_ = (
+        (MARKUP, MARKUP, 0, b"\xff\0'", "[1]", "<x>", b"\x01"),
+        ("b", "", 7, "", "{}", "y", b"\0"),
+    )
+    with served.client.cursor() as cursor:
+        for row in rows_:
+            insert = f"INSERT INTO {name} ({names})".replace("%", "%%")
+            cursor.execute(f"{insert} VALUES (%s, %s, %s, %s, %s, %s, %s)", row)
+    (found, *_) = [one for one in served.pages(state="all", **place)[0] if one["id"] == MARKUP]
+    whole = served.ask("/api/message", shard=found["shard"], key=found["key"], **place)
+    values = {one["name"]: one["value"] for one in whole["values"] if one["value"]}
+    assert values.keys() == ODD.keys() - {"id"}
+    for column, value in {"id": MARKUP, **values}.items():
+        for how in ("is", "contains"):
+            asked = {"state": "all", "column": column, "value": value, "how": how}
+            ids = [one["id"] for one in served.pages(**asked, **place)[0]]
+            assert ids == [MARKUP], (column, how)
+    stream = consume(served.proxy, f"STREAM * FROM {name}", database="ks")
+    stream.take(2)
+    held, _ = served.pages(state="in_flight", **place)
+    assert {(one["id"], one["state"]) for one in held} == {
+        (MARKUP, "in_flight"),
+        ("b", "in_flight"),
+    }
+    assert all(one["held_by"] for one in held)
+    assert served.pages(state="ready", **place)[0] == []
+    keys = [{"shard": one["shard"], "key": one["key"]} for one in held]
+    for action in ("park", "retry", "ack", "delete"):
+        answer = served.post("/api/act", action=action, messages=keys, **place)[1]
+        assert answer["done"] == 2, action
+    assert served.post("/api/pause", **place)[0] == 204
 
 
 def test_messages_of_a_megabyte_are_listed_in_small_pages(served: Served) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _CONTROL: Final = frozenset({"priority", "time_next", "epoch", "time_acked"})
 _FIRST_CONTROL: Final = frozenset({"time_next", "epoch", "time_created", "time_acked"})
 _FIRST_ONLY: Final = frozenset({"time_scheduled", "time_created"})
-_NUMBERS: Final = frozenset(
+NUMBER_TYPES: Final = frozenset(
     {"tinyint", "smallint", "mediumint", "int", "bigint"}
     | {"decimal", "float", "double", "year"}
 )
@@ -269,7 +269,7 @@ def _load(keyspace: str, raw: RawTable, shards: int) -> MessageTable:
             *wrong,
             "time_next must have a number or NULL as default where vt_delayed is off",
         ]
-    kinds = {name: column.data_type.lower() in _NUMBERS for name, column in columns.items()}
+    kinds = {name: column.data_type.lower() in NUMBER_TYPES for name, column in columns.items()}
     wrong = [*wrong, *column_faults(properties.groups, kinds)]
     if wrong:
         raise CommentError.of(wrong)
@@ -324,7 +324,7 @@ def _load(keyspace: str, raw: RawTable, shards: int) -> MessageTable:
 
 
 def _kind(column: RawColumn) -> IdKind:
-    return IdKind.NUMBER if column.data_type.lower() in _NUMBERS else IdKind.TEXT
+    return IdKind.NUMBER if column.data_type.lower() in NUMBER_TYPES else IdKind.TEXT
 
 
 def _wrong_columns(
@@ -507,7 +507,7 @@ def _type_advice(raw: RawTable) -> list[str]:
         name, kind = column.name.lower(), column.data_type.lower()
         if name in ("time_next", "time_acked") and kind not in ("bigint", "decimal"):
             found.append(f"{name} is {_type_of(column)}: BIGINT is what moments are exact in")
-        if name in ("priority", "epoch") and kind not in _NUMBERS:
+        if name in ("priority", "epoch") and kind not in NUMBER_TYPES:
             found.append(
                 f"{name} is {_type_of(column)}: as texts, 10 comes before 9; an integer is counted in"
             )

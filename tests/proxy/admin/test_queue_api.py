@@ -76,6 +76,7 @@ async def seen(guarded):
         ("/api/act", QUEUE | {"action": "ack", "state": "all", "how": "is"}, 400),
         ("/api/act", QUEUE | {"action": "ack", "state": "all", "column": ["id"], "value": "1"}, 400),
         ("/api/act", QUEUE | {"action": "ack", "state": "all", "column": "id", "value": "\ud800"}, 400),
+        ("/api/act", QUEUE | {"action": "ack", "state": "all", "column": "epoch", "value": "3x"}, 400),
         ("/api/act", QUEUE | {"action": "ack", "state": "all", "column": "id", "value": "1", "how": []}, 400),
         ("/api/act", QUEUE | {"action": "ack", "state": ["all"]}, 400),
         ("/api/act", QUEUE | {"action": ["ack"], "state": "all"}, 400),
