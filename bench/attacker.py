@@ -33,7 +33,7 @@ _TIMEOUT_S: Final = 120.0
 class Attacker:
     """One connection, logged in as root without a password.
 
-    capabilities: flags beside those that the usual drivers ask for.
+    capabilities: flags in addition to those that the usual drivers ask for.
     answers: what its commands were answered, each DONE, an error's code, CLOSED, or SILENT.
     """
 

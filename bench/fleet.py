@@ -54,7 +54,7 @@ class Signals:
         return self._start_ns
 
     def count(self, more: int) -> None:
-        """Tell the parent of *more* finished messages."""
+        """Report *more* finished messages to the parent."""
         self._progress[self._slot] += more
 
     async def until_stopped(self, *work: Coroutine[Any, Any, None]) -> None:

@@ -214,7 +214,7 @@ class Lab:
         return {str(name): str(value) for name, value in rows}
 
     def meter(self, **processes: Endpoint) -> Meter:
-        """Return a meter of *processes* beside the server itself."""
+        """Return a meter of *processes* and the server itself."""
         return Meter({"server": self.direct, **processes}, self)
 
     @contextlib.contextmanager

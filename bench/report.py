@@ -28,7 +28,7 @@ class Target:
     of_ratio: bool = True
 
     def is_met(self, value: float) -> bool:
-        """Tell whether *value* keeps the promise."""
+        """Return whether *value* keeps the promise."""
         return value >= self.limit if self.goal is Goal.AT_LEAST else value <= self.limit
 
     def text(self, unit: str) -> str:

@@ -50,7 +50,7 @@ def steady(
     seconds: float,
     after_window: Callable[[], None] = lambda: None,
 ) -> Steady:
-    """Run *producer* for *seconds* beside *consumers*, drain the rest, audit.
+    """Run *producer* for *seconds* next to *consumers*, drain the rest, audit.
 
     after_window: called once the producer is done, before the rest is drained.
 

@@ -2,7 +2,7 @@
 
 * ``messaging``: message tables, and how their rows are claimed and delivered;
 * ``sharding``: keyspaces, vschemas, vindexes and sequences;
-* ``errors``: what both tell a client.
+* ``errors``: what both return to a client.
 
 May import sqlparse_ext; must not import proxy.
 """

@@ -1,4 +1,4 @@
-"""What the engine tells a client, as one tree.
+"""The errors that the engine returns to a client, as one tree.
 
     StreamfromError
     └── EngineError            1105/HY000
@@ -115,7 +115,7 @@ class StoreError(EngineError):
 
 
 class OutcomeUnknown(StoreError):
-    """A transaction whose connection broke, or that nobody answered: it may have taken effect."""
+    """A transaction whose connection broke, or that got no answer: it may have taken effect."""
 
 
 class TableGone(StoreError):

@@ -90,7 +90,7 @@ def cluster(folder: Path) -> Iterator[str]:
 
 
 def wait_for(log: Path, workers: int) -> None:
-    """Return when so many workers have told that the master knows them."""
+    """Return when so many workers have logged that the master knows them."""
     deadline = time.monotonic() + START_S
     while (
         log.read_text(errors="replace").count("Successfully registered with master") < workers

@@ -50,7 +50,7 @@ class Memory:
         self.used_bytes = used_bytes
 
     def belong_to(self, user: Memory | None) -> None:
-        """Count for *user* from now on, what is held already included; None: for nobody.
+        """Count for *user* from now on, what is held already included; None: for no user.
 
         Nothing is refused here: who logs in holds next to nothing.
         """

@@ -78,7 +78,7 @@ class Link(asyncio.Protocol):
     the rest of the loop's turn once much has been packed.
     Writing is still allowed then, but a well-behaved owner stops until `resume_writing`.
     `is_paused` is True while nothing is taken from the peer; `on_resumed` is called once when
-    that ends. `on_blocked` is told how many bytes wait when that begins. `fault` is why TLS failed,
+    that ends. `on_blocked` is given how many bytes wait when that begins. `fault` is why TLS failed,
     None if it did not.
     """
 
@@ -427,7 +427,7 @@ async def connect(
     """Open a link to a server.
 
     Raises:
-        OSError: nobody listens there, or (TimeoutError) not within *timeout_s* seconds.
+        OSError: no process listens there, or (TimeoutError) not within *timeout_s* seconds.
     """
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(timeout_s):

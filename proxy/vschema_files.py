@@ -1,4 +1,4 @@
-"""The vschema files of a running proxy: read again when one changes, and when somebody asks.
+"""The vschema files of a running proxy: read again when one changes, and on request.
 
 The status of each file is asked for every second; SIGHUP has all files read at once. A new vschema
 is in force for the next statement of every session. A vschema that cannot be used changes nothing:

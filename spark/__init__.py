@@ -1,4 +1,4 @@
-"""The Spark pipeline over message tables: what runs on a cluster, beside the server.
+"""The Spark pipeline over message tables: what runs on a cluster, next to the server.
 
 `spark.functions` makes Spark columns of keyspace ids and shards, `spark.keyspace_ids` does the
 same for Arrow arrays. `spark.cli` runs the jobs of `spark.jobs`, which reach the proxy through

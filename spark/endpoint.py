@@ -99,7 +99,7 @@ class Endpoint:
 
 
 class _Connection(pymysql.connections.Connection):  # type: ignore[misc] # it has no types
-    """A connection that takes TLS where it is offered and nobody asked for it, as the driver does.
+    """A connection that takes TLS if it is offered and was not asked for, as the driver does.
 
     The driver would read all certificates of the system for that each time, 20 ms of processor time, and check none.
     """

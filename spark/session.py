@@ -43,7 +43,7 @@ def start_session(
     """Return a session called *name*.
 
     master: where it runs; by default what spark-submit says, else `local[*]`.
-    settings: Spark settings beside `SETTINGS`.
+    settings: Spark settings in addition to `SETTINGS`.
 
     Raises:
         RequestError: there is no Java to run it on, the name of this machine does not resolve, or Spark does not start.

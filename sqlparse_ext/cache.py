@@ -79,7 +79,7 @@ class StatementCache:
 
     bytes_max: about how many bytes the kept texts may take, and as many again the kept templates.
     server: the server version by which version comments are read at this moment.
-    tokens_max: how many tokens a statement may have beside the literals of rows and IN lists.
+    tokens_max: how many tokens a statement may have in addition to the literals of rows and IN lists.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class StatementCache:
         self._latest = (DEFAULT_MODE, self._for(DEFAULT_MODE))
 
     def get(self, sql: bytes, mode: SqlMode = DEFAULT_MODE) -> Statement:
-        """Return what *sql*, one statement, is. It is shared: nobody may change it.
+        """Return what *sql*, one statement, is. It is shared: do not change it.
 
         Its text has no version comments: those of *sql* are resolved.
 

@@ -17,7 +17,7 @@ class Number:
 
 
 class Bits(bytes):
-    """The bytes of `0x…`, `0b…` or `b'…'`: beside a number that number, elsewhere a string."""
+    """The bytes of `0x…`, `0b…` or `b'…'`: next to a number that number, elsewhere a string."""
 
     __slots__ = ()
 

@@ -2,7 +2,7 @@
 
 A *shape* is what remains of a text when its literals, comments and layout are taken out; parsing
 happens once per shape. A `Statement` is one concrete text: its shape and its own literals, which
-are decoded only when somebody asks. `parser` makes shapes, `cache` makes statements.
+are decoded only on request. `parser` makes shapes, `cache` makes statements.
 """
 
 from __future__ import annotations
@@ -329,7 +329,7 @@ class Statement:
         arguments: tuple[Value | Opaque, ...],
         spell: Callable[[int], bytes] | None = None,
     ) -> Statement:
-        """Return the statement with values for all its `?`s, OPAQUE for what nobody knows."""
+        """Return the statement with values for all its `?`s, OPAQUE for what is not known."""
         return Statement(
             self.sql, self.mode, self.shape, self.literals, self.runs, arguments, spell
         )
@@ -381,7 +381,7 @@ class Statement:
         return found
 
     def known(self, operand: Operand) -> Value | Opaque:
-        """Return the value of one operand that is no list; OPAQUE for one that nobody knows."""
+        """Return the value of one operand that is no list; OPAQUE for one that is not known."""
         values = self.values((operand,))
         return OPAQUE if values is None else values[0]
 

@@ -115,7 +115,7 @@ def stored_form(
 
 
 def folds_case(column: ColumnType) -> bool:
-    """Tell whether two texts in a column may be equal and not the same but for blanks at the end."""
+    """Return whether two texts in a column may be equal and not the same but for blanks at the end."""
     found = _TYPE.match(column.text)
     is_text = found is not None and found[1].lower() in _TEXTS
     return is_text and not _BINARY_COLLATION.fullmatch(column.collation.lower())
@@ -339,7 +339,7 @@ _BIGINT_BYTES: Final = 8
 
 
 def _whole(value: Value) -> int | None:
-    """Return the integer that both servers take *value* for beside a column of integers."""
+    """Return the integer that both servers take *value* for next to a column of integers."""
     if isinstance(value, int):
         return value
     if isinstance(value, Bits):

@@ -49,7 +49,7 @@ def _drain(spark: Any, shards: Shards, count: int) -> float:
 
 
 def archived(spark: Any, shards: Shards) -> list[Figure]:
-    """Archive acknowledged messages: read, written, verified and published; the purge is told apart."""
+    """Archive acknowledged messages: read, written, verified and published; the purge is timed apart."""
     count = shards.plan.size(*ACKED)
     _archive(spark, shards, count // 10)
     rates, purges = [], []

@@ -1,4 +1,4 @@
-"""A healthy client beside clients that mean harm, or send what a careless program sends.
+"""A healthy client next to clients that mean harm, or send what a careless program sends.
 
 The healthy one asks for a row by its key every 20 ms. Its waits count from the moment that its
 schedule gave, so that a stall is not left out of the percentile (coordinated omission).
@@ -70,7 +70,7 @@ def waits_ms(due_s: Sequence[float], answered_s: Sequence[float], end_s: float) 
 
 
 def attacks(plan: Plan) -> list[Figure]:
-    """The healthy client's p99 and longest wait beside each attack; the proxy's memory."""
+    """The healthy client's p99 and longest wait during each attack; the proxy's memory."""
     lab = plan.lab
     both = (lab.server_number(0), lab.server_number(1))
     rows = plan.size(*ROWS)
@@ -117,7 +117,7 @@ def attacks(plan: Plan) -> list[Figure]:
 def _beside(
     proxy: Endpoint, attack: Named | None, idle_s: float = 0.0
 ) -> tuple[Waits, float, float, float]:
-    """Return the waits beside *attack* and the proxy's MB before, at most, and after."""
+    """Return the waits during *attack* and the proxy's MB before, at most, and after."""
     with Fleet() as fleet:
         healthy = fleet.add(_healthy(proxy.port))
         attacker = None if attack is None else fleet.add(_attacking(attack, proxy.port))

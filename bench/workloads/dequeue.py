@@ -1,4 +1,4 @@
-"""A consumer that asks for one message at a time, beside a SELECT on the same connection."""
+"""A consumer that asks for one message at a time, compared with a SELECT on the same connection."""
 
 import time
 from typing import Final

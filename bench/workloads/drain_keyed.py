@@ -1,4 +1,4 @@
-"""A keyed queue beside a plain one: 1,000 keys, one of which has half of the messages."""
+"""A keyed queue compared with a plain one: 1,000 keys, one of which has half of the messages."""
 
 from typing import Final
 

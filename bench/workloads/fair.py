@@ -1,4 +1,4 @@
-"""A tenant with few messages beside the flood of another, where keys take turns: how long its messages wait."""
+"""A tenant with few messages next to the flood of another, where keys take turns: how long its messages wait."""
 
 import asyncio
 import time

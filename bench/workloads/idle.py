@@ -66,7 +66,7 @@ def _streaming(proxy: Endpoint, table: str, count: int) -> Work:
 
 
 def _a_second(lab: Lab, work: list[Work], seconds: float) -> dict[str, float]:
-    """Return what the server was asked for and did in a second beside *work*, none of which has anything to do."""
+    """Return what the server was asked for and did in a second during *work*, none of which has anything to do."""
     meter = lab.meter()
     with Fleet() as fleet:
         workers = [fleet.add(one) for one in work]

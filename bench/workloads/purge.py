@@ -68,7 +68,7 @@ class _Run:
 
 
 def purge(plan: Plan) -> list[Figure]:
-    """Purge the same rows both ways beside a client that inserts, and try to while a transaction is open."""
+    """Purge the same rows both ways next to a client that inserts, and try to while a transaction is open."""
     rows = plan.size(*ROWS)
     with plan.lab.database(DATABASE):
         ours, theirs = plan.interleaved(

@@ -9,7 +9,7 @@ Read in this order:
 * ``lock_connection``: every SQL statement of an election, as conversations without I/O;
 * ``directory``: who the members are, and which of them dispatches;
 * ``elector``: the shell that carries an election out;
-* ``peer_link``: what members tell each other, and the ways on which they do;
+* ``peer_link``: what members send each other, and the ways on which they do;
 * ``credit``: how many rows may be on their way from one member to another;
 * ``peer_stream``: one stream between two members, from both of its ends;
 * ``streams_elsewhere``: this member's streams and news at those that dispatch;

@@ -100,7 +100,7 @@ def member_of(fields: Sequence[bytes | None]) -> Member | str:
 class DirectoryRead:
     """One answer about a shard.
 
-    holder: the connection that holds the dispatcher's lock; None while nobody does.
+    holder: the connection that holds the dispatcher's lock; None while none does.
     own: the connection of the reader's own; None while it has none.
     entries: every row, with the connection of a member that is there.
     secret: what the directory says that the lock's name contains; None if the directory does not exist, or may not be read.
@@ -122,7 +122,7 @@ class DirectoryRead:
 
 @dataclass(frozen=True, slots=True)
 class Stranger:
-    """Somebody who is no member of this fleet holds the dispatcher's lock.
+    """A connection that is no member of this fleet holds the dispatcher's lock.
 
     fleet: the name of its fleet; None for who is in none.
     """
@@ -142,7 +142,7 @@ class MemberDifferences:
     """What has changed between two readings, and what to say of it.
 
     joined, left: members of this fleet that came or went.
-    dispatcher: whoever dispatches now; None while nobody does.
+    dispatcher: the member that dispatches now; None while none does.
     has_moved: that is another one than before.
     forgotten: members that have been gone for FORGET_NS, whose rows a dispatcher deletes.
     warnings: sentences that have not been said yet.
@@ -162,7 +162,7 @@ class Directory:
 
     own: the reader.
     members: those of its fleet, by id, also those that are gone but not forgotten.
-    dispatcher: whoever dispatches the shard.
+    dispatcher: the member that dispatches the shard.
     """
 
     own: Member
@@ -234,7 +234,7 @@ class Directory:
         return [self.members[name] for name in sorted(self._connected) if name != self.own.id]
 
     def trusts(self, certificate: str) -> Member | None:
-        """Return the member of this fleet that *certificate* stands for; None for nobody."""
+        """Return the member of this fleet that *certificate* stands for; None for no member."""
         return next((m for m in self.members.values() if m.certificate == certificate), None)
 
     def _holder(

@@ -2,7 +2,7 @@
 
 The dispatcher of a shard is who holds a named lock on its primary. The lock belongs to a connection,
 and the server frees it with the connection, after it has rolled back what that had not committed.
-So whoever writes on this connection writes as the dispatcher or not at all.
+So a write on this connection is the dispatcher's, or fails.
 
 ::
 
@@ -120,7 +120,7 @@ class LockGranted:
 
 @record
 class LockNotGranted:
-    """Somebody else held the lock for the whole round."""
+    """Another member held the lock for the whole round."""
 
     connection: int
 
@@ -400,7 +400,7 @@ class Election:
         self._actions.append(AcquireLock(self._connection, wait_s))
 
     def _sole_ns(self, hold: LockHold, now_ns: int) -> int:
-        """Return from when on nobody else can take itself for the dispatcher."""
+        """Return from when on no other member can take itself for the dispatcher."""
         match hold:
             case LockHold.BOTH:
                 return now_ns
@@ -437,7 +437,7 @@ class Election:
             self._actions.append(Withhold(reason))
 
     def _lost(self, reason: str, now_ns: int) -> None:
-        """Follow again: the lock went with the connection, or nobody can tell."""
+        """Follow again: the lock went with the connection, or that is not known."""
         self._withhold(reason)
         self._close()
         # Doubling. The shift is bounded because `_failures` is not, and a server may be away

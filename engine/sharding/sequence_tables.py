@@ -1,7 +1,7 @@
 """Sequences: where the one is that a name means, and which values a block of it has left. Pure.
 
 A sequence is a table with the comment `vitess_sequence` and one row: id 0, `next_id`, the first
-value that nobody has reserved, and `cache`, how many are reserved at a time. The rules and the
+value that is not reserved, and `cache`, how many are reserved at a time. The rules and the
 words of the errors are those of Vitess's tablets (`query_executor.go`, execNextval).
 """
 
@@ -107,7 +107,7 @@ def extend(
     """Return *block* with *count* values or more; its end is the sequence's new `next_id`.
 
     *rows* are (next_id, cache) of the table's row, read for update. What is left of *block* goes on
-    if nobody else has reserved values since.
+    if no other process has reserved values since.
 
     Raises:
         SequenceError: there is no such row, or it says nothing that can be used.

@@ -93,7 +93,7 @@ class TableRouting:
 
 @dataclass(frozen=True, slots=True)
 class VSchema:
-    """The routing of one keyspace. foreign_key_mode is told to who asks, and changes nothing."""
+    """The routing of one keyspace. foreign_key_mode is only shown."""
 
     sharded: bool
     vindexes: Mapping[str, VindexSpec]

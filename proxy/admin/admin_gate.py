@@ -40,7 +40,7 @@ class Visitor:
     """Who asks.
 
     is_admin: it may end streams of others.
-    token: of its cookie; None where nobody need log in.
+    token: of its cookie; None if no login is needed.
     """
 
     user: User

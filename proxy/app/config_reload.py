@@ -67,7 +67,7 @@ class ConfigReload:
             session.limits_changed()
 
     def _keep_limits(self, server: Server) -> None:
-        """Tell the parts that were given a limit of their own those of *server*."""
+        """Give the parts that have limits of their own those of *server*."""
         services = self._services
         services.backoff.longest_s = server.auth_backoff_s
         services.cache.tokens_max = server.max_statement_tokens

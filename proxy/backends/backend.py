@@ -373,7 +373,7 @@ class Backend:
                 reader.answer_completed()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Tell every reader and the pool."""
+        """Notify every reader and the pool."""
         self.resume_writing()
         # The readers are exchanged first: a reader that is told of the loss may send again at once, which must fail.
         readers, self._readers = self._readers, deque()

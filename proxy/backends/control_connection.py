@@ -50,7 +50,7 @@ _SERVER_GOING_AWAY = frozenset({1053, 1927, 3169, 4031})
 
 
 class _Warned(Cursor):
-    """A cursor that notes whether the server's answer told of warnings, and does not ask for them."""
+    """A cursor that notes whether the server's answer had warnings, and does not ask for them."""
 
     was_warned = False
 
@@ -279,10 +279,10 @@ class Control:
 
 
 def _is_cancelled() -> bool:
-    """True when a cancellation was lost, and the task that waits for it would wait for ever.
+    """True when a cancellation was lost, and the task that waits for it would wait forever.
 
     `asyncio.wait_for`, with which the driver connects, prefers a result of the same moment
-    (https://github.com/python/cpython/issues/86296, mended in 3.12).
+    (https://github.com/python/cpython/issues/86296, fixed in 3.12).
     """
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -1,7 +1,7 @@
 """Killing what runs on a connection of a server, by the connection's own account.
 
 A server lets an account kill its own threads; to kill those of others takes a right that the shards' account may lack. So
-what a user's own account runs is killed on a connection of that account. It is opened beside the pool, as a full pool is when
+what a user's own account runs is killed on a connection of that account. It is opened outside of the pool, as a full pool is when
 a KILL is needed most, and the last one is kept.
 """
 

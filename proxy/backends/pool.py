@@ -9,7 +9,7 @@ A place in the queue is two functions and no task: with 64 clients of 32 connect
 statement waits in it.
 
 All accounts share the size of the pool. Waiters of different accounts take turns; an idle connection is closed for another
-account once nobody of its own account wants it, or the other has waited for `PATIENCE_S`: to log in anew for each statement
+account once no waiter of its own account wants it, or the other has waited for `PATIENCE_S`: to log in again for each statement
 would cost more than the statement.
 
 `proxy.backends.pool_choice` decides; the methods here carry the decision out.

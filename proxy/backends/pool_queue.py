@@ -77,7 +77,7 @@ class PoolQueue:
             self._accounts[waiter.owner.account] = waiters
 
     def first_deadline_s(self) -> float | None:
-        """Return the earliest deadline; None where nobody waits."""
+        """Return the earliest deadline; None if no statement waits."""
         return min((waiter.deadline_s for waiter in self.heads()), default=None)
 
     def late(self, now_s: float) -> list[PoolWaiter]:

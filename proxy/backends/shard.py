@@ -168,7 +168,7 @@ class ShardRuntime:
             raise
 
     def outdate(self) -> None:
-        """Have new sessions log in anew, after a change of the server's global variables."""
+        """Have new sessions log in again, after a change of the server's global variables."""
         self.pool.outdate()
         self.shared_connections.release()
 
@@ -243,7 +243,7 @@ class ShardRuntime:
         self._set(found.trouble)
 
     async def _compare_globals(self) -> None:
-        """Outdate the connections where somebody has changed a global variable past this process."""
+        """Outdate the connections if a global variable was changed past this process."""
         asked = globals_of_logins(is_mariadb=self.is_mariadb)
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):

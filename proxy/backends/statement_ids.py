@@ -76,7 +76,7 @@ class StatementIds:
         self._text_bytes = 0
 
     def release(self) -> bool:
-        """Have all statements closed, and prepared anew when they run again; False if there are none."""
+        """Have all statements closed, and prepared again when they run; False if there are none."""
         self._stale += self._ids.values()
         self._ids.clear()
         self._text_bytes = 0

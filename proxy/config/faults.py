@@ -80,7 +80,7 @@ def _names(document: Mapping[str, object]) -> dict[Path, str]:
 
 
 def _named(fault: ConfigError, path: Path, names: Mapping[Path, str]) -> ConfigError:
-    """Return *fault* with the name of its user or shard, as `users[3]` tells an operator nothing."""
+    """Return *fault* with the name of its user or shard, as `users[3]` says nothing to an operator."""
     for size in range(len(path), 0, -1):
         name = names.get(path[:size])
         if name is not None and path[size:] != ("name",):

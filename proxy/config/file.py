@@ -100,7 +100,7 @@ class Server:
     max_logins_per_address: how many connections of one address may be without a login.
     connect_timeout_s: time to finish the handshake.
     max_allowed_packet_bytes: the largest packet taken from a client.
-    max_statement_tokens: what a statement may have beside the literals of rows and IN lists.
+    max_statement_tokens: what a statement may have in addition to the literals of rows and IN lists.
     connection_memory_bytes: what one connection may make the proxy hold: commands that are not
         whole or wait, long data, prepared statements, answers that it does not read.
     user_memory_bytes: what all connections of one user together may make the proxy hold.
@@ -151,7 +151,7 @@ class User:
     password_hash: what `proxy.passwords.verifier.Verifier.from_hash` takes: "*" and 40 hexadecimal digits,
         or MySQL's stored form "$A$005$…", or that in hexadecimal, as SHOW CREATE USER can print
         it (a salt may hold characters that no file should).
-    host: from where the user may log in, as CURRENT_USER() tells it.
+    host: from where the user may log in, as CURRENT_USER() returns it.
     max_connections: logins beyond this are refused with error 1226; None is no limit of its own.
     account: what the user's sessions log in with at the servers; own only together with a password.
     """

@@ -231,7 +231,7 @@ class TomlTable:
             yield name, self.table(name)
 
     def close(self) -> None:
-        """Refuse keys that nobody asked for."""
+        """Refuse keys that no caller asked for."""
         for name in self._values:
             if name not in self._known:
                 near = difflib.get_close_matches(name, self._known, n=1)

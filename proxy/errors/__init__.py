@@ -9,8 +9,8 @@ A module of this room holds the errors of one kind; all are imported from here.
         │   ├── OutOfOrder         1156/08S01
         │   ├── PacketTooLarge     1153/08S01
         │   ├── CannotUnpack       1157/08S01
-        │   ├── CutTypes           told as MalformedPacket or BadArguments
-        │   └── ValueOfOtherType   of a prepared STREAM it is told as ColumnTypeChanged
+        │   ├── CutTypes           sent as MalformedPacket or BadArguments
+        │   └── ValueOfOtherType   of a prepared STREAM it is sent as ColumnTypeChanged
         ├── MalformedPacket        1835/HY000  inside a packet: the connection goes on
         ├── LocalDataDisabled      3948/42000, or MariaDB's 4166/HY000
         │ access
@@ -39,7 +39,7 @@ A module of this room holds the errors of one kind; all are imported from here.
         ├── NoHealthyReplica       1105/HY000
         ├── ReplicaTarget          1874/HY000  a write, where `@replica` is the target
         ├── StreamOfReplica        1105/HY000
-        ├── MissingVindexColumn    1364/HY000  an INSERT that nobody could route
+        ├── MissingVindexColumn    1364/HY000  an INSERT that cannot be routed
         ├── BadVindexValue         1048/23000 (NULL) or 1366/HY000
         │ shards
         ├── BackendError           a backend's own code, state and words

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class TooManyConnections(ProxyError):
-    """The connection limit is reached; told instead of a greeting."""
+    """The connection limit is reached; sent instead of a greeting."""
 
     mysql_code = 1040  # ER_CON_COUNT_ERROR
     sqlstate = "08004"
@@ -65,7 +65,7 @@ class UserMemoryExceeded(ProxyError):
 
 
 class IdleTooLong(ProxyError):
-    """The client has said nothing for as long as *setting* allows; told unasked, as MySQL does."""
+    """The client has said nothing for as long as *setting* allows; sent unasked, as MySQL does."""
 
     mysql_code = 4031  # ER_CLIENT_INTERACTION_TIMEOUT
 

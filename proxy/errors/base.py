@@ -1,4 +1,4 @@
-"""What all errors of the proxy have in common, and the one that nobody foresaw."""
+"""What all errors of the proxy have in common, and the one that was not foreseen."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class BadStreamKey(ProxyError):
 
 
 class ColumnTypeChanged(ProxyError):
-    """A prepared STREAM whose rows are not of the types any more that its client was told."""
+    """A prepared STREAM whose rows are not of the types any more that its client got."""
 
     mysql_code = 1412  # ER_TABLE_DEF_CHANGED
 
@@ -203,7 +203,7 @@ class BadArguments(ProxyError):
 
 
 class LongDataTooLarge(ProxyError):
-    """More long data than a packet may have; told when the statement is executed."""
+    """More long data than a packet may have; sent when the statement is executed."""
 
     sentence = (
         "Parameter of prepared statement which is set through mysql_send_long_data() is"

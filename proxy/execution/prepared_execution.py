@@ -91,7 +91,7 @@ class Execution:
         await backend.prepare(self.key)
 
     def forget_on(self, backend: Backend) -> None:
-        """Forget the statement id, so that the statement is prepared anew."""
+        """Forget the statement id, so that the statement is prepared again."""
         backend.statements.drop(self.key)
 
 
@@ -163,7 +163,7 @@ class CursorExecution:
         self.backend = backend
 
     def forget_on(self, backend: Backend) -> None:
-        """Forget the statement id, so that the statement is prepared anew."""
+        """Forget the statement id, so that the statement is prepared again."""
         self.backend = None
 
     def close(self) -> None:

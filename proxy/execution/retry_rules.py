@@ -5,13 +5,13 @@ How an attempt ended, and what follows (`decide`; its test is the same as a tabl
 | ending | what follows outside a transaction | inside one |
 |---|---|---|
 | UNSENT, READ_ONLY | it waits for the shard, and is sent again | the error stands |
-| BROKE_OFF, a read | likewise | the error stands |
-| BROKE_OFF, anything else | the error stands: whether it took effect is unknown | likewise |
-| STALE, FULL | it is sent again at once, one time | likewise |
+| BROKE_OFF, a read | the same | the error stands |
+| BROKE_OFF, anything else | the error stands: whether it took effect is unknown | the same |
+| STALE, FULL | it is sent again at once, one time | the same |
 | DEADLOCK, an ack with autocommit | it is sent again at once, DEADLOCKS_MAX times | the error stands |
-| DEADLOCK, anything else | the error stands: its client knows what else it has read | likewise |
+| DEADLOCK, anything else | the error stands: its client knows what else it has read | the same |
 | SET_ASIDE | it is sent again at once, on a connection of its own | cannot be |
-| ANSWERED | the answer stands | likewise |
+| ANSWERED | the answer stands | the same |
 
 An answer of which the client has seen a part, and the answer of a statement that was stopped, always stand. A
 transaction begins with its BEGIN and not with the first shard that it reaches: nothing inside it waits, since locks on
@@ -76,7 +76,7 @@ class Verdict(Enum):
     """What happens to a statement whose attempt has ended.
 
     Attributes:
-        STANDS: the client is told how it ended.
+        STANDS: the client gets the answer or the error.
         AGAIN: the statement is sent again at once.
         WAITS: the statement waits for its shard until the deadline at most, and is sent again.
     """
@@ -101,7 +101,7 @@ def decide(
     in_transaction: a transaction had begun before this attempt.
     is_read: `is_repeatable` is true of the statement.
     is_ack: `is_whole_ack` is true of the statement, and it commits by itself.
-    is_final: the client has seen some of the answer, or somebody has stopped the statement.
+    is_final: the client has seen some of the answer, or the statement was stopped.
     renewals: how often the statement was sent again at once before.
     is_late: the deadline for waiting has passed.
     """
@@ -126,7 +126,7 @@ def decide(
 def ending_of(error: Err | BackendError | None, *, is_prepared: bool = False) -> Ending:
     """Return how an attempt ended that a server answered with *error*, None for success.
 
-    is_prepared: the proxy can prepare the statement anew; False where the client's text names it.
+    is_prepared: the proxy can prepare the statement again; False where the client's text names it.
     """
     if error is None:
         return Ending.ANSWERED

@@ -61,7 +61,7 @@ class Gathered(Protocol):
     is_stopped: bool
 
     def interrupted(self) -> None:
-        """Tell the client that the ack was stopped."""
+        """Answer the client that the ack was stopped."""
 
 
 class SessionConnections:

@@ -1,7 +1,7 @@
 """Quick reads of one session on connections that other sessions use at the same time.
 
 `SharedReads.send` decides whether a read shares a connection (`proxy.backends.multiplexing`), and `SharedReads.answered`
-tells how the read ended there. Nothing is written to the client before the answer is complete. An error, or an
+returns how the read ended there. Nothing is written to the client before the answer is complete. An error, or an
 answer with warnings, is dropped, and the statement runs again on a connection of the session's own.
 """
 

@@ -74,9 +74,9 @@ def may_commit(shape: Shape) -> bool:
 
 
 class PendingEffects:
-    """The effects of a transaction on message tables, which the engine is told at the commit.
+    """The effects of a transaction on message tables, which are reported to the engine at the commit.
 
-    publish: tells the engine the effects on one table of a shard, or on ANY_TABLE.
+    publish: reports to the engine the effects on one table of a shard, or on ANY_TABLE.
     hidden: returns by what statements on a shard write to tables that they do not name.
     """
 
@@ -101,7 +101,7 @@ class PendingEffects:
         self._pending[shard, ANY_TABLE] = [UNKNOWN]
 
     def committed(self) -> None:
-        """Tell the engine the effects, table by table."""
+        """Report the effects to the engine, table by table."""
         pending, self._pending = self._pending, {}
         for (shard, table), effects in pending.items():
             self._publish(shard, table, effects)
@@ -344,11 +344,11 @@ class Branches:
         return self._effects.hidden(shard).by(shape)
 
     def wrote_unseen(self, shard: ShardRuntime) -> None:
-        """Note that a statement has written nobody knows what on *shard*, for when that is committed."""
+        """Note that a statement has written on *shard* what is not known, for when that is committed."""
         self._effects.wrote_unseen(shard)
 
     def committed_by_itself(self) -> None:
-        """Tell the effects of a statement, unless a transaction is open that holds them."""
+        """Report the effects of a statement, unless a transaction is open that holds them."""
         if not self.in_transaction:
             self._effects.committed()
 

@@ -95,7 +95,7 @@ async def check_members(
 
 
 async def _trouble(address: str) -> str | None:
-    """Return why nobody here can reach a member at *address*, None if they can, or if it is reached by nobody."""
+    """Return why a member at *address* cannot be reached from here, None if it can, or if it has no address."""
     host, _, port = address.rpartition(":")
     if not host:
         return None

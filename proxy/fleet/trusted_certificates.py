@@ -1,4 +1,4 @@
-"""Whom gRPC is told to let in, each time that somebody knocks.
+"""Which certificates gRPC accepts, read each time that a process connects.
 
 gRPC asks in a thread of its own for each handshake, and takes an answer in place of what it has. It frees what it
 had at once, without a lock: another thread that begins a handshake in that moment crashes the process. Four clients
@@ -25,7 +25,7 @@ class TrustedCertificates:
     """Answers gRPC only when something has changed, and while no other handshake begins.
 
     read: what to trust by now, in PEM. It is called in threads.
-    answered: what gRPC was told last; at first what *read* returns at once.
+    answered: what gRPC got last; at first what *read* returns at once.
     """
 
     def __init__(

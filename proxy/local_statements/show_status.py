@@ -1,6 +1,6 @@
 """SHOW STATUS, with the client's TLS and compression in place of the backend connection's. Pure.
 
-By `Ssl_cipher` and `Ssl_version` a client learns whether somebody can listen, and by `Compression`
+By `Ssl_cipher` and `Ssl_version` a client learns whether others can listen, and by `Compression`
 whether its packets are compressed.
 """
 

@@ -1,7 +1,7 @@
 """Proofs of a password: how a client makes them, how a server checks them.
 
-Both plugins send ``H(password) XOR H(what the server stores, nonce)``: whoever knows the stored
-hash of a hash can take the proof apart, hash what is left and compare.
+Both plugins send ``H(password) XOR H(what the server stores, nonce)``: with the stored
+hash of a hash one can take the proof apart, hash what is left and compare.
 
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_authentication_methods_native_password_authentication.html
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_caching_sha2_authentication_exchanges.html
@@ -77,7 +77,7 @@ def unmasked_password(masked: bytes, nonce: bytes) -> bytes:
 def certificate_signature(stored: bytes, nonce: bytes, certificate_sha256: bytes) -> bytes:
     """Return the text of the OK packet by which a server proves its self-signed certificate.
 
-    MariaDB 11.4 and newer clients accept such a certificate from whoever knows the password's
+    MariaDB 11.4 and newer clients accept such a certificate from a server that knows the password's
     stored hash. *certificate_sha256* is the SHA-256 of the certificate in DER.
     https://mariadb.org/mission-impossible-zero-configuration-ssl/
     """

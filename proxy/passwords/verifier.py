@@ -84,7 +84,7 @@ class Verifier:
         return self.native is not None and compare_digest(stored_native(password), self.native)
 
     def decoy(self, seed: bytes) -> Verifier:
-        """Return a verifier of the same kind, made of *seed*, for names that nobody has."""
+        """Return a verifier of the same kind, made of *seed*, for names that no user has."""
         if self.crypt is not None:
             digest = sha256(seed).hexdigest().encode()
             salt, made = digest[:_SALT_BYTES], digest[:_DIGEST_CHARACTERS]

@@ -1,7 +1,7 @@
 """How long an answer about a right holds. Pure: times go in, decisions come out.
 
 An answer is fresh for KEPT_S from when it was asked, unless `forget` came between: the grants may have changed. A permission
-that is no longer fresh stands for the grace as long as the server cannot be asked; a refusal does not, since it is asked anew.
+that is no longer fresh stands for the grace as long as the server cannot be asked; a refusal does not, since it is asked again.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Answers(Generic[K, T]):
         self._answers[key] = answer
 
     def forget(self) -> None:
-        """Have everything asked anew."""
+        """Have everything asked again."""
         self.generation += 1
 
     def __len__(self) -> int:

@@ -47,7 +47,7 @@ class Dispatch:
         """Carry out a command and answer it.
 
         Raises:
-            StreamfromError: what *reply* has still to be told.
+            StreamfromError: what *reply* has still to send.
         """
         context, statements = self._context, self.statements
         match parse_command(payload):

@@ -1,9 +1,9 @@
-"""When an idle client is disconnected, and what it is told.
+"""When an idle client is disconnected, and with which error.
 
 Two limits count, the sooner one of them: `idle_timeout` of the configuration, and what the client
 has said itself with SET wait_timeout. Neither runs while a statement or a STREAM does.
 
-Each session has one timer. A command does not set it anew, as that would cost every point SELECT: a timer that fires
+Each session has one timer. A command does not set it again, as that would cost every point SELECT: a timer that fires
 and finds that the client has sent something meanwhile is set for the rest of the time.
 """
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LocalSessions:
-    """The sessions of this process, as far as whoever asks may see them.
+    """The sessions of this process, as far as the asking user may see them.
 
     sessions: all of them, by connection id.
     """

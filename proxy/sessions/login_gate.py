@@ -1,8 +1,8 @@
 """The login of one client: how it is refused, how long it may take, when the client's proof is checked.
 
-Every refusal of a login is told here, and the connection closed behind it:
+Every refusal of a login is sent here, and the connection closed behind it:
 
-| when | which error | told |
+| when | which error | sent |
 |---|---|---|
 | before the greeting | `refusal`: no place, or not from this machine | at once |
 | the proof is wrong | AccessDenied, which `proxy.wire.auth` raises | when `auth_backoff` says |
@@ -60,7 +60,7 @@ class LoginGate:
         self._judging: asyncio.Task[None] | None = None
 
     def admits(self) -> bool:
-        """Return whether a client may try to log in; one that may not is told why."""
+        """Return whether a client may try to log in; one that may not gets the error."""
         error = self.refusal()
         if error is not None:
             self._services.turned_away.warning(

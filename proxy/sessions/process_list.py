@@ -107,7 +107,7 @@ class ProcessList:
     def statistics(self) -> bytes:
         """Return the line that COM_STATISTICS answers, in the words of the server that is greeted as.
 
-        It tells of the proxy, which opens no tables and has no log of slow queries. Source: `dispatch_command`
+        It is about the proxy, which opens no tables and has no log of slow queries. Source: `dispatch_command`
         of either server, at COM_STATISTICS.
         """
         services = self._services

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class QueryAttributes:
-    """What came beside the commands of one session, in its `SessionState.attributes`."""
+    """What came with the commands of one session, in its `SessionState.attributes`."""
 
     __slots__ = ("_state", "_table")
 

@@ -1,7 +1,7 @@
 """One client: its bytes, its login, and what happens when it vanishes.
 
 A session owns a client's link. Bytes go through `wire.ServerConnection`, which turns them into
-events. Those of a login are carried out here; commands go to `CommandLoop`, which each login makes anew.
+events. Those of a login are carried out here; commands go to `CommandLoop`, a new one for each login.
 """
 
 from __future__ import annotations

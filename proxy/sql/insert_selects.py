@@ -49,7 +49,7 @@ _CHARSETS: Final = _WHOLE_CHARSETS | {"utf8", "utf8mb3", "latin1", "ascii"}
 
 
 def reads_first(compiler: StatementCompiler, view: View, statement: Statement) -> bool:
-    """Tell whether *statement* is an INSERT … SELECT whose rows are read before they are inserted."""
+    """Return whether *statement* is an INSERT … SELECT whose rows are read before they are inserted."""
     shape = statement.shape
     if not is_insert_select(shape):
         return False
@@ -183,7 +183,7 @@ class InsertSelects:
         return _LOCK
 
     def _is_whole_charset(self) -> bool:
-        """Tell whether every text is read exactly. Raises Unsupported where texts cannot be sent as they were read."""
+        """Return whether every text is read exactly. Raises Unsupported where texts cannot be sent as they were read."""
         values = self._state.settings.values
         charset, results = (
             values.get(f"character_set_{what}") or "" for what in ("client", "results")

@@ -101,4 +101,4 @@ class LargeTexts:
 
 
 class _Abandoned(Exception):
-    """Nobody waits for what is being read."""
+    """No session waits for what is being read."""

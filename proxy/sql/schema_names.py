@@ -1,4 +1,4 @@
-"""The names of keyspaces in what servers tell of their databases: information_schema, mysql, performance_schema, SHOW … WHERE Db."""
+"""The names of keyspaces in what servers show of their databases: information_schema, mysql, performance_schema, SHOW … WHERE Db."""
 
 from __future__ import annotations
 

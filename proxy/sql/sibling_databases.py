@@ -1,4 +1,4 @@
-"""What `USE`, COM_INIT_DB and a login may name: keyspaces, and databases beside an unsharded one.
+"""What `USE`, COM_INIT_DB and a login may name: keyspaces, and databases next to an unsharded one.
 
 A test suite or a migration may create a database that the configuration does not name, and use it. The server of an
 unsharded keyspace is asked whether it has a database of that name. Its tables are ordinary ones, without messages and

@@ -9,8 +9,8 @@ shards means, and `recovery` finishes what a proxy left behind that died half wa
 
 Why two recoverers, or a recoverer and a living proxy, never disagree: a branch is prepared only
 after the row was written, and from then on the row is locked until the first shard's transaction
-ends. So whoever finds a prepared branch and reads the row with a lock learns one of three things:
-it is there (committed), it is not (rolled back, and nobody can commit any more, because the
-transaction that would have is gone), or it is locked (undecided, somebody is alive). A row goes
+ends. So a proxy that finds a prepared branch and reads the row with a lock learns one of three things:
+it is there (committed), it is not (rolled back, and no proxy can commit any more, because the
+transaction that would have is gone), or it is locked (undecided, its proxy is alive). A row goes
 only when every branch is known to have ended.
 """

@@ -2,7 +2,7 @@
 
 A branch is resolved once it has been prepared for a while. The wait only spares a proxy that is at
 work on it: the outcome is read from the transaction's first shard (`proxy.twophase.decisions`) and is
-the same whoever reads it. A decision is forgotten once none of its branches has been prepared
+the same for every reader. A decision is forgotten once none of its branches has been prepared
 anywhere for a long while. That wait covers servers that crash: a branch whose commit was under way
 may be prepared again when its server is back.
 """

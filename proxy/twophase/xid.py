@@ -1,6 +1,6 @@
 """Names of transactions over shards and of their branches, and the XA statements. Pure.
 
-A server shows the names of all its prepared branches to everybody, so a name must say whose it
+A server shows the names of all its prepared branches to every account, so a name must say whose it
 is and where its outcome is written. Both do so by the random id that every decision table carries
 (`proxy.twophase.decisions`): it stays with the table wherever its server moves, and proxies that
 call a shard differently still mean the same one.
@@ -45,7 +45,7 @@ class GlobalId:
 
     @classmethod
     def parse(cls, text: str) -> GlobalId | None:
-        """Return what *text* names; None if that is nobody's of ours."""
+        """Return what *text* names; None if that is not ours."""
         found = _WHOLE.fullmatch(text)
         return None if found is None else cls(found[1], found[2])
 
@@ -90,7 +90,7 @@ class Xid:
 
 
 def recovered(row: Sequence[object]) -> Xid | None:
-    """Return the branch that a row of XA RECOVER tells of, None if it is not one of ours.
+    """Return the branch that a row of XA RECOVER shows, None if it is not one of ours.
 
     A row is: format id, length of the first half, of the second, both halves as one.
     """

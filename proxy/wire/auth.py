@@ -160,7 +160,7 @@ class Authenticator:
     def verifier_of(self, user: str) -> tuple[Verifier, bool]:
         """Return the account's verifier and True, or a decoy and False.
 
-        The decoy depends on the name only, so asking twice tells no more than asking once.
+        The decoy depends on the name only, so asking twice shows no more than asking once.
         """
         account = self._accounts.get(user)
         if account is not None:

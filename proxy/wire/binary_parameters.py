@@ -124,7 +124,7 @@ def read_parameters(
 
 
 def read_value(cursor: PacketReader, kind: int, flags: int) -> Parameter:
-    """Read one value of a type that the client told as *kind* and *flags*. WireError if cut."""
+    """Read one value of a type that the client sent as *kind* and *flags*. WireError if cut."""
     data: bytes | None
     if kind == FieldType.NULL:
         data = None

@@ -4,7 +4,7 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_binary_resultset
 
 What a backend sends to COM_STMT_EXECUTE is relayed as it is. Only the answers that the proxy
 makes (merges, STREAM, SHOW DATABASES) start from text: the engine reads messages with text
-statements, whoever they are for. The text of a FLOAT has six digits only, so a merge asks for more
+statements, whichever client they are for. The text of a FLOAT has six digits only, so a merge asks for more
 (`proxy.merge.comparison.exactly`); in a STREAM it has what its text has.
 """
 

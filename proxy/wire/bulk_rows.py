@@ -47,7 +47,7 @@ def bulk_types(flags: int, body: bytes, count: int, remembered: bytes) -> tuple[
     *remembered* are the types of the execution before, empty if there was none.
 
     Raises:
-        WireError: the body is cut, or nobody has told the types.
+        WireError: the body is cut, or the types were never sent.
     """
     if not flags & TYPES_FOLLOW:
         if len(remembered) != 2 * count:

@@ -34,7 +34,7 @@ def frame(payload: bytes, sequence: int) -> bytes:
 def frame_parts(parts: Iterable[bytes | memoryview], sequence: int) -> bytes:
     """Return what `frame` returns for the payload that *parts* make together, in one copy.
 
-    Each copy of 16 MB takes some 5 ms, in which everybody waits.
+    Each copy of 16 MB takes some 5 ms, in which all sessions wait.
     """
     views = [memoryview(part) for part in parts]
     left = sum(map(len, views))
@@ -201,7 +201,7 @@ class Framer:
 
     @property
     def held_bytes(self) -> int:
-        """How many bytes wait for the rest of their packet, or for somebody to take them."""
+        """How many bytes wait for the rest of their packet, or to be taken."""
         header_bytes = HEADER_BYTES if self._frame_left else 0
         return len(self._buffer) - self._at + header_bytes + self._gathered_bytes
 

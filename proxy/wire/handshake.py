@@ -78,7 +78,7 @@ def offer_as(server_version: str, offer: int) -> int:
 
 
 def extends_metadata(server_version: str) -> bool:
-    """Tell whether a server of this version can send EXTENDED_METADATA: MariaDB since 10.5.2."""
+    """Return whether a server of this version can send EXTENDED_METADATA: MariaDB since 10.5.2."""
     found = _MARIADB_VERSION.match(server_version)
     return found is not None and tuple(map(int, found.groups())) >= (10, 5, 2)
 
@@ -167,7 +167,7 @@ class LoginRequest:
 
 
 def is_tls_request(payload: bytes) -> bool:
-    """Tell whether a client's first packet asks for TLS instead of logging in."""
+    """Return whether a client's first packet asks for TLS instead of logging in."""
     return len(payload) == _TLS_REQUEST_BYTES and bool(
         int.from_bytes(payload[:4], "little") & Capability.SSL
     )

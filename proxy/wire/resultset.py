@@ -212,7 +212,7 @@ def message_bytes(message: str) -> bytes:
 
 
 def error_packet(error: StreamfromError, capabilities: int) -> bytes:
-    """Return the ERR packet that tells a client this error."""
+    """Return the ERR packet of this error."""
     code, sqlstate = error.wire_code()
     return err_packet(code, sqlstate, str(error), capabilities)
 

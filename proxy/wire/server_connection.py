@@ -201,7 +201,7 @@ class ServerConnection:
 
     @property
     def is_mariadb(self) -> bool:
-        """True when the client was told that it speaks to MariaDB."""
+        """True when the greeting says that the client speaks to MariaDB."""
         return "MariaDB" in self._greeting.server_version
 
     def data_to_send(self) -> bytes:
@@ -329,7 +329,7 @@ class ServerConnection:
         self.is_tls = True
 
     def accept(self, *, status: int = Status.AUTOCOMMIT) -> None:
-        """Tell the client that its login succeeded, and begin to read commands."""
+        """Answer the client that its login succeeded, and begin to read commands."""
         assert self._auth is not None
         self._move(ConnectionPhase.COMMAND)
         assert self.login is not None
@@ -351,7 +351,7 @@ class ServerConnection:
             self._framer.is_numbered = False
 
     def refuse(self, error: StreamfromError) -> None:
-        """Tell the client why, and close: nothing it sends is read any more."""
+        """Send the client the error, and close: nothing it sends is read any more."""
         if self.phase is ConnectionPhase.CLOSED:
             return
         self._send(error_packet(error, self.capabilities))

@@ -1,4 +1,4 @@
-"""How long a parent waits before it starts a worker anew. Pure."""
+"""How long a parent waits before it restarts a worker. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a worker is told when it starts, and the socket by which it and its parent know of each other.
+"""What a worker is given when it starts, and the socket by which it and its parent know of each other.
 
 From the worker comes one byte, READY, once it serves clients. From its parent comes HURRY, when a stop shall
-wait for nobody, and the end of the stream when the parent is no more, however it ended: then the worker stops too.
+wait for no client, and the end of the stream when the parent is no more, however it ended: then the worker stops too.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class WorkerSeat:
     def seated(self, config: Config) -> Config:
         """Return *config* as it is for this worker: the port may have been any, and there are others.
 
-        Each tells its own figures: the first one at the port of `admin.listen`, the next one at the next port.
+        Each shows its own figures: the first one at the port of `admin.listen`, the next one at the next port.
         """
         admin = config.admin
         if admin is not None and admin[1]:
@@ -72,7 +72,7 @@ class WorkerSeat:
 class Parent:
     """A worker's parent, as the worker knows it. Belongs to one event loop.
 
-    stop, hurry: set when the parent is no more, and when it says that a stop waits for nobody.
+    stop, hurry: set when the parent is no more, and when it says that a stop waits for no client.
     """
 
     def __init__(self, seat: WorkerSeat, stop: asyncio.Event, hurry: asyncio.Event) -> None:

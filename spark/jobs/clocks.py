@@ -23,7 +23,7 @@ def check_closed(
     """Make sure that *until_ns*, the value of *option*, lies a minute back by this machine's clock and by those of the shards.
 
     Raises:
-        RequestError: it does not; the clock that is furthest behind is told, since it may be wrong.
+        RequestError: it does not; the clock that is furthest behind is named, since it may be wrong.
     """
     clocks_ns = {"this machine": time.time_ns()}
     clocks_ns |= {f"shard {shard}": clock_of(endpoint, shard) for shard in shards}

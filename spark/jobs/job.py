@@ -50,7 +50,7 @@ def begun(spark: "SparkSession", progress: Progress | None) -> Progress:
     """Return where a job that begins on *spark* says how far it is: *progress*, or one of its own.
 
     Raises:
-        RequestError: it is a session of Spark Connect, where tasks cannot tell how far they are and a consumer's batches would be
+        RequestError: it is a session of Spark Connect, where tasks cannot report how far they are and a consumer's batches would be
             worked on by another process.
     """
     # Its class can be imported only where gRPC is installed.
@@ -64,7 +64,7 @@ def begun(spark: "SparkSession", progress: Progress | None) -> Progress:
 
 @contextmanager
 def broken_off() -> "Iterator[None]":
-    """Tell as a JobError what Spark, the proxy or a server fails with inside the block."""
+    """Raise as a JobError what Spark, the proxy or a server fails with inside the block."""
     try:
         yield
     except SPARK_ERRORS as error:

@@ -1,6 +1,6 @@
 """Taking messages of one shard for a while, keeping them, and acknowledging them.
 
-A STREAM with an end takes them, so the proxy's dispatcher alone decides who gets a message, in its order, beside other
+A STREAM with an end takes them, so the proxy's dispatcher alone decides who gets a message, in its order, next to other
 consumers, queries and proxies. A reschedule right after makes the lease as long as it is to be.
 Now is always the server's clock.
 """
@@ -82,7 +82,7 @@ class ClaimShard:
         return won
 
     def renew(self, claims: "Mapping[int, Sequence[Id]]", lease_s: float) -> None:
-        """Lease the claimed messages for *lease_s* more seconds, where nobody acknowledged or claimed them since."""
+        """Lease the claimed messages for *lease_s* more seconds, unless they were acknowledged or claimed since."""
 
         def renew() -> None:
             until_ns = self._now_ns() + int(lease_s * 1e9)
@@ -109,7 +109,7 @@ class ClaimShard:
     def put_back(
         self, claims: "Mapping[int, Sequence[Id]]", wait_s: "Callable[[int], float]"
     ) -> None:
-        """Make the messages due in *wait_s(epoch)* seconds, where nobody claimed or acknowledged them since."""
+        """Make the messages due in *wait_s(epoch)* seconds, unless they were claimed or acknowledged since."""
 
         def put_back() -> None:
             now_ns = self._now_ns()
@@ -173,7 +173,7 @@ class ClaimShard:
         return kept
 
     def _reschedule(self, epoch: int, ids: "Sequence[Id]", until_ns: int) -> int:
-        """Make the messages due at *until_ns* where nobody claimed or acknowledged them since; return how many."""
+        """Make the messages due at *until_ns* unless they were claimed or acknowledged since; return how many."""
         count = 0
         for some in _chunks(ids):
             condition, values = self.where_ids(some)
@@ -210,7 +210,7 @@ class ClaimShard:
         return [self.told(raw) for raw in told.to_pylist()]
 
     def told(self, raw: Any) -> "Id":
-        """Return an id, as a server or as Spark tells it, as JSON holds it."""
+        """Return an id, as a server or as Spark has it, as JSON holds it."""
         if self._is_whole:
             return int(raw)
         if "binary" in self._id_type or "blob" in self._id_type:

@@ -1,4 +1,4 @@
-"""The batch reader that is told of a query's filters as well, where the session switches that on.
+"""The batch reader that gets a query's filters as well, if the session switches that on.
 
 Spark keeps what a reader made of pushed filters with the DataFrame, and uses it for the next query on that too, whatever its filters
 are, and for all branches of a join of the DataFrame with itself (4.1 to 4.3). So this is for DataFrames that one query uses, and who

@@ -56,7 +56,7 @@ class Options:
 
 
 def parse_options(given: "Mapping[str, str]") -> Options:
-    """Read the options of `spark.read.format("streamfrom")` and its kin.
+    """Read the options of `spark.read.format("streamfrom")` and similar calls.
 
     Raises:
         RequestError: one is missing, unknown or not what it should be; the text names it.

@@ -1,4 +1,4 @@
-"""What the source refuses, told in a line: Spark would put the trace of a Python process before it."""
+"""What the source refuses, printed in a line: Spark would put the trace of a Python process before it."""
 
 import os
 from contextlib import contextmanager

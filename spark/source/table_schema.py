@@ -7,7 +7,7 @@
 | FLOAT, DOUBLE | float, double |
 | BIT(1), BIT(n), BIT(64) | boolean, bigint, decimal(20,0) |
 | DATE, DATETIME, TIMESTAMP | date, timestamp_ntz, timestamp |
-| BINARY, BLOB and their kin | binary |
+| BINARY, BLOB and similar types | binary |
 | all others, JSON and TIME among them | string, as the server writes it |
 
 A date that no calendar has (0000-00-00, 2024-02-00) is NULL. A schema that the user gives reads these columns only, which is

@@ -1,6 +1,6 @@
 """Which Spark type may be written into which MySQL type, and what the server is sent: pure.
 
-A type is taken only if the server cuts and rounds none of its values silently. What a value alone can tell (too large, too long,
+A type is taken only if the server cuts and rounds none of its values silently. What a value alone can show (too large, too long,
 no such enum member) the server refuses by itself, since it is asked to be strict.
 """
 

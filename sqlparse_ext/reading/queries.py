@@ -1,7 +1,7 @@
 """Reads SELECT, UPDATE and DELETE: their tables, conditions and assignments.
 
 One table named in the plain way is read from the tokens; whatever has more is `structure`'s, and
-what that cannot tell is UNPARSED.
+what that does not know is UNPARSED.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ def read_assignments(cursor: Cursor, start: int, end: int) -> tuple[Assignment, 
 
 
 def assigned_columns(template: bytes) -> frozenset[str] | None:
-    """Return what an UPDATE of any form assigns, in lower case; None when that cannot be told."""
+    """Return what an UPDATE of any form assigns, in lower case; None when that is not known."""
     cursor = Cursor(statement_tokens(template), template, 1)
     cursor.at = cursor.find({"SET"}) + 1
     assignments = read_assignments(cursor, cursor.at, cursor.find(_UPDATE_ENDS))

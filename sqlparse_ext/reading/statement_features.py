@@ -85,7 +85,7 @@ _ASSIGN_IN_TEXT: Final = frozenset(
 
 
 def sweep(tokens: list[Token]) -> Uses:
-    """Return the flags that tokens alone can tell."""
+    """Return the flags that tokens alone show."""
     found = 0
     before = END
     leading = True  # nothing but opening parentheses so far

@@ -48,7 +48,7 @@ def parse_query(
 ) -> exp.Query | exp.Values | None:
     """Return the tree of a query; None when sqlglot cannot read it, or is not to be trusted.
 
-    marked: every literal of the tree tells the place of its token, see `marked_place`.
+    marked: every literal of the tree has the place of its token, see `marked_place`.
     """
     if len(tokens) > _TOKENS_MAX:
         return None

@@ -1,7 +1,7 @@
 """Reads the statements that are no queries: transactions, SHOW, EXPLAIN, locks and the rest; says who reads which verb.
 
 sqlglot takes several of these for something else without an error, and knows others not at all,
-so they are read here, word by word, as far as somebody needs them.
+so they are read here, word by word, as far as they are needed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A SELECT from a derived table: as it is written, the count of its rows, and a UNION written as one.
 
 `SELECT COUNT(*) FROM (SELECT …) AS d` is what ORMs ask for the number of pages. Its inner SELECT is
-a statement of its own, so whoever can answer that one over several servers can count its rows.
+a statement of its own, so a proxy that can answer that one over several servers can count its rows.
 
 `a UNION ALL b ORDER BY x LIMIT 3` and `SELECT * FROM (a UNION ALL b) AS u ORDER BY x LIMIT 3` are
 the same rows in the same order. The second one has the form that `select_reader` reads, so a

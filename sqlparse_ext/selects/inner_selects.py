@@ -1,7 +1,7 @@
 """The SELECTs that a statement is made of, each of which is a statement of its own.
 
 These are the SELECTs between UNION, EXCEPT and INTERSECT, the derived tables of a FROM, and the
-bodies of WITH. None of them sees anything of the rest, so whoever can answer each by itself can
+bodies of WITH. None of them sees anything of the rest, so a proxy that can answer each by itself can
 put its rows in its place, and has the rest answered by one server.
 """
 

@@ -32,7 +32,7 @@ def is_plain_read(shape: Shape) -> bool:
 
     `column IN (values)` and ORDER BY may be there, and LIMIT with one number (what FOUND_ROWS() says
     of two, only the server knows). What is not recognised is not plain, nor is a text of more than
-    4 KB beside its literals.
+    4 KB without its literals.
     """
     return (
         shape.kind is Kind.SELECT

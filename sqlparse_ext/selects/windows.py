@@ -1,7 +1,7 @@
 """Window functions in an item of a select list: what they are partitioned by.
 
-A window function sees the rows of one partition. Whoever has each partition whole, on one of several
-servers, needs to know no more of it.
+A window function sees the rows of one partition. If each partition is whole on one of several
+servers, no more need be known of it.
 """
 
 from __future__ import annotations

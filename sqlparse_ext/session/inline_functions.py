@@ -1,8 +1,8 @@
-"""Puts values in the place of functions that a server would answer for somebody else.
+"""Puts values in the place of functions that a server would answer for another connection.
 
 A backend connection serves many clients: what `CONNECTION_ID()` or `FOUND_ROWS()` say there may
 concern another one. The call is replaced by its value; a column that would be called by the text
-of the call keeps that name. In a SELECT without tables it keeps its type, too: `IF(TRUE, value, call)` is of the type of both. Beside
+of the call keeps that name. In a SELECT without tables it keeps its type, too: `IF(TRUE, value, call)` is of the type of both. With
 tables the value is a literal, which can place a statement on a shard.
 """
 

@@ -2,13 +2,13 @@ r"""Large texts, read in chunks, so that no single call of a regular expression 
 
 While a regular expression is at work no other thread of the program runs. Over 16 MB a pass takes
 0.04 to 3 s; over a chunk it takes 2 ms at most (185 ns a byte where each byte is a token). Longer chunks save
-nothing, and a point SELECT beside them waits for up to six. What comes out is what one pass would give: a chunk ends between two pieces, and what is longer than a chunk (a string, a
+nothing, and a point SELECT next to them waits for up to six. What comes out is what one pass would give: a chunk ends between two pieces, and what is longer than a chunk (a string, a
 number in hexadecimal, a comment, blanks) is read by hand.
 
 Only a name, a word or a number of decimal digits that fills a chunk is read differently: it begins
 no token here. No server takes a name of more than 64 characters.
 
-Of a large text the literals are not kept. They are read again when somebody asks (`Literals`): a
+Of a large text the literals are not kept. They are read again on request (`Literals`): a
 list of 16 MB would take 400 MB as objects, for as long as its statement runs.
 """
 
@@ -92,7 +92,7 @@ class Chunk(NamedTuple):
 
 
 def pause() -> None:
-    """Give whoever waits for the end of a large text's reading the chance to stop it."""
+    """Give the session that waits for a large text's reading the chance to stop it."""
     if (between := between_chunks.get()) is not None:
         between()
 

@@ -1,7 +1,7 @@
 """The IN list of a statement, shared out: the same text with a part of the list each.
 
 A shard that is asked for ids it does not hold locks the gaps where they would be, and with them
-the inserts of everybody else; so a write names to each shard its own ids only.
+the inserts of all others; so a write names to each shard its own ids only.
 """
 
 from __future__ import annotations

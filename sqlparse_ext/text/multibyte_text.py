@@ -2,7 +2,7 @@
 
 `readable` gives a text of the same length, so that positions in one are positions in the other. What is sent is the client's text.
 
-* In some character sets (`SqlMode.BIG5` and its kin) a backslash or a quote may be the second half of a character. It reads as a
+* In some character sets (`SqlMode.BIG5` and similar ones) a backslash or a quote may be the second half of a character. It reads as a
   letter, a digit, `_` or a byte of 0x80 and more. The rules of what is one character are the servers' own: `ismbchar_gbk`, `ismbchar_big5`,
   `ismbchar_sjis`, `my_ismbchar_gb18030` of their `strings/ctype-*`. A backslash in a literal takes the one byte behind
   it, of whatever character that is the first one (`get_text` of their `sql_lex.cc`); in a name and in a comment it is a letter.
@@ -83,7 +83,7 @@ def readable(text: bytes, mode: SqlMode) -> bytes:
 def original(name: bytes, mode: SqlMode) -> bytes:
     """Return the bytes of a name that was read from such a text.
 
-    In gb18030 two characters of two bytes may come back as one of four; nobody depends on more
+    In gb18030 two characters of two bytes may come back as one of four; nothing depends on more
     than that the name of a table is recognised.
     """
     charset = int(mode) & MULTIBYTE

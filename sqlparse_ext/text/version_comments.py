@@ -2,7 +2,7 @@ r"""Version comments, `/*!50101 … */` and MariaDB's `/*M!100100 … */`, read 
 
 A text is *resolved* before anything else reads it: what a server of that family and version
 executes stays as code, what it skips goes. The resolved text is also what the server is sent, so
-that nobody can read another statement in it than the server does.
+that it is never read as another statement than the server's.
 
 The rules are those of MY_LEX_LONG_COMMENT and consume_comment in sql/sql_lex.cc:
 
@@ -41,7 +41,7 @@ class ServerVersion(NamedTuple):
         return not self.is_mariadb and self.version >= _DOLLAR_QUOTES_MIN
 
     def executes(self, version: int, *, is_mariadbs: bool) -> bool:
-        """Tell whether a comment of *version* is code; is_mariadbs: it is written `/*M!`."""
+        """Return whether a comment of *version* is code; is_mariadbs: it is written `/*M!`."""
         if not self.is_mariadb:
             return version <= self.version
         return version <= self.version and (
@@ -100,7 +100,7 @@ _OPEN, _M, _DIGITS, _COMMENT, _CLOSE, _LONG = range(1, 7)
 
 @lru_cache
 def server_version(text: str) -> ServerVersion:
-    """Return what *text*, as a server tells its version, says of how it reads comments."""
+    """Return what *text*, as a server reports its version, says of how it reads comments."""
     found = _VERSION.match(text)
     major, minor, patch = map(int, found.groups()) if found else (0, 0, 0)
     return ServerVersion("MariaDB" in text, major * 10_000 + minor * 100 + patch)

@@ -1,7 +1,7 @@
 """Refuses what schedules a message for later, on a table whose comment has ``vt_delayed = off``.
 
 Read after completion, when moments are nanoseconds. A time_next passes that is known not to lie in the
-future: NULL, a number, a bound value, DEFAULT. What only the server could tell is refused, but for a heartbeat:
+future: NULL, a number, a bound value, DEFAULT. What only the server could know is refused, but for a heartbeat:
 it makes longer what a consumer holds. Pure.
 """
 

@@ -21,7 +21,7 @@ NS_MAX: Final = 2**63 - 1
 def early_moment(statement: Statement, effect: Effect) -> int | None:
     """Return what a completed ack makes of ``time_acked``, in nanoseconds, if it does nothing else to messages that it names.
 
-    None for any other statement: it has further conditions or assignments, or values that the text does not tell.
+    None for any other statement: it has further conditions or assignments, or values that the text does not show.
     """
     shape = statement.shape
     assigned = shape.assignments

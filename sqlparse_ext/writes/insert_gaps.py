@@ -192,7 +192,7 @@ def _first_assigned(shape: Shape) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=1024)
 def keeps_shard(shape: Shape, column: str) -> bool:
-    """Tell whether ON DUPLICATE KEY UPDATE leaves *column* as it is, or as the row that was to be inserted has it."""
+    """Return whether ON DUPLICATE KEY UPDATE leaves *column* as it is, or as the row that was to be inserted has it."""
     cursor = Cursor(statement_tokens(shape.template), shape.template)
     cursor.at = cursor.find({"INSERT", "REPLACE"}) + 1
     parts = insert_parts(cursor)

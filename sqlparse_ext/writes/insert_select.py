@@ -1,4 +1,4 @@
-"""INSERT … SELECT, taken apart for whoever reads the rows first and inserts them then."""
+"""INSERT … SELECT, taken apart, so that the rows can be read first and inserted then."""
 
 from __future__ import annotations
 

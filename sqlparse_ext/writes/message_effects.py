@@ -86,7 +86,7 @@ class Effect:
     """The messages that a statement touches once it is committed.
 
     ids: exactly those of ACK, REMOVE and NEW, at least those of RESCHEDULE, HEARTBEAT and TOUCH; None when
-        the text does not tell, and the table has to be read. A REPLACE reschedules.
+        the text does not show them, and the table has to be read. A REPLACE reschedules.
     keys: the keys of new messages whose ids are known.
     generated: the key of the one new message whose id the server generates; its id is None.
     rows: how many rows it acked or removed, once the server has said so.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def limit_of(shape: Shape) -> Slot | Param | None:
-    """Return the number at the end of `DELETE … LIMIT n`; None for every other statement, and beside an ORDER BY."""
+    """Return the number at the end of `DELETE … LIMIT n`; None for every other statement, and with an ORDER BY."""
     if shape.kind is not Kind.DELETE or shape.uses & (Uses.ORDER | Uses.RETURNING):
         return None
     tokens = statement_tokens(shape.template)

@@ -23,12 +23,12 @@ _ACKED: Final = b"acked"
 
 
 def sets_state(shape: Shape) -> bool:
-    """Tell whether an UPDATE gives the column `state` a value."""
+    """Return whether an UPDATE gives the column `state` a value."""
     return STATE in shape.assignments and shape.kind is Kind.UPDATE
 
 
 def is_state_bound(shape: Shape) -> bool:
-    """Tell whether an UPDATE that `sets_state` takes the value from a `?`."""
+    """Return whether an UPDATE that `sets_state` takes the value from a `?`."""
     return isinstance(shape.assignments[STATE], Param)
 
 

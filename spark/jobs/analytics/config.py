@@ -1,4 +1,4 @@
-"""What analytics is asked for, and which of a table's columns tell what: pure."""
+"""What analytics is asked for, and what each of a table's columns means: pure."""
 
 import dataclasses
 from dataclasses import dataclass

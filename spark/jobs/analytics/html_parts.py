@@ -13,7 +13,7 @@ _NAME_CHARS: Final = 60
 
 
 def card(title: str, beside: str, inside: str) -> str:
-    """Return a framed part of the page with a title, and something beside that."""
+    """Return a framed part of the page with a title, and something next to that."""
     return f'<section class="card"><div class="top"><h2>{title}</h2>{beside}</div>{inside}</section>'
 
 

@@ -2,7 +2,7 @@
 
 A queue stream whose batches are acknowledged here (`worker`), after the sink has them (`sinks`). Where a batch fails, halving
 finds the messages that do (`isolation`): they go back into the queue for a while, and after enough attempts to the
-`dead_letters`, so that one message never holds up the others. `function` is the user's, `checkpoint` what is kept beside
+`dead_letters`, so that one message never holds up the others. `function` is the user's, `checkpoint` what is kept next to
 Spark's own.
 """
 
@@ -61,7 +61,7 @@ class ConsumeConfig:
     checkpoint: a folder that belongs to this consumer alone.
     out: a folder for Parquet. Without *out* and *into_table* results go to standard output.
     into_table: a message table in the same keyspace.
-    dead_folder, dead_table: where messages go that failed *max_attempts* times; with neither they are tried for ever.
+    dead_folder, dead_table: where messages go that failed *max_attempts* times; with neither they are tried forever.
     retry_s: how long a failed message waits; twice as long after each further failure, at most an hour.
     rows: the number of messages in a batch.
     lease_s: how long the messages of a consumer that died stay away from others.

@@ -36,7 +36,7 @@ def derived_id(columns: "Sequence[Column]", *, is_integer: bool) -> "Column":
 
 
 def with_content(frame: "DataFrame") -> "DataFrame":
-    """Add a hash of all that a row holds beside its id."""
+    """Add a hash of all that a row holds but its id."""
     others = [F.col(quoted(name)) for name in frame.columns if name != "id"]
     nulls = [other.isNull() for other in others]
     return frame.withColumn(_CONTENT, F.xxhash64(*others, *nulls) if others else F.lit(0))
