@@ -38,19 +38,14 @@ class WriteAcks:
         return write_acks(table, self.acks)
 
 
+@carefully
 def write_acks(
-    table: MessageTable, acks: Sequence[tuple[bytes, int]]
+    table: MessageTable, acks: Sequence[tuple[bytes, int]], *, is_careful: bool = False
 ) -> Conversation[AckWrites]:
     """Acknowledge the messages of *acks*, ids and times, and commit.
 
     A row that is acked or gone is left as it is.
     """
-    return carefully(lambda is_careful: _write_acks(table, acks, is_careful=is_careful))
-
-
-def _write_acks(
-    table: MessageTable, acks: Sequence[tuple[bytes, int]], *, is_careful: bool
-) -> Conversation[AckWrites]:
     acked_ns = dict(acks)
     answer = yield StoreQuery(lock_unacked(table, acked_ns), 1)
     found = {table.id_literal(raw or b"") for (raw,), _ in answer.rows}

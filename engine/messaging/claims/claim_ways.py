@@ -31,8 +31,7 @@ class ClaimJob:
     def talk(self, table: MessageTable, at: At) -> Conversation[ClaimResult]:
         """Return its conversation."""
         if table.properties.in_order is not None:
-            way = claim_in_order
-        else:
-            # Without an election another process may send the same row; only a written claim prevents that.
-            way = take if at.is_elected else claim
+            return claim_in_order(table, at.shard, self.request, at.now_ns)
+        # Without an election another process may send the same row; only a written claim prevents that.
+        way = take if at.is_elected else claim
         return way(table, at.shard, self.request, at.now_ns)

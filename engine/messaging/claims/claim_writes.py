@@ -57,8 +57,14 @@ class ClaimRequest:
     held_ns: Mapping[bytes, int] = field(default_factory=dict)
 
 
+@carefully
 def claim(
-    table: MessageTable, shard: ShardName, request: ClaimRequest, now_ns: int
+    table: MessageTable,
+    shard: ShardName,
+    request: ClaimRequest,
+    now_ns: int,
+    *,
+    is_careful: bool = False,
 ) -> Conversation[ClaimResult]:
     """Win rows: lock what is still due and free, push it into the future, commit.
 
@@ -66,19 +72,6 @@ def claim(
     over their neighbours where that ack locks more than its own rows. A plain read distinguishes those
     from rows that are acked or due later.
     """
-    return carefully(
-        lambda is_careful: _claim(table, shard, request, now_ns, is_careful=is_careful)
-    )
-
-
-def _claim(
-    table: MessageTable,
-    shard: ShardName,
-    request: ClaimRequest,
-    now_ns: int,
-    *,
-    is_careful: bool,
-) -> Conversation[ClaimResult]:
     counted: WrittenRows[bytes] = WrittenRows()
     if request.uncounted:
         counted = yield from _count_sends(table, sorted(request.uncounted))

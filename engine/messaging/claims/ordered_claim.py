@@ -41,26 +41,19 @@ if TYPE_CHECKING:
 KEYS_AT_ONCE: Final = 50
 
 
+@carefully
 def claim_in_order(
-    table: MessageTable, shard: ShardName, request: ClaimRequest, now_ns: int
-) -> Conversation[ClaimResult]:
-    """Win the rows that may be sent of the keys of those asked for, no more of a key than were asked for; commits.
-
-    Rows without a key wait for no other.
-    """
-    return carefully(
-        lambda is_careful: _claim_in_order(table, shard, request, now_ns, is_careful=is_careful)
-    )
-
-
-def _claim_in_order(
     table: MessageTable,
     shard: ShardName,
     request: ClaimRequest,
     now_ns: int,
     *,
-    is_careful: bool,
+    is_careful: bool = False,
 ) -> Conversation[ClaimResult]:
+    """Win the rows that may be sent of the keys of those asked for, no more of a key than were asked for; commits.
+
+    Rows without a key wait for no other.
+    """
     in_order = table.properties.in_order or 1
     asked, later = yield from _keys_of(table, request, now_ns)
     counts = Counter(key for key in asked.values() if key is not None)

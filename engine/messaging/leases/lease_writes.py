@@ -38,8 +38,9 @@ class WriteLeases:
         return write_leases(table, self.leases, at.now_ns)
 
 
+@carefully
 def write_leases(
-    table: MessageTable, leases: Sequence[LeaseWrite], now_ns: int
+    table: MessageTable, leases: Sequence[LeaseWrite], now_ns: int, *, is_careful: bool = False
 ) -> Conversation[LeaseWrites]:
     """Let rows show leases: write ``time_next``, and ``epoch`` 1 for a first delivery; commit.
 
@@ -47,14 +48,6 @@ def write_leases(
     not due any more was rescheduled: the send is counted in ``epoch``, and its ``time_next`` stays. Any other row that says
     something else than it should is left as it is.
     """
-    return carefully(
-        lambda is_careful: _write_leases(table, leases, now_ns, is_careful=is_careful)
-    )
-
-
-def _write_leases(
-    table: MessageTable, leases: Sequence[LeaseWrite], now_ns: int, *, is_careful: bool
-) -> Conversation[LeaseWrites]:
     ident = quoted(table.id_column)
     answer = yield StoreQuery(
         b"SELECT %b, IFNULL(time_next, 0), IFNULL(epoch, 0) FROM %b WHERE %b IN (%b)"

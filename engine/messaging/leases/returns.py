@@ -56,12 +56,13 @@ class Shorten:
         return shorten(table, self.leases, self.due_ns)
 
 
-def release(table: MessageTable, rows: Sequence[ClaimedRow]) -> Conversation[Refusals]:
+@carefully
+def release(
+    table: MessageTable, rows: Sequence[ClaimedRow], *, is_careful: bool = False
+) -> Conversation[Refusals]:
     """Put unsent rows back as they were, each only if nothing has happened to it since; return the refused ones."""
-    written = yield from carefully(
-        lambda is_careful: commit(
-            rows, lambda part: _put_back(table, part), is_careful=is_careful
-        )
+    written = yield from commit(
+        rows, lambda part: _put_back(table, part), is_careful=is_careful
     )
     return {row.id: Refused(Tried.RETURN, why) for row, why in written.refused}
 
@@ -84,19 +85,14 @@ def _put_back(table: MessageTable, rows: Sequence[ClaimedRow]) -> bytes:
     )
 
 
+@carefully
 def shorten(
-    table: MessageTable, leases: Sequence[Lease], due_ns: int
+    table: MessageTable, leases: Sequence[Lease], due_ns: int, *, is_careful: bool = False
 ) -> Conversation[Shortenings]:
     """Make rows due at *due_ns*, each only if nothing has happened to it since its lease was known.
 
     A locked row is left out: it is being acked, most likely.
     """
-    return carefully(lambda is_careful: _shorten(table, leases, due_ns, is_careful=is_careful))
-
-
-def _shorten(
-    table: MessageTable, leases: Sequence[Lease], due_ns: int, *, is_careful: bool
-) -> Conversation[Shortenings]:
     ident = quoted(table.id_column)
     answer = yield StoreQuery(
         b"SELECT %b, time_next FROM %b WHERE %b IN (%b) AND time_acked IS NULL"

@@ -89,14 +89,11 @@ class Fire:
         return fire(table, self.request, at.now_ns)
 
 
-def fire(table: MessageTable, request: FireRequest, now_ns: int) -> Conversation[FireResult]:
-    """Make held rows due whose groups are done, each once, and commit; say for what the others wait."""
-    return carefully(lambda is_careful: _fire(table, request, now_ns, is_careful=is_careful))
-
-
-def _fire(
-    table: MessageTable, request: FireRequest, now_ns: int, *, is_careful: bool
+@carefully
+def fire(
+    table: MessageTable, request: FireRequest, now_ns: int, *, is_careful: bool = False
 ) -> Conversation[FireResult]:
+    """Make held rows due whose groups are done, each once, and commit; say for what the others wait."""
     place: Place | None = None
     if request.ids is not None:
         where = b"h.%b IN (%b) AND h.time_acked IS NULL AND h.time_next = %d"

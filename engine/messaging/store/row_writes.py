@@ -7,7 +7,8 @@ transaction and its locks. So what a batch returns is exactly what its COMMIT wr
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Final, Generic, ParamSpec, TypeVar
 
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
 from streamfrom.engine.messaging.store.refusals import is_of_rows
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 U = TypeVar("U")
+P = ParamSpec("P")
 
 # Of one batch. Each costs some ten statements, and the rest of the batch is locked meanwhile.
 REFUSED_MAX: Final = 20
@@ -111,17 +113,23 @@ def commit(
     return WrittenRows(list(batch), affected=answer.affected)
 
 
-def carefully(attempt: Callable[[bool], Conversation[U]]) -> Conversation[U]:
+def carefully(transaction: Callable[P, Conversation[U]]) -> Callable[P, Conversation[U]]:
     """Carry out a transaction; where the server refuses rows of it, carry it out again and leave them out.
 
-    attempt: returns the transaction. With True it must not rely on a COMMIT in the write of a statement that may be
-        refused: such a COMMIT frees the locks, so what is not written has to be locked and read again.
+    transaction: has an argument *is_careful*, False by default. With True it must not rely on a COMMIT in the write of a
+        statement that may be refused: such a COMMIT frees the locks, so what is not written has to be locked and read again.
     """
-    try:
-        return (yield from attempt(False))  # noqa: FBT003
-    except ServerRefused as refused:
-        if not is_of_rows(refused.code):
-            raise
-    yield StoreQuery(b"ROLLBACK")
-    yield StoreQuery(b"START TRANSACTION")
-    return (yield from attempt(True))  # noqa: FBT003
+
+    @wraps(transaction)
+    def conversation(*args: P.args, **kwargs: P.kwargs) -> Conversation[U]:
+        try:
+            return (yield from transaction(*args, **kwargs))
+        except ServerRefused as refused:
+            if not is_of_rows(refused.code):
+                raise
+        yield StoreQuery(b"ROLLBACK")
+        yield StoreQuery(b"START TRANSACTION")
+        kwargs["is_careful"] = True
+        return (yield from transaction(*args, **kwargs))
+
+    return conversation

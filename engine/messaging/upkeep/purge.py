@@ -20,8 +20,13 @@ if TYPE_CHECKING:
 PURGE_ROWS_MAX: Final = 500  # one short transaction
 
 
+@carefully
 def purge(
-    table: MessageTable, cutoff_ns: int, left_out: Collection[bytes] = ()
+    table: MessageTable,
+    cutoff_ns: int,
+    left_out: Collection[bytes] = (),
+    *,
+    is_careful: bool = False,
 ) -> Conversation[Purged]:
     """Delete one batch of rows acked before *cutoff_ns*, but for those of *left_out*; commit.
 
@@ -29,14 +34,6 @@ def purge(
     wait for it, also for rows that it only passes: on a small table servers read along the
     primary key, where consumers ack.
     """
-    return carefully(
-        lambda is_careful: _purge(table, cutoff_ns, left_out, is_careful=is_careful)
-    )
-
-
-def _purge(
-    table: MessageTable, cutoff_ns: int, left_out: Collection[bytes], *, is_careful: bool
-) -> Conversation[Purged]:
     where = b"time_acked < %d" % cutoff_ns
     if table.purge_by_schedule:
         # The first layout's primary key begins with it, and a message is scheduled before it
