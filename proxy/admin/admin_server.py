@@ -82,7 +82,8 @@ class AdminServer:
         self._gate = AdminGate(services)
         self.history = History()
         self._sampling: asyncio.Task[None] | None = None
-        self._under_way = 0
+        # An action may wait for a lock of a row for minutes; figures and actions do not wait for each other.
+        self._under_way = {"figures": 0, "actions": 0}
         self._runner: web.AppRunner | None = None
         self._listener: listening.Listener | None = None
 
@@ -167,18 +168,19 @@ class AdminServer:
         return self._status.clock.time_ns() / 10**9
 
     def _limited(self, handler: Handler) -> Handler:
-        """Let AT_ONCE_MAX requests at a time be answered; `/healthz` is answered however busy it is."""
+        """Let AT_ONCE_MAX requests for figures and as many actions be under way; `/healthz` is answered however busy it is."""
 
         async def limited(request: web.Request) -> web.StreamResponse:
-            if self._under_way >= AT_ONCE_MAX:
+            kind = "actions" if request.method == "POST" else "figures"
+            if self._under_way[kind] >= AT_ONCE_MAX:
                 raise web.HTTPServiceUnavailable(
                     text="too many requests at once\n", headers={"Retry-After": "1"}
                 )
-            self._under_way += 1
+            self._under_way[kind] += 1
             try:
                 return await handler(request)
             finally:
-                self._under_way -= 1
+                self._under_way[kind] -= 1
 
         return limited
 

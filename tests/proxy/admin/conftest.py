@@ -180,16 +180,20 @@ class Acting:
     """The sessions of users who act, and what these sent: user, target and statement.
 
     error: what is raised for every statement.
+    gate: statements wait while it is closed.
     """
 
     def __init__(self):
         self.sent = []
         self.error = None
         self.affected = 1
+        self.gate = asyncio.Event()
+        self.gate.set()
 
     async def __call__(self, user, host, database):
         async def run(sql):
             self.sent.append((user, database, sql.decode()))
+            await self.gate.wait()
             if self.error is not None:
                 raise self.error
             return SimpleNamespace(affected_rows=self.affected)

@@ -1,10 +1,12 @@
 """What users do to queues and messages over HTTP, as the page asks for it: the statements that it becomes, and what is refused."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
+from streamfrom.proxy.admin.admin_server import AT_ONCE_MAX
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.status.status_source import Sight
 from tests.proxy.admin.conftest import USERS, Client, stream_of
@@ -107,6 +109,19 @@ async def test_what_the_server_says_is_the_answer(seen, code, expected):
     await seen.browser.log_in("app")
     seen.acting.error = BackendError(code, "HY000", "what it says")
     assert (await seen.browser.post("/api/act", ACT))[:2] == (expected, "what it says\n")
+
+
+async def test_actions_that_wait_for_locks_leave_the_figures_free(seen):
+    await seen.browser.log_in("app")
+    seen.acting.gate.clear()
+    acts = [
+        asyncio.create_task(seen.browser.post("/api/act", ACT)) for _ in range(AT_ONCE_MAX + 1)
+    ]
+    done, pending = await asyncio.wait(acts, return_when=asyncio.FIRST_COMPLETED)
+    assert [task.result()[0] for task in done] == [503]
+    assert (await seen.ask("/metrics"))[0] == 200
+    seen.acting.gate.set()
+    assert {(await task)[0] for task in pending} == {200}
 
 
 async def test_a_user_acts_on_what_it_sees_alone(seen):
