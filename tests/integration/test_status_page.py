@@ -423,11 +423,38 @@ async def act(page: Page, clicks: Clicks, served: Served) -> None:
     )
     await page.until(f"{NOTE}.includes('Looked at') && {LINES}.length >= 20")
     await clicks.act_on("all")
+    await a_shard_is_left_out(page, clicks)
     await clicks.press("Retry now…", MESSAGES)
     asked = await clicks.agree("Retry now", rate="200")
     assert "all messages that are parked and whose tenant is “1”" in asked
     eventually(lambda: (served.count(READY), served.count(PARKED)) == (42, 3))
     await page.until(f"{NOTE}.includes('Retry now: 37 done')")
+
+
+async def a_shard_is_left_out(page: Page, clicks: Clicks) -> None:
+    """The page is given an answer that lacks a shard, once what is no rate was refused."""
+    answer = {
+        "done": 3,
+        "missing": [{"shard": "<b>80-</b>", "reason": "no answer"}],
+        "next": None,
+    }
+    await page.run(
+        "window.realFetch = fetch; window.acts = 0; window.fetch = async (path, options) => path === '/api/act'"
+        f" ? (acts += 1, new Response({json.dumps(json.dumps(answer))})) : realFetch(path, options)"
+    )
+    await clicks.press("Delete…", MESSAGES)
+    await page.until(f"Boolean({DIALOG})")
+    for rate in ("0", "-1", "1.5"):
+        await page.run(f"document.getElementById('pace').value = '{rate}'")
+        await clicks.press("Delete", DIALOG)
+        assert await page.run("acts") == 0, rate
+    await page.run("document.getElementById('pace').value = ''")
+    await clicks.press("Delete", DIALOG)
+    await page.until(f"{DIALOG}.innerText.includes('Without shard <b>80-</b>: no answer')")
+    assert "3 done so far" in await page.run(f"{DIALOG}.innerText")
+    await clicks.press("Close", DIALOG)
+    await page.until(f"!{DIALOG}")
+    await page.run("window.fetch = realFetch")
 
 
 async def requeue_and_pause(page: Page, clicks: Clicks, served: Served) -> None:

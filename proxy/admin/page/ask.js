@@ -45,12 +45,14 @@ export function confirm(question, detail, word, act, { paced = false } = {}) {
   });
   dialog.addEventListener("close", () => { state.stopped = true; });
   go.addEventListener("click", async () => {
+    // What is no rate must not mean as fast as it goes.
+    if (paced && !pace.reportValidity()) return;
     go.disabled = true;
     state.stopped = false;
     if (paced) say(back, "Stop");
     say(refusal, "");
     try {
-      const rate = paced && pace.value ? Math.max(1, Math.floor(Number(pace.value))) : null;
+      const rate = paced && pace.value ? Number(pace.value) : null;
       await act({ rate, say: (words) => say(progress, words), stopped: () => state.stopped });
       dialog.close();
     } catch (error) {
@@ -65,7 +67,9 @@ export function confirm(question, detail, word, act, { paced = false } = {}) {
 }
 
 // Ask again and again, *limit* messages at a time, until *step* returns null or it is stopped; keeps to a rate.
+// Throws what is to be known about the shards that were left out.
 export async function repeated({ rate, stopped, say: tell }, most, step) {
+  const missing = new Map();
   let done = 0;
   let following = "";
   while (following !== null && !stopped()) {
@@ -73,9 +77,14 @@ export async function repeated({ rate, stopped, say: tell }, most, step) {
     const answer = await step(Math.min(most, rate ?? most), following);
     done += answer.done;
     following = answer.next;
+    for (const each of answer.missing ?? []) missing.set(each.shard, each.reason);
     tell(`${done.toLocaleString("en")} done so far. They stay done if you stop or close the page.`);
     const left = rate && answer.done ? (answer.done / rate) * 1000 - (Date.now() - begun) : 0;
     if (following !== null && left > 0) await new Promise((go) => { setTimeout(go, left); });
   }
+  if (missing.size) throw new Error(leftOut(missing));
   return done;
 }
+
+// missing: the reason by shard.
+export const leftOut = (missing) => [...missing].map(([shard, reason]) => `Without shard ${shard}: ${reason}`).join("; ");

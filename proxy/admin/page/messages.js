@@ -1,6 +1,6 @@
 // The messages of a queue: browse them by state, find some, see one whole, act on one, on the selected or on all that match.
 
-import { ask, confirm, login, openDialog, repeated } from "./ask.js";
+import { ask, confirm, leftOut, login, openDialog, repeated } from "./ask.js";
 import { count, fromNow, h, moment, plural, say, unknown } from "./dom.js";
 
 const STATES = [
@@ -159,7 +159,7 @@ export class Messages {
     const found = rows.length ? `${count(rows.length)} here${this.next ? ", and more may follow" : ""}.` : cursor || this.next ? "None on this page." : "There is none.";
     const scanned = this.match.column ? `Looked at ${plural(looked, "message")}${this.next ? "; there are more" : ""}. ` : "";
     say(this.note, `${this.state[2]} ${scanned}${found}`);
-    say(this.missing, [...missing].map(([shard, reason]) => `Without shard ${shard}: ${reason}`).join("; "));
+    say(this.missing, leftOut(missing));
     this.missing.hidden = !missing.size;
     this.fit();
   }
