@@ -6,6 +6,7 @@ everything in another queue, `secret`. Two members serve them, and the first of 
 
 import json
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -422,9 +423,12 @@ def test_the_page_shows_and_does_what_the_account_may(cluster: Cluster) -> None:
         status, page = visitor.get(look)
         assert (status, [row["id"] for row in page["rows"]]) == (200, ["1"])
     one = {"shard": reader.get(look)[1]["rows"][0]["shard"], "key": b"1".hex()}
+    whole = f"/api/message?{urllib.parse.urlencode(place | one)}"
+    assert reader.get(whole)[1]["attempts"] == 3
     # Every column is shown, and it may not read all.
-    assert consumer.get(look)[0] == 403
-    assert stranger.get(look)[0] == 404
+    for path in (look, f"{look}&column=id&value=1", look.replace("parked", "in_flight"), whole):
+        assert consumer.get(path)[0] == 403, path
+        assert stranger.get(path)[0] == 404, path
     assert [one["queue"] for one in stranger.get("/api/overview")[1]["queues"]] == ["secret"]
     status, text = reader.post("/api/pause", **place)
     assert (status, "ALTER command denied" in text) == (403, True)
