@@ -36,7 +36,7 @@ class Load(NamedTuple):
     clients: int
 
 
-# Beside MySQL Router.
+# Compared with MySQL Router.
 GOALS: Final[Mapping[Load, Target]] = {
     Load("SELECT", "text", 16): ratio_at_least(1.2),
     Load("SELECT", "text", 1): ratio_at_least(0.9),
