@@ -16,10 +16,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, Protocol
 
-from streamfrom.engine.messaging.acks.ack_writes import acknowledge, lock_unacked
+from streamfrom.engine.messaging.acks.ack_writes import acknowledge
 from streamfrom.engine.messaging.store.refusals import is_of_rows
 from streamfrom.engine.messaging.store.row_writes import Halves
 from streamfrom.engine.messaging.table.message import WaitingAck
+from streamfrom.engine.messaging.table.sql_names import lock_unacked
 from streamfrom.proxy.backends.lock_session import store_answer
 from streamfrom.proxy.errors import (
     AckUnknown,
@@ -204,9 +205,8 @@ class GroupCommit:
         table = self._table
         backend.in_transaction = True
         async with asyncio.timeout(PATIENCE_S):
-            answer = await backend.query(
-                lock_unacked(table, [ident for ack in acks for ident in ack.ids])
-            )
+            ids = [ident for ack in acks for ident in ack.ids]
+            answer = await backend.query(lock_unacked(table, ids).sql)
         free = {table.id_literal(raw or b"") for (raw,), _ in store_answer(answer, 1).rows}
         won = [ack for ack in acks if free.issuperset(ack.ids)]
         packets = [_COMMIT]

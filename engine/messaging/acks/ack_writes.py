@@ -8,14 +8,14 @@ from streamfrom.engine.messaging.leases.lease_reads import look
 from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.store.row_writes import carefully, commit
 from streamfrom.engine.messaging.table.message import AckWrites, Refused, Tried
-from streamfrom.engine.messaging.table.sql_names import by_id, quoted
+from streamfrom.engine.messaging.table.sql_names import by_id, lock_unacked, quoted
 from streamfrom.engine.messaging.table.store_job import Access
 from streamfrom.sqlparse_ext.records import record
 from streamfrom.sqlparse_ext.writes.completion import COUNT_SEND
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from streamfrom.engine.messaging.store.conversation import Conversation
     from streamfrom.engine.messaging.table.message_table import MessageTable
@@ -47,7 +47,7 @@ def write_acks(
     A row that is acked or gone is left as it is.
     """
     acked_ns = dict(acks)
-    answer = yield StoreQuery(lock_unacked(table, acked_ns), 1)
+    answer = yield lock_unacked(table, acked_ns)
     found = {table.id_literal(raw or b"") for (raw,), _ in answer.rows}
     here = {one: at for one, at in acked_ns.items() if one in found}
     locked: tuple[bytes, ...] = ()
@@ -64,15 +64,6 @@ def write_acks(
     return AckWrites(
         (*locked, *written.left),
         {one: Refused(Tried.ACK, why) for one, why in written.refused},
-    )
-
-
-def lock_unacked(table: MessageTable, ids: Collection[bytes]) -> bytes:
-    """Return the query that locks those of *ids* which are unacked and not locked."""
-    ident = quoted(table.id_column)
-    return (
-        b"SELECT %b FROM %b WHERE %b IN (%b) AND time_acked IS NULL FOR UPDATE SKIP LOCKED"
-        % (ident, by_id(table), ident, b", ".join(ids))
     )
 
 

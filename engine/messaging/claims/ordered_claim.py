@@ -18,14 +18,14 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.acks.ack_writes import acknowledge, lock_unacked
+from streamfrom.engine.messaging.acks.ack_writes import acknowledge
 from streamfrom.engine.messaging.claims.claim_writes import lease, lock_due
 from streamfrom.engine.messaging.order.key_order import may_go, without
 from streamfrom.engine.messaging.store.conversation import StoreQuery, together
 from streamfrom.engine.messaging.store.row_writes import carefully, write
 from streamfrom.engine.messaging.table.message import ClaimResult, KeyFound, MessageKey
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
-from streamfrom.engine.messaging.table.sql_names import by_id, hinted, quoted
+from streamfrom.engine.messaging.table.sql_names import by_id, hinted, lock_unacked, quoted
 
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _found(
 def _lock_acks(
     table: MessageTable, acks: Sequence[tuple[tuple[bytes, ...], int]]
 ) -> StoreQuery:
-    return StoreQuery(lock_unacked(table, [ident for ids, _ in acks for ident in ids]), 1)
+    return lock_unacked(table, [ident for ids, _ in acks for ident in ids])
 
 
 def _acknowledge(

@@ -8,7 +8,7 @@ from streamfrom.engine.messaging.leases.lease_reads import look
 from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.store.row_writes import carefully, commit
 from streamfrom.engine.messaging.table.message import LeaseWrites, Refused, Tried
-from streamfrom.engine.messaging.table.sql_names import by_id, quoted
+from streamfrom.engine.messaging.table.sql_names import by_id, lock_unacked, quoted
 from streamfrom.engine.messaging.table.store_job import Access
 from streamfrom.sqlparse_ext.records import record
 
@@ -49,12 +49,8 @@ def write_leases(
     something else than it should is left as it is.
     """
     ident = quoted(table.id_column)
-    answer = yield StoreQuery(
-        b"SELECT %b, IFNULL(time_next, 0), IFNULL(epoch, 0) FROM %b WHERE %b IN (%b)"
-        b" AND time_acked IS NULL FOR UPDATE SKIP LOCKED"
-        % (ident, by_id(table), ident, b", ".join(lease.id for lease in leases)),
-        3,
-    )
+    ids = [lease.id for lease in leases]
+    answer = yield lock_unacked(table, ids, b"IFNULL(time_next, 0)", b"IFNULL(epoch, 0)")
     found = {
         table.id_literal(raw or b""): (int(time or 0), int(epoch or 0))
         for (raw, time, epoch), _ in answer.rows

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from streamfrom.engine.messaging.store.conversation import StoreQuery
 from streamfrom.engine.messaging.store.row_writes import carefully, commit
 from streamfrom.engine.messaging.table.message import Refused, Shortenings, Tried
-from streamfrom.engine.messaging.table.sql_names import by_id, quoted
+from streamfrom.engine.messaging.table.sql_names import by_id, lock_unacked, quoted
 from streamfrom.engine.messaging.table.store_job import Access
 from streamfrom.sqlparse_ext.records import record
 
@@ -94,12 +94,7 @@ def shorten(
     A locked row is left out: it is being acked, most likely.
     """
     ident = quoted(table.id_column)
-    answer = yield StoreQuery(
-        b"SELECT %b, time_next FROM %b WHERE %b IN (%b) AND time_acked IS NULL"
-        b" FOR UPDATE SKIP LOCKED"
-        % (ident, by_id(table), ident, b", ".join(lease.id for lease in leases)),
-        2,
-    )
+    answer = yield lock_unacked(table, [lease.id for lease in leases], b"time_next")
     until_ns = {lease.id: lease.until_ns for lease in leases}
     found = ((table.id_literal(raw or b""), int(time or 0)) for (raw, time), _ in answer.rows)
     ids = tuple(one for one, time_next_ns in found if until_ns.get(one) == time_next_ns)
