@@ -42,7 +42,7 @@ def fair(plan: Plan) -> list[Figure]:
             proxy.execute(f"DROP QUEUE {table}", DATABASE)
     return [
         figure(
-            f"ten messages beside a flood of {flood:,}: the longest wait of {rounds} rounds",
+            f"ten messages next to a flood of {flood:,}: the longest wait of {rounds} rounds",
             "ms",
             (each[-1] for each in waits),
             target=value_at_most(WAIT_MS_MAX),

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-# Who scrapes asks one at a time. More at once are refused, so that nobody keeps the proxy busy with its own figures.
+# A scraper sends one request at a time. More at once are refused, so that no client keeps the proxy busy with its own figures.
 AT_ONCE_MAX: Final = 8
 # Some hundred selected messages by their ids.
 _BODY_BYTES_MAX: Final = 128 << 10

@@ -43,7 +43,7 @@ _CHANGES: Final = {
     % PARKED_NS,
     Action.DELETE: b"DELETE FROM %b WHERE %b IN (%b)",
 }
-# Nobody streams them, so a message that has left this state meanwhile is not meant any more.
+# No stream takes them, so a message that has left this state since is not meant any more.
 _GUARDED: Final = frozenset({PeekState.PARKED, PeekState.BLOCKED})
 
 

@@ -99,7 +99,7 @@ export class QueuePage {
 
   setPaused(pause) {
     const detail = pause
-      ? "Nothing is sent from it until somebody resumes it. Messages still come in, and what was sent can be acknowledged."
+      ? "Nothing is sent from it until you resume it. Messages still come in, and what was sent can be acknowledged."
       : "Its messages are sent again, the oldest first.";
     confirm(`${pause ? "Pause" : "Resume"} ${this.name}?`, detail, pause ? "Pause" : "Resume",
       () => ask(pause ? "/api/pause" : "/api/resume", this.place));

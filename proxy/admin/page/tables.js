@@ -30,11 +30,11 @@ const cell = (show) => (element, each) => say(element, show(each));
 // Label, key, what it means, and how it is shown.
 export const STATES_OF_QUEUE = [
   ["Unacked", "depth", "Messages that are neither acknowledged nor parked, whatever their state. ≈ is the server's estimate.", unacked],
-  ["Ready", "due", "Could be sent now. Not known while nobody streams the queue.", (each) => count(each.due)],
+  ["Ready", "due", "Could be sent now. Not known while the queue has no stream.", (each) => count(each.due)],
   ["In flight", "in_flight", "Sent and not acknowledged, and the most that vt_max_in_flight allows.", inFlight],
-  ["Scheduled", "scheduled", "For later: at their own time, or for another attempt. Not known while nobody streams the queue.", (each) => count(each.scheduled)],
+  ["Scheduled", "scheduled", "For later: at their own time, or for another attempt. Not known while the queue has no stream.", (each) => count(each.scheduled)],
   ["Blocked", "held", "Wait until a group of messages is done (vt_after).", (each) => count(each.held)],
-  ["Parked", "parked", "Not delivered until you requeue them: vt_max_attempts is spent, or somebody parked them. Counted in the table now.", parkedNow],
+  ["Parked", "parked", "Not delivered until you requeue them: their attempts are used up, or they were parked by hand. Counted in the table now.", parkedNow],
 ];
 export const FLOW_OF_QUEUE = [
   ["Dead letters", "dead_lettered", "Rows of the table that takes what failed for good, now.", (each) => count(each.dead_lettered)],
