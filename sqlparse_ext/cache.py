@@ -186,6 +186,6 @@ def _parse(sql: bytes, mode: SqlMode, template: bytes) -> Shape:
         instead = f" ({error.instead})" if error.instead else ""
         raise SqlError(
             "You have an error in your SQL syntax; STREAM takes * or a list of columns, FROM, "
-            "one message table, WHERE with its key if need be and, if it shall end, LIMIT n and WAIT seconds, and nothing else"
+            "one message table, and optionally WHERE with its key, LIMIT n and WAIT seconds; nothing else"
             f"{instead} near '{near}' at line {line}"
         ) from None

@@ -137,12 +137,12 @@ def check_value(value: Value | Opaque, column: str, *, is_given: bool) -> None:
         )
     if SECOND_NS <= number < NS_MIN:
         raise Unsupported(
-            f"{number} for {column}, which holds nanoseconds since 1970: that were a moment of"
+            f"{number} for {column}, which holds nanoseconds since 1970: that would be a moment of"
             " 1970; write NOW(), or seconds * 1000000000"
         )
     if is_given and column == "time_acked" and number < NS_MIN:
         raise Unsupported(
-            f"{number} for time_acked, which holds nanoseconds since 1970: that were a moment of"
+            f"{number} for time_acked, which holds nanoseconds since 1970: that would be a moment of"
             " 1970; write NOW() to acknowledge, NULL for a message that is not acknowledged"
         )
 
