@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _UNUSABLE: Final = "-- not usable: "
-_TWO_PHASES: Final = "-- only for transactions over several shards; who has this right can decide those of other users:"
+_TWO_PHASES: Final = "-- only for transactions over several shards; with this right an account can decide those of other users:"
 
 
 class GrantsRefused(StreamfromError):

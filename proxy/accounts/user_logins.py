@@ -82,7 +82,7 @@ async def _login(control: Control, shard: str, user: str, *, is_twopc: bool) -> 
     text = f"user {user} logs in as {who}"
     if seen:
         text += f", and could see the name of the dispatcher's lock ({', '.join(seen)})"
-        fix = "revoke that: who knows the name can stop delivery"
+        fix = "revoke that: an account that knows the name can stop delivery"
         found = [Finding(Level.WARNING, shard, text, fix)]
     else:
         found = [Finding(Level.OK, shard, text)]

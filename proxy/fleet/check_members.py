@@ -62,7 +62,7 @@ async def check_members(
         else:
             report.warning(
                 subject,
-                f"a proxy works alone here, for want of rights on the database streamfrom: {error}",
+                f"a proxy works alone here, without rights on the database streamfrom: {error}",
                 f"run: {await _grant(shard)}",
             )
         return 0

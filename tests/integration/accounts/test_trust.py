@@ -219,7 +219,7 @@ def test_check_logs_in_as_each_user_at_each_shard(pair: Pair, tmp_path: Path) ->
         f"ok       {two}/-: user {one} logs in, and may use no database here",
         f"ok       {one}/-: user {two} logs in, and may use no database here",
         f"warning  {two}/-: user {two} logs in as {two}@%, and could see the name of the dispatcher's lock (PROCESS);"
-        " revoke that: who knows the name can stop delivery",
+        " revoke that: an account that knows the name can stop delivery",
         'info     users: account = "shared" is no wall: ops may do all that the accounts of the shards\' addresses may',
     ]
 
