@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar, assert_never
 
+from streamfrom.engine.clock import WakeTimer
 from streamfrom.engine.errors import StoreError, TableGone
 from streamfrom.engine.fleet.directory import Directory, Member
 from streamfrom.engine.fleet.election import (
@@ -150,8 +151,7 @@ class Elector:
         self._tasks: set[asyncio.Task[None]] = set()  # all of the connection that is there
         self._is_waiting = False  # the connection waits for the lock, up to ROUND_S
         self._drain: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_ns = 0
+        self._timer = WakeTimer(self._loop, now_ns, partial(self.post, Elapsed()))
         self._is_failing = False
         self._secret: str | None = None  # of the lock's name, as read on the connection
         self._hold = LockHold.PLAIN
@@ -172,8 +172,7 @@ class Elector:
             await asyncio.wait([self._drain])
         self.post(Drained())
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.cancel()
 
     @property
     def term(self) -> int:
@@ -262,7 +261,7 @@ class Elector:
                     self._carry_out(action)
         finally:
             self._is_handling = False
-        self._set_timer()
+        self._timer.set(self._election.wake_ns())
 
     def _carry_out(self, action: ElectionAction) -> None:
         match action:
@@ -428,30 +427,13 @@ class Elector:
             log.warning("no election", extra={**self._named, "reason": reason})
         self._is_failing = True
 
-    # Tasks and the timer
+    # Tasks
 
     def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-    def _set_timer(self) -> None:
-        wake_ns = self._election.wake_ns()
-        if self._timer is not None:
-            # One that comes too early asks again: each answer moves the next moment a little further.
-            if wake_ns is None or self._timer_ns <= wake_ns:
-                return
-            self._timer.cancel()
-            self._timer = None
-        if wake_ns is not None:
-            self._timer_ns = wake_ns
-            delay_s = max(wake_ns - self._now_ns(), 1) / 10**9
-            self._timer = self._loop.call_later(delay_s, self._wake)
-
-    def _wake(self) -> None:
-        self._timer = None
-        self.post(Elapsed())
 
 
 def _no_matter() -> None:

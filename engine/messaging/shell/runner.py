@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.engine.clock import WakeTimer
 from streamfrom.engine.errors import OutcomeUnknown, ReceiverGone
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
 from streamfrom.engine.messaging.claims.claim_ways import ClaimJob
@@ -115,8 +117,9 @@ class Runner:
         self._events: deque[Event] = deque()
         self._is_handling = False
         self._freed: list[int] = []  # receivers whose sockets took what this event had for them
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_ns = 0
+        self._timer = WakeTimer(
+            self._loop, clock.time_ns, partial(self.post, Tick()), SLEEP_MAX_S
+        )
         # Each with the shard that it writes to; None where it only reads.
         self._tasks: dict[asyncio.Task[None], ShardName | None] = {}
         self._acks: dict[int, WaitingAck] = {}  # that no claim has taken along yet
@@ -258,7 +261,7 @@ class Runner:
                     self._freed.clear()
         finally:
             self._is_handling = False
-        self._set_timer()
+        self._timer.set(self._state.wake_ns())
 
     async def stop(self, error: StreamfromError) -> None:
         """End every stream with *error*, let running claims finish, then stop. Twice is fine."""
@@ -280,9 +283,7 @@ class Runner:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         _answer(self._acks.values(), frozenset())
         self._acks.clear()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.cancel()
 
     def _carry_out(self, action: Action) -> None:
         match action:
@@ -439,27 +440,6 @@ class Runner:
         if isinstance(job, WriteAcks):
             self._has_written(job.shard)
         self.post(JobDone(job, result, failure))
-
-    def _set_timer(self) -> None:
-        wake_ns = self._state.wake_ns()
-        if self._timer is not None:
-            # A timer that comes too early asks again, and costs less than one for each event: every lease moves the
-            # next moment, and mostly its ack moves it back.
-            if wake_ns is None or self._timer_ns <= wake_ns:
-                return
-            self._timer.cancel()
-            self._timer = None
-        if wake_ns is not None:
-            self._timer_ns = wake_ns
-            now_ns = self._clock.time_ns()
-            # Never longer than SLEEP_MAX_S: the wall clock may be set while the loop's own
-            # timer runs.
-            delay_s = min(max(wake_ns - now_ns, 1) / 10**9, SLEEP_MAX_S)
-            self._timer = self._loop.call_later(delay_s, self._tick)
-
-    def _tick(self) -> None:
-        self._timer = None
-        self.post(Tick())
 
 
 def _answer(acks: Iterable[WaitingAck], acked: frozenset[bytes]) -> None:
