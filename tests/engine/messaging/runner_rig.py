@@ -86,6 +86,14 @@ class RunnerRig:
         return sum(call == name for call, _ in self.store.calls)
 
 
+async def streaming(comment=COMMENT, *, wait_s=0.1, **options):
+    """Return a rig with an open stream, and its receiver, so long after it was opened."""
+    rig, receiver = RunnerRig(comment, **options), Receiver()
+    rig.runner.attach(receiver)
+    await asyncio.sleep(wait_s)
+    return rig, receiver
+
+
 def now_s():
     return asyncio.get_running_loop().time()
 

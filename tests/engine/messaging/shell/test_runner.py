@@ -16,6 +16,7 @@ from tests.engine.messaging.runner_rig import (
     RunnerRig,
     failing_between,
     now_s,
+    streaming,
 )
 from tests.fixtures.logged import logged
 from tests.sim.memory_store import loaded, raw_table
@@ -33,9 +34,7 @@ async def test_rows_that_waited_before_the_stream_opened_come_at_once():
 
 @running
 async def test_a_commit_reaches_its_claim_in_the_same_turn_of_the_loop():
-    rig, receiver = RunnerRig(), Receiver()
-    rig.runner.attach(receiver)
-    await asyncio.sleep(1)
+    rig, receiver = await streaming(wait_s=1)
     rig.commit(1)
     await asyncio.sleep(0)
     assert rig.calls("claim") == 1
@@ -68,9 +67,7 @@ async def test_an_acked_row_does_not_come_back():
 
 @running
 async def test_future_rows_fire_at_their_moment_and_never_early():
-    rig, receiver = RunnerRig(), Receiver()
-    rig.runner.attach(receiver)
-    await asyncio.sleep(1)
+    rig, receiver = await streaming(wait_s=1)
     for ident in range(1, 6):
         rig.commit(ident, time_next_ns=START_NS + ident * 7 * SECOND_NS)
     await asyncio.sleep(50)
@@ -81,9 +78,7 @@ async def test_future_rows_fire_at_their_moment_and_never_early():
 
 @running
 async def test_rows_written_past_the_proxy_are_found_within_the_interval():
-    rig, receiver = RunnerRig(COMMENT.replace("=600", "=5")), Receiver()
-    rig.runner.attach(receiver)
-    await asyncio.sleep(12)
+    rig, receiver = await streaming(COMMENT.replace("=600", "=5"), wait_s=12)
     rig.insert(1)
     await asyncio.sleep(5)
     assert receiver.ids == [1]
@@ -171,9 +166,7 @@ async def test_a_receiver_may_leave_while_it_is_handed_rows():
 
 @running
 async def test_a_lasting_failure_ends_the_stream():
-    rig, receiver = RunnerRig(pause=failing_between(10, 1000)), Receiver()
-    rig.runner.attach(receiver)
-    await asyncio.sleep(11)
+    rig, receiver = await streaming(pause=failing_between(10, 1000), wait_s=11)
     rig.commit(1)
     await asyncio.sleep(31)
     assert [str(error) for error in receiver.ended] == [
@@ -184,9 +177,7 @@ async def test_a_lasting_failure_ends_the_stream():
 
 @running
 async def test_settings_change_under_an_open_stream():
-    rig, receiver = RunnerRig(), Receiver()
-    rig.runner.attach(receiver)
-    await asyncio.sleep(1)
+    rig, receiver = await streaming(wait_s=1)
     rig.runner.reconfigure(loaded(raw_table("msg", COMMENT.replace("_wait=30", "_wait=2"))))
     rig.commit(1)
     await asyncio.sleep(3)
@@ -203,9 +194,7 @@ async def test_a_wall_clock_that_jumps_is_noticed():
             return super().time_ns() + self.ahead_ns
 
     clock = Jumping()
-    rig, receiver = RunnerRig(clock=clock), Receiver()
-    rig.runner.attach(receiver)
-    await asyncio.sleep(1)
+    rig, receiver = await streaming(clock=clock, wait_s=1)
     rig.commit(1, time_next_ns=START_NS + 500 * SECOND_NS)
     clock.ahead_ns = 500 * SECOND_NS
     await asyncio.sleep(SLEEP_MAX_S + 1)
@@ -214,9 +203,7 @@ async def test_a_wall_clock_that_jumps_is_noticed():
 
 @running
 async def test_a_lease_is_written_after_its_delay_and_before_its_row_is_changed():
-    rig, receiver = RunnerRig(COMMENT + ",vt_lease_delay=2"), Receiver()
-    rig.runner.attach(receiver)
-    await asyncio.sleep(0.1)
+    rig, receiver = await streaming(COMMENT + ",vt_lease_delay=2")
     rig.commit(1, 2, 3)
     await asyncio.sleep(1.5)
     assert len(receiver.rows) == 3
@@ -239,9 +226,7 @@ EARLY = COMMENT + ",vt_ack=early"
 
 @running
 async def test_an_early_ack_is_answered_at_once_and_written_soon():
-    rig, receiver = RunnerRig(EARLY), Receiver()
-    rig.runner.attach(receiver)
-    await asyncio.sleep(0.1)
+    rig, _ = await streaming(EARLY)
     rig.commit(1, 2)
     await asyncio.sleep(0.1)
     assert rig.runner.ack_early("0", (b"1", b"2"), 77) == 2
@@ -259,9 +244,7 @@ async def test_an_early_ack_is_answered_at_once_and_written_soon():
 @pytest.mark.parametrize("how", ["changed", "stopped"])
 @running
 async def test_who_changes_rows_and_who_stops_has_early_acks_written_first(how):
-    rig, receiver = RunnerRig(EARLY + ",vt_prefetch=0"), Receiver()
-    rig.runner.attach(receiver)
-    await asyncio.sleep(0.1)
+    rig, receiver = await streaming(EARLY + ",vt_prefetch=0")
     rig.commit(*range(1, 1202))
     await asyncio.sleep(20)
     assert rig.runner.ack_early("0", tuple(row.id for row in receiver.rows), 77) == 1201
@@ -301,9 +284,7 @@ def test_early_acks_that_cannot_be_written_are_written_in_the_end(caplog):
 
 @running
 async def test_who_reschedules_a_row_that_somebody_holds_waits_for_nobody():
-    rig, receiver = RunnerRig(), Receiver()
-    rig.runner.attach(receiver)
-    await asyncio.sleep(0.1)
+    rig, receiver = await streaming()
     rig.commit(1)
     await asyncio.sleep(0.1)
     rig.row(1).is_locked = True
@@ -319,9 +300,7 @@ async def test_who_reschedules_a_row_that_somebody_holds_waits_for_nobody():
 
 @running
 async def test_stopping_writes_the_leases():
-    rig, receiver = RunnerRig(), Receiver()
-    rig.runner.attach(receiver)
-    await asyncio.sleep(0.1)
+    rig, receiver = await streaming()
     rig.commit(1)
     await asyncio.sleep(0.1)
     await rig.runner.stop(STOPPED)
@@ -335,9 +314,7 @@ async def test_stopping_ends_the_streams_and_releases_what_was_being_claimed():
         await asyncio.sleep(0.5)
 
     comment = COMMENT + ",vt_lease=written"
-    rig, receiver = RunnerRig(comment, pause=pause), Receiver()
-    rig.runner.attach(receiver)
-    await asyncio.sleep(10)
+    rig, receiver = await streaming(comment, pause=pause, wait_s=10)
     rig.commit(1)
     await asyncio.sleep(0.7)
     assert rig.row(1).epoch == 1
@@ -353,9 +330,7 @@ async def test_stopping_does_not_wait_for_a_backend_that_hangs():
     async def pause(_call, _shard):
         await asyncio.sleep(1000)
 
-    rig, receiver = RunnerRig(pause=pause), Receiver()
-    rig.runner.attach(receiver)
-    await asyncio.sleep(1)
+    rig, _ = await streaming(pause=pause, wait_s=1)
     before_s = now_s()
     await rig.runner.stop(STOPPED)
     assert now_s() - before_s < 3
@@ -363,9 +338,7 @@ async def test_stopping_does_not_wait_for_a_backend_that_hangs():
 
 @running
 async def test_unreadable_changes_are_polled_for():
-    rig, receiver = RunnerRig(), Receiver()
-    rig.runner.attach(receiver)
-    await asyncio.sleep(1)
+    rig, receiver = await streaming(wait_s=1)
     rig.insert(*range(1, 6))
     for _ in range(100):
         rig.runner.post(Changed("0"))

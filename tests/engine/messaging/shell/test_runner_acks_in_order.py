@@ -68,6 +68,13 @@ class Scene:
     def takes(self, ack):
         return self.runner.acknowledge("0", ack)
 
+    async def told_of_ack(self, *ids):
+        """Return what an ack is told at once."""
+        ack = FakeAck(*ids)
+        assert self.takes(ack)
+        await asyncio.sleep(0.001)
+        return ack.told
+
 
 @pytest.mark.parametrize("prefetch", [0, 1, 2, 100])
 @running
@@ -90,17 +97,11 @@ async def test_a_full_stream_whose_ack_is_refused_is_given_nothing_and_goes_on_a
     scene = await Scene(KEYS, prefetch=1).sent(1, 2)
     assert scene.receiver.ids == [1]
     scene.rig.row(1).is_locked = True
-    ack = FakeAck(1)
-    assert scene.takes(ack)
-    await asyncio.sleep(0.001)
-    assert ack.told == ["alone"]
+    assert await scene.told_of_ack(1) == ["alone"]
     assert scene.receiver.ids == [1]
     assert (scene.rig.row(2).epoch, scene.runner.held()) == (0, 1)
     scene.rig.row(1).is_locked = False
-    again = FakeAck(1)
-    assert scene.takes(again)
-    await asyncio.sleep(0.001)
-    assert again.told == ["acknowledged"]
+    assert await scene.told_of_ack(1) == ["acknowledged"]
     assert scene.receiver.ids == [1, 2]
 
 
@@ -120,10 +121,7 @@ async def test_an_ack_of_one_stream_makes_no_room_in_another():
 async def test_an_ack_is_written_where_nobody_can_be_given_the_next():
     scene = await Scene().sent(1, 2)
     scene.runner.detach(scene.receiver)
-    ack = FakeAck(1)
-    assert scene.takes(ack)
-    await asyncio.sleep(0.001)
-    assert ack.told == ["acknowledged"]
+    assert await scene.told_of_ack(1) == ["acknowledged"]
     assert scene.rig.row(2).epoch == 0
     # The one that follows is known to be due.
     scene.runner.attach(Receiver(2))
@@ -135,10 +133,7 @@ async def test_an_ack_is_written_where_nobody_can_be_given_the_next():
 async def test_an_ack_of_a_row_that_somebody_holds_is_sent_by_itself_and_lets_nobody_go():
     scene = await Scene().sent(1, 2)
     scene.rig.row(1).is_locked = True
-    ack = FakeAck(1)
-    assert scene.takes(ack)
-    await asyncio.sleep(0.001)
-    assert ack.told == ["alone"]
+    assert await scene.told_of_ack(1) == ["alone"]
     assert scene.receiver.ids == [1]
 
 
