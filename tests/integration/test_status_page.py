@@ -439,19 +439,30 @@ async def a_shard_is_left_out(page: Page, clicks: Clicks) -> None:
         "next": None,
     }
     await page.run(
-        "window.realFetch = fetch; window.acts = 0; window.fetch = async (path, options) => path === '/api/act'"
-        f" ? (acts += 1, new Response({json.dumps(json.dumps(answer))})) : realFetch(path, options)"
+        "window.realFetch = fetch; window.acts = []; window.fetch = async (path, options) => path === '/api/act'"
+        " ? (acts.push(JSON.parse(options.body).messages?.length),"
+        f" new Response({json.dumps(json.dumps(answer))})) : realFetch(path, options)"
     )
     await clicks.press("Delete…", MESSAGES)
     await page.until(f"Boolean({DIALOG})")
     for rate in ("0", "-1", "1.5"):
         await page.run(f"document.getElementById('pace').value = '{rate}'")
         await clicks.press("Delete", DIALOG)
-        assert await page.run("acts") == 0, rate
+        assert await page.run("acts") == [], rate
     await page.run("document.getElementById('pace').value = ''")
     await clicks.press("Delete", DIALOG)
     await page.until(f"{DIALOG}.innerText.includes('Without shard <b>80-</b>: no answer')")
     assert "3 done so far" in await page.run(f"{DIALOG}.innerText")
+    await clicks.press("Close", DIALOG)
+    await page.until(f"!{DIALOG}")
+    # More messages than one request may name.
+    await page.run(
+        "import('/messages.js').then(({ Messages }) => new Messages('ks', 'job').actOn("
+        "['ack', 'Acknowledge', null, ''], Array(450).fill({ shard: '0', key: '31' }), '450 messages'))"
+    )
+    await clicks.press("Acknowledge", DIALOG)
+    await page.until("acts.length === 4")
+    assert (await page.run("acts"))[1:] == [200, 200, 50]
     await clicks.press("Close", DIALOG)
     await page.until(f"!{DIALOG}")
     await page.run("window.fetch = realFetch")

@@ -260,7 +260,7 @@ def can_peek(table: MessageTable) -> bool:
 
 
 def shown_columns(table: MessageTable) -> tuple[str, ...]:
-    """Return the columns of a table that are neither its id nor its status, those among them that no stream has."""
+    """Return the columns of a table that are neither its id nor its status, also those that a stream does not send."""
     own = {*STATUS_COLUMNS, table.id_column.lower(), *([STATE] if table.has_state else [])}
     return tuple(name for name in table.columns if name.lower() not in own)
 

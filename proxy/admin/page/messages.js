@@ -30,7 +30,7 @@ const REQUESTS_MAX = 20;
 const PRETTY_MAX = 2 << 20;
 
 // JSON with line breaks; digits stay as they are, which JSON.parse would round.
-export function pretty(value) {
+function pretty(value) {
   try {
     if (!/^\s*[[{]/.test(value) || value.length > PRETTY_MAX) return value;
     JSON.parse(value);
@@ -207,11 +207,12 @@ export class Messages {
   }
 
   actOn([action, word, , consequence], messages, which) {
-    confirm(`${word}: ${which}?`, consequence, word, async () => {
-      let done = 0;
-      for (let at = 0; at < messages.length; at += SELECTED_AT_ONCE) {
-        done += (await ask("/api/act", { ...this.place, action, messages: messages.slice(at, at + SELECTED_AT_ONCE) })).done;
-      }
+    confirm(`${word}: ${which}?`, consequence, word, async (run) => {
+      let at = 0;
+      const done = await repeated(run, SELECTED_AT_ONCE, async (limit) => {
+        const answer = await ask("/api/act", { ...this.place, action, messages: messages.slice(at, at += limit) });
+        return { ...answer, next: at < messages.length ? "" : null };
+      });
       this.selected.clear();
       await this.read("");
       say(this.note, `${word}: ${count(done)} of ${count(messages.length)} done. ${this.note.textContent}`);

@@ -18,10 +18,10 @@ function queueCell(cell, queue) {
 // What a limit allows stands behind the figure that it limits.
 const limited = (shown, most, show) => (most == null ? shown : `${shown} of ${show(most)}`);
 const PARKED_COUNTED_MAX = 10000;
-export const unacked = (queue) => (queue.depth == null ? unknown : `${queue.depth_is_exact ? "" : "≈ "}${count(queue.depth)}`);
-export const inFlight = (queue) => limited(count(queue.in_flight), queue.max_in_flight, count);
-export const deliveredRate = (queue) => limited(rate(queue.sent_per_s), queue.max_rate, rate);
-export const parkedNow = (queue) => (queue.parked > PARKED_COUNTED_MAX ? `≈ ${count(queue.parked)}` : count(queue.parked));
+const unacked = (queue) => (queue.depth == null ? unknown : `${queue.depth_is_exact ? "" : "≈ "}${count(queue.depth)}`);
+const inFlight = (queue) => limited(count(queue.in_flight), queue.max_in_flight, count);
+const deliveredRate = (queue) => limited(rate(queue.sent_per_s), queue.max_rate, rate);
+const parkedNow = (queue) => (queue.parked > PARKED_COUNTED_MAX ? `≈ ${count(queue.parked)}` : count(queue.parked));
 const latency = (p50, p99) => (each) => (each[p99] == null ? unknown : `${seconds(each[p50])} / ${seconds(each[p99])}`);
 export const deliveryLatency = latency("due_to_sent_p50_s", "due_to_sent_p99_s");
 export const ackLatency = latency("sent_to_acked_p50_s", "sent_to_acked_p99_s");
