@@ -222,23 +222,30 @@ ODD = {
 }
 
 
-def test_a_queue_of_odd_names_and_types(served: Served, consume: Consume) -> None:
-    def quoted(name: str) -> str:
-        return "`" + name.replace("`", "``") + "`"
+ODD_NAME = "o'd<b>%s"
+ODD_ROWS = (
+    (MARKUP, MARKUP, 0, b"\xff\0'", "[1]", "<x>", b"\x01"),
+    ("b", "", 7, "", "{}", "y", b"\0"),
+)
 
-    place = {"queue": "o'd<b>%s"}
-    name = quoted(place["queue"])
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def make_odd_queue(served: Served) -> None:
+    name, names = quoted(ODD_NAME), ", ".join(map(quoted, ODD))
     columns = ", ".join(f"{quoted(one)} {kind}" for one, kind in ODD.items())
     run(served.client, f"CREATE QUEUE {name} ({columns}) WITH (ack_wait = 600)")
-    names = ", ".join(map(quoted, ODD))
-    rows_ = (
-        (MARKUP, MARKUP, 0, b"\xff\0'", "[1]", "<x>", b"\x01"),
-        ("b", "", 7, "", "{}", "y", b"\0"),
-    )
+    insert = f"INSERT INTO {name} ({names})".replace("%", "%%")
     with served.client.cursor() as cursor:
-        for row in rows_:
-            insert = f"INSERT INTO {name} ({names})".replace("%", "%%")
+        for row in ODD_ROWS:
             cursor.execute(f"{insert} VALUES (%s, %s, %s, %s, %s, %s, %s)", row)
+
+
+def test_a_queue_of_odd_names_and_types(served: Served, consume: Consume) -> None:
+    make_odd_queue(served)
+    place = {"queue": ODD_NAME}
     (found, *_) = [one for one in served.pages(state="all", **place)[0] if one["id"] == MARKUP]
     whole = served.ask("/api/message", shard=found["shard"], key=found["key"], **place)
     values = {one["name"]: one["value"] for one in whole["values"] if one["value"]}
@@ -248,7 +255,7 @@ def test_a_queue_of_odd_names_and_types(served: Served, consume: Consume) -> Non
             asked = {"state": "all", "column": column, "value": value, "how": how}
             ids = [one["id"] for one in served.pages(**asked, **place)[0]]
             assert ids == [MARKUP], (column, how)
-    stream = consume(served.proxy, f"STREAM * FROM {name}", database="ks")
+    stream = consume(served.proxy, f"STREAM * FROM {quoted(ODD_NAME)}", database="ks")
     stream.take(2)
     held, _ = served.pages(state="in_flight", **place)
     assert {(one["id"], one["state"]) for one in held} == {
@@ -279,7 +286,8 @@ def test_messages_of_a_megabyte_are_listed_in_small_pages(served: Served) -> Non
 MESSAGES = "document.querySelector('#messages + div')"
 LINES = f"[...{MESSAGES}.querySelectorAll('tbody tr')]"
 NOTE = f"{MESSAGES}.querySelector('.note').innerText"
-DIALOG = "document.querySelector('dialog')"
+# One that was closed leaves the document a moment later.
+DIALOG = "document.querySelector('dialog[open]')"
 
 
 class Clicks:
@@ -348,11 +356,28 @@ async def test_every_click_of_a_queues_page(
         await clicks.press("End…")
         assert "gets an error" in await clicks.agree("End")
         assert stream.error()[0] == 1317
-        assert await page.run("document.title") == "ks.job · streamfrom"
+        await odd_names(page, clicks, served)
+        assert await page.run("document.title") == f"ks.{ODD_NAME} · streamfrom"
         assert page.errors == []
     log = served.proxy.log()
     for event in ("messages changed", "messages requeued", "queue paused", "stream ended"):
         assert event in log
+
+
+async def odd_names(page: Page, clicks: Clicks, served: Served) -> None:
+    make_odd_queue(served)
+    await page.run(
+        f"location.hash = '#/queue/ks/' + encodeURIComponent({json.dumps(ODD_NAME)})"
+    )
+    await page.until(f"document.title === {json.dumps(f'ks.{ODD_NAME} · streamfrom')}")
+    await clicks.see("All", len(ODD_ROWS))
+    head = await page.run(f"{MESSAGES}.querySelector('thead').innerText")
+    assert all(name in head for name in ODD if name != "id")
+    await clicks.press(MARKUP, MESSAGES)
+    await page.until(f"Boolean({DIALOG})")
+    assert MARKUP in await page.run(f"{DIALOG}.querySelector('h2').innerText")
+    assert await page.run("document.querySelectorAll('main :is(i, b, script)').length") == 0
+    await clicks.press("Close", DIALOG)
 
 
 async def browse_and_open(page: Page, clicks: Clicks) -> None:
