@@ -36,6 +36,15 @@ class Scene:
     def heartbeat(self, number, shard="-80"):
         self.shards[shard].progress([b"%d" % number], self.now_ns)
 
+    def longer_than_shown(self):
+        """Send two messages, whose leases progress makes longer than their rows say; return the leases."""
+        self.send(1, 2)
+        leases = self.shards["-80"]
+        self.at(10).heartbeat(1)
+        (batch,) = leases.lagging(None)
+        leases.shown_ns.update((one.id, one.before_ns) for one in leases.renew(batch))
+        return leases
+
     def ends(self):
         """Return when the leases of all messages end, in seconds since the start."""
         ends = {}
@@ -256,12 +265,7 @@ def test_what_is_written_is_what_rows_show_until_it_is_longer_again():
 
 def test_a_look_believes_no_row_that_lags_behind():
     scene = Scene()
-    scene.send(1, 2)
-    leases = scene.shards["-80"]
-    scene.at(10).heartbeat(1)
-    (batch,) = leases.lagging(None)
-    for one in leases.renew(batch):
-        leases.shown_ns[one.id] = one.before_ns
+    leases = scene.longer_than_shown()
     leases.suspect(None)
     leases.next_look()
     seen = {one: START_NS + (31 + i) * SECOND_NS for i, one in enumerate((b"1", b"2"))}
@@ -274,12 +278,7 @@ def test_a_look_believes_no_row_that_lags_behind():
 
 def test_a_heartbeat_on_a_row_that_lags_behind_makes_no_lease_shorter():
     scene = Scene()
-    scene.send(1, 2)
-    leases = scene.shards["-80"]
-    scene.at(10).heartbeat(1)
-    (batch,) = leases.lagging(None)
-    for one in leases.renew(batch):
-        leases.shown_ns[one.id] = one.before_ns
+    leases = scene.longer_than_shown()
     leases.suspect([b"1"], by_heartbeat=True)
     leases.next_look()
     row_ns = START_NS + 32 * SECOND_NS
