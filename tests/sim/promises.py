@@ -96,8 +96,9 @@ class Promises:
         for receiver in state.attached.values():
             assert receiver.held == held[receiver.id]
             is_limited = receiver.limit and receiver.rows_left is None
-            # A window that becomes smaller takes nothing back.
-            held_before, limit_before = before.get(receiver.id, (0, 0))
+            # A window that becomes smaller takes nothing back, nor does one that begins
+            # below what a former dispatcher sent.
+            held_before, limit_before = before.get(receiver.id, (receiver.held, 0))
             most = max(receiver.limit, held_before, limit_before)
             most = receiver.limit if receiver.window is None else most
             assert not is_limited or receiver.held <= most
