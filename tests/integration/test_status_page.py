@@ -222,7 +222,7 @@ ODD = {
 }
 
 
-ODD_NAME = "o'd<b>%s"
+ODD_NAME = "o'd <b>%s"
 ODD_ROWS = (
     (MARKUP, MARKUP, 0, b"\xff\0'", "[1]", "<x>", b"\x01"),
     ("b", "", 7, "", "{}", "y", b"\0"),
@@ -236,7 +236,10 @@ def quoted(name: str) -> str:
 def make_odd_queue(served: Served) -> None:
     name, names = quoted(ODD_NAME), ", ".join(map(quoted, ODD))
     columns = ", ".join(f"{quoted(one)} {kind}" for one, kind in ODD.items())
-    run(served.client, f"CREATE QUEUE {name} ({columns}) WITH (ack_wait = 600)")
+    run(
+        served.client,
+        f"CREATE QUEUE {name} ({columns}) WITH (ack_wait = 600, dead_letter = on)",
+    )
     insert = f"INSERT INTO {name} ({names})".replace("%", "%%")
     with served.client.cursor() as cursor:
         for row in ODD_ROWS:
@@ -268,6 +271,8 @@ def test_a_queue_of_odd_names_and_types(served: Served, consume: Consume) -> Non
     for action in ("park", "retry", "ack", "delete"):
         answer = served.post("/api/act", action=action, messages=keys, **place)[1]
         assert answer["done"] == 2, action
+    for source in ("parked", "dead"):
+        assert served.post("/api/requeue", source=source, **place) == (200, {"done": 0})
     assert served.post("/api/pause", **place)[0] == 204
 
 

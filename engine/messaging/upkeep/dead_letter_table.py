@@ -75,8 +75,13 @@ def columns_of(database: str, name: str) -> str:
 
 def consents(comment: str, queue: str) -> bool:
     """Return whether a table with *comment* takes the dead letters of *queue*."""
+    return queue in consenting_queues(comment, queue)
+
+
+def consenting_queues(comment: str, queue: str) -> tuple[str, ...]:
+    """Return whose dead letters a table with *comment* takes: names between spaces, or the whole name of *queue*."""
     named = settings_of(comment).get(CONSENT, "")
-    return queue == named or queue in named.split()
+    return (queue,) if named == queue else tuple(named.split())
 
 
 def with_consent(comment: str, queue: str) -> str:

@@ -9,8 +9,7 @@ from streamfrom.engine.messaging.store.refusals import is_of_rows
 from streamfrom.engine.messaging.store.row_writes import Halves, write
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.table.sql_names import by_id, quoted
-from streamfrom.engine.messaging.table.table_settings import CONSENT, settings_of
-from streamfrom.engine.messaging.upkeep.dead_letter_table import OF_DELIVERY
+from streamfrom.engine.messaging.upkeep.dead_letter_table import OF_DELIVERY, consenting_queues
 from streamfrom.engine.messaging.upkeep.peek import PeekPlace, PeekState, peek
 from streamfrom.sqlparse_ext.text.identifiers import text_literal
 
@@ -111,7 +110,7 @@ def dead_letters(table: MessageTable) -> Conversation[DeadLetterSource]:
     return DeadLetterSource(
         tuple(name for name in shared if name.lower() not in OF_DELIVERY - {"priority"}),
         is_queue="time_acked" in {name.lower() for name in names},
-        queues=tuple(settings_of(comment).get(CONSENT, "").split()),
+        queues=consenting_queues(comment, table.name),
     )
 
 
