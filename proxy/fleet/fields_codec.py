@@ -6,8 +6,10 @@ A `FieldsCodec` is made once of a class and a message and copies what both have,
 * a repeated field is a tuple, or the pairs of a dict if the class's default is one; if the default is None, an empty field is None.
   What its codec returns None for is left out: nothing to report, or of a kind that this version does not know;
 * a field of a message goes by the codec that is given for that message, and is absent for None;
-* an ``int64`` is a moment in nanoseconds and travels as its age, since each member has a clock of its own. (It is negative
-  for what is to come. All other numbers are ``uint64``, ``sint64`` or shorter.)
+* an ``int64`` whose name ends with ``_ns`` is a moment, and travels as its age, since each member has a clock of its own. (It is negative
+  for what is to come.)
+
+A `OneOfCodec` knows classes by their names: ``OpenStream`` is the field ``open_stream``.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from google.protobuf.message import Message
 
@@ -78,23 +80,24 @@ class OneOfCodec(Generic[MessageT]):
     """Values of several classes as the fields of one ``oneof``.
 
     whole: the message around them; its other fields are the classes', too.
-    names: the classes with the names of their fields.
+    classes: one for each field, whose name is that of the class in lower case.
     """
 
     def __init__(
         self,
         whole: type[MessageT],
-        names: Mapping[type[Any], str],
+        classes: Iterable[type[Any]],
         nested: Mapping[str, FieldCodec],
     ) -> None:
-        self.classes = frozenset(names)
         self._whole = whole
         (oneof,) = whole.DESCRIPTOR.oneofs
         self._oneof = oneof.name
-        self._names = names
+        self._names: dict[type[Any], str] = {}
         self._codecs: dict[str, FieldsCodec[Any, Any]] = {}
         self._shared: dict[str, list[str]] = {}
-        for made, name in names.items():
+        fields = {field.name.replace("_", ""): field.name for field in oneof.fields}
+        for made in classes:
+            name = self._names[made] = fields[made.__name__.lower()]
             self._codecs[name] = FieldsCodec(made, _message_of(whole, name), nested)
             self._shared[name] = [
                 field.name
@@ -141,7 +144,7 @@ class _SharedField:
         self._codec: FieldCodec | None = None
         if field.message_type is not None:
             self._codec = nested[field.message_type.name]
-        elif field.type == FieldDescriptor.TYPE_INT64:
+        elif field.type == FieldDescriptor.TYPE_INT64 and field.name.endswith("_ns"):
             self._codec = _AgeCodec()
 
     def encode(self, value: object, now_ns: int) -> Any:

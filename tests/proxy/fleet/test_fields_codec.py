@@ -29,7 +29,7 @@ def test_a_class_that_lacks_a_field_of_its_message_is_noticed_at_once():
 
 
 def test_a_kind_that_is_unknown_is_none():
-    codec = OneOfCodec(pb.TableEvent, {}, {})
+    codec = OneOfCodec(pb.TableEvent, (), {})
     assert codec.decode(pb.TableEvent(shard="0", acked=pb.Ids())) is None
     with pytest.raises(KeyError):
         codec.encode(Changed("0"))

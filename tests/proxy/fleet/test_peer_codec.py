@@ -1,39 +1,26 @@
 from contextlib import suppress
+from dataclasses import fields
 from typing import get_args
 
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.engine.fleet import peer_link
 from streamfrom.engine.fleet.peer_link import (
-    AckEarly,
-    CloseStream,
-    DefinitionsChanged,
-    Dispatching,
-    ForgetStream,
-    GiveShare,
+    FromDispatcher,
     News,
     OpenStream,
     ProgressElsewhere,
-    RequestDone,
-    RowsSent,
     RowsTaken,
-    ShareKept,
-    ShareWanted,
     StopWaiting,
-    StreamEnded,
-    StreamFinished,
-    StreamProgressed,
+    ToDispatcher,
     WantLeases,
 )
-from streamfrom.engine.messaging.dispatch.events import Acked, AckedUnnamed, Changed, Due
-from streamfrom.engine.messaging.table.message import MessageKey
-from streamfrom.proxy.fleet.members_pb2 import News as PbNews, TableEvent, ToDispatcher
+from streamfrom.engine.messaging.dispatch.events import AckedUnnamed, TableEvent
+from streamfrom.engine.messaging.table.message import AUTO, MessageKey
+from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.peer_codec import (
     FIRST_PROTOCOL,
-    FROM_DISPATCHER,
     PROTOCOL,
-    TO_DISPATCHER,
     PeerMessageUnreadable,
     decode_from_dispatcher,
     decode_to_dispatcher,
@@ -43,10 +30,10 @@ from streamfrom.proxy.fleet.peer_codec import (
 )
 
 
-number = st.integers(0, 2**63)
+number = st.integers(0, 2**63 - 1)
 text = st.text(st.characters(exclude_categories=["Cs"]))
 ids = st.lists(st.binary()).map(tuple)
-held = st.dictionaries(text, ids)
+texts = st.lists(text).map(tuple)
 keys = st.builds(
     MessageKey,
     st.binary(),
@@ -54,39 +41,71 @@ keys = st.builds(
     st.integers(0, 2**63 - 1),
     st.just(b""),
 )
-event = st.one_of(
-    st.builds(Due, text, st.lists(keys).map(tuple)),
-    st.builds(Acked, text, ids),
-    st.builds(Changed, text, st.none() | ids, st.booleans()),
-    st.builds(AckedUnnamed, text),
-)
-to_dispatcher = st.one_of(
-    st.builds(
-        OpenStream, number, text, text, st.lists(text).map(tuple), st.lists(text).map(tuple),
-        st.none() | number, st.none() | number, number, st.none() | ids.filter(bool), held,
-        st.none() | number,
-    ),
-    st.builds(GiveShare, number, number),
-    st.builds(ProgressElsewhere, number, number),
-    st.builds(RowsTaken, number, number),
-    st.builds(CloseStream, number, number),
-    st.builds(ForgetStream, number, st.booleans()),
-    st.builds(StopWaiting, number),
-    st.builds(News, text, text, st.lists(event).map(tuple)),
-    st.builds(Dispatching, text, text),
-    st.builds(DefinitionsChanged, number, text),
-    st.builds(WantLeases, number, text, text, text, st.none() | ids),
-    st.builds(AckEarly, number, text, text, text, ids, number),
-)  # fmt: skip
-from_dispatcher = st.one_of(
-    st.builds(RowsSent, number, number, ids),
-    st.builds(StreamEnded, number, text, held),
-    st.builds(StreamFinished, number),
-    st.builds(ShareKept, number, number),
-    st.builds(ShareWanted, number),
-    st.builds(StreamProgressed, number, number),
-    st.builds(RequestDone, number, st.none() | number),
-)
+# By what a field is declared as.
+KINDS = {
+    "bool": st.booleans(),
+    "int": number,
+    "int | None": st.none() | number,
+    "str": text,
+    "ShardName": text,
+    "Mapping[ShardName, tuple[bytes, ...]]": st.dictionaries(text, ids),
+    "tuple[MessageKey, ...]": st.lists(keys).map(tuple),
+    "tuple[ShardName, ...]": texts,
+    "tuple[TableEvent, ...]": st.deferred(lambda: st.lists(any_of(TableEvent)).map(tuple)),
+    "tuple[bytes, ...]": ids,
+    "tuple[bytes, ...] | None": st.none() | ids,
+    "tuple[str, ...]": texts,
+}
+NARROWER = {
+    (OpenStream, "keys"): st.none() | ids.filter(bool),
+    (OpenStream, "prefetch"): st.none() | st.just(AUTO) | number,
+}
+
+
+def one_of(made):
+    return st.builds(
+        made,
+        **{
+            field.name: NARROWER.get((made, field.name), KINDS[str(field.type)])
+            for field in fields(made)
+        },
+    )
+
+
+def any_of(union):
+    return st.one_of(list(map(one_of, get_args(union))))
+
+
+to_dispatcher = any_of(ToDispatcher)
+from_dispatcher = any_of(FromDispatcher)
+
+
+@pytest.mark.parametrize("made", get_args(ToDispatcher))
+@given(st.data())
+def test_each_thing_that_a_member_says_comes_as_it_was_sent(made, data):
+    message = data.draw(one_of(made))
+    assert decode_to_dispatcher(encode_to_dispatcher([message])) == [message]
+
+
+@pytest.mark.parametrize("made", get_args(FromDispatcher))
+@given(st.data())
+def test_each_thing_that_a_dispatcher_says_comes_as_it_was_sent(made, data):
+    message = data.draw(one_of(made))
+    assert decode_from_dispatcher(encode_from_dispatcher([message])) == [message]
+
+
+@pytest.mark.parametrize("made", get_args(TableEvent))
+@given(st.data())
+def test_each_kind_of_news_comes_as_it_was_sent(made, data):
+    news = News("ks", "t", (data.draw(one_of(made)),))
+    assert decode_to_dispatcher(encode_to_dispatcher([news])) == [news]
+
+
+@pytest.mark.parametrize(("given", "sent"), [(AUTO, AUTO), (0, 0), (100, 100)])
+def test_older_members_read_the_same_prefetch(given, sent):
+    opened = OpenStream(1, "ks", "t", ("0",), (), given, None, 7)
+    data = encode_to_dispatcher([opened])
+    assert pb.ToDispatcher.FromString(data).open_stream.prefetch == sent
 
 
 @given(st.lists(to_dispatcher, min_size=1, max_size=3))
@@ -99,14 +118,9 @@ def test_what_a_dispatcher_says_comes_as_it_was_sent(messages):
     assert decode_from_dispatcher(encode_from_dispatcher(messages)) == messages
 
 
-def test_no_message_is_left_out():
-    assert TO_DISPATCHER.classes == set(get_args(peer_link.ToDispatcher))
-    assert FROM_DISPATCHER.classes == set(get_args(peer_link.FromDispatcher))
-
-
 @given(to_dispatcher)
 def test_one_message_is_what_the_first_protocol_sent(message):
-    assert not ToDispatcher.FromString(encode_to_dispatcher([message])).more
+    assert not pb.ToDispatcher.FromString(encode_to_dispatcher([message])).more
 
 
 def test_what_came_later_is_known_to_no_older_member():
@@ -120,8 +134,8 @@ def test_what_came_later_is_known_to_no_older_member():
 @pytest.mark.parametrize("data", [b"", b"\xfa\x01\x00"])
 def test_a_message_of_a_kind_that_is_unknown_is_passed_over(data):
     following = RowsTaken(1, 2)
-    data += ToDispatcher(
-        more=[ToDispatcher.FromString(encode_to_dispatcher([following]))]
+    data += pb.ToDispatcher(
+        more=[pb.ToDispatcher.FromString(encode_to_dispatcher([following]))]
     ).SerializeToString()
     assert decode_to_dispatcher(data) == [None, following]
     assert decode_from_dispatcher(b"") == [None]
@@ -136,9 +150,9 @@ def test_what_is_no_message_is_refused(data):
 
 
 def test_news_of_a_kind_that_is_unknown_are_left_out():
-    known = TableEvent(shard="1", acked_unnamed={})
-    news = PbNews(keyspace="ks", table="t", events=[TableEvent(shard="0"), known])
-    data = ToDispatcher(news=news).SerializeToString()
+    known = pb.TableEvent(shard="1", acked_unnamed={})
+    news = pb.News(keyspace="ks", table="t", events=[pb.TableEvent(shard="0"), known])
+    data = pb.ToDispatcher(news=news).SerializeToString()
     assert decode_to_dispatcher(data) == [News("ks", "t", (AckedUnnamed("1"),))]
 
 
