@@ -14,7 +14,7 @@ Read it in this order:
 * ``sessions``: a client, from its greeting to its leaving;
 * ``twophase``: transactions that commit on all their shards or on none;
 * ``accounts``: what the proxy's own accounts may do on the servers;
-* ``app``, ``cli``: putting it all together; ``config``, ``check``, ``vschema_files``, ``demo``, ``embedded``: around it.
+* ``app``, ``cli``: putting it all together; ``config``, ``commands``, ``vschema_files``, ``embedded``: around it.
 """
 
 import os

@@ -26,23 +26,23 @@ from streamfrom import __version__
 from streamfrom.proxy import log
 from streamfrom.proxy.accounts.job_grants import Purpose
 from streamfrom.proxy.app.application import Application, run
-from streamfrom.proxy.check import check
-from streamfrom.proxy.config.file import Config, ConfigError, load
-from streamfrom.proxy.config.fleet_members import AUTO, WORKERS_MAX, FleetConfig, worker_count
-from streamfrom.proxy.config.log_settings import LogFormat
-from streamfrom.proxy.demo import ListeningProxy, run_demo
-from streamfrom.proxy.grants import GrantsRefused, print_grants, wanted
-from streamfrom.proxy.printable import printable
-from streamfrom.proxy.queue_watch import (
+from streamfrom.proxy.commands.check import check
+from streamfrom.proxy.commands.demo import ListeningProxy, run_demo
+from streamfrom.proxy.commands.grants import GrantsRefused, print_grants, wanted
+from streamfrom.proxy.commands.queue_watch import (
     ADDRESS_DEFAULT,
     ADDRESS_SCHEME,
     CannotTell,
     parse_address,
     watch,
 )
+from streamfrom.proxy.commands.top import top
+from streamfrom.proxy.config.file import Config, ConfigError, load
+from streamfrom.proxy.config.fleet_members import AUTO, WORKERS_MAX, FleetConfig, worker_count
+from streamfrom.proxy.config.log_settings import LogFormat
+from streamfrom.proxy.printable import printable
 from streamfrom.proxy.report import CheckReport
 from streamfrom.proxy.service_manager import ServiceManager
-from streamfrom.proxy.top import top
 from streamfrom.proxy.workers.supervisor import WorkerFailed, Workers, command_of
 from streamfrom.proxy.workers.worker_seat import WorkerSeat
 from streamfrom.sqlparse_ext.errors import StreamfromError

@@ -22,7 +22,7 @@ from aiohttp import web
 from streamfrom.proxy.admin.web_sessions import WebSessions
 from streamfrom.proxy.config.file import Role
 from streamfrom.proxy.sessions.addresses import group
-from streamfrom.proxy.wire.auth import PASSWORD_BYTES_MAX
+from streamfrom.proxy.wire.login.auth import PASSWORD_BYTES_MAX
 
 
 if TYPE_CHECKING:

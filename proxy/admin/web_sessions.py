@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streamfrom.proxy.wire.auth import Credentials
+    from streamfrom.proxy.wire.login.auth import Credentials
 
 
 # An open page asks each second, so this long after it was closed.

@@ -47,8 +47,8 @@ from streamfrom.proxy.sessions.login_backoff import LoginBackoff
 from streamfrom.proxy.sessions.login_work import LoginWork
 from streamfrom.proxy.sessions.services import Peer, Services, Tally
 from streamfrom.proxy.sessions.session import Session
-from streamfrom.proxy.sql.catalog import Catalog
-from streamfrom.proxy.sql.large_texts import readers
+from streamfrom.proxy.sql.compile.catalog import Catalog
+from streamfrom.proxy.sql.compile.large_texts import readers
 from streamfrom.proxy.status.status_rows import MemberStatus
 from streamfrom.proxy.status.status_source import StatusSource
 from streamfrom.proxy.tls import ServerTls
@@ -57,9 +57,9 @@ from streamfrom.proxy.twophase.decisions import Decisions
 from streamfrom.proxy.twophase.recovery import Recovery
 from streamfrom.proxy.vschema_files import VschemaFiles
 from streamfrom.proxy.vtgate.inner_client import enter
-from streamfrom.proxy.wire.auth import Authenticator, nonce_from
 from streamfrom.proxy.wire.constants import NONCE_BYTES
-from streamfrom.proxy.wire.handshake import extends_metadata, version_to_greet
+from streamfrom.proxy.wire.login.auth import Authenticator, nonce_from
+from streamfrom.proxy.wire.login.handshake import extends_metadata, version_to_greet
 from streamfrom.proxy.workers.worker_seat import Parent
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.errors import StreamfromError

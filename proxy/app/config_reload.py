@@ -16,7 +16,7 @@ from streamfrom.proxy.errors import AccountChanged
 from streamfrom.proxy.passwords.verifier import Verifier
 from streamfrom.proxy.sessions.statement_timeout import StatementTimeout
 from streamfrom.proxy.tls import ServerTls
-from streamfrom.proxy.wire.auth import Credentials
+from streamfrom.proxy.wire.login.auth import Credentials
 
 
 if TYPE_CHECKING:

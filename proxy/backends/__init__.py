@@ -5,7 +5,7 @@ Read in this order:
 * ``session_variables``, ``charsets``: the session variables that follow a client;
 * ``statement_ids``, ``diagnostics_area``: the prepared statements and the diagnostics of a connection;
 * ``answer_readers``, ``backend``: answers, and the connection that they come on;
-* ``connect``, ``connection_handover``: how a connection is opened, and how it goes to another session;
-* ``pool``, ``shard``: all connections of a shard, and its health;
+* ``connect``, ``pooling``: how a connection is opened, and who gets which of a shard's;
+* ``shard``: one server of a shard, and its health;
 * ``control_connection``, ``shard_store``: the statements of the proxy and of the engine.
 """

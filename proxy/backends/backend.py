@@ -4,7 +4,7 @@
 consumes its answer. Readers are served in the order of the packets, so several may be under way at once (pipelining).
 
 The connection remembers its session variables, its default database, the session that used it last, and whether that session
-left other state there. From these `proxy.backends.connection_handover` works out how it becomes a connection of another
+left other state there. From these `proxy.backends.pooling.connection_handover` works out how it becomes a connection of another
 session.
 """
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
-    from streamfrom.proxy.backends.pool import Pool
+    from streamfrom.proxy.backends.pooling.pool import Pool
     from streamfrom.sqlparse_ext.statements import Value
 
 

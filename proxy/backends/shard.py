@@ -21,11 +21,11 @@ from streamfrom.proxy.backends.health import (
     primary_health,
 )
 from streamfrom.proxy.backends.kills import Kills
-from streamfrom.proxy.backends.multiplexing import SharedConnections
-from streamfrom.proxy.backends.pool import Pool
+from streamfrom.proxy.backends.pooling.multiplexing import SharedConnections
+from streamfrom.proxy.backends.pooling.pool import Pool
+from streamfrom.proxy.backends.pooling.turned_away import TurnedAway
 from streamfrom.proxy.backends.sequence_blocks import Sequences
 from streamfrom.proxy.backends.session_variables import globals_of_logins
-from streamfrom.proxy.backends.turned_away import TurnedAway
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 
 

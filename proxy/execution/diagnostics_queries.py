@@ -11,8 +11,8 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.backends.connection_handover import take_diagnostics
 from streamfrom.proxy.backends.diagnostics_area import CarriedFoundRows, LastDiagnostics
+from streamfrom.proxy.backends.pooling.connection_handover import take_diagnostics
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
 from streamfrom.proxy.wire.resultset import (

@@ -1,6 +1,6 @@
 """Whether the statements of one shape are quick enough to share a connection. Pure.
 
-Reads on a shared connection (`proxy.backends.multiplexing`) wait for each other, so a shape is measured first: it gets
+Reads on a shared connection (`proxy.backends.pooling.multiplexing`) wait for each other, so a shape is measured first: it gets
 FIRST_TRIAL answers on connections of a session's own. The shape is quick if the fastest of these took at most QUICK_S longer
 than this server's fastest answer ever. The fastest counts, because on a busy machine all others measure the queue. A shape
 that was slow on a shared connection gets a longer trial.

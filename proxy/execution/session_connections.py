@@ -9,12 +9,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from streamfrom.proxy.backends.connection_handover import (
+from streamfrom.proxy.backends.pooling.connection_handover import (
     SHOW_WARNINGS,
     hand_over,
     hand_over_now,
 )
-from streamfrom.proxy.backends.pool_queue import PoolWaiter
+from streamfrom.proxy.backends.pooling.pool_queue import PoolWaiter
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable
 from streamfrom.proxy.execution.retries import Retries
 from streamfrom.proxy.execution.retry_rules import Ending, is_repeatable, is_whole_ack

@@ -2,7 +2,7 @@
 
 A server reports changes by status flags and session trackers; the statement's text is read for what they do not show. The
 state of a connection after the answer decides which session may have it next, and whether it is reset first
-(`proxy.backends.pool`).
+(`proxy.backends.pooling.pool`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.backends.connection_handover import take_diagnostics
 from streamfrom.proxy.backends.diagnostics_area import CarriedFoundRows
+from streamfrom.proxy.backends.pooling.connection_handover import take_diagnostics
 from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.session_state import footprint_of, leaves_residue, must_stay
 from streamfrom.proxy.execution.transaction import ROLLS_BACK

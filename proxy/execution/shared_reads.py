@@ -1,6 +1,6 @@
 """Quick reads of one session on connections that other sessions use at the same time.
 
-`SharedReads.send` decides whether a read shares a connection (`proxy.backends.multiplexing`), and `SharedReads.answered`
+`SharedReads.send` decides whether a read shares a connection (`proxy.backends.pooling.multiplexing`), and `SharedReads.answered`
 returns how the read ended there. Nothing is written to the client before the answer is complete. An error, or an
 answer with warnings, is dropped, and the statement runs again on a connection of the session's own.
 """
@@ -18,7 +18,7 @@ from streamfrom.proxy.wire.constants import Status
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.backends.multiplexing import SharedConnection
+    from streamfrom.proxy.backends.pooling.multiplexing import SharedConnection
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.errors import BackendLost
     from streamfrom.proxy.execution.attempt import Attempt

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.backends.connection_handover import take_diagnostics
+from streamfrom.proxy.backends.pooling.connection_handover import take_diagnostics
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.execution.session_state import footprint_of
 from streamfrom.proxy.execution.user_variables import (

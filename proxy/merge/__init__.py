@@ -12,5 +12,5 @@
     stage_rows            rows in the place of the SELECT that gave them, for a shard to go on with
     row_count             how many rows such an answer has
 
-Pure: rows in, rows out. `proxy.sql.gather` does the rest.
+Pure: rows in, rows out. `proxy.sql.scatter.gather` does the rest.
 """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import NoDatabaseSelected
 from streamfrom.proxy.execution.attempt import Attempt
-from streamfrom.proxy.sql.session_target import check_target
+from streamfrom.proxy.sql.compile.session_target import check_target
 from streamfrom.proxy.wire.framing import frame
 from streamfrom.proxy.wire.response import AnswerKind
 

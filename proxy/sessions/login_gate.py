@@ -5,7 +5,7 @@ Every refusal of a login is sent here, and the connection closed behind it:
 | when | which error | sent |
 |---|---|---|
 | before the greeting | `refusal`: no place, or not from this machine | at once |
-| the proof is wrong | AccessDenied, which `proxy.wire.auth` raises | when `auth_backoff` says |
+| the proof is wrong | AccessDenied, which `proxy.wire.login.auth` raises | when `auth_backoff` says |
 | the protocol is broken | what `proxy.wire.server_connection` raises | at once |
 | the proof is right | `check`: no place for this user; no such database; the proxy ends | at once |
 | `connect_timeout` is over | none | the connection is reset |

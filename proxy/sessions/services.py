@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sessions.asker import Asker
     from streamfrom.proxy.sessions.login_backoff import LoginBackoff
     from streamfrom.proxy.sessions.login_work import LoginWork
-    from streamfrom.proxy.sql.catalog import Catalog
+    from streamfrom.proxy.sql.compile.catalog import Catalog
     from streamfrom.proxy.status.status_source import StatusSource
     from streamfrom.proxy.tls import ServerTls
     from streamfrom.proxy.twophase.coordinator import Coordinator
-    from streamfrom.proxy.wire.auth import Authenticator
+    from streamfrom.proxy.wire.login.auth import Authenticator
     from streamfrom.sqlparse_ext.cache import StatementCache
     from streamfrom.sqlparse_ext.errors import StreamfromError
 

@@ -28,7 +28,6 @@ from streamfrom.proxy.sessions.login_gate import LoginGate
 from streamfrom.proxy.sessions.process_list import ProcessList
 from streamfrom.proxy.sessions.session_factory import make_context
 from streamfrom.proxy.sql.sibling_databases import use
-from streamfrom.proxy.wire.auth import Authenticated, Deferred
 from streamfrom.proxy.wire.constants import (
     COMPRESSIONS,
     MARIADB_METADATA,
@@ -36,7 +35,8 @@ from streamfrom.proxy.wire.constants import (
     UTF8MB4_CHARSET,
     Capability,
 )
-from streamfrom.proxy.wire.handshake import Greeting, offer_as, plugin_to_greet
+from streamfrom.proxy.wire.login.auth import Authenticated, Deferred
+from streamfrom.proxy.wire.login.handshake import Greeting, offer_as, plugin_to_greet
 from streamfrom.proxy.wire.server_connection import (
     Closed,
     CommandReceived,
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.proxy.wire.auth import Credentials
     from streamfrom.proxy.wire.compression import Compression
+    from streamfrom.proxy.wire.login.auth import Credentials
     from streamfrom.proxy.wire.server_connection import Event
 
 

@@ -12,10 +12,10 @@ from streamfrom.proxy.errors import RoundedId
 from streamfrom.proxy.execution.executor import Executor
 from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.execution.transaction import Branches, PendingEffects
-from streamfrom.proxy.sql.large_texts import LargeTexts
+from streamfrom.proxy.sql.compile.large_texts import LargeTexts
+from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
 from streamfrom.proxy.sql.session_context import SessionContext
 from streamfrom.proxy.sql.session_rights import SessionRights
-from streamfrom.proxy.sql.statement_compiler import StatementCompiler
 from streamfrom.sqlparse_ext.writes.message_effects import EffectKind
 
 

@@ -2,14 +2,14 @@
 
 Read in this order:
 
-* ``catalog``: what a target means;
+* ``compile``: what a target means, and a statement's plan and texts for its shards;
 * ``fast_path``: the hot path, in the turn of the loop in which the command came;
-* ``statement_runner``, ``statement_compiler``, ``routed_statements``: every statement that does not take the hot path;
-* ``insert_columns``, ``sequence_statements``, ``set_statement_for``: what is put into a statement, or left out of it,
-before it is routed;
-* ``scatter``, ``gather``, ``merge_metadata``: work on several shards;
-* ``set_variables``, ``vitess_variables``, ``transaction_control``, ``sibling_databases``, ``kill_targets``, ``vexplain_statement``: SET, transactions, USE, KILL, VEXPLAIN;
+* ``statement_runner``, ``routed_statements``: every statement that does not take the hot path;
+* ``answers``: what the proxy answers itself (``compile.answerers`` is the table);
+* ``insert_columns``, ``set_statement_for``: what is put into a statement, or left out of it, before it is routed;
+* ``scatter``: work on several shards;
+* ``set_variables``, ``transaction_control``, ``sibling_databases``, ``kill_targets``: SET, transactions, USE, KILL;
 * ``prepared_statements``, ``prepared_commands``, ``bulk_commands``, ``text_statements``: prepared statements, of the
 protocol and by name;
-* ``stream_statements``, ``message_stream``: STREAM, and a stream that is open.
+* ``queues``: STREAM and the statements about queues.
 """

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
     from streamfrom.proxy.sql.session_rights import SessionRights
-    from streamfrom.proxy.sql.statement_compiler import CompiledStatement
     from streamfrom.sqlparse_ext.statements import Value
 
 

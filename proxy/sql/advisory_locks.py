@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.backends.connection_handover import take_diagnostics
+from streamfrom.proxy.backends.pooling.connection_handover import take_diagnostics
 from streamfrom.proxy.execution.session_state import AskedLocks
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import parse_text_row

@@ -17,8 +17,8 @@ from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.prepared_execution import BulkExecution
 from streamfrom.proxy.fairness import Slices
 from streamfrom.proxy.routing.routes import OneShard, WriteParts
-from streamfrom.proxy.sql.scatter import write_parts
-from streamfrom.proxy.sql.statement_compiler import CompiledStatement
+from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
+from streamfrom.proxy.sql.scatter.scattered_writes import write_parts
 from streamfrom.proxy.wire.binary_parameters import known_value, literal_of
 from streamfrom.proxy.wire.bulk_rows import TYPES_FOLLOW, bulk_rows, bulk_types
 from streamfrom.sqlparse_ext.errors import Unsupported

@@ -18,8 +18,8 @@ from streamfrom.proxy.execution.latency_class import LatencyClass
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.routing.routes import OneShard
 from streamfrom.proxy.sql.ack_desk import AckDesk, Offer
-from streamfrom.proxy.sql.catalog import FastRoute
-from streamfrom.proxy.sql.statement_compiler import CompiledStatement
+from streamfrom.proxy.sql.compile.catalog import FastRoute
+from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
 from streamfrom.proxy.status.status_rows import names_schema
 from streamfrom.proxy.wire.binary_parameters import with_types
 from streamfrom.proxy.wire.commands import query
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.reply import Reply
-    from streamfrom.proxy.sql.catalog import View
+    from streamfrom.proxy.sql.compile.catalog import View
     from streamfrom.proxy.sql.prepared_statements import PreparedStatements
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.sqlparse_ext.statements import Statement

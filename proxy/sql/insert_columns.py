@@ -15,8 +15,8 @@ from streamfrom.sqlparse_ext.writes.insert_gaps import leaves_out_columns, with_
 
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.sql.compile.session_target import StatementTarget
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.proxy.sql.session_target import StatementTarget
 
 
 _INVISIBLE = "INVISIBLE"

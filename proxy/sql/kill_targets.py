@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from streamfrom.proxy.execution.executor import Executor
-    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+    from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
     from streamfrom.sqlparse_ext.statements import Statement
 
 

@@ -29,11 +29,11 @@ from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.prepared_execution import CursorExecution, Execution
 from streamfrom.proxy.routing.routes import Combine, Merge, OneShard, WriteParts
-from streamfrom.proxy.sql.answerers import Answerer
-from streamfrom.proxy.sql.insert_selects import reads_first
+from streamfrom.proxy.sql.compile.answerers import Answerer
+from streamfrom.proxy.sql.compile.vitess_variables import sets_vitess_variables
 from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
+from streamfrom.proxy.sql.scatter.insert_selects import reads_first
 from streamfrom.proxy.sql.set_statement_for import is_plain_query
-from streamfrom.proxy.sql.vitess_variables import sets_vitess_variables
 from streamfrom.proxy.wire.binary_parameters import with_types
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.prepare_response import PARAMETER
@@ -48,8 +48,8 @@ from streamfrom.sqlparse_ext.text.parameters import as_text
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.sql.compile.session_target import StatementTarget
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.proxy.sql.session_target import StatementTarget
     from streamfrom.proxy.sql.statement_runner import StatementRunner
     from streamfrom.proxy.wire.commands import StmtExecute, StmtFetch, StmtSendLongData
     from streamfrom.proxy.wire.prepare_response import PrepareReader

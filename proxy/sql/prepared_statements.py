@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.prepared_execution import CursorExecution
-    from streamfrom.proxy.sql.session_target import StatementTarget
-    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+    from streamfrom.proxy.sql.compile.session_target import StatementTarget
+    from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
     from streamfrom.sqlparse_ext.statements import Statement
 
 

@@ -24,9 +24,9 @@ from streamfrom.proxy.routing.routes import (
     WriteParts,
 )
 from streamfrom.proxy.sql.ack_desk import AckDesk, Offer
-from streamfrom.proxy.sql.gather import gather
-from streamfrom.proxy.sql.scatter import MergedOk, write_parts
-from streamfrom.proxy.sql.two_stage import TwoStageSelect
+from streamfrom.proxy.sql.scatter.gather import gather
+from streamfrom.proxy.sql.scatter.scattered_writes import MergedOk, write_parts
+from streamfrom.proxy.sql.scatter.two_stage import TwoStageSelect
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.prepared_execution import Packet
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.routing.routes import Route
-    from streamfrom.proxy.sql.catalog import View
-    from streamfrom.proxy.sql.given_ids import GivenIds
-    from streamfrom.proxy.sql.scatter import AfterOthers
+    from streamfrom.proxy.sql.compile.catalog import View
+    from streamfrom.proxy.sql.compile.given_ids import GivenIds
+    from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
+    from streamfrom.proxy.sql.scatter.scattered_writes import AfterOthers
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.proxy.sql.statement_compiler import CompiledStatement
     from streamfrom.sqlparse_ext.statements import Shape
     from streamfrom.sqlparse_ext.writes.message_effects import Effect
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.proxy.memory import Memory
     from streamfrom.proxy.net import Link
-    from streamfrom.proxy.sql.catalog import Catalog
+    from streamfrom.proxy.sql.compile.catalog import Catalog
+    from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
     from streamfrom.proxy.sql.session_rights import SessionRights
-    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
     from streamfrom.proxy.status.status_source import Sight, StatusSource, Viewer
     from streamfrom.proxy.wire.server_connection import ServerConnection
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.rights.desk import RightsDesk
     from streamfrom.proxy.rights.questions import Right
-    from streamfrom.proxy.sql.catalog import View
-    from streamfrom.proxy.sql.statement_compiler import CompiledStatement
+    from streamfrom.proxy.sql.compile.catalog import View
+    from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
     from streamfrom.sqlparse_ext.errors import StreamfromError
     from streamfrom.sqlparse_ext.statements import Shape, Value
 

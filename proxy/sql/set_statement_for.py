@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import NotPreparable
 from streamfrom.proxy.routing.routes import OneShard
-from streamfrom.proxy.sql.answerers import HAS_EXPRESSIONS
-from streamfrom.proxy.sql.session_target import StatementTarget
-from streamfrom.proxy.sql.statement_compiler import CompiledStatement
+from streamfrom.proxy.sql.compile.answerers import HAS_EXPRESSIONS
+from streamfrom.proxy.sql.compile.session_target import StatementTarget
+from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.session_settings import split_set_statement
 from streamfrom.sqlparse_ext.statements import Kind
@@ -21,9 +21,9 @@ from streamfrom.sqlparse_ext.statements import Kind
 
 if TYPE_CHECKING:
     from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
+    from streamfrom.proxy.sql.queues.stream_statements import StreamStatements
     from streamfrom.proxy.sql.routed_statements import RoutedStatements
-    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
-    from streamfrom.proxy.sql.stream_statements import StreamStatements
     from streamfrom.sqlparse_ext.statements import Statement
 
 

@@ -9,16 +9,19 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.backends.connection_handover import SHOW_WARNINGS, take_diagnostics
+from streamfrom.proxy.backends.pooling.connection_handover import (
+    SHOW_WARNINGS,
+    take_diagnostics,
+)
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable, ProxyError
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.execution.session_state import footprint_of
 from streamfrom.proxy.execution.session_tracking import apply_ok
-from streamfrom.proxy.sql.scatter import run_everywhere
+from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
+from streamfrom.proxy.sql.compile.vitess_variables import VitessVariables, sets_vitess_variables
+from streamfrom.proxy.sql.scatter.scattered_writes import run_everywhere
 from streamfrom.proxy.sql.set_statement_for import run_set_statement
-from streamfrom.proxy.sql.statement_compiler import CompiledStatement
-from streamfrom.proxy.sql.vitess_variables import VitessVariables, sets_vitess_variables
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.session_settings import with_session_scope
@@ -30,9 +33,9 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.sql.queues.stream_statements import StreamStatements
     from streamfrom.proxy.sql.routed_statements import RoutedStatements
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.proxy.sql.stream_statements import StreamStatements
     from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 

@@ -14,7 +14,7 @@ from streamfrom.proxy.errors import UnknownDatabase
 
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+    from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
 
 
 async def use(compiler: StatementCompiler, target: str) -> None:

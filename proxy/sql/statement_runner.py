@@ -24,23 +24,23 @@ from streamfrom.proxy.execution.diagnostics_queries import (
 from streamfrom.proxy.rights.questions import changes_rights
 from streamfrom.proxy.routing.vschema_tables import not_in_vschema
 from streamfrom.proxy.sql.advisory_locks import AdvisoryLocks
-from streamfrom.proxy.sql.answerers import HAS_EXPRESSIONS
+from streamfrom.proxy.sql.answers.own_answers import OwnAnswers
+from streamfrom.proxy.sql.compile.answerers import HAS_EXPRESSIONS
+from streamfrom.proxy.sql.compile.vitess_variables import VitessVariables
 from streamfrom.proxy.sql.insert_columns import InsertColumns
-from streamfrom.proxy.sql.insert_selects import InsertSelects
 from streamfrom.proxy.sql.kill_targets import killed_id, killed_user
-from streamfrom.proxy.sql.own_answers import OwnAnswers
-from streamfrom.proxy.sql.queue_statements import QueueStatements
+from streamfrom.proxy.sql.queues.queue_statements import QueueStatements
+from streamfrom.proxy.sql.queues.sequence_statements import SequenceStatements
+from streamfrom.proxy.sql.queues.status_tables import StatusTables
+from streamfrom.proxy.sql.queues.stream_statements import StreamStatements
 from streamfrom.proxy.sql.routed_statements import RoutedStatements
-from streamfrom.proxy.sql.scatter import run_everywhere
+from streamfrom.proxy.sql.scatter.insert_selects import InsertSelects
+from streamfrom.proxy.sql.scatter.scattered_writes import run_everywhere
 from streamfrom.proxy.sql.schema_names import SchemaNames
-from streamfrom.proxy.sql.sequence_statements import SequenceStatements
 from streamfrom.proxy.sql.set_variables import SetVariables
 from streamfrom.proxy.sql.sibling_databases import has_database, use
-from streamfrom.proxy.sql.status_tables import StatusTables
-from streamfrom.proxy.sql.stream_statements import StreamStatements
 from streamfrom.proxy.sql.text_statements import TextStatements
 from streamfrom.proxy.sql.transaction_control import TransactionControl
-from streamfrom.proxy.sql.vitess_variables import VitessVariables
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Capability, Status
 from streamfrom.proxy.wire.trackers import STATE_CHANGED, schema_state
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from streamfrom.proxy.execution.reply import Reply
-    from streamfrom.proxy.sql.catalog import View
+    from streamfrom.proxy.sql.compile.catalog import View
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.sqlparse_ext.statements import Shape
 

@@ -16,9 +16,9 @@ from streamfrom.proxy.errors import (
     TooManyStatements,
     UnknownStatement,
 )
-from streamfrom.proxy.sql.answerers import Answerer
+from streamfrom.proxy.sql.compile.answerers import Answerer
+from streamfrom.proxy.sql.compile.session_target import databases_named
 from streamfrom.proxy.sql.schema_names import SchemaNames
-from streamfrom.proxy.sql.session_target import databases_named
 from streamfrom.proxy.wire.binary_parameters import Parameter, literal_of
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from streamfrom.proxy.execution.reply import Reply
-    from streamfrom.proxy.sql.catalog import View
+    from streamfrom.proxy.sql.compile.catalog import View
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.sqlparse_ext.statements import Shape, Statement
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from streamfrom.proxy.errors import NoSuchSavepoint
 from streamfrom.proxy.execution.session_state import Transaction
 from streamfrom.proxy.execution.transaction import SNAPSHOT_OF_SHARDS
-from streamfrom.proxy.sql.statement_compiler import CompiledStatement
+from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
 from streamfrom.sqlparse_ext.errors import Unsupported
 
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.net import Link
-from streamfrom.proxy.wire.auth import Authenticator, Credentials
 from streamfrom.proxy.wire.client_connection import ClientConnection, LoginPhase
 from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.login.auth import Authenticator, Credentials
 from streamfrom.proxy.wire.row_collector import RowCollector
 
 

@@ -7,8 +7,8 @@ is read before a login has succeeded.
 Read it in this order:
 
 * ``constants``, ``codec``, ``framing``: flags, integers and strings, packets;
-* ``handshake``, ``commands``, ``resultset``: the contents of packets;
-* ``auth``, ``client_auth``: the server's side of a login, and the proxy's logins at backends;
+* ``commands``, ``resultset``: the contents of packets;
+* ``login``: the packets before the first command, the server's side of a login, and the proxy's logins at backends;
 * ``server_connection``, ``client_connection``: one connection with a client, with a backend;
 * ``response`` and its parts ``response_reader``, ``pass_through``, ``resequencer``, ``row_collector``: a backend's
   answer on its way to the client.

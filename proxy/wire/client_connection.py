@@ -14,7 +14,6 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import BackendError, ProxyError, WireError
-from streamfrom.proxy.wire.client_auth import ClientAuth
 from streamfrom.proxy.wire.constants import (
     BACKEND_NEEDS,
     BACKEND_WISHES,
@@ -26,7 +25,8 @@ from streamfrom.proxy.wire.constants import (
     Capability,
 )
 from streamfrom.proxy.wire.framing import Framer, frame
-from streamfrom.proxy.wire.handshake import (
+from streamfrom.proxy.wire.login.client_auth import ClientAuth
+from streamfrom.proxy.wire.login.handshake import (
     LoginRequest,
     decode_greeting,
     encode_login,
@@ -38,7 +38,7 @@ from streamfrom.proxy.wire.resultset import parse_err, parse_ok
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamfrom.proxy.wire.handshake import Greeting
+    from streamfrom.proxy.wire.login.handshake import Greeting
 
 
 # No server sends more before its first OK.

@@ -27,24 +27,28 @@ from streamfrom.proxy.errors import (
     WireError,
 )
 from streamfrom.proxy.memory import Memory
-from streamfrom.proxy.wire.auth import (
+from streamfrom.proxy.wire.compression import Compression, packer_for
+from streamfrom.proxy.wire.constants import HEADER_BYTES, Capability, Command, Status
+from streamfrom.proxy.wire.framing import Framer, frame
+from streamfrom.proxy.wire.login.auth import (
     Authenticated as Authenticated,
     Deferred,
     Send,
     ServerAuth,
 )
-from streamfrom.proxy.wire.compression import Compression, packer_for
-from streamfrom.proxy.wire.constants import HEADER_BYTES, Capability, Command, Status
-from streamfrom.proxy.wire.framing import Framer, frame
-from streamfrom.proxy.wire.handshake import decode_change_user, decode_login, is_tls_request
+from streamfrom.proxy.wire.login.handshake import (
+    decode_change_user,
+    decode_login,
+    is_tls_request,
+)
 from streamfrom.proxy.wire.resultset import error_packet, ok_packet
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-    from streamfrom.proxy.wire.auth import Authenticator, Step
-    from streamfrom.proxy.wire.handshake import Greeting, LoginRequest
+    from streamfrom.proxy.wire.login.auth import Authenticator, Step
+    from streamfrom.proxy.wire.login.handshake import Greeting, LoginRequest
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
 

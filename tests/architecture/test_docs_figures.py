@@ -17,7 +17,8 @@ from streamfrom.proxy import cli
 from streamfrom.proxy.backends import control_connection, shard
 from streamfrom.proxy.config.file import ConfigError, load
 from streamfrom.proxy.sessions import login_backoff, login_work
-from streamfrom.proxy.sql import gather, large_texts
+from streamfrom.proxy.sql.compile import large_texts
+from streamfrom.proxy.sql.scatter import gather
 from streamfrom.sqlparse_ext.text import chunks
 
 

@@ -4,7 +4,7 @@ import ast
 import functools
 import re
 import tomllib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -14,10 +14,12 @@ from tests.cases import sections
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("proxy", "engine", "sqlparse_ext", "spark")
 
+MODULES_MAX = 20  # of one folder
+
 ENVIRONMENT_READERS = {
     "proxy",
     "proxy.cli",
-    "proxy.demo",
+    "proxy.commands.demo",
     "proxy.embedded.servers",
     "proxy.embedded.program",
     "spark.passwords",
@@ -94,6 +96,15 @@ def test_every_module_has_its_test_file():
         if path.name not in {"__init__.py", "__main__.py"}
     }
     assert not relative(path for path in wanted if not path.exists())
+
+
+def test_no_folder_has_more_modules_than_one_looks_through():
+    modules = Counter(
+        path.parent
+        for path in SOURCES.values()
+        if path.name not in {"__init__.py", "__main__.py"}
+    )
+    assert not relative(folder for folder, count in modules.items() if count > MODULES_MAX)
 
 
 def test_every_test_file_of_a_package_starts_with_its_modules_name():

@@ -14,7 +14,7 @@ import pytest
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import PROXY_OFFER, Capability
 from streamfrom.proxy.wire.framing import frame
-from streamfrom.proxy.wire.handshake import LoginRequest, decode_greeting, encode_login
+from streamfrom.proxy.wire.login.handshake import LoginRequest, decode_greeting, encode_login
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
 from tests.fixtures.streams import run, value
 from tests.fixtures.terminal import OpenTerminal

@@ -26,7 +26,7 @@ from streamfrom.proxy.wire.constants import (
     Status,
 )
 from streamfrom.proxy.wire.framing import Framer, frame
-from streamfrom.proxy.wire.handshake import (
+from streamfrom.proxy.wire.login.handshake import (
     Greeting,
     LoginRequest,
     decode_auth_switch,

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from streamfrom.proxy.wire.auth import Authenticated, nonce_from
 from streamfrom.proxy.wire.binary_parameters import read_parameters, value_of
 from streamfrom.proxy.wire.binary_rows import BinaryRows
 from streamfrom.proxy.wire.bulk_rows import bulk_rows, bulk_types
 from streamfrom.proxy.wire.constants import CHARSETS, PROXY_OFFER, Command, Status
 from streamfrom.proxy.wire.framing import frame, frames
-from streamfrom.proxy.wire.handshake import Greeting, offer_as
+from streamfrom.proxy.wire.login.auth import Authenticated, nonce_from
+from streamfrom.proxy.wire.login.handshake import Greeting, offer_as
 from streamfrom.proxy.wire.prepare_response import PARAMETER, prepare_answer
 from streamfrom.proxy.wire.resultset import (
     ColumnDefinition,

@@ -12,7 +12,7 @@ from itertools import count
 
 from streamfrom.proxy.config.dsn import Dsn, SslMode
 from streamfrom.proxy.config.toml_values import Secret
-from streamfrom.proxy.wire.auth import Authenticator, Credentials
+from streamfrom.proxy.wire.login.auth import Authenticator, Credentials
 from tests.proxy.fake_answers import Answer, Error
 from tests.proxy.fake_connection import NONCE, Connection
 

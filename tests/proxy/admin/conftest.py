@@ -34,7 +34,7 @@ from streamfrom.proxy.status.status_rows import (
 )
 from streamfrom.proxy.status.status_source import Sight
 from streamfrom.proxy.status.turns import QUEUES_IN_A_TURN
-from streamfrom.proxy.wire.auth import Authenticator, Credentials
+from streamfrom.proxy.wire.login.auth import Authenticator, Credentials
 from streamfrom.sqlparse_ext.cache import StatementCache
 from tests.proxy.rigs import SERVER
 from tests.sim.memory_store import loaded, raw_table

@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 
 from streamfrom.proxy.admin.admin_gate import LOGINS_AT_ONCE_MAX, AdminGate
-from streamfrom.proxy.wire.auth import PASSWORD_BYTES_MAX, Credentials
+from streamfrom.proxy.wire.login.auth import PASSWORD_BYTES_MAX, Credentials
 from tests.proxy.admin.conftest import USERS
 
 

@@ -5,7 +5,7 @@ from itertools import count
 import pytest
 
 from streamfrom.proxy.admin.web_sessions import IDLE_S, LIFE_S, SESSIONS_MAX, WebSessions
-from streamfrom.proxy.wire.auth import Credentials
+from streamfrom.proxy.wire.login.auth import Credentials
 
 
 ACCOUNT = Credentials.from_password("app", "")

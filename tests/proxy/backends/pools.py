@@ -6,8 +6,8 @@ from typing import Any
 
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.connect import open_backend
-from streamfrom.proxy.backends.pool import Pool
-from streamfrom.proxy.backends.pool_queue import PoolWaiter
+from streamfrom.proxy.backends.pooling.pool import Pool
+from streamfrom.proxy.backends.pooling.pool_queue import PoolWaiter
 from streamfrom.proxy.backends.session_variables import Settings
 from tests.proxy.fake_answers import until
 

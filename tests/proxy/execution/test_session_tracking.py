@@ -1,7 +1,7 @@
 import pytest
 
-from streamfrom.proxy.backends.connection_handover import hand_over_now
 from streamfrom.proxy.backends.diagnostics_area import CarriedFoundRows
+from streamfrom.proxy.backends.pooling.connection_handover import hand_over_now
 from streamfrom.proxy.execution.session_tracking import bring_insert_id, spread_insert_id
 from tests.cases import cases
 from tests.proxy.fake_answers import Error, Ok, Rows, until

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamfrom.proxy.backends import multiplexing
+from streamfrom.proxy.backends.pooling import multiplexing
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.execution import shared_reads as module
 from streamfrom.proxy.execution.attempt import Attempt

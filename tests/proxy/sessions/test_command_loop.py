@@ -5,7 +5,7 @@ import structlog
 
 from streamfrom.proxy.execution.executor import Executor
 from streamfrom.proxy.sessions.command_loop import QUEUED_BYTES_MAX
-from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
 from streamfrom.proxy.wire.constants import Capability, Status
 from streamfrom.proxy.wire.framing import frame
 from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, Several, Silence, rows_of, until

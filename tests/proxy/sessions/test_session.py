@@ -98,7 +98,7 @@ async def test_who_does_not_finish_the_login_in_time_is_left(server):
 async def test_commands_may_come_in_the_same_segment_as_the_login(proxy):
     client = await proxy.greeted()
     login = client.login("root", "", "plain")
-    from streamfrom.proxy.wire.handshake import encode_login
+    from streamfrom.proxy.wire.login.handshake import encode_login
 
     client.write(frame(encode_login(login), 1) + frame(b"\x03SELECT 1", 0))
     assert (await client.packet(2))[0] == 0

@@ -6,9 +6,9 @@ from streamfrom.engine.errors import TableLoadError
 from streamfrom.engine.messaging.table.message_table import load
 from streamfrom.proxy.backends.session_variables import Settings
 from streamfrom.proxy.execution.session_state import SessionState
-from streamfrom.proxy.sql.catalog import Catalog
-from streamfrom.proxy.sql.large_texts import LargeTexts, readers
-from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+from streamfrom.proxy.sql.compile.catalog import Catalog
+from streamfrom.proxy.sql.compile.large_texts import LargeTexts, readers
+from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
 from streamfrom.sqlparse_ext.cache import StatementCache
 from tests.proxy.fake_client import MODERN
 from tests.proxy.keyspaces import PLAIN, SHARDED

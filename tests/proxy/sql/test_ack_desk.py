@@ -9,7 +9,7 @@ from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
 from streamfrom.proxy.backends.session_variables import Settings, names
 from streamfrom.proxy.errors import AckUnknown, QueryInterrupted, StatementTimedOut
 from streamfrom.proxy.sql.ack_desk import AckDesk, Offer
-from streamfrom.proxy.sql.statement_compiler import CompiledStatement
+from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.writes.message_effects import effect
 from tests.cases import cases

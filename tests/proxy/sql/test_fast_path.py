@@ -9,11 +9,11 @@ from streamfrom.proxy.errors import BackendLost, BackendUnavailable, PoolTimeout
 from streamfrom.proxy.execution.latency_class import FIRST_TRIAL
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.sql import fast_path as module
-from streamfrom.proxy.sql.catalog import Catalog
+from streamfrom.proxy.sql.compile.catalog import Catalog
+from streamfrom.proxy.sql.compile.large_texts import LargeTexts, readers
+from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
 from streamfrom.proxy.sql.fast_path import FastPath
-from streamfrom.proxy.sql.large_texts import LargeTexts, readers
 from streamfrom.proxy.sql.prepared_statements import PreparedStatements
-from streamfrom.proxy.sql.statement_compiler import StatementCompiler
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.writes.message_effects import EffectKind
 from tests.cases import cases

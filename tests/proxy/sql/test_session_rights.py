@@ -10,8 +10,8 @@ from streamfrom.proxy.config.file import SessionAccount, User
 from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.rights.questions import acknowledge, change, count
+from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
 from streamfrom.proxy.sql.session_rights import SessionRights
-from streamfrom.proxy.sql.statement_compiler import CompiledStatement
 from streamfrom.proxy.wire.resultset import text_row
 from streamfrom.sqlparse_ext.writes.hidden_writes import HiddenWrites
 from streamfrom.sqlparse_ext.writes.message_effects import effect

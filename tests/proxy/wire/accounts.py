@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from streamfrom.proxy.passwords.scramble import stored_native
 from streamfrom.proxy.passwords.sha256_crypt import in_one_go, sha256_crypt
 from streamfrom.proxy.passwords.verifier import Verifier
-from streamfrom.proxy.wire.auth import Authenticator, Credentials, nonce_from
+from streamfrom.proxy.wire.login.auth import Authenticator, Credentials, nonce_from
 
 
 PASSWORD = "päss"

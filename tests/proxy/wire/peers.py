@@ -14,7 +14,7 @@ from streamfrom.proxy.wire.constants import (
     TrackerKind,
 )
 from streamfrom.proxy.wire.framing import frame, frames
-from streamfrom.proxy.wire.handshake import LoginRequest
+from streamfrom.proxy.wire.login.handshake import LoginRequest
 from streamfrom.proxy.wire.resultset import (
     ColumnDefinition,
     Tracker,

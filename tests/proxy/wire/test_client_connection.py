@@ -17,7 +17,7 @@ from streamfrom.proxy.wire.constants import (
     Capability,
 )
 from streamfrom.proxy.wire.framing import frame
-from streamfrom.proxy.wire.handshake import (
+from streamfrom.proxy.wire.login.handshake import (
     Greeting,
     decode_login,
     encode_auth_switch,

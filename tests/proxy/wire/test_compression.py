@@ -6,11 +6,11 @@ from hypothesis import given, strategies as st
 
 from streamfrom.proxy.errors import CannotUnpack, OutOfOrder, PacketTooLarge, WireError
 from streamfrom.proxy.wire import commands
-from streamfrom.proxy.wire.auth import Authenticated
 from streamfrom.proxy.wire.compression import Compression, Zlib, Zstd, packer_for
 from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX, PROXY_OFFER, Capability
 from streamfrom.proxy.wire.framing import Framer, frame, frames
-from streamfrom.proxy.wire.handshake import Greeting, LoginRequest, encode_login
+from streamfrom.proxy.wire.login.auth import Authenticated
+from streamfrom.proxy.wire.login.handshake import Greeting, LoginRequest, encode_login
 from streamfrom.proxy.wire.server_connection import (
     Closed,
     CommandReceived,

@@ -15,11 +15,11 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.memory import Memory
 from streamfrom.proxy.passwords.scramble import native_proof, sha2_proof
 from streamfrom.proxy.wire import commands
-from streamfrom.proxy.wire.auth import Authenticated
 from streamfrom.proxy.wire.client_connection import ClientConnection, LoginPhase
 from streamfrom.proxy.wire.constants import NATIVE_PASSWORD, PROXY_OFFER, Capability, Status
 from streamfrom.proxy.wire.framing import Framer, frame
-from streamfrom.proxy.wire.handshake import (
+from streamfrom.proxy.wire.login.auth import Authenticated
+from streamfrom.proxy.wire.login.handshake import (
     Greeting,
     LoginRequest,
     decode_greeting,

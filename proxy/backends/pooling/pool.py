@@ -1,0 +1,458 @@
+"""The backend connections of one shard that clients share.
+
+A session releases a connection after each statement, and acquires the same one again unless another
+session needed it meanwhile. With fewer clients than connections every session keeps its own, and what
+no tracker shows (FOUND_ROWS, ROW_COUNT, the warnings of the last statement) is simply there.
+When connections are short, the one that has been idle longest is handed over. When none is idle,
+sessions wait in a queue, and a release serves the first of them in the same turn of the loop.
+A place in the queue is two functions and no task: with 64 clients of 32 connections every
+statement waits in it.
+
+All accounts share the size of the pool. Waiters of different accounts take turns; an idle connection is closed for another
+account once no waiter of its own account wants it, or the other has waited for `PATIENCE_S`: to log in again for each statement
+would cost more than the statement.
+
+`proxy.backends.pooling.pool_choice` decides; the methods here carry the decision out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.backends.pooling.connection_handover import hand_over, take_diagnostics
+from streamfrom.proxy.backends.pooling.login_roles import LoginRoles
+from streamfrom.proxy.backends.pooling.pool_choice import Choice, MakeRoom, choose
+from streamfrom.proxy.backends.pooling.pool_queue import PoolQueue, PoolWaiter
+from streamfrom.proxy.backends.session_variables import Settings
+from streamfrom.proxy.errors import (
+    USER_LIMITS,
+    BackendError,
+    BackendLost,
+    BackendUnavailable,
+    PoolTimeout,
+    ProxyError,
+)
+from streamfrom.proxy.wire.commands import RESET_CONNECTION
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from streamfrom.proxy.backends.account import Account
+    from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
+
+
+# A server that takes longer for COM_RESET_CONNECTION hangs, and would keep the place in the pool.
+RESET_TIMEOUT_S: Final = 5.0
+# For so long an account leaves another one the connections that it is working on.
+PATIENCE_S: Final = 0.1
+# After so long the server is asked again for more connections of an account than it allowed.
+LIMIT_RETRY_S: Final = 1.0
+
+
+class Pool:
+    """At most *size* connections to one server.
+
+    Every connection is in one of three places: idle here, lent to a session, or being opened.
+    *on_lost* is called whenever a connection goes away by itself, since the server may be down,
+    and *on_timeout* whenever a session has waited in vain.
+
+    Attributes:
+        size: how many connections there may be.
+        timeout_s: how long a statement that comes from now on waits for one.
+    """
+
+    def __init__(
+        self,
+        keyspace: str,
+        shard: str,
+        *,
+        size: int,
+        timeout_s: float,
+        open_backend: Callable[[Account, str | None, int], Awaitable[Backend]],
+        on_lost: Callable[[], None],
+        on_timeout: Callable[[PoolTimeout], None] = lambda _: None,
+    ) -> None:
+        self._keyspace = keyspace
+        self._shard = shard
+        self.size = size
+        self.timeout_s = timeout_s
+        self._open_backend = open_backend
+        self._on_lost = on_lost
+        self._on_timeout = on_timeout
+        # Least recently used first: a dict keeps the order and removes in O(1).
+        self._idle: dict[Backend, None] = {}
+        self._lent: set[Backend] = set()
+        self._opening = 0
+        self._waiting = PoolQueue()
+        # The accounts that the server takes no more connections of, and when it is asked again.
+        self._limited: dict[Account, float] = {}
+        self._is_serving = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+        self._roles = LoginRoles()
+
+    @property
+    def connections(self) -> int:
+        """How many connections there are, the ones being opened included."""
+        return len(self._idle) + len(self._lent) + self._opening
+
+    @property
+    def idle(self) -> tuple[Backend, ...]:
+        """The connections that no session holds, least recently used first."""
+        return tuple(self._idle)
+
+    @property
+    def waiting(self) -> int:
+        """How many sessions wait for a connection."""
+        return len(self._waiting)
+
+    @property
+    def lent(self) -> int:
+        """How many connections sessions hold."""
+        return len(self._lent)
+
+    # --- taking and giving ----------------------------------------------------------------
+
+    def acquire_own(
+        self, backend: Backend, owner: ConnectionOwner, database: str | None
+    ) -> bool:
+        """Take *backend* back if it is idle and still as *owner* left it: the hot path."""
+        # Whoever waits comes first, even if that takes this session's connection from it.
+        if (
+            backend not in self._idle
+            or self._waiting
+            or backend.owner is not owner
+            or backend.settings is not owner.settings
+            or backend.database != database
+        ):
+            return False
+        # No write, no question: with fewer clients than connections every statement comes this
+        # way.
+        del self._idle[backend]
+        self._lent.add(backend)
+        return True
+
+    def enqueue(self, waiter: PoolWaiter) -> None:
+        """Serve *waiter* as soon as all before it are served, which may be at once."""
+        if self._closed:
+            waiter.failed(self._shutting_down())
+            return
+        waiter.came_s = asyncio.get_running_loop().time()
+        # Who has waited before has a deadline, which comes before those of all others.
+        self._waiting.add(waiter, is_first=waiter.deadline_s > 0)
+        waiter.deadline_s = waiter.deadline_s or waiter.came_s + self.timeout_s
+        self._serve()
+        if self._waiting and self._timer is None:
+            self._set_timer()
+
+    def dequeue(self, waiter: PoolWaiter) -> None:
+        """Take *waiter* out of the queue. A connection that it has been served with is released by its owner."""
+        self._waiting.remove(waiter)
+
+    async def make_own(
+        self, served: Backend | None, owner: ConnectionOwner, database: str | None
+    ) -> Backend:
+        """Return *served*, or a new connection for None, as the connection of *owner*.
+
+        Raises:
+            BackendUnavailable: it could not be opened.
+            BackendError: the server refuses the login, the database or a variable.
+            BackendLost: it went away in between.
+        """
+        backend = await self._open(owner, database) if served is None else served
+        while backend.may_have_role and backend.owner is not owner:
+            backend = await self._with_login_role(backend, owner, database)
+        try:
+            await hand_over(backend, owner, owner.settings, database)
+        except BaseException:
+            self.release(backend)
+            raise
+        return backend
+
+    async def acquire(self, owner: ConnectionOwner, database: str | None) -> Backend:
+        """Return a connection that is *owner*'s own now: its variables, its database.
+
+        Raises:
+            PoolTimeout: all connections stayed busy.
+            BackendUnavailable, BackendError, BackendLost: as `make_own`.
+        """
+        found = await self._line_up(owner, database)
+        return await self.make_own(found, owner, database)
+
+    async def _line_up(
+        self, owner: ConnectionOwner, database: str | None, deadline_s: float = 0.0
+    ) -> Backend | None:
+        """Return what a waiter is served; *deadline_s* is that of `timeout_s` unless given. Raises PoolTimeout."""
+        outcome: asyncio.Future[Backend | None] = asyncio.get_running_loop().create_future()
+
+        def served(backend: Backend | None) -> None:
+            if outcome.done():
+                # Its task was cancelled, and has not run since.
+                self._take_back(backend)
+            else:
+                outcome.set_result(backend)
+
+        def failed(error: Exception) -> None:
+            if not outcome.done():
+                outcome.set_exception(error)
+
+        waiter = PoolWaiter(owner, database, served, failed, deadline_s=deadline_s)
+        self.enqueue(waiter)
+        try:
+            return await outcome
+        except asyncio.CancelledError:
+            self.dequeue(waiter)
+            if outcome.done() and not outcome.cancelled() and outcome.exception() is None:
+                self._take_back(outcome.result())
+            raise
+
+    def release(self, backend: Backend) -> None:
+        """Put a connection back; close it if no other session may have it."""
+        self._lent.discard(backend)
+        if backend.link.closed or self._closed:
+            backend.close()
+        elif backend.is_busy or backend.in_transaction or backend.awaits_kill:
+            # The session left in the middle of an answer, and no reset can be sent before its end.
+            backend.abort()
+        elif backend.is_spent and backend.owner is None:
+            backend.close()
+        else:
+            self._idle[backend] = None
+        if self._waiting:
+            self._serve()
+
+    async def recycle(self, backend: Backend) -> None:
+        """Reset a lent connection whose session has ended, and put it back."""
+        if backend.is_spent:
+            self.discard(backend)
+            return
+        try:
+            async with asyncio.timeout(RESET_TIMEOUT_S):
+                # Refused within a transaction of XA. What is prepared there outlives the
+                # connection, but on MariaDB no reset: XA COMMIT says OK to it, the rows are
+                # gone, and who uses the connection next is refused InnoDB's tables (1031).
+                await backend.query(backend.ending(b"ROLLBACK"))
+                await backend.command(RESET_CONNECTION)
+                has_login_role = await self._roles.has_them(backend)
+        except (ProxyError, TimeoutError):
+            has_login_role = False
+        if not has_login_role:
+            self.discard(backend)
+            return
+        backend.settings = Settings()
+        backend.variables = None
+        backend.statements.clear()
+        backend.in_transaction = False
+        backend.owner = None
+        # The reset has ended the tracking too; the next handover sets it again.
+        backend.has_residue, backend.has_insert_id = True, False
+        self.release(backend)
+
+    def discard(self, backend: Backend) -> None:
+        """Close a lent connection."""
+        self._lent.discard(backend)
+        backend.abort()
+        self._serve()
+
+    def forget_owner(self, owner: ConnectionOwner, backend: Backend | None) -> None:
+        """Take the owner from a departed session's idle connection, so that it is taken first."""
+        if backend is not None and backend.owner is owner:
+            backend.owner = None
+            if backend in self._idle and backend.is_spent:
+                del self._idle[backend]
+                backend.close()
+            elif backend in self._idle:
+                # To the front: no session will come back for it.
+                del self._idle[backend]
+                self._idle = {backend: None, **self._idle}
+
+    def release_statements(self) -> list[asyncio.Future[None]]:
+        """Close the prepared statements of the idle connections.
+
+        Return futures that are done when the server has closed them; none where there are no statements.
+        """
+        return [each.caught_up() for each in self._idle if each.release_statements()]
+
+    def outdate(self) -> None:
+        """Let no other session have the connections that there are, after a SET GLOBAL.
+
+        New sessions begin with the server's new values; sessions that there are keep the old ones. A reset is not enough: the
+        limit of `max_allowed_packet` is that of the login, and only a login runs `init_connect`.
+        """
+        for backend in (*self._idle, *self._lent):
+            backend.is_spent = True
+        for backend in [each for each in self._idle if each.owner is None]:
+            del self._idle[backend]
+            backend.close()
+
+    def close_idle(self) -> None:
+        """Drop the idle connections: the server has restarted or lost its role."""
+        idle, self._idle = self._idle, {}
+        for backend in idle:
+            backend.close()
+
+    def close(self) -> None:
+        """Close everything; waiting sessions get BackendUnavailable."""
+        self._closed = True
+        self.close_idle()
+        for backend in list(self._lent):
+            backend.close()
+        self._stop_timer()
+        waiting, self._waiting = self._waiting, PoolQueue()
+        for waiter in waiting:
+            waiter.failed(self._shutting_down())
+
+    # --- serving --------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        """Serve the accounts in turn, with what there is."""
+        if self._is_serving:
+            # A waiter that was just served has released at once; the loop below goes on with that.
+            return
+        self._is_serving = True
+        try:
+            while self._waiting:
+                found = self._next()
+                if found is None:
+                    break
+                waiter, choice = found
+                self._waiting.took_turn(waiter)
+                if isinstance(choice, Choice | MakeRoom):
+                    if isinstance(choice, MakeRoom):
+                        del self._idle[choice.victim]
+                        choice.victim.close()
+                    self._opening += 1
+                    # Permission, not a connection: opening takes a login's round trips, and the
+                    # queue goes on.
+                    waiter.served(None)
+                else:
+                    del self._idle[choice]
+                    self._lent.add(choice)
+                    waiter.served(choice)
+        finally:
+            self._is_serving = False
+
+    def _next(self) -> tuple[PoolWaiter, Backend | MakeRoom | Choice] | None:
+        """Return the first waiter that can be served, and with what; None where all must wait."""
+        heads = self._waiting.heads()
+        now_s = 0.0
+        if self._limited or (len(heads) > 1 and self._idle):
+            now_s = asyncio.get_running_loop().time()
+        # What nobody of its own account took in the first round is for the others.
+        for is_left_over in (False, True) if len(heads) > 1 else (True,):
+            for waiter in heads:
+                account = waiter.owner.account
+                choice = choose(
+                    self._idle,
+                    waiter.owner,
+                    waiter.database,
+                    has_room=self.connections < self.size,
+                    may_open=now_s >= self._limited.get(account, 0.0),
+                    may_displace=is_left_over or now_s - waiter.came_s >= PATIENCE_S,
+                )
+                if choice is Choice.WAIT:
+                    continue
+                if account in self._limited and isinstance(choice, Choice | MakeRoom):
+                    # One login asks for all.
+                    self._limited[account] = now_s + LIMIT_RETRY_S
+                return waiter, choice
+        return None
+
+    def _take_back(self, served: Backend | None) -> None:
+        """Undo the serving of a waiter whose owner has gone."""
+        if served is not None:
+            self.release(served)
+        else:
+            self._opening -= 1
+            self._serve()
+
+    async def _open(self, owner: ConnectionOwner, database: str | None) -> Backend:
+        """Open a connection for a waiter that was served None.
+
+        Where the server takes no more of an own account, wait for one of the account, and raise the server's error in the
+        place of PoolTimeout.
+        """
+        loop, deadline_s = asyncio.get_running_loop(), 0.0
+        backend: Backend | None = None
+        while backend is None:
+            try:
+                backend = await self._open_backend(owner.account, database, owner.variant)
+            except BaseException as error:
+                is_limit = isinstance(error, BackendError) and error.code in USER_LIMITS
+                if is_limit and owner.account.is_own:
+                    self._limited[owner.account] = loop.time() + LIMIT_RETRY_S
+                self._take_back(None)
+                if not (is_limit and owner.account.is_own):
+                    raise
+                deadline_s = deadline_s or loop.time() + self.timeout_s
+                self._stop_timer()
+                try:
+                    served = await self._line_up(owner, database, deadline_s)
+                except PoolTimeout:
+                    raise error from None
+                if served is not None:
+                    return served
+        self._limited.pop(owner.account, None)
+        self._opening -= 1
+        await self._roles.logged_in(backend)
+        backend.on_lost = self._lost
+        backend.on_crowded = self.release_statements
+        self._lent.add(backend)
+        return backend
+
+    async def _with_login_role(
+        self, backend: Backend, owner: ConnectionOwner, database: str | None
+    ) -> Backend:
+        """Return *backend*, or a new connection for *owner* where the last owner may have changed its roles."""
+        await asyncio.wait([take_diagnostics(backend, backend.owner).known])
+        try:
+            if await self._roles.has_them(backend):
+                return backend
+        except BackendLost:
+            pass  # in its place as well
+        except BaseException:
+            self.discard(backend)
+            raise
+        self._lent.discard(backend)
+        backend.abort()
+        self._opening += 1
+        return await self._open(owner, database)
+
+    def _set_timer(self) -> None:
+        """Look again when the first wait ends, or when a server may be asked again."""
+        when_s, loop = self._waiting.first_deadline_s(), asyncio.get_running_loop()
+        if when_s is not None:
+            retries = [at_s for at_s in self._limited.values() if at_s > loop.time()]
+            self._timer = loop.call_at(min([when_s, *retries]), self._time_out)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _time_out(self) -> None:
+        self._timer = None
+        now_s = asyncio.get_running_loop().time()
+        for waiter in self._waiting.late(now_s):
+            error = PoolTimeout(self._keyspace, self._shard, self.timeout_s)
+            self._on_timeout(error)
+            waiter.failed(error)
+        self._serve()
+        # An account whose time has come without a waiter asks when it has one.
+        self._limited = {each: at_s for each, at_s in self._limited.items() if at_s > now_s}
+        if self._timer is None:
+            self._set_timer()
+
+    def _shutting_down(self) -> BackendUnavailable:
+        return BackendUnavailable(self._keyspace, self._shard, "the proxy is shutting down")
+
+    def _lost(self, backend: Backend) -> None:
+        self._idle.pop(backend, None)
+        # Its session learns it from its reader and gives it back; here it only stops counting,
+        # so that a server that restarted can be connected to again at once.
+        self._lent.discard(backend)
+        self._serve()
+        if not self._closed:
+            self._on_lost()

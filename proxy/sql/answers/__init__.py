@@ -1,0 +1,1 @@
+"""What the proxy answers itself, or about a statement instead of running it."""

@@ -1,0 +1,99 @@
+"""Who answers a statement: shards, or the proxy because a server would answer something else. Pure.
+
+A server knows its databases and not the keyspaces, its own connection ids and not those that KILL takes here. Texts, PREPARE in
+either protocol, the hot path and SET STATEMENT all ask `answerer`. To add an answer of the proxy, add a member to `Answerer`, a
+row to `_BY_SHAPE`, and a row to `proxy.sql.answers.own_answers`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.local_statements.show_databases import (
+    chooses_databases,
+    is_show_databases,
+)
+from streamfrom.proxy.local_statements.show_partitions import is_show_partitions
+from streamfrom.proxy.local_statements.show_processlist import is_processlist
+from streamfrom.proxy.local_statements.show_queues import is_show_queues
+from streamfrom.proxy.local_statements.show_status import is_session_status
+from streamfrom.proxy.local_statements.show_vitess import is_show_vitess
+from streamfrom.proxy.local_statements.show_vschema import is_show_vschema
+from streamfrom.proxy.local_statements.vexplain import is_vexplain
+from streamfrom.proxy.status.status_rows import is_status
+from streamfrom.sqlparse_ext.statements import Kind
+from streamfrom.sqlparse_ext.writes.insert_gaps import next_values
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamfrom.sqlparse_ext.statements import Shape
+
+
+class Answerer(Enum):
+    """What answers a statement that shards do not answer by themselves."""
+
+    VEXPLAIN = auto()
+    CONNECTION_ID = auto()
+    PROCESSLIST = auto()
+    QUEUES = auto()
+    VITESS = auto()
+    VSCHEMA = auto()
+    DATABASES = auto()
+    CHOSEN_DATABASES = auto()  # a server evaluates the WHERE
+    STATUS_TABLES = auto()  # a server evaluates the statement over the proxy's rows
+    SESSION_STATUS = auto()  # a server's rows, some of them replaced
+    SEQUENCE = auto()  # or a server, where `SELECT next value FROM t` reads a column
+    VINDEX = auto()
+
+
+# What shards or these answer may have expressions, in which the client's user and connection id have to be put.
+HAS_EXPRESSIONS: Final = frozenset(
+    {
+        None,
+        Answerer.STATUS_TABLES,
+        Answerer.SESSION_STATUS,
+        Answerer.SEQUENCE,
+        Answerer.VINDEX,
+    }
+)
+_CONNECTION_ID: Final = b"SELECT CONNECTION_ID()"
+_KINDS: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.EXPLAIN})
+
+
+def _asks_connection_id(shape: Shape) -> bool:
+    return shape.template.upper() == _CONNECTION_ID
+
+
+def _asks_sequence(shape: Shape) -> bool:
+    return next_values(shape) is not None
+
+
+# The first that takes a shape answers it.
+_BY_SHAPE: Final[tuple[tuple[Callable[[Shape], bool], Answerer], ...]] = (
+    (is_vexplain, Answerer.VEXPLAIN),
+    (_asks_connection_id, Answerer.CONNECTION_ID),
+    (_asks_sequence, Answerer.SEQUENCE),
+    (is_processlist, Answerer.PROCESSLIST),
+    (is_show_queues, Answerer.QUEUES),
+    (is_show_partitions, Answerer.QUEUES),
+    (is_show_vitess, Answerer.VITESS),
+    (is_show_vschema, Answerer.VSCHEMA),
+    (chooses_databases, Answerer.CHOSEN_DATABASES),
+    (is_show_databases, Answerer.DATABASES),
+    (is_session_status, Answerer.SESSION_STATUS),
+)
+
+
+def answerer(shape: Shape, schema: str | None) -> Answerer | None:
+    """Return what answers a statement of *shape* that names no vindex; None if shards do.
+
+    schema: the session's target if that is no keyspace.
+    """
+    if shape.kind not in _KINDS:
+        return None
+    if is_status(shape, schema):
+        return Answerer.STATUS_TABLES
+    return next((found for takes, found in _BY_SHAPE if takes(shape)), None)

@@ -1,0 +1,549 @@
+"""Where the statements of a session run: in its target, or in the keyspaces that qualify their names."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from streamfrom.engine.errors import TableLoadError, TableNotFound
+from streamfrom.engine.messaging.table.message_table import MessageTable
+from streamfrom.proxy.errors import (
+    NoDatabaseSelected,
+    ReplicaTarget,
+    StreamOfReplica,
+    UnknownDatabase,
+)
+from streamfrom.proxy.sql.compile.answerers import Answerer, answerer
+from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA
+from streamfrom.sqlparse_ext.errors import StreamfromError, Unsupported
+from streamfrom.sqlparse_ext.reading.database_names import Qualified, database_names, renamed
+from streamfrom.sqlparse_ext.session.information_schema import (
+    SYSTEM_SCHEMAS,
+    schemas_asked,
+)
+from streamfrom.sqlparse_ext.session.sequence_calls import asks_sequence
+from streamfrom.sqlparse_ext.sql_mode import SqlMode
+from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.text.lexer import splice
+from streamfrom.sqlparse_ext.text.multibyte_text import original
+from streamfrom.sqlparse_ext.text.tokens import statement_tokens
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from streamfrom.engine.messaging.shell.registry import Registry
+    from streamfrom.engine.sharding.keyspace import Keyspace
+    from streamfrom.engine.sharding.vschema import VindexSpec
+    from streamfrom.proxy.backends.session_variables import Settings
+    from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.proxy.sql.compile.catalog import Catalog, View
+    from streamfrom.sqlparse_ext.cache import StatementCache
+    from streamfrom.sqlparse_ext.statements import Shape, Statement, TableRef
+    from streamfrom.sqlparse_ext.text.lexer import Edit
+
+
+# The first characters of a target that names no keyspace.
+_PARTS: Final = frozenset({":", "/", "[", "@"})
+_READS: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.EXPLAIN, Kind.SET, Kind.SAVEPOINT})
+# Kind.OTHER has statements that were not understood as well, such as BEGIN NOT ATOMIC.
+# What they name, the proxy itself reads.
+_NAME_NO_PLACE: Final = frozenset({Kind.USE, Kind.STREAM, Kind.QUEUE, Kind.EMPTY, Kind.KILL})
+_OTHER_READS: Final = frozenset({"DO", "HANDLER", "CHECKSUM", "HELP", "GET", "SIGNAL"})
+
+
+class StatementTarget(NamedTuple):
+    """Where a statement runs.
+
+    database: the default database of the backend connection, None for no default.
+    statement: the client's statement, without qualifiers that a backend would not understand.
+    """
+
+    view: View
+    database: str | None
+    statement: Statement
+
+
+class SessionTarget:
+    """The target of one session, and what names in its statements mean there.
+
+    Attributes:
+        view: the session's current target, None before any `USE`.
+        target: the target's name as the client wrote it, "" before any `USE`.
+    """
+
+    def __init__(
+        self,
+        state: SessionState,
+        catalog: Catalog,
+        registry: Registry,
+        cache: StatementCache,
+    ) -> None:
+        self.view: View | None = None
+        self.target = ""
+        # The view of the database that the session used and dropped.
+        self._left: View | None = None
+        # Views by target: a session stays with the replicas that it read from first.
+        self._replicas: dict[str, View] = {}
+        self._state = state
+        self._catalog = catalog
+        self._registry = registry
+        self._cache = cache
+
+    def parse(self, sql: bytes) -> Statement:
+        """Return the facts of one statement.
+
+        Raises:
+            SqlError: the statement is malformed.
+            Unsupported: its character set allows a quote or a backslash as the second half of a character, it has such
+                characters, and it is for several shards.
+        """
+        state = self._state
+        statement = self._cache.get(sql, state.mode)
+        # In this order, since a test of a flag of an enumeration costs more than the others.
+        if sql.isascii() or SqlMode.OTHER_CHARSET not in state.mode:
+            return statement
+        if state.unread is not None and self.here().is_sharded:
+            raise self._unread()
+        if statement.shape.template.isascii():
+            return statement
+        shape = _named(statement.shape, state.mode, state.settings)
+        return replace(statement, shape=shape)
+
+    def _unread(self) -> Unsupported:
+        return Unsupported(
+            f"characters other than ASCII in a statement in {self._state.unread}; bind them to a"
+            " prepared statement, or SET NAMES utf8mb4"
+        )
+
+    @property
+    def schema(self) -> str | None:
+        """The name of the session's target where that is no keyspace; else None."""
+        return None if self.view is None else self.view.schema
+
+    def use(self, target: str) -> None:
+        """Make *target*, or a system schema, the session's current one.
+
+        A target without a keyspace, such as `:-80` or `@replica`, means the current one.
+
+        Raises:
+            NoDatabaseSelected: *target* names no keyspace, and there is no current one.
+            UnknownDatabase, Unsupported, EngineError: as `lookup`.
+        """
+        if target[:1] in _PARTS:
+            if self.view is None or self.view.schema is not None:
+                raise NoDatabaseSelected
+            target = self.view.keyspace.name + target
+        schema = target.lower()
+        if schema in SYSTEM_SCHEMAS:
+            home = self.here()
+            self.view = (
+                home.neighbour(schema)
+                if home.has_neighbours
+                else self._catalog.system_view(schema, home)
+            )
+        elif schema == STATUS_SCHEMA and not self._catalog.has_keyspace(target):
+            home = self.here()
+            if home.schema is not None:  # beside a keyspace, and none itself
+                home = self._catalog.anywhere()
+            self.view = self._catalog.system_view(STATUS_SCHEMA, home)
+        else:
+            self.view = self.lookup(target)
+        self.target = target
+
+    def lookup(self, target: str) -> View:
+        """Return the view that *target* names.
+
+        Raises:
+            UnknownDatabase, Unsupported, EngineError.
+        """
+        # With another replica for each statement a session could see a row, and then not see it.
+        view = self._replicas.get(target) or self._catalog.view(target)
+        if view.is_replica:
+            self._replicas[target] = view
+        return view
+
+    def leave_ailing_replicas(self) -> None:
+        """Read from other replicas from now on where one is not healthy. Raises as `lookup`."""
+        if not self._replicas:
+            return
+        self._replicas = {name: v for name, v in self._replicas.items() if not v.is_ailing}
+        if self.view is not None and self.view.is_ailing:
+            self.view = self.lookup(self.view.name)
+
+    def current(self, view: View) -> View:
+        """Return *view*, or the view of other replicas that the session reads from instead."""
+        return self._replicas.get(view.name, view) if view.is_replica else view
+
+    def here(self) -> View:
+        """Return the view of the current target; without a target, of a keyspace for queries without tables."""
+        return self.view or self._left or self._catalog.anywhere()
+
+    def drops_own_database(self, place: StatementTarget) -> bool:
+        """True when *place* is that of a DROP DATABASE of the session's own database."""
+        shape = place.statement.shape
+        return (
+            makes_or_drops_database(shape)
+            and shape.verb == "DROP"
+            and self.view is not None
+            and shape.target == self.view.database
+            and self.view.runtimes[0] is place.view.runtimes[0]
+        )
+
+    def leave(self) -> None:
+        """Leave the target, whose database was dropped. The server stays the same."""
+        self._left, self.view, self.target = self.view, None, ""
+
+    def neighbourhood(self) -> View | None:
+        """Return the view whose server may have databases that are no keyspaces; None without one."""
+        view = self.here()
+        return view if view.has_neighbours else None
+
+    @property
+    def database(self) -> str | None:
+        """The default database of a backend connection of the current target; None for no default."""
+        # No server has a database of that name, so unqualified names mean nothing.
+        if self.view is None or self.view.schema == STATUS_SCHEMA:
+            return None
+        return self.view.database
+
+    def resolve(self, statement: Statement) -> StatementTarget:
+        """Return the place where a statement runs. Raises as `lookup`, and ReplicaTarget."""
+        place = self._resolve(statement)
+        check_target(place.view, statement.shape)
+        if self._state.unread and place.view.is_sharded and not statement.sql.isascii():
+            raise self._unread()
+        return place
+
+    def _resolve(self, statement: Statement) -> StatementTarget:
+        if makes_or_drops_database(statement.shape):
+            return self._place_database(statement)
+        shape = statement.shape
+        names = databases_named(shape)
+        if (
+            self.schema == STATUS_SCHEMA
+            and shape.target is None
+            and any(table.schema is None for table in shape.tables)
+        ):
+            # A connection that the session keeps still has its former default database.
+            raise NoDatabaseSelected
+        here = self.here()
+        if not names:
+            return self._described(statement) or StatementTarget(here, self.database, statement)
+        views, unknown = self._views_named(names)
+        if not views:
+            return StatementTarget(here, self.database, statement)
+        if self.view is not None and self._are_beside(views, shape):
+            # Other unqualified names, such as those of functions, mean the session's own target as well.
+            return StatementTarget(
+                self.view, self.database, self._renamed(statement, views, self.view)
+            )
+        first = next(iter(views.values()))
+        # An unqualified name means the session's own target, wherever the others lead.
+        is_mixed = self.view not in (None, first) and self._has_unqualified(statement)
+        if is_mixed and self._may_stay(views, shape):
+            return StatementTarget(here, self.database, self._renamed(statement, views, here))
+        if is_mixed or unknown or any(view is not first for view in views.values()):
+            raise Unsupported("tables of several keyspaces or targets in one statement")
+        return StatementTarget(first, first.database, self._renamed(statement, views, first))
+
+    def _views_named(self, names: Iterable[str]) -> tuple[dict[str, View], bool]:
+        """Return what *names* mean, and whether one is a database that is no keyspace. Raises as `lookup`."""
+        views: dict[str, View] = {}
+        unknown = False
+        for name in names:
+            try:
+                views[name] = self.lookup(name)
+            except StreamfromError:
+                if self.view is not None and name in self.view.databases:
+                    # The name that the server has for it, as in the text of a view.
+                    views[name] = self.view
+                    continue
+                # A database of the server that is no keyspace; the server says what it is.
+                if self.here().is_sharded:
+                    raise
+                unknown = True
+        return views, unknown
+
+    def _has_unqualified(self, statement: Statement) -> bool:
+        """True when a statement names a table or program of the session's own database."""
+        shape = statement.shape
+        if shape.kind is Kind.SHOW or any(
+            each.role is Qualified.ALONE for each in database_names(shape).places
+        ):
+            return False  # SHOW COLUMNS FROM t FROM database, EXPLAIN FOR SCHEMA database …
+        if "UNQUALIFIED" in shape.options or any(
+            table.schema is None for table in shape.tables
+        ):
+            return True
+        is_program = shape.kind is Kind.DDL and not shape.tables
+        return (
+            shape.kind in (Kind.EXPLAIN, Kind.DDL)
+            and not is_program
+            and database_names(shape).has_unqualified_tables
+        )
+
+    def _may_stay(self, views: Mapping[str, View], shape: Shape) -> bool:
+        """True where the session's own connection may run a statement that names databases of other keyspaces.
+
+        Their databases are on its server, and are only named in a definition, or before programs.
+        """
+        here = self.here()
+        return (
+            not here.is_sharded
+            and all(
+                not view.is_sharded and not view.is_replica and view.server == here.server
+                for view in views.values()
+            )
+            and (
+                (shape.kind is Kind.DDL and "UNQUALIFIED" in shape.options)
+                or all(each.role is Qualified.PROGRAM for each in database_names(shape).places)
+            )
+        )
+
+    def _renamed(
+        self, statement: Statement, views: Mapping[str, View], place: View
+    ) -> Statement:
+        """Return *statement* for *place*, with the real databases' names in it.
+
+        Where shards have databases of several names there is no qualifier, which means the connection's own.
+        """
+        shape = statement.shape
+        mapping: dict[str, str | None] = {}
+        for name, view in views.items():
+            databases = view.databases
+            if databases != {name}:
+                mapping[name] = next(iter(databases)) if len(databases) == 1 else None
+        if not mapping:
+            return statement
+        if None in mapping.values():
+            for each in database_names(shape).places:
+                if each.role is Qualified.ALONE and mapping.get(each.name, "") is None:
+                    if shape.kind is not Kind.SHOW:
+                        raise Unsupported(
+                            f"{shape.verb} of a database that is not called the same on all shards;"
+                            " name each shard's"
+                        )
+                    mapping[each.name] = place.database  # the first shard answers
+        return self.edited(statement, renamed(shape, mapping))
+
+    def edited(self, statement: Statement, edits: Sequence[Edit]) -> Statement:
+        """Return *statement* with *edits* of its template, which have no literals."""
+        text = splice(statement.sql, statement.mode, edits)
+        if not text.isascii() and SqlMode.OTHER_CHARSET in statement.mode:
+            return self.parse(text)
+        return self._cache.with_words(statement, text, edits)
+
+    def names_only_itself(self, view: View, shape: Shape) -> bool:
+        """Return whether all databases that a statement names are that of *view*, by the name that its servers have for it."""
+        names = databases_named(shape)
+        if not names:
+            return True
+        own = view.keyspace.name if view.schema is None else view.schema
+        return names == {own} == view.databases and not view.is_part
+
+    def _described(self, statement: Statement) -> StatementTarget | None:
+        """Return where keyspaces are described that a query names; None where it names none."""
+        here, database = self.view, self.database
+        views: dict[str, View] = {}
+        for name in schemas_asked(statement, database):
+            with contextlib.suppress(StreamfromError):  # no keyspace: the server may know it
+                view = self.lookup(name)
+                # The session's target may be a shard or a replica of its own keyspace.
+                if here and here.schema is None and here.keyspace is view.keyspace:
+                    view = here
+                views[name] = view
+        if not views:
+            return None
+        first = next(iter(views.values()))
+        if any(view.server != first.server for view in views.values()):
+            raise Unsupported("the schemas of several servers in one statement")
+        if here is not None and here.server == first.server:
+            return StatementTarget(here, database, statement)
+        if here is not None and here.schema is not None:
+            return StatementTarget(first, here.schema, statement)
+        if any(table.schema is None for table in statement.shape.tables):
+            raise Unsupported("tables of several keyspaces or targets in one statement")
+        return StatementTarget(first, first.database, statement)
+
+    def shown_names(self, statement: Statement) -> tuple[View, dict[str, str]]:
+        """Return where a statement that `describes` runs, and what databases there are called in its rows.
+
+        That is a keyspace's name, or the session's own target; else the name that the statement has for it. There is none
+        where the server's names are right. Raises as `resolve`.
+        """
+        view = self.resolve(statement).view
+        known = self._catalog.names_on(view.server)
+        shown = {database: names[0] for database, names in known.items()}
+        own = self.view
+        if own is not None and own.schema is None and own.server == view.server:
+            usual = self.target if own.is_part else own.keyspace.name
+            shown = {name: name if new == usual else new for name, new in shown.items()}
+            shown[own.database] = usual
+        texts = schemas_asked(statement, self.database)
+        for text in texts:
+            with contextlib.suppress(StreamfromError):
+                target = self.lookup(text)
+                if target.server == view.server and text not in known[target.database]:
+                    known[target.database].append(text)
+        for database, names in known.items():
+            shown[database] = _spelled([*names, database], texts) or shown[database]
+        if all(name == new for name, new in shown.items()):
+            return view, {}
+        return view, shown
+
+    def _are_beside(self, views: Mapping[str, View], shape: Shape) -> bool:
+        """True where the session's connection reaches the databases of all *views*, by the same names.
+
+        Only databases next to a keyspace share its connections. Two keyspaces on one server do not: a connection of one would
+        not see what a transaction has written in the other.
+        """
+        return all(
+            view.has_neighbours
+            and view.runtimes[0] is self.here().runtimes[0]
+            and not self.touches_messages(view, shape)
+            for view in views.values()
+        )
+
+    def _place_database(self, statement: Statement) -> StatementTarget:
+        """Return the place where a database is created or dropped; that of a keyspace is on the keyspace's servers.
+
+        The connection has no default database, since that of the keyspace may be missing.
+        """
+        name = statement.shape.target or ""
+        try:
+            view = self.lookup(name)
+        except UnknownDatabase:
+            return StatementTarget(self.here(), None, statement)
+        return StatementTarget(view, None, self._renamed(statement, {name: view}, view))
+
+    def stream_source(self, table: TableRef) -> tuple[View, MessageTable]:
+        """Return what `STREAM … FROM table` reads.
+
+        Raises:
+            NoDatabaseSelected: the name is unqualified and no keyspace alone has it.
+            TableNotFound: the name is not of a message table.
+            TableLoadError: the message table cannot be used.
+        """
+        if table.schema is not None:
+            view = self.lookup(table.schema)
+        elif self.view is not None:
+            view = self.view
+        else:
+            view = self._only_view(table.name)
+        if view.is_replica:
+            raise StreamOfReplica
+        if view.schema is not None:
+            raise TableNotFound(view.schema, table.name)
+        found = self._registry.table(view.keyspace.name, table.name)
+        if found is None:
+            raise TableNotFound(view.keyspace.name, table.name)
+        return view, usable_table(found)
+
+    def _only_view(self, table: str) -> View:
+        found = [
+            keyspace.name
+            for keyspace in self._catalog.keyspaces
+            if self._registry.table(keyspace.name, table) is not None
+        ]
+        if len(found) != 1:
+            raise NoDatabaseSelected
+        return self._catalog.view(found[0])
+
+    def answerer(self, shape: Shape) -> Answerer | None:
+        """Return what answers a statement of *shape*; None if shards do. A SEQUENCE may prove to be a column."""
+        found = answerer(shape, self.schema)
+        if found is None and self.vindex(shape) is not None:
+            return Answerer.VINDEX
+        return found
+
+    def vindex(self, shape: Shape) -> tuple[Keyspace, VindexSpec] | None:
+        """Return the vindex that a SELECT reads like a table, and its keyspace; None for every other statement."""
+        if shape.kind is not Kind.SELECT or len(shape.tables) != 1:
+            return None
+        (table,) = shape.tables
+        view = self.view
+        if table.schema is not None and (view is None or table.schema not in view.databases):
+            try:
+                view = self.lookup(table.schema)
+            except StreamfromError:
+                return None
+        if view is None or view.schema is not None or view.is_narrowed:
+            return None
+        spec = view.keyspace.vindex_read(table.name)
+        return None if spec is None else (view.keyspace, spec)
+
+    def touches_messages(self, view: View, shape: Shape) -> bool:
+        """True when a statement of this shape names a message table, usable or not."""
+        keyspace = view.keyspace.name if view.schema is None else view.schema
+        return any(self._registry.table(keyspace, table.name) for table in shape.tables)
+
+
+def _spelled(names: Sequence[str], texts: Sequence[str]) -> str | None:
+    """Return by which of its *names* a database is meant in *texts*; None if by none. Raises Unsupported for two."""
+    exact = [name for name in dict.fromkeys(names) if name in texts]
+    if len(exact) > 1:
+        raise Unsupported(
+            f"one database by two names, '{exact[0]}' and '{exact[1]}'; write one"
+        )
+    within = exact or [name for name in names if any(name in text for text in texts)]
+    return max(within, key=len, default=None)
+
+
+@lru_cache(maxsize=1024)
+def _named(shape: Shape, mode: SqlMode, settings: Settings) -> Shape:
+    """Return *shape* with the names of tables and its target as they are, whatever wrote them."""
+
+    def known(name: str) -> str:
+        raw = name.encode("utf-8", "surrogateescape")
+        return name if name.isascii() else settings.decoded(original(raw, mode))
+
+    tables = tuple(
+        replace(
+            each,
+            schema=None if each.schema is None else known(each.schema),
+            name=known(each.name),
+        )
+        for each in shape.tables
+    )
+    target = None if shape.target is None else known(shape.target)
+    return replace(shape, tables=tables, target=target)
+
+
+def check_target(view: View, shape: Shape) -> None:
+    """Raise ReplicaTarget for a statement that may write, where the target is a replica."""
+    if view.is_replica and (
+        not (shape.kind in _READS or (shape.kind is Kind.OTHER and shape.verb in _OTHER_READS))
+        or shape.verb == "ANALYZE"  # it runs what it explains
+        or shape.uses & Uses.GLOBAL_SCOPE
+        or asks_sequence([token.key for token in statement_tokens(shape.template)])
+    ):
+        raise ReplicaTarget(shape.verb)
+
+
+def makes_or_drops_database(shape: Shape) -> bool:
+    """True for CREATE DATABASE and DROP DATABASE: the only DDL with a target but ALTER's."""
+    return (
+        shape.kind is Kind.DDL and shape.target is not None and shape.verb in {"CREATE", "DROP"}
+    )
+
+
+def usable_table(table: MessageTable | TableLoadError) -> MessageTable:
+    """Return *table*. Raises TableLoadError for one that failed to load."""
+    if isinstance(table, MessageTable):
+        return table
+    # A new exception: the registry's own would gather the tracebacks of all sessions.
+    raise TableLoadError(table.table, table.reason)
+
+
+def databases_named(shape: Shape) -> set[str]:
+    """Return the keyspaces, targets and other databases that a statement names, system schemas apart."""
+    if shape.kind in _NAME_NO_PLACE:
+        return set()
+    return {
+        each.name
+        for each in database_names(shape).places
+        if each.name.lower() not in SYSTEM_SCHEMAS
+    }

@@ -1,0 +1,367 @@
+"""The step from a statement's text to what is sent: its place, its text, and its effect on messages.
+
+The hot path and the long way both compile statements here. `session_target` finds the place. On a message table the
+statement is completed (see `sqlparse_ext.writes.completion`), and its effect on messages is worked out before it runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.table.message_table import MessageTable
+from streamfrom.engine.sharding.vschema import AutoIncrement
+from streamfrom.proxy.sql.compile.answerers import answerer
+from streamfrom.proxy.sql.compile.session_target import SessionTarget, usable_table
+from streamfrom.proxy.status.status_rows import SCHEMA as STATUS_SCHEMA, names_schema
+from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
+from streamfrom.sqlparse_ext.reading.parser import explained_text
+from streamfrom.sqlparse_ext.reading.session_settings import split_set_statement
+from streamfrom.sqlparse_ext.reading.split import several
+from streamfrom.sqlparse_ext.session.dynamic_sql import takes_text
+from streamfrom.sqlparse_ext.session.information_schema import asks_database, describes
+from streamfrom.sqlparse_ext.statements import Kind
+from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
+from streamfrom.sqlparse_ext.writes.completion import check_bound, complete
+from streamfrom.sqlparse_ext.writes.delays import check_not_delayed, check_several_tables
+from streamfrom.sqlparse_ext.writes.insert_gaps import gaps
+from streamfrom.sqlparse_ext.writes.message_effects import effect
+from streamfrom.sqlparse_ext.writes.plain_ack import plain_ack
+from streamfrom.sqlparse_ext.writes.plain_insert import plain_insert
+from streamfrom.sqlparse_ext.writes.state_ack import (
+    acknowledged,
+    is_state_bound,
+    preparable,
+    sets_state,
+)
+from streamfrom.sqlparse_ext.writes.times import TimeColumns
+
+
+if TYPE_CHECKING:
+    from streamfrom.engine.clock import Clock
+    from streamfrom.engine.messaging.shell.registry import Registry
+    from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.proxy.routing.routes import Route
+    from streamfrom.proxy.sql.compile.catalog import Catalog, View
+    from streamfrom.proxy.sql.compile.given_ids import GivenIds
+    from streamfrom.proxy.sql.compile.large_texts import LargeTexts
+    from streamfrom.sqlparse_ext.cache import StatementCache
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
+    from streamfrom.sqlparse_ext.writes.completion import TableFacts
+    from streamfrom.sqlparse_ext.writes.insert_gaps import Gaps
+    from streamfrom.sqlparse_ext.writes.message_effects import Effect
+    from streamfrom.sqlparse_ext.writes.plain_ack import PlainAck
+    from streamfrom.sqlparse_ext.writes.plain_insert import PlainInsert
+
+# The source of ids for messages without one; no sequence has this name.
+MESSAGE_IDS: Final = ""
+_SHAPES_MAX: Final = 8192
+_INSERTS: Final = frozenset({Kind.INSERT, Kind.REPLACE})
+_GIVES_TIMES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.LOAD})
+_ON_ROWS: Final = frozenset(
+    {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.LOAD}
+)
+
+
+@lru_cache(maxsize=1024)
+def _not_counting(facts: TableFacts) -> TableFacts:
+    return replace(facts, is_lazy=False)
+
+
+@dataclass(slots=True)
+class CompiledStatement:
+    """A statement that is ready to run.
+
+    Attributes:
+        table: the message table that the statement writes; else "".
+        effect: what the statement will do to `table`; else None.
+        acked_ns: when a plain ack acknowledges (`FastRoute.ack`), whose statement is as its client wrote it; else None.
+        insert_id: the first value that a sequence gave the statement; 0 for none.
+        own_id: the last id that the client gave its rows, which the OK has as with AUTO_INCREMENT; 0 for none.
+        given: the values that a sequence gave it where they may not become rows; else None.
+        acks_early: the rows of the table may not show yet which messages were acknowledged.
+        has_selected: the rows that it inserts are those of its SELECT, which have been read.
+    """
+
+    statement: Statement
+    table: str = ""
+    effect: Effect | None = None
+    acked_ns: int | None = None
+    insert_id: int = 0
+    own_id: int = 0
+    given: GivenIds | None = None
+    acks_early: bool = False
+    has_selected: bool = False
+
+
+class StatementCompiler(SessionTarget):
+    """Compiles the statements of one session, in its target.
+
+    Attributes:
+        large_texts: reads texts that are too large for a turn of the loop.
+        clock: the time that statements are completed with.
+        uncounted: the keyspaces and names of message tables of which the session's account may not change `epoch`, so that
+            its acks count no send.
+    """
+
+    def __init__(
+        self,
+        state: SessionState,
+        catalog: Catalog,
+        registry: Registry,
+        cache: StatementCache,
+        clock: Clock,
+        large_texts: LargeTexts,
+    ) -> None:
+        super().__init__(state, catalog, registry, cache)
+        self.large_texts = large_texts
+        self.clock = clock
+        self.uncounted: set[tuple[str, str]] = set()
+
+    def check(self, statement: Statement) -> None:
+        """Raise Unsupported for what is not served within EXPLAIN or SET STATEMENT either.
+
+        That is a write of the schema `streamfrom`, and a text to prepare in another statement.
+        """
+        shape = statement.shape
+        if names_schema(shape):
+            raise Unsupported(
+                f"{shape.verb} of the schema {STATUS_SCHEMA}, which only SELECT and SHOW TABLES read"
+            )
+        if shape.kind is Kind.EXPLAIN:
+            text = explained_text(statement)
+        else:
+            _, text = split_set_statement(statement) or (b"", None)
+        if text is None:
+            return
+        inner = self.parse(text)
+        if takes_text(inner.shape):
+            # The text in a PREPARE would have to be read first, which is done only for a PREPARE that stands alone.
+            raise Unsupported(f"{inner.shape.verb} in another statement")
+        self.check(inner)
+
+    def one_at_a_time(self, statement: Statement) -> SqlError:
+        """Return the error of a server for several statements in a command that takes one."""
+        on_mariadb = self.here().runtimes[0].is_mariadb
+        return SqlError(several(statement.sql, statement.mode, on_mariadb=on_mariadb))
+
+    def routed(
+        self, view: View, statement: Statement, *, has_own_clock: bool = False
+    ) -> tuple[CompiledStatement, Route]:
+        """Return the compiled statement, as `compile`, and its route.
+
+        Raises what either raises.
+        """
+        step = self.compile(view, statement, has_own_clock=has_own_clock)
+        return step, view.planner.plan(step.statement.shape).route(step.statement)
+
+    def sequence_of(self, view: View, shape: Shape) -> AutoIncrement | None:
+        """Return the column of an INSERT that takes values of a sequence; None where none does.
+
+        In a target of some shards no sequence is used: the rows go to these shards as they are. The sequence of a message
+        table with vt_auto_id is MESSAGE_IDS.
+        """
+        if shape.kind not in _INSERTS or not shape.tables or view.schema is not None:
+            return None
+        name, vschema = shape.tables[0].name, view.keyspace.vschema
+        table = None if vschema is None or view.is_narrowed else vschema.tables.get(name)
+        if table is not None and table.auto_increment is not None:
+            return table.auto_increment
+        found = self._registry.table(view.keyspace.name, name)
+        if isinstance(found, MessageTable) and found.properties.auto_id:
+            return AutoIncrement(found.id_column.lower(), MESSAGE_IDS)
+        return None
+
+    def gaps(self, view: View, statement: Statement, column: str) -> Gaps:
+        """Return the places where an INSERT of the session lacks values of *column*. Raises Unsupported."""
+        return gaps(
+            statement,
+            column,
+            view.columns_of(statement.shape.tables[0].name),
+            zero_is_value="NO_AUTO_VALUE_ON_ZERO" in self._state.settings.sql_mode.upper(),
+        )
+
+    def sample(self, view: View, statement: Statement) -> Statement:
+        """Return an INSERT as it would be with values of its sequence. Raises Unsupported."""
+        auto = self.sequence_of(view, statement.shape)
+        if auto is None:
+            return statement
+        gaps = self.gaps(view, statement, auto.column)
+        return self.parse(gaps.filled(statement.sql, range(1, len(gaps) + 1)))
+
+    def is_sent_as_written(self, view: View, shape: Shape) -> bool:
+        """Return whether servers understand such a statement without other names or values put into it.
+
+        On a message table it may still be completed. Uses of session state do not count.
+        """
+        return not (
+            shape.target is not None
+            or view.schema == STATUS_SCHEMA
+            or not self.names_only_itself(view, shape)
+            or describes(shape, view.database)
+            or (view.is_part and asks_database(shape))
+            or answerer(shape, view.schema) is not None
+            or any(view.keyspace.vindex_read(table.name) for table in shape.tables)
+            or self.sequence_of(view, shape) is not None
+        )
+
+    def compile(
+        self, view: View, statement: Statement, *, has_own_clock: bool = False
+    ) -> CompiledStatement:
+        """Complete a statement on a message table, and work out its effect on messages.
+
+        has_own_clock: the statement runs with a @@timestamp that the client has set.
+
+        Raises:
+            TableLoadError: the statement names a message table that failed to load.
+            Unsupported: a time column is compared with or set to a moment that cannot be nanoseconds.
+            DelayRefused: the statement schedules a message for later, or may do so, where vt_delayed is off.
+        """
+        touched = self._touched(view, statement.shape)
+        if touched is None:
+            return CompiledStatement(statement)
+        facts, times = touched
+        if sets_state(statement.shape) and facts is not None and facts.has_state:
+            statement = self.parse(acknowledged(statement))
+        completed = complete(statement, facts, self.clock.time_ns(), times)
+        if completed is not None:
+            if (has_own_clock or self._state.has_own_clock) and (
+                # The statement is completed at two moments. If the texts differ, the text holds the proxy's time.
+                complete(statement, facts, 1, times) != complete(statement, facts, 2, times)
+            ):
+                raise Unsupported(
+                    "NOW() for a time column of a message table while @@timestamp is set: the"
+                    " proxy's clock is meant; SET timestamp = DEFAULT, or write nanoseconds"
+                )
+            text, words = completed
+            # Fixed words went in, so the literals are the client's own and are not read again.
+            if words:
+                statement = self._cache.with_words(statement, text, words)
+            else:
+                statement = self.parse(text)
+        return self._with_effect(statement, facts)
+
+    def plain_insert(self, view: View, shape: Shape) -> PlainInsert | None:
+        """Return what INSERTs of *shape* do, where that is known without completing them. Raises TableLoadError."""
+        touched = self._touched(view, shape)
+        facts = None if touched is None else touched[0]
+        return None if facts is None or len(shape.tables) > 1 else plain_insert(shape, facts)
+
+    def plain_ack(self, view: View, statement: Statement) -> PlainAck | None:
+        """Return what acks of a statement's shape do, where that is known without completing them. Raises TableLoadError."""
+        touched = self._touched(view, statement.shape)
+        facts = None if touched is None else touched[0]
+        if facts is None or (facts.has_state and sets_state(statement.shape)):
+            return None
+        return plain_ack(statement, facts, self.parse)
+
+    def ack_text(self, view: View, statement: Statement) -> bytes:
+        """Return the completed text of a plain ack (`FastRoute.ack`). Raises as `compile`."""
+        touched = self._touched(view, statement.shape)
+        if touched is None:
+            return statement.sql
+        completed = complete(statement, touched[0], self.clock.time_ns(), touched[1])
+        return statement.sql if completed is None else completed.text
+
+    def standing(self, view: View, statement: Statement, count: int) -> Statement | None:
+        """Return the completed statement, with *count* `?`s, for all executions.
+
+        Return None when executions need different texts: the text holds the time of the execution, or other parameters than
+        the client's.
+
+        Raises as `compile`.
+        """
+        touched = self._touched(view, statement.shape)
+        if touched is None:
+            return statement
+        facts, times = touched
+        if sets_state(statement.shape) and facts is not None and facts.has_state:
+            if not is_state_bound(statement.shape):
+                acknowledged(statement)  # raises for another state
+            return None  # an ack has the time of its execution
+        # A number that may be a moment, too.
+        sample = self.parse(as_text(statement.bind((1,) * count, lambda _: b"%d" % 10**18)))
+        if complete(sample, facts, 1, times) != complete(sample, facts, 2, times):
+            return None
+        try:
+            completed = complete(statement, facts, 1, times)
+        except Unsupported:
+            return None  # an interval of ? has its length in each execution
+        if completed is None:
+            return statement
+        # A `?` was doubled or fell away, and the client would bind the wrong ones.
+        if len(parameter_places(completed.text, statement.mode)) != count:
+            return None
+        return self.parse(completed.text)
+
+    def asked(self, view: View, statement: Statement) -> bytes:
+        """Return the text by which a server describes a statement's parameters and columns."""
+        if sets_state(statement.shape):
+            touched = self._touched(view, statement.shape)
+            if touched is not None and touched[0] is not None and touched[0].has_state:
+                return preparable(statement)
+        return statement.sql
+
+    def compile_bound(self, view: View, statement: Statement) -> CompiledStatement:
+        """Work out the effect of a completed statement with the values that it is bound to.
+
+        Raises as `compile`.
+        """
+        touched = self._touched(view, statement.shape)
+        if touched is None:
+            return CompiledStatement(statement)
+        facts, times = touched
+        check_bound(statement, facts, times)
+        return self._with_effect(statement, facts)
+
+    def check_unbound(self, statement: Statement) -> None:
+        """Raise DelayRefused for a statement that a server runs with values that the proxy does not see."""
+        if statement.shape.kind in _GIVES_TIMES:
+            place = self.resolve(statement)
+            touched = self._touched(place.view, place.statement.shape)
+            if touched is not None and touched[0] is not None and touched[0].refuses_delays:
+                check_not_delayed(place.statement.bind(()), touched[0], self.clock.time_ns())
+
+    def _with_effect(self, statement: Statement, facts: TableFacts | None) -> CompiledStatement:
+        if facts is None:
+            return CompiledStatement(statement)
+        if facts.refuses_delays:
+            check_not_delayed(statement, facts, self.clock.time_ns())
+        return CompiledStatement(
+            statement, facts.name, effect(statement, facts), acks_early=facts.acks_early
+        )
+
+    def _touched(
+        self, view: View, shape: Shape
+    ) -> tuple[TableFacts | None, TimeColumns] | None:
+        """Return what the completion of a statement must know of the message tables that it names.
+
+        Return None where it names no message table; else the facts of the message table that it writes, if any, and the time
+        columns of all. Raises TableLoadError.
+        """
+        if shape.kind not in _ON_ROWS or view.schema is not None:
+            return None
+        keyspace = view.keyspace.name
+        tables = [self._registry.table(keyspace, table.name) for table in shape.tables]
+        usable = [None if table is None else usable_table(table) for table in tables]
+        first = usable[0] if usable else None
+        target = None if first is None or shape.kind is Kind.SELECT else first.facts
+        if target is not None and self.uncounted and (keyspace, target.name) in self.uncounted:
+            target = _not_counting(target)
+        if first is not None and len(usable) == 1:
+            return target, first.facts.times
+        known = [table.facts.times.names for table in usable if table is not None]
+        if not known:
+            return None
+        if shape.kind is Kind.UPDATE:
+            for table in usable:
+                if table is not None and table.facts.refuses_delays:
+                    check_several_tables(shape, table.facts)
+        foreign = {
+            (table.alias or table.name).lower()
+            for table, found in zip(shape.tables, usable, strict=True)
+            if found is None
+        }
+        in_order = () if target is None else target.in_order
+        return target, TimeColumns(frozenset().union(*known), frozenset(foreign), in_order)

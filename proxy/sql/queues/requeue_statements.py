@@ -1,0 +1,207 @@
+"""ALTER QUEUE … REQUEUE: parked messages or dead letters are ready again, some at a time, on the session's own connections.
+
+Each batch is a transaction of one shard, so nothing is locked for long, and the streams have its messages at once. A row that the server
+refuses stays where it is, and is a warning. What was requeued before an error, a KILL QUERY or the client's leaving stays requeued.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+import structlog
+
+from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
+from streamfrom.engine.messaging.upkeep.peek import can_peek
+from streamfrom.engine.messaging.upkeep.revival import (
+    REVIVED_AT_ONCE,
+    dead_letters,
+    restore,
+    revive,
+)
+from streamfrom.proxy.errors import BackendError, BadQueue
+from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several, warning
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.resultset import parse_text_row
+from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from streamfrom.engine.messaging.store.conversation import Conversation
+    from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.messaging.upkeep.peek import PeekPlace
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.sql.compile.catalog import View
+    from streamfrom.proxy.sql.session_context import SessionContext
+    from streamfrom.sqlparse_ext.reading.queues import Requeue
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+
+_ROW_REFUSED: Final = 1105
+# Batches of a slow REQUEUE; the rate is kept within one.
+_BATCHES_A_SECOND: Final = 5
+_REFUSALS_TOLD_MAX: Final = 64
+
+
+class _Requeued(NamedTuple):
+    """What one transaction did, and how the next one goes on; None at the end."""
+
+    rows: int
+    refused: Sequence[tuple[bytes, str]]
+    following: Callable[[int], Conversation[_Requeued]] | None
+
+
+def batch_size(requeue: Requeue, count: int) -> int:
+    """Return how many messages the next transaction takes, once *count* are requeued."""
+    size = REVIVED_AT_ONCE
+    if requeue.limit is not None:
+        size = min(size, requeue.limit - count)
+    if requeue.rate is not None:
+        size = min(size, int(requeue.rate / _BATCHES_A_SECOND))
+    return max(1, size)
+
+
+class RequeueStatements:
+    """The REQUEUEs of one session."""
+
+    def __init__(self, context: SessionContext) -> None:
+        self._state = context.state
+        self._executor = context.executor
+        self._compiler = context.compiler
+        self._user = context.user.name
+
+    async def run(
+        self, view: View, table: MessageTable, requeue: Requeue, reply: Reply
+    ) -> None:
+        """Requeue the messages of *table* and answer with their number.
+
+        Raises:
+            BadQueue: there is no table of dead letters, it is of several queues, or no index finds what is parked.
+            BackendUnavailable, BackendError: a shard refused; what was requeued before stays so.
+        """
+        if requeue.source == "PARKED" and not can_peek(table):
+            raise BadQueue(
+                f"no index of '{table.name}' finds parked messages: see streamfrom check"
+            )
+        if self._executor.branches.in_transaction:
+            await self._executor.branches.commit()
+        count, refused = 0, list[tuple[bytes, str]]()
+        loop = asyncio.get_running_loop()
+        begun_s = loop.time()
+        try:
+            for shard in view.runtimes:
+                following: Callable[[int], Conversation[_Requeued]] | None
+                following = await self._first(shard, view, table, requeue)
+                while following is not None and count != requeue.limit:
+                    batch = await self._batch(
+                        shard, view, table, following(batch_size(requeue, count))
+                    )
+                    count += batch.rows
+                    refused += batch.refused
+                    following = batch.following
+                    if requeue.rate is not None and batch.rows:
+                        pause_s = begun_s + count / requeue.rate - loop.time()
+                        await self._compiler.large_texts.pause(max(0.0, pause_s))
+        finally:
+            log.info(
+                "messages requeued",
+                keyspace=table.keyspace,
+                queue=table.name,
+                count=count,
+                source=requeue.source.lower(),
+                by=self._user,
+            )
+        warnings = [
+            warning("Warning", _ROW_REFUSED, f"{ident.decode(errors='replace')} stays: {why}")
+            for ident, why in refused[:_REFUSALS_TOLD_MAX]
+        ]
+        diagnostics = diagnostics_of_several()
+        diagnostics.rows = warnings
+        self._state.answered_at, self._state.diagnostics = None, diagnostics
+        reply.ok(affected_rows=count, warnings=len(warnings))
+
+    async def _first(
+        self, shard: ShardRuntime, view: View, table: MessageTable, requeue: Requeue
+    ) -> Callable[[int], Conversation[_Requeued]]:
+        if requeue.source == "PARKED":
+            return lambda size: self._revived(table, None, size)
+        name = table.properties.dead_letter
+        if name is None:
+            raise BadQueue(f"queue '{table.name}' has no dead letters: it has no dead_letter")
+        dead = await self._converse(shard, view, dead_letters(table))
+        if table.id_column not in dead.columns:
+            raise BadQueue(
+                f"'{name}' of shard {shard} has no column '{table.id_column}', by which messages come back"
+                if dead.columns
+                else f"shard {shard} has no table '{name}'"
+            )
+        if len(dead.queues) > 1:
+            raise BadQueue(
+                f"'{name}' takes the dead letters of several queues ({', '.join(dead.queues)}) and its rows do not"
+                " say whose they are: move them by INSERT … SELECT and DELETE"
+            )
+
+        def restored(behind: bytes | None, size: int) -> Conversation[_Requeued]:
+            found = yield from restore(table, dead, behind, size)
+            last = found.last
+            following = None if last is None else lambda more: restored(last, more)
+            return _Requeued(found.rows, found.refused, following)
+
+        return lambda size: restored(None, size)
+
+    def _revived(
+        self, table: MessageTable, place: PeekPlace | None, size: int
+    ) -> Conversation[_Requeued]:
+        found = yield from revive(table, place, self._compiler.clock.time_ns(), size)
+        behind = found.place
+        following = None if behind is None else lambda more: self._revived(table, behind, more)
+        return _Requeued(found.rows, found.refused, following)
+
+    async def _batch(
+        self,
+        shard: ShardRuntime,
+        view: View,
+        table: MessageTable,
+        conversation: Conversation[_Requeued],
+    ) -> _Requeued:
+        """Run one transaction on the session's connection to a shard."""
+        branches = self._executor.branches
+        branches.entered()
+        try:
+            found = await self._converse(shard, view, conversation)
+            if found.rows:
+                effect = Effect(EffectKind.RESCHEDULE, None)
+                branches.happened(shard, table.name, effect, rows=found.rows)
+        except BaseException:
+            await branches.rollback()
+            raise
+        await branches.commit()
+        return found
+
+    async def _converse(
+        self, shard: ShardRuntime, view: View, conversation: Conversation[T]
+    ) -> T:
+        try:
+            asked = next(conversation)
+            while True:
+                shape = self._compiler.parse(asked.sql).shape
+                try:
+                    answer = await self._executor.ask(
+                        shard, view.database, query(asked.sql), shape
+                    )
+                except BackendError as error:
+                    asked = conversation.throw(ServerRefused(error.code, str(error)))
+                    continue
+                rows = [(tuple(parse_text_row(row)), b"") for row in answer.rows]
+                affected = 0 if answer.ok is None else answer.ok.affected_rows
+                asked = conversation.send(StoreAnswer(rows, affected))
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        except ServerRefused as refused:
+            raise BackendError(refused.code, "HY000", refused.message) from refused

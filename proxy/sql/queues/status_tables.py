@@ -1,0 +1,197 @@
+"""The schema `streamfrom`: `queues`, `streams`, `shards`, `members` and `set_aside`, as tables that any SELECT reads.
+
+A server evaluates the statement: it is sent with the rows before it, as common table expressions over one JSON
+text. So WHERE, ORDER BY, GROUP BY, joins among these tables and every function mean what they mean there.
+SHOW QUEUE STATUS is such a SELECT, too.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.errors import TableNotFound
+from streamfrom.proxy.errors import NoDescriptor, PoolTimeout, ServerFull
+from streamfrom.proxy.local_statements.like_patterns import pattern_text
+from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
+from streamfrom.proxy.status.status_rows import (
+    QUEUE_STATUS,
+    SCHEMA,
+    TABLES,
+    is_own_schema,
+    is_status,
+)
+from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
+from streamfrom.sqlparse_ext.reading.database_names import database_names, renamed
+from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
+from streamfrom.sqlparse_ext.text.lexer import locate, splice
+from streamfrom.sqlparse_ext.text.tokens import statement_tokens
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.sql.routed_statements import RoutedStatements
+    from streamfrom.proxy.sql.session_context import SessionContext
+    from streamfrom.proxy.status.status_rows import StatusRow
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
+
+
+_FROM: Final = frozenset({"FROM", "IN"})
+
+
+class StatusTables:
+    """Answers the statements of one session on these tables."""
+
+    def __init__(self, context: SessionContext, routed: RoutedStatements) -> None:
+        self._context = context
+        self._compiler = context.compiler
+        self._routed = routed
+
+    def asked(self, statement: Statement) -> bool:
+        """Return whether *statement* reads these tables."""
+        return is_status(statement.shape, self._compiler.schema)
+
+    async def run(self, statement: Statement, reply: Reply) -> bool:
+        """Answer *statement*, of which `asked` is true; False when its answer is an error.
+
+        Raises:
+            TableNotFound: there is no such table in the schema.
+            Unsupported: the statement reads other tables as well.
+            SqlError: the form of SHOW does not exist.
+        """
+        query = self._compiler.parse(await self.text(statement))
+        shard = self.shard()
+        try:
+            return await self._routed.on_shard(shard, None, CompiledStatement(query), reply)
+        except (ServerFull, PoolTimeout, NoDescriptor):
+            if self._context.state.account.is_own:
+                raise  # the text may call what only the shards' account may
+            # Who looks for the reason must see it: the proxy's own connections are there still.
+            columns, rows = await shard.control.table(query.sql.decode())
+            reply.rows(columns, rows)
+            return True
+
+    async def definitions(self, statement: Statement) -> list[bytes]:
+        """Return the columns of the answer to *statement*, as a server describes them. Raises as `run`."""
+        sql = await self.text(statement)
+        return (await self._context.executor.prepare_on(self.shard(), None, sql)).columns
+
+    def shard(self) -> ShardRuntime:
+        """Return the shard that evaluates: the session's own, or another one while that is not available."""
+        context = self._context
+        near = self._compiler.here().runtimes
+        others = (
+            runtime
+            for keyspace in context.catalog.keyspaces
+            for runtime in context.catalog.view(keyspace.name).runtimes
+        )
+        held = [runtime for runtime in near if runtime in context.executor.branches.held]
+        candidates = [*held, *near, *others]
+        return next((one for one in candidates if one.trouble is None), near[0])
+
+    async def text(self, statement: Statement) -> bytes:
+        """Return the text that a server is sent. Raises as `run`."""
+        shape = statement.shape
+        if shape.kind is Kind.SHOW:
+            select = (
+                self._queue_status(statement)
+                if shape.words[:2] == QUEUE_STATUS
+                else _show_tables(statement)
+            )
+            names = {"queues"} if shape.words[:2] == QUEUE_STATUS else set()
+            return await self._with_rows(names) + select
+        spelled = self._names(shape)
+        named = (each.name for each in database_names(shape).places)
+        edits = renamed(shape, dict.fromkeys(filter(is_own_schema, named)))
+        sql = splice(statement.sql, statement.mode, edits)
+        if shape.verb != "WITH":
+            return await self._with_rows(spelled) + sql
+        tokens = statement_tokens(self._compiler.parse(sql).shape.template)
+        place = next(index for index, token in enumerate(tokens) if token.key == "WITH")
+        if tokens[place + 1].key == "RECURSIVE":
+            place += 1
+        (end,) = locate(sql, statement.mode, (tokens[place].end,))
+        rows = await self._with_rows(spelled)
+        return sql[:end] + rows.removeprefix(b"WITH").rstrip() + b"," + sql[end:]
+
+    async def _with_rows(self, spelled: Iterable[str]) -> bytes:
+        """Return common table expressions of the tables, under the names that the statement has for them."""
+        context = self._context
+        names = {name: name.lower() for name in sorted(spelled)}
+        sight = await context.rights.sight(context.status.shards.values() if names else ())
+        rows = await context.status.rows(set(names.values()), context.others.viewer(sight))
+        expressions = [
+            b"%b AS (SELECT * FROM %b)" % (_quoted(name), json_table(table, rows[table]))
+            for name, table in names.items()
+        ]
+        return b"WITH " + b", ".join(expressions) + b" " if expressions else b""
+
+    def _names(self, shape: Shape) -> set[str]:
+        """Return the tables that a SELECT reads, as it spells them. Raises as `run`."""
+        here = self._compiler.schema
+        if shape.uses & Uses.UNPARSED:
+            raise Unsupported(f"tables of {SCHEMA} in a statement that is not understood")
+        for table in shape.tables:
+            if not is_own_schema(table.schema or here):
+                raise Unsupported(f"tables of {SCHEMA} together with others in one statement")
+            if table.name.lower() not in TABLES:
+                raise TableNotFound(SCHEMA, table.name)
+        return {table.name for table in shape.tables}
+
+    def _queue_status(self, statement: Statement) -> bytes:
+        tokens = statement_tokens(statement.shape.template)[3:]
+        view, keyspace = self._compiler.view, None
+        if tokens and tokens[0].key in _FROM:
+            if statement.shape.target is None:
+                raise _syntax("FROM takes a keyspace")
+            keyspace = self._compiler.lookup(statement.shape.target).keyspace.name
+            tokens = tokens[2:]
+        elif view is not None and view.schema is None:
+            keyspace = view.keyspace.name
+        conditions = [] if keyspace is None else [b"keyspace = " + literal(keyspace.encode())]
+        if tokens:
+            if len(tokens) != 2 or tokens[0].key != "LIKE" or tokens[1].slot is None:
+                raise _syntax("SHOW QUEUE STATUS takes FROM and LIKE")
+            conditions.append(b"queue LIKE " + literal(pattern_text(statement).encode()))
+        where = b" WHERE " + b" AND ".join(conditions) if conditions else b""
+        return b"SELECT * FROM queues%b ORDER BY keyspace, queue" % where
+
+
+def _show_tables(statement: Statement) -> bytes:
+    names = b" UNION ALL ".join(
+        b"SELECT %b AS Tables_in_streamfrom" % literal(name.encode()) for name in TABLES
+    )
+    full = b", 'SYSTEM VIEW' AS Table_type" if statement.shape.words[0] == "FULL" else b""
+    like = b""
+    if statement.shape.words[-1:] == ("LIKE",) and statement.literals:
+        like = b" WHERE Tables_in_streamfrom LIKE " + literal(pattern_text(statement).encode())
+    return b"SELECT Tables_in_streamfrom%b FROM (%b) AS t%b" % (full, names, like)
+
+
+def json_table(table: str, rows: Sequence[StatusRow]) -> bytes:
+    """Return rows as a table in a FROM clause.
+
+    The text is ASCII in hexadecimal, which reads the same under every sql_mode and character set.
+    """
+    columns = ", ".join(
+        f"{quote_identifier(column.name)} {column.type} PATH '$[{index}]'"
+        for index, column in enumerate(TABLES[table])
+    )
+    text = json.dumps(rows, separators=(",", ":")).encode()
+    return b"JSON_TABLE(CONVERT(x'%b' USING utf8mb4), '$[*]' COLUMNS (%b)) AS %b" % (
+        text.hex().encode(),
+        columns.encode(),
+        _quoted(table),
+    )
+
+
+def _quoted(name: str) -> bytes:
+    return quote_identifier(name).encode("utf-8", "surrogateescape")
+
+
+def _syntax(why: str) -> SqlError:
+    return SqlError(f"You have an error in your SQL syntax; {why}")

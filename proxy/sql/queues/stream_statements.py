@@ -1,0 +1,294 @@
+"""STREAM: from the statement to an open stream, and what its columns are."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from contextlib import suppress
+from math import isfinite
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from streamfrom.engine.messaging.streams.prefetch_window import FIRST, FIRST_WATCHED
+from streamfrom.engine.messaging.table.message_table import MessageTable
+from streamfrom.engine.messaging.table.sql_names import columns_query
+from streamfrom.engine.messaging.table.table_settings import COUNT_MAX, read_prefetch
+from streamfrom.proxy.errors import (
+    BackendLost,
+    BackendUnavailable,
+    BadStreamArgument,
+    ColumnTypeChanged,
+    ValueOfOtherType,
+)
+from streamfrom.proxy.rights.questions import take
+from streamfrom.proxy.sql.queues.message_stream import MessageStream
+from streamfrom.proxy.sql.queues.stream_keys import stream_keys
+from streamfrom.proxy.wire.binary_rows import BinaryRows
+from streamfrom.proxy.wire.commands import query
+from streamfrom.sqlparse_ext.literal_values import Number
+from streamfrom.sqlparse_ext.statements import OPAQUE
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from streamfrom.proxy.backends.session_variables import Settings
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.sql.compile.catalog import View
+    from streamfrom.proxy.sql.session_context import SessionContext
+    from streamfrom.sqlparse_ext.statements import Operand, Shape, Statement, Value
+
+
+_NUMBER: Final = re.compile(rb"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+# Command-line clients, by the name that they send at their login: a person watches.
+_WATCHED: Final = frozenset({"mysql", "mariadb"})
+# A year; a longer time has no end for a client.
+WAIT_MAX_S: Final = 365 * 86_400.0
+# For a client that asks for one message after the other, a server is asked for the columns once in this time.
+COLUMNS_KNOWN_S: Final = 1.0
+
+
+class _Columns(NamedTuple):
+    """The column definitions of a stream, with the streams and the time (of the loop's clock) that they hold for."""
+
+    view: View
+    table: MessageTable
+    names: tuple[str, ...]
+    settings: Settings
+    until_s: float
+    definitions: list[bytes]
+
+    def hold(
+        self, view: View, table: MessageTable, names: tuple[str, ...], settings: Settings
+    ) -> bool:
+        """Return whether the definitions are those of such a stream.
+
+        A table whose definition was read again, as an ALTER through any proxy causes, is another object.
+        """
+        is_same = view is self.view and table is self.table and settings is self.settings
+        return is_same and names == self.names
+
+
+class StreamStatements:
+    """The streams of one session, one at a time.
+
+    Attributes:
+        current: the open stream, None without one.
+    """
+
+    def __init__(self, context: SessionContext) -> None:
+        self.current: MessageStream | None = None
+        self._link = context.link
+        self._connection_id = context.connection_id
+        self._over: list[
+            MessageStream
+        ] = []  # their messages are held until the connection ends
+        self._executor = context.executor
+        self._compiler = context.compiler
+        self._registry = context.registry
+        self._rights = context.rights
+        self._known: _Columns | None = None
+        login = context.wire.login
+        is_watched = login is not None and login.attributes.get("program_name") in _WATCHED
+        self._window_first = FIRST_WATCHED if is_watched else FIRST
+
+    async def run(self, statement: Statement, reply: Reply) -> bool:
+        """Stream until the client leaves or something ends it, which is raised."""
+        shape = statement.shape.stream
+        assert shape is not None
+        view, table = self._compiler.stream_source(shape.table)
+        columns = table.project(shape.columns)
+        keys = stream_keys(statement, table)
+        prefetch = _prefetch(statement.shape)
+        rows_max = None if shape.limit is OPAQUE else _limit(statement, shape.limit)
+        wait_s = None if shape.wait is OPAQUE else _wait_s(statement, shape.wait)
+        rights = await self._rights.check(view.runtimes, take(table, columns))
+        definitions = await self._definitions(view, table, columns, statement.shape)
+        reply.head(definitions)
+        stream = MessageStream(
+            self._link,
+            shards=frozenset(shard.name for shard in view.shards) if view.is_narrowed else None,
+            keys=keys,
+            columns=columns,
+            sequence=reply.sequence,
+            prefetch=prefetch,
+            window_first=self._window_first,
+            rows_max=rows_max,
+            connection_id=self._connection_id,
+            encode=self._encoder(view, table, columns, definitions) if reply.binary else None,
+        )
+        self.current = stream
+        timer = None
+        unwatch = self._rights.watch(rights, stream.end)
+        try:
+            self._registry.attach(stream, view.keyspace.name, table.name)
+            if wait_s is not None:
+                loop = asyncio.get_running_loop()
+                timer = loop.call_later(wait_s, self._registry.wait_over, stream)
+            error = await stream.ended
+        finally:
+            unwatch()
+            if timer is not None:
+                timer.cancel()
+            self._detach()
+            reply.sequence = stream.sequence
+        if error is not None:
+            raise error
+        # Its messages are held by their leases alone, also after the connection ends.
+        self._registry.forget(self._over.pop(), has_left=False)
+        reply.end_of_rows()
+        return True
+
+    def _encoder(
+        self,
+        view: View,
+        table: MessageTable,
+        columns: tuple[str, ...],
+        definitions: Sequence[bytes],
+    ) -> Callable[[Sequence[bytes]], list[bytes]]:
+        """Return what makes binary rows of text rows, and raises ColumnTypeChanged when they are of other types than *table*'s."""
+        encode = BinaryRows(definitions).from_text
+        kinds = [_kind(table, column) for column in columns]
+
+        def encoded(payloads: Sequence[bytes]) -> list[bytes]:
+            # A value may have the form of the old type and mean something else, as the bytes of a BIT do.
+            now = self._registry.table(view.keyspace.name, table.name)
+            if now is not table and isinstance(now, MessageTable):
+                for column, kind in zip(columns, kinds, strict=True):
+                    if _kind(now, column) not in {kind, None}:
+                        raise ColumnTypeChanged(column, table.name)
+            try:
+                return list(map(encode, payloads))
+            except ValueOfOtherType as error:
+                raise ColumnTypeChanged(columns[error.place], table.name) from None
+
+        return encoded
+
+    def _detach(self) -> None:
+        stream, self.current = self.current, None
+        if stream is not None:
+            self._registry.detach(stream, stream.close())
+            self._over.append(stream)
+
+    def close(self) -> None:
+        """Release the messages of the streams: the client has left, or has become another user."""
+        self._detach()
+        while self._over:
+            self._registry.forget(self._over.pop(), has_left=True)
+
+    async def definitions(self, statement: Statement) -> list[bytes]:
+        """Return the columns of a STREAM. Raises as the STREAM would."""
+        shape = statement.shape
+        assert shape.stream is not None
+        view, table = self._compiler.stream_source(shape.stream.table)
+        return await self._definitions(view, table, table.project(shape.stream.columns), shape)
+
+    async def _definitions(
+        self, view: View, table: MessageTable, columns: tuple[str, ...], shape: Shape
+    ) -> list[bytes]:
+        """Return the column definitions of a stream: those of a moment ago, or from any shard that answers.
+
+        If no shard answers, it waits as any statement outside a transaction does.
+        """
+        asked = view, table, columns, self._executor.settings
+        now_s, known = asyncio.get_running_loop().time(), self._known
+        if known is None or now_s >= known.until_s or not known.hold(*asked):
+            definitions = await self._ask(view, table, columns, shape)
+            known = self._known = _Columns(*asked, now_s + COLUMNS_KNOWN_S, definitions)
+        return known.definitions
+
+    async def _ask(
+        self, view: View, table: MessageTable, columns: tuple[str, ...], shape: Shape
+    ) -> list[bytes]:
+        *others, last = view.runtimes
+
+        async def ask_all() -> list[bytes]:
+            for shard in others:
+                with suppress(BackendUnavailable, BackendLost):
+                    return await self._definitions_at(shard, view, table, columns, shape)
+            return await self._definitions_at(last, view, table, columns, shape)
+
+        return await self._executor.patiently(view.runtimes[0], ask_all)
+
+    async def _definitions_at(
+        self,
+        shard: ShardRuntime,
+        view: View,
+        table: MessageTable,
+        columns: tuple[str, ...],
+        shape: Shape,
+    ) -> list[bytes]:
+        backend = await self._executor.acquire(shard, view.database, shape)
+        packets = [query(columns_query(table, columns))]
+        if not backend.in_transaction:
+            # Without autocommit even this opens a transaction, and an endless one
+            # would stand in the way of every ALTER and of the server's own purge.
+            packets.append(query(b"ROLLBACK"))
+        try:
+            answer, *_ = await self._executor.pipeline(shard, backend, packets)
+        finally:
+            self._executor.release(shard, backend)
+        return answer.columns
+
+
+def _kind(table: MessageTable, column: str) -> tuple[str, bool] | None:
+    found = table.type_of(column)
+    return None if found is None else found.kind
+
+
+def _prefetch(shape: Shape) -> int | None:
+    """Return how many messages the stream's hint lets it hold, AUTO for a window; None without a hint.
+
+    Raises BadStreamArgument.
+    """
+    text = shape.directives.get("prefetch")
+    if text is None:
+        return None
+    prefetch = read_prefetch(text)
+    if prefetch is None:
+        raise BadStreamArgument("PREFETCH", "auto or a whole number, 0 for no limit", text)
+    return prefetch
+
+
+def _limit(statement: Statement, operand: Operand) -> int:
+    value = _value(statement, operand)
+    number = _number(value)
+    if number is not None and number > 0 and number == int(number):
+        return min(int(number), COUNT_MAX)
+    raise BadStreamArgument("LIMIT", "a whole number greater than 0", _shown(value))
+
+
+def _wait_s(statement: Statement, operand: Operand) -> float:
+    value = _value(statement, operand)
+    seconds = _number(value)
+    if seconds is not None and seconds >= 0:
+        return float(min(seconds, WAIT_MAX_S))
+    raise BadStreamArgument("WAIT", "a number of seconds, 0 for not at all", _shown(value))
+
+
+def _value(statement: Statement, operand: Operand) -> Value:
+    values = statement.values((operand,))
+    return None if values is None else values[0]
+
+
+def _number(value: Value) -> int | float | None:
+    """Return the value of a number, sent in any type; None for a value that is no finite number.
+
+    PHP's mysqli binds what it is given as strings, and Node's mysql2 every number as a DOUBLE.
+    """
+    if isinstance(value, int):
+        return value
+    text = value.text.encode() if isinstance(value, Number) else value
+    if text is None or _NUMBER.fullmatch(text) is None:
+        return None
+    number = float(text)
+    return number if isfinite(number) else None
+
+
+def _shown(value: Value) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return value.text if isinstance(value, Number) else str(value)

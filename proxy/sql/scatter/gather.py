@@ -1,0 +1,460 @@
+"""One SELECT on several shards, its rows merged into one answer.
+
+Connections are taken in the order of the shards, as everywhere. The first shard is asked for the columns and the types
+of the order (`merge_metadata`). Then every shard gets the same text, and a row goes to the client as soon as no other
+row can precede it. Expressions over merged values are computed by a shard at the end. The rows that wait are bounded: a
+shard whose rows pile up is not read from, and no shard is read from while the client is behind. If a shard goes away
+before the first byte was sent to the client, it is waited for and all shards are asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable
+from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
+from streamfrom.proxy.execution.retry_rules import Ending, ending_of
+from streamfrom.proxy.execution.session_tracking import spread_insert_id
+from streamfrom.proxy.fairness import Slices
+from streamfrom.proxy.merge.expression_merge import ComputedMerge
+from streamfrom.proxy.merge.group_query import GroupsQuery
+from streamfrom.proxy.merge.row_count import CountedQuery
+from streamfrom.proxy.merge.row_merge import RowsQuery
+from streamfrom.proxy.merge.shard_texts import Texts, UnionTexts
+from streamfrom.proxy.sql.scatter.merge_metadata import MergeQuery, ask_first
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.constants import Status
+from streamfrom.proxy.wire.response import RowCollector
+from streamfrom.proxy.wire.resultset import parse_column_definition
+from streamfrom.sqlparse_ext.errors import Unsupported
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.merge.group_merge import GroupsMerge
+    from streamfrom.proxy.merge.row_count import CountedMerge
+    from streamfrom.proxy.merge.row_merge import RowsMerge
+    from streamfrom.proxy.routing.routes import Merge
+    from streamfrom.proxy.sql.session_context import SessionContext
+    from streamfrom.sqlparse_ext.statements import Statement
+
+
+_Rows: TypeAlias = "RowsMerge | GroupsMerge | ComputedMerge | CountedMerge"
+
+# The bytes of one shard's rows that wait: from the first figure on the shard is not read from, below the second it is.
+WAITING_BYTES_MAX: Final = 256 << 10
+_RESUME_BYTES: Final = WAITING_BYTES_MAX // 4
+# How many rows of all shards go into the merge at once. A read of 256 KB brings 13,000 short rows, and groups cost 6 µs a
+# row: merged at once, they would take 80 ms.
+_BITE_ROWS: Final = 200
+# With a LIMIT up to this the rest of an answer is read and dropped; with a larger one the server is stopped.
+_DRAIN_ROWS_MAX: Final = 1000
+
+
+class RowSink(Protocol):
+    """The consumer of a merged answer: the reply to a client, or a second stage.
+
+    binary: the rows become rows of the binary protocol, so their texts must have all digits.
+    """
+
+    binary: bool
+
+    def head(self, columns: Sequence[bytes]) -> None:
+        """Take the column definitions, as payloads."""
+
+    def more_rows(self, rows: Sequence[bytes]) -> None:
+        """Take rows of the text protocol, as payloads."""
+
+    def end_of_rows(self, *, status: int = 0, warnings: int = 0) -> None:
+        """Take the end of the rows."""
+
+    def take_back(self) -> bool:
+        """Drop what came since the `head` and return True; False where the client has it already."""
+
+
+async def gather(
+    context: SessionContext,
+    database: str | None,
+    shards: Sequence[ShardRuntime],
+    statement: Statement,
+    route: Merge,
+    reply: RowSink,
+) -> bool:
+    """Answer *statement* from all *shards*, and return True.
+
+    Raises:
+        Unsupported, MergeTooLarge: the rows cannot be merged.
+        BackendUnavailable, BackendLost, BackendError, PoolTimeout: as for any statement.
+    """
+    read = context.compiler.large_texts.read
+    texts = await read(len(statement.sql), _texts, statement, route)
+    retries = context.executor.retries(statement.shape)
+    while True:
+        attempt = _Gather(context, database, shards, statement, route, texts, reply)
+        try:
+            await attempt.run()
+            return True
+        except (BackendUnavailable, BackendLost, BackendError) as error:
+            is_seen = attempt.has_written and not reply.take_back()
+            ending = attempt.ending(error)
+            if not await retries.again(ending, attempt.shard, is_final=is_seen):
+                raise
+
+
+class _Part:
+    """The reader of one shard's answer, with the rows that wait.
+
+    Attributes:
+        is_over: the answer has ended.
+        failure: the error of a connection that broke, else None.
+        scanner: the reader of the answer.
+        fresh: the rows that the merge has not taken yet.
+        fresh_bytes: the size of `fresh`.
+        diagnostics: the warnings of the shard.
+    """
+
+    def __init__(
+        self, owner: _Gather, index: int, shard: ShardRuntime, backend: Backend
+    ) -> None:
+        self._owner = owner
+        self.index = index
+        self.shard = shard
+        self.backend = backend
+        self.scanner = RowCollector()
+        self.failure: BackendLost | None = None
+        self.is_over = False
+        self.is_dropped = False
+        self.is_paused = False
+        self.diagnostics = diagnostics_of_several()
+        self.fresh: list[bytes] = []
+        self.fresh_bytes = 0
+
+    def data_received(self, data: bytes) -> bytes | None:
+        """Take bytes; the rows in them wait for the merge."""
+        rows = self.scanner.feed(data)
+        if rows and not self.is_dropped:
+            self.fresh += rows
+            self.fresh_bytes += sum(map(len, rows))
+            # The rest stays in the server's socket, so memory here is bounded for each shard.
+            if self.fresh_bytes > WAITING_BYTES_MAX:
+                self.pause(on=True)
+            self._owner.wake()
+        return self.scanner.rest if self.scanner.done else None
+
+    def bite(self, count: int) -> list[bytes]:
+        """Return and remove the next rows, *count* at most."""
+        rows = self.fresh[:count]
+        del self.fresh[:count]
+        self.fresh_bytes -= sum(map(len, rows))
+        return rows
+
+    def answer_completed(self) -> None:
+        """Note that the answer is complete."""
+        self.is_over = True
+        self.pause(on=False)
+        self._owner.wake()
+
+    def connection_lost(self, error: BackendLost) -> None:
+        """Note that the rest of the answer will not come."""
+        self.is_over = True
+        self.failure = error
+        self._owner.wake()
+
+    def pause(self, *, on: bool) -> None:
+        """Stop or go on reading from the server."""
+        if on is not self.is_paused:
+            self.is_paused = on
+            if on:
+                self.backend.link.pause_reading()
+            else:
+                self.backend.link.resume_reading()
+
+
+class _Gather:
+    def __init__(
+        self,
+        context: SessionContext,
+        database: str | None,
+        shards: Sequence[ShardRuntime],
+        statement: Statement,
+        route: Merge,
+        texts: Texts,
+        reply: RowSink,
+    ) -> None:
+        self._executor = context.executor
+        self._state = context.state
+        self._link = context.link
+        self._database = database
+        self._shards = shards
+        self._statement = statement
+        self._reply = reply
+        self._counted = route.counted
+        self._texts = texts
+        exact = reply.binary and route.counted is None
+        # The bytes of groups that have to be sorted once all of them are known.
+        memory_bytes = context.config.merge_memory_bytes
+        rows: RowsQuery | GroupsQuery = (
+            GroupsQuery(
+                self._texts, memory_bytes, exact=exact, is_counted=route.counted is not None
+            )
+            if route.in_groups
+            else RowsQuery(self._texts, exact=exact)
+        )
+        self._query: MergeQuery = rows if route.counted is None else CountedQuery(rows)
+        self._definitions: list[bytes] = []
+        self._parts: list[_Part] = []
+        self._merge: _Rows | None = None
+        self._event = asyncio.Event()
+        self._slices = Slices()
+        self._settled: set[int] = set()
+        self._ended: set[int] = set()  # to the merge
+        self._status = 0
+        self._warnings = 0
+        self._diagnostics = diagnostics_of_several()  # of what a shard computes after the merge
+        self.has_written = False
+        # The shard that is asked now, or whose answer has ended the attempt.
+        self.shard = shards[0]
+
+    # --- what the parts and the client's link call ------------------------------------------
+
+    def wake(self) -> None:
+        """Have the loop look at the parts again."""
+        self._event.set()
+
+    def client_writable(self) -> None:
+        """Go on after the client caught up."""
+        self._event.set()
+
+    def ending(self, error: BackendUnavailable | BackendLost | BackendError) -> Ending:
+        """Return how an attempt that raised *error* has ended."""
+        if isinstance(error, BackendError):
+            return ending_of(error)
+        return Ending.BROKE_OFF if self._parts else Ending.UNSENT
+
+    # --- the course of it ---------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Ask the shards, merge the rows and answer; every connection is settled, also after an error."""
+        executor = self._executor
+        shape = self._statement.shape
+        taken: list[tuple[ShardRuntime, Backend]] = []
+        try:
+            # The first shard describes the answer for all of them, before the others are asked
+            # anything.
+            backend = await executor.acquire(self.shard, self._database, shape)
+            taken.append((self.shard, backend))
+            sql, self._definitions = await ask_first(
+                backend, self._texts, self._query, self._statement, self._counted
+            )
+            for shard in self._shards[1:]:
+                self.shard = shard
+                backend = await executor.acquire(shard, self._database, shape)
+                taken.append((shard, backend))
+            await spread_insert_id(self._state, [backend for _, backend in taken], shape)
+        except BaseException:
+            for shard, backend in taken:
+                executor.release(shard, backend)
+            raise
+        packet = query(sql)
+        for index, (shard, backend) in enumerate(taken):
+            part = _Part(self, index, shard, backend)
+            self._parts.append(part)
+            executor.started(shard, backend)
+            executor.listed(shard, packet)
+            backend.send(packet, part)
+        executor.current = self
+        try:
+            await self._merge_all()
+        finally:
+            await self._stop()
+        if isinstance(self._merge, ComputedMerge):
+            await self._compute(self._merge)
+        diagnostics = self._diagnostics
+        # In the order of the shards; the columns are those of the first shard that has any.
+        for part in reversed(self._parts):
+            diagnostics.columns = part.diagnostics.columns or diagnostics.columns
+            diagnostics.rows = [*part.diagnostics.rows, *diagnostics.rows]
+        if diagnostics.rows:
+            self._state.answered_at, self._state.diagnostics = None, diagnostics
+        self._reply.end_of_rows(status=self._status, warnings=self._warnings)
+
+    async def _merge_all(self) -> None:
+        merge: _Rows | None = None
+        while True:
+            self._event.clear()
+            await self._settle_ended()
+            if merge is None:
+                merge = self._begin()
+            if merge is None:
+                await self._wait()
+                continue
+            self._feed(merge)
+            # Only rows that no row of another shard can precede.
+            rows = merge.next_rows()
+            if rows:
+                self._write(rows)
+            if merge.is_complete:
+                if not (self.has_written or isinstance(merge, ComputedMerge)):
+                    self._write([])
+                return
+            for part in self._parts:
+                waiting_bytes = part.fresh_bytes + merge.waiting_bytes[part.index]
+                # There are two bounds, so that a server is not stopped and started at each row.
+                if waiting_bytes <= _RESUME_BYTES or waiting_bytes > WAITING_BYTES_MAX:
+                    part.pause(on=waiting_bytes > WAITING_BYTES_MAX and not part.is_over)
+            if merge.has_more or any(part.fresh for part in self._parts):
+                await self._breathe()
+            else:
+                await self._wait()
+
+    def _feed(self, merge: _Rows) -> None:
+        """Give the merge the next rows of each shard. Raises Unsupported."""
+        count = max(_BITE_ROWS // len(self._parts), 1)
+        for part in self._parts:
+            # What waits in the merge already waits for another shard, and holds no turn up.
+            if part.fresh:
+                merge.feed(part.index, part.bite(count))
+            if part.index in self._settled and not part.fresh and part.index not in self._ended:
+                self._ended.add(part.index)
+                merge.end(part.index)
+
+    async def _compute(self, merge: ComputedMerge) -> None:
+        """Let a shard compute the expressions over the merged values, and answer."""
+        for batch in merge.batches():
+            try:
+                answer = await self._executor.ask(
+                    self._shards[0],
+                    self._database,
+                    query(merge.question(batch)),
+                    self._statement.shape,
+                    diagnostics=self._diagnostics,
+                )
+            except BackendError as error:
+                if merge.is_late:
+                    # Of a group, perhaps, whose row the client would never have seen.
+                    raise Unsupported("computing all groups over several shards") from error
+                raise
+            columns = [parse_column_definition(each) for each in answer.columns]
+            rows = merge.answer(batch, columns, answer.rows)
+            if answer.ok is not None:
+                self._warnings += answer.ok.warnings
+            if rows:
+                self._write(rows)
+            self._executor.current = self
+            await self._breathe()
+        for rows in merge.rest():
+            if rows:
+                self._write(rows)
+            await self._breathe()
+        if not self.has_written:
+            self._write([])
+        self._executor.current = None
+
+    async def _breathe(self) -> None:
+        """Let other sessions run and, if the client is slow, wait until it has caught up."""
+        await self._slices.breathe()
+        while self._link.blocked and not self._link.closed:
+            self._event.clear()
+            await self._event.wait()
+            self._slices.begin()
+
+    async def _wait(self) -> None:
+        """Wait for rows and, if the client is slow, for the client."""
+        while True:
+            await self._event.wait()
+            self._slices.begin()
+            if not self._link.blocked or self._link.closed:
+                return
+            self._event.clear()
+
+    def _write(self, rows: list[bytes]) -> None:
+        if not self.has_written:
+            self.has_written = True
+            self._reply.head(self._definitions)
+        self._reply.more_rows(rows)
+
+    def _begin(self) -> _Rows | None:
+        """Make the merge once a shard has sent its columns and none has failed at once."""
+        # An error comes in the place of columns, and must be known before the client has a
+        # byte.
+        if not all(part.scanner.head_complete for part in self._parts):
+            return None
+        columns = [parse_column_definition(each) for each in self._parts[0].scanner.columns]
+        self._definitions = self._query.definitions(
+            self._definitions, self._parts[0].scanner.columns
+        )
+        merge = self._merge = self._query.merger(len(self._parts), columns)
+        return merge
+
+    async def _settle_ended(self) -> None:
+        """Give back the connections of answers that are complete; raise what went wrong."""
+        for part in self._parts:
+            if not part.is_over or part.index in self._settled:
+                continue
+            self.shard = part.shard
+            await self._settle(part)
+            if part.failure is not None:
+                raise part.failure
+            error = part.scanner.error
+            if error is not None:
+                raise error.exception()
+
+    async def _settle(self, part: _Part) -> None:
+        ok = part.scanner.ok
+        if part.failure is None and ok is not None:
+            self._status |= ok.status & Status.IN_TRANS
+            self._warnings += ok.warnings
+            if ok.warnings:
+                # If the connection breaks now, the next statement finds it broken.
+                with suppress(BackendError, BackendLost):
+                    await self._executor.take_warnings(
+                        part.shard, part.backend, part.diagnostics
+                    )
+        self._settled.add(part.index)
+        self._executor.settle(part, self._statement.shape)
+        self._executor.current = self
+
+    async def _stop(self) -> None:
+        """End the answers that are still under way."""
+        executor = self._executor
+        reach = self._texts.reach
+        is_short = reach is not None and reach <= _DRAIN_ROWS_MAX
+        try:
+            for part in self._parts:
+                # Rows that still come are read and dropped, so that the connection can be used again.
+                part.is_dropped = True
+                if part.is_over or part.index in self._settled:
+                    continue
+                # To read a short answer to its end takes less time than to kill its connection and open another one. A
+                # connection of the transaction must not be lost at all.
+                if is_short or part.shard in executor.branches.held:
+                    part.pause(on=False)
+                else:
+                    self._settled.add(part.index)
+                    executor.abandon(part.shard, part.backend)
+            while True:
+                self._event.clear()
+                for part in self._parts:
+                    if part.is_over and part.index not in self._settled:
+                        await self._settle(part)
+                if len(self._settled) == len(self._parts):
+                    return
+                await self._event.wait()
+        finally:
+            executor.current = None
+
+
+def _texts(statement: Statement, route: Merge) -> Texts:
+    select, union = route.select, route.union
+    if route.counted is not None:
+        statement = route.counted.statement(statement)
+        # In whatever order, they are as many.
+        select = replace(select, order=(), order_span=None)
+        union = None if union is None else replace(union, select=select)
+    return Texts(statement, select) if union is None else UnionTexts(statement, union)

@@ -1,0 +1,208 @@
+"""INSERT … SELECT whose rows are read first, and then inserted as values.
+
+That is done where no shard can run the statement alone: a row belongs to another shard than its source, is made of rows
+of several shards, or takes a value of a sequence. The rows are read as by any SELECT. In a transaction that
+repeats its reads they are locked, as a server locks them; otherwise not, as at READ COMMITTED.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.merge.insert_values import values_row
+from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard
+from streamfrom.proxy.sql.scatter.gather import gather
+from streamfrom.proxy.sql.scatter.taken_rows import BYTES_MAX, ROWS_MAX, TakenRows
+from streamfrom.proxy.sql.scatter.two_stage import TwoStageSelect
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.sql_mode import SqlMode
+from streamfrom.sqlparse_ext.statements import Uses
+from streamfrom.sqlparse_ext.writes.insert_select import (
+    bounded,
+    insert_select,
+    is_insert_select,
+)
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.routing.routes import Route
+    from streamfrom.proxy.sql.compile.catalog import View
+    from streamfrom.proxy.sql.compile.session_target import StatementTarget
+    from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
+    from streamfrom.proxy.sql.session_context import SessionContext
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
+    from streamfrom.sqlparse_ext.writes.insert_select import InsertSelect
+
+
+_LOCK: Final = b" LOCK IN SHARE MODE"
+# A lock at the end of a query does not lock the rows read within these.
+_NOT_LOCKED: Final = Uses.SETOP | Uses.CTE | Uses.SUBQUERY
+_NO_REPEATED_READS: Final = frozenset({"READ-COMMITTED", "READ-UNCOMMITTED"})
+# A text is read and written as the same bytes in these; with all but the first two some characters are read as '?'.
+_WHOLE_CHARSETS: Final = frozenset({"", "utf8mb4"})
+_CHARSETS: Final = _WHOLE_CHARSETS | {"utf8", "utf8mb3", "latin1", "ascii"}
+
+
+def reads_first(compiler: StatementCompiler, view: View, statement: Statement) -> bool:
+    """Return whether *statement* is an INSERT … SELECT whose rows are read before they are inserted."""
+    shape = statement.shape
+    if not is_insert_select(shape):
+        return False
+    assert shape.insert is not None
+    auto = compiler.sequence_of(view, shape)
+    names = shape.insert.columns or view.columns_of(shape.tables[0].name)
+    if auto is not None and names and auto.column not in names:
+        return True
+    try:
+        view.planner.plan(shape).route(statement)
+    except Unsupported:
+        return True
+    return False
+
+
+class InsertSelects:
+    """The INSERT … SELECT statements of one session whose rows are read first."""
+
+    def __init__(self, context: SessionContext) -> None:
+        self._context = context
+        self._state = context.state
+        self._executor = context.executor
+        self._compiler = context.compiler
+
+    async def with_rows(self, place: StatementTarget, reply: Reply) -> StatementTarget | None:
+        """Return *place* with the INSERT of the rows that its statement selects.
+
+        Return None, after answering the client, where no rows were selected.
+
+        Every other statement is returned as it is.
+
+        Raises:
+            Unsupported: there are too many rows, or the texts of the rows do not show their values exactly.
+            BackendUnavailable, BackendLost, BackendError, PoolTimeout: as for any SELECT.
+        """
+        view = place.view
+        if not reads_first(self._compiler, view, place.statement):
+            return place
+        is_whole_charset = self._is_whole_charset()
+        # Before the query is taken out, moments for time columns become nanoseconds in it.
+        whole = self._compiler.compile(view, place.statement).statement
+        parts = insert_select(whole)
+        text = parts.query
+        asked = self._compiler.parse(text)
+        lock = self._lock(asked)
+        locked = self._compiler.parse(text + lock) if lock else asked
+        route = view.planner.plan(locked.shape).route(locked)
+        config = self._context.config
+        taken = TakenRows(min(config.merge_memory_bytes, BYTES_MAX), "INSERT … SELECT")
+        await self._take(place, asked, locked, lock, route, taken)
+        if not taken.rows:
+            await self._answer_none(place, parts, taken, reply)
+            return None
+        columns = [parse_column_definition(each) for each in taken.columns]
+        escapes = SqlMode.NO_BACKSLASH_ESCAPES not in whole.mode
+        is_summed = isinstance(route, Merge) and route.in_groups
+        rows = [parse_text_row(row, len(columns)) for row in taken.rows]
+        _check_nulls(view, whole.shape, rows)
+        values = b", ".join(
+            values_row(
+                columns,
+                row,
+                backslash_escapes=escapes,
+                is_summed=is_summed,
+                is_whole_charset=is_whole_charset,
+            )
+            for row in rows
+        )
+        return place._replace(statement=self._compiler.parse(parts.giving(b"VALUES " + values)))
+
+    async def _answer_none(
+        self, place: StatementTarget, parts: InsertSelect, taken: TakenRows, reply: Reply
+    ) -> None:
+        """Answer a statement that has selected no rows."""
+        if not place.statement.shape.uses & Uses.RETURNING:
+            reply.ok(info=b"Records: 0  Duplicates: 0  Warnings: 0")
+            return
+        # A server knows the columns that the rows would have: it inserts none as well.
+        nulls = b", ".join([b"NULL"] * len(taken.columns))
+        none = self._compiler.parse(parts.giving(b"SELECT %b FROM DUAL WHERE FALSE" % nulls))
+        answer = await self._executor.ask(
+            place.view.runtimes[0], place.database, query(none.sql), none.shape
+        )
+        await reply.returned(answer.columns, ())
+
+    async def _take(
+        self,
+        place: StatementTarget,
+        asked: Statement,
+        locked: Statement,
+        lock: bytes,
+        route: Route,
+        taken: TakenRows,
+    ) -> None:
+        view, database = place.view, place.database
+        match route:
+            case Merge(shards):
+                runtimes = [view.runtime(shard) for shard in shards]
+                await gather(self._context, database, runtimes, locked, route, taken)
+            case Combine():
+                two_stages = TwoStageSelect(self._context, database, view.runtime)
+                await two_stages.run(locked, route, taken)
+            case OneShard() | Concatenate():
+                shards = (route.shard,) if isinstance(route, OneShard) else route.shards
+                # At most one row more than is allowed is read, to see that there are too many.
+                sql = bounded(asked, ROWS_MAX + 1, lock)
+                for shard in shards:
+                    answer = await self._executor.ask(
+                        view.runtime(shard), database, query(sql), locked.shape
+                    )
+                    taken.head(answer.columns)
+                    taken.more_rows(answer.rows)
+            case _:
+                raise AssertionError("a SELECT writes nothing")
+
+    def _lock(self, asked: Statement) -> bytes:
+        """Return the locking clause with which the query's rows stay unchanged until the transaction ends."""
+        state = self._state
+        values = state.settings.values
+        isolation = values.get("transaction_isolation") or values.get("tx_isolation")
+        in_transaction = self._executor.branches.in_transaction or not state.settings.autocommit
+        if not in_transaction or isolation in _NO_REPEATED_READS:
+            return b""
+        if asked.shape.uses & Uses.LOCKING_READ:
+            return b""
+        if asked.shape.uses & _NOT_LOCKED:
+            raise Unsupported(
+                "INSERT … SELECT with UNION, WITH or a subquery over several shards in a transaction"
+                " that repeats its reads; SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
+            )
+        return _LOCK
+
+    def _is_whole_charset(self) -> bool:
+        """Return whether every text is read exactly. Raises Unsupported where texts cannot be sent as they were read."""
+        values = self._state.settings.values
+        charset, results = (
+            values.get(f"character_set_{what}") or "" for what in ("client", "results")
+        )
+        if charset != results or charset not in _CHARSETS:
+            raise Unsupported(
+                "INSERT … SELECT over several shards in such a character set; SET NAMES utf8mb4"
+            )
+        return charset in _WHOLE_CHARSETS
+
+
+def _check_nulls(view: View, shape: Shape, rows: Sequence[Sequence[bytes | None]]) -> None:
+    """Raise Unsupported for a NULL that IGNORE turns into a value, which may belong to another shard."""
+    insert, vschema = shape.insert, view.keyspace.vschema
+    assert insert is not None
+    table = None if vschema is None else vschema.tables.get(shape.tables[0].name)
+    if not insert.ignore or table is None or table.primary is None:
+        return
+    names = insert.columns or view.columns_of(table.name) or ()
+    places = [names.index(column) for column in table.primary.columns if column in names]
+    if any(row[place] is None for row in rows for place in places if place < len(row)):
+        raise Unsupported("INSERT IGNORE … SELECT of a NULL for the vindex column")

@@ -1,0 +1,347 @@
+"""The server's side of a login, as a small state machine for each attempt.
+
+    begin ──┬─ proof fits the account's plugin ───────────┬─ right ──────────────► Accepted
+            │                                             ├─ wrong ──────────────► AccessDenied
+            └─ other plugin, or COM_CHANGE_USER           └─ only a crypt hash known:
+                 └─ AuthSwitch with a fresh nonce ─ proof ─┘    "full authentication": the
+                                                              password itself, over TLS or RSA
+
+A caller that chooses the moment when a proof is judged has it deferred (``Deferred``), and calls ``judge`` later: guesses
+can wait, and the work for a crypt hash can be done in pieces.
+
+A step returns the packet to send, and the last step returns ``Accepted``. Every refusal raises, so a caller cannot overlook
+it. A login of an unknown user takes the same steps with a decoy that looks like one of the accounts, costs the same work,
+and gets the same answers.
+
+https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase.html
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
+
+from streamfrom.proxy.errors import AccessDenied
+from streamfrom.proxy.passwords.scramble import (
+    certificate_signature,
+    is_native_proof,
+    is_sha2_proof,
+    stored_sha2,
+    unmasked_password,
+)
+from streamfrom.proxy.passwords.sha256_crypt import in_one_go
+from streamfrom.proxy.passwords.verifier import Verifier
+from streamfrom.proxy.wire.constants import CACHING_SHA2, NATIVE_PASSWORD, NONCE_BYTES
+from streamfrom.proxy.wire.login.handshake import encode_auth_more_data, encode_auth_switch
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping
+
+    from streamfrom.proxy.wire.login.handshake import LoginRequest
+
+
+# MySQL's own limit. Without one, a stranger could have 64 KiB hashed 5,000 times.
+PASSWORD_BYTES_MAX: Final = 256
+
+_FAST_OK: Final = encode_auth_more_data(b"\x03")
+_FULL_NEEDED: Final = encode_auth_more_data(b"\x04")
+_WANTS_PUBLIC_KEY: Final = b"\x02"
+
+
+def nonce_from(dice: bytes) -> bytes:
+    """Turn 20 random bytes into a nonce: no byte is zero or above 0x7f.
+
+    Connector/J and the mysql command line read nonces as text; 139 of 140 bits remain.
+    """
+    if len(dice) != NONCE_BYTES:
+        raise ValueError(f"a nonce is made of {NONCE_BYTES} bytes, not {len(dice)}")
+    return bytes(byte % 127 + 1 for byte in dice)
+
+
+class RsaKey(Protocol):
+    """The key pair for passwords sent without TLS."""
+
+    def public_pem(self) -> bytes:
+        """Return the public half as PEM (SubjectPublicKeyInfo)."""
+
+    def decrypt(self, data: bytes) -> bytes:
+        """Undo RSA OAEP with SHA-1 and MGF1-SHA-1; ValueError if that fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """An account that may log in."""
+
+    name: str
+    verifier: Verifier
+
+    @classmethod
+    def from_password(cls, name: str, password: str) -> Credentials:
+        """Make an account with a clear-text password; an empty one means no password."""
+        return cls(name, Verifier.from_password(password))
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticated:
+    """The proof of a login. Only a finished ``ServerAuth`` makes one."""
+
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send this payload and wait for the client's next packet."""
+
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """A proof has come, and ``judge`` judges it. *is_costly*: that takes milliseconds or more."""
+
+    is_costly: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The login is proven. *info* is the text of the OK packet that will say so."""
+
+    proof: Authenticated
+    info: bytes
+
+
+Step = Send | Deferred | Accepted
+
+
+class Authenticator:
+    """The accounts and keys that all logins of one listener share.
+
+    accounts: by user name; names are compared byte for byte, as servers do.
+    nonces: draws a fresh nonce, see ``nonce_from``.
+    decoy_seed: any secret bytes; makes the decoys' hashes.
+    rsa_key: for full authentication without TLS, which is refused where the key is None.
+    certificate_sha256: SHA-256 of the TLS certificate in DER, where the greeting announces
+        MariaDB 11.4 or newer, whose clients expect the signature. Else None.
+    """
+
+    def __init__(
+        self,
+        accounts: Mapping[str, Credentials],
+        nonces: Callable[[], bytes],
+        decoy_seed: bytes,
+        *,
+        rsa_key: RsaKey | None = None,
+        certificate_sha256: bytes | None = None,
+    ) -> None:
+        self.nonces = nonces
+        self.rsa_key = rsa_key
+        self.certificate_sha256 = certificate_sha256
+        self._decoy_seed = decoy_seed
+        self.replace(accounts)
+
+    def replace(self, accounts: Mapping[str, Credentials]) -> None:
+        """Replace the accounts for logins from now on; a login that has begun goes on with the former ones."""
+        self._accounts = accounts
+        verifiers = [account.verifier for account in accounts.values()]
+        # Decoys are of the same kinds as the accounts: else the plugin that a refused login is
+        # asked for would tell which names there are.
+        self._decoys = [
+            verifier.decoy(self._decoy_seed)
+            for verifier in verifiers or [Verifier.from_password("")]
+        ]
+
+    def account(self, user: str) -> Credentials | None:
+        """Return the account of *user*, None for an unknown name; another object once it has been changed."""
+        return self._accounts.get(user)
+
+    def verifier_of(self, user: str) -> tuple[Verifier, bool]:
+        """Return the account's verifier and True, or a decoy and False.
+
+        The decoy depends on the name only, so asking twice shows no more than asking once.
+        """
+        account = self._accounts.get(user)
+        if account is not None:
+            return account.verifier, True
+        return self._decoys[zlib.crc32(user.encode()) % len(self._decoys)], False
+
+
+def _plugin_for(verifier: Verifier, asked: str, greeted: str) -> str:
+    """Return *asked* if *verifier* can check proofs of that plugin, else the plugin that it can.
+
+    greeted: what the greeting named, for a client that asks for something else altogether;
+        libmariadb without the plugin that it was told to use asks for `dummy_fallback_auth`.
+    """
+    if verifier.native is None:
+        return CACHING_SHA2
+    if verifier.sha2 is None:
+        return NATIVE_PASSWORD
+    return asked if asked in (NATIVE_PASSWORD, CACHING_SHA2) else greeted
+
+
+class ServerAuth:
+    """One login attempt.
+
+    ``begin`` once with the client's request, then ``receive`` every further packet until an
+    ``Accepted`` comes back. Both raise AccessDenied, after which the connection must close.
+
+    nonce: the nonce in force: that of the greeting, later that of the last switch.
+    greeted_plugin: the plugin of the greeting.
+    is_secure: no third party can listen (TLS or a unix socket), so clear text is fine.
+    is_tls: TLS is on, so the certificate may need its signature.
+    defers: returns whether a proof is deferred, given whether it is costly; by default none is.
+    """
+
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        login: LoginRequest,
+        *,
+        host: str,
+        nonce: bytes,
+        greeted_plugin: str = CACHING_SHA2,
+        is_secure: bool = False,
+        is_tls: bool = False,
+        defers: Callable[[bool], bool] = lambda _: False,
+    ) -> None:
+        self._defers = defers
+        self._deferred: tuple[Callable[[bytes], list[Step]], bytes] | None = None
+        self._authenticator = authenticator
+        self._login = login
+        self._host = host
+        self.nonce = nonce
+        self._greeted_plugin = greeted_plugin
+        self._is_secure = is_secure
+        self._is_tls = is_tls
+        self._verifier, self._is_known = authenticator.verifier_of(login.user)
+        self._has_password = not _is_nothing(login.response)
+        self._next: Callable[[bytes], list[Step]] = self._over
+
+    def begin(self, *, is_change: bool = False) -> list[Step]:
+        """Judge the first proof. *is_change*: it came with COM_CHANGE_USER."""
+        login = self._login
+        if login.plugin is None:
+            # Without PLUGIN_AUTH a client speaks native and cannot be told to switch.
+            return self._proof(self._native, login.response)
+        plugin = _plugin_for(self._verifier, login.plugin, self._greeted_plugin)
+        if is_change or plugin != login.plugin:
+            # The proof of a change was made with a nonce that has been used before.
+            return self._switch(plugin)
+        if plugin != self._greeted_plugin and not login.response:
+            # libmysql sends nothing when the greeting names another plugin than its own, and
+            # waits to be asked again.
+            return self._switch(plugin)
+        return self._proof(self._step_of(plugin), login.response)
+
+    def receive(self, payload: bytes) -> list[Step]:
+        """Judge the client's next packet."""
+        step, self._next = self._next, self._over
+        return step(payload)
+
+    def judge(self) -> Generator[None, None, list[Step]]:
+        """Judge the proof that was deferred, in pieces. Raises as `receive`."""
+        assert self._deferred is not None
+        (step, payload), self._deferred = self._deferred, None
+        if step == self._password:
+            return (yield from self._judge_password(payload))
+        return step(payload)
+
+    def _proof(
+        self, step: Callable[[bytes], list[Step]], payload: bytes, *, is_costly: bool = False
+    ) -> list[Step]:
+        if not self._defers(is_costly):
+            return step(payload)
+        self._deferred = step, payload
+        return [Deferred(is_costly)]
+
+    def _switch(self, plugin: str) -> list[Step]:
+        # A fresh one: the greeting's has been answered, and an answer must prove one nonce
+        # only.
+        self.nonce = self._authenticator.nonces()
+        self._next = partial(self._proof, self._step_of(plugin))
+        return [Send(encode_auth_switch(plugin, self.nonce))]
+
+    def _step_of(self, plugin: str) -> Callable[[bytes], list[Step]]:
+        return self._native if plugin == NATIVE_PASSWORD else self._sha2
+
+    def _native(self, proof: bytes) -> list[Step]:
+        self._has_password = not _is_nothing(proof)
+        stored = self._verifier.native
+        # A client without plugins may name an account that has no native hash.
+        matches = is_native_proof(proof, self.nonce, stored or bytes(20)) and stored is not None
+        if self._verifier.is_empty:
+            matches = _is_nothing(proof)
+        return self._decide(matches=matches, info=self._signature())
+
+    def _sha2(self, proof: bytes) -> list[Step]:
+        self._has_password = not _is_nothing(proof)
+        if _is_nothing(proof):
+            return self._decide(matches=self._verifier.is_empty)
+        stored = self._verifier.sha2 or self._verifier.cache.stored_sha2
+        matches = is_sha2_proof(proof, self.nonce, stored or bytes(32)) and stored is not None
+        if matches and not self._verifier.is_empty:
+            return [Send(_FAST_OK), *self._decide(matches=True)]
+        if self._verifier.crypt is None or not (self._is_secure or self._authenticator.rsa_key):
+            return self._decide(matches=False)
+        # Also after a wrong proof for a cached account: a decoy never gets into the cache,
+        # and this must not tell the two apart.
+        self._next = self._full
+        return [Send(_FULL_NEEDED)]
+
+    def _full(self, payload: bytes) -> list[Step]:
+        key = self._authenticator.rsa_key
+        # The client cannot send its password in the clear here, so it asks for a key to encrypt
+        # it with.
+        if not self._is_secure and key is not None and payload == _WANTS_PUBLIC_KEY:
+            self._next = partial(self._proof, self._password, is_costly=True)
+            return [Send(encode_auth_more_data(key.public_pem()))]
+        return self._proof(self._password, payload, is_costly=True)
+
+    def _password(self, payload: bytes) -> list[Step]:
+        return in_one_go(self._judge_password(payload))
+
+    def _judge_password(self, payload: bytes) -> Generator[None, None, list[Step]]:
+        password = self._clear_text(payload)
+        if not password.endswith(b"\0") or len(password) > PASSWORD_BYTES_MAX + 1:
+            return self._decide(matches=False)
+        password = password[:-1]
+        matches = yield from self._verifier.is_password(password)
+        if matches and self._is_known:
+            # From now on a proof is enough, without the slow hash: MySQL keeps such a cache for
+            # the same reason, and caching_sha2_password is named after it.
+            self._verifier.cache.stored_sha2 = stored_sha2(password)
+        return self._decide(matches=matches)
+
+    def _clear_text(self, payload: bytes) -> bytes:
+        key = self._authenticator.rsa_key
+        if self._is_secure or key is None:
+            return payload
+        try:
+            return unmasked_password(key.decrypt(payload), self.nonce)
+        except ValueError:
+            return b""
+
+    def _decide(self, *, matches: bool, info: bytes = b"") -> list[Step]:
+        # Both are looked at only here, behind all the work, so that an unknown name costs the
+        # same.
+        if not (matches and self._is_known):
+            raise AccessDenied(self._login.user, self._host, has_password=self._has_password)
+        return [Accepted(Authenticated(self._login.user), info)]
+
+    def _signature(self) -> bytes:
+        """Return the certificate's signature, where this client looks for one."""
+        certificate = self._authenticator.certificate_sha256
+        stored = self._verifier.native
+        if not self._is_tls or certificate is None or stored is None or self._verifier.is_empty:
+            return b""
+        return certificate_signature(stored, self.nonce, certificate)
+
+    def _over(self, _payload: bytes) -> list[Step]:
+        raise AssertionError("a login that has ended is not asked again")
+
+
+def _is_nothing(proof: bytes) -> bool:
+    # Some clients send a lone NUL for "no password".
+    return proof in (b"", b"\0")

@@ -1,0 +1,173 @@
+import pytest
+
+from streamfrom.proxy.backends.connect import open_backend
+from streamfrom.proxy.backends.pooling.connection_handover import (
+    fits,
+    hand_over,
+    hand_over_now,
+    take_diagnostics,
+)
+from streamfrom.proxy.backends.session_variables import Settings, names
+from streamfrom.proxy.errors import BackendError, BackendLost
+from tests.proxy.backends.pools import Tenant
+from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of
+
+
+ANN, BOB = Tenant(), Tenant()
+
+
+async def opened(server, database="db", variant=0, **dsn):
+    return await open_backend("ks", "-", server.dsn(**dsn), database=database, variant=variant)
+
+
+async def test_the_same_owner_finds_everything_as_it_left_it(server):
+    backend = await opened(server)
+    await hand_over(backend, ANN, Settings(), "db")
+    backend.has_residue = True
+    heard = len(server.heard)
+    await hand_over(backend, ANN, Settings(), "db")
+    assert server.heard[heard:] == []
+
+
+async def test_variables_are_only_added_without_a_reset(server):
+    backend = await opened(server)
+    await hand_over(backend, ANN, names("latin1", "latin1_bin"), "db")
+    heard = len(server.heard)
+    more = names("latin1", "latin1_bin").with_changes([("time_zone", "UTC")])
+    await hand_over(backend, ANN, more, "db")
+    assert server.heard[heard:] == ["SET @@session.time_zone = 'UTC'"]
+    assert backend.settings is more
+    backend.close()
+
+
+async def test_a_variable_too_many_takes_a_reset_and_everything_is_said_again(server):
+    backend = await opened(server)
+    await hand_over(backend, ANN, names("latin1", "latin1_bin"), "db")
+    await hand_over(backend, BOB, Settings([("time_zone", "UTC")]), "other")
+    (connection,) = server.relays
+    assert connection.heard[-4] == "RESET"
+    assert "session_track" in connection.heard[-3]
+    assert connection.heard[-2:] == ["SET @@session.time_zone = 'UTC'", "INIT_DB other"]
+    assert {k: v for k, v in connection.variables.items() if "track" not in k} == {
+        "autocommit": "ON",
+        "time_zone": "UTC",
+    }
+    assert (backend.database, connection.database) == ("other", "other")
+    backend.close()
+
+
+async def test_a_reset_says_the_same_database_again_as_it_forgets_its_collation(server):
+    backend = await opened(server)
+    await hand_over(backend, ANN, Settings(), "db")
+    backend.has_residue = True
+    heard = len(server.heard)
+    await hand_over(backend, BOB, Settings(), "db")
+    assert "RESET" in server.heard[heard:]
+    assert server.heard[-1] == "INIT_DB db"
+    backend.close()
+
+
+async def test_residue_is_for_its_owner_alone(server):
+    backend = await opened(server)
+    await hand_over(backend, ANN, Settings(), "db")
+    backend.has_residue = True
+    assert fits(backend, ANN, Settings(), "db")
+    assert not fits(backend, BOB, Settings(), "db")
+    await hand_over(backend, BOB, Settings(), "db")
+    assert "RESET" in server.heard
+    assert not backend.has_residue
+    assert backend.owner is BOB
+    backend.close()
+
+
+@pytest.mark.parametrize("step", ["RESET", "session_track", "time_zone", "INIT_DB"])
+async def test_a_connection_that_could_not_be_made_anothers_is_closed(server, step):
+    backend = await opened(server)
+    await hand_over(backend, ANN, names("latin1", "latin1_bin"), "db")
+    server.on(step, Error(1049, "no"))
+    with pytest.raises(BackendError):
+        await hand_over(backend, BOB, Settings([("time_zone", "UTC")]), "other")
+    assert backend.is_closed
+
+
+# --- changing hands without waiting ----------------------------------------------------
+
+
+@pytest.fixture
+async def backend(server):
+    made = await opened(server)
+    made.owner = Tenant()
+    made.found_rows, made.row_count = 4, -1
+    yield made
+    made.close()
+
+
+def adopted(backend, owner, settings=None, database="db"):
+    return hand_over_now(backend, owner, settings or Settings(), database)
+
+
+async def test_what_fits_changes_hands_and_the_server_hears_nothing(server, backend):
+    heard = len(server.heard)
+    before = backend.owner
+    before.asks = True
+    assert adopted(backend, BOB)
+    assert backend.owner is BOB
+    assert (before.left.found_rows, before.left.row_count) == (4, -1)
+    assert before.left.known.done()
+    await backend.query(b"SELECT 1")
+    assert server.heard[heard:] == ["SELECT 1"]
+
+
+async def test_what_must_be_reset_or_set_is_not_adopted_without_waiting(backend):
+    owner = backend.owner
+    assert not adopted(backend, BOB, names("latin1", "latin1_bin"))
+    assert not adopted(backend, BOB, database="other")
+    backend.has_residue = True
+    assert not adopted(backend, BOB)
+    assert backend.owner is owner
+    assert adopted(backend, owner)
+
+
+async def test_an_insert_id_is_taken_away_in_front_of_the_next_ones_statement(server, backend):
+    server.once("INSERT", Ok(last_insert_id=7))
+    await backend.query(b"INSERT INTO t VALUES ()")
+    backend.has_insert_id = True
+    before, heard = backend.owner, len(server.heard)
+    assert adopted(backend, BOB)
+    assert not adopted(backend, ANN)  # the one before is not told yet
+    await backend.query(b"SELECT 1")
+    assert before.lost_ids == [7]
+    assert ["LAST_INSERT_ID(0) LIMIT 1" in text for text in server.heard[heard:]] == [
+        True,
+        False,
+    ]
+    assert (backend.has_insert_id, backend.leaving) == (False, None)
+
+
+async def test_warnings_are_taken_along(server, backend):
+    server.on("SHOW WARNINGS", rows_of("careful"))
+    backend.has_warnings = backend.owner.asks = True
+    left = take_diagnostics(backend, backend.owner)
+    assert not left.known.done()
+    await left.known
+    assert len(left.rows) == len(left.columns) == 1
+
+
+@pytest.mark.parametrize("trouble", [Error(1317, "interrupted"), HangUp()])
+async def test_a_server_that_does_not_tell_what_is_left_loses_the_connection(
+    server, backend, trouble
+):
+    server.once("LAST_INSERT_ID", trouble)
+    backend.has_insert_id = True
+    before = backend.owner
+    assert adopted(backend, BOB)
+    await before.left.known
+    assert backend.is_closed
+    assert before.lost_ids == []
+
+
+async def test_who_waits_for_a_connection_that_breaks_meanwhile_is_told(server, backend):
+    server.once("LAST_INSERT_ID", HangUp())
+    backend.has_insert_id = True
+    with pytest.raises(BackendLost):
+        await hand_over(backend, BOB, Settings(), "db")

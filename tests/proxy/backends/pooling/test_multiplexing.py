@@ -1,0 +1,386 @@
+"""One connection for the quick reads of many, and its end when one of them is slow."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
+from streamfrom.proxy.backends.backend import Backend
+from streamfrom.proxy.backends.pooling import multiplexing as module
+from streamfrom.proxy.backends.pooling.multiplexing import SharedConnection, SharedConnections
+from streamfrom.proxy.backends.session_variables import Settings
+from streamfrom.proxy.backends.statement_ids import StatementKey
+from streamfrom.proxy.wire.commands import query
+from tests.proxy.backends.pools import Tenant, busy, pool_on
+from tests.proxy.fake_answers import Error, HangUp, Ok, Silence, until
+
+
+SETTINGS = Settings({"autocommit": "ON"}.items())
+OTHERS = Settings({"autocommit": "ON", "sql_mode": "ANSI"}.items())
+READ = query(b"SELECT a FROM t WHERE id = 1")
+
+
+class Read:
+    """A reader on a line that has an OK for its answer."""
+
+    def __init__(self, line: SharedConnection, backend: Backend) -> None:
+        self.line = line
+        self.backend = backend
+        self.fate = ""
+        line.read_sent()
+        backend.send_ahead(READ, self)
+
+    def data_received(self, data):
+        size = 4 + int.from_bytes(data[:3], "little")
+        return data[size:]
+
+    def answer_completed(self):
+        if not self.fate:
+            self.line.read_over(self.backend)
+        self.fate += "answered"
+
+    def connection_lost(self, error):
+        self.line.connection_lost(self.backend)
+        self.fate += "lost"
+
+    def take_over(self):
+        self.fate = "taken over, "
+
+
+def lines_of(pool, way_s=0.0, **options):
+    return SharedConnections(pool, lambda: way_s, **options)
+
+
+def line_of(lines, database="db", settings=SETTINGS):
+    line = lines.matching(SHARDS_ACCOUNT, settings, 0, database)
+    assert line is not None
+    return line
+
+
+@asynccontextmanager
+async def line_on(server, size=8, settings=SETTINGS, way_s=0.0):
+    server.on("FROM t", Ok())
+    async with pool_on(server, size=size) as pool:
+        line = line_of(lines_of(pool, way_s), settings=settings)
+        assert line.connection() is None
+        await until(lambda: line.is_held)
+        yield pool, line
+
+
+def read(line):
+    backend = line.connection()
+    assert backend is not None
+    return Read(line, backend)
+
+
+async def held(lines, database):
+    line = line_of(lines, database)
+    line.connection()
+    await until(lambda: line.is_held)
+    return line
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """No line breaks up because the machine that tests it is slow."""
+    monkeypatch.setattr(module, "_PATIENCE_S", 5.0)
+
+
+class Timers:
+    """What the line wants to have called later: it is called when the test says so."""
+
+    def __init__(self):
+        self._calls = []
+
+    def call_later(self, delay_s, callback, *arguments):
+        self._calls.append((callback, arguments))
+        return asyncio.TimerHandle(0, callback, arguments, asyncio.get_running_loop())
+
+    def fire(self):
+        """Let the time of all of them come."""
+        calls, self._calls = self._calls, []
+        assert calls
+        for callback, arguments in calls:
+            callback(*arguments)
+
+
+@pytest.fixture
+async def timers(monkeypatch):
+    made = Timers()
+    monkeypatch.setattr(asyncio.get_running_loop(), "call_later", made.call_later)
+    return made
+
+
+@pytest.fixture
+def impatient(patient, monkeypatch):
+    monkeypatch.setattr(module, "_PATIENCE_S", 0.001)
+
+
+async def test_reads_of_one_turn_of_the_loop_leave_in_one_write(server, monkeypatch):
+    async with line_on(server) as (pool, line):
+        backend = line.connection()
+        writes = []
+        write = backend.link.write
+        monkeypatch.setattr(type(backend.link), "write", lambda _, data: writes.append(data))
+        reads = [read(line) for _ in range(5)]
+        assert writes == []
+        await asyncio.sleep(0)
+        assert len(writes) == 1
+        monkeypatch.undo()
+        write(READ * 5)
+        await until(lambda: not line.is_busy)
+        assert [each.fate for each in reads] == ["answered"] * 5
+        assert pool.lent == 1
+
+
+async def test_a_line_keeps_its_connection_while_it_is_used_and_gives_it_back_then(
+    server, timers
+):
+    async with line_on(server) as (pool, line):
+        for _ in range(4 * module.IDLE_LOOKS_MAX):
+            read(line)
+            await until(lambda: not line.is_busy)
+            timers.fire()
+        assert (pool.lent, server.logins) == (1, 1)
+        while line.is_held:
+            timers.fire()
+        assert (pool.lent, pool.connections) == (0, 1)
+        assert await pool.acquire(Tenant(autocommit="ON"), "db")
+        assert server.logins == 1
+
+
+async def test_a_read_that_is_slow_gets_the_connection_and_the_others_lose_it(
+    server, impatient
+):
+    gate = asyncio.Event()
+    async with line_on(server) as (pool, line):
+        server.once("FROM t", Silence(gate))
+        reads = [read(line) for _ in range(3)]
+        backend = line.connection()
+        await until(lambda: reads[2].fate)
+        assert [each.fate for each in reads] == ["taken over, ", "lost", "lost"]
+        assert not line.is_held
+        assert backend.is_busy
+        gate.set()
+        await until(lambda: "answered" in reads[0].fate)
+        # What the others asked for is still to come: nobody else may have the connection.
+        pool.release(backend)
+        await until(lambda: pool.connections == 0)
+
+
+async def test_a_line_that_broke_up_does_so_again_with_its_next_connection(
+    server, impatient, monkeypatch
+):
+    monkeypatch.setattr(module, "_REOPEN_S", 0.0)
+    async with line_on(server) as (pool, line):
+        for _ in range(3):
+            server.once("FROM t", Silence())
+            first, second = read(line), read(line)
+            await until(lambda: not line.is_held)
+            await asyncio.sleep(0)  # those behind the first are told a turn later
+            assert (first.fate, second.fate) == ("taken over, ", "lost")
+            pool.discard(first.backend)
+            assert line.connection() is None
+            await until(lambda: line.is_held)
+
+
+async def test_a_slow_read_that_is_alone_may_give_the_connection_back_as_it_is(
+    server, impatient
+):
+    gate = asyncio.Event()
+    async with line_on(server) as (pool, line):
+        server.once("FROM t", Silence(gate))
+        slow = read(line)
+        backend = line.connection()
+        await until(lambda: slow.fate)
+        gate.set()
+        await until(lambda: not backend.is_busy)
+        pool.release(backend)
+        assert pool.connections == 1
+
+
+async def test_a_busy_loop_is_not_taken_for_a_slow_server(server, timers):
+    async with line_on(server) as (_, line):
+        each, backend = read(line), line.connection()
+        timers.fire()  # now the line expects an answer by its next look
+        # Which comes late, for the loop was busy; the answer is there, and not read yet.
+        timers.fire()
+        await until(lambda: each.fate)
+        timers.fire()
+        assert each.fate == "answered"
+        assert line.connection() is backend
+
+
+async def test_a_far_server_is_given_the_time_of_its_way(server, impatient):
+    gate = asyncio.Event()
+    async with line_on(server, way_s=60.0) as (_, line):
+        server.once("FROM t", Silence(gate))
+        patient = read(line)
+        await asyncio.sleep(0.02)
+        assert patient.fate == ""
+        gate.set()
+        await until(lambda: patient.fate == "answered")
+
+
+async def test_a_line_takes_so_many_reads_and_no_more(server, monkeypatch):
+    monkeypatch.setattr(module, "_WAITING_MAX", 2)
+    async with line_on(server) as (_, line):
+        read(line)
+        read(line)
+        assert line.connection() is None
+        await until(lambda: not line.is_busy)
+        assert line.connection() is not None
+
+
+async def test_a_connection_that_breaks_is_lost_to_all_and_another_one_is_opened(
+    server, monkeypatch
+):
+    monkeypatch.setattr(module, "_REOPEN_S", 0.0)
+    async with line_on(server) as (pool, line):
+        server.once("FROM t", HangUp())
+        reads = [read(line) for _ in range(3)]
+        await until(lambda: all(each.fate for each in reads))
+        assert {each.fate for each in reads} == {"lost"}
+        assert not line.is_busy
+        assert line.connection() is None
+        await until(lambda: line.is_held)
+        read(line)
+        await until(lambda: not line.is_busy)
+        assert (server.logins, pool.lent) == (2, 1)
+
+
+async def test_a_server_that_refuses_is_not_asked_again_at_once(server):
+    async with pool_on(server, size=8) as pool:
+        line = line_of(lines_of(pool))
+        server.refusal = Error(1045, "no")
+        for _ in range(5):
+            assert line.connection() is None
+            await until(lambda: line.is_unused)
+        assert server.logins == 0
+        server.refusal = None
+        assert line.connection() is None
+        await asyncio.sleep(0)
+        assert not line.is_held
+
+
+async def test_a_statement_is_prepared_for_those_who_come_later(server):
+    key = StatementKey(b"SELECT a FROM t WHERE id = ?", "db", ())
+    async with line_on(server) as (_, line):
+        backend = line.connection()
+        line.prepare(backend, key)
+        line.prepare(backend, key)
+        await until(lambda: backend.statements.get(key))
+        assert server.heard.count("PREPARE SELECT a FROM t WHERE id = ?") == 1
+
+
+async def test_a_statement_that_cannot_be_prepared_is_no_fault_of_the_lines(server):
+    key = StatementKey(b"SELECT oops", "db", ())
+    async with line_on(server) as (_, line):
+        server.on("oops", Error(1054))
+        backend = line.connection()
+        line.prepare(backend, key)
+        await until(lambda: "PREPARE SELECT oops" in server.heard and not backend.is_busy)
+        assert line.connection() is backend
+
+
+async def test_a_line_breaks_up_in_the_middle_of_a_prepare(server, impatient):
+    key = StatementKey(b"SELECT slowly", "db", ())
+    async with line_on(server) as (pool, line):
+        server.on("slowly", Silence())
+        line.prepare(line.connection(), key)
+        await until(lambda: "PREPARE SELECT slowly" in server.heard)
+        waiting = read(line)
+        await until(lambda: waiting.fate == "lost")
+        await until(lambda: pool.connections == 0)
+
+
+async def test_releasing_gives_an_unused_connection_back_and_breaks_a_used_one_up(server):
+    async with line_on(server) as (pool, line):
+        waiting = read(line)
+        line.release()
+        assert waiting.fate == "taken over, "
+        assert not line.is_held
+        pool.discard(waiting.backend)
+    async with line_on(server) as (pool, line):
+        line.release()
+        assert (line.is_held, pool.lent, pool.connections) == (False, 0, 1)
+        line.release()
+
+
+async def test_sessions_of_other_variables_or_databases_have_lines_of_their_own(server):
+    async with pool_on(server, size=32) as pool:
+        lines = lines_of(pool)
+        line = lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, "db")
+        assert lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, "db") is line
+        others = {
+            lines.matching(SHARDS_ACCOUNT, OTHERS, 0, "db"),
+            lines.matching(SHARDS_ACCOUNT, SETTINGS, 1, "db"),
+            lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, None),
+        }
+        assert len(others) == 3
+        assert line not in others
+
+
+async def test_there_is_a_line_for_eight_connections_and_an_unused_one_makes_room(server):
+    async with pool_on(server, size=16) as pool:
+        lines = lines_of(pool)
+        made = [await held(lines, name) for name in "ab"]
+        assert lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, "c") is None
+        made[0].release()
+        await held(lines, "c")
+        assert lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, "a") is None
+        assert lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, "b") is made[1]
+
+
+@pytest.mark.parametrize(("size", "count"), [(1, 0), (3, 0), (4, 1), (8, 1), (15, 1), (16, 2)])
+async def test_a_small_pool_has_no_line(server, size, count):
+    async with pool_on(server, size=size) as pool:
+        lines = lines_of(pool)
+        for name in "abc"[:count]:
+            await held(lines, name)
+        assert lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, "z") is None
+
+
+async def test_where_reads_may_not_be_shared_there_is_no_line(server):
+    async with pool_on(server, size=32) as pool:
+        assert (
+            lines_of(pool, is_allowed=False).matching(SHARDS_ACCOUNT, SETTINGS, 0, "db") is None
+        )
+
+
+async def test_without_autocommit_a_read_opens_a_transaction_and_has_no_line(server):
+    async with pool_on(server, size=8) as pool:
+        settings = Settings({"autocommit": "OFF"}.items())
+        assert lines_of(pool).matching(SHARDS_ACCOUNT, settings, 0, "db") is None
+
+
+async def test_there_is_company_while_anybody_uses_a_connection(server):
+    server.on("FROM t", Ok())
+    async with pool_on(server, size=8) as pool:
+        lines = lines_of(pool)
+        line = await held(lines, "db")
+        seen = [lines.others_are_busy]
+        backend = await pool.acquire(Tenant(), "db")
+        seen.append(lines.others_are_busy)
+        pool.release(backend)
+        seen.append(lines.others_are_busy)
+        read(line)
+        seen.append(lines.others_are_busy)
+        assert seen == [False, True, False, True]
+
+
+async def test_a_line_waits_for_a_connection_like_anybody_else(server):
+    async with pool_on(server, size=4) as pool:
+        line = line_of(lines_of(pool))
+        lent = [await pool.acquire(Tenant(), "db") for _ in range(4)]
+        assert line.connection() is None
+        await until(lambda: pool.waiting)
+        assert not line.is_held
+        waiting = await busy(pool, Tenant())
+        pool.release(lent[0])
+        await until(lambda: line.is_held)
+        assert not waiting.done()
+        waiting.cancel()

@@ -1,0 +1,300 @@
+"""Which connection a session gets, and what it finds on it."""
+
+import pytest
+
+from streamfrom.proxy.backends.account import Account
+from streamfrom.proxy.backends.session_variables import names
+from streamfrom.proxy.backends.statement_ids import StatementKey
+from streamfrom.proxy.config.toml_values import Secret
+from streamfrom.proxy.errors import BackendError
+from streamfrom.proxy.wire.commands import query
+from tests.proxy.backends.pools import Sink, Tenant, pool_on
+from tests.proxy.fake_answers import Error, Ok, Rows, Silence, until
+from tests.proxy.fake_server import PASSWORD
+
+
+async def test_a_session_gets_its_own_connection_again(server):
+    async with pool_on(server) as pool:
+        ann, bob = Tenant(), Tenant()
+        mine = await pool.acquire(ann, "db")
+        other = await pool.acquire(bob, "db")
+        pool.release(mine)
+        pool.release(other)
+        assert await pool.acquire(bob, "db") is other
+        assert await pool.acquire(ann, "db") is mine
+        assert server.logins == 2
+
+
+async def test_a_connection_that_nobody_claims_is_preferred_to_a_new_one(server):
+    async with pool_on(server) as pool:
+        ann = Tenant()
+        backend = await pool.acquire(ann, "db")
+        pool.release(backend)
+        pool.forget_owner(ann, backend)
+        assert await pool.acquire(Tenant(), "db") is backend
+        assert server.logins == 1
+
+
+async def test_a_new_connection_is_preferred_to_one_that_somebody_may_come_back_for(server):
+    async with pool_on(server) as pool:
+        backend = await pool.acquire(Tenant(), "db")
+        pool.release(backend)
+        assert await pool.acquire(Tenant(), "db") is not backend
+
+
+async def test_when_connections_are_short_the_longest_idle_one_changes_hands(server):
+    async with pool_on(server) as pool:
+        first, second = await pool.acquire(Tenant(), "db"), await pool.acquire(Tenant(), "db")
+        pool.release(second)
+        pool.release(first)
+        assert await pool.acquire(Tenant(), "db") is second
+
+
+async def test_a_departed_sessions_connection_goes_first(server):
+    async with pool_on(server) as pool:
+        ann, bob = Tenant(), Tenant()
+        first, second = await pool.acquire(ann, "db"), await pool.acquire(bob, "db")
+        pool.release(first)
+        pool.release(second)
+        pool.forget_owner(bob, second)
+        pool.forget_owner(bob, first)  # not his
+        assert await pool.acquire(Tenant(), "db") is second
+
+
+async def test_an_unowned_connection_that_fits_is_preferred(server):
+    async with pool_on(server) as pool:
+        ann, bob = Tenant(time_zone="UTC"), Tenant()
+        first, second = await pool.acquire(ann, "db"), await pool.acquire(bob, "db")
+        for tenant, backend in ((ann, first), (bob, second)):
+            pool.release(backend)
+            pool.forget_owner(tenant, backend)
+        heard = len(server.heard)
+        assert await pool.acquire(Tenant(time_zone="UTC"), "db") is first
+        assert server.heard[heard:] == []
+
+
+async def test_connections_of_another_kind_are_not_handed_out_but_make_room(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.acquire(Tenant(variant=2), "db")
+        pool.release(backend)
+        other = await pool.acquire(Tenant(variant=0), "db")
+        assert other is not backend
+        assert backend.is_closed
+        assert pool.connections == 1
+
+
+async def test_only_a_new_login_leaves_a_database_for_none(server):
+    async with pool_on(server, size=1) as pool:
+        ann = Tenant()
+        backend = await pool.acquire(ann, "db")
+        pool.release(backend)
+        other = await pool.acquire(ann, None)
+        assert other is not backend
+        pool.release(other)
+        assert await pool.acquire(ann, "db") is other
+        assert other.database == "db"
+
+
+async def test_the_hot_path_takes_a_connection_only_as_its_owner_left_it(server):
+    async with pool_on(server) as pool:
+        ann, bob = Tenant(), Tenant()
+        backend = await pool.acquire(ann, "db")
+        assert not pool.acquire_own(backend, ann, "db")  # lent already
+        pool.release(backend)
+        assert not pool.acquire_own(backend, bob, "db")
+        assert not pool.acquire_own(backend, ann, "elsewhere")
+        ann.settings = names("latin1", "latin1_bin")
+        assert not pool.acquire_own(backend, ann, "db")
+        ann.settings = backend.settings
+        assert pool.acquire_own(backend, ann, "db")
+        assert pool.lent == 1
+
+
+async def test_a_tenant_finds_its_own_variables_and_database_and_nobody_elses(server):
+    async with pool_on(server, size=1) as pool:
+        pool.release(await pool.acquire(Tenant(time_zone="UTC", sql_mode="ANSI"), "db"))
+        backend = await pool.acquire(Tenant(time_zone="SYSTEM"), "other")
+        (connection,) = server.relays
+        assert connection.database == "other"
+        assert connection.variables["time_zone"] == "SYSTEM"
+        assert "sql_mode" not in connection.variables
+        assert "RESET" in connection.heard
+        pool.release(backend)
+
+
+async def test_a_connection_with_residue_is_reset_for_another_tenant_only(server):
+    async with pool_on(server, size=1) as pool:
+        ann = Tenant()
+        backend = await pool.acquire(ann, "db")
+        await backend.query(b"SET @secret = 1")
+        backend.has_residue = True
+        pool.release(backend)
+        assert await pool.acquire(ann, "db") is backend
+        (connection,) = server.relays
+        assert connection.user_variables == {"secret"}
+        pool.release(backend)
+        assert await pool.acquire(Tenant(), "db") is backend
+        assert connection.user_variables == set()
+        assert connection.variables["session_track_schema"] == "1"  # asked for again
+
+
+async def test_who_loses_a_connection_learns_the_last_insert_id_of_it(server):
+    async with pool_on(server, size=1) as pool:
+        ann = Tenant()
+        backend = await pool.acquire(ann, "db")
+        server.once("INSERT", Ok(last_insert_id=7))
+        await backend.query(b"INSERT INTO t VALUES ()")
+        backend.has_residue = True
+        pool.release(backend)
+        await pool.acquire(Tenant(), "db")
+        assert ann.lost_ids == [7]
+        assert server.relays[0].last_insert_id == 0
+
+
+async def test_a_connection_without_residue_changes_hands_for_nothing(server):
+    async with pool_on(server, size=1) as pool:
+        pool.release(await pool.acquire(Tenant(), "db"))
+        heard = len(server.heard)
+        await pool.acquire(Tenant(), "db")
+        assert server.heard[heard:] == []
+
+
+async def test_a_connection_whose_variables_cannot_be_set_is_closed_and_forgotten(server):
+    async with pool_on(server, size=1) as pool:
+        server.once("time_zone", Error(1298, "Unknown time zone", "HY000"))
+        with pytest.raises(BackendError, match="Unknown time zone"):
+            await pool.acquire(Tenant(time_zone="Nowhere"), "db")
+        assert (pool.lent, pool.connections) == (0, 0)
+        assert not (await pool.acquire(Tenant(), "db")).is_closed
+        assert server.logins == 2
+
+
+@pytest.mark.parametrize("trouble", ["in_transaction", "awaits_kill"])
+async def test_what_somebody_else_would_inherit_is_thrown_away(server, trouble):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.acquire(Tenant(), "db")
+        setattr(backend, trouble, True)
+        pool.release(backend)
+        assert backend.is_closed
+        assert await pool.acquire(Tenant(), "db") is not backend
+
+
+async def test_a_connection_that_still_answers_is_thrown_away(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.acquire(Tenant(), "db")
+        server.once("SLEEP", Silence())
+        backend.send(query(b"SELECT SLEEP(9)"), Sink())
+        pool.release(backend)
+        assert backend.is_closed
+
+
+async def test_recycling_undoes_what_the_session_left(server):
+    async with pool_on(server, size=1) as pool:
+        ann = Tenant(time_zone="UTC")
+        backend = await pool.acquire(ann, "db")
+        await backend.query(b"BEGIN")
+        await backend.query(b"SET @a = 1")
+        backend.in_transaction = True
+        await pool.recycle(backend)
+        (connection,) = server.relays
+        assert not connection.in_transaction
+        assert connection.user_variables == set()
+        assert await pool.acquire(Tenant(), "db") is backend
+        assert connection.variables["session_track_state_change"] == "1"
+
+
+async def test_a_connection_in_a_transaction_of_xa_is_closed_and_never_reset(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.acquire(Tenant(), "db")
+        (connection,) = server.relays
+        server.once("ROLLBACK", Error(1399, "XAER_RMFAIL: … in the  PREPARED state", "XAE07"))
+        await pool.recycle(backend)
+        assert backend.is_closed
+        assert "RESET" not in connection.heard
+        assert pool.connections == 0
+
+
+async def test_a_connection_that_cannot_be_recycled_is_thrown_away(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.acquire(Tenant(), "db")
+        server.once("RESET", Error(1047, "Unknown command"))
+        await pool.recycle(backend)
+        assert backend.is_closed
+        assert pool.connections == 0
+
+
+async def test_a_server_that_hangs_while_a_connection_is_recycled_does_not_keep_its_place(
+    server, monkeypatch
+):
+    monkeypatch.setattr("streamfrom.proxy.backends.pooling.pool.RESET_TIMEOUT_S", 0.01)
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.acquire(Tenant(), "db")
+        server.once("RESET", Silence())
+        await pool.recycle(backend)
+        assert backend.is_closed
+        assert pool.connections == 0
+
+
+async def test_an_idle_connection_that_goes_away_is_not_handed_out(server):
+    async with pool_on(server) as pool:
+        ann = Tenant()
+        backend = await pool.acquire(ann, "db")
+        pool.release(backend)
+        server.break_connections()
+        await until(lambda: backend.is_closed)
+        assert not pool.acquire_own(backend, ann, "db")
+        assert await pool.acquire(ann, "db") is not backend
+
+
+async def test_dropping_the_idle_ones_leaves_those_in_use(server):
+    async with pool_on(server) as pool:
+        ann = Tenant()
+        idle, lent = await pool.acquire(ann, "db"), await pool.acquire(Tenant(), "db")
+        pool.release(idle)
+        pool.close_idle()
+        assert idle.is_closed
+        assert not lent.is_closed
+        server.on("SELECT x", Rows(("x",)))
+        assert (await lent.query(b"SELECT x")).rows == []
+
+
+async def test_statements_of_idle_connections_make_room_for_those_of_others(server):
+    async with pool_on(server) as pool:
+        ann, bob = Tenant(), Tenant()
+        idle, busy = await pool.acquire(ann, "db"), await pool.acquire(bob, "db")
+        await idle.prepare(StatementKey(b"SELECT 1", "db", ()))
+        server.once("PREPARE SELECT 2", Error(1461, "too many"), Error(1461, "too many"))
+        with pytest.raises(BackendError, match="too many"):
+            await busy.prepare(StatementKey(b"SELECT 2", "db", ()))
+        pool.release(idle)
+        await busy.prepare(StatementKey(b"SELECT 2", "db", ()))
+        at = server.heard.index("CLOSE SELECT 1")
+        # Only when the other connection is known to have closed it.
+        assert server.heard[at:] == ["CLOSE SELECT 1", "PING", "PREPARE SELECT 2"]
+        assert not idle.statements
+
+
+APP = Account("app", Secret(PASSWORD))
+
+
+async def test_a_connection_is_of_its_owners_account_and_goes_to_no_other(server):
+    async with pool_on(server) as pool:
+        ann = Tenant()
+        backend = await pool.acquire(ann, "db")
+        pool.release(backend)
+        pool.forget_owner(ann, backend)
+        other = await pool.acquire(Tenant(account=APP), "db")
+        assert other is not backend
+        assert [relay.user for relay in server.relays] == ["root", "app"]
+        pool.release(other)
+        assert await pool.acquire(Tenant(), "db") is backend
+
+
+async def test_an_idle_connection_of_another_account_gives_way(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.acquire(Tenant(), "db")
+        pool.release(backend)
+        other = await pool.acquire(Tenant(account=APP), "db")
+        assert backend.is_closed
+        assert other.account == APP
+        assert pool.connections == 1

@@ -1,0 +1,297 @@
+"""Those who wait for a connection: in one line, whoever comes, goes or fails."""
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+
+from streamfrom.proxy.backends.pooling.pool import Pool
+from streamfrom.proxy.backends.pooling.pool_queue import PoolWaiter
+from streamfrom.proxy.errors import BackendUnavailable, PoolTimeout
+from tests.proxy.backends.pools import Connection, Sender, Tenant, busy, pool_on
+from tests.proxy.fake_answers import until
+from tests.virtual_loop import running
+
+
+async def test_who_waits_in_vain_is_told_so(server):
+    async with pool_on(server, size=1, timeout_s=0.01) as pool:
+        await pool.acquire(Tenant(), "db")
+        with pytest.raises(PoolTimeout, match=r"within 0\.01 s; nothing was executed"):
+            await pool.acquire(Tenant(), "db")
+        assert not pool.waiting
+
+
+async def test_those_who_wait_are_served_in_order(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.acquire(Tenant(), "db")
+        served = []
+
+        async def wait(name):
+            served.append((name, await pool.acquire(Tenant(), "db")))
+            pool.release(backend)
+
+        tasks = []
+        for name in "abc":
+            tasks.append(asyncio.ensure_future(wait(name)))
+            await until(lambda: pool.waiting == len(tasks))
+        pool.release(backend)
+        await asyncio.gather(*tasks)
+        assert served == [(name, backend) for name in "abc"]
+
+
+async def test_who_gives_and_takes_again_at_once_does_not_pass_those_who_wait(server):
+    async with pool_on(server, size=1) as pool:
+        ann = Tenant()
+        backend = await pool.acquire(ann, "db")
+        waiting = await busy(pool, Tenant())
+        pool.release(backend)
+        assert not pool.acquire_own(backend, ann, "db")
+        again = asyncio.ensure_future(pool.acquire(ann, "db"))
+        assert await waiting is backend
+        assert not again.done()
+        pool.release(backend)
+        assert await again is backend
+
+
+async def test_a_turn_that_was_called_and_not_taken_goes_to_the_next(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.acquire(Tenant(), "db")
+        leaving, staying = await busy(pool, Tenant()), await busy(pool, Tenant())
+        pool.release(backend)
+        leaving.cancel()
+        assert await staying is backend
+        with pytest.raises(asyncio.CancelledError):
+            await leaving
+
+
+async def test_one_that_comes_back_before_a_called_turn_is_taken_serves_a_newcomer(server):
+    async with pool_on(server, size=2) as pool:
+        first, second = await pool.acquire(Tenant(), "db"), await pool.acquire(Tenant(), "db")
+        waiting = await busy(pool, Tenant())
+        pool.release(first)
+        pool.release(second)
+        newcomer = asyncio.ensure_future(pool.acquire(Tenant(), "db"))
+        assert {await waiting, await newcomer} == {first, second}
+
+
+async def test_a_lost_connection_makes_room_at_once(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.acquire(Tenant(), "db")
+        waiting = await busy(pool, Tenant())
+        server.break_connections()
+        assert await waiting is not backend
+        pool.release(backend)
+        assert (pool.connections, pool.lent) == (1, 1)
+
+
+async def test_a_connection_that_cannot_be_opened_lets_the_next_try(server):
+    attempts = asyncio.Event()
+
+    async def refuse(account, database, variant):
+        await attempts.wait()
+        raise BackendUnavailable("ks", "-", "down")
+
+    async with pool_on(server, size=1, opens=refuse) as pool:
+        first = asyncio.ensure_future(pool.acquire(Tenant(), "db"))
+        await until(lambda: pool.connections)
+        second = await busy(pool, Tenant())
+        attempts.set()
+        for task in (first, second):
+            with pytest.raises(BackendUnavailable, match="down"):
+                await task
+        assert pool.connections == 0
+
+
+async def test_closing_ends_everything_and_everybodys_wait(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.acquire(Tenant(), "db")
+        waiting = [await busy(pool, Tenant()) for _ in range(3)]
+        pool.close()
+        for task in waiting:
+            with pytest.raises(BackendUnavailable, match="shutting down"):
+                await task
+        assert backend.is_closed
+        pool.release(backend)
+        assert pool.connections == 0
+
+
+async def test_who_lines_up_is_served_at_once_where_something_is_there(server):
+    async with pool_on(server, size=1) as pool:
+        first = Sender(pool)
+        assert first.served == [None]  # leave to open one
+        backend = await pool.make_own(None, first.waiter.owner, "db")
+        assert (pool.connections, pool.lent) == (1, 1)
+        pool.release(backend)
+        assert Sender(pool).served == [backend]
+
+
+async def test_what_comes_back_goes_on_to_the_first_in_the_same_turn_of_the_loop(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.acquire(Tenant(), "db")
+        first, second = Sender(pool), Sender(pool)
+        assert first.served == []
+        pool.release(backend)
+        assert (first.served, second.served) == ([backend], [])
+        assert pool.lent == 1
+
+
+async def test_tasks_and_senders_stand_in_one_line(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.acquire(Tenant(), "db")
+        first = Sender(pool)
+        task = await busy(pool, Tenant())
+        last = Sender(pool)
+        pool.release(backend)
+        assert (first.served, task.done(), last.served) == ([backend], False, [])
+        pool.release(backend)
+        assert await task is backend
+        assert last.served == []
+        pool.release(backend)
+        assert last.served == [backend]
+
+
+async def test_who_leaves_the_line_is_passed_over(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.acquire(Tenant(), "db")
+        leaving, staying = Sender(pool), Sender(pool)
+        pool.dequeue(leaving.waiter)
+        pool.release(backend)
+        assert (leaving.served, staying.served) == ([], [backend])
+        pool.dequeue(leaving.waiter)  # once more does no harm
+
+
+async def test_a_connection_lost_while_somebody_waits_is_leave_to_open_another(server):
+    async with pool_on(server, size=1) as pool:
+        await pool.acquire(Tenant(), "db")
+        waiting = Sender(pool)
+        server.break_connections()
+        await until(lambda: waiting.served)
+        assert waiting.served == [None]
+        assert (
+            await pool.make_own(None, waiting.waiter.owner, "db")
+        ).owner is waiting.waiter.owner
+
+
+async def test_a_connection_that_cannot_be_opened_is_the_next_ones_turn(server):
+    async def refuse(account, database, variant):
+        raise BackendUnavailable("ks", "-", "down")
+
+    async with pool_on(server, size=1, opens=refuse) as pool:
+        first, second = Sender(pool), Sender(pool)
+        assert (first.served, second.served) == ([None], [])
+        with pytest.raises(BackendUnavailable, match="down"):
+            await pool.make_own(None, first.waiter.owner, "db")
+        assert second.served == [None]
+
+
+async def test_any_number_may_give_back_at_once_what_they_are_served_with(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.acquire(Tenant(), "db")
+        served = []
+
+        def pass_on(served_with):
+            served.append(served_with)
+            pool.release(served_with)
+
+        for _ in range(2000):
+            pool.enqueue(PoolWaiter(Tenant(), "db", pass_on, served.append))
+        pool.release(backend)
+        assert served == [backend] * 2000
+        assert pool.lent == 0
+
+
+@running
+async def test_the_wait_of_each_has_its_own_end():
+    async def opens(account, database, variant):
+        return Connection()
+
+    pool = Pool("ks", "-", size=1, timeout_s=5, open_backend=opens, on_lost=lambda: None)
+    backend = await pool.acquire(Tenant(), "db")
+    first = Sender(pool)
+    await asyncio.sleep(2)
+    second = Sender(pool)
+    await asyncio.sleep(4)
+    assert isinstance(first.served[0], PoolTimeout)
+    assert second.served == []
+    await asyncio.sleep(2)
+    assert isinstance(second.served[0], PoolTimeout)
+    third = Sender(pool)
+    pool.release(backend)
+    assert third.served == [backend]
+
+
+async def test_closing_ends_the_wait_of_senders_too(server):
+    async with pool_on(server, size=1) as pool:
+        await pool.acquire(Tenant(), "db")
+        waiting = Sender(pool)
+        pool.close()
+        late = Sender(pool)
+        for sender in (waiting, late):
+            (error,) = sender.served
+            assert isinstance(error, BackendUnavailable)
+            assert "shutting down" in str(error)
+
+
+async def test_a_task_cancelled_while_it_is_served_leaves_everything_to_the_next(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.acquire(Tenant(), "db")
+        served_before, served_after = await busy(pool, Tenant()), await busy(pool, Tenant())
+        next_one = Sender(pool)
+        pool.release(backend)
+        served_before.cancel()
+        served_after.cancel()
+        assert next_one.served == []
+        await until(lambda: next_one.served)
+        assert next_one.served == [backend]
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_everybody_is_served_in_order_whatever_comes_and_goes(seed):
+    dice = random.Random(seed)
+    size = dice.randint(1, 4)
+
+    async def opens(account, database, variant):
+        if dice.random() < 0.2:
+            raise BackendUnavailable("ks", "-", "down")
+        return Connection()
+
+    pool = Pool("ks", "-", size=size, timeout_s=60, open_backend=opens, on_lost=lambda: None)
+    waiting: list[Sender] = []
+    lent: list[Any] = []
+
+    async def look():
+        """Let those who were served go on: the first ones, and nobody before them."""
+        while waiting and waiting[0].served:
+            sender = waiting.pop(0)
+            (found,) = sender.served
+            if found is None:
+                try:
+                    found = await pool.make_own(None, sender.waiter.owner, "db")
+                except BackendUnavailable:
+                    continue
+            found.owner = sender.waiter.owner
+            assert found not in lent
+            lent.append(found)
+        assert not any(sender.served for sender in waiting)
+        assert pool.connections <= size
+        assert len(lent) == size or not waiting
+
+    for _ in range(300):
+        match dice.choice(["come", "come", "come", "give", "give", "give", "leave", "lose"]):
+            case "come":
+                waiting.append(Sender(pool))
+            case "leave" if waiting:
+                pool.dequeue(waiting.pop(dice.randrange(len(waiting))).waiter)
+            case "give" if lent:
+                pool.release(lent.pop(dice.randrange(len(lent))))
+            case "lose" if lent:
+                lent.pop(dice.randrange(len(lent))).close()
+        await look()
+    while lent:
+        pool.release(lent.pop())
+        await look()
+    assert not waiting
+    assert pool.lent == 0
+    pool.close()
+    assert pool.connections == 0

@@ -1,0 +1,63 @@
+import json
+
+import pytest
+
+from streamfrom.engine.errors import TableNotFound
+from streamfrom.proxy.sql.answers.vexplain_statement import explanation
+from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
+from tests.proxy.sql.test_insert_columns import InsertColumnsRig
+
+
+async def plan(sql, use="commerce"):
+    session = InsertColumnsRig(use)
+    made = session.compiler
+    (column,), ((text,),) = await explanation(
+        made, session.insert_columns, made.parse(sql.encode())
+    )
+    assert column.name == "JSON"
+    assert text is not None
+    return json.loads(text)
+
+
+async def test_the_plan_is_that_of_the_text_that_would_be_sent():
+    found = await plan("VEXPLAIN PLAN SELECT * FROM `commerce`.t WHERE id = 5")
+    assert (found["Shards"], found["Query"]) == (
+        ["-80"],
+        "SELECT * FROM `db_commerce`.t WHERE id = 5",
+    )
+    found = await plan(
+        "VEXPLAIN PLAN UPDATE msg SET time_acked = 1800000000000000005 WHERE id = 5"
+    )
+    assert "time_next = NULL" in found["Query"]
+
+
+async def test_columns_that_an_insert_leaves_out_are_named():
+    found = await plan("VEXPLAIN PLAN INSERT INTO t VALUES (5, 1)")
+    assert (found["Shards"], found["Query"]) == (
+        ["-80"],
+        "INSERT INTO t (`id`, `na``me`) VALUES (5, 1)",
+    )
+
+
+async def test_a_qualifier_names_the_keyspace_and_the_shards():
+    found = await plan("EXPLAIN FORMAT=VTEXPLAIN SELECT * FROM `commerce:80-`.t", use="plain")
+    assert found["TargetDestination"] == "Shard(80-)"
+
+
+async def test_a_stream_is_planned_over_its_target():
+    found = await plan("VEXPLAIN PLAN STREAM * FROM msg", use="commerce:80-")
+    assert (found["OperatorType"], found["Shards"]) == ("MStream", ["80-"])
+
+
+@pytest.mark.parametrize(
+    ("sql", "error"),
+    [
+        ("VEXPLAIN PLAN", SqlError),
+        ("VEXPLAIN TRACE SELECT 1", Unsupported),
+        ("VEXPLAIN PLAN SELECT * FROM unknown", Unsupported),
+        ("VEXPLAIN PLAN STREAM * FROM t", TableNotFound),
+    ],
+)
+async def test_what_would_not_run_has_no_plan(sql, error):
+    with pytest.raises(error):
+        await plan(sql)

@@ -1,0 +1,203 @@
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from streamfrom.engine.errors import KeyspaceError, TargetError
+from streamfrom.engine.messaging.table.message_table import load
+from streamfrom.engine.sharding.vschema import parse_vschema
+from streamfrom.proxy.errors import NoHealthyReplica, UnknownDatabase
+from streamfrom.proxy.routing.routes import OneShard, Plan
+from streamfrom.proxy.sql.compile.catalog import Catalog, FastRoute
+from streamfrom.sqlparse_ext.errors import Unsupported
+from tests.proxy.keyspaces import (
+    HIGH,
+    HIGH_SHARD,
+    LOW_SHARD,
+    PLAIN,
+    QUARTERS,
+    SHARDED,
+    VSCHEMA,
+)
+from tests.sim.memory_store import raw_table
+from tests.sqlparse_ext.facts import statement
+
+
+class Registry:
+    """Knows one message table."""
+
+    def table(self, keyspace, name):
+        return load(keyspace, raw_table("msg")) if name == "msg" else None
+
+
+def catalog(*keyspaces, **replicas):
+    keyspaces = keyspaces or (SHARDED, PLAIN, QUARTERS)
+    runtimes = {
+        (keyspace.name, shard.name): SimpleNamespace(
+            database=f"db_of_{keyspace.name}", name=shard.name
+        )
+        for keyspace in keyspaces
+        for shard in keyspace.shards
+    }
+    return Catalog(keyspaces, runtimes, Registry(), **replicas)  # type: ignore[arg-type]
+
+
+def test_a_system_schema_is_read_on_the_first_shard():
+    made = catalog()
+    view = made.system_view("mysql", made.view("commerce"))
+    assert (view.shards, view.database, view.databases) == ((LOW_SHARD,), "mysql", {"mysql"})
+    assert not view.is_sharded
+    assert view.is_narrowed
+    assert made.system_view("mysql", made.view("commerce:-80")) is view
+    assert made.system_view("mysql", made.view("commerce:80-")).shards == (HIGH_SHARD,)
+    made.replace(replace(SHARDED, vschema=parse_vschema(VSCHEMA, "commerce")))
+    assert view.keyspace is not SHARDED
+
+
+@pytest.mark.parametrize(
+    ("target", "shards"),
+    [
+        ("commerce", (LOW_SHARD, HIGH_SHARD)),
+        ("commerce:-80", (LOW_SHARD,)),
+        ("commerce/80-", (HIGH_SHARD,)),
+        ("commerce[80-]", (HIGH_SHARD,)),
+        ("commerce[-]", (LOW_SHARD, HIGH_SHARD)),
+        ("commerce[ff]", (HIGH_SHARD,)),
+        ("commerce@primary", (LOW_SHARD, HIGH_SHARD)),
+        ("commerce:-80@master", (LOW_SHARD,)),
+        ("quarters[-80]", QUARTERS.shards[:2]),
+        ("plain", PLAIN.shards),
+    ],
+)
+def test_a_target_names_shards(target, shards):
+    view = catalog().view(target)
+    assert view.shards == shards
+    assert view.is_narrowed == (len(shards) < len(view.keyspace.shards))
+    assert view.is_sharded == (len(shards) > 1)
+    assert [runtime.name for runtime in view.runtimes] == [shard.name for shard in shards]
+    assert view.runtime(shards[-1]).name == shards[-1].name
+    assert view.database == f"db_of_{view.keyspace.name}"
+
+
+def test_sessions_on_the_same_shards_share_a_view():
+    made = catalog()
+    assert made.view("commerce") is made.view("commerce@primary")
+    assert made.view("commerce:-80") is made.view("commerce[-80]")
+    assert made.view("commerce:-80") is not made.view("commerce")
+
+
+@pytest.mark.parametrize(
+    ("target", "error", "sentence"),
+    [
+        ("nowhere", UnknownDatabase, "Unknown database 'nowhere'"),
+        ("Commerce", UnknownDatabase, "Unknown database 'Commerce'"),
+        ("", UnknownDatabase, "Unknown database ''"),
+        ("commerce:-40", KeyspaceError, "shard '-40' not found"),
+        ("commerce[-40]", KeyspaceError, "does not exactly match shards"),
+        ("commerce@rdonly", Unsupported, "only primaries and replicas are served"),
+        ("commerce:-80@primary|zone-1", Unsupported, "only primaries and replicas are served"),
+        ("commerce@", TargetError, "empty tablet type"),
+    ],
+)
+def test_a_target_that_is_not_there_is_an_error(target, error, sentence):
+    with pytest.raises(error, match=sentence):
+        catalog().view(target)
+
+
+def test_the_columns_of_message_tables_are_known_to_the_planner():
+    view = catalog().view("commerce")
+    found = statement(f"INSERT INTO msg VALUES ({HIGH}, 1, 0, 0, NULL, 'x')")
+    assert view.planner.plan(found.shape).route(found) == OneShard(HIGH_SHARD)
+    other = statement("INSERT INTO t VALUES (1)")
+    with pytest.raises(Unsupported, match="without a column list"):
+        view.planner.plan(other.shape)
+
+
+def test_the_hot_path_knows_whether_messages_are_concerned():
+    plan = Plan(OneShard(LOW_SHARD))
+    direct = FastRoute(plan, touches_messages=True)
+    assert (direct.plan, direct.touches_messages) == (plan, True)
+
+
+def test_a_new_vschema_is_in_force_for_every_view_of_its_keyspace():
+    known = catalog()
+    whole, half, other = known.view("commerce"), known.view("commerce:-80"), known.view("plain")
+    insert = statement(f"INSERT INTO t (id, name) VALUES ({HIGH}, 'a')")
+    before = whole.planner.plan(insert.shape).route(insert)
+    whole.direct[insert.shape] = None
+    vschema = json.loads(VSCHEMA)
+    vschema["tables"]["t"] = {"column_vindexes": [{"column": "name", "name": "md5"}]}
+    known.replace(replace(SHARDED, vschema=parse_vschema(json.dumps(vschema), "commerce")))
+    after = whole.planner.plan(insert.shape).route(insert)
+    assert (before, after) == (OneShard(HIGH_SHARD), OneShard(LOW_SHARD))
+    assert not whole.direct
+    assert whole.generation == -1
+    assert half.keyspace is whole.keyspace
+    assert other.keyspace is PLAIN
+    assert known.view("commerce") is whole
+    assert known.keyspaces[0] is whole.keyspace
+    assert known.anywhere() is whole
+
+
+# --- replicas ----------------------------------------------------------------------------
+
+
+def with_replicas(*troubles):
+    """Return a catalog whose shard commerce/-80 has replicas with these troubles."""
+    low = [
+        SimpleNamespace(name=f"low{i}", database="db", trouble=t, dsn=f"d{i}")
+        for i, t in enumerate(troubles)
+    ]
+    high = [SimpleNamespace(name="high0", database="db", trouble=None, dsn="d")]
+    return catalog(replicas={("commerce", "-80"): low, ("commerce", "80-"): high}), low
+
+
+def test_replicas_that_are_well_are_read_from_in_turn():
+    known, _ = with_replicas(None, "away", None)
+    views = [known.view("commerce:-80@replica") for _ in range(4)]
+    assert sorted(view.runtimes[0].name for view in views) == ["low0", "low0", "low2", "low2"]
+    assert len(set(map(id, views))) == 2
+    assert all(view.is_replica and not view.is_ailing for view in views)
+    whole = known.view("commerce@replica")
+    assert [runtime.name for runtime in whole.runtimes][1] == "high0"
+    assert not known.view("commerce").is_replica
+
+
+def test_a_view_ails_with_its_replica():
+    known, low = with_replicas(None)
+    view = known.view("commerce@replica")
+    low[0].trouble = "9 s behind"
+    assert view.is_ailing
+    with pytest.raises(NoHealthyReplica) as caught:
+        known.view("commerce@replica")
+    assert str(caught.value) == (
+        'no healthy tablet available for \'keyspace:"commerce" shard:"-80"'
+        " tablet_type:REPLICA': d0: 9 s behind"
+    )
+
+
+def test_a_shard_without_replicas_has_no_healthy_one():
+    with pytest.raises(NoHealthyReplica, match="there is none"):
+        catalog().view("plain@replica")
+
+
+def test_the_servers_of_a_keyspace_are_its_primaries_and_their_replicas():
+    def server(host, trouble=None):
+        return SimpleNamespace(
+            dsn=SimpleNamespace(host=host, server=f"{host}:3306"), trouble=trouble
+        )
+
+    runtimes = {
+        ("commerce", "-80"): server("a"),
+        ("commerce", "80-"): server("b", "gone"),
+        ("plain", "-"): server("c"),
+    }
+    replicas = {("commerce", "-80"): [server("r")]}
+    made = Catalog((SHARDED, PLAIN), runtimes, Registry(), replicas)  # type: ignore[arg-type]
+    assert [(t.shard, t.host, t.is_primary, t.is_serving) for t in made.tablets()] == [
+        ("-80", "a", True, True),
+        ("-80", "r", False, True),
+        ("80-", "b", True, False),
+        ("-", "c", True, True),
+    ]

@@ -1,0 +1,102 @@
+"""Large texts are read in threads, and a reading that nobody waits for any more stops."""
+
+import asyncio
+import threading
+
+import pytest
+
+from streamfrom.proxy.errors import QueryInterrupted
+from streamfrom.proxy.sql.compile.large_texts import AT_ONCE, LargeTexts, readers
+from streamfrom.sqlparse_ext.errors import SqlError
+from streamfrom.sqlparse_ext.text.chunks import LARGE_TEXT_BYTES, pause
+
+
+LARGE = LARGE_TEXT_BYTES + 1
+
+
+@pytest.fixture
+def threads():
+    made = readers()
+    yield made
+    made.shutdown()
+
+
+class Reading:
+    """A reading that goes on until it is told to end, or stopped between two chunks."""
+
+    def __init__(self):
+        self.began = threading.Event()
+        self.may_end = threading.Event()
+        self.stopped = threading.Event()
+
+    def __call__(self):
+        self.began.set()
+        try:
+            while not self.may_end.wait(0.001):
+                pause()
+        except BaseException:
+            self.stopped.set()
+            raise
+        return "read"
+
+
+async def until(event):
+    assert await asyncio.to_thread(event.wait, 10)
+
+
+async def test_a_small_text_is_read_at_once_and_a_large_one_in_a_thread(threads):
+    large_texts = LargeTexts(threads)
+    assert await large_texts.read(LARGE - 1, threading.get_ident) == threading.get_ident()
+    assert await large_texts.read(LARGE, threading.get_ident) != threading.get_ident()
+
+
+async def test_what_it_raises_reaches_the_session(threads):
+    def refuse(text, *, number):
+        raise SqlError(f"{text} {number}")
+
+    for size in (1, LARGE):
+        with pytest.raises(SqlError, match="no 5"):
+            await LargeTexts(threads).read(size, refuse, "no", number=5)
+
+
+async def test_an_interrupt_ends_the_wait_with_its_error_and_the_reading_at_its_next_chunk(
+    threads,
+):
+    large_texts, reading = LargeTexts(threads), Reading()
+    assert not large_texts.interrupt(QueryInterrupted())
+    task = asyncio.create_task(large_texts.read(LARGE, reading))
+    await until(reading.began)
+    assert large_texts.interrupt(QueryInterrupted())
+    with pytest.raises(QueryInterrupted):
+        await task
+    await until(reading.stopped)
+    assert not large_texts.interrupt(QueryInterrupted())
+    assert await large_texts.read(LARGE, lambda: "next") == "next"
+
+
+async def test_a_client_that_leaves_stops_the_reading(threads):
+    reading = Reading()
+    task = asyncio.create_task(LargeTexts(threads).read(LARGE, reading))
+    await until(reading.began)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await until(reading.stopped)
+
+
+async def test_only_so_many_are_read_at_once_and_who_waits_may_be_interrupted(threads):
+    under_way = [Reading() for _ in range(AT_ONCE)]
+    tasks = [asyncio.create_task(LargeTexts(threads).read(LARGE, each)) for each in under_way]
+    for each in under_way:
+        await until(each.began)
+    waiting, late = LargeTexts(threads), Reading()
+    task = asyncio.create_task(waiting.read(LARGE, late))
+    await asyncio.sleep(0.01)
+    assert not late.began.is_set()
+    assert waiting.interrupt(QueryInterrupted())
+    with pytest.raises(QueryInterrupted):
+        await task
+    for each in under_way:
+        each.may_end.set()
+    assert await asyncio.gather(*tasks) == ["read"] * AT_ONCE
+    assert not late.began.is_set()

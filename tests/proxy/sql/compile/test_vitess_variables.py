@@ -1,0 +1,111 @@
+"""Vitess's own session variables, kept and refused."""
+
+import ast
+
+import pytest
+
+from streamfrom.proxy.backends.session_variables import Settings
+from streamfrom.proxy.config.file import TransactionMode
+from streamfrom.proxy.errors import SessionVariable, WrongVariableValue
+from streamfrom.proxy.execution.session_state import SessionState
+from streamfrom.proxy.sql.compile.vitess_variables import VitessVariables, sets_vitess_variables
+from tests.cases import cases
+from tests.proxy.fake_client import MODERN
+from tests.proxy.keyspaces import HIGH
+from tests.proxy.rigs import said
+from tests.sqlparse_ext.facts import shape, statement
+
+
+MULTI, SINGLE, TWOPC = TransactionMode
+
+
+def variables(mode=MULTI):
+    return VitessVariables(SessionState(int(MODERN), Settings()), mode)
+
+
+def told(made):
+    values = made.values(shape("SELECT @@workload"))
+    return values["@@WORKLOAD"], values["@@TRANSACTION_MODE"]
+
+
+@cases(sql=str, expected=ast.literal_eval)
+def test_what_sets_nothing_but_them(sql, expected):
+    assert sets_vitess_variables(statement(sql)) is expected
+
+
+def test_they_are_told_in_vitesss_capitals():
+    made = variables()
+    assert told(made) == (b"'OLTP'", b"'MULTI'")
+    made.set(statement("SET @@workload = 'olap', SESSION transaction_mode = 'Single'"))
+    assert told(made) == (b"'OLAP'", b"'SINGLE'")
+    made.set(statement("SET workload = DEFAULT, transaction_mode = DEFAULT, query_timeout = 5"))
+    assert told(made) == (b"'OLTP'", b"'MULTI'")
+
+
+@pytest.mark.parametrize(
+    ("mode", "value"),
+    [(MULTI, "multi"), (TWOPC, "twopc"), (TWOPC, "single"), (SINGLE, "single")],
+)
+def test_a_session_has_the_proxys_transaction_mode_or_narrows_it(mode, value):
+    made = variables(mode)
+    made.set(statement(f"SET transaction_mode = '{value}'"))
+    assert told(made)[1].lower() == f"'{value}'".encode()
+
+
+@pytest.mark.parametrize(
+    ("mode", "sql", "sentence"),
+    [
+        (MULTI, "SET workload = 'nonsense'", "of 'NONSENSE': 'oltp' and 'olap' are known"),
+        (MULTI, "SET workload = 'dba'", "of 'DBA'"),
+        (MULTI, "SET workload = NULL", "of 'NULL'"),
+        (MULTI, "SET workload = CONCAT('ol', 'ap')", "of 'NULL'"),
+        (MULTI, "SET transaction_mode = 'twopc'", 'the proxy\'s is "multi"'),
+        (SINGLE, "SET transaction_mode = 'multi'", 'the proxy\'s is "single"'),
+        (TWOPC, "SET transaction_mode = 'multi'", 'the proxy\'s is "twopc"'),
+        (MULTI, "SET transaction_mode = 'unspecified'", "of 'UNSPECIFIED'"),
+    ],
+)
+def test_what_would_not_be_true_is_refused_and_sets_nothing(mode, sql, sentence):
+    made = variables(mode)
+    before = told(made)
+    with pytest.raises(WrongVariableValue, match=sentence) as caught:
+        made.set(statement(sql.replace("SET ", "SET @@workload = 'olap', ")))
+    assert caught.value.wire_code() == (1231, "42000")
+    assert told(made) == before
+
+
+@pytest.mark.parametrize(
+    "sql", ["SET GLOBAL workload = 'olap'", "SET @@global.transaction_mode = 1"]
+)
+def test_they_are_the_sessions_alone(sql):
+    with pytest.raises(SessionVariable, match="can't be used with SET GLOBAL") as caught:
+        variables().set(statement(sql))
+    assert caught.value.wire_code() == (1228, "HY000")
+
+
+async def test_a_session_that_keeps_to_one_shard_does_until_it_begins_anew(
+    server, other_server, client
+):
+    both = f"INSERT INTO t (id) VALUES (1), ({HIGH})"
+    assert (await client.query("SET transaction_mode = 'single'")).error is None
+    await client.query("BEGIN")
+    refused = await client.query(both)
+    assert 'transaction_mode is "single"' in refused.message
+    await client.query("ROLLBACK")
+    assert (await client.query("SET transaction_mode = 'multi'")).error is None
+    await client.query("BEGIN")
+    assert (await client.query(both)).error is None
+    await client.query("COMMIT")
+
+
+async def test_where_one_is_set_its_name_stays_a_name(server, client):
+    assert (await client.query("SET @@workload = 'olap'")).error is None
+    await client.query("SET @@workload = 'oltp', time_zone = '+01:00'")
+    (sent,) = (text for text in server.heard if "time_zone = '+01:00'" in text)
+    assert "workload = 'oltp'" in sent
+
+
+async def test_reading_them_asks_no_server_for_them(server, client):
+    await client.query("SET workload = 'olap'")
+    await client.query("SELECT @@workload, @@session.transaction_mode AS m, @@global.workload")
+    assert said(server) == ["SELECT 'OLAP' AS `@@workload`, 'MULTI' AS m, @@global.workload"]

@@ -1,0 +1,123 @@
+import pytest
+
+from streamfrom.engine.errors import ReceiverGone
+from streamfrom.engine.messaging.table.message import ClaimedRow
+from streamfrom.proxy import net
+from streamfrom.proxy.errors import QueryInterrupted, ServerShutdown
+from streamfrom.proxy.sql.queues.message_stream import MessageStream
+from streamfrom.proxy.wire.framing import frames
+from tests.proxy.rigs import RecordingLink
+
+
+def row(number, size=10):
+    return ClaimedRow(b"%d" % number, "-", 0, 0, 1, bytes([number]) * size)
+
+
+ROWS = [row(1), row(2), row(3)]
+LARGE = [row(number, 100_000) for number in (1, 2, 3)]
+
+
+class NarrowLink(RecordingLink):
+    """A socket that is full after every write."""
+
+    def write(self, data):
+        super().write(data)
+        self.blocked = True
+
+
+class Scene:
+    """A stream and its client's link."""
+
+    def __init__(self, link=None, sequence=4):
+        self.link = link or RecordingLink()
+        self.stream = MessageStream(
+            self.link.link, shards=None, columns=("id", "message"), sequence=sequence
+        )
+
+    @property
+    def rows_written(self):
+        at = count = 0
+        while at < len(self.link.written):
+            at += 4 + int.from_bytes(self.link.written[at : at + 3], "little")
+            count += 1
+        return count
+
+
+@pytest.fixture
+async def scene():
+    return Scene()
+
+
+@pytest.fixture
+async def narrow():
+    return Scene(NarrowLink())
+
+
+async def test_a_batch_of_small_rows_is_one_write_of_numbered_rows(narrow):
+    assert not narrow.stream.deliver(ROWS)
+    assert narrow.link.written == frames([r.payload for r in ROWS], 4)[0]
+    assert narrow.stream.sequence == 7
+
+
+async def test_numbers_go_on_for_ever():
+    scene = Scene(sequence=254)
+    assert scene.stream.deliver(ROWS)
+    assert scene.stream.sequence == 1
+
+
+async def test_streams_are_told_apart():
+    assert Scene().stream.id != Scene().stream.id
+
+
+async def test_a_stream_wants_to_know_at_once_that_its_socket_is_full(scene):
+    assert scene.link.high_water_bytes == 0
+    assert scene.stream.deliver(LARGE)
+    assert scene.rows_written == 3
+
+
+async def test_large_rows_go_out_as_the_socket_takes_them(narrow):
+    assert not narrow.stream.deliver(LARGE)
+    assert narrow.rows_written == 1
+    assert not narrow.stream.resume()
+    assert narrow.rows_written == 1
+    for count in (2, 3):
+        narrow.link.blocked = False
+        assert not narrow.stream.resume()
+        assert narrow.rows_written == count
+    narrow.link.blocked = False
+    assert narrow.stream.resume()
+    assert narrow.link.written == frames([r.payload for r in LARGE], 4)[0]
+
+
+async def test_rows_that_were_not_handed_to_the_socket_are_given_back(narrow):
+    narrow.stream.deliver(LARGE)
+    assert list(narrow.stream.close()) == LARGE[1:]
+    assert narrow.link.high_water_bytes == net.WRITE_HIGH_WATER_BYTES
+
+
+async def test_what_the_socket_has_is_not_given_back(scene):
+    scene.stream.deliver(ROWS)
+    assert list(scene.stream.close()) == []
+    assert list(Scene().stream.close()) == []
+
+
+async def test_a_client_that_has_left_takes_nothing(scene):
+    scene.link.close()
+    with pytest.raises(ReceiverGone):
+        scene.stream.deliver(ROWS)
+    assert list(scene.stream.close()) == []
+
+
+async def test_a_client_that_leaves_while_it_is_written_to_gives_the_rest_back(scene):
+    scene.link.room_bytes = 50_000
+    scene.stream.deliver(LARGE)
+    scene.link.blocked = False
+    scene.link.close()
+    assert not scene.stream.resume()
+    assert [int(r.id) for r in scene.stream.close()] == [2, 3]
+
+
+async def test_the_first_end_counts(scene):
+    scene.stream.end(ServerShutdown())
+    scene.stream.end(QueryInterrupted())
+    assert isinstance(await scene.stream.ended, ServerShutdown)

@@ -1,0 +1,167 @@
+from types import SimpleNamespace
+
+import pytest
+
+from streamfrom.engine.errors import SequenceError, VschemaError
+from streamfrom.engine.sharding.keyspace import Keyspace, Shard
+from streamfrom.engine.sharding.vschema import parse_vschema
+from streamfrom.proxy.backends.session_variables import Settings
+from streamfrom.proxy.errors import BackendUnavailable, NoDatabaseSelected
+from streamfrom.proxy.execution.session_state import SessionState
+from streamfrom.proxy.sql.compile.catalog import Catalog
+from streamfrom.proxy.sql.compile.large_texts import LargeTexts, readers
+from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
+from streamfrom.proxy.sql.queues.sequence_statements import SequenceStatements
+from streamfrom.sqlparse_ext.cache import StatementCache
+from tests.cases import cases
+from tests.proxy.fake_client import MODERN
+from tests.proxy.rigs import WaitingExecutor, context_of
+
+
+VSCHEMA = """{"sharded": true, "vindexes": {"n": {"type": "numeric"}}, "tables": {
+  "t": {"column_vindexes": [{"column": "id", "name": "n"}],
+        "auto_increment": {"column": "ID", "sequence": "seq"}},
+  "lost": {"column_vindexes": [{"column": "id", "name": "n"}],
+           "auto_increment": {"column": "id", "sequence": "none"}}}}"""
+SHARDED = Keyspace(
+    "commerce", (Shard.named("-80"), Shard.named("80-")), parse_vschema(VSCHEMA, "commerce")
+)
+LOOKUP = Keyspace(
+    "lookup",
+    (Shard.named("0"),),
+    parse_vschema('{"tables": {"seq": {"type": "sequence"}}}', "lookup"),
+)
+
+
+class Sequences:
+    def __init__(self):
+        self.next_value = 100
+        self.failures = 0
+
+    async def is_sequence(self, table):
+        return table == "seq"
+
+    async def reserve(self, table, count):
+        if self.failures:
+            self.failures -= 1
+            raise BackendUnavailable("lookup", "0", "away")
+        first, self.next_value = self.next_value, self.next_value + count
+        return first
+
+
+class Shelf:
+    """The parts that sequencing takes, with one sequence `lookup.seq`."""
+
+    def __init__(self, use="commerce"):
+        self.sequences = Sequences()
+        self.waits = 0
+
+        async def wait_available(_):
+            self.waits += 1
+            return True
+
+        runtimes = {
+            (keyspace.name, shard.name): SimpleNamespace(
+                database=keyspace.name, sequences=self.sequences, wait_available=wait_available
+            )
+            for keyspace in (SHARDED, LOOKUP)
+            for shard in keyspace.shards
+        }
+        registry = SimpleNamespace(table=lambda *_: None)
+        catalog = Catalog((SHARDED, LOOKUP), runtimes, registry)  # type: ignore[arg-type]
+        self.compiler = StatementCompiler(
+            SessionState(int(MODERN), Settings()),
+            catalog,
+            registry,  # type: ignore[arg-type]
+            StatementCache(),
+            SimpleNamespace(time_ns=lambda: 1),
+            LargeTexts(readers()),
+        )
+        if use:
+            self.compiler.use(use)
+        self.executor = WaitingExecutor()
+        self.statements = SequenceStatements(
+            context_of(
+                executor=self.executor,
+                compiler=self.compiler,
+                catalog=catalog,
+                registry=registry,
+            )
+        )
+
+    async def filled(self, sql):
+        found, first, *_ = await self.statements.filled(
+            self.compiler.here(), self.compiler.parse(sql.encode())
+        )
+        return found.sql.decode(), first
+
+    async def next(self, sql):
+        statement = self.compiler.parse(sql.encode())
+        if await self.statements.asked(statement) is None:
+            return None
+        (column,), ((value,),) = await self.statements.next(statement)
+        return column.name, value
+
+
+async def test_rows_without_an_id_get_values_in_a_row():
+    shelf = Shelf()
+    assert await shelf.filled("INSERT INTO t (a) VALUES (1), (2)") == (
+        "INSERT INTO t (a, `id`) VALUES (1, 100), (2, 101)",
+        100,
+    )
+    assert await shelf.filled("REPLACE INTO t SET id = NULL") == (
+        "REPLACE INTO t SET id = 102",
+        102,
+    )
+
+
+@cases(sql=str, use=str)
+async def test_what_needs_no_value_takes_none(sql, use):
+    shelf = Shelf(use)
+    assert await shelf.filled(sql) == (sql, 0)
+    assert shelf.sequences.next_value == 100
+
+
+async def test_a_sequence_that_is_not_there_is_told():
+    with pytest.raises(
+        VschemaError, match="cannot resolve sequence none: table none not found"
+    ):
+        await Shelf().filled("INSERT INTO lost (a) VALUES (1)")
+
+
+async def test_a_select_asks_for_values():
+    shelf = Shelf("lookup")
+    assert await shelf.next("SELECT NEXT VALUE FROM seq") == ("nextval", b"100")
+    assert await shelf.next("SELECT NEXT 5 VALUES FROM lookup.seq") == ("nextval", b"101")
+    assert await shelf.next("SELECT NEXT VALUE FROM seq") == ("nextval", b"106")
+
+
+async def test_a_column_called_next_is_not_taken_for_a_sequence():
+    shelf = Shelf("lookup")
+    assert await shelf.next("SELECT next value FROM t") is None
+    assert await shelf.next("SELECT 1") is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "use", "error", "sentence"),
+    [
+        ("SELECT NEXT 2 VALUES FROM t", "lookup", SequenceError, "t is not a sequence"),
+        ("SELECT NEXT 2 VALUES FROM seq", "commerce", SequenceError, "seq is not a sequence"),
+        ("SELECT NEXT VALUE FROM seq", None, NoDatabaseSelected, "No database selected"),
+        ("SELECT NEXT 'x' VALUES FROM seq", "lookup", SequenceError, "invalid increment for"),
+    ],
+)
+async def test_what_is_no_sequence_is_told(sql, use, error, sentence):
+    with pytest.raises(error, match=sentence):
+        await Shelf(use).next(sql)
+
+
+async def test_a_shard_that_is_away_is_waited_for_outside_a_transaction():
+    shelf = Shelf("lookup")
+    shelf.sequences.failures = 2
+    assert await shelf.next("SELECT NEXT VALUE FROM seq") == ("nextval", b"100")
+    assert shelf.waits == 2
+    shelf.sequences.failures = 1
+    shelf.executor.branches.has_begun = True
+    with pytest.raises(BackendUnavailable):
+        await shelf.next("SELECT NEXT VALUE FROM seq")

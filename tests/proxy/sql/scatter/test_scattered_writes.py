@@ -1,0 +1,365 @@
+import asyncio
+
+import pytest
+
+from streamfrom.proxy.errors import (
+    BackendError,
+    BackendLost,
+    BackendUnavailable,
+    PartialCommit,
+    ReturningTooLarge,
+    TransactionBroken,
+)
+from streamfrom.proxy.sql.scatter.scattered_writes import MergedOk, run_everywhere, write_parts
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.resultset import Ok as OkPacket, parse_text_row
+from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, rows_of, until
+from tests.proxy.rigs import SessionRig, said
+from tests.sqlparse_ext.facts import shape, statement
+
+
+LOW, HIGH = "INSERT INTO t (id) VALUES (1)", "INSERT INTO t (id) VALUES (9)"
+SHAPE = shape(LOW)
+KEPT_BYTES = 1000
+READ_ONLY = Error(1290, "running with the --read-only option")
+
+
+@pytest.fixture
+async def session(low, high):
+    made = SessionRig(low, high)
+    yield made
+    await made.leave()
+
+
+async def write(session):
+    """Run a write that has a part on each shard."""
+    parts = list(zip(session.shards, (query(LOW.encode()), query(HIGH.encode())), strict=True))
+    return await write_parts(session.executor, session.state, "db", parts, SHAPE, KEPT_BYTES)
+
+
+# --- several answers are one -----------------------------------------------------------
+
+
+def ok(affected=0, insert_id=0, warnings=0, info=b""):
+    return OkPacket(affected, insert_id, 2, warnings, info)
+
+
+def test_counts_are_summed_and_the_first_generated_id_counts():
+    merged = MergedOk((ok(2, 0, 1), ok(3, 7, 2), ok(1, 9)))
+    assert (merged.affected_rows, merged.last_insert_id, merged.warnings) == (6, 7, 3)
+
+
+def test_warnings_stop_at_what_two_bytes_can_say():
+    assert MergedOk((ok(warnings=40_000), ok(warnings=40_000))).warnings == 0xFFFF
+
+
+def test_the_numbers_of_the_info_are_summed():
+    first = ok(info=b"Records: 2  Duplicates: 0  Warnings: 1")
+    second = ok(info=b"Records: 10  Duplicates: 1  Warnings: 0")
+    assert MergedOk((first, second)).info == b"Records: 12  Duplicates: 1  Warnings: 1"
+    assert MergedOk((first, ok())).info == b""
+    # One row alone has no info of its own.
+    assert MergedOk((ok(1), ok(2, warnings=1)), is_insert=True).info == (
+        b"Records: 2  Duplicates: 1  Warnings: 1"
+    )
+    assert MergedOk(()).info == b""
+
+
+async def test_a_part_may_wait_for_what_the_parts_before_have_affected(
+    server, other_server, session
+):
+    parts = [
+        (shard, lambda affected: query(b"DELETE FROM t LIMIT %d" % (5 - affected)))
+        for shard in session.shards
+    ]
+    done = await write_parts(
+        session.executor, session.state, "db", parts, shape("DELETE FROM t"), KEPT_BYTES
+    )
+    assert done.affected_rows == 2
+    assert said(server) == ["START TRANSACTION", "DELETE FROM t LIMIT 5", "COMMIT"]
+    assert said(other_server) == ["START TRANSACTION", "DELETE FROM t LIMIT 4", "COMMIT"]
+
+
+async def returned(session, kept_bytes=KEPT_BYTES):
+    """Run a write with RETURNING that has a part on each shard."""
+    sql = "DELETE FROM t RETURNING id"
+    parts = [(shard, query(sql.encode())) for shard in session.shards]
+    return await write_parts(
+        session.executor, session.state, "db", parts, shape(sql), kept_bytes
+    )
+
+
+async def test_rows_that_a_write_returns_are_kept_until_all_have_written(
+    server, other_server, session
+):
+    server.on("RETURNING", rows_of(1, 2))
+    other_server.on("RETURNING", rows_of(9))
+    done = await returned(session)
+    assert [list(map(parse_text_row, answer.rows)) for answer in done.returned] == [
+        [[b"1"], [b"2"]],
+        [[b"9"]],
+    ]
+    assert (done.affected, done.affected_rows) == ((2, 1), 3)
+
+
+async def test_more_rows_than_may_be_kept_undo_the_write(server, other_server, session, low):
+    server.on("RETURNING", rows_of("x" * 600))
+    other_server.on("RETURNING", rows_of("x" * 600))
+    with pytest.raises(ReturningTooLarge, match="more than 1000 bytes, so nothing was written"):
+        await returned(session)
+    assert said(server)[-1] == said(other_server)[-1] == "ROLLBACK"
+    assert low.pool.lent == 0
+    await session.begin()
+    with pytest.raises(ReturningTooLarge):
+        await returned(session)
+    assert said(other_server)[-1] == "ROLLBACK TO SAVEPOINT streamfrom_part"
+    assert (await returned(session, 5000)).affected_rows == 2
+
+
+# --- parts, outside of a transaction ---------------------------------------------------
+
+
+async def test_parts_run_in_a_transaction_of_their_own(server, other_server, session, low):
+    assert (await write(session)).affected_rows == 2
+    assert said(server) == ["START TRANSACTION", LOW, "COMMIT"]
+    assert said(other_server) == ["START TRANSACTION", HIGH, "COMMIT"]
+    assert session.state.transaction is None
+    assert low.pool.lent == 0
+
+
+async def test_a_part_that_is_refused_undoes_the_others(server, other_server, session, low):
+    other_server.once(HIGH, Error(1062, "Duplicate entry '9'", "23000"))
+    with pytest.raises(BackendError, match="Duplicate entry") as refused:
+        await write(session)
+    assert refused.value.wire_code() == (1062, "23000")
+    assert said(server) == ["START TRANSACTION", LOW, "ROLLBACK"]
+    assert said(other_server) == ["START TRANSACTION", HIGH, "SHOW WARNINGS", "ROLLBACK"]
+    assert not session.branches.in_transaction
+    assert low.pool.lent == 0
+
+
+async def test_a_part_whose_shard_is_lost_undoes_the_others_and_is_not_repeated(
+    server, other_server, session, low, high
+):
+    other_server.once(HIGH, HangUp())
+    with pytest.raises(BackendLost, match="unknown"):
+        await write(session)
+    assert said(server) == ["START TRANSACTION", LOW, "ROLLBACK"]
+    assert said(other_server).count(HIGH) == 1
+    assert (low.pool.lent, high.pool.lent) == (0, 0)
+    assert not session.branches.in_transaction
+
+
+async def test_a_commit_that_fails_behind_another_is_a_partial_commit(other_server, session):
+    other_server.once("COMMIT", Error(1180, "Got error 28"))
+    with pytest.raises(
+        PartialCommit, match=r"committed on ks/-80; not on ks/80- \(Got error 28\)"
+    ):
+        await write(session)
+
+
+async def test_the_warnings_of_all_parts_are_left(server, other_server, session):
+    warning = Rows(("Level", "Code", "Message"), ((b"Warning", b"1264", b"out of range"),))
+    for each in (server, other_server):
+        each.once("INSERT", Ok(1, warnings=1))
+        each.on("SHOW WARNINGS", warning)
+    assert (await write(session)).warnings == 2
+    assert len(session.state.diagnostics.rows) == 2
+    assert session.state.answered_at is None
+    await write(session)
+    assert not session.state.diagnostics.rows
+
+
+async def test_the_error_of_a_part_is_left(server, session):
+    server.once("INSERT", Error(1062, "Duplicate"))
+    server.on("SHOW WARNINGS", Rows(("Level",), ((b"Error",),)))
+    with pytest.raises(BackendError):
+        await write(session)
+    assert len(session.state.diagnostics.rows) == 1
+
+
+async def test_parts_wait_for_a_shard_that_is_away(server, other_server, session, high):
+    other_server.stop()
+    running = asyncio.ensure_future(write(session))
+    await until(lambda: high.trouble is not None)
+    await other_server.start()
+    assert (await running).affected_rows == 2
+    assert said(other_server) == ["START TRANSACTION", HIGH, "COMMIT"]
+    assert said(server)[-3:] == ["START TRANSACTION", LOW, "COMMIT"]
+
+
+async def test_parts_that_a_read_only_server_refused_are_tried_again(
+    server, other_server, session
+):
+    other_server.once(HIGH, READ_ONLY)
+    assert (await write(session)).affected_rows == 2
+    assert said(server) == [
+        *["START TRANSACTION", LOW, "ROLLBACK"],
+        *["START TRANSACTION", LOW, "COMMIT"],
+    ]
+
+
+async def test_the_wait_for_parts_has_an_end(low, high, other_server):
+    session = SessionRig(low, high, failover_buffer_s=0.05)
+    other_server.stop()
+    with pytest.raises(BackendUnavailable):
+        await write(session)
+    assert not session.branches.in_transaction
+    assert low.pool.lent == 0
+    await session.leave()
+
+
+async def test_what_another_session_could_notice_of_a_part_is_remembered(server, session, low):
+    server.on(LOW, Ok(affected_rows=1, last_insert_id=41, warnings=1))
+    await write(session)
+    (backend,) = low.pool.idle
+    assert backend.has_residue
+    assert (await session.run("SELECT LAST_INSERT_ID()", shard=1)).values == [b"41"]
+
+
+async def test_the_first_write_without_autocommit_waits_as_on_one_shard(
+    server, other_server, session
+):
+    await session.run("SET autocommit = 0", shard=0)
+    other_server.once(HIGH, READ_ONLY)
+    assert (await write(session)).affected_rows == 2
+    other_server.once(HIGH, READ_ONLY)
+    with pytest.raises(BackendError):
+        await write(session)
+    await session.branches.rollback()
+
+
+# --- parts, inside a transaction -------------------------------------------------------
+
+
+async def test_inside_a_transaction_parts_are_undone_to_a_savepoint(
+    server, other_server, session
+):
+    await session.begin()
+    other_server.once(HIGH, Error(1062, "Duplicate entry", "23000"))
+    with pytest.raises(BackendError, match="Duplicate"):
+        await write(session)
+    undone = ["SAVEPOINT streamfrom_part", "ROLLBACK TO SAVEPOINT streamfrom_part"]
+    assert said(server) == ["BEGIN", undone[0], LOW, undone[1]]
+    assert said(other_server) == ["BEGIN", undone[0], HIGH, "SHOW WARNINGS", undone[1]]
+    assert session.branches.in_transaction
+    await write(session)
+    await session.branches.commit()
+    assert said(server)[-2:] == [LOW, "COMMIT"]
+
+
+async def test_without_autocommit_parts_open_the_clients_transaction(
+    server, other_server, session
+):
+    await session.run("SET autocommit = 0", shard=0)
+    await write(session)
+    assert session.branches.in_transaction
+    assert "COMMIT" not in server.heard + other_server.heard
+    await session.branches.rollback()
+    assert said(other_server)[-1] == "ROLLBACK"
+
+
+async def test_a_part_lost_inside_a_transaction_leaves_nothing_to_commit(
+    server, other_server, session
+):
+    await session.begin()
+    other_server.once(HIGH, HangUp())
+    with pytest.raises(BackendLost):
+        await write(session)
+    with pytest.raises(TransactionBroken, match="nothing was committed"):
+        await session.branches.commit()
+    assert "COMMIT" not in server.heard
+
+
+async def test_a_deadlock_in_a_part_ends_the_whole_transaction(server, other_server, session):
+    await session.begin()
+    await session.run("UPDATE t SET a = 1", shard=0)
+    other_server.once(HIGH, Error(1213, "Deadlock found", "40001"))
+    with pytest.raises(BackendError, match="Deadlock"):
+        await write(session)
+    assert not session.branches.in_transaction
+    assert said(server)[-1] == "ROLLBACK"
+
+
+# --- everywhere ------------------------------------------------------------------------
+
+
+DDL = "ALTER TABLE t ADD COLUMN b INT"
+
+
+async def everywhere(session, sql=DDL):
+    return await run_everywhere(
+        session.executor, session.state, "db", session.shards, statement(sql)
+    )
+
+
+async def test_ddl_runs_on_one_shard_after_another(server, other_server, session, low):
+    merged = await everywhere(session)
+    assert len(merged.answers) == 2
+    assert said(server) == said(other_server) == [DDL]
+    assert low.pool.lent == 0
+
+
+def warned(*messages):
+    return Rows(
+        ("Level", "Code", "Message"), tuple((b"Note", b"1050", text) for text in messages)
+    )
+
+
+async def test_what_every_shard_warns_of_is_one_warning(server, other_server, session):
+    own = b"own", b"own"
+    for each, messages in (server, (b"exists",)), (other_server, (b"exists", *own)):
+        info = b"Records: 0  Duplicates: 0  Warnings: %d" % len(messages)
+        each.once(DDL, Ok(warnings=len(messages), info=info))
+        each.on("SHOW WARNINGS", warned(*messages))
+    merged = await everywhere(session)
+    assert (merged.warnings, merged.info) == (3, b"Records: 0  Duplicates: 0  Warnings: 3")
+    told = [parse_text_row(row, 3)[2] for row in session.state.diagnostics.rows]
+    assert told == [b"exists", *own]
+
+
+async def test_the_warnings_before_a_refusal_are_left(server, other_server, session):
+    server.once(DDL, Ok(warnings=1))
+    other_server.once(DDL, Error(1060, "Duplicate column name 'b'", "42S21"))
+    server.on("SHOW WARNINGS", warned(b"exists"))
+    other_server.on("SHOW WARNINGS", warned(b"Duplicate column name 'b'"))
+    with pytest.raises(BackendError):
+        await everywhere(session)
+    assert len(session.state.diagnostics.rows) == 2
+    assert session.state.answered_at is None
+
+
+async def test_ddl_stops_at_the_first_refusal_and_says_where_it_has_run(
+    server, other_server, session, high
+):
+    other_server.once(DDL, Error(1060, "Duplicate column name 'b'", "42S21"))
+    with pytest.raises(
+        BackendError,
+        match=r"^Duplicate column name 'b' \(shard ks/80-; done before on ks/-80\)$",
+    ) as refused:
+        await everywhere(session)
+    assert refused.value.wire_code() == (1060, "42S21")
+    (backend,) = high.pool.idle
+    assert backend.has_residue
+
+
+async def test_ddl_waits_for_a_shard_that_refuses_it_undone(server, other_server, session):
+    other_server.once(DDL, READ_ONLY)
+    assert len((await everywhere(session)).answers) == 2
+    assert [said(each).count(DDL) for each in (server, other_server)] == [1, 2]
+
+
+async def test_ddl_that_the_first_shard_refuses_reads_as_on_one_server(
+    server, other_server, session
+):
+    server.once(DDL, Error(1060, "Duplicate column name 'b'"))
+    with pytest.raises(BackendError, match=r"^Duplicate column name 'b'$"):
+        await everywhere(session)
+    assert said(other_server) == []
+
+
+async def test_a_variable_set_everywhere_keeps_every_connection(server, other_server, session):
+    await everywhere(session, "SET sort_buffer_size = 5")
+    for connection in (*server.relays, *other_server.relays):
+        assert connection.variables["sort_buffer_size"] == "5"
+    assert len(session.branches.held) == 2

@@ -1,0 +1,123 @@
+"""Statements of parts, answered by shards that are played here."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streamfrom.proxy.backends.answer_readers import BufferedAnswer
+from streamfrom.proxy.errors import BackendError, MergeTooLarge
+from streamfrom.proxy.routing.planner import Planner
+from streamfrom.proxy.sql.compile.large_texts import LargeTexts, readers
+from streamfrom.proxy.sql.scatter import two_stage as module
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
+from streamfrom.proxy.wire.response import RowCollector
+from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
+from tests.proxy.keyspaces import HIGH, SHARDED
+from tests.proxy.rigs import context_of
+from tests.proxy.sql.scatter.test_gather import FakeReply, result
+from tests.sqlparse_ext.facts import statement
+
+
+INT = ColumnDefinition("n", org_name="n", type=FieldType.LONGLONG, charset=BINARY_CHARSET)
+# The fakes below are no Executor and Link, and play them.
+Select: Any = module.TwoStageSelect
+
+
+class FakeExecutor:
+    """Answers each text by its part of it that *answers* names."""
+
+    def __init__(self, answers):
+        self.sent: list[tuple[str, bytes]] = []
+        self._answers = answers
+
+    async def ask(self, shard, database, packet, shape, *, diagnostics=None):
+        text = packet[5:]
+        self.sent.append((shard.name, text))
+        found = next(found for part, found in self._answers if part in text)
+        if isinstance(found, Exception):
+            raise found
+        collector = RowCollector()
+        return BufferedAnswer(collector, collector.feed(result([INT], found, warnings=1)))
+
+
+def run(sql, answers, memory_bytes=1 << 20):
+    given = statement(sql)
+    route = Planner(SHARDED, SHARDED.shards, lambda _: None).plan(given.shape).route(given)
+    executor, reply = FakeExecutor(answers), FakeReply()
+    state: Any = SimpleNamespace(diagnostics=None, answered_at=None)
+
+    async def answer():
+        context = context_of(
+            executor=executor,
+            state=state,
+            link=None,
+            config=SimpleNamespace(merge_memory_bytes=memory_bytes),
+            compiler=SimpleNamespace(large_texts=LargeTexts(readers())),
+        )
+        select = Select(context, None, lambda shard: shard)
+        await select.run(given, route, reply)
+
+    asyncio.run(answer())
+    return executor.sent, reply
+
+
+SQL = (
+    f"SELECT COUNT(*) AS n FROM ref UNION ALL SELECT n FROM t WHERE id = {HIGH}"
+    " UNION ALL SELECT n FROM t WHERE id = 5 ORDER BY 1"
+)
+ROWS = b"UNION ALL SELECT CAST('7' AS SIGNED)"
+ANSWERS = [
+    (b"LIMIT 5001", [[b"7"]]),
+    (b"COLLATION", [[b"binary"]]),
+    (
+        ROWS + b") AS `streamfrom` UNION ALL SELECT n FROM t WHERE id = 5 ORDER",
+        [[b"3"], [b"7"]],
+    ),
+    (b"", [[b"7"]]),
+]
+
+
+def test_the_first_shard_answers_the_rest_from_the_rows_of_the_parts():
+    sent, reply = run(SQL, ANSWERS)
+    assert [parse_text_row(row) for row in reply.rows] == [[b"3"], [b"7"]]
+    (own,) = [text for shard, text in sent if shard == "80-"]
+    assert own == (
+        b"SELECT * FROM (SELECT n FROM t WHERE id = %d) AS `streamfrom` LIMIT 5001" % HIGH
+    )
+    assert sent[0] == ("-80", SQL.encode() + b" LIMIT 0")
+    assert sent[-1][1].startswith(b"SELECT COUNT(*) AS n FROM ref UNION ALL SELECT * FROM (")
+
+
+def test_strings_that_would_compare_in_another_way_are_refused():
+    answers = [
+        (b"COLLATION(MAX(`n`)) FROM (SELECT * FROM (SELECT * FROM", [[b"other"]]),
+        *ANSWERS,
+    ]
+    with pytest.raises(
+        Unsupported,
+        match="going on with strings over several shards that compare by another collation",
+    ):
+        run(SQL, answers)
+
+
+def test_a_part_with_two_columns_of_one_name_is_refused():
+    error = BackendError(1060, "42S21", "Duplicate column name")
+    with pytest.raises(Unsupported, match="two columns of one name"):
+        run(SQL, [(b"LIMIT 0) AS", error), *ANSWERS])
+
+
+def test_a_servers_own_error_comes_through():
+    error = BackendError(1054, "42S22", "Unknown column")
+    with pytest.raises(BackendError, match="Unknown column"):
+        run(SQL, [(b" LIMIT 0", error), *ANSWERS])
+
+
+def test_parts_with_too_many_rows_or_bytes_are_refused():
+    many = [[b"7"]] * 5001
+    with pytest.raises(Unsupported, match="parts of more than 5000 rows"):
+        run(SQL, [(b"LIMIT 5001", many), *ANSWERS])
+    with pytest.raises(MergeTooLarge):
+        run(SQL, [(b"LIMIT 5001", many[:1000]), *ANSWERS], memory_bytes=1000)

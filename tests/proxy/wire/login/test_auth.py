@@ -1,0 +1,382 @@
+import itertools
+import re
+
+import pytest
+from hypothesis import given, strategies as st
+
+from streamfrom.proxy.errors import AccessDenied
+from streamfrom.proxy.passwords.scramble import (
+    certificate_signature,
+    native_proof,
+    sha2_proof,
+    stored_native,
+)
+from streamfrom.proxy.passwords.sha256_crypt import ROUNDS_AT_ONCE
+from streamfrom.proxy.passwords.verifier import Verifier
+from streamfrom.proxy.wire.constants import (
+    CACHING_SHA2,
+    NATIVE_PASSWORD,
+    PROXY_OFFER,
+    Capability,
+)
+from streamfrom.proxy.wire.login.auth import (
+    PASSWORD_BYTES_MAX,
+    Accepted,
+    Authenticated,
+    Authenticator,
+    Credentials,
+    Deferred,
+    Send,
+    ServerAuth,
+    nonce_from,
+)
+from streamfrom.proxy.wire.login.client_auth import ClientAuth
+from streamfrom.proxy.wire.login.handshake import LoginRequest, encode_auth_switch
+from tests.proxy.wire.accounts import (
+    DICE,
+    KEY,
+    NONCE,
+    PASSWORD,
+    authenticator,
+    nonce_source,
+)
+
+
+FAST_OK = b"\x01\x03"
+FULL_NEEDED = b"\x01\x04"
+
+
+def request(user, plugin=CACHING_SHA2, response=None, password=PASSWORD):
+    if response is None:
+        proof_of = sha2_proof if plugin == CACHING_SHA2 else native_proof
+        response = proof_of(password.encode(), NONCE)
+    return LoginRequest(user, response, None, PROXY_OFFER, 45, plugin=plugin)
+
+
+def attempt(auth, login, **options):
+    return ServerAuth(auth, login, host="h", nonce=NONCE, **options)
+
+
+def converse(auth, user, password, *, is_secure, plugin=CACHING_SHA2, greeted=CACHING_SHA2):
+    """Play a whole login with our own client; return the Accepted and every packet sent."""
+    client = ClientAuth(password, is_secure=is_secure, dice=DICE)
+    named, proof = client.begin(plugin, NONCE)
+    login = LoginRequest(user, proof, None, PROXY_OFFER, 45, plugin=named)
+    server = attempt(auth, login, is_secure=is_secure, greeted_plugin=greeted)
+    sent: list[bytes] = []
+    actions = server.begin()
+    for _ in range(10):
+        answer = None
+        for action in actions:
+            if isinstance(action, Accepted):
+                return action, sent
+            sent.append(action.payload)
+            answer = client.receive(action.payload)
+        assert answer is not None, "both sides wait"
+        actions = server.receive(answer)
+    raise AssertionError("the login does not end")
+
+
+@pytest.mark.parametrize("kind", ["clear", "native", "crypt"])
+@pytest.mark.parametrize("plugin", [CACHING_SHA2, NATIVE_PASSWORD])
+@pytest.mark.parametrize("is_secure", [True, False])
+def test_every_kind_of_account_lets_the_right_password_in(kind, plugin, is_secure):
+    auth = authenticator(kind, rsa_key=KEY)
+    accepted, _ = converse(auth, kind, PASSWORD, is_secure=is_secure, plugin=plugin)
+    assert accepted.proof == Authenticated(kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "password"),
+    [
+        *itertools.product(["clear", "native", "crypt"], ["wrong", ""]),
+        ("empty", "wrong"),
+    ],
+)
+@pytest.mark.parametrize("plugin", [CACHING_SHA2, NATIVE_PASSWORD])
+@pytest.mark.parametrize("is_secure", [True, False])
+def test_no_kind_of_account_lets_another_password_in(kind, plugin, is_secure, password):
+    auth = authenticator(kind, rsa_key=KEY)
+    with pytest.raises(AccessDenied) as caught:
+        converse(auth, kind, password, is_secure=is_secure, plugin=plugin)
+    using = "YES" if password else "NO"
+    expected = f"Access denied for user '{kind}'@'h' (using password: {using})"
+    assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize("response", [b"", b"\0"])
+def test_an_account_without_password_is_accepted_at_once(response):
+    server = attempt(authenticator("empty"), request("empty", response=response))
+    assert server.begin() == [Accepted(Authenticated("empty"), b"")]
+
+
+def test_a_known_password_takes_the_fast_path():
+    server = attempt(authenticator("clear"), request("clear"))
+    assert server.begin() == [Send(FAST_OK), Accepted(Authenticated("clear"), b"")]
+
+
+def test_a_native_proof_made_with_the_greetings_nonce_needs_no_second_round():
+    server = attempt(authenticator("clear"), request("clear", NATIVE_PASSWORD))
+    assert server.begin() == [Accepted(Authenticated("clear"), b"")]
+
+
+def test_a_client_without_plugins_speaks_native():
+    response = native_proof(PASSWORD.encode(), NONCE)
+    login = LoginRequest("clear", response, None, int(Capability.PROTOCOL_41), 45)
+    assert attempt(authenticator("clear"), login).begin() == [
+        Accepted(Authenticated("clear"), b"")
+    ]
+    for user in ("crypt", "nobody"):
+        login = LoginRequest(user, response, None, int(Capability.PROTOCOL_41), 45)
+        with pytest.raises(AccessDenied):
+            attempt(authenticator("crypt"), login).begin()
+
+
+def test_a_native_account_switches_the_client_over_with_a_fresh_nonce():
+    server = attempt(authenticator("native"), request("native"))
+    (switch,) = server.begin()
+    assert server.nonce != NONCE
+    assert switch.payload == encode_auth_switch(NATIVE_PASSWORD, server.nonce)
+    proof = native_proof(PASSWORD.encode(), server.nonce)
+    assert server.receive(proof) == [Accepted(Authenticated("native"), b"")]
+
+
+def test_an_unknown_plugin_is_switched_to_the_default():
+    server = attempt(authenticator("clear"), request("clear", "mysql_clear_password", b"pw\0"))
+    (switch,) = server.begin()
+    assert switch.payload.startswith(b"\xfe" + CACHING_SHA2.encode())
+
+
+@pytest.mark.parametrize("user", ["clear", "nobody"])
+@pytest.mark.parametrize("asked", ["dummy_fallback_auth", "", "sha256_password"])
+@pytest.mark.parametrize("greeted", [CACHING_SHA2, NATIVE_PASSWORD])
+def test_who_lacks_the_plugin_it_was_told_to_use_is_asked_for_the_greetings(
+    user, asked, greeted
+):
+    """As its server alone does: libmariadb before MariaDB may know no other."""
+    auth = authenticator("clear")
+    login = request(user, plugin=asked, response=b"")
+    (sent,) = attempt(auth, login, greeted_plugin=greeted).begin()
+    assert isinstance(sent, Send)
+    assert sent.payload.startswith(b"\xfe" + greeted.encode() + b"\0")
+
+
+def test_a_client_that_waits_to_be_asked_is_asked():
+    # libmysql with another default plugin than the greeting's sends no proof at first.
+    server = attempt(authenticator("clear"), request("clear", NATIVE_PASSWORD, b""))
+    (switch,) = server.begin()
+    assert switch.payload.startswith(b"\xfe" + NATIVE_PASSWORD.encode())
+
+
+@pytest.mark.parametrize("plugin", [CACHING_SHA2, NATIVE_PASSWORD])
+def test_a_change_of_user_always_gets_a_fresh_nonce(plugin):
+    server = attempt(authenticator("clear"), request("clear", plugin))
+    (switch,) = server.begin(is_change=True)
+    assert switch.payload == encode_auth_switch(plugin, server.nonce)
+    with pytest.raises(AccessDenied):
+        server.receive(request("clear", plugin).response)
+
+
+def test_a_crypt_hash_needs_the_password_once():
+    auth = authenticator("crypt")
+    _, sent = converse(auth, "crypt", PASSWORD, is_secure=True)
+    assert sent == [FULL_NEEDED]
+    _, sent = converse(auth, "crypt", PASSWORD, is_secure=False)
+    assert sent == [FAST_OK]
+
+
+def test_without_tls_the_password_travels_under_the_servers_key():
+    auth = authenticator("crypt", rsa_key=KEY)
+    _, sent = converse(auth, "crypt", PASSWORD, is_secure=False)
+    assert sent == [FULL_NEEDED, b"\x01" + KEY.public_pem()]
+
+
+def test_a_client_that_has_the_key_already_may_skip_a_step():
+    server = attempt(authenticator("crypt", rsa_key=KEY), request("crypt"))
+    assert server.begin() == [Send(FULL_NEEDED)]
+    client = ClientAuth(PASSWORD, is_secure=False, dice=DICE)
+    client.begin(CACHING_SHA2, NONCE)
+    client.receive(FULL_NEEDED)
+    encrypted = client.receive(b"\x01" + KEY.public_pem())
+    assert server.receive(encrypted) == [Accepted(Authenticated("crypt"), b"")]
+
+
+@pytest.mark.parametrize(
+    "payload", [PASSWORD.encode() + b"\0", b"", b"\x02", b"x" * 128, b"x" * 256]
+)
+def test_without_tls_nothing_but_an_encrypted_password_opens(payload):
+    server = attempt(authenticator("crypt", rsa_key=KEY), request("crypt"))
+    server.begin()
+    if payload == b"\x02":
+        server.receive(payload)  # the key is given once
+    with pytest.raises(AccessDenied):
+        server.receive(payload)
+
+
+def test_without_tls_and_without_key_a_crypt_hash_cannot_be_checked():
+    with pytest.raises(AccessDenied):
+        attempt(authenticator("crypt"), request("crypt")).begin()
+
+
+@pytest.mark.parametrize(
+    "payload", [PASSWORD.encode(), b"", b"\x02", b"x" * (PASSWORD_BYTES_MAX + 1) + b"\0"]
+)
+def test_over_tls_a_malformed_password_is_refused(payload):
+    server = attempt(authenticator("crypt"), request("crypt"), is_secure=True)
+    server.begin()
+    with pytest.raises(AccessDenied):
+        server.receive(payload)
+
+
+def trace(auth, user, plugin, response, answers, **options):
+    """Everything a client sees of a login that fails."""
+    server = attempt(auth, request(user, plugin, response), **options)
+    seen = []
+    try:
+        actions = server.begin()
+        for answer in answers:
+            # Plugin and kind of packet count; nonces differ anyway.
+            seen += [re.split(b"\0", action.payload)[0] for action in actions]
+            actions = server.receive(answer)
+    except AccessDenied as error:
+        seen.append(str(error).replace(user, "USER"))
+    return seen
+
+
+@given(
+    kind=st.sampled_from(["clear", "native", "crypt"]),
+    plugin=st.sampled_from([CACHING_SHA2, NATIVE_PASSWORD, "sha256_password", None]),
+    response=st.sampled_from([b"", b"\0", b"x" * 20, b"y" * 32]),
+    answers=st.lists(
+        st.sampled_from([b"", b"\x02", b"x" * 20, b"y" * 32, b"guess\0"]), max_size=4
+    ),
+    is_secure=st.booleans(),
+    has_key=st.booleans(),
+)
+def test_an_unknown_user_sees_what_a_wrong_password_sees(
+    kind, plugin, response, answers, is_secure, has_key
+):
+    auth = authenticator(kind, rsa_key=KEY if has_key else None)
+    known = trace(auth, kind, plugin, response, answers, is_secure=is_secure)
+    unknown = trace(auth, "nobody", plugin, response, answers, is_secure=is_secure)
+    assert known == unknown
+
+
+def test_a_cached_account_still_looks_like_an_unknown_user():
+    auth = authenticator("crypt")
+    converse(auth, "crypt", PASSWORD, is_secure=True)
+    known = trace(auth, "crypt", CACHING_SHA2, b"y" * 32, [b"guess\0"], is_secure=True)
+    unknown = trace(auth, "nobody", CACHING_SHA2, b"y" * 32, [b"guess\0"], is_secure=True)
+    assert known == unknown
+
+
+def test_a_decoy_never_opens():
+    auth = Authenticator({}, nonce_source(), b"a secret")
+    decoy, is_known = auth.verifier_of("nobody")
+    assert not is_known
+    assert auth.verifier_of("nobody")[0] is decoy, "asking twice tells nothing new"
+    assert not decoy.is_empty
+    with pytest.raises(AccessDenied):
+        attempt(auth, request("nobody", response=b"")).begin()
+
+
+def test_after_its_end_a_login_is_not_asked_again():
+    server = attempt(authenticator("clear"), request("clear", password="wrong"))
+    with pytest.raises(AccessDenied):
+        server.begin()
+    with pytest.raises(AssertionError):
+        server.receive(sha2_proof(PASSWORD.encode(), NONCE))
+
+
+def test_a_mariadb_client_gets_the_signature_of_the_certificate():
+    auth = authenticator("clear", "empty", certificate_sha256=b"f" * 32)
+    (accepted,) = attempt(auth, request("clear", NATIVE_PASSWORD), is_tls=True).begin()
+    stored = stored_native(PASSWORD.encode())
+    assert accepted.info == certificate_signature(stored, NONCE, b"f" * 32)
+    (accepted,) = attempt(auth, request("clear", NATIVE_PASSWORD)).begin()
+    assert accepted.info == b"", "without TLS there is no certificate"
+    _, accepted = attempt(auth, request("clear"), is_tls=True).begin()
+    assert accepted.info == b"", "caching_sha2 signs nothing"
+
+
+@given(dice=st.binary(min_size=20, max_size=20))
+def test_a_nonce_is_text_without_nul(dice):
+    nonce = nonce_from(dice)
+    assert len(nonce) == 20
+    assert all(0x01 <= byte <= 0x7F for byte in nonce)
+
+
+def test_a_nonce_takes_enough_dice():
+    with pytest.raises(ValueError, match="20"):
+        nonce_from(b"short")
+
+
+def test_an_account_is_made_from_its_password():
+    assert Credentials.from_password("x", "pw") == Credentials(
+        "x", Verifier.from_password("pw")
+    )
+
+
+# --- proofs that are judged later --------------------------------------------------------
+
+
+def judged(server):
+    pieces = server.judge()
+    count = 0
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as ended:
+            return ended.value, count
+        count += 1
+
+
+def test_a_proof_that_is_deferred_is_judged_when_it_is_asked_for():
+    server = attempt(authenticator("clear"), request("clear"), defers=lambda _: True)
+    assert server.begin() == [Deferred(is_costly=False)]
+    assert judged(server) == ([Send(FAST_OK), Accepted(Authenticated("clear"), b"")], 0)
+    wrong = request("clear", password="wrong")
+    server = attempt(authenticator("clear"), wrong, defers=lambda _: True)
+    assert server.begin() == [Deferred(is_costly=False)]
+    with pytest.raises(AccessDenied):
+        judged(server)
+
+
+def test_a_proof_behind_a_switch_may_be_deferred_too():
+    server = attempt(authenticator("native"), request("native"), defers=lambda _: True)
+    (switch,) = server.begin()
+    assert isinstance(switch, Send)
+    proof = native_proof(PASSWORD.encode(), server.nonce)
+    assert server.receive(proof) == [Deferred(is_costly=False)]
+    assert judged(server) == ([Accepted(Authenticated("native"), b"")], 0)
+
+
+@pytest.mark.parametrize("user", ["crypt", "nobody"])
+@pytest.mark.parametrize("password", [PASSWORD, "wrong"])
+def test_a_crypt_hash_is_costly_and_made_in_pieces(user, password):
+    auth = authenticator("crypt")
+    server = attempt(
+        auth, request(user, password=password), is_secure=True, defers=lambda costly: costly
+    )
+    assert server.begin() == [Send(FULL_NEEDED)]
+    assert server.receive(password.encode() + b"\0") == [Deferred(is_costly=True)]
+    if (user, password) == ("crypt", PASSWORD):
+        actions, pieces = judged(server)
+        assert actions == [Accepted(Authenticated("crypt"), b"")]
+        assert pieces == 1000 // ROUNDS_AT_ONCE
+    else:
+        with pytest.raises(AccessDenied):
+            judged(server)
+
+
+def test_others_may_log_in_once_the_accounts_are_replaced():
+    auth = authenticator("clear")
+    before = auth.account("clear")
+    assert before is not None
+    under_way = attempt(auth, request("clear"))
+    auth.replace({"new": Credentials.from_password("new", PASSWORD)})
+    assert auth.account("clear") is None
+    assert attempt(auth, request("new")).begin()
+    with pytest.raises(AccessDenied):
+        attempt(auth, request("clear")).begin()
+    assert under_way.begin()[-1] == Accepted(Authenticated("clear"), b"")

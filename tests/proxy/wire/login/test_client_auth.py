@@ -1,0 +1,203 @@
+from base64 import b64decode
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from hypothesis import given, strategies as st
+
+from streamfrom.proxy.errors import BackendError, WireError
+from streamfrom.proxy.passwords.ed25519 import sign
+from streamfrom.proxy.passwords.scramble import native_proof, sha2_proof, unmasked_password
+from streamfrom.proxy.wire.constants import CACHING_SHA2, NATIVE_PASSWORD
+from streamfrom.proxy.wire.login.client_auth import ClientAuth
+from streamfrom.proxy.wire.login.handshake import encode_auth_switch
+from tests.proxy.wire.accounts import DICE, KEY, NONCE
+
+
+FULL_NEEDED = b"\x01\x04"
+
+
+@pytest.fixture
+def client():
+    auth = ClientAuth("pw", is_secure=False, dice=DICE)
+    auth.begin(CACHING_SHA2, NONCE)
+    return auth
+
+
+def test_the_greetings_plugin_is_answered():
+    auth = ClientAuth("pw", is_secure=False, dice=DICE)
+    assert auth.begin(NATIVE_PASSWORD, NONCE) == (NATIVE_PASSWORD, native_proof(b"pw", NONCE))
+    assert auth.begin(CACHING_SHA2, NONCE) == (CACHING_SHA2, sha2_proof(b"pw", NONCE))
+
+
+def test_a_strange_plugin_of_the_greeting_is_not_answered():
+    assert ClientAuth("pw", is_secure=True, dice=DICE).begin("ed25519", NONCE) == (
+        CACHING_SHA2,
+        b"",
+    )
+
+
+def test_a_switch_is_followed(client):
+    fresh = NONCE[::-1]
+    assert client.receive(encode_auth_switch(NATIVE_PASSWORD, fresh)) == native_proof(
+        b"pw", fresh
+    )
+    assert client.receive(encode_auth_switch(CACHING_SHA2, fresh)) == sha2_proof(b"pw", fresh)
+
+
+@pytest.mark.parametrize("plugin", ["mysql_old_password", "auth_gssapi_client", "x"])
+def test_a_plugin_that_no_password_answers_is_refused(client, plugin):
+    with pytest.raises(BackendError, match=plugin) as caught:
+        client.receive(encode_auth_switch(plugin, NONCE))
+    assert "pw" not in str(caught.value)
+    assert caught.value.code == 2059
+
+
+@pytest.mark.parametrize(
+    ("plugin", "data"),
+    # MariaDB's own PAM plugin waits for the password without a question.
+    [("mysql_clear_password", b""), ("dialog", b"\x05Password: "), ("dialog", b"")],
+)
+def test_the_password_itself_goes_over_a_secure_transport_alone(client, plugin, data):
+    switch = b"\xfe" + plugin.encode() + b"\0" + data
+    with pytest.raises(BackendError, match=f"'{plugin}'; it is sent over TLS or a") as caught:
+        client.receive(switch)
+    assert "pw" not in str(caught.value).replace(plugin, "")
+    secure = ClientAuth("pw", is_secure=True, dice=DICE)
+    secure.begin(CACHING_SHA2, NONCE)
+    assert secure.receive(switch) == b"pw\0"
+
+
+@pytest.mark.parametrize(
+    "questions",
+    [
+        [b"\x02Your name: "],
+        [b"", b"\x04Password: "],
+        # Of the first, the second is what it calls a new one.
+        [b"\x04Password: ", b"\x04New password: "],
+        [b"\x05Password: ", b"\x05Again: "],
+    ],
+)
+def test_pam_is_told_the_password_once_and_nothing_else(questions):
+    auth = ClientAuth("pw", is_secure=True, dice=DICE)
+    auth.begin(CACHING_SHA2, NONCE)
+    switch, *others = questions
+    with pytest.raises((BackendError, WireError)):  # noqa: PT012 - which of them, the case says
+        auth.receive(b"\xfedialog\0" + switch)
+        for question in others:
+            auth.receive(question)
+
+
+def test_sha256_password_is_told_in_clear_by_tls_alone():
+    switch = encode_auth_switch("sha256_password", NONCE)
+    by_socket = ClientAuth("pw", is_secure=True, dice=DICE)
+    assert by_socket.receive(switch) == b"\x01"
+    encrypted = by_socket.receive(b"\x01" + KEY.public_pem()) or b""
+    assert unmasked_password(KEY.decrypt(encrypted), NONCE) == b"pw\0"
+    by_tls = ClientAuth("pw", is_secure=True, is_tls=True, dice=DICE)
+    assert by_tls.receive(switch) == b"pw\0"
+
+
+def test_ed25519_signs_the_nonce(client):
+    nonce = bytes(range(1, 33))
+    assert client.receive(b"\xfeclient_ed25519\0" + nonce) == sign(b"pw", nonce)
+
+
+# As the manual of MariaDB has it: CREATE USER … IDENTIFIED VIA PARSEC USING PASSWORD('MyPassword123!').
+PARSEC = "MyPassword123!"
+EXT_SALT = b"P\0" + b64decode("lhXyNv1cIxpB8EnTxR7ON7S7")
+PUBLIC_KEY = b64decode("1l3rWRW1/jw45yrvYXB8eh02wzk7lcJcz4CMcWw2b+8=")
+
+
+@pytest.mark.parametrize("header", [b"", b"\x01"])
+def test_parsec_signs_both_nonces_by_the_key_that_the_server_knows(header):
+    nonce = bytes(range(1, 33))
+    auth = ClientAuth(PARSEC, is_secure=False, dice=DICE)
+    auth.begin(CACHING_SHA2, NONCE)
+    assert auth.receive(b"\xfeparsec\0" + nonce) == b""
+    answer = auth.receive(header + EXT_SALT) or b""
+    assert answer[:32] == DICE
+    # Raises InvalidSignature otherwise.
+    Ed25519PublicKey.from_public_bytes(PUBLIC_KEY).verify(answer[32:], nonce + DICE)
+
+
+@pytest.mark.parametrize(
+    "salt", [b"", b"P\0short", b"Q" + EXT_SALT[1:], b"P\x04" + EXT_SALT[2:], EXT_SALT + b"x"]
+)
+def test_a_salt_that_is_none_is_refused(salt):
+    auth = ClientAuth(PARSEC, is_secure=False, dice=DICE)
+    auth.receive(b"\xfeparsec\0" + bytes(32))
+    with pytest.raises(WireError):
+        auth.receive(salt or b"\x01")
+
+
+@pytest.mark.parametrize("plugin", ["parsec", "client_ed25519"])
+def test_a_nonce_of_another_length_is_refused(client, plugin):
+    with pytest.raises(WireError):
+        client.receive(encode_auth_switch(plugin, NONCE))
+
+
+def test_the_fast_path_needs_no_answer(client):
+    assert client.receive(b"\x01\x03") is None
+
+
+def test_the_password_goes_in_clear_only_where_nobody_listens():
+    auth = ClientAuth("pw", is_secure=True, dice=DICE)
+    auth.begin(CACHING_SHA2, NONCE)
+    assert auth.receive(FULL_NEEDED) == b"pw\0"
+
+
+def test_else_it_goes_under_the_servers_key(client):
+    assert client.receive(FULL_NEEDED) == b"\x02"
+    encrypted = client.receive(b"\x01" + KEY.public_pem())
+    assert unmasked_password(KEY.decrypt(encrypted), NONCE) == b"pw\0"
+
+
+def test_a_key_that_is_none_is_refused(client):
+    client.receive(FULL_NEEDED)
+    with pytest.raises(WireError):
+        client.receive(b"\x01-----BEGIN PUBLIC KEY-----\nx\n-----END PUBLIC KEY-----\n")
+
+
+def test_a_key_of_another_kind_is_refused(client):
+    public = ec.generate_private_key(ec.SECP256R1()).public_key()
+    client.receive(FULL_NEEDED)
+    with pytest.raises(WireError):
+        client.receive(
+            b"\x01" + public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        )
+
+
+def test_a_password_longer_than_the_key_is_refused():
+    auth = ClientAuth("p" * 200, is_secure=False, dice=DICE)
+    auth.begin(CACHING_SHA2, NONCE)
+    auth.receive(FULL_NEEDED)
+    with pytest.raises(WireError):
+        auth.receive(b"\x01" + KEY.public_pem())
+
+
+def test_the_native_plugin_has_no_further_steps():
+    auth = ClientAuth("pw", is_secure=True, dice=DICE)
+    auth.begin(NATIVE_PASSWORD, NONCE)
+    with pytest.raises(WireError):
+        auth.receive(FULL_NEEDED)
+
+
+PLUGINS = ("mysql_native_password", "sha256_password", "client_ed25519", "parsec", "dialog")
+SWITCHES = st.builds(
+    lambda plugin, data: b"\xfe" + plugin.encode() + b"\0" + data,
+    st.sampled_from(PLUGINS),
+    st.binary(max_size=40),
+)
+
+
+@given(payloads=st.lists(st.binary(min_size=1, max_size=30) | SWITCHES, max_size=4))
+def test_noise_raises_nothing_but_errors_of_ours(payloads):
+    auth = ClientAuth("pw", is_secure=False, dice=DICE)
+    auth.begin(CACHING_SHA2, NONCE)
+    try:
+        for payload in payloads:
+            auth.receive(payload)
+    except (WireError, BackendError):
+        pass
