@@ -1,4 +1,4 @@
-"""The programs to copy, started by the very commands that docs/cookbook.md prints."""
+"""The programs to copy, started by the very commands that docs/guides prints."""
 
 import os
 import re
@@ -19,10 +19,13 @@ from tests.integration import toolchains
 pytestmark = pytest.mark.db
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/cookbook.md").read_text()
 CONSUMERS, PRODUCERS = (
-    re.findall(rf"^\| .+ \| `(.*examples/{folder}.*?)`", PAGE, re.MULTILINE)
-    for folder in ("consumers", "producers")
+    re.findall(
+        rf"^\| .+ \| `(.*examples/{folder}.*?)`",
+        (ROOT / "docs/guides" / page).read_text(),
+        re.MULTILINE,
+    )
+    for folder, page in (("consumers", "consume.md"), ("producers", "produce.md"))
 )
 END_S = 120.0
 

@@ -15,7 +15,7 @@ from typing import Final
 
 import pytest
 
-from tests.suites.fetching import python_with
+from tests.suites import fetching
 from tests.suites.suite import SuiteError
 
 
@@ -23,6 +23,7 @@ PROGRAMS: Final = Path(__file__).parent / "drivers"
 STATE: Final = Path(__file__).parents[2] / ".state/drivers"
 EVERYTHING: Final = os.environ.get("DRIVERS") == "all"
 BUILD_S: Final = 180
+INSIDE: Final = Path(fetching.__file__).parent / "tools/inside.sh"
 
 DEBIAN_JAR: Final = Path("/usr/share/java/mariadb-java-client.jar")
 CONNECTOR_J: Final = "com.mysql:mysql-connector-j:9.7.0"
@@ -70,11 +71,30 @@ def _python_with_c_extension() -> str:
             pytest.skip(f"mysql-connector-python has no C extension here: {error}")
     else:
         return sys.executable
+    return str(python_with("connector", [CONNECTOR_C]))
+
+
+def python_with(name: str, packages: list[str]) -> Path:
+    """Return the Python of an environment of its own that has *packages*; only `DRIVERS=all` makes one."""
+    if not EVERYTHING and not (STATE / f"venv-{name}").exists():
+        pytest.skip(f"no environment with {packages[0]} on this machine: DRIVERS=all makes one")
     STATE.mkdir(parents=True, exist_ok=True)
     try:
-        return str(python_with(STATE, "connector", [CONNECTOR_C]))
+        return fetching.python_with(STATE, name, packages)
     except SuiteError as error:
-        pytest.skip(f"{CONNECTOR_C} cannot be had here: {error}")
+        pytest.skip(f"{packages} cannot be had here: {error}")
+
+
+def in_debian(packages: list[str], command: str) -> list[str]:
+    """Return what runs *command* where Debian's *packages* lie over this machine; only `DRIVERS=all` fetches them."""
+    if not EVERYTHING and not (STATE / f"debian-{packages[0]}").exists():
+        pytest.skip(f"no {packages[0]} on this machine: DRIVERS=all fetches it")
+    STATE.mkdir(parents=True, exist_ok=True)
+    try:
+        tree = fetching.debian_tree(STATE, *packages)
+    except SuiteError as error:
+        pytest.skip(f"{packages[0]} cannot be had here: {error}")
+    return [str(INSIDE), str(tree), "sh", "-ec", f"exec {command}"]
 
 
 def go(folder: Path, source: Path = PROGRAMS / "go") -> list[str]:

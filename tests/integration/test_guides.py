@@ -1,0 +1,235 @@
+"""The guides, as they are printed: their SQL, their files, and the commands with what they print."""
+
+import contextlib
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.fixtures.database_servers import DatabaseServer, execute, names
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.streams import run
+from tests.integration import toolchains
+from tests.integration.conftest import SharedCluster
+
+
+pytestmark = pytest.mark.db
+
+ROOT = Path(__file__).parents[2]
+PAGES = {page.stem: page.read_text() for page in sorted((ROOT / "docs/guides").glob("*.md"))}
+BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
+STATEMENT = re.compile(r"(?P<sql>(?:.|\n)+?);(?:[ \t]+-- gives(?P<gives>.*))?\n")
+END_S = 90.0
+PRINTED = {page: BLOCK.findall(text) for page, text in PAGES.items()}
+# What a framework's own generator makes, and a page does not print.
+SKELETONS = Path(__file__).parent / "guides"
+PHP_MODULES = ("mysqlnd", "pdo", "pdo_mysql", "mbstring", "intl", "ctype", "tokenizer", "posix")
+ACCOUNT = "CREATE TABLE account (id BIGINT AUTO_INCREMENT PRIMARY KEY, address VARCHAR(200))"
+
+
+class Statement(NamedTuple):
+    """A statement, and the first column that it gives; None for whatever comes."""
+
+    sql: str
+    gives: str | None
+
+
+def statements(page: str) -> list[Statement]:
+    blocks = [text for language, _, text in PRINTED[page] if language == "sql"]
+    found = [each for block in blocks for each in STATEMENT.finditer(block)]
+    assert "".join(each[0] for each in found) == "".join(blocks), "not all of it is read"
+    return [
+        Statement(each["sql"], None if each["gives"] is None else each["gives"].strip())
+        for each in found
+    ]
+
+
+def test_every_block_of_a_guide_is_run() -> None:
+    languages = {
+        (lang, bool(title)) for blocks in PRINTED.values() for lang, title, _ in blocks
+    }
+    unnamed = {language for language, title in languages if not title}
+    assert unnamed == {"sql", "console", "text"}
+    assert len([page for page in PAGES if statements(page)]) >= 9
+    assert not [page for page, text in PAGES.items() if "](" not in text]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if statements(page)])
+def test_every_statement_does_what_the_guide_says(page: str, cluster: SharedCluster) -> None:
+    client = cluster.proxy.connect(database="plain", autocommit=True)
+    for sql, gives in statements(page):
+        with client.cursor() as cursor:
+            cursor.execute(sql)
+            values = [str(row[0]) for row in cursor.fetchall()]
+        if sql.lstrip().startswith("STREAM"):
+            values.sort()  # which of several keys is first is not promised
+        assert gives in (None, ", ".join(values)), sql
+
+
+def test_the_servers_own_scheduler_sends_the_job_of_every_day(cluster: SharedCluster) -> None:
+    create_queue, create_event, drop_event = (each.sql for each in statements("recurring")[:3])
+    ((before, today),) = cluster.direct("SELECT @@event_scheduler, CURRENT_DATE")
+    cluster.direct("SET GLOBAL event_scheduler = ON")
+    client = cluster.proxy.connect(database="plain", autocommit=True)
+    try:
+        with client.cursor() as cursor:
+            for sql in (create_queue, create_event):  # whose first turn is at once
+                cursor.execute(sql)
+            cursor.execute("STREAM day FROM report LIMIT 2 WAIT 60")
+            ((day,),) = cursor.fetchall()
+            assert day >= today
+            cursor.execute(drop_event)
+    finally:
+        cluster.direct(f"SET GLOBAL event_scheduler = {before}")
+
+
+def test_the_batch_of_the_examples_ends_with_its_last_step(cluster: SharedCluster) -> None:
+    program = [sys.executable, str(ROOT / "examples/batch.py"), "20"]
+    place = {"PORT": str(cluster.proxy.port), "USER_NAME": "root", "PASSWORD": ""}
+    for _ in range(2):  # the second time there is a queue, and a batch that is done
+        answer = subprocess.run(
+            program,
+            env=os.environ | place,
+            capture_output=True,
+            text=True,
+            timeout=END_S,
+            check=False,
+        )
+        assert answer.returncode == 0, answer.stderr
+        jobs = [line.partition(": ")[2] for line in answer.stdout.splitlines()]
+        assert sorted(jobs[:-1]) == sorted(f"part {n} of 20" for n in range(1, 21))
+        assert jobs[-1] == "mail the report"
+
+
+def path_with_python(page: str) -> Mapping[str, str]:
+    """Return variables by which `python` has what the page installs."""
+    if page == "sqlalchemy":
+        packages = ["fastapi", "httpx", "pytest", "SQLAlchemy>=2", "PyMySQL", "asyncmy"]
+        folder = toolchains.python_with("fastapi", packages).parent
+    else:
+        folder = Path(sys.executable).parent
+    return {
+        "PATH": f"{folder}:{sysconfig.get_path('scripts')}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT / "clients/python"),
+    }
+
+
+def started(page: str, command: str, folder: Path) -> list[str]:
+    """Return what runs *command* on this machine, where it can be had."""
+    first = shlex.split(command)[0]
+    if first == "php":
+        modules = "".join(f" -d extension={name}" for name in PHP_MODULES)
+        packages = ["php-laravel-framework", "php-cli", "php-mysql", "php-intl"]
+        return toolchains.in_debian(packages, command.replace("php", f"php8.2{modules}", 1))
+    if first == "rails":
+        packages = ["ruby-railties", "ruby-activerecord", "ruby-mysql2"]
+        return toolchains.in_debian(packages, command.replace("rails", "ruby3.1 bin/rails", 1))
+    if first in ("npm", "go", "mvn"):
+        toolchains.program(first)
+    if "install" in command or command.startswith("go get"):
+        toolchains.build(["sh", "-ec", command], folder)
+        return ["true"]
+    if first == "mvn" and not toolchains.EVERYTHING:
+        pytest.skip("Maven fetches all of Spring: DRIVERS=all lets it")
+    del page
+    return ["sh", "-ec", f"exec {command}"]
+
+
+def run_until_printed(
+    command: list[str], folder: Path, environ: Mapping[str, str], lines: list[str]
+) -> None:
+    """Run a command until it has printed all *lines*, then end it."""
+    log = folder / "printed"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env={**os.environ, **environ},
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        deadline = time.monotonic() + END_S
+        while any(line not in log.read_text() for line in lines):
+            ended = process.poll() is not None
+            assert not ended or all(line in log.read_text() for line in lines), log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.05)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(END_S)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def proxy(mariadb: DatabaseServer, start_proxy: StartProxy) -> RunningProxy:
+    """What `./dev demo --shards 1` starts, without its table."""
+    database = next(names)
+    execute(mariadb, f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
+    return start_proxy(keyspace_toml("commerce", [mariadb], database))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page, blocks in PRINTED.items() if any(each[0] == "console" for each in blocks)],
+)
+def test_every_program_of_a_guide_prints_what_it_says(
+    page: str, proxy: RunningProxy, tmp_path: Path
+) -> None:
+    environ = {**path_with_python(page), "PYTHONUNBUFFERED": "1"}
+    for path in (SKELETONS / page).rglob("*"):
+        if path.is_file():
+            put(tmp_path / path.relative_to(SKELETONS / page), path.read_text(), proxy)
+    for _, name, text in PRINTED[page]:
+        if name:
+            put(tmp_path / name, text, proxy)
+    if page in ("laravel", "rails"):
+        run(proxy.connect(database="commerce"), ACCOUNT)
+    if page == "testing":
+        run(proxy.connect(database="commerce"), "CREATE QUEUE email (payload JSON)")
+    for language, _, text in PRINTED[page]:
+        for part in (
+            re.split(r"^\$ ", text, flags=re.MULTILINE)[1:] if language == "console" else ()
+        ):
+            line, *printed = part.splitlines()
+            command = started(page, line, tmp_path)
+            if printed:
+                run_until_printed(command, tmp_path, environ, printed)
+            else:
+                done = subprocess.run(
+                    command,
+                    cwd=tmp_path,
+                    env={**os.environ, **environ},
+                    capture_output=True,
+                    text=True,
+                    timeout=END_S,
+                    check=False,
+                )
+                assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+
+
+def put(path: Path, text: str, proxy: RunningProxy) -> None:
+    """Write a file of a guide, with the port of this proxy and the names of this version of Django."""
+    if "django.tasks" in text:
+        from django import VERSION
+
+        text = (
+            text if VERSION >= (6,) else text.replace("from django.tasks", "from django_tasks")
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text.replace("15306", str(proxy.port)))
