@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         config = read()
         _configure_log(config.log, seat, verbose=arguments.verbose)
         count = worker_count(config.fleet, arguments.workers, _cores())
-        # It is this process's own: nobody waits for news of a worker.
+        # It is this process's own: no process waits for news of a worker.
         manager = ServiceManager(os.environ.pop("NOTIFY_SOCKET", ""))
         if seat is None and count > 1:
             command = command_of(arguments.config)
@@ -194,7 +194,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _completed_by_files(action: argparse.Action) -> None:
-    action.complete = shtab.FILE  # type: ignore[attr-defined]  # how shtab is told
+    action.complete = shtab.FILE  # type: ignore[attr-defined]  # how shtab learns it
 
 
 def _command_first(argv: Sequence[str]) -> Sequence[str]:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-# How long one slice lasts. 10 ms were too long: with 20 ms between its SELECTs a client beside one
+# How long one slice lasts. 10 ms were too long: with 20 ms between its SELECTs a client next to one
 # batch of 10^5 rows fell behind more and more, to 5 s. So were 3 ms on a machine that had five
-# times as much to do as it could: the client fell behind to 2 s beside a merge of groups.
+# times as much to do as it could: the client fell behind to 2 s during a merge of groups.
 SLICE_S: Final = 0.001
 
 

@@ -292,7 +292,7 @@ def bind_unix(path: str, *, mode: int) -> socket.socket:
             if stat.S_ISSOCK(file.stat().st_mode):
                 file.unlink()
         bound.bind(path)
-        # Nobody gets in before the mode is right: what does not listen yet refuses everybody.
+        # No client gets in before the mode is right: a socket that does not listen yet refuses all.
         file.chmod(mode)
     except OSError:
         bound.close()

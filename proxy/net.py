@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-# What may wait in user space before the owner is told to stop producing: large enough that a
+# What may wait in user space before the owner must stop producing: large enough that a
 # burst of rows leaves in one system call, small enough that 10,000 slow clients fit in memory.
 WRITE_HIGH_WATER_BYTES = 256 << 10
 

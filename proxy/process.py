@@ -26,7 +26,7 @@ _COLLECT_AFTER_OBJECTS = 50_000
 
 # A thread that reads a large text gives the interpreter up when the loop's thread has asked for so
 # long, and a point SELECT asks at each of its six system calls. With CPython's default of 5 ms a round
-# trip beside an IN list of 16 MB took 27 ms in the 99th percentile and 60 ms at most; with this one 2 ms.
+# trip during an IN list of 16 MB took 27 ms in the 99th percentile and 60 ms at most; with this one 2 ms.
 _SWITCH_S = 0.0005
 
 

@@ -29,7 +29,7 @@ class ServiceManager:
 
     def reloading(self) -> None:
         """Say that the files are being read again, until `ready` is called."""
-        # By the time systemd tells this reload from one that was over before it asked for it.
+        # By the time systemd distinguishes this reload from one that was over before it asked for it.
         self._tell(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def stopping(self) -> None:
@@ -45,7 +45,7 @@ class ServiceManager:
         )
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sending:
-                # The loop waits for nobody: a manager that reads nothing is told nothing.
+                # The loop does not wait: a manager that reads nothing gets nothing.
                 sending.settimeout(0)
                 sending.sendto(news.encode(), address)
         except OSError as error:

@@ -75,7 +75,7 @@ class ServerTls:
                     "server.tls.client_ca",
                     f"expected certificates of authorities in PEM, not {tls.client_ca}",
                 ) from error
-            # Optional, as TLS 1.3 could not tell a client without one why it was refused: that
+            # Optional, as TLS 1.3 could not inform a client without one why it was refused: that
             # is said by an error in answer to its login.
             self.context.verify_mode = ssl.CERT_OPTIONAL
 

@@ -95,7 +95,7 @@ def _job_first(argv: "Sequence[str]") -> "Sequence[str]":
 def run_command(argv: "Sequence[str]") -> int:
     """Run one job, or make the package of all, and return 0, 1 if it broke off, or 2 if it cannot be done as asked."""
     argv = _job_first(argv)
-    # Only the job that runs is imported, and help tells the options of that one.
+    # Only the job that runs is imported, and help prints the options of that one.
     jobs = {name: load_job(name) for name in argv[:1] if name in JOBS}
     options = parser(jobs).parse_args(argv)
     if options.job == PACKAGE:
@@ -153,7 +153,7 @@ def _run(job: "Job", config: Any, options: argparse.Namespace) -> int:
         with broken_off():
             report = job.run(spark, config, progress)
     finally:
-        # A job that broke off in the middle of a line must not have its end told behind it.
+        # A job that broke off in the middle of a line must not have its end printed behind it.
         progress.leave()
         spark.stop()
     if options.report:

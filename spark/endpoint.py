@@ -33,7 +33,7 @@ _BYTES: Final = frozenset(
 _DIGITS_MAX: Final = 38
 # What a client of today says, and the driver does not: no packet stands between definitions and rows.
 DEPRECATE_EOF: Final = 1 << 24
-# A setting for sessions that read or write times: those of type TIMESTAMP are told in the session's zone, which in summer and winter
+# A setting for sessions that read or write times: those of type TIMESTAMP are shown in the session's zone, which in summer and winter
 # may differ, and from one server to the next.
 IN_UTC: Final = "SET time_zone = '+00:00'"
 # What a server takes for now, in microseconds since the epoch. UNIX_TIMESTAMP(NOW(6)) asks its zone, which has an hour of
@@ -41,7 +41,7 @@ IN_UTC: Final = "SET time_zone = '+00:00'"
 NOW_US: Final = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 # What names the address and the password on the command line; other places have other names for them.
 _OPTIONS: Final = ("--proxy", "--password-env")
-_UNREACHABLE: Final = 2003  # the client library's own error: nobody listens there
+_UNREACHABLE: Final = 2003  # the client library's own error: no server listens there
 
 
 @dataclass(frozen=True, slots=True)

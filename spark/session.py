@@ -61,7 +61,7 @@ def start_session(
     builder = SparkSession.builder.appName(name)
     if master or _SUBMITTED not in os.environ:
         builder = builder.master(master or "local[*]")
-        # Its traces would bury what the job says itself. The other extraJavaOptions are left to whoever has some.
+        # Its traces would bury what the job says itself. The other extraJavaOptions are left to the user's configuration.
         builder = builder.config(
             "spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
         )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # The arrays of so many texts stay in a core's cache.
 _CHUNK: Final = 1 << 13
 _XXHASH_SHORT: Final = 31  # bytes; from 32 on it works by stripes
-_MD5_SHORT: Final = 55  # bytes; more do not fit one block beside the length
+_MD5_SHORT: Final = 55  # bytes; more do not fit one block next to the length
 _MD5_BLOCK: Final = 64
 
 _P1, _P2, _P3, _P4, _P5 = (

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 TOKENS_MAX: Final = 200_000
 # A longer text is unlikely to come again byte by byte.
 _TEXT_BYTES_MAX: Final = 4096
-# What one entry costs beside its text: the Statement, its literals, the dict's slot.
+# What one entry costs besides its text: the Statement, its literals, the dict's slot.
 _ENTRY_BYTES: Final = 400
 _SHAPE_BYTES: Final = 2_000
 # As much of the text as MySQL shows in a syntax error.

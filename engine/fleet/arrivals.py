@@ -47,7 +47,7 @@ class Arrivals:
         first = self._came[dispatcher]
         self._came[dispatcher] = first + rows
         if len(self._came) == 1:
-            # Whoever dispatches alone knows the order.
+            # A member that dispatches alone knows the order.
             self._passed[dispatcher] = first + rows
             self._ahead.clear()
             return

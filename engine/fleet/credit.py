@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # Small rows of a millisecond or two of a fast consumer; a large row goes alone.
 WINDOW_BYTES: Final = 256 << 10
-# A row's share of its message beside the bytes that the client gets.
+# A row's share of its message besides the bytes that the client gets.
 ROW_BYTES: Final = 64
 
 

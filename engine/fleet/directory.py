@@ -28,7 +28,7 @@ COLUMNS: Final = (
 _OF_DATABASE: Final = (
     "database_name VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"
 )
-# By these statements whoever may make the directory makes it, in this order.
+# By these statements a member that may make the directory makes it, in this order.
 CREATE: Final = (
     "CREATE DATABASE IF NOT EXISTS streamfrom",
     f"CREATE TABLE IF NOT EXISTS streamfrom.members ({_OF_DATABASE},"
@@ -184,7 +184,7 @@ class Directory:
                 warnings.append(entry)
             else:
                 rows[entry.id] = connection, entry
-        # Its row may be missing: no right to write one, or somebody has deleted it.
+        # Its row may be missing: no right to write one, or another client has deleted it.
         rows[self.own.id] = read.own, self.own
         self.dispatcher = self._holder(read.holder, rows)
         self._note_gone(rows, now_ns)

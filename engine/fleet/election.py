@@ -51,8 +51,8 @@ LEASE_NS: Final = 2 * SECOND_NS
 SILENCE_S: Final = 3
 # An answer that has not come until now does not come: the lock is long gone.
 ANSWER_NS: Final = 5 * SECOND_NS
-# How long the server lets a candidate wait for the lock before the candidate looks around again. Whoever comes or
-# takes over says so; this finds who went, and what nobody could say.
+# How long the server lets a candidate wait for the lock before the candidate looks around again. A member that comes or
+# takes over says so; this finds who went, and what no member could say.
 ROUND_S: Final = 30
 
 # How often a dispatcher looks for members that came or went, as often as others, who look once a round.
@@ -292,7 +292,7 @@ class Election:
                 if self._is_current(event.connection, ElectionRole.FOLLOWER):
                     self.role = ElectionRole.CANDIDATE
                     self._connected_ns = now_ns
-                    # Without a wait, so that whoever is not alone soon knows who else there is.
+                    # Without a wait, so that a member that is not alone soon knows who else there is.
                     self._acquire(0, now_ns)
             case ConnectionLost():
                 if event.connection == self._connection and self._is_open:

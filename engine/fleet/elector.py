@@ -392,7 +392,7 @@ class Elector:
         )
         if self._has_left or (read.secret is not None and read.has(self._member.id)):
             return read
-        # The directory can be had by now, or somebody has dropped it, or the row, which hides this member from all others.
+        # The directory can be had by now, or a client has dropped it, or the row, which hides this member from all others.
         again = enroll(self._database, self._member, secrets.token_hex(16))
         joined, _ = await session.converse(again)
         return replace(read, secret=joined.secret)

@@ -81,8 +81,8 @@ class DatabaseElection:
         for keyspace, shard in self.shards:
             self._fleet.elsewhere.dispatched_here(keyspace, shard)
             self._fleet.registry.elected(keyspace, shard)
-        # Told once the directory has been read: before that this member may not know whom to
-        # tell.
+        # Sent once the directory has been read: before that this member may not know whom to
+        # inform.
         self._is_unannounced = True
         self.elector.look()
 

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 # A dispatcher that vanished in the middle of an answer blocks the server's write: without
 # net_write_timeout the lock came free after more than 45 s, with it after 3 (MariaDB 10.11, MySQL 9.7).
-# No statement on this connection waits for somebody's lock longer than a ping may be late.
+# No statement on this connection waits for another client's lock longer than a ping may be late.
 SETTINGS: Final = (
     b"SET NAMES utf8mb4",
-    # A claim locks the rows that it takes, and no gap beside them.
+    # A claim locks the rows that it takes, and no gap next to them.
     b"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
     b"SET SESSION autocommit = 1, SESSION wait_timeout = %d, SESSION net_read_timeout = %d, SESSION net_write_timeout = %d,"
     b" SESSION lock_wait_timeout = 1, SESSION innodb_lock_wait_timeout = 1"

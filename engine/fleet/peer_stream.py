@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
-# Of a stream without a prefetch the next dispatcher is told so many ids of a shard.
+# Of a stream without a prefetch the next dispatcher gets so many ids of a shard.
 HELD_TOLD_MAX: Final = 10_000
 
 

@@ -91,7 +91,7 @@ class StreamsElsewhere:
         self._others = others
         self._dispatchers: dict[tuple[str, ShardName], Member] = {}
         self._served: set[tuple[str, ShardName]] = set()
-        # Tables of which news were told; what a dispatcher or a link that is gone did not hear nobody knows.
+        # Tables of which news were sent; what a dispatcher or a link that is gone did not get is unknown.
         self._told: dict[tuple[str, ShardName], set[str]] = defaultdict(set)
         self._links: dict[str, LinkElsewhere] = {}
         self._receivers: dict[int, ReceiverElsewhere] = {}

@@ -90,7 +90,7 @@ class Visit:
         self._registry = host.registry
         self._open: dict[int, tuple[str, RemoteReceiver]] = {}
         self._closed: dict[int, RemoteReceiver] = {}
-        # Tables of which it told news; what it could not tell any more nobody knows.
+        # Tables of which it sent news; what it could not send any more is unknown.
         self._told: dict[tuple[str, str, ShardName], None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 

@@ -160,14 +160,14 @@ def check_partition(shards: Sequence[Shard]) -> tuple[Shard, ...]:
         raise KeyspaceError("a keyspace needs at least one shard")
     if len(shards) == 1 and shards[0].key_range is None:
         return tuple(shards)
-    # A shard without a range owns every id: beside another shard each id would have two owners.
+    # A shard without a range owns every id: next to another shard each id would have two owners.
     opaque = [shard.name for shard in shards if shard.key_range is None]
     if opaque:
         raise KeyspaceError(f"shard '{opaque[0]}' is no key range, so it must be the only one")
     owned = [(shard.key_range or EVERYTHING, shard) for shard in shards]
     owned.sort(key=lambda pair: _trimmed(pair[0].start))
     # `at` is where the shards so far end. Empty it means the lowest id at first, and behind a
-    # shard without an end the highest: `previous` tells the two apart.
+    # shard without an end the highest: `previous` distinguishes the two.
     at, previous = b"", ""
     for key_range, shard in owned:
         start = _trimmed(key_range.start)

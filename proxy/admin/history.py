@@ -180,7 +180,7 @@ def _sum(counts: list[int | None]) -> float:
 
 
 def _rates(before: Sample, after: Sample) -> Rates:
-    # A table that was dropped and made anew counts from 0, and a clock may be set back.
+    # A table that was dropped and created again counts from 0, and a clock may be set back.
     took_s = max(after.at_s - before.at_s, 0.001)
     gone = max(after.acked - before.acked, 0) + max(after.deleted - before.deleted, 0)
     parked = after.parked - before.parked

@@ -134,7 +134,7 @@ class MetricsPage:
         found = {
             "depth": _sum(shard.depth for shard in shards),
             "depth_is_exact": all(shard.is_whole for shard in shards),
-            # Of what nobody streams memory knows no key.
+            # Memory knows no key of a queue without streams.
             "due": sum(shard.due for shard in shards) if is_streamed else None,
             "in_flight": sum(shard.in_flight for shard in shards),
             "parked": _sum(shard.parked for shard in shards),

@@ -370,7 +370,7 @@ class Application:
         """Serve metrics and health by HTTP, if the configuration says so."""
         if self._config.admin is None:
             return
-        # Its libraries take a fifth of a second to load, for which nobody waits who does not use them.
+        # Its libraries take a fifth of a second to load, and only users of them wait for it.
         from streamfrom.proxy.admin.admin_server import AdminServer
 
         host, port = self._config.admin
@@ -435,7 +435,7 @@ class Application:
     def _shard_changed(self, shard: ShardRuntime) -> None:
         if shard.trouble is None:
             self._registry.shard_up(shard.keyspace, shard.name)
-            # Only a server that can be reached tells which collations it has.
+            # Only a server that can be reached shows which collations it has.
             self._spawn(self._charsets.learn(shard.control))
         else:
             self._registry.shard_down(shard.keyspace, shard.name, shard.trouble)

@@ -76,7 +76,7 @@ async def take_number(config: Config) -> MemberNumber:
     for each in late:
         each.cancel()
     await asyncio.gather(*late, return_exceptions=True)
-    # In one order for everybody: of two processes that want one number, one meets the other at the first directory.
+    # In one order for all members: of two processes that want one number, one meets the other at the first directory.
     found = [each.result() for each in opening if each in done]
     directories = [each for each in found if each is not None]
     try:

@@ -173,7 +173,7 @@ class Backend:
         self.link.write_ahead(self._attributed(packet) if self.takes_attributes else packet)
 
     def _fail(self, reader: AnswerReader) -> None:
-        # All readers may have had their `connection_lost` already, and this one would wait for ever.
+        # All readers may have had their `connection_lost` already, and this one would wait forever.
         failure = BackendLost(self._keyspace, self._shard)
         asyncio.get_running_loop().call_soon(reader.connection_lost, failure)
 
@@ -259,7 +259,7 @@ class Backend:
                 except BackendLost as error:
                     lost = error
         except BaseException:
-            # Nobody will read the rest: the connection cannot be used again.
+            # The rest will not be read: the connection cannot be used again.
             for reader in readers:
                 reader.finished.cancel()
             self.abort()
@@ -329,7 +329,7 @@ class Backend:
         try:
             return await reader.finished
         except asyncio.CancelledError:
-            # Nobody will read the rest: the connection cannot be used again.
+            # The rest will not be read: the connection cannot be used again.
             self.abort()
             raise
 
@@ -375,7 +375,7 @@ class Backend:
     def connection_lost(self, error: Exception | None) -> None:
         """Notify every reader and the pool."""
         self.resume_writing()
-        # The readers are exchanged first: a reader that is told of the loss may send again at once, which must fail.
+        # The readers are exchanged first: a reader that learns of the loss may send again at once, which must fail.
         readers, self._readers = self._readers, deque()
         failure = BackendLost(self._keyspace, self._shard)
         for reader in readers:

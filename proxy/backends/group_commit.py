@@ -150,7 +150,7 @@ class GroupCommit:
         failed = part = acks
         try:
             backend = backend or await self._pool.acquire(self._owner, self._database)
-            # KILL ends an ack at once while no connection writes it: its client was told that nothing has changed.
+            # KILL ends an ack at once while no connection writes it: its client has the answer that nothing has changed.
             failed = acks = [ack for ack in acks if not ack.is_left]
             halves = Halves(acks)
             for ack in acks:
@@ -172,7 +172,7 @@ class GroupCommit:
             error = failure
         except (ProxyError, TimeoutError):
             pass  # nothing is committed, and each will meet it by itself
-        except Exception as failure:  # noqa: BLE001 - whatever it was, no client must wait for ever
+        except Exception as failure:  # noqa: BLE001 - whatever it was, no client must wait forever
             error = failure
         if backend is not None:
             for ack in acks:

@@ -260,14 +260,14 @@ class ShardRuntime:
             self._available.set()
         else:
             self._available.clear()
-        # Told when it changes, and not at every check.
+        # Logged when it changes, and not at every check.
         if (before is None) == (trouble is None) and before != _NOT_REACHED:
             return
         if trouble is None:
             self._log.info("shard available", version=self.version)
         else:
             self._log.warning("shard not available", reason=trouble)
-            # The next server may be nearer or farther: measured anew.
+            # The next server may be nearer or farther: measured again.
             self.way_s = 0.0
             self.shared_connections.release()
             # Behind the address there may be another server soon. Connections that are lent are

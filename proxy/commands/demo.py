@@ -46,7 +46,7 @@ VSCHEMA: Final = {
 ACCOUNT: Final = "streamfrom"
 READER: Final = "reader"
 # What a shard runs before it lets anybody in (--init-file), one statement a line. Its root may do anything
-# and comes without a password, and everybody on this machine can reach the port.
+# and comes without a password, and any user of this machine can reach the port.
 INIT: Final = """\
 ALTER USER root@localhost IDENTIFIED BY '{root}';
 DROP USER IF EXISTS root@'127.0.0.1', root@'::1', root@'{hostname}';
@@ -163,7 +163,7 @@ async def _run(shards: int, port: int, folder: Path | None, serve: Serve) -> Non
     _check_shards(shards, folder)
     _quieten()
     port = free_port(port)
-    # Beside the clients' port, so that demos on ports of their own do not meet there.
+    # Next to the clients' port, so that demos on ports of their own do not meet there.
     first = port + (ADMIN_PORTS_BEHIND if port < PORT_HIGH else -ADMIN_PORTS_BEHIND)
     admin_port = next(filter(_is_free, range(first, first + PORTS_TRIED)), 0)
     with _data_folder(folder) as place:

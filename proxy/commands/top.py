@@ -47,7 +47,7 @@ async def top(address: Dsn, every_s: float) -> None:
     try:
         questions = {view: asks(control, view) for view in VIEWS}
         screen = TopScreen()
-        # Told before the screen changes, where the shell is seen.
+        # Printed before the screen changes, where the shell is seen.
         screen.told(screen.view, await questions[screen.view](), time.monotonic())
         from rich.console import Console
 

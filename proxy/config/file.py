@@ -40,7 +40,7 @@ LISTEN_DEFAULT: Final = "127.0.0.1:15306"
 ADMIN_LISTEN_DEFAULT: Final = "127.0.0.1:15380"
 # As the examples of Vitess have it.
 GRPC_LISTEN_DEFAULT: Final = "127.0.0.1:15991"
-# Both servers' own sockets are open to everybody on the machine: who may do what, the login decides.
+# Both servers' own sockets are open to any user of the machine: the login decides who may do what.
 UNIX_SOCKET_MODE_DEFAULT: Final = 0o777
 PACKET_BYTES_MAX: Final = 1 << 30  # what MySQL itself accepts for max_allowed_packet
 
@@ -173,7 +173,7 @@ class Config:
     users: tuple[User, ...]
     keyspaces: tuple[KeyspaceConfig, ...]
     fleet: FleetConfig = field(default_factory=FleetConfig)
-    admin: tuple[str, int] | None = None  # where metrics and health are told; None: nowhere
+    admin: tuple[str, int] | None = None  # where metrics and health are served; None: nowhere
     log: LogSettings = field(default_factory=LogSettings)
     grpc: tuple[str, int] | None = None  # where Vitess's message API is served; None: nowhere
 
@@ -231,7 +231,7 @@ def _server(table: TomlTable) -> Server:
     packet_bytes = table.integer(
         "max_allowed_packet", 64 << 20, least=1024, most=PACKET_BYTES_MAX
     )
-    # One packet must fit, and by default a second one beside it.
+    # One packet must fit, and by default a second one next to it.
     connection_bytes = table.integer(
         "connection_memory", max(128 << 20, 2 * packet_bytes), least=packet_bytes
     )

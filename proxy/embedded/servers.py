@@ -42,7 +42,9 @@ HOST: Final = "127.0.0.1"
 START_S: Final = 90.0  # crash recovery on a busy machine included
 STOP_S: Final = 20
 POLL_S: Final = 0.02
-PORT_ATTEMPTS: Final = 5  # a free port may be taken by somebody else before the server binds it
+PORT_ATTEMPTS: Final = (
+    5  # a free port may be taken by another process before the server binds it
+)
 LOG_TAIL_LINES: Final = 40  # the advice of mariadb-install-db alone is 25 lines
 
 
@@ -399,5 +401,5 @@ class EmbeddedServer:
 
 
 def _user() -> list[str]:
-    # Run by root the server wants to be told that this is meant.
+    # Run by root the server wants a confirmation.
     return ["--user=root"] if os.geteuid() == 0 else []

@@ -196,7 +196,7 @@ class Executor(SessionConnections):
         """
         if isinstance(outcome, Exception):
             if isinstance(outcome, BackendUnavailable | BackendLost):
-                # UNSENT: the long way begins anew, and decides whether the statement waits.
+                # UNSENT: the long way starts over, and decides whether the statement waits.
                 return False
             raise outcome
         attempt = outcome
@@ -254,7 +254,7 @@ class Executor(SessionConnections):
         retries = self.retries(shape)
         attempt.on_file = self.on_file
         while True:
-            # Anew in each round: after a failover the shard's connections lead to another
+            # Again in each round: after a failover the shard's connections lead to another
             # server.
             backend, data = await self._ready(shard, attempt.database, packet, shape, retries)
             done = asyncio.get_running_loop().create_future()

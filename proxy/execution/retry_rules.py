@@ -134,7 +134,7 @@ def ending_of(error: Err | BackendError | None, *, is_prepared: bool = False) ->
     if code in _READ_ONLY:
         return Ending.READ_ONLY
     if code == _OPTION_PREVENTS:
-        # MariaDB writes --read-only, MySQL also --super-read-only: the text alone tells these
+        # MariaDB writes --read-only, MySQL also --super-read-only: only the text distinguishes these
         # from other options.
         words = str(error)
         is_read_only = "read-only" in words or "read_only" in words

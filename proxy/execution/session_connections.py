@@ -390,7 +390,7 @@ class SessionConnections:
 
 
 async def _give_up(ack: Gathered) -> None:
-    # In a task: whoever stops it says first why.
+    # In a task: the caller that stops it says first why.
     ack.interrupted()
 
 

@@ -77,12 +77,12 @@ _COUNTS_OTHERWISE: Final = (
 _READS_TOO: Final = (
     Uses.UNPARSED | Uses.SUBQUERY | Uses.JOIN | Uses.CTE | Uses.SETOP | Uses.RETURNING
 )
-# Of several statements only the last one's OK tells an id, and a result with rows tells none.
+# Of several statements only the last one's OK has an id, and a result with rows has none.
 _SETS_INSERT_ID: Final = Uses.SETS_LAST_INSERT_ID | Uses.MULTIPLE | Uses.RETURNING
 _WRITES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})
 # Unless there is a SELECT in them.
 _SELECTS_NOTHING: Final = frozenset({Kind.SET, Kind.DDL, Kind.LOCK})
-# MariaDB's BEGIN NOT ATOMIC, IF, LOOP and their kin, and SET STATEMENT … FOR.
+# MariaDB's BEGIN NOT ATOMIC, IF, LOOP and the like, and SET STATEMENT … FOR.
 _MAY_HOLD_OTHERS: Final = frozenset({Kind.OTHER, Kind.SET})
 _CONTROL_KINDS: Final = frozenset({Kind.BEGIN, Kind.COMMIT, Kind.ROLLBACK, Kind.SAVEPOINT})
 
@@ -358,18 +358,18 @@ class SessionState:
         # session_track_state_change is on, on the servers as well.
         self.tracks_changes = False
         # LAST_INSERT_ID() belongs to the session, but the connection of the last INSERT knows
-        # it; the value moves here when that connection goes to somebody else.
+        # it; the value moves here when that connection goes to another session.
         self.insert_id_at: Backend | None = None
         self.last_insert_id = 0
         # What it still is where that connection says 0, because no INSERT on it made an id; an
-        # OK tells the ids that rows name themselves, too. Another connection may know of one.
+        # OK has the ids that rows name themselves, too. Another connection may know of one.
         self.id_before = 0
         self.id_before_at: Backend | None = None
         # Connections that have it, too, since a statement over several shards asked for it. They
         # must forget it before it becomes another one.
         self.insert_id_copies: set[Backend] = set()
         # Where the last statement ran, which knows its warnings and counts; once that
-        # connection has gone to somebody else, what was taken along.
+        # connection has gone to another session, what was taken along.
         self.answered_at: Backend | None = None
         self.diagnostics: LastDiagnostics | None = None
         # Since then the proxy itself has answered a USE, a COMMIT or the like: ROW_COUNT() is 0.

@@ -67,7 +67,7 @@ def apply_ok(
     was_in_transaction = backend.in_transaction
     backend.in_transaction = bool(ok.status & _IN_TRANS)
     if footprint.passing:
-        # MariaDB tells them as they are for the one statement, and undoes them behind its answer.
+        # MariaDB reports them as they are for the one statement, and undoes them behind its answer.
         trackers = [tracker for tracker in trackers if tracker.name not in footprint.passing]
     if trackers:
         backend.note(trackers)
@@ -108,7 +108,7 @@ def apply_ok(
         if backend.in_transaction:
             branches.went_on(shape)
         else:
-            # The flag in the OK has gone, whoever ended it: COMMIT, an implicit commit of DDL, or
+            # The flag in the OK has gone, whatever ended it: COMMIT, an implicit commit of DDL, or
             # a procedure.
             branches.branch_ended(shard, shape)
     elif (

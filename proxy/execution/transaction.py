@@ -89,7 +89,7 @@ class PendingEffects:
     ) -> None:
         self._publish = publish
         self.hidden = hidden
-        # By shard and table. What nobody knows is one effect, however many statements had it.
+        # By shard and table. An unknown effect is one, however many statements had it.
         self._pending: dict[tuple[ShardRuntime, str], list[Effect]] = {}
 
     def add(self, shard: ShardRuntime, table: str, effect: Effect) -> None:
@@ -220,7 +220,7 @@ class Branches:
             self._savepoints.discard(shard)
             backend = self.held.get(shard)
             if backend is not None and not self.is_sticky(shard) and not backend.in_transaction:
-                # A server that was told nothing still has them.
+                # A server that was sent nothing still has them.
                 backend.has_residue = True
                 del self.held[shard]
                 shard.pool.release(backend)
@@ -499,7 +499,7 @@ class Branches:
                     raise
                 await self._end(branches[index:])
                 # Nothing has been committed before this one, so the client gets its error as
-                # from one server. From the second on it must be told which shards have what.
+                # from one server. From the second on it must know which shards have what.
                 if not committed:
                     if isinstance(error, BackendLost):
                         self._effects.perhaps_committed()

@@ -87,7 +87,7 @@ async def carry_variables(
         wanted = newest.values
         found = await _values(backend, wanted)
         if missing := differing(wanted, found):
-            # Nobody else may have the connection from here on, even if this fails half way.
+            # No other session may have the connection from here on, even if this fails half way.
             branches.stick(shard, backend)
             sets = [query(assignment(name, wanted[name])) for name in missing]
             await backend.answers(sets)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 AnswerT = TypeVar("AnswerT", pb.KillReply, pb.SessionsReply)
 
-# A list is not waited for as long as a KILL QUERY, which ends when a server has been told.
+# A list is not waited for as long as a KILL QUERY, which ends when a server has the command.
 SESSIONS_TIMEOUT_S: Final = 2.0
 KILL_TIMEOUT_S: Final = 5.0
 

@@ -169,7 +169,7 @@ class GrpcLinks:
     def __init__(self, own: MemberCertificate) -> None:
         self._own = own
         self._tasks: dict[asyncio.Task[None], Outbox[ToDispatcher]] = {}
-        # A link is tried again and again: each outage is told once.
+        # A link is tried again and again: each outage is logged once.
         self._unreached: set[str] = set()
         self._greetings: set[asyncio.Task[None]] = set()
 
@@ -238,7 +238,7 @@ class GrpcLinks:
                     channel.stream_stream(
                         f"/{SERVICE}/Link",
                         request_serializer=encode_to_dispatcher,
-                        # In the loop's own turn, where what is wrong can be told.
+                        # In the loop's own turn, where an error can be logged.
                         response_deserializer=None,
                     )
                 )
@@ -323,7 +323,7 @@ class GrpcDoor:
     def _read_trusted(self) -> bytes:
         """Return the certificates of those to let in, as the directories say by now."""
         members = self._fleet.members().values() if self._fleet is not None else ()
-        # Without any gRPC would ask nobody for a certificate. Its own nobody else can show.
+        # Without any gRPC would ask no client for a certificate. No other process can show its own.
         return b"".join(
             [self._own.certificate, *(m.certificate.encode() for m in members if m.certificate)]
         )
@@ -335,7 +335,7 @@ class GrpcDoor:
 
     def _knocked(self) -> grpc.ServerCertificateConfiguration | None:
         """Return whom to let in at this handshake, None if that is as before; in a thread of gRPC's."""
-        # Whoever it is may have come since the directory was read: the next try will tell.
+        # The member may have come since the directory was read: the next try will show.
         if self._fleet is not None:
             self._loop.call_soon_threadsafe(self._fleet.look)
         trusted = self._trusted.changed()

@@ -43,7 +43,7 @@ QUERIES_COLUMNS: Final = (
     *(ColumnDefinition(name) for name in ("keyspace", "shard")),
     ColumnDefinition("query", length=1 << 16),
 )
-# What Vitess tells by running the statement, or about the statement without its plan.
+# What Vitess reports by running the statement, or about the statement without its plan.
 _OTHER_FORMS: Final = frozenset({"ALL", "KEYS", "TRACE"})
 _FORMAT: Final = ("FORMAT", "VTEXPLAIN")
 _EXPLAINED: Final = frozenset(
@@ -125,7 +125,7 @@ def explain_filled(
             "Variant": "Sharded" if keyspace.sharded else "Unsharded",
             "Keyspace": _keyspace(keyspace),
             "TargetTabletType": "PRIMARY",
-            "AutoIncrement": f"select next {count} values from {sequence}"  # noqa: S608 - told
+            "AutoIncrement": f"select next {count} values from {sequence}"  # noqa: S608 - printed, not run
             if sequence
             else f"{count} of vt_auto_id",
             "Query": _text(statement.sql),

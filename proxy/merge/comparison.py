@@ -46,7 +46,7 @@ class Comparison(Enum):
 INTEGER_TYPES: Final = frozenset(
     {FieldType.TINY, FieldType.SHORT, FieldType.INT24, FieldType.LONG, FieldType.LONGLONG}
 )
-# Those of character strings and of byte strings: `ColumnDefinition.charset` tells which.
+# Those of character strings and of byte strings: `ColumnDefinition.charset` says which.
 STRING_TYPES: Final = frozenset(
     {FieldType.VARCHAR, FieldType.VAR_STRING, FieldType.STRING}
     | {FieldType.TINY_BLOB, FieldType.MEDIUM_BLOB, FieldType.LONG_BLOB, FieldType.BLOB}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NO_LIST: Final = -1  # of an aggregate without DISTINCT
 
-# What a remembered value costs beside its bytes: two tuples, an object and its place in a set.
+# What a remembered value costs besides its bytes: two tuples, an object and its place in a set.
 _VALUE_BYTES: Final = 250
 _NULL: Final = (0,)
 

@@ -355,7 +355,7 @@ class Grouping:
             raise Unsupported.computing(
                 self._texts.condition(condition), "HAVING needs groups or their aggregates"
             )
-        # It is about the groups alone: every shard can tell for itself.
+        # It is about the groups alone: every shard can decide for itself.
         self._texts.check_repeatable(left)
         self.pushed.append(self._texts.condition(condition))
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.merge.ordered_merge import OrderedMerge, SortKey
 
 
-# What a kept group costs beside its row.
+# What a kept group costs besides its row.
 KEPT_BYTES: Final = 300
 # Groups beyond a LIMIT that gather before they are sorted and cut.
 _SLACK_GROUPS: Final = 1000

@@ -88,7 +88,7 @@ def check_times(columns: Sequence[ColumnDefinition], values: Sequence[bytes | No
 def literal(column: ColumnDefinition, text: bytes | None) -> bytes:
     """Return a value of *column* as a literal. Raises Unsupported where there is none."""
     if text is None:
-        # Beside a bare NULL, MariaDB forgets that a number has no sign.
+        # Next to a bare NULL, MariaDB forgets that a number has no sign.
         return b"CAST(NULL AS UNSIGNED)" if sort_of(column) is Sort.UNSIGNED else b"NULL"
     match sort_of(column):
         case Sort.INTEGER:

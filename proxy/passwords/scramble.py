@@ -50,7 +50,7 @@ def sha2_proof(password: bytes, nonce: bytes) -> bytes:
 def is_native_proof(proof: bytes, nonce: bytes, stored: bytes) -> bool:
     """Check a proof against SHA1(SHA1(password)), in the same time for every wrong one."""
     mask = sha1(nonce + stored).digest()  # noqa: S324
-    # A proof of another length is padded and compared like any other, so that time tells nothing.
+    # A proof of another length is padded and compared like any other, so that the time reveals nothing.
     once = _xor(mask, proof[:NATIVE_PROOF_BYTES].ljust(NATIVE_PROOF_BYTES, b"\0"))
     matches = compare_digest(sha1(once).digest(), stored)  # noqa: S324
     return matches and len(proof) == NATIVE_PROOF_BYTES

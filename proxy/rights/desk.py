@@ -44,10 +44,10 @@ ASK_TIMEOUT_S: Final = 5.0
 ASK_AGAIN_S: Final = KEPT_S / 2
 # Of so many rights at once.
 AT_ONCE_MAX: Final = 8
-# Connections beside `pool_size` that log in at a shard at once for that.
+# Connections besides `pool_size` that log in at a shard at once for that.
 LOGINS_AT_ONCE_MAX: Final = 2
 
-# After privileges were checked: an UPDATE or DELETE without a key, where sql_safe_updates is on for everybody.
+# After privileges were checked: an UPDATE or DELETE without a key, where sql_safe_updates is on for all.
 _SAFE_UPDATES: Final = 1175
 _DATABASE: Final = query(
     b"SELECT schema_name FROM information_schema.schemata WHERE schema_name = DATABASE()"

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 # A client may send commands ahead. Beyond this it is not read from until they are done.
 QUEUED_BYTES_MAX: Final = 1 << 20
 
-# What a command that waits costs beside its bytes.
+# What a command that waits costs besides its bytes.
 _QUEUED_COMMAND_BYTES: Final = 200
 # From here on a command is counted while it runs; others are many, and take nothing.
 _LARGE_BYTES: Final = 64 << 10
@@ -68,7 +68,7 @@ _NO_QUESTIONS: Final = frozenset(
     {Command.PING, Command.STATISTICS, Command.STMT_PREPARE, Command.STMT_RESET}
 )
 # What KILL QUERY undoes whole, so that the client may hear that it did not happen. Any other
-# statement may commit something by itself, and only its own answer tells.
+# statement may commit something by itself, and only its own answer shows it.
 _INTERRUPTIBLE: Final = frozenset(
     {
         Kind.SELECT,
@@ -120,10 +120,10 @@ class CommandLoop:
         self._reply: Reply
         # When what it does now began, in the loop's time.
         self._since_s = self._loop.time()
-        # When the server was told to stop a statement.
+        # When the server was asked to stop a statement.
         self._stopped_s = 0.0
         self._is_over = False
-        # Once the proxy ends: what the client is told as soon as the session is at rest.
+        # Once the proxy ends: the error for the client as soon as the session is at rest.
         self._farewell: StreamfromError | None = None
         self._may_finish = True
         self._commands: deque[CommandReceived] = deque()
@@ -259,7 +259,7 @@ class CommandLoop:
             self._answer_error(error)
         self._task = None
         if self._wire.phase is ConnectionPhase.INFILE:
-            # The answer came before the file was sent: what follows cannot be told apart.
+            # The answer came before the file was sent: what follows cannot be distinguished.
             self._link.close()
         self._next()
 
@@ -315,7 +315,7 @@ class CommandLoop:
             shown = error
         else:
             self._log.exception("internal error", exc_info=error)
-            # With the id by which the log has the trace: the client's sentence tells nothing of
+            # With the id by which the log has the trace: the client's sentence says nothing of
             # our code.
             shown = InternalError(self.context.connection_id)
         if not isinstance(shown, BackendError):

@@ -65,7 +65,7 @@ class Dispatch:
                 ending = context.executor.forget()
                 context.state.reset()
                 if ending:
-                    # The client that hears OK may tell another one that its locks are free.
+                    # The client that gets OK may inform another one that its locks are free.
                     await asyncio.wait(ending)
                 reply.ok()
             case commands.SetOption(multi_statements):

@@ -3,7 +3,7 @@
 The first few failures cost nothing, as people mistype. Then every refusal to an address waits twice
 as long as the one before, up to a bound. A login that succeeds waits only if the same user has
 failed from this address before: otherwise one client with a wrong password would slow down all
-clients of its machine. Such a login must wait like a refusal: otherwise a guesser could tell a refusal by its
+clients of its machine. Such a login must wait like a refusal: otherwise a guesser could recognize a refusal by its
 delay, hang up, and try the next password.
 
 After the free failures, the proofs of one user from one address are judged one after another, each

@@ -302,7 +302,7 @@ class Session:
             if login.database:
                 context.compiler.use(login.database)
         except UnknownDatabase:
-            # Perhaps a server has it beside a keyspace.
+            # Perhaps a server has it next to a keyspace.
             self._entering = asyncio.create_task(
                 self._enter(user, context, login.database or "")
             )

@@ -120,7 +120,7 @@ class FastPath:
                     return False
                 shard = view.runtime(route.shard)
         except StreamfromError:
-            # The long way meets the same error, and is the one place that tells it.
+            # The long way meets the same error, and is the one place that reports it.
             return False
         if step is not None and step.acked_ns is not None:
             return self._send_ack(view, direct, step, shard, reply, on_over)

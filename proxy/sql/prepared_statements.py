@@ -51,7 +51,7 @@ STATEMENTS_MAX: Final = 16382
 # The id of the statement prepared last, with which MariaDB's clients pipeline.
 LAST_PREPARED: Final = 0xFFFFFFFF
 
-# The bytes of a statement beside its text and its parameters' types: 12,000 statements took 21 MB.
+# The bytes of a statement besides its text and its parameters' types: 12,000 statements took 21 MB.
 _STATEMENT_BYTES: Final = 1800
 # The bytes of long data for one more parameter, however short the data is.
 _PARAMETER_BYTES: Final = 200

@@ -117,7 +117,7 @@ class SessionRights:
                 ),
                 return_exceptions=True,
             )
-            # A shard that cannot be asked refuses nobody, and the statement may be for another one.
+            # A shard that cannot be asked refuses no statement, and the statement may be for another one.
             if any(isinstance(e, BackendError) and e.code in REFUSALS for e in found):
                 self._uncounted.add((keyspace, name))
         self._learned.add((keyspace, name))

@@ -72,7 +72,7 @@ _COMMENTS: Final = re.compile(
 _TELL_WHO: Final = frozenset(
     {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.SET}
 )
-# Kinds that may read what a server tells of its databases.
+# Kinds that may read what a server reports of its databases.
 _DESCRIBE: Final = _TELL_WHO | {Kind.SHOW, Kind.EXPLAIN, Kind.OTHER}
 
 

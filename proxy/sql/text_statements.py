@@ -178,10 +178,10 @@ class TextStatements:
             self._compiler.check(asks)
             self._compiler.check_unbound(asks)
             if names := passing_variables(found.shape) & TRACKED:
-                # EXECUTE would be told of them as if they stayed.
+                # EXECUTE would see them as if they stayed.
                 raise Unsupported(f"SET STATEMENT {min(names)} in {shape.verb}")
             if self._is_own(found.shape):
-                # The server knows no such statement, or would tell of the account that all users have there.
+                # The server knows no such statement, or would report the account that all users have there.
                 raise NotPreparable(" ".join((found.shape.verb, *found.shape.words[:1])))
         return statement
 

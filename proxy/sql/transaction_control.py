@@ -94,7 +94,7 @@ class TransactionControl:
                 chains or not self._state.settings.autocommit
             ):
                 # One server and no transaction: it begins one, or warns of rows that no
-                # transaction holds (1196), which no flag of MariaDB's has told of.
+                # transaction holds (1196), which no flag of MariaDB's shows.
                 self._state.transaction = None
                 shard = view.runtimes[0]
             if shard is not None:

@@ -312,7 +312,7 @@ def _queue_row(queue: QueueFigures, now_ns: int) -> StatusRow:
     properties = table.properties
     depths = [shard.depth for shard in shards]
     is_told = not queue.unknown
-    # Of what nobody streams memory knows no key, so it cannot say what is due.
+    # Memory knows no key of a queue without streams, so it cannot say what is due.
     is_streamed = is_told and all(shard.streams for shard in shards)
     since_ns = min(
         (s.oldest_due_ns for s in shards if s.oldest_due_ns is not None), default=None

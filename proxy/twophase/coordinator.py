@@ -122,7 +122,7 @@ class Coordinator:
             # by its name.
             await _all(others, _prepare)
         except _ReadOnly:
-            # Everywhere alike: what nobody could write, nobody needs to commit.
+            # Everywhere alike: what no shard could write needs no commit.
             writable = [branch for branch in others if not await _is_read_only(branch, sql)]
             await roll_back((first, *others))
             if writable:
@@ -154,12 +154,12 @@ class Coordinator:
             case TransactionOutcome.COMMITTED:
                 return
             case TransactionOutcome.ROLLED_BACK:
-                # The row is not there, and nobody holds its lock: no COMMIT can follow any more.
+                # The row is not there, and its lock is free: no COMMIT can follow any more.
                 await roll_back(others)
                 raise _Failed(first, error).said() from error
             case TransactionOutcome.UNKNOWN:
                 for branch in others:
-                    # MariaDB lets nobody else finish a branch while its connection is there.
+                    # MariaDB lets no other connection finish a branch while its connection is there.
                     branch.shard.pool.discard(branch.backend)
                 names = [str(branch.shard) for branch in others]
                 raise CommitUnknown(str(first.shard), names) from error
@@ -227,7 +227,7 @@ async def _write(first: Branch, sql: bytes) -> None:
     ok = answer.ok
     assert ok is not None
     if ok.affected_rows != 1 or not ok.status & Status.IN_TRANS:
-        # Somebody has replaced the table, or ended the transaction behind our back.
+        # Another client has replaced the table, or ended the transaction behind our back.
         reason = f"its table {TABLE} is not the one that it was"
         raise _Failed(first, BackendError(1105, "HY000", reason))
 
@@ -254,7 +254,7 @@ async def _all(
     branches: Sequence[Branch], step: Callable[[Branch], Coroutine[Any, Any, None]]
 ) -> None:
     """Take a step on all branches at the same time; raise once every one has ended."""
-    # Not the first failure alone: a rollback beside a PREPARE that still runs could come before
+    # Not the first failure alone: a rollback during a PREPARE that still runs could come before
     # it, and the branch would stay prepared.
     results = await asyncio.gather(*map(step, branches), return_exceptions=True)
     for result in results:
@@ -282,7 +282,7 @@ async def _commit_elsewhere(branch: Branch) -> bool:
     except BackendUnavailable:
         return False
     except BackendError as error:
-        # No such branch is what a second XA COMMIT is told, after a first whose answer was
+        # No such branch is what a second XA COMMIT gets, after a first whose answer was
         # lost. XA RECOVER below says whether that is so.
         if error.code != XA_NO_SUCH_BRANCH:
             return False

@@ -122,7 +122,7 @@ class Recovery:
         seen[table] = Seen(frozenset(xid for xid in branches if xid is not None), decided)
 
     async def _resolve(self, first: ShardRuntime, shard: ShardRuntime, xid: Xid) -> None:
-        # Asked anew, under a lock: what the look has seen may be over by now.
+        # Asked again, under a lock: what the look has seen may be over by now.
         outcome = await self._decisions.outcome(first, xid.whole)
         if outcome is TransactionOutcome.UNKNOWN:
             return

@@ -45,7 +45,7 @@ REQUEST_BYTES_MAX: Final = 4 << 20
 IDLE_MS: Final = 60_000
 # A third of a millisecond of work.
 IDS_AT_ONCE: Final = 256
-# After the drain nobody has a session any more; what is left are answers on their way.
+# After the drain no client has a session any more; what is left are answers on their way.
 STOP_S: Final = 0.5
 
 # gRPC's codes for MySQL's errors, as Vitess answers them; what is not here is UNKNOWN.
@@ -158,7 +158,7 @@ class MessageService:
             request = await _read(pb.MessageStreamRequest, data, context)
             client = await self._log_in(context, _target(request))
             try:
-                # A client of Vitess knows nothing of ends: without a deadline it waits for ever, as a stream does.
+                # A client of Vitess knows nothing of ends: without a deadline it waits forever, as a stream does.
                 statement = b"STREAM * FROM " + quote_identifier(request.name).encode()
                 async for rows in client.rows(statement):
                     columns = client.columns

@@ -50,7 +50,7 @@ _BINARY: Final = frozenset(
     | {FieldType.BIT, FieldType.GEOMETRY}
 )
 _KEPT: Final = _BINARY | _TEMPORAL | _FIXED_BYTES.keys()
-# Above this a double no longer tells whole numbers apart.
+# Above this a double no longer distinguishes whole numbers.
 _WHOLE_MAX: Final = 1 << 53
 # The sizes that the content of a temporal value may have.
 _DATE_SIZES: Final = frozenset({0, 4, 7, 11})
@@ -219,7 +219,7 @@ def literal_of(parameter: Parameter, *, backslash_escapes: bool) -> bytes:
         return _quoted(value.text.encode()) if kind in _DECIMALS else value.text.encode()
     assert isinstance(value, bytes)
     if kind in _BINARY:
-        # Without the name of a character set it would be a number to MySQL, beside a number.
+        # Without the name of a character set it would be a number to MySQL, next to a number.
         return b"_binary x'" + value.hex().encode() + b"'"
     return _quoted(value, backslash_escapes=backslash_escapes)
 

@@ -191,7 +191,7 @@ class Compression:
             self._unfinished += data
             wanted_bytes = HEADER_BYTES + int.from_bytes(self._unfinished[:3], "little")
             if len(self._unfinished) < wanted_bytes:
-                # To pack 16 MB at their end would hold everybody up for 250 ms.
+                # To pack 16 MB at their end would hold all clients up for 250 ms.
                 if len(self._unfinished) >= _AHEAD_BYTES:
                     if self._ahead is None:
                         self._ahead = _Ahead(self._packer.packing())

@@ -190,18 +190,18 @@ PROXY_OFFER: Final = (
     | Capability.DEPRECATE_EOF
 )
 
-# Offered beside it by a proxy that greets as MariaDB, and asked of a server that does.
+# Offered next to it by a proxy that greets as MariaDB, and asked of a server that does.
 MARIADB_OFFER: Final = Capability.STMT_BULK_OPERATIONS
 
-# Offered beside it where every server has it. A server is asked for it where the client has it
+# Offered next to it where every server has it. A server is asked for it where the client has it
 # (`SessionState.variant`): it changes the layout of every column definition.
 MARIADB_METADATA: Final = Capability.EXTENDED_METADATA
 
-# Offered beside it by a proxy that greets as MySQL. A server is asked for it where the client has
+# Offered next to it by a proxy that greets as MySQL. A server is asked for it where the client has
 # it (`SessionState.variant`): it changes the layout of every statement.
 MYSQL_OFFER: Final = Capability.QUERY_ATTRIBUTES
 
-# Offered beside it. Not asked of a backend: the proxy stands next to its servers.
+# Offered next to it. Not asked of a backend: the proxy stands next to its servers.
 COMPRESSIONS: Final = Capability.COMPRESS | Capability.ZSTD_COMPRESSION
 
 # What every backend must offer: `response` relies on these being in force on that leg.

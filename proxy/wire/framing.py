@@ -94,11 +94,11 @@ class Framer:
     packet_bytes_max: int
     next_sequence: int = 0
     is_numbered: bool = True
-    # Received bytes, and where what nobody has taken of them starts.
+    # Received bytes, and where the part that was not taken yet starts.
     _buffer: bytes | bytearray = b""
     _at: int = 0
     # What has come of a payload that is not complete. It grows where it is, and what it gives in
-    # the end is no copy: each copy of 16 MB takes some 5 ms, in which everybody waits.
+    # the end is no copy: each copy of 16 MB takes some 5 ms, in which all clients wait.
     _gathered: BytesIO | None = None
     # How much of its frame is still to come, and whether another frame follows.
     _frame_left: int = 0

@@ -131,5 +131,5 @@ def prepare_answer(
     return payloads
 
 
-# The definition that servers give for every parameter: only an execution tells the type.
+# The definition that servers give for every parameter: only an execution shows the type.
 PARAMETER: Final = ColumnDefinition("?", length=0)

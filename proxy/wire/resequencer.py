@@ -46,7 +46,7 @@ class Resequencer(Forwarder):
     columns: False drops the column definitions, since an earlier shard has sent them.
     final: False drops the last OK, since a later shard follows; an ERR is never dropped.
     status: the flags of the EOF after the columns, which a backend with DEPRECATE_EOF never sends.
-    call: the answer is one to a CALL. There the flags of that EOF tell rows from OUT parameters, and
+    call: the answer is one to a CALL. There the flags of that EOF distinguish rows from OUT parameters, and
         whether more results follow. They stand at the result's end, so the first row is held back
         until it is known whether the end is what follows it.
     cursor: the client may have asked for a cursor, whose answer has columns and no rows. The flag
@@ -183,7 +183,7 @@ class Resequencer(Forwarder):
                 first < EOF_HEADER or (first == EOF_HEADER and size == FRAME_BYTES_MAX)
             ):
                 # An older client gets an EOF between columns and rows. Its flags are those of
-                # the whole result, which the first row alone does not tell: hence the look
+                # the whole result, which the first row alone does not show: hence the look
                 # ahead.
                 if self._eof_due:
                     status = self._status_ahead(chunk, stop)
@@ -270,7 +270,7 @@ class Resequencer(Forwarder):
             self._eof_due = False
             if not (self._cursor and self.status & _CURSOR_EXISTS):
                 status = self.status if self._call else self._server_status
-                # Without rows both ends are one moment, and tell of the same warnings.
+                # Without rows both ends are one moment, and report the same warnings.
                 warnings = warnings_in(payload) if is_ok and ends else 0
                 framed = _framed_eof(status, warnings, sequence)
                 sequence = sequence + 1 & 0xFF

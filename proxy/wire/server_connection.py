@@ -386,7 +386,7 @@ class ServerConnection:
                 raise WireError("TLS was not offered")
             self._move(ConnectionPhase.TLS)
             # What came behind the request is TLS already. It must not be read as clear text:
-            # somebody on the way could have put it there.
+            # an attacker on the way could have put it there.
             events.append(TlsRequested(self._framer.take_rest()))
             return
         # Only what this packet says counts: what came before TLS may be forged.

@@ -148,7 +148,7 @@ class Workers:
             return
         self._stopping.set()
         if self._unix is not None and self._server.unix_socket:
-            # Nobody shall wait in it for a worker that accepts no more.
+            # No client shall wait in it for a worker that accepts no more.
             self._unix.close()
             listening.remove_socket(self._server.unix_socket)
         for worker in self._running.values():

@@ -167,7 +167,7 @@ def insert_frame(
     there what its first run inserted.
     """
     names = list(frame.columns)
-    # Told by each task when it has ended, those that Spark runs again twice: for people alone.
+    # Reported by each task when it has ended, those that Spark runs again twice: for people alone.
     passed = frame.sparkSession.sparkContext.accumulator(0)
 
     def write(arrow: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":

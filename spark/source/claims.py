@@ -138,7 +138,7 @@ class ClaimShard:
             try:
                 return work()
             except BaseException:
-                # Whatever it had begun is undone, and the next one begins anew.
+                # Whatever it had begun is undone, and the next one starts over.
                 self.close()
                 raise
 

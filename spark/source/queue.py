@@ -166,7 +166,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         offset = self._offset(end)
         renewer = self._renewer()
         if not renewer.holds(offset.claims):
-            # From before this process: the lease may be over, and is ours again if nobody took them.
+            # From before this process: the lease may be over, and is ours again if no other consumer took them.
             renewer.hold(offset.claims)
             renewer.renew_all()
         found = []

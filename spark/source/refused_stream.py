@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.streaming.datasource import ReadLimit
 
-# Spark's own switch, which a worker looks at when it tells what ended it, and with that it ends.
+# Spark's own switch, which a worker looks at when it reports what ended it, and with that it ends.
 _HIDE_TRACE: Final = "SPARK_HIDE_TRACEBACK"
 # Either is set in a worker and nowhere else: elsewhere the switch would hide the traces of other people's functions.
 _WORKERS: Final = ("PYTHON_WORKER_FACTORY_SECRET", "PYTHON_WORKER_FACTORY_SOCK_DIR")

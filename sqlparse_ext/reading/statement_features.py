@@ -1,7 +1,7 @@
 """Which features a statement uses, found by one sweep over its tokens.
 
 A flag too many costs a pinned connection or a refusal; a flag too few would cost a wrong answer.
-So the sweep reads every token by its word alone, also where a parser would tell two uses apart.
+So the sweep reads every token by its word alone, also where a parser would distinguish two uses.
 """
 
 from __future__ import annotations

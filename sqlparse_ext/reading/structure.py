@@ -62,7 +62,7 @@ def parse_query(
         return None
     names = {table.name.lower() for table in tree.find_all(exp.Table)}
     # A check of sqlglot by a reading of our own: a table that it lost would be a shard that
-    # nobody asks.
+    # no caller asks.
     if any(name not in names for name in _named_sources(tokens, template)):
         return None
     return tree

@@ -274,7 +274,7 @@ READERS: Final[dict[str, Callable[[ShapeBuilder, Cursor], None]]] = {
         ("GRANT", "REVOKE", "CACHE", "RESET", "INSTALL", "UNINSTALL", "STOP", "CHANGE"),
         partial(_note, uses=Uses.IMPLICIT_COMMIT),
     ),
-    # What is in MariaDB's IF, CASE, LOOP and their kin decides.
+    # What is in MariaDB's IF, CASE, LOOP and the like decides.
     **dict.fromkeys(COMPOUND, partial(_note, uses=Uses.UNPARSED)),
     "ANALYZE": _analyze,
     "CALL": _call,

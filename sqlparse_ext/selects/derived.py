@@ -104,7 +104,7 @@ def _find(tokens: list[Token], template: bytes) -> tuple[int, int] | None:
 
 
 def _select(tokens: list[Token], template: bytes, start: int, end: int) -> Select | None:
-    # One token for the derived table, which nobody looks into.
+    # One token for the derived table, which is not looked into.
     table = Token("`", tokens[start].start, tokens[end - 1].end)
     seen = [*tokens[:start], table, *tokens[end:]]
     if any(token.key in FOREIGN or token.key == ";" for token in seen):
@@ -164,7 +164,7 @@ def read_union(template: bytes, *, is_distinct: bool) -> Union | None:
     wrapped = _wrap(template[:body_end], template[body_end:], is_distinct=is_distinct)
     behind = len(opening) + body_end
     seen = statement_tokens(wrapped)
-    # One token for the derived table, which nobody looks into.
+    # One token for the derived table, which is not looked into.
     table = Token("`", len(opening) - 1, behind + 1)
     before = [token for token in seen if token.end < len(opening)]
     after = [token for token in seen if token.start > behind]

@@ -204,7 +204,7 @@ class _EqualityReader:
         from_ = node.args.get("from_")
         joins = node.args.get("joins") or ()
         if from_ is not None:
-            # With a join beside it a row of the derived table may be in several rows of the
+            # With a join next to it a row of the derived table may be in several rows of the
             # answer.
             is_whole = is_present and not joins
             if not (is_whole and self.derived(from_.this, node, scope)):

@@ -161,7 +161,7 @@ class _SelectReader:
             limit = self.limit()
             if limit is None:
                 return None
-        # Tokens are left that nobody has read: nothing is said of such a SELECT.
+        # Tokens are left that were not read: nothing is said of such a SELECT.
         if cursor.key not in ("", "FOR", "LOCK"):
             return None
         pieces = [item for item in items if item is not None]

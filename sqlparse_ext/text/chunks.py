@@ -35,7 +35,7 @@ CHUNK_BYTES: Final = 8 << 10
 # A longer text is read in chunks. It takes 3 ms at most in one go.
 LARGE_TEXT_BYTES: Final = 32 << 10
 
-# Called between chunks by whoever reads a large text. It may raise, to stop the reading.
+# Called between chunks by the reader of a large text. It may raise, to stop the reading.
 between_chunks: ContextVar[Callable[[], None] | None] = ContextVar(
     "between_chunks", default=None
 )

@@ -66,7 +66,7 @@ class InsertRows:
         scanned: list[tuple[int, int]] | None = None,
     ) -> None:
         # Rows that the lexer's patterns match as they are lie in *region* and are cut when
-        # somebody asks; all others have been *scanned*. The region of a row that was recognised is looked for then.
+        # a caller asks; all others have been *scanned*. The region of a row that was recognised is looked for then.
         self._statement = statement
         self._text = readable(statement.sql, statement.mode)
         self._lexis = lexis(statement.mode)

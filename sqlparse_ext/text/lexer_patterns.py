@@ -86,7 +86,7 @@ class Lexis:
         string = single if ansi_quotes else single + rb"|" + double
 
         # Only introducers that leave the bytes of the literal as they are; `_latin1'..'` is cut
-        # into a word and a literal, which nobody takes for a value.
+        # into a word and a literal, which is not taken for a value.
         introducer = (
             rb"(?i:binary|utf8mb4|utf8mb3|utf8|ascii)" + _BLANKS
             + rb"(?='|[xXbB]'|0[xb]" + (rb")" if ansi_quotes else rb'|")')
@@ -243,7 +243,7 @@ def _row(element: bytes) -> bytes:
     )  # fmt: skip
 
 
-# What may stand between two rows, beside the comma.
+# What may stand between two rows, besides the comma.
 BETWEEN_ROWS: Final = re.compile(rb"(?:" + _BLANK + rb"|" + _COMMENT + rb")*", re.DOTALL)
 
 

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 _TIME_COLUMNS: Final = frozenset({"time_acked", "time_next"})
 _FIRST_LAYOUT_TIME_COLUMNS: Final = _TIME_COLUMNS | {"time_scheduled", "time_created"}
 # Behind the value of time_acked: the send that no lease has counted. A message that was not due was not
-# sent. Servers assign from left to right, and MariaDB all at once if told so: then, and where time_next
+# sent. Servers assign from left to right, and MariaDB all at once if its mode says so: then, and where time_next
 # has been assigned before, what is compared is NULL. No numbers: what is put in has no literal.
 COUNT_SEND: Final = (
     b", epoch = IF(epoch, epoch, IFNULL(IFNULL(time_next, FALSE) <= time_acked, TRUE))"
@@ -110,7 +110,7 @@ class TableFacts:
 
     def __post_init__(self) -> None:
         names = _FIRST_LAYOUT_TIME_COLUMNS if self.first_layout else _TIME_COLUMNS
-        # For a statement that names no other table; made anew it would cost every statement.
+        # For a statement that names no other table; made again it would cost every statement.
         object.__setattr__(self, "times", TimeColumns(names, frozenset(), self.in_order))
         object.__setattr__(self, "decisive", _TIME_COLUMNS | {"priority"} | self.groups)
 

@@ -260,7 +260,7 @@ def _keys(
             if id_ is None:
                 return None
         if id_ is None or (id_ == 0 and facts.id_auto_increment):
-            # Of several ids the server tells the first, and the step to the next is its own.
+            # Of several ids the server returns the first, and the step to the next is its own.
             if count > 1 or not facts.id_auto_increment:
                 return None
             id_ = None

@@ -205,7 +205,7 @@ class MomentReader:
                 aliases.add(name)
             elif name in self._names and not source:
                 self._hidden.add(name)
-        # What is another name of a time column is refused beside a moment, and not translated:
+        # What is another name of a time column is refused next to a moment, and not translated:
         # elsewhere in the statement it may mean a column of its own.
         self._hidden |= aliases
         self._names |= aliases
@@ -281,7 +281,7 @@ class MomentReader:
         values: list[_Value] = []
         for comparison, first, last in operands:
             values += self._values(first, last, is_list=comparison == "IN")
-        # One value beside the column.
+        # One value next to the column.
         is_given = len(values) == 1 if column else is_assignment and len(values) == 2
         found = self._relate(values, column, is_given=is_given and len(operands) == len(values))
         return found if len(operands) == 1 else []
@@ -452,7 +452,7 @@ class MomentReader:
                 self._mixtures.append(Mixture(place.name, name, down, up, unit_ns))
         return [_Place(name, start, end)]
 
-    # --- what stands beside what --------------------------------------------------------------
+    # --- what stands next to what --------------------------------------------------------------
 
     def _relate(
         self, values: list[_Value], column: str = "", *, is_given: bool = False

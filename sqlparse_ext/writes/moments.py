@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Shape, Slot, Statement, Value
     from streamfrom.sqlparse_ext.writes.times import LiteralSum
 
-# A longer one takes more than some 10 ms to read, in which nobody else is served: of that it is
+# A longer one takes more than some 10 ms to read, in which no other client is served: of that it is
 # asked only whether it has a time column and a time function, literals left out.
 _TEMPLATE_BYTES_MAX: Final = 16 << 10
 # 1973 in nanoseconds: microseconds since 1970 reach it in the year 5138.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.writes.completion import TableFacts
 
 
-# As many digits as a moment has; what becomes of more the ordinary way tells.
+# As many digits as a moment has; the ordinary way decides what becomes of more.
 _DIGITS_MAX: Final = 19
 _TIME: Final = "time_next"
 

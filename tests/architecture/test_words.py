@@ -1,7 +1,9 @@
-"""Words that readers stumble over, in documents and in what programs print; `./dev check` runs this, too."""
+"""Words that readers stumble over, in documents, in what programs print, and in their comments; `./dev check` runs this, too."""
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,8 @@ ODD = re.compile(
 )
 PROSE = ("*.md", ".github/*.md", "docs/**/*.md", "clients/**/*.md", "examples/**/*.md")
 CODE = re.compile(r"```.*?```|`[^`\n]*`|\]\([^)]*\)|<[^>]*>", re.DOTALL)
+# Names of code, as docstrings have them.
+NAME = re.compile(r"`[^`]*`|\*\w+\*|^ *\w+: ", re.MULTILINE)
 PROGRAMS = ("proxy", "engine", "sqlparse_ext", "spark", "clients/python", "examples")
 SCOPES = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -37,6 +41,14 @@ def printed(source: str) -> Iterator[tuple[int, str]]:
                 yield node.lineno, text
 
 
+def said(source: str) -> Iterator[tuple[int, str]]:
+    """Yield each comment and docstring of a program, without names of code, and its line."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        is_text = token.type == tokenize.STRING and '"""' in token.string[:4]
+        if is_text or token.type == tokenize.COMMENT:
+            yield token.start[0], NAME.sub(" ", token.string)
+
+
 def test_documents_speak_as_a_colleague_would() -> None:
     odd = [
         f"{path.relative_to(ROOT)}:{number}: {found[0]}"
@@ -49,12 +61,13 @@ def test_documents_speak_as_a_colleague_would() -> None:
     assert not odd
 
 
-def test_programs_print_what_a_colleague_would_say() -> None:
+def test_programs_speak_as_a_colleague_would() -> None:
     odd = [
         f"{path.relative_to(ROOT)}:{number}: {found[0]}"
         for folder in PROGRAMS
         for path in (ROOT / folder).rglob("*.py")
-        for number, text in printed(path.read_text())
+        for source in [path.read_text()]
+        for number, text in (*printed(source), *said(source))
         for found in ODD.finditer(text)
     ]
     assert not odd
@@ -63,4 +76,6 @@ def test_programs_print_what_a_colleague_would_say() -> None:
 def test_the_check_finds_an_odd_word_and_spares_code() -> None:
     assert ODD.search(prose("It tells `who` asked"))
     assert not ODD.search(prose("`tells` [it](tells.md)\n```\ntells\n```"))
-    assert [text for _, text in printed('"""He told."""\nprint("she told")')] == ["she told"]
+    program = '"""He told."""\nprint("she told")  # `told`, they told\n'
+    assert [text for _, text in printed(program)] == ["she told"]
+    assert [text for _, text in said(program)] == ['"""He told."""', "#  , they told"]

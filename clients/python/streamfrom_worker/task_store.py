@@ -22,7 +22,7 @@ from .table import ERROR_MAX, PARKED_NS
 AT_ONCE = 100  # messages in one answer, and queues that one STREAM can name
 WAIT_S = 1.0  # of one STREAM: how long a change of what is wanted may take
 
-# What PyMySQL raises when a connection breaks, and for much that a server refuses, which `is_permanent` tells apart.
+# What PyMySQL raises when a connection breaks, and for much that a server refuses, which `is_permanent` distinguishes.
 BROKEN = (pymysql.err.OperationalError, pymysql.err.InterfaceError, OSError)
 OPTIONS = {
     "autocommit": True,

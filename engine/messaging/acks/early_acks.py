@@ -23,7 +23,7 @@ GATHER_NS: Final = 5 * 10**6
 WRITTEN_AT_ONCE: Final = 500
 # More are not taken: a server that does not keep up is waited for, as with any other ack.
 UNWRITTEN_MAX: Final = 20_000
-# A row that somebody holds is tried again after this time.
+# A row that is locked is tried again after this time.
 LOCKED_PAUSE_NS: Final = 250 * 10**6
 FAILED_FIRST_NS: Final = 50 * 10**6
 FAILED_LAST_NS: Final = 2 * 10**9
@@ -41,7 +41,7 @@ class EarlyAcks:
         self._gathered: dict[bytes, None] = {}
         self._write_ns = FOREVER_NS  # when what is gathered is written
         self._writing: tuple[bytes, ...] = ()
-        # When rows that somebody held, or the server refused, are tried again, and which. The soonest first.
+        # When rows that were locked, or the server refused, are tried again, and which. The soonest first.
         self._locked: list[tuple[int, tuple[bytes, ...]]] = []
         self._failures = 0
 

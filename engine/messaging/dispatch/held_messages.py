@@ -152,11 +152,11 @@ class HeldMessages:
             full_ns = now_ns - (receiver.full_since_ns or 0)
             if full_ns >= STANDING_NS:
                 for shard in self._shards.values():
-                    # Later than known is longer: another proxy's heartbeats are not told either.
+                    # Later than known is longer: another proxy's heartbeats are not known either.
                     shard.leases.suspect(shard.leases.ids_of(number), by_heartbeat=True)
             if receiver.full_since_ns is not None and 2 * full_ns >= self._wait_ns:
                 receiver.has_stalled = True
-                # Work may take longer than half a wait. It is told at once of a consumer that has never acked anything.
+                # Work may take longer than half a wait. It is logged at once of a consumer that has never acked anything.
                 if not receiver.has_worked:
                     self._tell(receiver)
         for shard in self._shards.values():

@@ -92,7 +92,7 @@ class PollTimes:
         """Take in what a poll found."""
         self._is_running = self._is_asked = False
         self.trouble.over()
-        # A producer whose ids nobody can read from its statements must not keep a server
+        # A producer whose ids cannot be read from its statements must not keep a server
         # busy with polls alone.
         self._wanted_from_ns = now_ns + (now_ns - self._started_ns)
         self._news_from_ns = self._wanted_from_ns if result.is_of_named else now_ns

@@ -174,7 +174,7 @@ class Sending:
     def _note_size(self, rows: Sequence[ClaimedRow]) -> None:
         if rows:
             # The largest of a claim, not the mean: one long body among short ones counts.
-            # It is forgotten by halves, so that a single one does not slow the queue for ever.
+            # It is forgotten by halves, so that a single one does not slow the queue forever.
             largest = max(len(row.payload) for row in rows)
             self._row_bytes = max(largest, self._row_bytes // 2, 1)
 
@@ -189,7 +189,7 @@ class Sending:
         rows, passed_over = result.rows, result.passed_over
         self._note_size(rows)
         shard.groups.held(result.held)
-        shard.groups.gone(result.parked)  # who waits for them is told
+        shard.groups.gone(result.parked)  # its waiters are informed
         run.gone.update(result.acked)
         shard.claiming.over()
         shard.health.over()
@@ -205,7 +205,7 @@ class Sending:
             asked = run.keys.pop(row.id, None) or chosen.get(row.id)
             if asked is None:
                 # The database finds this id equal to one that was asked for (another case,
-                # another spelling); only a poll can tell its priority.
+                # another spelling); only a poll shows its priority.
                 shard.polls.wanted = True
                 won.append(row)
                 continue
@@ -257,7 +257,7 @@ class Sending:
         for ident in refused:
             key = run.keys.pop(ident, None) or result.chosen.get(ident)
             if key is None:
-                shard.polls.wanted = True  # of another spelling: only a poll tells its priority
+                shard.polls.wanted = True  # of another spelling: only a poll shows its priority
                 continue
             meanwhile = shard.queue.requeue(ident, aside.wait(key, now_ns), now_ns)
             if meanwhile is REMOVED or ident in run.gone:
@@ -343,7 +343,7 @@ class Sending:
         # Acks alone show no trouble of claims: their clients hear of it.
         if run.keys:
             shard.claiming.failed(reason, now_ns, self._parts.grace_ns)
-        # It may have been committed before it was lost: then a poll tells when they are due.
+        # It may have been committed before it was lost: then a poll shows when they are due.
         shard.polls.wanted = True
         shard.groups.held(run.keys)
         for key in run.keys.values():

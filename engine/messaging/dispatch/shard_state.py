@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
-# Whoever takes messages one by one opens a stream for each; without its keys each began with a poll, which took
+# A client that takes messages one by one opens a stream for each; without its keys each began with a poll, which took
 # 0.55 of the 1.3 ms of a STREAM … LIMIT 1.
 LINGER_NS: Final = 10**9
 # Acks that go with one claim.
@@ -257,7 +257,7 @@ class ShardState:
     @property
     def writes_ns(self) -> int:
         """Return when the next leases or acks are to be written, brought up to date, or made shorter."""
-        # Acks are written whoever dispatches the shard by now: they are true.
+        # Acks are written whichever member dispatches the shard by now: they are true.
         write_ns = self.early_acks.next_ns()
         if self.is_dispatched:
             write_ns = min(write_ns, self.unwritten.next_ns())

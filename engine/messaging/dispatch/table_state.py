@@ -282,7 +282,7 @@ class TableState:
                 wake_ns = shard.wake_ready_ns
         if self._receivers.short:
             moments = (shard.queue.first_ns() for shard in self._shards.values())
-            # What is due by now is of keys that none of them named, or they have been told.
+            # What is due by now is of keys that none of them named, or they know of it.
             later = [
                 moment for moment in moments if moment is not None and moment > self._now_ns
             ]
@@ -444,7 +444,7 @@ class TableState:
             keys=event.keys,
             share=event.share,
             owes_answer=event.share is not None,
-            # Whoever has all it covers from here needs no order kept elsewhere.
+            # A receiver that has all it covers from here needs no order kept elsewhere.
             reports_progress=event.reports_progress
             and (event.receiver > 0 or event.shards != self._shards.keys()),
             window_first=event.window_first,

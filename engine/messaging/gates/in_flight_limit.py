@@ -12,7 +12,7 @@ from typing import Final
 
 
 # What a receiver holds that stands still so long, full, while messages are due, is looked at so often, and so is all that is in
-# flight where the limit holds back what is due: acks may pass through a proxy that tells nobody.
+# flight where the limit holds back what is due: acks may pass through a proxy outside the fleet.
 STANDING_NS: Final = 250 * 10**6
 
 

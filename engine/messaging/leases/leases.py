@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
-# Below this many a heap is not worth to be made anew.
+# Below this many a heap is not worth rebuilding.
 STALE_MIN: Final = 1000
 # One question for the rows of held messages: as many ids as a claim has, at most.
 LOOK_IDS_MAX: Final = 500
@@ -35,7 +35,7 @@ LOOK_IDS_MAX: Final = 500
 UNKNOWN_NS: Final = -1
 # After a failed question, the rows of such leases are read again.
 ASK_AGAIN_NS: Final = 250 * 10**6
-# Of the messages whose leases ended so many are remembered: whoever lost them may still act on them.
+# Of the messages whose leases ended so many are remembered: the consumers that lost them may still act on them.
 LOST_MAX: Final = 10_000
 # Of a million leases that end at the same time no turn of the loop ends more.
 ENDED_MAX: Final = 1000
@@ -80,7 +80,7 @@ class Leases:
         self._shard = shard
         self._batches: dict[bytes, Batch] = {}  # by message
         self._of: dict[int, dict[Batch, None]] = {}  # by receiver, in the order of sending
-        # A moment, a number that tells entries apart, and the batch to look at, or the message of it.
+        # A moment, a number that distinguishes entries, and the batch to look at, or the message of it.
         self._looks: list[tuple[int, int, Batch, bytes | None]] = []
         self._numbers = 0
         self._lost: dict[bytes, int] = {}  # whose lease of a message has ended
@@ -154,7 +154,7 @@ class Leases:
         ends_ns = {row.id: row.due_next_ns for row in rows}
         replaced: list[Lease] = []
         # Hardly ever: it takes a message that is sent again while its lease here runs. One set
-        # operation tells for a whole batch.
+        # operation shows for a whole batch.
         if not self._batches.keys().isdisjoint(ends_ns):
             replaced = [
                 lease for ident in ends_ns if (lease := self.give_back(ident)) is not None
@@ -223,7 +223,7 @@ class Leases:
         for ident in idents:
             batch = known.get(ident)
             if batch is None:
-                # It was sent to whoever has lost it, and acts on it.
+                # It was sent to a consumer that has lost it, and acts on it.
                 if progress_ns is not None and lost and (loser := lost.pop(ident, None)):
                     self._streams.progressed_by(loser, progress_ns)
                 continue
@@ -469,7 +469,7 @@ class Leases:
     def _note(self, look_ns: int, batch: Batch, ident: bytes | None) -> None:
         self._numbers += 1
         heapq.heappush(self._looks, (look_ns, self._numbers, batch, ident))
-        # More stale entries than messages: building the heap anew costs O(n) once for n acks at
+        # More stale entries than messages: rebuilding the heap costs O(n) once for n acks at
         # least.
         if len(self._looks) > 2 * len(self) + STALE_MIN:
             self._looks = [look for look in self._looks if self._is_to_come(look[0], *look[2:])]

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 # As many ids as a claim has, at most: one short transaction.
 WRITTEN_AT_ONCE: Final = 500
-# A row that somebody holds is being acked, most likely: then it is over soon.
+# A row that is locked is being acked, most likely: then it is over soon.
 AGAIN_NS: Final = 250 * 10**6
 _NONE: Final[Mapping[bytes, int]] = MappingProxyType({})
 
@@ -56,7 +56,7 @@ class UnwrittenLeases:
     def __init__(self, timers: dict[bytes, MessageKey], shown_ns: Mapping[bytes, int]) -> None:
         self.timers: Final = timers
         self.shown_ns: Final = shown_ns
-        # When some of them are to be written, a number that tells entries apart, their ids: many are acked before.
+        # When some of them are to be written, a number that distinguishes entries, their ids: many are acked before.
         self._moments: list[tuple[int, int, tuple[bytes, ...]]] = []
         self._numbers = 0
         self._writing: frozenset[bytes] = frozenset()

@@ -190,7 +190,7 @@ def _question(table: MessageTable, index: str | None, where: bytes) -> StoreQuer
     ident, name = quoted(table.id_column), quoted(table.name)
     priority = b"IFNULL(h.priority, 0)" if table.has_priority else b"0"
     if table.groups is None:
-        # The groups were taken away: what is held waits for nobody.
+        # The groups were taken away: what is held waits for no message.
         return StoreQuery(
             b"SELECT h.%b, NULL, NULL, %b FROM %b AS h%b WHERE %b"
             % (ident, priority, name, forced(index), where),

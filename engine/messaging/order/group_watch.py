@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ASKED_AT_ONCE: Final = 200
 # What is beyond is found by the walks alone. 100,000 take 20 MB.
 WATCHED_MAX: Final = 100_000
-# After a failure, and for a row that somebody holds.
+# After a failure, and for a row that is locked.
 AGAIN_NS: Final = 10**9
 # Statements that name no messages may come without end: walks take a tenth of the time.
 WALK_SHARE: Final = 10

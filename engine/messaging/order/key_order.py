@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 PASSED_OVER_MAX: Final = 200
 # What is due again and is not won is locked, by an ack most likely.
 LOCKED_PAUSE_NS: Final = 50 * 10**6
-# Acks may pass through a proxy that tells nobody: the rows are asked after so long, and after twice that from time to time.
+# Acks may pass through a proxy outside the fleet: the rows are asked after so long, and after twice that from time to time.
 ASK_FIRST_NS: Final = 250 * 10**6
 ASK_LAST_NS: Final = 30 * 10**9
 
@@ -126,7 +126,7 @@ class KeyOrder:
 
     def next_ns(self) -> int:
         """Return when the next follower is due."""
-        # Each step of a hot key leaves a timer behind, which would wake everybody for nothing a little later.
+        # Each step of a hot key leaves a timer behind, which would wake all waiters for nothing a little later.
         while self._timers:
             due_ns, key = self._timers[0]
             follower = self._followers.get(key)
@@ -164,7 +164,7 @@ class KeyOrder:
         timer, queue = self._queue.following.get(follower.id), self._queue
         if timer is None:
             return False
-        # A claim that is under way for it tells who follows next, or that nobody is known.
+        # A claim that is under way for it shows which message follows, or that none is known.
         is_claimed = queue.is_in_flight(timer.id)
         return timer.time_next_ns > now_ns or timer.id in queue or is_claimed
 
@@ -282,11 +282,11 @@ class KeyOrder:
             left = _after(found, won, over)
             self._keys.update((one.id, key) for one in left.started)
             follower = next(iter(left.heads), None)
-            # One that was never sent was acked, and nobody knows who comes after it.
+            # One that was never sent was acked, and its successor is unknown.
             is_lost |= follower is None and any(one.id in over for one in found.heads)
             for one in may_go(left, 1, self.in_order, now_ns):
                 if one is not follower and one.id not in queue:
-                    # It has started, is due, and somebody holds its row at this moment.
+                    # It has started, is due, and its row is locked at this moment.
                     queue.not_won(one, one.time_next_ns, now_ns)
             if follower is None:
                 continue

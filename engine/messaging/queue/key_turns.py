@@ -48,7 +48,7 @@ class KeyTurns:
         taken = [
             _taken(lines[key], count, now_ns, newest=newest) for key, count in counts.items()
         ]
-        # Whoever got least goes first the next time.
+        # The key that got least goes first the next time.
         for key in sorted(counts, key=counts.__getitem__):
             self._number += 1
             self._last[key] = self._number

@@ -433,7 +433,7 @@ class _PollReader:
     def _whole(self, priority: int | None, limit: int) -> Conversation[TierRead | None]:
         """Read the soonest rows; None when due rows alone fill the answer."""
         keys = yield from self._keys(PollPart.SOONEST, priority, limit)
-        # Full, so rows may be left out. Exactly full may mean none: the next poll tells.
+        # Full, so rows may be left out. Exactly full may mean none: the next poll shows.
         more = len(keys) >= limit
         # An answer full of rows never sent (with newest: of due rows) hides those of the other lane.
         if more and (

@@ -484,7 +484,7 @@ class ShardQueue:
         )
 
     def poll_failed(self) -> None:
-        """Note that the running poll brings nothing; the poll that follows is a whole one, and reads what was told as well."""
+        """Note that the running poll brings nothing; the poll that follows is a whole one, and reads the messages of the request as well."""
         self._changed = None
         self.told = {**dict.fromkeys(self._told_polled), **self.told}
         self._told_polled = ()
@@ -497,7 +497,7 @@ class ShardQueue:
             self._spans_finished(result.tiers, result.spans, changed, now_ns)
             return
         self._is_polled = True
-        # Fresh and timed keys take turns. Whose turn it is must not begin anew with each poll,
+        # Fresh and timed keys take turns. Whose turn it is must not start over with each poll,
         # or one lane would starve behind frequent polls.
         before = self._tiers.copy()
         renewed = self._renewed(result.tiers)
@@ -515,7 +515,7 @@ class ShardQueue:
         for read in result.tiers:
             if read.key:
                 self._know_key(read, changed)
-        # What is named goes to its own lanes, whatever was read beside.
+        # What is named goes to its own lanes, whatever else was read.
         for read in sorted(result.tiers, key=lambda read: not read.key):
             known = before.get(read.key, {}).get(read.priority)
             self._take_in(read, changed).fresh_first = known is None or known.fresh_first

@@ -45,7 +45,7 @@ class PartitionUpkeep:
         self._tries = 0  # that a transaction held up, without a break
         self._retry_ns = 0
         self.held_back = 0
-        # What was told of each partition, so that it is told once.
+        # What was logged of each partition, so that it is logged once.
         self._told: dict[str, str] = {}
 
     async def look(self, table: MessageTable, now_ns: int) -> int:
@@ -126,7 +126,7 @@ class PartitionUpkeep:
             self._warn(table, name, reason)
 
     def _warn(self, table: MessageTable, name: str, reason: str) -> None:
-        # Counts change from purge to purge: the same kind of reason is told once.
+        # Counts change from purge to purge: the same kind of reason is logged once.
         kind = reason.lstrip("0123456789")
         if self._told.get(name) != kind:
             self._told[name] = kind

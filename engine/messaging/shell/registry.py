@@ -81,7 +81,7 @@ RELOAD_PACE_S: Final = 0.1
 # Most clients of streams are disconnected at once when these end.
 LEAVING_S: Final = 0.2
 LEAVING_LOOK_S: Final = 0.01
-# More messages are not named to the scheduler, which takes a microsecond for each and lets nobody in between.
+# More messages are not named to the scheduler, which takes a microsecond for each and lets no other task run in between.
 NAMED_MAX: Final = 10_000
 
 
@@ -159,7 +159,7 @@ class Registry:
         self._store = store
         self._clock = clock or SystemClock()
         self.message_ids = MessageIds(self._clock.time_ns, time.monotonic_ns, member)
-        # Jitter only spreads load; nobody gains by guessing it.
+        # Jitter only spreads load; there is no gain in guessing it.
         self._draw = partial((dice or random.Random()).getrandbits, DICE_BITS)  # noqa: S311
         self._keyspaces = {keyspace.name: _KeyspaceTables(keyspace) for keyspace in keyspaces}
         self.set_limits(reload_interval_s, stream_grace_s)
@@ -282,7 +282,7 @@ class Registry:
         """Ask the shards in turn, until one answers: return what was read, and of which tables alone."""
         failure: Exception | None = None
         keyspace = tables.keyspace.name
-        # One speaks for all: where the others differ is told by `streamfrom check`.
+        # One speaks for all: `streamfrom check` reports where the others differ.
         for shard in tables.shards:
             try:
                 read = names
@@ -358,7 +358,7 @@ class Registry:
             changed.append(name)
             if isinstance(table, MessageTable) and name not in tables.runners:
                 self._run(tables, table)
-            # With a thousand of them nobody waits for all.
+            # No caller waits for all of a thousand.
             await asyncio.sleep(0)
         dropped = [name for name in tables.runners if name not in found]
         stopped: list[tuple[Runner, Purger, StreamfromError]] = [

@@ -102,7 +102,7 @@ class Runner:
         has_written: Callable[[ShardName], None] = lambda _: None,
     ) -> None:
         self._may_send = may_send
-        # Is told when rows were acked or claimed, which triggers of the table may have seen.
+        # Is called when rows were acked or claimed, which triggers of the table may have seen.
         self._has_written = has_written
         self._table = table
         self._log = TableLog(table)
@@ -268,7 +268,7 @@ class Runner:
         self.post(TableEnded(error))
         deadline = self._loop.time() + STOP_GRACE_S
         acks_deadline = self._loop.time() + ACKS_GRACE_S
-        # A claim that ends now is followed by the release of what nobody can be sent, and acks that were answered are
+        # A claim that ends now is followed by the release of what no consumer can be sent, and acks that were answered are
         # written as far as the server takes them.
         while self._tasks and (left_s := deadline - self._loop.time()) > 0:
             await asyncio.wait(self._tasks, timeout=left_s)
@@ -371,7 +371,7 @@ class Runner:
         It waits for no locked row, and no longer than LEASES_WANTED_S.
         """
         asked: set[bytes] = set()
-        # What is sent from now on came after whoever asks.
+        # What is sent from now on came after the caller.
         left = self._state.unwritten(shard, ids)
         with suppress(TimeoutError):
             async with asyncio.timeout(LEASES_WANTED_S):
@@ -424,7 +424,7 @@ class Runner:
                 counters.parked += len(result.parked)
                 counters.dead += len(result.dead)
                 self._log.spent(action.shard, result)
-            # Where it may not, the state is told so before it learns what it won.
+            # Where it may not, the state knows so before it learns what it won.
             self._may_send(action.shard)
             self.post(JobDone(action, result))
 
@@ -432,7 +432,7 @@ class Runner:
         result, failure = None, None
         try:
             result = await self._store.run(self._table, job.shard, job)
-        except Exception as error:  # noqa: BLE001  (whatever it was, nobody must wait for ever)
+        except Exception as error:  # noqa: BLE001  (whatever it was, no waiter must wait forever)
             self._log.failed(job.name, job.shard, error)
             failure = str(error)
         else:

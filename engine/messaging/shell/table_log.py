@@ -49,7 +49,7 @@ class TableLog:
         if not isinstance(error, StreamfromError):
             log.error("work on a queue failed", exc_info=error, extra=extra)
         elif shard not in self._failing:
-            # Whoever drops a queue knows that messages were in flight.
+            # The user who drops a queue knows that messages were in flight.
             level = logging.INFO if isinstance(error, TableGone) else logging.WARNING
             log.log(level, "work on a queue failed", extra=extra)
         self._failing.add(shard)

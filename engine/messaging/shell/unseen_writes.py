@@ -28,7 +28,7 @@ SAVED_S: Final = 0.05
 # What a poll takes of a core, here and at the server, and for each key that it reads.
 POLL_S: Final = 0.0005
 KEY_S: Final = 0.000_005
-# Commits of so long a time are told to another process together.
+# Commits of so long a time go to another process together.
 GATHERED_S: Final = 0.01
 # A queue that is polled later than this is reported.
 LATE_S: Final = 0.1

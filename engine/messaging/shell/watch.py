@@ -123,7 +123,7 @@ class Watch:
             async with asyncio.timeout(PATIENCE_S):
                 depths = await self._store.depths(keyspace, shard, tables)
         except (StreamfromError, TimeoutError) as error:
-            # The health checks tell of a shard that is away; here it is one figure less.
+            # The health checks report a shard that is away; here it is one figure less.
             log.debug(
                 "depths not known",
                 extra={"keyspace": keyspace, "shard": shard, "reason": str(error)},

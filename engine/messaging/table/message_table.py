@@ -198,7 +198,7 @@ class MessageTable:
             groups=frozenset(name.lower() for name in self.groups or ()),
             id_form=stored_form(self.type_of(self.id_column)),
         )
-        # Every statement on the table asks for them: made anew they were a tenth of an ack.
+        # Every statement on the table asks for them: made again they were a tenth of an ack.
         object.__setattr__(self, "facts", facts)
 
     def type_of(self, column: str) -> ColumnType | None:

@@ -38,5 +38,5 @@ def find_rounded(given: Iterable[int], in_flight: Iterable[bytes]) -> tuple[int,
 
 
 def _spellings(double: float) -> tuple[int, int]:
-    """Return a double as a number: all its digits, and as JavaScript spells it, by as few as tell it from other doubles."""
+    """Return a double as a number: all its digits, and as JavaScript spells it, by as few as distinguish it from other doubles."""
     return int(double), int(Decimal(repr(double)))

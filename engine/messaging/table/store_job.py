@@ -26,7 +26,7 @@ class Access(Enum):
 
     # Any: it reads, each statement by itself.
     READ = auto()
-    # Any: one transaction, which is right whoever dispatches the shard by now.
+    # Any: one transaction, which is right whichever member dispatches the shard by now.
     WRITE = auto()
     # The one that holds the dispatcher's lock, where there is an election: one transaction.
     DISPATCH = auto()

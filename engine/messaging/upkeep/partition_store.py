@@ -42,7 +42,7 @@ UNKNOWN_PARTITION: Final = 1735  # ER_UNKNOWN_PARTITION
 _DONE: Final = frozenset({1507, 1517, UNKNOWN_PARTITION})
 # Old partitions that are looked into at a time. More wait until these are gone.
 LOOKED_INTO_MAX: Final = 100
-# The server's own limits, in case nobody is left to end the patience.
+# The server's own limits, in case no process is left to end the patience.
 _LIMITS: Final = (
     b"SET SESSION lock_wait_timeout = 1, innodb_lock_wait_timeout = 1, autocommit = 1"
 )

@@ -51,7 +51,7 @@ def purge(
         return Purged()
     written = yield from commit(
         [table.id_literal(raw or b"") for (raw,), _ in answer.rows],
-        # In the form for several tables: only so may a DELETE be told its index.
+        # In the form for several tables: only so may a DELETE name its index.
         lambda part: (
             b"DELETE %b FROM %b WHERE %b IN (%b) AND %b"
             % (quoted(table.name), by_id(table), ident, b", ".join(part), where)

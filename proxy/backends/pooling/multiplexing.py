@@ -163,7 +163,7 @@ class SharedConnection(ConnectionOwner):
         """Leave the connection to the read that is being answered; all others lose it."""
         backend, self._backend = self._backend, None
         # The reads of others that are dropped here are sent again by their sessions, each on a
-        # connection of its own: a plain read may run twice, and nobody has seen a byte of it.
+        # connection of its own: a plain read may run twice, and no client has seen a byte of it.
         self._waiting = 0
         if backend is None:
             return
@@ -268,7 +268,7 @@ class SharedConnections:
                 return shared
         if not settings.autocommit:
             return None
-        # Sessions of another account, or with other variables than before, may come. Room is made by what nobody uses.
+        # Sessions of another account, or with other variables than before, may come. Unused ones make room.
         if len(self._all) >= self._count_max:
             unused = next((shared for shared in self._all if shared.is_unused), None)
             if unused is None:

@@ -119,7 +119,7 @@ class Pool:
         self, backend: Backend, owner: ConnectionOwner, database: str | None
     ) -> bool:
         """Take *backend* back if it is idle and still as *owner* left it: the hot path."""
-        # Whoever waits comes first, even if that takes this session's connection from it.
+        # Waiters come first, even if that takes this session's connection from it.
         if (
             backend not in self._idle
             or self._waiting
@@ -340,7 +340,7 @@ class Pool:
         now_s = 0.0
         if self._limited or (len(heads) > 1 and self._idle):
             now_s = asyncio.get_running_loop().time()
-        # What nobody of its own account took in the first round is for the others.
+        # What no waiter of its own account took in the first round is for the others.
         for is_left_over in (False, True) if len(heads) > 1 else (True,):
             for waiter in heads:
                 account = waiter.owner.account

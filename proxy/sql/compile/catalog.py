@@ -116,7 +116,7 @@ class View:
         self.keyspace = keyspace
         self.planner = Planner(keyspace, self.shards, self.columns_of)
         self.direct.clear()
-        # -1 is no generation of the engine, so the next statement builds the hot path's routes anew.
+        # -1 is no generation of the engine, so the next statement builds the hot path's routes again.
         self.generation = -1
 
     @property

@@ -146,7 +146,7 @@ class SessionTarget:
             )
         elif schema == STATUS_SCHEMA and not self._catalog.has_keyspace(target):
             home = self.here()
-            if home.schema is not None:  # beside a keyspace, and none itself
+            if home.schema is not None:  # next to a keyspace, and none itself
                 home = self._catalog.anywhere()
             self.view = self._catalog.system_view(STATUS_SCHEMA, home)
         else:

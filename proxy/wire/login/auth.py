@@ -147,7 +147,7 @@ class Authenticator:
         self._accounts = accounts
         verifiers = [account.verifier for account in accounts.values()]
         # Decoys are of the same kinds as the accounts: else the plugin that a refused login is
-        # asked for would tell which names there are.
+        # asked for would reveal which names there are.
         self._decoys = [
             verifier.decoy(self._decoy_seed)
             for verifier in verifiers or [Verifier.from_password("")]
@@ -172,7 +172,7 @@ def _plugin_for(verifier: Verifier, asked: str, greeted: str) -> str:
     """Return *asked* if *verifier* can check proofs of that plugin, else the plugin that it can.
 
     greeted: what the greeting named, for a client that asks for something else altogether;
-        libmariadb without the plugin that it was told to use asks for `dummy_fallback_auth`.
+        libmariadb without the plugin that it shall use asks for `dummy_fallback_auth`.
     """
     if verifier.native is None:
         return CACHING_SHA2
@@ -223,7 +223,7 @@ class ServerAuth:
         """Judge the first proof. *is_change*: it came with COM_CHANGE_USER."""
         login = self._login
         if login.plugin is None:
-            # Without PLUGIN_AUTH a client speaks native and cannot be told to switch.
+            # Without PLUGIN_AUTH a client speaks native and cannot be asked to switch.
             return self._proof(self._native, login.response)
         plugin = _plugin_for(self._verifier, login.plugin, self._greeted_plugin)
         if is_change or plugin != login.plugin:
@@ -286,7 +286,7 @@ class ServerAuth:
         if self._verifier.crypt is None or not (self._is_secure or self._authenticator.rsa_key):
             return self._decide(matches=False)
         # Also after a wrong proof for a cached account: a decoy never gets into the cache,
-        # and this must not tell the two apart.
+        # and this must not distinguish the two.
         self._next = self._full
         return [Send(_FULL_NEEDED)]
 

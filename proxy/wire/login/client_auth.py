@@ -157,7 +157,7 @@ class ClientAuth:
         if len(nonce) != _LONG_NONCE_BYTES:
             raise WireError("the server's nonce for parsec has not 32 bytes")
         salt = yield b""
-        # More rounds than the clients of MariaDB take would keep everybody waiting.
+        # More rounds than the clients of MariaDB take would keep all others waiting.
         if len(salt) != _SALT_BYTES or salt[0] != _SALT_HASH or salt[1] > _ROUNDS_LOG_MAX:
             raise WireError("unknown salt of parsec")
         secret = pbkdf2_hmac("sha512", self._password, salt[2:], 1024 << salt[1], 32)

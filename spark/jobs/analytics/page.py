@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # So many shards have a colour of their own.
 _COLOURS: Final = 8
 _POISON_SHOWN: Final = 25
-# Width and height of a chart on a telephone, in SVG units: not the same one made smaller, whose text nobody could read.
+# Width and height of a chart on a telephone, in SVG units: not the same one made smaller, whose text is too small to read.
 _NARROW: Final = (400, 240)
 _STATES_TOLD: Final = {
     DUE: "never sent, and should be",
@@ -342,7 +342,7 @@ def _longest(rows: "Sequence[Row]", name: str) -> str:
 
 def _groups(title: str, name: str, rows: "Sequence[Row]", total: int) -> str:
     if not rows:
-        return ""  # nothing was acknowledged, which is said above, or nobody knows whose it was
+        return ""  # nothing was acknowledged, which is said above, or its sender is unknown
     most = max(row["acked"] for row in rows)
     body = "".join(
         f'<tr><td class="name">{html_parts.name(row[name])}</td>'

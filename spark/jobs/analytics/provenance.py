@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from streamfrom.spark.jobs.analytics.message_facts import Told
 
 _SKEW_NS: Final = 2 * 10**9
-# Nobody waits so long: the column counts something else than was said.
+# No message waits so long: the column counts something else than was said.
 _IMPLAUSIBLE_MS: Final = 5 * 365 * 86_400_000.0
 
 

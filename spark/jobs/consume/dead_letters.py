@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ERROR: Final = "streamfrom_error"
 """The column with the reason, next to the message's own columns."""
-# A message that is put into another queue begins anew there.
+# A message that is put into another queue starts over there.
 _PAST: Final = frozenset({"epoch", "time_next", "time_acked"})
 
 

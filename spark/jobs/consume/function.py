@@ -88,7 +88,7 @@ def checked(function: Function, empty: DataFrame) -> DataFrame:
     """Return what *function* makes of no messages at all, which shows the columns that it will return.
 
     Raises:
-        RequestError: it fails even so, or returns no DataFrame, or columns that cannot be told apart.
+        RequestError: it fails even so, or returns no DataFrame, or columns that cannot be distinguished.
     """
     try:
         result = applied(function, empty)

@@ -45,7 +45,7 @@ def isolated(
         if probes == 0:
             verdict.unsure.update(dict.fromkeys(group, "failed together with others"))
             return True
-        # Nobody is blamed without having failed alone: what is known of a group may have passed by.
+        # No message is blamed without having failed alone: what is known of a group may have passed by.
         reason = None
         if len(group) == 1 or not fails:
             probes -= 1

@@ -105,7 +105,7 @@ class Worker:
         self._progress.enter("acknowledge")
         self._acknowledge(keys, outcome)
         left = sum(len(ids) for some in outcome.left.values() for ids in some.values())
-        # By the run that ends it, which may find little to do: one that was killed has told nobody.
+        # By the run that ends it, which may find little to do: one that was killed has reported nothing.
         self.counts += Counter(
             read=outcome.read,
             done=outcome.read - outcome.dead - left,
