@@ -1,12 +1,13 @@
 """Programs of the laboratory that are no servers of our own: they listen, and end with us."""
 
 import contextlib
+import os
 import re
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -28,11 +29,16 @@ class LabError(Exception):
 
 @contextlib.contextmanager
 def process(
-    program: list[str], log: Path, *, may_be_killed: bool = False
+    program: list[str],
+    log: Path,
+    *,
+    may_be_killed: bool = False,
+    environ: Mapping[str, str] | None = None,
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """Run *program* with its output in *log*; SIGTERM ends it, SIGKILL if it takes too long.
 
     may_be_killed: the workload kills it, so that it is no failure if it has ended before.
+    environ: variables beyond or instead of ours.
 
     Raises:
         LabError: it ended by itself.
@@ -44,6 +50,7 @@ def process(
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=ROOT,
+            env=os.environ | (environ or {}),
             preexec_fn=die_with_parent,  # noqa: PLW1509 - the harness has but one thread
             start_new_session=True,
         )

@@ -1,10 +1,11 @@
 """The workloads by name, in the order of the table; those on request run by their names alone."""
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from bench.plan import Plan
-from bench.processes import LabError
+from bench.processes import ROOT, LabError
 from bench.report import Figure
 from bench.workloads.attacks import attacks
 from bench.workloads.big_merge import big_merge
@@ -70,6 +71,17 @@ def spark(plan: Plan) -> Iterable[Figure]:
     return workload.spark(plan)
 
 
+def frameworks(plan: Plan) -> Iterable[Figure]:
+    """Celery, Django's tasks and the worker library. Fetches packages of PyPI and Debian."""
+    # The only workload that needs the clients, which need not be installed.
+    sys.path.append(str(ROOT / "clients/python"))
+    from bench.workloads.frameworks import celery, django, worker_library
+
+    for part in (celery, django, worker_library):
+        yield from part(plan)
+
+
 ON_REQUEST: Final[Mapping[str, Callable[[Plan], Iterable[Figure]]]] = {
     "spark": spark,
+    "frameworks": frameworks,
 }

@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import queue
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import pymysql
 import pytest
 from asyncmy.errors import OperationalError
 from hypothesis import given, strategies as st
@@ -22,15 +25,18 @@ from streamfrom_worker import (
     TestQueue,
     Worker,
     address,
+    task_store,
 )
 from streamfrom_worker.__main__ import load, main
 from streamfrom_worker.completer import Completer
 from streamfrom_worker.handler import Handler
 from streamfrom_worker.session import Answer, Session
 from streamfrom_worker.table import Table, describe
+from streamfrom_worker.task_store import Acknowledger, Inbox, Receiver, TaskStore
 from tests.cases import cases
 
 
+HANG_S = 60.0
 URL = "mysql://app:secret@db.example:1234/shop"
 COLUMNS = [
     ("id", "bigint(20)"),
@@ -307,3 +313,80 @@ async def test_a_worker_stops_while_the_proxy_is_away() -> None:
     await asyncio.sleep(0)
     worker.stop()
     await serving
+
+
+class Waits(TaskStore):
+    """A store whose `take` waits until it is interrupted, and whose acknowledgements do what `answers` says."""
+
+    def __init__(self, *answers: Exception | None) -> None:
+        super().__init__({}, "q", 30, 60)
+        self.answers = list(answers)
+        self.acknowledged: list[tuple[Any, ...]] = []
+        self.waits: queue.Queue[tuple[str, ...]] = queue.Queue()
+        self.interrupts = threading.Semaphore(0)
+        self.may_write = threading.Event()
+        self.writing = threading.Event()
+
+    def take(
+        self, queues: Sequence[str], count: int, wait_s: float, *, by: Any = None
+    ) -> Sequence[Any]:
+        self.waits.put(tuple(queues))
+        assert self.interrupts.acquire(timeout=HANG_S)
+        return ()
+
+    def interrupt(self, by: Any) -> None:
+        self.interrupts.release()
+
+    def acknowledge(self, idents: Sequence[Any], *, by: Any = None) -> None:
+        self.acknowledged.append(tuple(idents))
+        self.writing.set()
+        assert self.may_write.wait(HANG_S)
+        if self.answers and (error := self.answers.pop(0)) is not None:
+            raise error
+
+
+def test_a_wait_ends_when_other_queues_are_wanted_or_none() -> None:
+    store = Waits()
+    inbox = Inbox()
+    receiver = Receiver(store, inbox)
+    receiver.want(["a"], 1)
+    assert store.waits.get(timeout=HANG_S) == ("a",)
+    receiver.want(["a"], 5)  # no other queue: it goes on
+    receiver.want(["b"], 1)
+    assert store.waits.get(timeout=HANG_S) == ("b",)
+    receiver.want([], 1)
+    receiver.want(["c"], 1)
+    assert store.waits.get(timeout=HANG_S) == ("c",)
+    store.interrupts.release()
+    receiver.close()
+    inbox.close()
+    assert store.waits.empty()
+
+
+def test_acknowledgements_that_come_while_one_is_written_go_with_the_next() -> None:
+    store = Waits()
+    acks = Acknowledger(store, HANG_S)
+    acks.add(1)
+    assert store.writing.wait(HANG_S)
+    for number in (2, 3, 4):
+        acks.add(number)
+    store.may_write.set()
+    assert acks.written()
+    acks.close()
+    assert store.acknowledged == [(1,), (2, 3, 4)]
+
+
+def test_acknowledgements_outlast_a_proxy_that_is_away_and_not_a_server_that_refuses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(task_store, "pause_s", lambda tries: 0.0)
+    away = pymysql.err.OperationalError(2003, "away")
+    store = Waits(away, away, None, pymysql.err.OperationalError(1644, "not yet approved"))
+    store.may_write.set()
+    acks = Acknowledger(store, HANG_S)
+    acks.add(1)
+    assert acks.written()
+    acks.add(2)
+    assert acks.written(), "its lease ends"
+    acks.close()
+    assert store.acknowledged == [(1,), (1,), (1,), (2,)]

@@ -37,7 +37,7 @@ def _run(run: Run) -> Outcomes:
     )
     url = f"streamfrom://root@{HOST}:{run.port}/{DATABASE}"
     environ = {
-        "KOMBU_URL": url if _has_queues(python, run.port) else "memory://",
+        "KOMBU_URL": url if has_queues(python, run.port, DATABASE) else "memory://",
         "PYTHONPATH": str(CLIENTS),
     }
     with run.log.open("wb") as log:
@@ -65,9 +65,9 @@ def _run(run: Run) -> Outcomes:
     return outcomes_of(report.read_text())
 
 
-def _has_queues(python: Path, port: int) -> bool:
+def has_queues(python: Path, port: int, database: str) -> bool:
     """Return whether the proxy answers at *port*, or a server alone."""
-    ask = f"import pymysql; pymysql.connect(host='{HOST}', port={port}, user='root').cursor().execute('SHOW QUEUES FROM {DATABASE}')"
+    ask = f"import pymysql; pymysql.connect(host='{HOST}', port={port}, user='root').cursor().execute('SHOW QUEUES FROM {database}')"
     return (
         subprocess.run([str(python), "-c", ask], capture_output=True, check=False).returncode
         == 0

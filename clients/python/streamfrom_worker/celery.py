@@ -28,7 +28,7 @@ from kombu.utils.json import dumps, loads
 
 from .address import DEFAULT_PORT
 from .celery_store import CeleryStore
-from .task_store import AT_ONCE, BROKEN, Inbox, Keeper, Receiver, Row
+from .task_store import AT_ONCE, BROKEN, Acknowledger, Inbox, Keeper, Receiver, Row
 
 
 LOOK_S = 0.1  # between two looks whether a full consumer has room again
@@ -75,6 +75,11 @@ class Channel(virtual.Channel):
         (self.no_ack_queues.add if no_ack else self.no_ack_queues.discard)(queue)
         super().basic_consume(queue, no_ack, callback, consumer_tag, **options)
 
+    def basic_cancel(self, consumer_tag: str) -> None:
+        """Consume from a consumer's queue no more."""
+        super().basic_cancel(consumer_tag)
+        self.want()
+
     def basic_get(self, queue: str, no_ack: bool = False, **options: Any) -> Any:
         """Return a message of a queue, or None."""
         message = super().basic_get(queue, no_ack, **options)
@@ -83,26 +88,27 @@ class Channel(virtual.Channel):
         return message
 
     def basic_ack(self, delivery_tag: Any, multiple: bool = False) -> None:
-        """Acknowledge one message."""
-        self.store.acknowledge([delivery_tag])
+        """Acknowledge one message, soon."""
+        self.connection.acks.add(delivery_tag)
         super().basic_ack(delivery_tag, multiple)
         self.want()
 
     def basic_reject(self, delivery_tag: Any, requeue: bool = False) -> None:
         """Give a message back, or drop it."""
         if not requeue:
-            self.store.acknowledge([delivery_tag])
+            self.connection.acks.add(delivery_tag)
         super().basic_reject(delivery_tag, requeue)
         self.want()
 
     def want(self) -> None:
-        """Wait for the messages that the channel's consumers have room for."""
-        if self._consumers and not self.closed:
-            if self.receiver is None:
-                self.receiver = Receiver(self.store, self.connection.inbox)
-            room = self.qos.can_consume_max_estimate()
-            count = AT_ONCE if room is None else min(room, AT_ONCE)
-            self.receiver.want(self._active_queues, count)
+        """Wait for the messages that the channel's consumers have room for, and for no others."""
+        if self.closed or (self.receiver is None and not self._consumers):
+            return
+        if self.receiver is None:
+            self.receiver = Receiver(self.store, self.connection.inbox)
+        room = self.qos.can_consume_max_estimate()
+        count = AT_ONCE if room is None else min(room, AT_ONCE)
+        self.receiver.want(self._active_queues, count)
 
     def receive(self, rows: Sequence[Row]) -> None:
         """Deliver messages to their consumers."""
@@ -143,9 +149,11 @@ class Channel(virtual.Channel):
         self.store.put(queues, dumps(message), priority, moment_ns(message))
 
     def _size(self, queue: str) -> int:
+        self.connection.acks.written()
         return self.store.size(queue)
 
     def _purge(self, queue: str) -> int:
+        self.connection.acks.written()
         return self.store.purge(queue)
 
     def queue_delete(
@@ -241,6 +249,7 @@ class Transport(virtual.Transport):
             self._ack_wait_s,
             given.get("purge_after", 3600),
         )
+        self.acks = Acknowledger(self.store, self._ack_wait_s)
         self._inbox: Inbox | None = None
         self._loop: Any = None
         self._keeper: Keeper | None = None
@@ -270,6 +279,7 @@ class Transport(virtual.Transport):
             self._loop.on_tick.discard(self._want)
             self._loop.remove_reader(self.inbox.sent.fileno())
             self._loop = None
+        self.acks.close()
         self.store.close()
         inbox, self._inbox = self._inbox, None
         if inbox is not None:

@@ -23,7 +23,7 @@ from . import address
 from .names import quoted
 from .producer import Queue
 from .session import is_permanent
-from .task_store import BROKEN, Inbox, Keeper, Receiver, Row, TaskStore
+from .task_store import BROKEN, WAIT_S, Acknowledger, Inbox, Keeper, Receiver, Row, TaskStore
 
 
 class StreamfromBroker(Broker):
@@ -52,6 +52,7 @@ class StreamfromBroker(Broker):
         self.table = table
         self._ack_wait_s = ack_wait
         self.store = TaskStore(address.parse(url).options(), table, ack_wait, purge_after)
+        self.acks = Acknowledger(self.store, ack_wait)
         self._lock = threading.Lock()
         self._is_made = False
         self._keeper: Keeper | None = None
@@ -63,6 +64,7 @@ class StreamfromBroker(Broker):
             self._keeper.close()
         for consumer in list(self._consumers):
             consumer.close()
+        self.acks.close()
         self.store.close()
 
     def declare_queue(self, queue_name: str) -> None:
@@ -151,6 +153,7 @@ class StreamfromBroker(Broker):
         """
         end_s = None if timeout is None else time.monotonic() + timeout / 1000
         self.make()
+        self.acks.written()
         while self.store.size(queue_name):
             if end_s is not None and time.monotonic() >= end_s:
                 raise QueueJoinTimeout(queue_name)
@@ -236,9 +239,9 @@ class StreamfromConsumer(Consumer):
         return proxy
 
     def ack(self, message: Any) -> None:
-        """Acknowledge a message."""
+        """Acknowledge a message, soon."""
         ident = message.streamfrom_id
-        self._end(lambda: self._store.acknowledge([ident]), ident)
+        self._end(lambda: self._broker.acks.add(ident), ident)
 
     def nack(self, message: Any) -> None:
         """Park a message, with its error."""
@@ -262,6 +265,7 @@ class StreamfromConsumer(Consumer):
                     self._give_back(row[0])
         except (ConnectionClosed, *BROKEN):
             pass  # their leases end
+        self._broker.acks.written(WAIT_S)
         self._inbox.close()
         self._broker.leave(self)
 

@@ -62,10 +62,15 @@ def is_permanent(error: BaseException) -> bool:
     return bool(error.args) and error.args[0] in PERMANENT
 
 
-async def pause(tries: int) -> None:
-    """Wait before the next try: longer each time, with jitter."""
+def pause_s(tries: int) -> float:
+    """Return the seconds before the next try: more each time, with jitter."""
     longest = min(PAUSE_S * 2.0 ** min(tries, 10), PAUSE_MAX_S)
-    await asyncio.sleep(longest * random.uniform(0.5, 1))  # noqa: S311 - jitter
+    return longest * random.uniform(0.5, 1)  # noqa: S311 - jitter
+
+
+async def pause(tries: int) -> None:
+    """Wait before the next try."""
+    await asyncio.sleep(pause_s(tries))
 
 
 async def connect(address: Address, **options: Any) -> asyncmy.Connection:

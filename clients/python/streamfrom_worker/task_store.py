@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import socket
 import threading
+import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -15,15 +16,19 @@ from typing import Any
 import pymysql
 
 from .names import quoted
-from .session import SILENCE_S, is_permanent
+from .session import SILENCE_S, is_permanent, pause_s
 from .table import ERROR_MAX, PARKED_NS
 
 
 AT_ONCE = 100  # messages in one answer, and queues that one STREAM can name
-WAIT_S = 1.0  # of one STREAM: how long a change of what is wanted may take
+ACKED_AT_ONCE = 500  # in one statement
+WAIT_S = (
+    1.0  # of one STREAM: how long a change of what is wanted may take that could not end it
+)
 
 # What PyMySQL raises when a connection breaks, and for much that a server refuses, which `is_permanent` distinguishes.
 BROKEN = (pymysql.err.OperationalError, pymysql.err.InterfaceError, OSError)
+INTERRUPTED = 1317  # of a statement that KILL QUERY ended; its connection goes on
 OPTIONS = {
     "autocommit": True,
     "charset": "utf8mb4",
@@ -69,18 +74,29 @@ class TaskStore:
     def take(
         self, queues: Sequence[str], count: int, wait_s: float, *, by: Any = None
     ) -> Sequence[Row]:
-        """Return (id, epoch, queue, payload) of up to *count* messages, waiting for the first.
+        """Return (id, epoch, queue, payload) of up to *count* messages, waiting for the first until `interrupt`.
 
         *by* has a connection of its own, so that its wait holds up no other statement.
         """
         names = ", ".join(["%s"] * len(queues))
-        rows: Sequence[Row] = self._executed(
-            by,
-            f"STREAM id, epoch, queue, payload FROM {self._messages} WHERE queue IN ({names}) "
-            f"LIMIT {count:d} WAIT {wait_s:.3f}",
-            queues,
-        )[0]
+        try:
+            rows: Sequence[Row] = self._executed(
+                by,
+                f"STREAM id, epoch, queue, payload FROM {self._messages} WHERE queue IN ({names}) "
+                f"LIMIT {count:d} WAIT {wait_s:.3f}",
+                queues,
+            )[0]
+        except pymysql.err.OperationalError as error:
+            if error.args[0] != INTERRUPTED:
+                raise
+            return ()
         return rows
+
+    def interrupt(self, by: Any) -> None:
+        """End the wait of `take`."""
+        connection = self._connections.get(by)
+        if connection is not None and connection.open:
+            self.run(f"KILL QUERY {connection.thread_id()}")
 
     def put(self, queues: Iterable[str], payload: str, priority: int, at_ns: int) -> None:
         """Insert a message into each of *queues*."""
@@ -96,10 +112,11 @@ class TaskStore:
                 tries=1,
             )
 
-    def acknowledge(self, idents: Sequence[Any]) -> None:
+    def acknowledge(self, idents: Sequence[Any], *, by: Any = None) -> None:
         """Acknowledge messages."""
         places = ", ".join(["%s"] * len(idents))
-        self.run(
+        self._executed(
+            by,
             f"UPDATE {self._messages} SET time_acked = NOW() WHERE id IN ({places}) AND time_acked IS NULL",
             idents,
         )
@@ -174,6 +191,8 @@ class TaskStore:
                         changed = cursor.execute(sql, tuple(values) or None)
                         return cursor.fetchall() if cursor.description else (), changed
                 except BROKEN as error:
+                    if error.args[:1] == (INTERRUPTED,):
+                        raise
                     broken = self._connections.pop(user, None)
                     if broken is not None:
                         broken.close()
@@ -234,6 +253,7 @@ class Receiver:
         self._store = store
         self._inbox = inbox
         self._wanted: tuple[tuple[str, ...], int] | None = None
+        self._awaited: tuple[str, ...] | None = None  # the queues of the STREAM that is on
         self._changed = threading.Condition()
         self._is_closed = threading.Event()
         self._thread = threading.Thread(
@@ -242,13 +262,19 @@ class Receiver:
         self._thread.start()
 
     def want(self, queues: Sequence[str], count: int) -> None:
-        """Wait for up to *count* messages of *queues*, unless a wait is on already; of none, for nothing.
+        """Wait for up to *count* messages of *queues*, unless a wait for them is on already; of none, for nothing.
 
         After messages have come nothing more is waited for, until the next call.
         """
         with self._changed:
             self._wanted = (tuple(queues[:AT_ONCE]), count) if queues and count else None
+            names = None if self._wanted is None else self._wanted[0]
+            is_stale = self._awaited is not None and self._awaited != names
+            if is_stale:
+                self._awaited = None
             self._changed.notify()
+        if is_stale:
+            self._store.interrupt(self)
 
     def close(self) -> None:
         """End the thread and its connection."""
@@ -266,6 +292,8 @@ class Receiver:
                 if not self._is_closed.is_set():
                     self._inbox.put(self, error)
                 return
+            with self._changed:
+                self._awaited = None
             if not rows:
                 continue
             if self._is_closed.is_set():
@@ -280,7 +308,77 @@ class Receiver:
         with self._changed:
             while self._wanted is None and not self._is_closed.is_set():
                 self._changed.wait()
-            return None if self._is_closed.is_set() else self._wanted
+            if self._is_closed.is_set():
+                return None
+            self._awaited = self._wanted and self._wanted[0]
+            return self._wanted
+
+
+class Acknowledger:
+    """A thread that writes acknowledgements, so that work waits for none: what comes while one statement is on its way goes with the next.
+
+    After `close` it goes on for *grace_s* seconds at most, while the proxy is away.
+    """
+
+    def __init__(self, store: TaskStore, grace_s: float) -> None:
+        self._store = store
+        self._grace_s = grace_s
+        self._changed = threading.Condition()
+        self._idents: list[Any] = []
+        self._end_s = float("inf")
+        self._thread: threading.Thread | None = None
+
+    def add(self, ident: Any) -> None:
+        """Have a message acknowledged soon."""
+        with self._changed:
+            self._idents.append(ident)
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="streamfrom-acknowledger", daemon=True
+                )
+                self._thread.start()
+            self._changed.notify_all()
+
+    def written(self, within_s: float = SILENCE_S) -> bool:
+        """Return once all that was added is written; False if that takes longer."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._idents, within_s)
+
+    def close(self) -> None:
+        """End the thread once it has written what it has; wait a moment for that."""
+        with self._changed:
+            self._end_s = time.monotonic() + self._grace_s
+            self._changed.notify_all()
+        self.written(WAIT_S)
+
+    def _run(self) -> None:
+        tries = 0
+        while idents := self._next():
+            try:
+                self._store.acknowledge(idents, by=self)
+            except Exception as error:  # noqa: BLE001 - the thread must outlive it
+                if is_permanent(error):
+                    # Their leases end, and they come again.
+                    log.error(  # noqa: TRY400 - the server's sentence says it all
+                        "messages not acknowledged",
+                        extra={"ids": idents, "error": str(error)},
+                    )
+                else:
+                    time.sleep(pause_s(tries))
+                    tries += 1
+                    continue
+            tries = 0
+            with self._changed:
+                del self._idents[: len(idents)]
+                self._changed.notify_all()
+        self._store.cut(self)
+
+    def _next(self) -> Sequence[Any]:
+        """Return what to write next; nothing once the end has come."""
+        with self._changed:
+            while not self._idents and self._end_s == float("inf"):
+                self._changed.wait()
+            return self._idents[:ACKED_AT_ONCE] if time.monotonic() < self._end_s else ()
 
 
 class Keeper:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import traceback
 from collections.abc import Mapping
 from datetime import datetime, timezone
@@ -38,20 +39,25 @@ OPTIONS = {
 
 
 class TaskTable(TaskStore):
-    """The queue, with a column for results: what became of a task stays in its row until the purge."""
+    """The queue, with a column for results: what became of a task stays in its row until the purge.
+
+    Each thread has a connection of its own for these, so that no task waits for another's commit.
+    """
 
     columns = f"result LONGTEXT {UTF8},"
 
     def note(self, ident: Any, result: Mapping[str, Any]) -> None:
         """Write how far a task is."""
-        self.run(
+        self._executed(
+            threading.get_ident(),
             f"UPDATE {self._messages} SET result = %s WHERE id = %s AND time_acked IS NULL",
             [json.dumps(result), ident],
         )
 
     def end(self, ident: Any, result: Mapping[str, Any], error: str | None) -> None:
         """Write what became of a task, and acknowledge it."""
-        self.run(
+        self._executed(
+            threading.get_ident(),
             f"UPDATE {self._messages} SET time_acked = NOW(), result = %s, last_error = %s "
             "WHERE id = %s AND time_acked IS NULL",
             [json.dumps(result), error and error[:ERROR_MAX], ident],
@@ -59,7 +65,11 @@ class TaskTable(TaskStore):
 
     def result(self, ident: Any) -> Any:
         """Return what is known of a task, as JSON; None if it has not begun."""
-        rows = self.run(f"SELECT result FROM {self._messages} WHERE id = %s", [ident])
+        rows, _ = self._executed(
+            threading.get_ident(),
+            f"SELECT result FROM {self._messages} WHERE id = %s",
+            [ident],
+        )
         return rows[0][0] if rows else None
 
 

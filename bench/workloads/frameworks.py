@@ -1,0 +1,232 @@
+"""Celery and Django on streamfrom, compared with what else carries their tasks; and the worker library with a raw consumer."""
+
+import contextlib
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from bench.brokers import STATE, rabbitmq, redis
+from bench.clients import Received, consumers
+from bench.fleet import Signals, Work
+from bench.lab import Endpoint
+from bench.plan import Plan
+from bench.processes import HOST, ROOT, LabError, process, tail
+from bench.report import Figure, figure, percentile, ratio_at_least, ratio_at_most
+from bench.workloads.drain import Workers, drain
+from streamfrom_worker import Message, Result, Worker
+from tests.suites.fetching import python_with
+
+
+DATABASE: Final = "frameworks"
+LIBRARY: Final = ROOT / "clients/python"
+PACKAGES: Final = (
+    "celery[redis,sqlalchemy]==5.7.0",
+    "asyncmy",
+    "PyMySQL==1.2.4",
+    "Django==5.2.19",
+    "django-tasks==0.12.0",
+    "django-tasks-db==0.13.0",
+)
+TASKS: Final = (6_000, 3_000)
+SLOW_TASKS: Final = (1_000, 300)  # of a broker that takes seconds for a hundred
+WARM_PART: Final = 0.1  # of the tasks, run before the clock
+SENT: Final = (100, 40)
+PAUSE_S: Final = 0.25
+DRAINED: Final = (60_000, 30_000)
+END_S: Final = 300.0
+ACK_BATCH: Final = 100
+POLLING: Final = "django_tasks_db.DatabaseBackend"
+OURS: Final = "streamfrom_worker.django.backend.StreamfromBackend"
+
+
+def celery(plan: Plan) -> list[Figure]:
+    """Tasks that do nothing: eight processes, late acknowledgement, no results."""
+    count, few = plan.size(*TASKS), plan.size(*SLOW_TASKS)
+    with plan.lab.keyspace(DATABASE) as proxy, redis() as memory, rabbitmq() as rabbit:
+        server = f"sqla+mysql+pymysql://root@{HOST}:{plan.lab.direct.port}/{DATABASE}"
+        brokers = {
+            "streamfrom": (f"streamfrom://root@{HOST}:{proxy.port}/{DATABASE}", count),
+            "RabbitMQ": (rabbit, count),
+            "Redis": (memory, count),
+            "kombu's sqlalchemy transport": (server, few),
+        }
+        runs: dict[str, list[float]] = {name: [] for name in brokers}
+        for number in range(1, plan.pairs + 1):
+            for name, broker in brokers.items():
+                runs[name].append(_celery_tasks_a_second(plan, *broker))
+                plan.say(f"  round {number}, {name}: {runs[name][-1]:,.0f} tasks/s")
+    ours = runs.pop("streamfrom")
+    goals = {"RabbitMQ": ratio_at_least(0.5), "kombu's sqlalchemy transport": ratio_at_least(5)}
+    return [
+        figure("Celery, 8 processes", "tasks/s", ours, name, theirs, goals.get(name))
+        for name, theirs in runs.items()
+    ]
+
+
+def django(plan: Plan) -> list[Figure]:
+    """From `enqueue` to the start of the task, one at a time."""
+    count = plan.size(*SENT)
+    with plan.lab.keyspace(DATABASE) as proxy, plan.lab.database("polled"):
+        ours, theirs = plan.interleaved(
+            lambda: _django_ms(plan, proxy, DATABASE, OURS, "streamfrom_worker", count),
+            lambda: _django_ms(plan, plan.lab.direct, "polled", POLLING, "db_worker", count),
+        )
+    return [
+        figure(
+            f"Django's task, enqueue to start, p{percent}",
+            "ms",
+            (percentile(run, percent) for run in ours),
+            "django-tasks-db's worker",
+            (percentile(run, percent) for run in theirs),
+            ratio_at_most(1 / 20) if percent == 99 else None,
+        )
+        for percent in (50, 99)
+    ]
+
+
+def worker_library(plan: Plan) -> list[Figure]:
+    """A backlog drained by one process of the library, by a coroutine and by a function in threads."""
+    count, figures = plan.size(*DRAINED), []
+    with plan.lab.keyspace(DATABASE) as proxy:
+        where = proxy.port, DATABASE
+
+        def run(work: Callable[[str, int], Work]) -> float:
+            done = drain(plan.lab, proxy, work, workers=Workers(1, 1), count=count)
+            plan.say(f"  {done.per_second:,.0f}/s {done.facts}")
+            return done.per_second
+
+        for kind, goal in (("coroutine", ratio_at_least(0.8)), ("function", None)):
+            ours, theirs = plan.interleaved(
+                partial(run, partial(_library, *where, count, kind)),
+                partial(
+                    run,
+                    lambda table, each: consumers(
+                        *where, table, count=each, ack_batch=ACK_BATCH
+                    ),
+                ),
+            )
+            figures.append(
+                figure(f"worker library, {kind}", "msg/s", ours, "raw consumer", theirs, goal)
+            )
+    return figures
+
+
+def _library(port: int, database: str, count: int, kind: str, table: str, each: int) -> Work:
+    async def work(signals: Signals) -> Received:
+        received = Received()
+        done = 0
+
+        def note(result: Result) -> None:
+            nonlocal done
+            done += 1
+            signals.count(1)
+            if done == count:
+                worker.stop()
+
+        worker = Worker(f"mysql://root@{HOST}:{port}/{database}", on_result=note)
+        register = worker.queue(table, concurrency=8, prefetch=1000)
+
+        def take(message: Message) -> None:
+            received.add([message.id], time.time_ns())
+
+        if kind == "coroutine":
+
+            @register
+            async def take_async(message: Message) -> None:
+                take(message)
+        else:
+            register(take)
+        await signals.start()
+        await worker.serve()
+        received.note_ack(done)
+        return received
+
+    return work
+
+
+def _celery_tasks_a_second(plan: Plan, broker: str, count: int) -> float:
+    run = plan.lab.folder / plan.lab.fresh_name()
+    environ = {"BROKER": broker, "RUN": str(run)}
+    _call(["-m", "bench.celery_app", str(count)], environ)
+    words = ["-m", "celery", "-A", "bench.celery_app", "worker", "-l", "WARNING"]
+    warm = int(count * WARM_PART)
+    with _working(plan, words, environ):
+        _until(run, warm)
+        began_s, before = time.monotonic(), run.stat().st_size
+        _until(run, count)
+        seconds = time.monotonic() - began_s
+    if (there := run.stat().st_size) != count:
+        raise LabError(f"{there} tasks ran, and {count} were sent")
+    return (count - before) / seconds
+
+
+def _django_ms(
+    plan: Plan, target: Endpoint, database: str, backend: str, command: str, count: int
+) -> list[float]:
+    """Return how many milliseconds passed from each `enqueue` to the task's start, in order of size."""
+    run = plan.lab.folder / plan.lab.fresh_name()
+    environ = {
+        "PORT": str(target.port),
+        "KEYSPACE": database,
+        "BACKEND": backend,
+        "RUN": str(run),
+        "DJANGO_SETTINGS_MODULE": "bench.django_app",
+    }
+    _call(["-m", "django", "migrate", "--verbosity", "0"], environ)
+    with _working(plan, ["-m", "django", command], environ):
+        _call(["-m", "bench.django_app", "1", "0"], environ)
+        _until(run, 1)
+        begun = run.stat().st_size
+        _call(["-m", "bench.django_app", str(count), str(PAUSE_S)], environ)
+        deadline = time.monotonic() + END_S
+        while len(lines := run.read_text()[begun:].splitlines()) < count:
+            if time.monotonic() > deadline:
+                raise LabError(f"{len(lines)} of {count} tasks of Django began")
+            time.sleep(0.1)
+    return sorted(map(float, lines))
+
+
+@contextlib.contextmanager
+def _working(plan: Plan, words: Sequence[str], environ: Mapping[str, str]) -> Iterator[None]:
+    log = plan.lab.folder / "worker.log"
+    with process([_python(), *words], log, environ=_environ(environ)):
+        try:
+            yield
+        except LabError as error:
+            raise LabError(f"{error}{tail(log)}") from error
+
+
+def _call(words: Sequence[str], environ: Mapping[str, str]) -> None:
+    done = subprocess.run(
+        [_python(), *words],
+        cwd=ROOT,
+        env=os.environ | _environ(environ),
+        capture_output=True,
+        text=True,
+        timeout=END_S,
+        check=False,
+    )
+    if done.returncode:
+        raise LabError(f"{' '.join(words)} failed: {done.stderr[-2000:]}")
+
+
+def _environ(more: Mapping[str, str]) -> dict[str, str]:
+    return {"PYTHONPATH": f"{ROOT}{os.pathsep}{LIBRARY}", "C_FORCE_ROOT": "1", **more}
+
+
+def _python() -> str:
+    STATE.mkdir(parents=True, exist_ok=True)
+    return str(python_with(STATE, "frameworks", PACKAGES))
+
+
+def _until(path: Path, size: int) -> None:
+    """Return when a file is as long."""
+    deadline = time.monotonic() + END_S
+    while not path.exists() or path.stat().st_size < size:
+        if time.monotonic() > deadline:
+            raise LabError(f"{path.name} does not grow to {size}")
+        time.sleep(0.005)
