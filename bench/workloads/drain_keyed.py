@@ -13,7 +13,7 @@ DATABASE: Final = "keyed"
 MESSAGES: Final = (20_000, 4_000)
 WORKERS: Final = 16
 DRAIN_S: Final = 180.0
-KEYED: Final = "key = tenant, key_in_flight = 1, "
+KEYED: Final = "key = tenant, max_per_key = 1, "
 RATIO_MIN: Final = 0.5
 
 

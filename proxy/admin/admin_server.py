@@ -188,7 +188,7 @@ class AdminServer:
         reason = ""
         if self._status.member().is_stopping:
             reason = "stopping"
-        elif all(shard.trouble is not None for shard in self._status.shard_status()):
+        elif all(shard.last_error is not None for shard in self._status.shard_status()):
             reason = "no shard answers"
         return web.Response(text=f"{reason or 'ready'}\n", status=503 if reason else 200)
 

@@ -34,28 +34,28 @@ class Sample(NamedTuple):
     """One queue at a moment; counters since the start of the process, NaN for what is not known.
 
     at_s: seconds since the epoch.
-    due_to_sent_p99_s, sent_to_acked_p99_s: of the time since the sample before.
+    delivery_latency_p99_s, ack_latency_p99_s: of the time since the sample before.
     """
 
     at_s: float
     depth: float
     parked: float
     in_flight: float
-    sent: float
+    delivered: float
     acked: float
     deleted: float
-    retried: float
-    due_to_sent_p99_s: float = nan
-    sent_to_acked_p99_s: float = nan
+    redelivered: float
+    delivery_latency_p99_s: float = nan
+    ack_latency_p99_s: float = nan
 
 
 class Rates(NamedTuple):
     """Messages a second. in_per_s: None where the depth is not known."""
 
     in_per_s: float | None
-    sent_per_s: float
+    delivered_per_s: float
     out_per_s: float
-    retried_per_s: float
+    redelivered_per_s: float
 
 
 _WIDTH: Final = len(Sample._fields)
@@ -76,7 +76,7 @@ class QueueHistory:
     def add(self, queue: QueueFigures, at_s: float) -> None:
         """Take a sample."""
         counters = queue.counters
-        found = (counters.due_to_sent.counts, counters.sent_to_acked.counts)
+        found = (counters.delivery_latency.counts, counters.ack_latency.counts)
         before = self._histograms or found
         self._histograms = found
         p99s = map(_p99_s, found, before)
@@ -117,8 +117,8 @@ class QueueHistory:
             "depth",
             "parked",
             "in_flight",
-            "due_to_sent_p99_s",
-            "sent_to_acked_p99_s",
+            "delivery_latency_p99_s",
+            "ack_latency_p99_s",
         )
         series = {name: [_known(getattr(each, name)) for each in after] for name in own}
         for name in Rates._fields:
@@ -168,10 +168,10 @@ def _sample(queue: QueueFigures, counters: Counters, at_s: float) -> Sample:
         _sum([shard.depth for shard in queue.shards]),
         _sum([shard.parked for shard in queue.shards]),
         sum(shard.in_flight for shard in queue.shards),
-        counters.sent,
+        counters.delivered,
         counters.acked,
         counters.deleted,
-        counters.retried,
+        counters.redelivered,
     )
 
 
@@ -187,9 +187,9 @@ def _rates(before: Sample, after: Sample) -> Rates:
     arrived = after.depth - before.depth + gone + (0 if isnan(parked) else parked)
     return Rates(
         None if isnan(arrived) else max(arrived, 0) / took_s,
-        max(after.sent - before.sent, 0) / took_s,
+        max(after.delivered - before.delivered, 0) / took_s,
         gone / took_s,
-        max(after.retried - before.retried, 0) / took_s,
+        max(after.redelivered - before.redelivered, 0) / took_s,
     )
 
 

@@ -22,34 +22,35 @@ if TYPE_CHECKING:
 
 
 _COUNTED: Final = {
-    "sent": "Messages given to streams.",
-    "retried": "Messages given to streams that had been sent before.",
+    "delivered": "Messages delivered to streams.",
+    "redelivered": "Messages delivered to streams that had been delivered before.",
     "acked": "Messages acknowledged by UPDATE through this proxy.",
     "deleted": "Messages deleted through this proxy.",
-    "released": "Messages given back because their stream left before they were sent.",
-    "parked": "Messages parked because they had been sent vt_max_attempts times.",
-    "dead": "Messages moved to the dead letters because they had been sent vt_max_attempts times.",
+    "returned": "Messages returned because their stream left before they were delivered.",
+    "parked": "Messages parked because they had been delivered vt_max_attempts times.",
+    "dead_lettered": "Messages moved to the dead letters because they had been delivered vt_max_attempts times.",
     "purged": "Acknowledged messages that the purge deleted.",
 }
 # What Vitess's tablets call them, in one family: go/vt/vttablet/tabletserver/messager/message_manager.go.
-_OF_VITESS: Final = {"Sent": "sent", "Acked": "acked", "Purged": "purged"}
+_OF_VITESS: Final = {"Sent": "delivered", "Acked": "acked", "Purged": "purged"}
 
 
 _GAUGES: Final = {
     "depth": "Unacknowledged messages that are not parked; an estimate where memory does not hold all.",
     "depth_is_exact": "Whether the depth is exact.",
-    "due": "Messages in memory that could be sent now.",
-    "in_flight": "Messages sent, and neither acknowledged nor due again.",
+    "ready": "Messages in memory that could be delivered now.",
+    "scheduled": "Messages in memory that are for later.",
+    "in_flight": "Messages delivered, and neither acknowledged nor ready again.",
     "parked": "Messages that are parked now; an estimate above ten thousand.",
     "dead_lettered": "Rows that the table of the dead letters has now; absent without one.",
-    "held": "Messages that wait for their group.",
-    "oldest_due_seconds": "For how long the first due message has waited, at least.",
+    "blocked": "Messages that wait for their group.",
+    "oldest_message_age_seconds": "For how long the first ready message has waited, at least.",
     "streams": "Open streams.",
-    "stream_full_seconds": "For how long the worst stream has had a full prefetch and acknowledged nothing; 0 if none has.",
-    "paused": "Whether nothing is sent, as vt_paused says.",
-    "max_rate": "Messages a second that may be sent, as vt_max_rate says; absent without.",
+    "consumer_stalled_seconds": "For how long the worst stream has had a full prefetch and acknowledged nothing; 0 if none has.",
+    "paused": "Whether nothing is delivered, as vt_paused says.",
+    "max_rate": "Messages a second that may be delivered, as vt_max_rate says; absent without.",
     "max_in_flight": "Messages that may be in flight, as vt_max_in_flight says; absent without.",
-    "partitions_held_back": "Partitions that should have been dropped or made.",
+    "partitions_overdue": "Partitions that should have been dropped or made.",
     "set_aside": "Rows that the server refuses to write.",
 }
 _BOUNDS: Final = (*(f"{bound_s:g}" for bound_s in BOUNDS_S), "+Inf")
@@ -76,20 +77,20 @@ class MetricsPage:
             name: MetricFamily(f"streamfrom_messages_{name}_total", "counter", text)
             for name, text in _COUNTED.items()
         }
-        self._purges_failed = MetricFamily(
-            "streamfrom_purges_failed_total",
+        self._purge_failures = MetricFamily(
+            "streamfrom_purge_failures_total",
             "counter",
             "Purges of a shard that failed; each is tried again.",
         )
-        self._due_to_sent = MetricFamily(
-            "streamfrom_message_due_to_sent_seconds",
+        self._delivery_latency = MetricFamily(
+            "streamfrom_message_delivery_latency_seconds",
             "histogram",
-            "From the moment a message was due until it was given to a stream.",
+            "From the moment a message was ready until it was delivered to a stream.",
         )
-        self._sent_to_acked = MetricFamily(
-            "streamfrom_message_sent_to_acked_seconds",
+        self._ack_latency = MetricFamily(
+            "streamfrom_message_ack_latency_seconds",
             "histogram",
-            "From a sending until its acknowledgement by id.",
+            "From a delivery until its acknowledgement by id.",
         )
         self._of_vitess: dict[tuple[str, str], int] = {}
 
@@ -101,10 +102,10 @@ class MetricsPage:
             self._add_gauges(of, queue)
             for name, family in self._counted.items():
                 family.add(of, getattr(counters, name))
-            self._purges_failed.add(of, counters.purges_failed)
+            self._purge_failures.add(of, counters.purge_failures)
             for times, histogram in (
-                (self._due_to_sent, counters.due_to_sent),
-                (self._sent_to_acked, counters.sent_to_acked),
+                (self._delivery_latency, counters.delivery_latency),
+                (self._ack_latency, counters.ack_latency),
             ):
                 buckets = zip(_BOUNDS, accumulate(histogram.counts), strict=True)
                 times.add_histogram(of, buckets, histogram.sum_ns / 10**9)
@@ -119,9 +120,9 @@ class MetricsPage:
             *self._first,
             *self._gauges.values(),
             *self._counted.values(),
-            self._purges_failed,
-            self._due_to_sent,
-            self._sent_to_acked,
+            self._purge_failures,
+            self._delivery_latency,
+            self._ack_latency,
             of_vitess,
         ]
         # A name that no UTF-8 has must not cost all other figures.
@@ -130,28 +131,29 @@ class MetricsPage:
     def _add_gauges(self, of: str, queue: QueueFigures) -> None:
         shards, properties = queue.shards, queue.table.properties
         is_streamed = all(shard.streams for shard in shards)
-        since_ns = [s.oldest_due_ns for s in shards if s.oldest_due_ns is not None]
+        since_ns = [s.oldest_ready_ns for s in shards if s.oldest_ready_ns is not None]
         found = {
             "depth": _sum(shard.depth for shard in shards),
             "depth_is_exact": all(shard.is_whole for shard in shards),
             # Memory knows no key of a queue without streams.
-            "due": sum(shard.due for shard in shards) if is_streamed else None,
+            "ready": sum(shard.ready for shard in shards) if is_streamed else None,
+            "scheduled": sum(shard.scheduled for shard in shards) if is_streamed else None,
             "in_flight": sum(shard.in_flight for shard in shards),
             "parked": _sum(shard.parked for shard in shards),
             "dead_lettered": _sum(shard.dead_lettered for shard in shards),
-            "held": sum(shard.held for shard in shards) if is_streamed else None,
-            "oldest_due_seconds": max(0, self._now_ns - min(since_ns)) / 10**9
+            "blocked": sum(shard.blocked for shard in shards) if is_streamed else None,
+            "oldest_message_age_seconds": max(0, self._now_ns - min(since_ns)) / 10**9
             if since_ns
             else None,
             "streams": queue.streams,
-            "stream_full_seconds": self._full_ns.get(
+            "consumer_stalled_seconds": self._full_ns.get(
                 (queue.table.keyspace, queue.table.name), 0
             )
             / 10**9,
             "paused": properties.paused,
             "max_rate": None if properties.max_rate is None else properties.max_rate / 10**6,
             "max_in_flight": properties.max_in_flight,
-            "partitions_held_back": sum(shard.partitions_held_back for shard in shards),
+            "partitions_overdue": sum(shard.partitions_overdue for shard in shards),
             "set_aside": sum(shard.set_aside for shard in shards),
         }
         for name, value in found.items():
@@ -174,9 +176,9 @@ def _full_ns(streams: Iterable[StreamFigures], now_ns: int) -> dict[tuple[str, s
     """Return for how long streams stand still, the longest of each queue, by keyspace and name."""
     longest: dict[tuple[str, str], int] = {}
     for stream in streams:
-        if stream.full_since_ns is not None:
+        if stream.stalled_since_ns is not None:
             key = stream.table.keyspace, stream.table.name
-            longest[key] = max(longest.get(key, 0), now_ns - stream.full_since_ns)
+            longest[key] = max(longest.get(key, 0), now_ns - stream.stalled_since_ns)
     return longest
 
 
@@ -191,19 +193,19 @@ def _of_shards(shards: Iterable[ShardStatus]) -> Sequence[MetricFamily]:
     )
     size = MetricFamily("streamfrom_pool_size", "gauge", "Connections that the pool may have.")
     used = MetricFamily("streamfrom_pool_connections", "gauge", "Connections of the pool.")
-    waiting = MetricFamily(
-        "streamfrom_pool_waiting", "gauge", "Statements that wait for a connection."
+    waiters = MetricFamily(
+        "streamfrom_pool_waiters", "gauge", "Statements that wait for a connection."
     )
     for shard in shards:
         named = {"keyspace": shard.keyspace, "shard": shard.shard}
         of = labels(**named)
-        up.add(of, shard.trouble is None)
+        up.add(of, shard.last_error is None)
         dispatched.add(of, shard.is_dispatched)
         size.add(of, shard.pool_size)
-        used.add(labels(**named, state="lent"), shard.pool_lent)
-        used.add(labels(**named, state="free"), shard.pool_open - shard.pool_lent)
-        waiting.add(of, shard.pool_waiting)
-    return up, dispatched, size, used, waiting
+        used.add(labels(**named, state="in_use"), shard.pool_in_use)
+        used.add(labels(**named, state="free"), shard.pool_open - shard.pool_in_use)
+        waiters.add(of, shard.pool_waiters)
+    return up, dispatched, size, used, waiters
 
 
 def _of_process(member: MemberStatus, now_ns: int) -> Sequence[MetricFamily]:
@@ -212,14 +214,14 @@ def _of_process(member: MemberStatus, now_ns: int) -> Sequence[MetricFamily]:
         "connections": ("Clients that are connected.", member.connections),
         "connections_max": ("Clients that may be connected.", member.connections_max),
         "streams": ("Open streams.", member.streams),
-        "stopping": ("Whether it stops.", member.is_stopping),
-        "time_seconds": ("The clock, by which messages are due.", now_ns / 10**9),
-        "certificate_end_timestamp_seconds": (
+        "shutting_down": ("Whether it stops.", member.is_stopping),
+        "clock_seconds": ("The clock, by which messages are due.", now_ns / 10**9),
+        "certificate_expiry_timestamp_seconds": (
             "When the certificate for clients ends.",
-            member.certificate_ends_s,
+            member.certificate_expires_s,
         ),
     }
-    info = MetricFamily("streamfrom_info", "gauge", "The proxy.")
+    info = MetricFamily("streamfrom_build_info", "gauge", "The proxy.")
     info.add(labels(version=member.version, member=member.member or ""), 1)
     questions = MetricFamily("streamfrom_questions_total", "counter", "Statements of clients.")
     questions.add("", member.questions)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from streamfrom.engine.errors import TableLoadError
-    from streamfrom.engine.messaging.figures.figures import QueueFigures, ShardFigures
+    from streamfrom.engine.messaging.figures.figures import QueueFigures
     from streamfrom.proxy.admin.history import Rates, Series
     from streamfrom.proxy.config.file import Server
     from streamfrom.proxy.status.status_rows import StatusRow
@@ -55,7 +55,6 @@ def queue_records(
 ) -> list[Record]:
     """Return a record for each queue: its row, and what only the page shows.
 
-    scheduled: messages in memory that are for later; None of a queue without a stream.
     The rates are messages a second; None while they are not known.
     """
     found = list(queues)
@@ -65,13 +64,10 @@ def queue_records(
         queue = more.get((record["keyspace"], record["queue"]))
         known = None if queue is None else rates(queue)
         record |= {
-            "scheduled": sum(map(_scheduled, queue.shards))
-            if queue is not None and queue.streams and not queue.unknown
-            else None,
             "in_per_s": known and known.in_per_s,
-            "sent_per_s": known and known.sent_per_s,
+            "delivered_per_s": known and known.delivered_per_s,
             "out_per_s": known and known.out_per_s,
-            "retried_per_s": known and known.retried_per_s,
+            "redelivered_per_s": known and known.redelivered_per_s,
         }
     return made
 
@@ -79,7 +75,7 @@ def queue_records(
 def shard_records(queue: QueueFigures, now_ns: int) -> list[Record]:
     """Return what each shard of a queue holds.
 
-    oldest_due_s: how long the first due message has waited; None where that is not known.
+    oldest_ready_age_s: how long the first ready message has waited; None where that is not known.
     Of a shard whose dispatcher does not answer little is.
     """
     return [
@@ -88,12 +84,12 @@ def shard_records(queue: QueueFigures, now_ns: int) -> list[Record]:
             "depth": shard.depth,
             "depth_is_exact": shard.is_whole,
             "parked": shard.parked,
-            "due": shard.due if is_told and shard.streams else None,
+            "ready": shard.ready if is_told and shard.streams else None,
             "in_flight": shard.in_flight if is_told else None,
-            "scheduled": _scheduled(shard) if is_told and shard.streams else None,
-            "oldest_due_s": None
-            if shard.oldest_due_ns is None or not is_told
-            else max(0, now_ns - shard.oldest_due_ns) / 10**9,
+            "scheduled": shard.scheduled if is_told and shard.streams else None,
+            "oldest_ready_age_s": None
+            if shard.oldest_ready_ns is None or not is_told
+            else max(0, now_ns - shard.oldest_ready_ns) / 10**9,
             "streams": shard.streams,
         }
         for shard in queue.shards
@@ -121,10 +117,6 @@ def newer(series: Series, after_s: float) -> Series:
     moments = [moment or 0.0 for moment in series["at_s"]]
     start = bisect_right(moments, after_s)
     return {name: values[start:] for name, values in series.items()}
-
-
-def _scheduled(shard: ShardFigures) -> int:
-    return max(0, shard.waiting - shard.due - shard.held)
 
 
 def _plain(value: object) -> object:

@@ -428,7 +428,7 @@ class SetAsideRow(_message.Message):
     def __init__(self, keyspace: _Optional[str] = ..., queue: _Optional[str] = ..., shard: _Optional[str] = ..., id: _Optional[str] = ..., tried: _Optional[str] = ..., error: _Optional[str] = ..., since_ns: _Optional[int] = ..., next_ns: _Optional[int] = ..., tries: _Optional[int] = ...) -> None: ...
 
 class MemberStatus(_message.Message):
-    __slots__ = ("version", "uptime_s", "connections", "streams", "questions", "is_stopping", "dispatches", "time_s", "certificate_ends_s")
+    __slots__ = ("version", "uptime_s", "connections", "streams", "questions", "is_stopping", "dispatches", "clock_unix_s", "certificate_expires_s")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     UPTIME_S_FIELD_NUMBER: _ClassVar[int]
     CONNECTIONS_FIELD_NUMBER: _ClassVar[int]
@@ -436,8 +436,8 @@ class MemberStatus(_message.Message):
     QUESTIONS_FIELD_NUMBER: _ClassVar[int]
     IS_STOPPING_FIELD_NUMBER: _ClassVar[int]
     DISPATCHES_FIELD_NUMBER: _ClassVar[int]
-    TIME_S_FIELD_NUMBER: _ClassVar[int]
-    CERTIFICATE_ENDS_S_FIELD_NUMBER: _ClassVar[int]
+    CLOCK_UNIX_S_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_EXPIRES_S_FIELD_NUMBER: _ClassVar[int]
     version: str
     uptime_s: float
     connections: int
@@ -445,9 +445,9 @@ class MemberStatus(_message.Message):
     questions: int
     is_stopping: bool
     dispatches: _containers.RepeatedScalarFieldContainer[str]
-    time_s: float
-    certificate_ends_s: float
-    def __init__(self, version: _Optional[str] = ..., uptime_s: _Optional[float] = ..., connections: _Optional[int] = ..., streams: _Optional[int] = ..., questions: _Optional[int] = ..., is_stopping: _Optional[bool] = ..., dispatches: _Optional[_Iterable[str]] = ..., time_s: _Optional[float] = ..., certificate_ends_s: _Optional[float] = ...) -> None: ...
+    clock_unix_s: float
+    certificate_expires_s: float
+    def __init__(self, version: _Optional[str] = ..., uptime_s: _Optional[float] = ..., connections: _Optional[int] = ..., streams: _Optional[int] = ..., questions: _Optional[int] = ..., is_stopping: _Optional[bool] = ..., dispatches: _Optional[_Iterable[str]] = ..., clock_unix_s: _Optional[float] = ..., certificate_expires_s: _Optional[float] = ...) -> None: ...
 
 class QueueStatus(_message.Message):
     __slots__ = ("keyspace", "table", "streams", "shards")
@@ -472,30 +472,30 @@ class QueueOnShard(_message.Message):
     def __init__(self, shard: _Optional[str] = ..., counters: _Optional[_Union[Counters, _Mapping]] = ..., gauges: _Optional[_Union[Gauges, _Mapping]] = ...) -> None: ...
 
 class Counters(_message.Message):
-    __slots__ = ("sent", "retried", "acked", "deleted", "released", "parked", "dead", "purged", "purges_failed", "due_to_sent", "sent_to_acked")
-    SENT_FIELD_NUMBER: _ClassVar[int]
-    RETRIED_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("delivered", "redelivered", "acked", "deleted", "returned", "parked", "dead_lettered", "purged", "purge_failures", "delivery_latency", "ack_latency")
+    DELIVERED_FIELD_NUMBER: _ClassVar[int]
+    REDELIVERED_FIELD_NUMBER: _ClassVar[int]
     ACKED_FIELD_NUMBER: _ClassVar[int]
     DELETED_FIELD_NUMBER: _ClassVar[int]
-    RELEASED_FIELD_NUMBER: _ClassVar[int]
+    RETURNED_FIELD_NUMBER: _ClassVar[int]
     PARKED_FIELD_NUMBER: _ClassVar[int]
-    DEAD_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTERED_FIELD_NUMBER: _ClassVar[int]
     PURGED_FIELD_NUMBER: _ClassVar[int]
-    PURGES_FAILED_FIELD_NUMBER: _ClassVar[int]
-    DUE_TO_SENT_FIELD_NUMBER: _ClassVar[int]
-    SENT_TO_ACKED_FIELD_NUMBER: _ClassVar[int]
-    sent: int
-    retried: int
+    PURGE_FAILURES_FIELD_NUMBER: _ClassVar[int]
+    DELIVERY_LATENCY_FIELD_NUMBER: _ClassVar[int]
+    ACK_LATENCY_FIELD_NUMBER: _ClassVar[int]
+    delivered: int
+    redelivered: int
     acked: int
     deleted: int
-    released: int
+    returned: int
     parked: int
-    dead: int
+    dead_lettered: int
     purged: int
-    purges_failed: int
-    due_to_sent: Histogram
-    sent_to_acked: Histogram
-    def __init__(self, sent: _Optional[int] = ..., retried: _Optional[int] = ..., acked: _Optional[int] = ..., deleted: _Optional[int] = ..., released: _Optional[int] = ..., parked: _Optional[int] = ..., dead: _Optional[int] = ..., purged: _Optional[int] = ..., purges_failed: _Optional[int] = ..., due_to_sent: _Optional[_Union[Histogram, _Mapping]] = ..., sent_to_acked: _Optional[_Union[Histogram, _Mapping]] = ...) -> None: ...
+    purge_failures: int
+    delivery_latency: Histogram
+    ack_latency: Histogram
+    def __init__(self, delivered: _Optional[int] = ..., redelivered: _Optional[int] = ..., acked: _Optional[int] = ..., deleted: _Optional[int] = ..., returned: _Optional[int] = ..., parked: _Optional[int] = ..., dead_lettered: _Optional[int] = ..., purged: _Optional[int] = ..., purge_failures: _Optional[int] = ..., delivery_latency: _Optional[_Union[Histogram, _Mapping]] = ..., ack_latency: _Optional[_Union[Histogram, _Mapping]] = ...) -> None: ...
 
 class Histogram(_message.Message):
     __slots__ = ("counts", "sum_ns")
@@ -506,48 +506,48 @@ class Histogram(_message.Message):
     def __init__(self, counts: _Optional[_Iterable[int]] = ..., sum_ns: _Optional[int] = ...) -> None: ...
 
 class Gauges(_message.Message):
-    __slots__ = ("streams", "waiting", "due", "in_flight", "depth", "oldest_due_ns", "held", "partitions_held_back", "set_aside")
+    __slots__ = ("streams", "cached", "ready", "in_flight", "depth", "oldest_ready_ns", "blocked", "partitions_overdue", "set_aside")
     STREAMS_FIELD_NUMBER: _ClassVar[int]
-    WAITING_FIELD_NUMBER: _ClassVar[int]
-    DUE_FIELD_NUMBER: _ClassVar[int]
+    CACHED_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     DEPTH_FIELD_NUMBER: _ClassVar[int]
-    OLDEST_DUE_NS_FIELD_NUMBER: _ClassVar[int]
-    HELD_FIELD_NUMBER: _ClassVar[int]
-    PARTITIONS_HELD_BACK_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_READY_NS_FIELD_NUMBER: _ClassVar[int]
+    BLOCKED_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_OVERDUE_FIELD_NUMBER: _ClassVar[int]
     SET_ASIDE_FIELD_NUMBER: _ClassVar[int]
     streams: int
-    waiting: int
-    due: int
+    cached: int
+    ready: int
     in_flight: int
     depth: int
-    oldest_due_ns: int
-    held: int
-    partitions_held_back: int
+    oldest_ready_ns: int
+    blocked: int
+    partitions_overdue: int
     set_aside: int
-    def __init__(self, streams: _Optional[int] = ..., waiting: _Optional[int] = ..., due: _Optional[int] = ..., in_flight: _Optional[int] = ..., depth: _Optional[int] = ..., oldest_due_ns: _Optional[int] = ..., held: _Optional[int] = ..., partitions_held_back: _Optional[int] = ..., set_aside: _Optional[int] = ...) -> None: ...
+    def __init__(self, streams: _Optional[int] = ..., cached: _Optional[int] = ..., ready: _Optional[int] = ..., in_flight: _Optional[int] = ..., depth: _Optional[int] = ..., oldest_ready_ns: _Optional[int] = ..., blocked: _Optional[int] = ..., partitions_overdue: _Optional[int] = ..., set_aside: _Optional[int] = ...) -> None: ...
 
 class StreamStatus(_message.Message):
-    __slots__ = ("connection_id", "keyspace", "queue", "client", "sent", "held", "held_since_ns", "full_since_ns", "window")
+    __slots__ = ("connection_id", "keyspace", "queue", "client", "delivered", "unacked", "oldest_unacked_ns", "stalled_since_ns", "window")
     CONNECTION_ID_FIELD_NUMBER: _ClassVar[int]
     KEYSPACE_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
-    SENT_FIELD_NUMBER: _ClassVar[int]
-    HELD_FIELD_NUMBER: _ClassVar[int]
-    HELD_SINCE_NS_FIELD_NUMBER: _ClassVar[int]
-    FULL_SINCE_NS_FIELD_NUMBER: _ClassVar[int]
+    DELIVERED_FIELD_NUMBER: _ClassVar[int]
+    UNACKED_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_UNACKED_NS_FIELD_NUMBER: _ClassVar[int]
+    STALLED_SINCE_NS_FIELD_NUMBER: _ClassVar[int]
     WINDOW_FIELD_NUMBER: _ClassVar[int]
     connection_id: int
     keyspace: str
     queue: str
     client: Client
-    sent: int
-    held: int
-    held_since_ns: int
-    full_since_ns: int
+    delivered: int
+    unacked: int
+    oldest_unacked_ns: int
+    stalled_since_ns: int
     window: int
-    def __init__(self, connection_id: _Optional[int] = ..., keyspace: _Optional[str] = ..., queue: _Optional[str] = ..., client: _Optional[_Union[Client, _Mapping]] = ..., sent: _Optional[int] = ..., held: _Optional[int] = ..., held_since_ns: _Optional[int] = ..., full_since_ns: _Optional[int] = ..., window: _Optional[int] = ...) -> None: ...
+    def __init__(self, connection_id: _Optional[int] = ..., keyspace: _Optional[str] = ..., queue: _Optional[str] = ..., client: _Optional[_Union[Client, _Mapping]] = ..., delivered: _Optional[int] = ..., unacked: _Optional[int] = ..., oldest_unacked_ns: _Optional[int] = ..., stalled_since_ns: _Optional[int] = ..., window: _Optional[int] = ...) -> None: ...
 
 class Client(_message.Message):
     __slots__ = ("user", "host", "opened_ns", "prefetch", "shards")
@@ -564,25 +564,25 @@ class Client(_message.Message):
     def __init__(self, user: _Optional[str] = ..., host: _Optional[str] = ..., opened_ns: _Optional[int] = ..., prefetch: _Optional[int] = ..., shards: _Optional[str] = ...) -> None: ...
 
 class ShardStatus(_message.Message):
-    __slots__ = ("keyspace", "shard", "server", "version", "trouble", "pool_size", "pool_open", "pool_lent", "pool_waiting", "is_dispatched")
+    __slots__ = ("keyspace", "shard", "server", "version", "last_error", "pool_size", "pool_open", "pool_in_use", "pool_waiters", "is_dispatched")
     KEYSPACE_FIELD_NUMBER: _ClassVar[int]
     SHARD_FIELD_NUMBER: _ClassVar[int]
     SERVER_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
-    TROUBLE_FIELD_NUMBER: _ClassVar[int]
+    LAST_ERROR_FIELD_NUMBER: _ClassVar[int]
     POOL_SIZE_FIELD_NUMBER: _ClassVar[int]
     POOL_OPEN_FIELD_NUMBER: _ClassVar[int]
-    POOL_LENT_FIELD_NUMBER: _ClassVar[int]
-    POOL_WAITING_FIELD_NUMBER: _ClassVar[int]
+    POOL_IN_USE_FIELD_NUMBER: _ClassVar[int]
+    POOL_WAITERS_FIELD_NUMBER: _ClassVar[int]
     IS_DISPATCHED_FIELD_NUMBER: _ClassVar[int]
     keyspace: str
     shard: str
     server: str
     version: str
-    trouble: str
+    last_error: str
     pool_size: int
     pool_open: int
-    pool_lent: int
-    pool_waiting: int
+    pool_in_use: int
+    pool_waiters: int
     is_dispatched: bool
-    def __init__(self, keyspace: _Optional[str] = ..., shard: _Optional[str] = ..., server: _Optional[str] = ..., version: _Optional[str] = ..., trouble: _Optional[str] = ..., pool_size: _Optional[int] = ..., pool_open: _Optional[int] = ..., pool_lent: _Optional[int] = ..., pool_waiting: _Optional[int] = ..., is_dispatched: _Optional[bool] = ...) -> None: ...
+    def __init__(self, keyspace: _Optional[str] = ..., shard: _Optional[str] = ..., server: _Optional[str] = ..., version: _Optional[str] = ..., last_error: _Optional[str] = ..., pool_size: _Optional[int] = ..., pool_open: _Optional[int] = ..., pool_in_use: _Optional[int] = ..., pool_waiters: _Optional[int] = ..., is_dispatched: _Optional[bool] = ...) -> None: ...

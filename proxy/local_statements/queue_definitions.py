@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.table import key_column
 from streamfrom.engine.messaging.table.table_settings import (
+    FORMER,
     KEYS,
     MARK,
     CommentError,
@@ -316,6 +317,8 @@ def _settings(queue: QueueStatement) -> list[tuple[str, str | None]]:
         full = f"vt_{key}"
         if full == "vt_shard_by":
             raise BadQueue("shard_by is written SHARD BY vindex(column), and stays as it is")
+        if full in FORMER:
+            raise BadQueue(f"{key} is called {FORMER[full].removeprefix('vt_')} now")
         if full not in KEYS:
             near = difflib.get_close_matches(full.replace("vt_vt_", "vt_"), KEYS, n=1)
             hint = f"; did you mean {near[0].removeprefix('vt_')}?" if near else ""

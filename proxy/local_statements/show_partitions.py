@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 COLUMNS: Final = (
     ColumnDefinition("Shard"),
     ColumnDefinition("Partition"),
-    ColumnDefinition("Until"),
+    ColumnDefinition("Range_end"),
     ColumnDefinition("Unacked"),
-    ColumnDefinition("Young"),
-    ColumnDefinition("Held_back", length=512),
+    ColumnDefinition("Acked_too_recently"),
+    ColumnDefinition("Blocked_by", length=512),
 )
 _DONE: Final = "not at all: the next purge drops it, unless a transaction holds the table"
 

@@ -127,10 +127,10 @@ def merged_streams(told: Iterable[StreamStatus]) -> list[StreamStatus]:
             parts[0],
             # Each dispatcher has a window of its own for what it sends.
             client=replace(client, prefetch=sum(p.window for p in parts) or client.prefetch),
-            sent=sum(part.sent for part in parts),
-            held=sum(part.held for part in parts),
-            held_since_ns=_first(part.held_since_ns for part in parts),
-            full_since_ns=_first(part.full_since_ns for part in parts),
+            delivered=sum(part.delivered for part in parts),
+            unacked=sum(part.unacked for part in parts),
+            oldest_unacked_ns=_first(part.oldest_unacked_ns for part in parts),
+            stalled_since_ns=_first(part.stalled_since_ns for part in parts),
         )
         for parts in found.values()
         if (client := next((p.client for p in parts if p.client is not None), None)) is not None

@@ -100,30 +100,31 @@ QUEUES: Final = _columns(
     queue=_NAME,
     depth=_COUNT,
     depth_is_exact=_COUNT,
-    due=_COUNT,
+    ready=_COUNT,
+    scheduled=_COUNT,
     in_flight=_COUNT,
-    oldest_due_s=_DOUBLE,
+    oldest_ready_age_s=_DOUBLE,
     streams=_COUNT,
     prefetch=_COUNT,
-    sent=_COUNT,
-    retried=_COUNT,
+    delivered=_COUNT,
+    redelivered=_COUNT,
     acked=_COUNT,
     deleted=_COUNT,
-    released=_COUNT,
+    returned=_COUNT,
     purged=_COUNT,
-    due_to_sent_p50_s=_DOUBLE,
-    due_to_sent_p99_s=_DOUBLE,
-    sent_to_acked_p50_s=_DOUBLE,
-    sent_to_acked_p99_s=_DOUBLE,
+    delivery_latency_p50_s=_DOUBLE,
+    delivery_latency_p99_s=_DOUBLE,
+    ack_latency_p50_s=_DOUBLE,
+    ack_latency_p99_s=_DOUBLE,
     is_paused=_COUNT,
     max_rate=_DOUBLE,
     max_in_flight=_COUNT,
-    held=_COUNT,
+    blocked=_COUNT,
     parked=_COUNT,
     dead_lettered=_COUNT,
     parked_total=_COUNT,
     dead_lettered_total=_COUNT,
-    partitions_held_back=_COUNT,
+    partitions_overdue=_COUNT,
     set_aside=_COUNT,
     error=_TEXT,
     unanswered=_TEXT,
@@ -137,10 +138,10 @@ STREAMS: Final = _columns(
     shards=_TEXT,
     open_s=_DOUBLE,
     prefetch=_COUNT,
-    sent=_COUNT,
-    held=_COUNT,
-    held_s=_DOUBLE,
-    full_s=_DOUBLE,
+    delivered=_COUNT,
+    unacked=_COUNT,
+    oldest_unacked_age_s=_DOUBLE,
+    stalled_s=_DOUBLE,
     member=_NAME,
 )
 SHARDS: Final = _columns(
@@ -149,11 +150,11 @@ SHARDS: Final = _columns(
     server=_NAME,
     version=_NAME,
     is_up=_COUNT,
-    trouble=_TEXT,
+    last_error=_TEXT,
     pool_size=_COUNT,
     pool_open=_COUNT,
-    pool_lent=_COUNT,
-    pool_waiting=_COUNT,
+    pool_in_use=_COUNT,
+    pool_waiters=_COUNT,
     is_dispatched=_COUNT,
     member=_NAME,
 )
@@ -168,8 +169,8 @@ MEMBERS: Final = _columns(
     address=_NAME,
     dispatches=_TEXT,
     is_answering=_COUNT,
-    time_s=_DOUBLE,
-    certificate_ends_in_s=_DOUBLE,
+    clock_unix_s=_DOUBLE,
+    certificate_expires_in_s=_DOUBLE,
     error=_TEXT,
 )
 SET_ASIDE: Final = _columns(
@@ -202,7 +203,7 @@ TEXT_MAX: Final = 4096
 class ShardStatus:
     """One shard's primary as a process sees it.
 
-    trouble: why it is not available, None while it is.
+    last_error: why it is not available, None while it is.
     is_dispatched: whether the process sends the messages of the shard.
     member: the id of the process.
     """
@@ -211,11 +212,11 @@ class ShardStatus:
     shard: str
     server: str
     version: str
-    trouble: str | None
+    last_error: str | None
     pool_size: int
     pool_open: int
-    pool_lent: int
-    pool_waiting: int
+    pool_in_use: int
+    pool_waiters: int
     is_dispatched: bool = True
     member: str | None = None
 
@@ -226,10 +227,10 @@ class MemberStatus:
 
     member: its id in its fleet; None for one that is alone.
     connections_max: how many clients may be connected.
-    certificate_ends_s: when its certificate for clients ends, as Unix time; None without one.
+    certificate_expires_s: when its certificate for clients ends, as Unix time; None without one.
     address: where other members reach it, host:port; empty for nowhere.
     dispatches: the shards whose messages it sends, as keyspace/shard.
-    time_s: its clock, as Unix time; None of a member of an older version.
+    clock_unix_s: its clock, as Unix time; None of a member of an older version.
     """
 
     member: str | None
@@ -240,10 +241,10 @@ class MemberStatus:
     questions: int
     is_stopping: bool
     connections_max: int = 0
-    certificate_ends_s: float | None = None
+    certificate_expires_s: float | None = None
     address: str = ""
     dispatches: tuple[str, ...] = ()
-    time_s: float | None = None
+    clock_unix_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,17 +283,17 @@ class StreamStatus:
     """What a process knows of a stream.
 
     client: None of a stream that it dispatches to, and whose client is another process's.
-    held_since_ns, full_since_ns, window: as of `StreamFigures`.
+    oldest_unacked_ns, stalled_since_ns, window: as of `StreamFigures`.
     """
 
     connection_id: int
     keyspace: str
     queue: str
     client: StreamClient | None
-    sent: int
-    held: int
-    held_since_ns: int | None
-    full_since_ns: int | None
+    delivered: int
+    unacked: int
+    oldest_unacked_ns: int | None
+    stalled_since_ns: int | None
     window: int = 0
 
 
@@ -312,38 +313,39 @@ def _queue_row(queue: QueueFigures, now_ns: int) -> StatusRow:
     properties = table.properties
     depths = [shard.depth for shard in shards]
     is_told = not queue.unknown
-    # Memory knows no key of a queue without streams, so it cannot say what is due.
+    # Memory knows no key of a queue without streams, so it cannot say what is ready.
     is_streamed = is_told and all(shard.streams for shard in shards)
     since_ns = min(
-        (s.oldest_due_ns for s in shards if s.oldest_due_ns is not None), default=None
+        (s.oldest_ready_ns for s in shards if s.oldest_ready_ns is not None), default=None
     )
     return (
         table.keyspace,
         table.name,
         _sum(depths),
         int(all(shard.is_whole for shard in shards)),
-        sum(shard.due for shard in shards) if is_streamed else None,
+        sum(shard.ready for shard in shards) if is_streamed else None,
+        sum(shard.scheduled for shard in shards) if is_streamed else None,
         sum(shard.in_flight for shard in shards) if is_told else None,
         _age_s(since_ns, now_ns) if is_told else None,
         queue.streams,
         None if properties.prefetch == AUTO else properties.prefetch,
-        counters.sent,
-        counters.retried,
+        counters.delivered,
+        counters.redelivered,
         counters.acked,
         counters.deleted,
-        counters.released,
+        counters.returned,
         counters.purged,
-        *_quantiles(counters.due_to_sent),
-        *_quantiles(counters.sent_to_acked),
+        *_quantiles(counters.delivery_latency),
+        *_quantiles(counters.ack_latency),
         int(properties.paused),
         None if properties.max_rate is None else properties.max_rate / 10**6,
         properties.max_in_flight,
-        sum(shard.held for shard in shards) if is_streamed else None,
+        sum(shard.blocked for shard in shards) if is_streamed else None,
         _sum([shard.parked for shard in shards]),
         _sum([shard.dead_lettered for shard in shards]),
         counters.parked,
-        counters.dead,
-        sum(shard.partitions_held_back for shard in shards) if is_told else None,
+        counters.dead_lettered,
+        sum(shard.partitions_overdue for shard in shards) if is_told else None,
         sum(shard.set_aside for shard in shards) if is_told else None,
         None,
         _text("; ".join(queue.unanswered)) or None,
@@ -375,10 +377,10 @@ def stream_status(
                 None if stream.shards is None else ",".join(sorted(stream.shards)),
                 member,
             ),
-            stream.sent,
-            stream.held,
-            stream.held_since_ns,
-            stream.full_since_ns,
+            stream.delivered,
+            stream.unacked,
+            stream.oldest_unacked_ns,
+            stream.stalled_since_ns,
             stream.window,
         )
         for stream in streams
@@ -398,10 +400,10 @@ def stream_rows(streams: Iterable[StreamStatus], now_ns: int) -> list[StatusRow]
             client.shards,
             _age_s(client.opened_ns, now_ns),
             client.prefetch,
-            stream.sent,
-            stream.held,
-            _age_s(stream.held_since_ns, now_ns),
-            _age_s(stream.full_since_ns, now_ns),
+            stream.delivered,
+            stream.unacked,
+            _age_s(stream.oldest_unacked_ns, now_ns),
+            _age_s(stream.stalled_since_ns, now_ns),
             client.member,
         )
         for stream in streams
@@ -435,12 +437,12 @@ def shard_rows(shards: Iterable[ShardStatus]) -> list[StatusRow]:
             shard.shard,
             shard.server,
             shard.version,
-            int(shard.trouble is None),
-            shard.trouble,
+            int(shard.last_error is None),
+            shard.last_error,
             shard.pool_size,
             shard.pool_open,
-            shard.pool_lent,
-            shard.pool_waiting,
+            shard.pool_in_use,
+            shard.pool_waiters,
             int(shard.is_dispatched),
             shard.member,
         )
@@ -466,10 +468,10 @@ def member_rows(
             member.address or None,
             _text(",".join(member.dispatches)),
             1,
-            member.time_s,
+            member.clock_unix_s,
             None
-            if member.time_s is None or member.certificate_ends_s is None
-            else round(member.certificate_ends_s - member.time_s, 3),
+            if member.clock_unix_s is None or member.certificate_expires_s is None
+            else round(member.certificate_expires_s - member.clock_unix_s, 3),
             None,
         )
         for member in members

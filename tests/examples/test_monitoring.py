@@ -34,7 +34,7 @@ needs_promtool = pytest.mark.skipif(
 
 def page() -> bytes:
     """Return every metric that a proxy may tell."""
-    member = MemberStatus("a", "1", 1.0, 1, 1, 1, is_stopping=False, certificate_ends_s=1.0)
+    member = MemberStatus("a", "1", 1.0, 1, 1, 1, is_stopping=False, certificate_expires_s=1.0)
     of_shard = ShardFigures("0", Counters(), 1, 0, 2, True, 1, 3, 1, parked=1, dead_lettered=1)
     comment = f"{DEFAULT_COMMENT},vt_max_rate=1,vt_max_in_flight=1"
     queue = QueueFigures(loaded(raw_table("msg", comment)), (of_shard,), 1)
@@ -119,7 +119,7 @@ def test_panels_of_the_dashboard_do_not_overlap() -> None:
         "streamfrom_queue_deep > 1",
         'streamfrom_queue_depth{shard="-80"} > 1',
         "sum by (shard) (streamfrom_queue_depth)",
-        "streamfrom_queue_depth > ignoring (state) streamfrom_queue_due",
+        "streamfrom_queue_depth > ignoring (state) streamfrom_queue_ready",
         "1 > 0",
     ],
 )

@@ -67,12 +67,12 @@ def test_figures_and_health_of_a_running_proxy(
     labels = '{keyspace="ks",queue="my_message"}'
     status, text = ask(address, "/metrics")
     assert status == 200
-    assert f"streamfrom_messages_sent_total{labels} 2\n" in text
+    assert f"streamfrom_messages_delivered_total{labels} 2\n" in text
     assert f"streamfrom_messages_acked_total{labels} 1\n" in text
     assert f"streamfrom_queue_in_flight{labels} 1\n" in text
     (queue,) = json.loads(ask(address, "/api/queues")[1])
     assert (queue["queue"], queue["depth"], queue["streams"]) == ("my_message", 1, 1)
-    (held,) = [one["held"] for one in json.loads(ask(address, "/api/streams")[1])]
+    (held,) = [one["unacked"] for one in json.loads(ask(address, "/api/streams")[1])]
     assert held == 1
     assert ask(address, "/")[0] == 200
     (queue,) = json.loads(ask(address, "/api/overview")[1])["queues"]

@@ -266,7 +266,7 @@ def test_a_client_that_leaves_in_the_middle_of_an_answer_leaves_nothing_behind(
     seconds = 3.0 if leaving == "is out of time" else PATIENCE_S
     call = Calls(channel).stream(WHOLE, metadata=APP, timeout=seconds)
     assert taken(call, 1)
-    held = "SELECT COALESCE(SUM(held), 0) FROM streamfrom.streams"
+    held = "SELECT COALESCE(SUM(unacked), 0) FROM streamfrom.streams"
     eventually(lambda: rows(boss, held)[0][0] > 20, "it holds more than it has read")
     if leaving == "cancels":
         call.cancel()

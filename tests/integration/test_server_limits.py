@@ -53,7 +53,7 @@ def test_a_full_server_is_named_in_the_error_the_log_and_the_status(
     assert f"shard '-' of keyspace '{database}' takes no more connections" in sentence
     assert "max_connections of the server, not of the proxy" in sentence
     # This client has no connection to the server, and can get none.
-    asked = "SELECT keyspace, pool_size, pool_lent > 5, trouble FROM streamfrom.shards"
+    asked = "SELECT keyspace, pool_size, pool_in_use > 5, last_error FROM streamfrom.shards"
     assert rows(watcher, asked) == ((database, 32, 1, None),)
     (line,) = [
         line

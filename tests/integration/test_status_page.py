@@ -358,8 +358,8 @@ async def test_every_click_of_a_queues_page(
         await requeue_and_pause(page, clicks, served)
         stream = consume(served.proxy, "STREAM * FROM job", database="ks")
         stream.take(1)
-        await clicks.press("End…")
-        assert "gets an error" in await clicks.agree("End")
+        await clicks.press("Disconnect…")
+        assert "gets an error" in await clicks.agree("Disconnect")
         assert stream.error()[0] == 1317
         await odd_names(page, clicks, served)
         assert await page.run("document.title") == f"ks.{ODD_NAME} · streamfrom"

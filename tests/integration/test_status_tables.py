@@ -32,7 +32,7 @@ def test_a_queue_nobody_streams_tells_its_depth(sharded: Queue, client: Any) -> 
     insert(client, *LOW_IDS, *HIGH_IDS)
     # A table of this name may have been asked about within the last second.
     eventually(lambda: status(client, "depth") == (8,))
-    found = status(client, "keyspace, depth_is_exact, due, in_flight, streams, error")
+    found = status(client, "keyspace, depth_is_exact, ready, in_flight, streams, error")
     assert found == ("commerce", 0, None, 0, 0, None)
 
 
@@ -42,11 +42,11 @@ def test_what_streams_hold_is_told_and_what_was_acked(sharded: Queue, client: An
     insert(client, LOW_IDS[0], HIGH_IDS[0], LOW_IDS[1])
     sent_ids = stream.ids(2)
     (left,) = {LOW_IDS[0], HIGH_IDS[0], LOW_IDS[1]} - set(sent_ids)
-    assert status(client, "depth, depth_is_exact, in_flight, due, streams") == (3, 1, 2, 1, 1)
-    assert status(client, "oldest_due_s >= 0, due_to_sent_p99_s >= 0") == (1, 1)
+    assert status(client, "depth, depth_is_exact, in_flight, ready, streams") == (3, 1, 2, 1, 1)
+    assert status(client, "oldest_ready_age_s >= 0, delivery_latency_p99_s >= 0") == (1, 1)
     ((held, prefetch, is_old, is_full),) = rows(
         client,
-        "SELECT s.held, s.prefetch, s.held_s >= 0, s.full_s IS NOT NULL"
+        "SELECT s.unacked, s.prefetch, s.oldest_unacked_age_s >= 0, s.stalled_s IS NOT NULL"
         " FROM streamfrom.streams s JOIN streamfrom.queues q USING (keyspace, queue)"
         f" WHERE s.connection_id = {stream.id}",
     )
@@ -57,8 +57,8 @@ def test_what_streams_hold_is_told_and_what_was_acked(sharded: Queue, client: An
     stream.comes(left)
     assert status(client, "depth, in_flight") == (1, 1)
     rows(client, f"DELETE FROM my_message WHERE id = {left}")
-    assert status(client, "depth, in_flight, sent_to_acked_p50_s >= 0") == (0, 0, 1)
-    assert status(client, "sent, retried, acked, deleted") == (3, 0, 2, 1)
+    assert status(client, "depth, in_flight, ack_latency_p50_s >= 0") == (0, 0, 1)
+    assert status(client, "delivered, redelivered, acked, deleted") == (3, 0, 2, 1)
 
 
 def test_any_select_reads_them(sharded: Queue, client: Any) -> None:
@@ -83,7 +83,7 @@ def test_any_select_reads_them(sharded: Queue, client: Any) -> None:
     shards = "FROM streamfrom.shards WHERE keyspace = 'commerce'"
     assert rows(client, f"SELECT (SELECT COUNT(*) {shards}), (SELECT 1)") == ((2, 1),)
     assert value(client, f"SELECT GROUP_CONCAT(shard ORDER BY shard) {shards}") == "-80,80-"
-    assert rows(client, f"SELECT is_up, trouble {shards} AND shard = '-80'") == ((1, None),)
+    assert rows(client, f"SELECT is_up, last_error {shards} AND shard = '-80'") == ((1, None),)
     answering = (
         "SELECT COUNT(*) > 0, MAX(connections) >= 1 FROM streamfrom.members WHERE is_answering"
     )
@@ -153,7 +153,7 @@ def test_they_can_be_prepared(sharded: Queue) -> None:
     cursor = connection.cursor(prepared=True)
     for _ in range(2):
         cursor.execute(
-            "SELECT queue, in_flight, oldest_due_s FROM streamfrom.queues WHERE keyspace = %s",
+            "SELECT queue, in_flight, oldest_ready_age_s FROM streamfrom.queues WHERE keyspace = %s",
             ("commerce",),
         )
         assert cursor.fetchall() == [("my_message", 0, None)]

@@ -216,7 +216,7 @@ class AtWork:
         self.failing = draw([0, 0, 0.1])
         self.lease = draw(["written", "lazy", f"lazy,vt_lease_delay={self.wait_s / 8}"])
         self.ack_way = draw(["committed", "early"])
-        self.order = draw(["", "", "", ",vt_order=strict", ",vt_key=tenant,vt_key_in_flight=2"])
+        self.order = draw(["", "", "", ",vt_order=strict", ",vt_key=tenant,vt_max_per_key=2"])
         if self.order:
             self.lease, self.ack_way = "written", "committed"
         self.refused = draw(

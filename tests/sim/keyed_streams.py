@@ -60,7 +60,7 @@ class KeyedStreamsInOrder(KeyedStreams, Ordered):
     def __post_init__(self):
         Ordered.__post_init__(self)
         if self.is_strict:
-            self.settings = replace(self.settings, order=",vt_key=tenant,vt_key_in_flight=1")
+            self.settings = replace(self.settings, order=",vt_key=tenant,vt_max_per_key=1")
 
 
 @dataclass(eq=False)

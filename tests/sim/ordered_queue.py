@@ -1,4 +1,4 @@
-"""Worlds in which messages wait for others of their key: `vt_key_in_flight`, and `vt_order = strict`.
+"""Worlds in which messages wait for others of their key: `vt_max_per_key`, and `vt_order = strict`.
 
 Besides the promises of `tests.sim.world`, and of `tests.sim.fleet_world` for a fleet, by what the rows say whenever a message is sent:
 of no key have more messages started than allowed, so that a retry holds back its successors; and one at a time go
@@ -65,9 +65,9 @@ class Ordered(World):
         self.in_order, order = dice.choice(
             [
                 (1, ",vt_order=strict"),
-                (1, ",vt_key=tenant,vt_key_in_flight=1"),
-                (1, ",vt_key=tenant,vt_key_in_flight=1"),
-                (3, ",vt_key=tenant,vt_key_in_flight=3"),
+                (1, ",vt_key=tenant,vt_max_per_key=1"),
+                (1, ",vt_key=tenant,vt_max_per_key=1"),
+                (3, ",vt_key=tenant,vt_max_per_key=3"),
             ]
         )
         self.settings = replace(self.settings, order=order, newest=False, ack="committed")

@@ -19,7 +19,7 @@ NOW_NS = 10**15
 OTHER = b"11"
 
 
-def sent(*rows, in_order=1, order=",vt_key=tenant,vt_key_in_flight=1", touched_ns=0):
+def sent(*rows, in_order=1, order=",vt_key=tenant,vt_max_per_key=1", touched_ns=0):
     """Send message 1 of a table that has *rows*, as its claim left them."""
     world = Ordered(1)
     world.in_order, world.settings = in_order, replace(world.settings, order=order)

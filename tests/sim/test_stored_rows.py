@@ -5,7 +5,7 @@ from tests.sim.stored_rows import StoredRow, turns_of
 
 
 NOW_NS = 1000
-KEYED = loaded(raw_table("msg", DEFAULT_COMMENT + ",vt_key=message,vt_key_in_flight=1"))
+KEYED = loaded(raw_table("msg", DEFAULT_COMMENT + ",vt_key=message,vt_max_per_key=1"))
 STRICT = loaded(raw_table("msg", DEFAULT_COMMENT + ",vt_order=strict"))
 
 

@@ -136,7 +136,7 @@ class HeldMessages:
         for batch, count in shard.leases.give_back_all(ids, now_ns).items():
             number = batch.receiver
             if number != NOBODY:
-                shard.counters.sent_to_acked.observe(now_ns - batch.sent_ns, count)
+                shard.counters.ack_latency.observe(now_ns - batch.sent_ns, count)
             self._receivers.acted(number, count, now_ns)
 
     def look_at_full(self, now_ns: int) -> None:

@@ -365,7 +365,7 @@ class Sending:
             for row in shard.put_back_unwritten(unsent, now_ns)
             if not (queue.is_in_flight(row.id) or row.id in queue.acked)
         ]
-        shard.counters.released += len(unsent)
+        shard.counters.returned += len(unsent)
         if not rows:
             return
         number = self._parts.number()

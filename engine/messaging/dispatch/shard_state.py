@@ -73,7 +73,7 @@ class ShardState:
 
     counters: what has happened.
     is_dispatched: this process dispatches the shard.
-    partitions_held_back: what the last purge found.
+    partitions_overdue: what the last purge found.
     receivers: how many streams cover the shard.
     lingers_until_ns: how long the keys are kept, and news is heard, after the last stream has left; 0 with none kept.
     leases: what the streams hold of it.
@@ -101,7 +101,7 @@ class ShardState:
     leases: Leases = field(default_factory=Leases)
     groups: GroupWatch = field(default_factory=GroupWatch)
     is_dispatched: bool = True
-    partitions_held_back: int = 0
+    partitions_overdue: int = 0
     receivers: int = 0
     lingers_until_ns: int = 0
     claims: dict[int, ClaimRun] = field(default_factory=dict)

@@ -341,9 +341,9 @@ class TableState:
         rows = self._shards[shard].set_aside.rows
         return {i: row.next_ns > now_ns for i, row in rows.items() if row.tried is Tried.PURGE}
 
-    def partitions_held_back(self, shard: ShardName, count: int) -> None:
+    def partitions_overdue(self, shard: ShardName, count: int) -> None:
         """Note how many partitions of a shard the purge found held back."""
-        self._shards[shard].partitions_held_back = count
+        self._shards[shard].partitions_overdue = count
 
     @property
     def shards(self) -> Collection[ShardState]:

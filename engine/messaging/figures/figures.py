@@ -23,15 +23,15 @@ class ShardFigures:
 
     counters: what has happened; these go on counting.
     streams: how many streams cover the shard.
-    waiting: how many keys are in memory, due ones among them.
-    due: how many messages in memory could be sent now, or wait for others of their key.
-    is_whole: every unacked message is in memory or held, so waiting, due and in_flight are exact.
-    in_flight: how many messages were sent, and are neither acked nor due again.
+    cached: how many ids are in memory, ready ones among them.
+    ready: how many messages in memory could be delivered now, or wait for others of their key.
+    is_whole: every unacked message is in memory or in flight, so cached, ready and in_flight are exact.
+    in_flight: how many messages were delivered, and are neither acked nor ready again.
     depth: how many rows are unacked and not parked; None while it has not been asked for.
-    oldest_due_ns: when the message that has waited longest was due, where that is known.
+    oldest_ready_ns: since when the message that has waited longest is ready, where that is known.
     is_dispatched: this process sends the shard's messages; otherwise it knows little of them.
-    held: how many messages wait for their group; `GroupWatch` knows a bounded number of them.
-    partitions_held_back: how many partitions should have been dropped or made, as of the last purge.
+    blocked: how many messages wait for their group; `GroupWatch` knows a bounded number of them.
+    partitions_overdue: how many partitions should have been dropped or made, as of the last purge.
     set_aside: how many rows the server refuses to write.
     parked: how many rows are parked now; None while that is not known.
     dead_lettered: how many rows the table of the dead letters has; None while that is not known, or without one.
@@ -40,18 +40,23 @@ class ShardFigures:
     shard: ShardName
     counters: Counters
     streams: int
-    waiting: int
-    due: int
+    cached: int
+    ready: int
     is_whole: bool
     in_flight: int
     depth: int | None
-    oldest_due_ns: int | None
+    oldest_ready_ns: int | None
     is_dispatched: bool = True
-    held: int = 0
-    partitions_held_back: int = 0
+    blocked: int = 0
+    partitions_overdue: int = 0
     parked: int | None = None
     set_aside: int = 0
     dead_lettered: int | None = None
+
+    @property
+    def scheduled(self) -> int:
+        """Return how many messages in memory are for later."""
+        return max(0, self.cached - self.ready - self.blocked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +110,9 @@ class StreamFigures:
 
     shards: the shards that the stream is narrowed to; None for all.
     opened_ns: when the stream began.
-    held_since_ns: when the first of the messages that the stream holds was sent.
+    oldest_unacked_ns: when the first of its unacked messages was delivered.
     prefetch: how many messages the stream may hold; 0 for no limit.
-    full_since_ns: since when the prefetch is full, if nothing was acked since then.
+    stalled_since_ns: since when the prefetch is full, if nothing was acked since then.
     window: how many messages of what this process dispatches it may hold, where its prefetch is `auto`; 0 otherwise.
     is_for_member: the client is connected to another member, so the figures are of this process's messages alone.
     """
@@ -116,10 +121,10 @@ class StreamFigures:
     connection_id: int
     shards: frozenset[ShardName] | None
     opened_ns: int
-    sent: int
-    held: int
-    held_since_ns: int | None
+    delivered: int
+    unacked: int
+    oldest_unacked_ns: int | None
     prefetch: int
-    full_since_ns: int | None
+    stalled_since_ns: int | None
     is_for_member: bool = False
     window: int = 0

@@ -58,22 +58,22 @@ def _shard_figures(shard: ShardState, asked: Depth | None, now_ns: int) -> Shard
         shard=shard.name,
         counters=shard.counters,
         streams=shard.receivers,
-        waiting=len(shard.queue) - in_memory + len(behind),
-        due=shard.queue.due(now_ns, at_most=len(shard.queue)) + len(behind),
+        cached=len(shard.queue) - in_memory + len(behind),
+        ready=shard.queue.due(now_ns, at_most=len(shard.queue)) + len(behind),
         is_whole=is_whole,
         in_flight=len(shard.leases),
         depth=depth,
-        oldest_due_ns=_oldest_due_ns(shard, behind, now_ns),
+        oldest_ready_ns=_oldest_ready_ns(shard, behind, now_ns),
         is_dispatched=shard.is_dispatched,
-        held=len(shard.groups),
-        partitions_held_back=shard.partitions_held_back if shard.is_dispatched else 0,
+        blocked=len(shard.groups),
+        partitions_overdue=shard.partitions_overdue if shard.is_dispatched else 0,
         set_aside=len(shard.set_aside),
         parked=parked,
         dead_lettered=letters,
     )
 
 
-def _oldest_due_ns(
+def _oldest_ready_ns(
     shard: ShardState, behind: Collection[MessageKey], now_ns: int
 ) -> int | None:
     """Return since when the first message waits of those of which it is known; *behind*: those that wait for their keys."""
@@ -121,12 +121,12 @@ def stream_figures(state: TableState, connection_ids: Mapping[int, int]) -> list
                 connection_id=connection_ids.get(receiver.id, 0),
                 shards=receiver.shards,
                 opened_ns=receiver.opened_ns,
-                sent=receiver.sent,
-                held=receiver.held,
-                held_since_ns=min((ns for ns in since_ns if ns is not None), default=None),
+                delivered=receiver.sent,
+                unacked=receiver.held,
+                oldest_unacked_ns=min((ns for ns in since_ns if ns is not None), default=None),
                 prefetch=receiver.limit,
                 # It is kept beyond a lease's end: a stream that is given as much again has still acked nothing.
-                full_since_ns=None if receiver.room else receiver.full_since_ns,
+                stalled_since_ns=None if receiver.room else receiver.full_since_ns,
                 is_for_member=receiver.is_for_member,
                 window=receiver.limit if receiver.window is not None and is_served else 0,
             )

@@ -1,4 +1,4 @@
-"""Which messages of a shard wait for others of their key: ``vt_key_in_flight`` and ``vt_order = strict``. Pure.
+"""Which messages of a shard wait for others of their key: ``vt_max_per_key`` and ``vt_order = strict``. Pure.
 
 A message has *started* from its first sending until it is acked, deleted, parked or dead. So a message whose retry is not due
 yet has started, too. No more of a key may have started than the table says; of those that have, each is sent again when it is

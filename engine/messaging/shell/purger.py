@@ -100,7 +100,7 @@ class Purger:
             try:
                 await self._purge(shard, upkeep)
             except StreamfromError as error:
-                self._counters_of(shard).purges_failed += 1
+                self._counters_of(shard).purge_failures += 1
                 # Once for each trouble, and not once for each interval: a shard may be away for
                 # days.
                 if not failing:
@@ -108,7 +108,7 @@ class Purger:
                     log.warning("purge failed", extra={**self._named(shard), **reason})
                 failing = True
             except Exception:
-                self._counters_of(shard).purges_failed += 1
+                self._counters_of(shard).purge_failures += 1
                 log.exception("purge failed", extra=self._named(shard))
             else:
                 failing = False

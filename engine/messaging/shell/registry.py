@@ -419,7 +419,7 @@ class Registry:
             self._clock,
             may_purge=may_send,
             counters_of=runner.state.counters,
-            tell_held_back=runner.state.partitions_held_back,
+            tell_held_back=runner.state.partitions_overdue,
             set_aside=runner.set_aside_by_purge,
             tell_refused=runner.post,
         )

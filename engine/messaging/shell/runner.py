@@ -422,7 +422,7 @@ class Runner:
             _answer(acks, frozenset(result.acked))
             if result.parked or result.dead:
                 counters.parked += len(result.parked)
-                counters.dead += len(result.dead)
+                counters.dead_lettered += len(result.dead)
                 self._log.spent(action.shard, result)
             # Where it may not, the state knows so before it learns what it won.
             self._may_send(action.shard)

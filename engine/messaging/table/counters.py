@@ -82,35 +82,35 @@ class Histogram:
 class Counters:
     """What happened to the messages of a table on one shard, as far as this process saw it.
 
-    sent: messages written to a stream, each time that they were.
-    retried: of these, messages that had been sent before.
+    delivered: messages written to a stream, each time that they were.
+    redelivered: of these, messages that had been sent before.
     acked: rows that UPDATEs acknowledged, as their answers counted them.
     deleted: rows that DELETEs took away, which is an ack too while they wait.
-    released: messages that were claimed, and whose stream left before they were sent.
+    returned: messages that were claimed, and whose stream left before they were sent.
     parked: messages that were sent often enough, and were parked instead of sent once more.
-    dead: messages that were sent often enough, and became dead letters.
+    dead_lettered: messages that were sent often enough, and became dead letters.
     purged: acked rows that were deleted as old enough.
-    due_to_sent: the time from the moment a message was due until it was sent. A new one is due when
+    delivery_latency: the time from the moment a message was due until it was sent. A new one is due when
         its commit is seen; what was written past the proxy, or before there was a stream, has no such moment.
-    sent_to_acked: the time from a sending to its ack by id.
+    ack_latency: the time from a sending to its ack by id.
     """
 
-    sent: int = 0
-    retried: int = 0
+    delivered: int = 0
+    redelivered: int = 0
     acked: int = 0
     deleted: int = 0
-    released: int = 0
+    returned: int = 0
     parked: int = 0
-    dead: int = 0
+    dead_lettered: int = 0
     purged: int = 0
-    purges_failed: int = 0
-    due_to_sent: Histogram = field(default_factory=Histogram)
-    sent_to_acked: Histogram = field(default_factory=Histogram)
-    # When the commit of messages that are due since ever was seen.
+    purge_failures: int = 0
+    delivery_latency: Histogram = field(default_factory=Histogram)
+    ack_latency: Histogram = field(default_factory=Histogram)
+    # When the commit of messages that have always been ready was seen.
     _new_ns: dict[bytes, int] = field(default_factory=dict)
 
     def has_new(self, keys: Iterable[MessageKey], now_ns: int) -> None:
-        """Note that messages were committed which are due from now on."""
+        """Note that messages were committed which are ready from now on."""
         new = self._new_ns
         new.update(dict.fromkeys([key.id for key in keys if key.time_next_ns == 0], now_ns))
         if len(new) > NEW_MAX:
@@ -120,12 +120,12 @@ class Counters:
 
     def has_sent(self, rows: Sequence[ClaimedRow], now_ns: int) -> None:
         """Count rows that a stream is given."""
-        self.sent += len(rows)
+        self.delivered += len(rows)
         # Of a time are those that were sent before, and those that were written for later.
         for row in [row for row in rows if row.time_next_ns]:
-            self.due_to_sent.observe(now_ns - row.time_next_ns)
+            self.delivery_latency.observe(now_ns - row.time_next_ns)
             if row.epoch:
-                self.retried += 1
+                self.redelivered += 1
         if new := self._new_ns:
             # Who sends many at a time inserted many at a time: there are few moments.
             counts: dict[int, int] = {}
@@ -134,7 +134,7 @@ class Counters:
                 if since_ns and not row.time_next_ns:
                     counts[since_ns] = counts.get(since_ns, 0) + 1
             for since_ns, count in counts.items():
-                self.due_to_sent.observe(now_ns - since_ns, count)
+                self.delivery_latency.observe(now_ns - since_ns, count)
 
     def oldest_new_ns(
         self, waits: Callable[[bytes], bool], *, is_ordered: bool = False
@@ -161,14 +161,14 @@ class Counters:
 
     def add(self, other: Counters) -> None:
         """Count in what *other* has."""
-        self.sent += other.sent
-        self.retried += other.retried
+        self.delivered += other.delivered
+        self.redelivered += other.redelivered
         self.acked += other.acked
         self.deleted += other.deleted
-        self.released += other.released
+        self.returned += other.returned
         self.parked += other.parked
-        self.dead += other.dead
+        self.dead_lettered += other.dead_lettered
         self.purged += other.purged
-        self.purges_failed += other.purges_failed
-        self.due_to_sent.add(other.due_to_sent)
-        self.sent_to_acked.add(other.sent_to_acked)
+        self.purge_failures += other.purge_failures
+        self.delivery_latency.add(other.delivery_latency)
+        self.ack_latency.add(other.ack_latency)

@@ -48,9 +48,9 @@ def fault(
     if key is not None and (kind := types[key.lower()]) in _NO_KEYS:
         return f"vt_key must be a column that an index has whole, not {key} {kind.upper()}"
     if properties.in_order is not None and types.get("id") in {"float", "double"}:
-        return "id must not be FLOAT or DOUBLE with vt_order = strict or vt_key_in_flight: it is not equal to its own text"
+        return "id must not be FLOAT or DOUBLE with vt_order = strict or vt_max_per_key: it is not equal to its own text"
     if properties.in_order is not None and first_layout:
-        return "vt_order = strict and vt_key_in_flight need a table with the column priority"
+        return "vt_order = strict and vt_max_per_key need a table with the column priority"
     if properties.fair and first_layout:
         return "vt_fair needs a table with the column priority"
     return None

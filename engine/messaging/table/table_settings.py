@@ -62,7 +62,7 @@ KEYS = frozenset(
         "vt_dead_letter",
         CONSENT,
         "vt_key",
-        "vt_key_in_flight",
+        "vt_max_per_key",
         "vt_fair",
         "vt_delayed",
         "vt_group",
@@ -78,6 +78,8 @@ KEYS = frozenset(
         "vt_shard_by",
     }
 )
+# What a key was called, and is called now.
+FORMER = {"vt_key_in_flight": "vt_max_per_key"}
 
 
 class CommentError(EngineError):
@@ -185,7 +187,8 @@ def parse_comment(comment: str) -> Properties:
     backoff.
     """
     settings = settings_of(comment)
-    faults: list[str] = []
+    # Ignored, one of them would let messages pass each other that have to go in order.
+    faults = [f"{key} is called {FORMER[key]} now" for key in settings if key in FORMER]
 
     def take(read: Callable[[dict[str, str], str], int], key: str) -> int:
         return _taken(read, settings, key, faults) or 0
@@ -308,11 +311,11 @@ def _key_and_limit(
 ) -> tuple[str | None, int | None]:
     """Return the column of the keys, and how many messages of one may have started."""
     key, limit = settings.get("vt_key") or None, None
-    if settings.get("vt_key_in_flight"):
-        limit = _taken(_count, settings, "vt_key_in_flight", faults)
+    if settings.get("vt_max_per_key"):
+        limit = _taken(_count, settings, "vt_max_per_key", faults)
         if key is None:
             faults.append(
-                "vt_key_in_flight needs vt_key, the column that messages of a kind share"
+                "vt_max_per_key needs vt_key, the column that messages of a kind share"
             )
     order = settings.get("vt_order")
     if order == "strict" and key is not None:
@@ -321,7 +324,7 @@ def _key_and_limit(
         )
     if order == "newest" and limit is not None:
         faults.append(
-            "vt_order = newest cannot be with vt_key_in_flight: a key goes oldest first"
+            "vt_order = newest cannot be with vt_max_per_key: a key goes oldest first"
         )
     return (None, 1) if order == "strict" else (key, limit)
 
@@ -333,9 +336,9 @@ def _fair(settings: dict[str, str], faults: list[str]) -> bool:
         faults.append("vt_fair needs vt_key, the column that messages of a kind share")
     if (order := settings.get("vt_order")) in {"newest", "strict"}:
         faults.append(f"vt_order = {order} cannot be with vt_fair: keys take turns")
-    if settings.get("vt_key_in_flight"):
+    if settings.get("vt_max_per_key"):
         faults.append(
-            "vt_fair cannot be with vt_key_in_flight: either keys take turns or messages of a key wait for one another"
+            "vt_fair cannot be with vt_max_per_key: either keys take turns or messages of a key wait for one another"
         )
     return True
 
@@ -350,7 +353,7 @@ def _lease_delay_ns(settings: dict[str, str], ack_wait_ns: int, faults: list[str
         kind = "written" if is_written else _LEASE_DEFAULT
     elif kind == "lazy" and is_ordered:
         faults.append(
-            "vt_lease must be 'written' with vt_order = strict or vt_key_in_flight, not 'lazy':"
+            "vt_lease must be 'written' with vt_order = strict or vt_max_per_key, not 'lazy':"
             " a message holds back others once its row shows that it was sent"
         )
     if kind not in _LEASES:
@@ -372,14 +375,14 @@ def _acks_early(settings: dict[str, str], faults: list[str]) -> bool:
         faults.append(f"vt_ack must be 'committed' or 'early', not '{kind}'")
     elif kind == "early" and _is_ordered(settings):
         faults.append(
-            "vt_ack must be 'committed' with vt_order = strict or vt_key_in_flight, not 'early':"
+            "vt_ack must be 'committed' with vt_order = strict or vt_max_per_key, not 'early':"
             " a message holds back others until its row shows that it was acknowledged"
         )
     return _ACKS.get(kind, False)
 
 
 def _is_ordered(settings: dict[str, str]) -> bool:
-    return settings.get("vt_order") == "strict" or bool(settings.get("vt_key_in_flight"))
+    return settings.get("vt_order") == "strict" or bool(settings.get("vt_max_per_key"))
 
 
 def _taken(

@@ -12,15 +12,15 @@ const REQUEUED_AT_ONCE = 500;
 
 const FIGURES = [
   ...STATES_OF_QUEUE, ...FLOW_OF_QUEUE,
-  ["Redelivered/s", "", "Messages sent again a second.", (queue) => rate(queue.retried_per_s)],
-  ["Delivery latency", "", "From ready to sent: half of all messages, and 99 of 100, took at most so long.", deliveryLatency],
-  ["Ack latency", "", "From sent to acknowledged: half of all messages, and 99 of 100, took at most so long.", ackLatency],
+  ["Redelivered/s", "", "Messages delivered again a second.", (queue) => rate(queue.redelivered_per_s)],
+  ["Delivery latency", "", "From ready to delivered: half of all messages, and 99 of 100, took at most so long.", deliveryLatency],
+  ["Ack latency", "", "From delivered to acknowledged: half of all messages, and 99 of 100, took at most so long.", ackLatency],
   ["Streams", "", "Clients that stream the queue, at all members.", (queue) => count(queue.streams)],
-  ["Delivered", "", "Messages sent since the start of the proxies.", (queue) => count(queue.sent)],
-  ["Redelivered", "", "Of these, messages that had been sent before.", (queue) => count(queue.retried)],
+  ["Delivered", "", "Messages delivered since the start of the proxies.", (queue) => count(queue.delivered)],
+  ["Redelivered", "", "Of these, messages that had been delivered before.", (queue) => count(queue.redelivered)],
   ["Acked", "", "Acknowledged since the start.", (queue) => count(queue.acked)],
   ["Deleted", "", "Deleted by clients since the start.", (queue) => count(queue.deleted)],
-  ["Returned", "", "Claimed since the start, and returned as their stream left before they were sent.", (queue) => count(queue.released)],
+  ["Returned", "", "Claimed since the start, and returned as their stream left before they were delivered.", (queue) => count(queue.returned)],
   ["Parked in total", "", "Parked by the proxies since the start.", (queue) => count(queue.parked_total)],
   ["Dead letters in total", "", "Moved to the dead letters since the start.", (queue) => count(queue.dead_lettered_total)],
   ["Purged", "", "Acknowledged rows that were old enough, deleted since the start.", (queue) => count(queue.purged)],
@@ -39,8 +39,8 @@ export class QueuePage {
     this.values = FIGURES.map(() => h("dd"));
     this.charts = [
       new Chart("Messages", [{ key: "depth", label: "unacked" }, { key: "in_flight", label: "in flight" }, { key: "parked", label: "parked" }], count),
-      new Chart("Messages a second", [{ key: "in_per_s", label: "in" }, { key: "sent_per_s", label: "delivered" }, { key: "out_per_s", label: "acked" }], rate),
-      new Chart("Latency, p99", [{ key: "due_to_sent_p99_s", label: "delivery" }, { key: "sent_to_acked_p99_s", label: "ack" }], seconds),
+      new Chart("Messages a second", [{ key: "in_per_s", label: "in" }, { key: "delivered_per_s", label: "delivered" }, { key: "out_per_s", label: "acked" }], rate),
+      new Chart("Latency, p99", [{ key: "delivery_latency_p99_s", label: "delivery" }, { key: "ack_latency_p99_s", label: "ack" }], seconds),
     ];
     this.tables = { streams: streamTable(), shards: queueShardTable(), settings: settingTable() };
     this.missing = h("p", { class: "refusal", role: "alert", hidden: true });
@@ -99,8 +99,8 @@ export class QueuePage {
 
   setPaused(pause) {
     const detail = pause
-      ? "Nothing is sent from it until you resume it. Messages still come in, and what was sent can be acknowledged."
-      : "Its messages are sent again, the oldest first.";
+      ? "Nothing is delivered from it until you resume it. Messages still come in, and delivered messages can be acknowledged."
+      : "Its messages are delivered again, the oldest first.";
     confirm(`${pause ? "Pause" : "Resume"} ${this.name}?`, detail, pause ? "Pause" : "Resume",
       () => ask(pause ? "/api/pause" : "/api/resume", this.place));
   }

@@ -20,27 +20,27 @@ const limited = (shown, most, show) => (most == null ? shown : `${shown} of ${sh
 const PARKED_COUNTED_MAX = 10000;
 const unacked = (queue) => (queue.depth == null ? unknown : `${queue.depth_is_exact ? "" : "≈ "}${count(queue.depth)}`);
 const inFlight = (queue) => limited(count(queue.in_flight), queue.max_in_flight, count);
-const deliveredRate = (queue) => limited(rate(queue.sent_per_s), queue.max_rate, rate);
+const deliveredRate = (queue) => limited(rate(queue.delivered_per_s), queue.max_rate, rate);
 const parkedNow = (queue) => (queue.parked > PARKED_COUNTED_MAX ? `≈ ${count(queue.parked)}` : count(queue.parked));
 const latency = (p50, p99) => (each) => (each[p99] == null ? unknown : `${seconds(each[p50])} / ${seconds(each[p99])}`);
-export const deliveryLatency = latency("due_to_sent_p50_s", "due_to_sent_p99_s");
-export const ackLatency = latency("sent_to_acked_p50_s", "sent_to_acked_p99_s");
+export const deliveryLatency = latency("delivery_latency_p50_s", "delivery_latency_p99_s");
+export const ackLatency = latency("ack_latency_p50_s", "ack_latency_p99_s");
 const cell = (show) => (element, each) => say(element, show(each));
 
 // Label, key, what it means, and how it is shown.
 export const STATES_OF_QUEUE = [
   ["Unacked", "depth", "Messages that are neither acknowledged nor parked, whatever their state. ≈ is the server's estimate.", unacked],
-  ["Ready", "due", "Could be sent now. Not known while the queue has no stream.", (each) => count(each.due)],
-  ["In flight", "in_flight", "Sent and not acknowledged, and the most that vt_max_in_flight allows.", inFlight],
+  ["Ready", "ready", "Could be delivered now. Not known while the queue has no stream.", (each) => count(each.ready)],
+  ["In flight", "in_flight", "Delivered and not acknowledged, and the most that vt_max_in_flight allows.", inFlight],
   ["Scheduled", "scheduled", "For later: at their own time, or for another attempt. Not known while the queue has no stream.", (each) => count(each.scheduled)],
-  ["Blocked", "held", "Wait until a group of messages is done (vt_after).", (each) => count(each.held)],
-  ["Parked", "parked", "Not delivered until you requeue them: their attempts are used up, or they were parked by hand. Counted in the table now.", parkedNow],
+  ["Blocked", "blocked", "Wait until a group of messages is done (vt_after).", (each) => count(each.blocked)],
+  ["Failed: parked", "parked", "Not delivered until you requeue them: their attempts are used up, or they were parked by hand. Counted in the table now.", parkedNow],
 ];
 export const FLOW_OF_QUEUE = [
-  ["Dead letters", "dead_lettered", "Rows of the table that takes what failed for good, now.", (each) => count(each.dead_lettered)],
-  ["Oldest ready", "oldest_due_s", "How long the message has waited that has been ready longest.", (each) => seconds(each.oldest_due_s)],
+  ["Failed: dead letters", "dead_lettered", "Rows of the table that takes what failed for good, now.", (each) => count(each.dead_lettered)],
+  ["Oldest ready", "oldest_ready_age_s", "How long the message has waited that has been ready longest.", (each) => seconds(each.oldest_ready_age_s)],
   ["In/s", "in_per_s", "Messages inserted or made ready a second, over about ten seconds.", (each) => rate(each.in_per_s)],
-  ["Delivered/s", "sent_per_s", "Messages sent to streams a second, and the most that vt_max_rate allows.", deliveredRate],
+  ["Delivered/s", "delivered_per_s", "Messages delivered to streams a second, and the most that vt_max_rate allows.", deliveredRate],
   ["Acked/s", "out_per_s", "Messages acknowledged or deleted a second.", (each) => rate(each.out_per_s)],
 ];
 
@@ -49,19 +49,19 @@ export function queueTable() {
   return new Table("Queues", [
     { label: "Queue", value: queueName, update: queueCell, help: "Keyspace and queue. The link leads to its charts, messages, streams and settings." },
     ...figures(STATES_OF_QUEUE), ...figures(FLOW_OF_QUEUE),
-    { label: "Delivery latency", key: "due_to_sent_p99_s", num: true, wrap: true, update: cell(deliveryLatency), help: "From ready to sent: half of all messages, and 99 of 100, took at most so long." },
-    { label: "Ack latency", key: "sent_to_acked_p99_s", num: true, wrap: true, update: cell(ackLatency), help: "From sent to acknowledged: half of all messages, and 99 of 100, took at most so long." },
+    { label: "Delivery latency", key: "delivery_latency_p99_s", num: true, wrap: true, update: cell(deliveryLatency), help: "From ready to delivered: half of all messages, and 99 of 100, took at most so long." },
+    { label: "Ack latency", key: "ack_latency_p99_s", num: true, wrap: true, update: cell(ackLatency), help: "From delivered to acknowledged: half of all messages, and 99 of 100, took at most so long." },
     { label: "Streams", key: "streams", num: true, show: count, help: "Clients that stream the queue, at all members." },
   ], keyOfQueue, {
-    tone: (queue) => (queue.error ? "bad" : queue.is_paused || queue.oldest_due_s > 60 || queue.parked ? "warn" : ""),
+    tone: (queue) => (queue.error ? "bad" : queue.is_paused || queue.oldest_ready_age_s > 60 || queue.parked ? "warn" : ""),
     empty: "No queue here that you may see. CREATE QUEUE makes one.",
   });
 }
 
 function endStream(stream) {
-  confirm(`End stream ${stream.connection_id}?`,
+  confirm(`Disconnect stream ${stream.connection_id}?`,
     `${stream.user} from ${stream.host} gets an error, and may stream ${queueName(stream)} again. What it holds is ready again later.`,
-    "End", () => ask("/api/end-stream", { connection_id: stream.connection_id }));
+    "Disconnect", () => ask("/api/end-stream", { connection_id: stream.connection_id }));
 }
 
 export function streamTable() {
@@ -72,16 +72,16 @@ export function streamTable() {
     { label: "From", key: "host", help: "The client's address." },
     { label: "Shards", key: "shards", show: (value) => value ?? "all", help: "The shards that the stream is narrowed to." },
     { label: "Open", key: "open_s", num: true, show: seconds, help: "For how long it has been open." },
-    { label: "Delivered", key: "sent", num: true, show: count, help: "Messages sent to it so far." },
-    { label: "Unacked", key: "held", num: true, show: count, help: "Messages that it holds and has not acknowledged." },
-    { label: "of", key: "prefetch", num: true, show: (value) => (value ? count(value) : "no limit"), help: "How many it may hold: its prefetch." },
-    { label: "since", key: "held_s", num: true, show: seconds, help: "For how long it has held the first of these." },
-    { label: "Stalled for", key: "full_s", num: true, show: seconds, help: "For how long it has held all that it may without an acknowledgement." },
+    { label: "Delivered", key: "delivered", num: true, show: count, help: "Messages delivered to it so far." },
+    { label: "Unacked", key: "unacked", num: true, show: count, help: "Messages that it holds and has not acknowledged." },
+    { label: "Prefetch", key: "prefetch", num: true, show: (value) => (value ? count(value) : "no limit"), help: "How many unacknowledged messages it may hold." },
+    { label: "Oldest unacked", key: "oldest_unacked_age_s", num: true, show: seconds, help: "For how long it has held the first of these." },
+    { label: "Stalled for", key: "stalled_s", num: true, show: seconds, help: "For how long it has held all that it may without an acknowledgement." },
     { label: "Member", key: "member", show: text, help: "The proxy that the client is connected to." },
-    { label: "Action", help: "End the stream. Its client gets an error and stays connected.",
-      make: (each) => h("button", { type: "button", onclick: () => endStream(each), "aria-label": `End stream ${each.connection_id}` }, "End…") },
+    { label: "Action", help: "Disconnect the stream. Its client gets an error and stays connected.",
+      make: (each) => h("button", { type: "button", onclick: () => endStream(each), "aria-label": `Disconnect stream ${each.connection_id}` }, "Disconnect…") },
   ], (each) => JSON.stringify([each.connection_id, each.keyspace, each.queue]), {
-    tone: (each) => (each.full_s > 60 ? "warn" : ""),
+    tone: (each) => (each.stalled_s > 60 ? "warn" : ""),
     empty: "No stream is open that you may see.",
   });
 }
@@ -90,17 +90,17 @@ export function shardTable() {
   const name = (each) => `${each.keyspace}/${each.shard}`;
   return new Table("Shards", [
     { label: "Shard", value: name, update: cell(name), help: "Keyspace and shard." },
-    { label: "State", key: "is_up", text: true, update: cell((each) => (each.is_up ? "answers" : each.trouble ?? "down")), help: "Whether the primary answers, or why not." },
+    { label: "State", key: "is_up", text: true, update: cell((each) => (each.is_up ? "answers" : each.last_error ?? "down")), help: "Whether the primary answers, or why not." },
     { label: "Server", key: "server", help: "The primary's address." },
     { label: "Version", key: "version", help: "What the server says it is." },
-    { label: "Pool in use", key: "pool_lent", num: true, show: count, help: "Connections that sessions use now." },
-    { label: "open", key: "pool_open", num: true, show: count, help: "Connections that are open." },
-    { label: "of", key: "pool_size", num: true, show: count, help: "How many there may be: pool_size." },
-    { label: "Wait for it", key: "pool_waiting", num: true, show: count, help: "Statements that wait for a connection." },
+    { label: "Pool in use", key: "pool_in_use", num: true, show: count, help: "Connections that sessions use now." },
+    { label: "Pool open", key: "pool_open", num: true, show: count, help: "Connections that are open." },
+    { label: "Pool size", key: "pool_size", num: true, show: count, help: "How many there may be: pool_size." },
+    { label: "Pool waiters", key: "pool_waiters", num: true, show: count, help: "Statements that wait for a connection." },
     { label: "Seen by", key: "member", show: (value) => value ?? "this proxy", help: "The member whose view this is." },
     { label: "Dispatched there", key: "is_dispatched", show: (value) => (value ? "yes" : "no"), help: "Whether that member sends the shard's messages." },
   ], (each) => JSON.stringify([each.keyspace, each.shard, each.member]), {
-    tone: (each) => (each.is_up ? (each.pool_waiting ? "warn" : "") : "bad"),
+    tone: (each) => (each.is_up ? (each.pool_waiters ? "warn" : "") : "bad"),
     empty: "No shard that you may see.",
   });
 }
@@ -132,11 +132,11 @@ export function limitTable() {
 }
 
 export function queueShardTable() {
-  const figures = STATES_OF_QUEUE.filter(([, key]) => key !== "held");
+  const figures = STATES_OF_QUEUE.filter(([, key]) => key !== "blocked");
   return new Table("Shards of the queue", [
     { label: "Shard", key: "shard", help: "A part of the keyspace, on a server of its own." },
     ...figures.map(([label, key, help, show]) => ({ label, key, help, num: true, update: cell(show) })),
-    { label: "Oldest ready", key: "oldest_due_s", num: true, show: seconds, help: "How long the message has waited that has been ready longest." },
+    { label: "Oldest ready", key: "oldest_ready_age_s", num: true, show: seconds, help: "How long the message has waited that has been ready longest." },
     { label: "Streams", key: "streams", num: true, show: count, help: "Streams that cover the shard." },
   ], (each) => each.shard, { empty: "No shard." });
 }

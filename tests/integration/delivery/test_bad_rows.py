@@ -311,7 +311,7 @@ def test_dead_letters_are_requeued_but_for_bad_rows(plain: Queue) -> None:
     assert ids(client, "SELECT id FROM grave ORDER BY id") == [*BAD_VALUES]
 
 
-@pytest.mark.parametrize("order", [",vt_key=tenant_id,vt_key_in_flight=1", ",vt_order=strict"])
+@pytest.mark.parametrize("order", [",vt_key=tenant_id,vt_max_per_key=1", ",vt_order=strict"])
 def test_later_messages_of_their_key_go_on_without_a_poll_of_the_interval(
     plain: Queue, order: str
 ) -> None:

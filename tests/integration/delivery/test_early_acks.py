@@ -163,10 +163,10 @@ def test_an_alter_turns_it_on_and_off_and_says_what_cannot_be(queue: Queue) -> N
     )
     assert "ack = early" in rows(client, "SHOW CREATE QUEUE my_message")[0][1]
     with pytest.raises(Exception, match="vt_ack must be 'committed' with vt_order = strict"):
-        run(client, "ALTER QUEUE my_message SET (key_in_flight = 1)")
+        run(client, "ALTER QUEUE my_message SET (max_per_key = 1)")
     with pytest.raises(Exception, match="vt_ack must be 'committed' or 'early', not 'late'"):
         run(client, "ALTER QUEUE my_message SET (ack = late)")
-    run(client, "ALTER QUEUE my_message SET (ack = committed, key_in_flight = 1)")
+    run(client, "ALTER QUEUE my_message SET (ack = committed, max_per_key = 1)")
 
 
 def test_what_was_answered_and_not_written_is_sent_again_if_the_proxy_dies(

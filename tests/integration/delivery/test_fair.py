@@ -89,7 +89,7 @@ def test_what_it_cannot_be_with_is_refused(producer) -> None:
     for settings, words in (
         ("`key` = DEFAULT", "vt_fair needs vt_key"),
         ("`order` = newest", "vt_order = newest cannot be with vt_fair"),
-        ("key_in_flight = 1", "vt_fair cannot be with vt_key_in_flight"),
+        ("max_per_key = 1", "vt_fair cannot be with vt_max_per_key"),
         ("fair = maybe", "vt_fair must be 'on' or 'off', not 'maybe'"),
     ):
         assert words in refused(producer, f"ALTER QUEUE my_message SET ({settings})")[1]

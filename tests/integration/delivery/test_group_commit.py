@@ -172,7 +172,7 @@ def test_one_that_the_dispatcher_is_writing_is_killed_or_done_and_its_session_go
     run(
         client,
         "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT)"
-        " WITH (key = tenant, key_in_flight = 1, ack_wait = 600)",
+        " WITH (key = tenant, max_per_key = 1, ack_wait = 600)",
     )
     values = ", ".join(f"({ident}, {ident % CLIENTS})" for ident in range(1, 3 * CLIENTS + 1))
     run(client, f"INSERT INTO my_message (id, tenant) VALUES {values}")

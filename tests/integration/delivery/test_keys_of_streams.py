@@ -138,7 +138,7 @@ def test_what_is_no_key_is_told_the_way_and_the_connection_lives(producer) -> No
 
 
 def test_a_key_that_goes_one_by_one_goes_so_to_who_names_it(plain: Queue, producer) -> None:
-    run(producer, "ALTER QUEUE my_message SET (key_in_flight = 1)")
+    run(producer, "ALTER QUEUE my_message SET (max_per_key = 1)")
     insert(producer, (1, "a"), (2, "a"), (3, "b"), (4, "a"))
     one = plain.stream("STREAM id FROM my_message WHERE tenant = 'a'")
     for ident in (1, 2, 4):

@@ -31,7 +31,7 @@ def test_a_key_goes_one_by_one_and_a_retry_holds_back_its_successors(
     run(
         producer,
         "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant VARCHAR(20))"
-        " WITH (key = tenant, key_in_flight = 1, ack_wait = 600)",
+        " WITH (key = tenant, max_per_key = 1, ack_wait = 600)",
     )
     stream = plain.stream("STREAM id FROM my_message")
     run(
@@ -64,7 +64,7 @@ def test_an_ack_that_waits_for_somebody_holds_back_its_key_alone(
     run(
         producer,
         "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT)"
-        " WITH (key = tenant, key_in_flight = 1, ack_wait = 600, poller_interval = 600)",
+        " WITH (key = tenant, max_per_key = 1, ack_wait = 600, poller_interval = 600)",
     )
     stream = plain.stream("STREAM id FROM my_message")
     run(producer, "INSERT INTO my_message (id, tenant) VALUES (1, 7), (2, 7), (3, 8), (4, 8)")
@@ -93,7 +93,7 @@ def test_an_ack_past_the_proxy_lets_the_next_go(plain: Queue, producer) -> None:
     run(
         producer,
         "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT)"
-        " WITH (key = tenant, key_in_flight = 1, ack_wait = 600, poller_interval = 600)",
+        " WITH (key = tenant, max_per_key = 1, ack_wait = 600, poller_interval = 600)",
     )
     stream = plain.stream("STREAM id FROM my_message")
     run(producer, "INSERT INTO my_message (id, tenant) VALUES (1, 7), (2, 7), (3, 7)")
@@ -109,7 +109,7 @@ def test_a_hot_key_does_not_keep_others_out_of_a_small_cache(plain: Queue, produ
     run(
         producer,
         "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT) WITH (key = tenant,"
-        " key_in_flight = 1, ack_wait = 600, cache_size = 50, poller_interval = 600)",
+        " max_per_key = 1, ack_wait = 600, cache_size = 50, poller_interval = 600)",
     )
     hot = ", ".join(f"({ident}, 7)" for ident in range(1, 2001))
     others = ", ".join(f"({ident}, {ident})" for ident in range(2001, 2021))
@@ -125,7 +125,7 @@ def test_a_parked_message_and_a_dead_letter_hold_nobody_back(plain: Queue, produ
     run(
         producer,
         "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT)"
-        " WITH (key = tenant, key_in_flight = 1, ack_wait = 0.3, max_attempts = 2)",
+        " WITH (key = tenant, max_per_key = 1, ack_wait = 0.3, max_attempts = 2)",
     )
     stream = plain.stream("STREAM id FROM my_message")
     run(producer, "INSERT INTO my_message (id, tenant) VALUES (1, 7), (2, 7), (3, 7)")
@@ -149,24 +149,24 @@ def test_the_number_of_a_key_and_strict_order_change_live(plain: Queue, producer
     assert stream.ids(1) == [2]
     run(
         producer,
-        "ALTER QUEUE my_message SET (order = DEFAULT, key = tenant, key_in_flight = 2)",
+        "ALTER QUEUE my_message SET (order = DEFAULT, key = tenant, max_per_key = 2)",
     )
     assert sorted(stream.ids(3)) == [3, 4, 5]
     assert stream.poll(QUIET_S) is None
     ack(producer, 4)
     assert stream.ids(1) == [6]
-    run(producer, "ALTER QUEUE my_message SET (key_in_flight = DEFAULT)")
+    run(producer, "ALTER QUEUE my_message SET (max_per_key = DEFAULT)")
     assert sorted(stream.ids(2)) == [7, 8]
 
 
 def test_wrong_settings_are_refused_and_change_nothing(producer) -> None:
     make = "CREATE QUEUE my_message (tenant INT, body JSON) WITH ({})"
     for settings, words in (
-        ("key_in_flight = 1", "vt_key_in_flight needs vt_key"),
-        ("key = tenant, key_in_flight = 0", "vt_key_in_flight must be a whole number"),
-        ("key = tenant, key_in_flight = some", "vt_key_in_flight must be a whole number"),
+        ("max_per_key = 1", "vt_max_per_key needs vt_key"),
+        ("key = tenant, max_per_key = 0", "vt_max_per_key must be a whole number"),
+        ("key = tenant, max_per_key = some", "vt_max_per_key must be a whole number"),
         (
-            "key = nobody, key_in_flight = 1",
+            "key = nobody, max_per_key = 1",
             "vt_key must be a column of the table, not 'nobody'",
         ),
         ("key = body", "vt_key must be a column that an index has whole, not body JSON"),
@@ -176,7 +176,7 @@ def test_wrong_settings_are_refused_and_change_nothing(producer) -> None:
         code, text = refused(producer, make.format(settings))
         assert (code, words in text) == (1210, True), text
     assert rows(producer, "SHOW QUEUES LIKE 'my_message'") == ()
-    run(producer, make.format("key = tenant, key_in_flight = 1"))
+    run(producer, make.format("key = tenant, max_per_key = 1"))
     ((_, made),) = rows(producer, "SHOW CREATE QUEUE my_message")
     assert "order_idx" not in made
     ((_, definition),) = rows(producer, "SHOW CREATE TABLE my_message")
@@ -187,8 +187,8 @@ def test_wrong_settings_are_refused_and_change_nothing(producer) -> None:
     run(producer, made)
     for settings, words in (
         ("key = nobody", "vt_key must be a column of the table, not 'nobody'"),
-        ("key = DEFAULT", "vt_key_in_flight needs vt_key"),
-        ("key_in_flight = -1", "must be a whole number greater than 0, not '-1'"),
+        ("key = DEFAULT", "vt_max_per_key needs vt_key"),
+        ("max_per_key = -1", "must be a whole number greater than 0, not '-1'"),
     ):
         code, text = refused(producer, f"ALTER QUEUE my_message SET ({settings})")
         assert (code, words in text) == (1210, True), text
@@ -216,7 +216,7 @@ def test_no_order_is_broken_when_the_dispatcher_is_killed(
     run(
         producer,
         "CREATE QUEUE my_message (id BIGINT NOT NULL, tenant INT)"
-        " WITH (key = tenant, key_in_flight = 1, ack_wait = 2, max_backoff = 2, poller_interval = 1)",
+        " WITH (key = tenant, max_per_key = 1, ack_wait = 2, max_backoff = 2, poller_interval = 1)",
     )
     keys, each = 5, 40
     values = [f"({ident}, {ident % keys})" for ident in range(1, keys * each + 1)]

@@ -14,9 +14,11 @@ from tests.fixtures.streams import Consume, eventually, message_table, rows, run
 
 pytestmark = pytest.mark.db
 
-STATUS = "SELECT depth, in_flight, due, streams, sent, acked FROM streamfrom.queues WHERE unanswered IS NULL"
+STATUS = "SELECT depth, in_flight, ready, streams, delivered, acked FROM streamfrom.queues WHERE unanswered IS NULL"
 COUNT = "SELECT COUNT(*), SUM(is_answering) FROM streamfrom.members"
-STREAMS = "SELECT connection_id, held, sent FROM streamfrom.streams ORDER BY connection_id"
+STREAMS = (
+    "SELECT connection_id, unacked, delivered FROM streamfrom.streams ORDER BY connection_id"
+)
 
 
 def config(database: str, server: DatabaseServer) -> str:
@@ -57,7 +59,7 @@ def test_each_proxy_tells_the_figures_of_both_and_one_that_hangs_holds_nobody_up
     for client in clients:
         says(client, STATUS, (5, 4, 1, 2, 4, 0))
         says(client, STREAMS, *sorted((stream.id, 2, 2) for stream in streams))
-        says(client, "SELECT COUNT(*) FROM streamfrom.streams WHERE full_s >= 0", (2,))
+        says(client, "SELECT COUNT(*) FROM streamfrom.streams WHERE stalled_s >= 0", (2,))
         says(
             client,
             "SELECT COUNT(*), COUNT(DISTINCT member), SUM(is_dispatched) FROM streamfrom.shards",

@@ -200,7 +200,7 @@ def test_a_reschedule_does_not_fire_what_waits(queue: Queue) -> None:
     assert stream.ids(1) == [2]
 
 
-@pytest.mark.parametrize("order", [{"key": "tenant", "key_in_flight": 1}, {"order": "strict"}])
+@pytest.mark.parametrize("order", [{"key": "tenant", "max_per_key": 1}, {"order": "strict"}])
 def test_what_is_held_does_not_hold_back_those_that_go_one_by_one(
     queue: Queue, order: dict[str, Any]
 ) -> None:

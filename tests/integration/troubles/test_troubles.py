@@ -46,10 +46,10 @@ def test_the_guide_has_eleven() -> None:
 
 def test_a_poison_message(operated: Operated, consume: Consume) -> None:
     client = operated.client()
-    retries = "streamfrom_messages_retried_total"
+    retries = "streamfrom_messages_redelivered_total"
 
     def retried() -> float:
-        return operated.of_queue("StreamfromRetries", retries) or 0.0
+        return operated.of_queue("StreamfromRetryRateHigh", retries) or 0.0
 
     run(client, "ALTER QUEUE my_message SET (ack_wait = 0.1, max_backoff = 0.1)")
     stream = consume(operated.proxy, database=KEYSPACE)
@@ -65,10 +65,10 @@ def test_a_poison_message(operated: Operated, consume: Consume) -> None:
                 ack(client, ident)
 
     fail_on_it(6)
-    sent = operated.of_queue("StreamfromRetries", "streamfrom_messages_sent_total")
+    sent = operated.of_queue("StreamfromRetryRateHigh", "streamfrom_messages_delivered_total")
     assert retried() > 0.5 * (sent or 0)
     (found,) = (one for one in rows(client, "SHOW QUEUE STATUS") if one[1] == QUEUE)
-    assert found[10] >= 5
+    assert found[11] >= 5
     with steps_of("A poison message") as guide:
         (worst, *_) = guide.sql(client)
         assert worst[0] == POISON
@@ -94,7 +94,7 @@ def test_a_key_that_stands_still(operated: Operated, consume: Consume) -> None:
     run(
         client,
         "CREATE QUEUE my_message (tenant BIGINT, payload VARCHAR(64)) SHARD BY (tenant)"
-        " WITH (key = tenant, key_in_flight = 1, ack_wait = 60)",
+        " WITH (key = tenant, max_per_key = 1, ack_wait = 60)",
     )
     stream = consume(operated.proxy, database=KEYSPACE)
     works = [(ident, 7 if ident < 5 else 8) for ident in (POISON, 2, 3, 5)]
@@ -102,9 +102,9 @@ def test_a_key_that_stands_still(operated: Operated, consume: Consume) -> None:
     # Its consumer fails on the first one, which is sent again a minute later.
     assert sorted(stream.ids(2)) == [POISON, 5]
     ack(client, 5)
-    late = "streamfrom_queue_oldest_due_seconds"
-    eventually(lambda: (operated.of_queue("StreamfromQueueLate", late) or 0) > 0)
-    assert rows(client, "SELECT held < prefetch FROM streamfrom.streams") == ((1,),)
+    late = "streamfrom_queue_oldest_message_age_seconds"
+    eventually(lambda: (operated.of_queue("StreamfromQueueLatencyHigh", late) or 0) > 0)
+    assert rows(client, "SELECT unacked < prefetch FROM streamfrom.streams") == ((1,),)
     with steps_of("A key that stands still") as guide:
         (worst,) = guide.sql(client)
         assert (worst[0], worst[1], worst[2], worst[4]) == (POISON, 7, 1, 2)
@@ -154,7 +154,7 @@ def test_a_dead_shard(
 
             read_only(high)
             eventually(lambda: is_up("80-") == 0)
-            found = rows(client, "SELECT trouble FROM streamfrom.shards WHERE is_up = 0")
+            found = rows(client, "SELECT last_error FROM streamfrom.shards WHERE is_up = 0")
             assert "read-only" in found[0][0]
             with pymysql.connect(
                 host="127.0.0.1", port=high.port, user="root", autocommit=True
@@ -171,27 +171,27 @@ def test_a_dead_shard(
 
 def test_a_slow_consumer(operated: Operated, consume: Consume) -> None:
     client = operated.client()
-    late = "streamfrom_queue_oldest_due_seconds"
+    late = "streamfrom_queue_oldest_message_age_seconds"
     run(client, "ALTER QUEUE my_message SET (prefetch = 10)")
     slow = consume(operated.proxy, database=KEYSPACE)
     insert(client, *range(1, 21))
     held = slow.ids(10)
     ack(client, held.pop(0))
     held += slow.ids(1)
-    eventually(lambda: (operated.of_queue("StreamfromQueueLate", late) or 0) > 0)
+    eventually(lambda: (operated.of_queue("StreamfromQueueLatencyHigh", late) or 0) > 0)
     with steps_of("A slow consumer") as guide:
         eventually(lambda: operated.queue()["in_flight"] == 10)
         ((queue, due, in_flight, oldest_s, streams),) = guide.sql(client)
         assert (queue, due, in_flight, streams) == (QUEUE, 9, 10, 1)
         assert oldest_s > 0
-        ((connection, user, _, holds, prefetch, full_s),) = guide.sql(client)
+        ((connection, user, _, holds, prefetch, stalled_s),) = guide.sql(client)
         assert (connection, user, holds, prefetch) == (slow.id, "root", 10, 10)
         # Asked after it, since both grow.
-        assert full_s < operated.queue()["oldest_due_s"]
+        assert stalled_s < operated.queue()["oldest_ready_age_s"]
         another = consume(operated.proxy, database=KEYSPACE)
         ack(client, *another.ids(9))
-        eventually(lambda: operated.queue()["due"] == 0)
-        assert operated.of_queue("StreamfromQueueLate", late) is None
+        eventually(lambda: operated.queue()["ready"] == 0)
+        assert operated.of_queue("StreamfromQueueLatencyHigh", late) is None
         guide.sql(client)
         # From now on it holds less, so that most of what comes is for the other one.
         ack(client, *held)
@@ -202,7 +202,7 @@ def test_a_slow_consumer(operated: Operated, consume: Consume) -> None:
 
 def test_a_consumer_that_acknowledges_nothing(operated: Operated, consume: Consume) -> None:
     client = operated.client()
-    alert, full = "StreamfromStreamStandsStill", "streamfrom_queue_stream_full_seconds"
+    alert, full = "StreamfromConsumerStalled", "streamfrom_queue_consumer_stalled_seconds"
     run(client, "ALTER QUEUE my_message SET (prefetch = 2)")
     hangs = consume(operated.proxy, database=KEYSPACE)
     insert(client, 1, 2, 3, 4)
@@ -225,7 +225,7 @@ def test_a_consumer_that_acknowledges_nothing(operated: Operated, consume: Consu
 
 def test_a_paused_queue(operated: Operated, consume: Consume) -> None:
     client = operated.client()
-    alert, paused = "StreamfromPaused", "streamfrom_queue_paused"
+    alert, paused = "StreamfromQueuePaused", "streamfrom_queue_paused"
     stream = consume(operated.proxy, database=KEYSPACE)
     run(client, "ALTER QUEUE my_message PAUSE")
     insert(client, 1)
@@ -249,7 +249,7 @@ def test_a_full_pool(
         return operated.metric(alert, "streamfrom_pool_connections", shard="80-", state="free")
 
     def waiting() -> float | None:
-        return operated.metric(alert, "streamfrom_pool_waiting", shard="80-")
+        return operated.metric(alert, "streamfrom_pool_waiters", shard="80-")
 
     idle = [operated.client() for _ in range(POOL)]
     for ident, each in zip((4, 6, 7, 8), idle, strict=True):
@@ -259,7 +259,7 @@ def test_a_full_pool(
     eventually(waiting)
     assert free() == 0
     (line,) = (one for one in operated.page()["shards"] if one["shard"] == "80-")
-    assert line["pool_waiting"] >= 1
+    assert line["pool_waiters"] >= 1
     with steps_of("A full pool") as guide:
         found = {
             line[0]
@@ -290,7 +290,7 @@ def test_a_clock_that_is_off(
     )
 
     def behind_s() -> float:
-        told = operated.metric("StreamfromClockOff", "streamfrom_time_seconds")
+        told = operated.metric("StreamfromClockSkew", "streamfrom_clock_seconds")
         assert told is not None
         return time.time() - told
 
@@ -300,10 +300,10 @@ def test_a_clock_that_is_off(
     # Due by the producer's clock, which is right.
     run(client, f"INSERT INTO my_message (id, time_next) VALUES (1, {time.time_ns()})")
     assert behind_s() >= 3600
-    told_s = operated.page()["members"][0]["time_s"]
+    told_s = operated.page()["members"][0]["clock_unix_s"]
     assert time.time() - told_s >= 3600
     eventually(lambda: operated.queue()["depth"] == 1)
-    assert operated.queue()["due"] == 0
+    assert operated.queue()["ready"] == 0
     with steps_of("A clock that is off") as guide:
         guide.told("timedatectl set-ntp true")
         right = tmp_path / "right"
@@ -316,7 +316,7 @@ def test_a_clock_that_is_off(
 def test_a_purge_that_is_held_back(
     server: DatabaseServer, database: str, start_proxy: StartProxy
 ) -> None:
-    alert, failed = "StreamfromPurgeFails", "streamfrom_purges_failed_total"
+    alert, failed = "StreamfromPurgeFailing", "streamfrom_purge_failures_total"
     account = "streamfrom@'127.%'"
     execute(server, f"CREATE USER {account}")
     rights = "SELECT, INSERT, UPDATE, CREATE, ALTER, DROP, LOCK TABLES"
@@ -345,9 +345,9 @@ def test_a_purge_that_is_held_back(
         eventually(lambda: operated.queue()["purged"] > purged)
         assert operated.of_queue(alert, failed) == before
         straggler, name = with_straggler(client)
-        held = "StreamfromPartitionHeldBack", "streamfrom_queue_partitions_held_back"
+        held = "StreamfromPartitionPurgeBlocked", "streamfrom_queue_partitions_overdue"
         eventually(lambda: operated.of_queue(*held) == 1, "it is held back")
-        assert operated.queue()["partitions_held_back"] == 1
+        assert operated.queue()["partitions_overdue"] == 1
         ((_, _, _, unacked, _, reason),) = (
             line for line in guide.sql(client) if line[1] == name
         )
@@ -413,13 +413,14 @@ def test_a_certificate_that_ends_tomorrow(
 
     def left_s() -> float:
         ends = operated.metric(
-            "StreamfromCertificateEnds", "streamfrom_certificate_end_timestamp_seconds"
+            "StreamfromCertificateExpiringSoon",
+            "streamfrom_certificate_expiry_timestamp_seconds",
         )
         assert ends is not None
         return ends - time.time()
 
     assert left_s() < DAY_S
-    assert operated.page()["members"][0]["certificate_ends_in_s"] < DAY_S
+    assert operated.page()["members"][0]["certificate_expires_in_s"] < DAY_S
     command = {
         "streamfrom check": f"{sys.executable} -m streamfrom.proxy check",
         "streamfrom.toml": proxy.config,

@@ -43,7 +43,7 @@ from tests.virtual_loop import VirtualClock
 
 def figures(name="msg", keyspace="ks", **parts: Any) -> QueueFigures:
     counters = Counters(
-        **{key: parts.pop(key) for key in ("sent", "acked", "deleted") if key in parts}
+        **{key: parts.pop(key) for key in ("delivered", "acked", "deleted") if key in parts}
     )
     shard = ShardFigures("0", counters, 1, 4, 2, True, 1, parts.pop("depth", 3), None)
     return QueueFigures(loaded(raw_table(name, **parts), keyspace), (shard,), 1)
@@ -90,8 +90,8 @@ class Client:
         return []
 
 
-def stream_of(queue: QueueFigures, connection_id: int, *, held=3) -> StreamFigures:
-    return StreamFigures(queue.table, connection_id, None, 0, 9, held, 0, 100, None)
+def stream_of(queue: QueueFigures, connection_id: int, *, unacked=3) -> StreamFigures:
+    return StreamFigures(queue.table, connection_id, None, 0, 9, unacked, 0, 100, None)
 
 
 class Others:

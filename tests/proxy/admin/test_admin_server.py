@@ -211,7 +211,7 @@ async def test_the_page_tells_who_does_not_answer_and_no_rates_without_it(served
         ("zoe", 0),
     ]
     queue = found["queues"][0]
-    assert (queue["unanswered"], queue["sent_per_s"]) == ("member zoe at h:1: late", None)
+    assert (queue["unanswered"], queue["delivered_per_s"]) == ("member zoe at h:1: late", None)
 
 
 async def test_no_sample_is_taken_without_a_member(monkeypatch):

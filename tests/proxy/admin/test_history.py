@@ -8,25 +8,25 @@ from tests.proxy.admin.conftest import figures
 
 def test_a_series_is_of_rates_between_two_samples():
     history = History()
-    history.sample([figures(depth=5, sent=10, acked=10)], 100.0)
-    history.sample([figures(depth=8, sent=30, acked=40, deleted=10)], 110.0)
+    history.sample([figures(depth=5, delivered=10, acked=10)], 100.0)
+    history.sample([figures(depth=8, delivered=30, acked=40, deleted=10)], 110.0)
     series = history.series("ks", "msg")
     assert series["at_s"] == [110.0]
     assert series["depth"] == [8.0]
     assert series["in_flight"] == [1.0]
-    assert series["sent_per_s"] == [2.0]
+    assert series["delivered_per_s"] == [2.0]
     assert series["out_per_s"] == [4.0]
     assert series["in_per_s"] == [4.3]  # 3 more, and 40 are gone
-    assert series["due_to_sent_p99_s"] == [None]
+    assert series["delivery_latency_p99_s"] == [None]
 
 
 def test_percentiles_are_of_the_time_since_the_sample_before():
     history, queue = History(), figures()
-    queue.shards[0].counters.sent_to_acked.observe(50 * 10**9, 1000)
+    queue.shards[0].counters.ack_latency.observe(50 * 10**9, 1000)
     history.sample([queue], 0.0)
-    queue.shards[0].counters.sent_to_acked.observe(3 * 10**6, 10)
+    queue.shards[0].counters.ack_latency.observe(3 * 10**6, 10)
     history.sample([queue], 10.0)
-    (p99_s,) = history.series("ks", "msg")["sent_to_acked_p99_s"]
+    (p99_s,) = history.series("ks", "msg")["ack_latency_p99_s"]
     assert p99_s is not None
     assert 0.002 < p99_s <= 0.005
 
@@ -37,21 +37,21 @@ def test_what_is_not_known_is_none():
         history.sample([figures(depth=None)], at_s)
     series = history.series("ks", "msg")
     assert series["depth"] == series["in_per_s"] == [None]
-    assert series["sent_per_s"] == [0.0]
+    assert series["delivered_per_s"] == [0.0]
 
 
 def test_a_queue_made_anew_and_a_clock_set_back_give_no_negative_rate():
     history = History()
-    history.sample([figures(depth=9, sent=9, acked=9)], 10.0)
+    history.sample([figures(depth=9, delivered=9, acked=9)], 10.0)
     history.sample([figures(depth=0)], 10.0)
     series = history.series("ks", "msg")
-    assert series["sent_per_s"] == series["out_per_s"] == series["in_per_s"] == [0.0]
+    assert series["delivered_per_s"] == series["out_per_s"] == series["in_per_s"] == [0.0]
 
 
 def test_an_hour_is_kept_in_order_and_no_more():
     history = QueueHistory()
     for number in range(SAMPLES_MAX + 7):
-        history.add(figures(sent=number), float(number))
+        history.add(figures(delivered=number), float(number))
     assert len(history) == SAMPLES_MAX
     assert [sample.at_s for sample in history.samples()] == list(
         map(float, range(7, SAMPLES_MAX + 7))
@@ -60,26 +60,26 @@ def test_an_hour_is_kept_in_order_and_no_more():
 
 def test_rates_of_now_are_over_some_seconds():
     history = History()
-    assert history.rates(figures(sent=50), 0.0) is None
-    history.sample([figures(sent=0)], 0.0)
-    assert history.rates(figures(sent=50), 1.0) is None
-    rates = history.rates(figures(sent=50), 10.0)
+    assert history.rates(figures(delivered=50), 0.0) is None
+    history.sample([figures(delivered=0)], 0.0)
+    assert history.rates(figures(delivered=50), 1.0) is None
+    rates = history.rates(figures(delivered=50), 10.0)
     assert rates is not None
-    assert rates.sent_per_s == 5.0
-    history.sample([figures(sent=50)], 10.0)
-    rates = history.rates(figures(sent=60), 12.0)
+    assert rates.delivered_per_s == 5.0
+    history.sample([figures(delivered=50)], 10.0)
+    rates = history.rates(figures(delivered=60), 12.0)
     assert rates is not None
-    assert rates.sent_per_s == pytest.approx(5.0)  # since the sample at 0
+    assert rates.delivered_per_s == pytest.approx(5.0)  # since the sample at 0
 
 
 def test_rates_of_a_full_ring_are_since_the_last_samples():
     history = QueueHistory()
     for number in range(SAMPLES_MAX + 3):
-        history.add(figures(sent=10 * number), 10.0 * number)
+        history.add(figures(delivered=10 * number), 10.0 * number)
     newest = SAMPLES_MAX + 2
-    rates = history.rates(figures(sent=10 * newest + 30), 10.0 * newest + 6)
+    rates = history.rates(figures(delivered=10 * newest + 30), 10.0 * newest + 6)
     assert rates is not None
-    assert rates.sent_per_s == 5.0
+    assert rates.delivered_per_s == 5.0
 
 
 def test_queues_that_are_gone_are_forgotten_and_their_number_is_bounded():

@@ -36,20 +36,20 @@ def samples(*queues, streams=(), member=MEMBER):
 
 
 def test_all_figures_are_there():
-    counters = Counters(sent=7, retried=1, acked=5, purges_failed=4)
-    counters.sent_to_acked.observe(3 * 10**6, 5)
+    counters = Counters(delivered=7, redelivered=1, acked=5, purge_failures=4)
+    counters.ack_latency.observe(3 * 10**6, 5)
     table = loaded(raw_table("msg"))
-    shards = on_shard("-80", counters), on_shard("80-", Counters(sent=3))
+    shards = on_shard("-80", counters), on_shard("80-", Counters(delivered=3))
     found = samples(QueueFigures(table, shards, 2))
     of = ("keyspace", "ks"), ("queue", "msg")
-    assert found["streamfrom_messages_sent_total", *of] == 10
+    assert found["streamfrom_messages_delivered_total", *of] == 10
     assert found["streamfrom_messages_acked_total", *of] == 5
-    assert found["streamfrom_purges_failed_total", *of] == 4
+    assert found["streamfrom_purge_failures_total", *of] == 4
     assert found["streamfrom_queue_depth", *of] == 6
-    assert found["streamfrom_queue_due", *of] == 4
+    assert found["streamfrom_queue_ready", *of] == 4
     assert found["streamfrom_queue_in_flight", *of] == 2
-    assert found["streamfrom_queue_oldest_due_seconds", *of] == 6
-    name = "streamfrom_message_sent_to_acked_seconds"
+    assert found["streamfrom_queue_oldest_message_age_seconds", *of] == 6
+    name = "streamfrom_message_ack_latency_seconds"
     assert found[f"{name}_bucket", *of[:1], ("le", "0.002"), *of[1:]] == 0
     assert found[f"{name}_bucket", *of[:1], ("le", "0.005"), *of[1:]] == 5
     assert found[f"{name}_bucket", *of[:1], ("le", "+Inf"), *of[1:]] == 5
@@ -61,13 +61,13 @@ def test_all_figures_are_there():
     assert found["streamfrom_shard_dispatched", ("keyspace", "ks"), ("shard", "-80")] == 0
     assert found["streamfrom_connections",] == 3
     assert found["streamfrom_connections_max",] == 7
-    assert found["streamfrom_time_seconds",] == 10
-    assert ("streamfrom_certificate_end_timestamp_seconds",) not in found
+    assert found["streamfrom_clock_seconds",] == 10
+    assert ("streamfrom_certificate_expiry_timestamp_seconds",) not in found
     assert found["streamfrom_questions_total",] == 99
 
 
-def full_stream(table, full_since_ns):
-    return StreamFigures(table, 1, None, 0, 9, 5, 0, 5, full_since_ns)
+def full_stream(table, stalled_since_ns):
+    return StreamFigures(table, 1, None, 0, 9, 5, 0, 5, stalled_since_ns)
 
 
 def test_the_stream_that_stands_still_longest_is_told():
@@ -75,7 +75,7 @@ def test_the_stream_that_stands_still_longest_is_told():
     queues = [QueueFigures(one, (on_shard("0", Counters()),), 1) for one in (table, other)]
     moments = (None, 7 * SECOND_NS, 4 * SECOND_NS)
     found = samples(*queues, streams=[full_stream(table, moment) for moment in moments])
-    name = "streamfrom_queue_stream_full_seconds"
+    name = "streamfrom_queue_consumer_stalled_seconds"
     assert found[name, ("keyspace", "ks"), ("queue", "msg")] == 6
     assert found[name, ("keyspace", "ks"), ("queue", "other")] == 0
 
@@ -91,8 +91,8 @@ def test_a_paused_queue_is_told():
 
 
 def test_the_end_of_the_certificate_is_told():
-    found = samples(member=replace(MEMBER, certificate_ends_s=1234.0))
-    assert found["streamfrom_certificate_end_timestamp_seconds",] == 1234
+    found = samples(member=replace(MEMBER, certificate_expires_s=1234.0))
+    assert found["streamfrom_certificate_expiry_timestamp_seconds",] == 1234
 
 
 def test_what_is_not_known_is_left_out():
@@ -102,8 +102,8 @@ def test_what_is_not_known_is_left_out():
     names = {name for name, *_ in found}
     assert not names & {
         "streamfrom_queue_depth",
-        "streamfrom_queue_due",
-        "streamfrom_queue_oldest_due_seconds",
+        "streamfrom_queue_ready",
+        "streamfrom_queue_oldest_message_age_seconds",
     }
     assert found["streamfrom_queue_depth_is_exact", ("keyspace", "ks"), ("queue", "msg")] == 0
 
@@ -123,7 +123,7 @@ def test_a_name_that_is_no_text_costs_no_other_figure():
 
 def test_limits_and_what_is_held_back_are_told():
     comment = f"{DEFAULT_COMMENT},vt_max_rate=0.5,vt_max_in_flight=8"
-    shard = replace(on_shard("0", Counters()), held=4, partitions_held_back=2, set_aside=3)
+    shard = replace(on_shard("0", Counters()), blocked=4, partitions_overdue=2, set_aside=3)
     found = samples(
         QueueFigures(loaded(raw_table("msg", comment)), (shard,), 1),
         QueueFigures(loaded(raw_table("free")), (shard, replace(shard, streams=0)), 1),
@@ -131,10 +131,10 @@ def test_limits_and_what_is_held_back_are_told():
     of, free = [(("keyspace", "ks"), ("queue", name)) for name in ("msg", "free")]
     assert found["streamfrom_queue_max_rate", *of] == 0.5
     assert found["streamfrom_queue_max_in_flight", *of] == 8
-    assert found["streamfrom_queue_held", *of] == 4
-    assert found["streamfrom_queue_partitions_held_back", *free] == 4
+    assert found["streamfrom_queue_blocked", *of] == 4
+    assert found["streamfrom_queue_partitions_overdue", *free] == 4
     assert found["streamfrom_queue_set_aside", *free] == 6
-    unknown = {"streamfrom_queue_max_rate", "streamfrom_queue_held"}
+    unknown = {"streamfrom_queue_max_rate", "streamfrom_queue_blocked"}
     assert not {(name, *free) for name in unknown} & set(found)
 
 
@@ -149,4 +149,4 @@ def test_lines_grow_by_queues_and_not_by_shards():
 
     assert lines(20, 16) == lines(20, 1)
     of_one = lines(2, 1) - lines(1, 1)
-    assert of_one <= 2 * (len(BOUNDS_S) + 4) + 22
+    assert of_one <= 2 * (len(BOUNDS_S) + 4) + 23

@@ -34,9 +34,10 @@ def test_a_queue_has_its_row_and_its_rates():
 
 
 def test_what_is_not_known_is_null():
-    queue = replace(figures(), streams=0)
+    (shard,) = figures().shards
+    queue = replace(figures(), streams=0, shards=(replace(shard, streams=0),))
     (record,) = queue_records([queue], [], lambda _: None, 0)
-    assert record["scheduled"] is record["in_per_s"] is record["sent_per_s"] is None
+    assert record["scheduled"] is record["in_per_s"] is record["delivered_per_s"] is None
 
 
 def test_a_table_that_cannot_be_used_has_its_reason():
@@ -60,13 +61,13 @@ def test_limits_are_those_in_force():
 
 def test_a_shard_of_a_queue_has_its_figures():
     queue = figures()
-    shard = replace(queue.shards[0], oldest_due_ns=3 * 10**9)
+    shard = replace(queue.shards[0], oldest_ready_ns=3 * 10**9)
     (record,) = shard_records(replace(queue, shards=(shard,)), 10 * 10**9)
-    assert record["oldest_due_s"] == 7.0
-    assert (record["depth"], record["due"], record["scheduled"]) == (3, 2, 2)
-    idle = replace(shard, streams=0, oldest_due_ns=None)
+    assert record["oldest_ready_age_s"] == 7.0
+    assert (record["depth"], record["ready"], record["scheduled"]) == (3, 2, 2)
+    idle = replace(shard, streams=0, oldest_ready_ns=None)
     (record,) = shard_records(replace(queue, shards=(idle,)), 0)
-    assert record["due"] is record["scheduled"] is record["oldest_due_s"] is None
+    assert record["ready"] is record["scheduled"] is record["oldest_ready_age_s"] is None
 
 
 def test_settings_have_the_keys_of_the_comment():

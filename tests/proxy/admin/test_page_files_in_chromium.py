@@ -91,22 +91,26 @@ async def what_needs_attention(page: Page, status) -> None:
     told = "document.querySelector('.verdict').innerText"
     member, before = status.member, status.figures[0]
     now_s = time.time()
-    off = replace(member(), member=HOSTILE, time_s=now_s - 3600, certificate_ends_s=now_s)
+    off = replace(
+        member(), member=HOSTILE, clock_unix_s=now_s - 3600, certificate_expires_s=now_s
+    )
     status.member = lambda: off
     await page.until(f"{told}.includes('(60 min behind)')")
     assert f"A certificate expires soon: {HOSTILE} (in 60 min)" in await page.run(told)
-    status.member = lambda: replace(off, time_s=now_s + 7200, certificate_ends_s=now_s)
+    status.member = lambda: replace(off, clock_unix_s=now_s + 7200, certificate_expires_s=now_s)
     await page.until(f"{told}.includes('ahead)')")
     assert f"A certificate has expired: clients that check it do not connect: {HOSTILE}" in (
         await page.run(told)
     )
-    shard = replace(before.shards[0], partitions_held_back=3)
+    shard = replace(before.shards[0], partitions_overdue=3)
     status.figures[0] = replace(before, shards=(shard,))
     await page.until(f"{told}.includes('nor made: ks.orders (3)')")
     status.member, status.figures[0] = member, before
     await page.until(f"{told}.startsWith('One thing')")
-    right = replace(member(), time_s=time.time() + 3)
-    status.member = lambda: replace(right, certificate_ends_s=right.time_s + 90 * 86400)
+    right = replace(member(), clock_unix_s=time.time() + 3)
+    status.member = lambda: replace(
+        right, certificate_expires_s=right.clock_unix_s + 90 * 86400
+    )
     await page.until("document.querySelector('#members + div tbody').innerText")
     assert (await page.run(told)).startswith("One thing")
     status.member = member
@@ -115,7 +119,7 @@ async def what_needs_attention(page: Page, status) -> None:
 async def limits_and_what_is_held(page: Page, status) -> None:
     before = status.figures[0]
     comment = f"{DEFAULT_COMMENT},vt_max_in_flight=8,vt_max_rate=50"
-    shard = replace(before.shards[0], held=77, parked=24, waiting=99)
+    shard = replace(before.shards[0], blocked=77, parked=24, cached=99)
     table = loaded(raw_table("orders", comment), "ks")
     status.figures[0] = replace(before, table=table, shards=(shard,))
     cells = f"{QUEUES}[1].innerText"
@@ -136,7 +140,7 @@ async def sorting_by_keyboard(page: Page) -> None:
     assert await page.run(f"{FOCUSED} === {depth}")
     await page.press("Tab")
     assert await page.run(f"{FOCUSED}.innerText") == "Ready"
-    assert "Could be sent now" in await page.run(f"{FOCUSED}.ariaDescription")
+    assert "Could be delivered now" in await page.run(f"{FOCUSED}.ariaDescription")
     heads = "[...document.querySelectorAll('thead th')]"
     assert await page.run(f"{heads}.filter(head => !head.title).length") == 0
 
@@ -147,7 +151,7 @@ async def own_page_of_a_queue(page: Page, guarded) -> None:
     for number in range(300):
         depth = 400 + round(300 * sin(number / 20))
         guarded.status.figures[0] = figures(
-            "msg", depth=depth, sent=70 * number, acked=60 * number
+            "msg", depth=depth, delivered=70 * number, acked=60 * number
         )
         guarded.server.history.sample(guarded.status.figures, now_s + 10.0 * (number - 299))
     await page.until(f"{NAMES}.includes('ks.msg')")

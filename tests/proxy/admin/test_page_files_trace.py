@@ -47,9 +47,9 @@ async def test_ten_updates_a_second_of_a_hundred_queues_hold_no_frame_up(served,
                     replace(
                         one.shards[0],
                         depth=at * 7 + index,
-                        due=at + index,
+                        ready=at + index,
                         in_flight=at,
-                        counters=Counters(sent=at * 100),
+                        counters=Counters(delivered=at * 100),
                     ),
                 ),
             )

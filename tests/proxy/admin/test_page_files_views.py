@@ -42,24 +42,24 @@ def queue(name: str, settings: str = "", at: int = SAMPLES, **figures: int) -> Q
     wave = sin(at / 25) + 1
     load = figures.pop("load", 10)
     counters = Counters(
-        sent=at * load * 10,
+        delivered=at * load * 10,
         acked=round(at * load * 9.8),
-        retried=at * load // 5,
+        redelivered=at * load // 5,
         parked=3,
-        dead=2,
+        dead_lettered=2,
     )
     for _ in range(at):
-        counters.due_to_sent.observe(round((2 + wave) * 10**6), load)
-        counters.sent_to_acked.observe(round((80 + 30 * wave) * 10**6), load)
+        counters.delivery_latency.observe(round((2 + wave) * 10**6), load)
+        counters.ack_latency.observe(round((80 + 30 * wave) * 10**6), load)
     known = {
         "streams": 2,
-        "waiting": 40,
-        "due": 4,
+        "cached": 40,
+        "ready": 4,
         "in_flight": 31,
         "depth": round(load * 20 * wave),
     }
     known |= figures
-    half = {"is_whole": True, "oldest_due_ns": None} | known
+    half = {"is_whole": True, "oldest_ready_ns": None} | known
     shards = (
         ShardFigures(shard="-80", counters=counters, **half),  # type: ignore[arg-type]
         ShardFigures(shard="80-", counters=Counters(), **half),  # type: ignore[arg-type]
@@ -71,9 +71,9 @@ def queue(name: str, settings: str = "", at: int = SAMPLES, **figures: int) -> Q
 def queues(at: int = SAMPLES) -> list[QueueFigures]:
     """Return all queues at sample *at*."""
     return [
-        queue("orders", ",vt_max_in_flight=200", at, load=42, held=12),
+        queue("orders", ",vt_max_in_flight=200", at, load=42, blocked=12),
         queue("mail", ",vt_max_rate=50", at, load=25),
-        queue("invoices", ",vt_paused=on", at, load=3, due=0, in_flight=0, streams=0),
+        queue("invoices", ",vt_paused=on", at, load=3, ready=0, in_flight=0, streams=0),
         queue("thumbnails", "", at, load=18),
     ]
 
@@ -106,10 +106,10 @@ def furnish(guarded) -> None:
     for number in (7, 8):
         guarded.services.sessions[number] = Client(replace(USERS["app"], name="worker"), number)
     now_ns = status.clock.time_ns()
-    since = {"opened_ns": now_ns - 7_412 * 10**9, "held_since_ns": now_ns - 85 * 10**6}
+    since = {"opened_ns": now_ns - 7_412 * 10**9, "oldest_unacked_ns": now_ns - 85 * 10**6}
     status.open_streams = [
-        replace(stream_of(status.figures[0], 7, held=31), **since),
-        replace(stream_of(status.figures[1], 8, held=4), **since),
+        replace(stream_of(status.figures[0], 7, unacked=31), **since),
+        replace(stream_of(status.figures[1], 8, unacked=4), **since),
     ]
     server = MessagesServer(
         *((number, f"order {number}: 2 lamps, 1 chair") for number in range(1, 9))

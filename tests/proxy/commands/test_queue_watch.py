@@ -17,7 +17,7 @@ from streamfrom.proxy.status.status_rows import QUEUES
 
 
 NAMES = [column.name for column in QUEUES]
-ROW = dict.fromkeys(NAMES) | {"keyspace": "shop", "queue": "orders", "sent": 7}
+ROW = dict.fromkeys(NAMES) | {"keyspace": "shop", "queue": "orders", "delivered": 7}
 
 
 class Terminal(io.StringIO):
@@ -74,7 +74,7 @@ async def test_who_looks_once_and_is_told_nothing_knows_why():
 
 async def test_who_watches_is_shown_rates_and_reasons_and_goes_on():
     out = io.StringIO()
-    more = {**ROW, "sent": 9}
+    more = {**ROW, "delivered": 9}
     pauses = await shown(out, [ROW], [more], CannotTell("gone"), [more])
     assert pauses == [0.5] * 4
     lines = out.getvalue().splitlines()

@@ -64,7 +64,7 @@ class OneMember:
 
     async def queues(self):
         await self.gate.wait()
-        shard = ShardFigures("0", Counters(sent=self.ids[0]), 1, 1, 1, True, 1, 1, 0)
+        shard = ShardFigures("0", Counters(delivered=self.ids[0]), 1, 1, 1, True, 1, 1, 0)
         return [QueueFigures(TABLE, (shard,), 1)]
 
     def streams(self):
@@ -132,10 +132,10 @@ async def test_all_members_tell_what_they_are_asked_for(three):
     )
     three_, two = found.answers
     assert two.member.address == three[1].own.address
-    assert [part.shards[0].counters.sent for part in two.queues] == [21]
+    assert [part.shards[0].counters.delivered for part in two.queues] == [21]
     assert [stream.connection_id for stream in two.streams] == [21, 22, 99]
     assert two.streams[-1].client is None
-    assert [(shard.member, shard.pool_lent) for shard in three_.shards] == [("three", 2)]
+    assert [(shard.member, shard.pool_in_use) for shard in three_.shards] == [("three", 2)]
     (only,) = (await one.others.ask(["members"], BOSS)).answers[1:]
     assert (only.queues, only.streams, only.shards) == ((), (), ())
 

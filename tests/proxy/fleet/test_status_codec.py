@@ -52,8 +52,8 @@ def there(moment_ns):
         st.booleans(),
         address=st.just("h:1"),
         dispatches=st.lists(TEXTS).map(tuple),
-        time_s=st.none() | st.floats(0, 1e10),
-        certificate_ends_s=st.none() | st.floats(-1e10, 1e10),
+        clock_unix_s=st.none() | st.floats(0, 1e10),
+        certificate_expires_s=st.none() | st.floats(-1e10, 1e10),
     )
 )
 def test_a_member_comes_as_it_was(member):
@@ -106,15 +106,15 @@ def test_a_stream_comes_as_it_was_by_the_other_clock(stream):
     assert decode_stream(told, "a1", THERE_NS) == replace(
         stream,
         client=client,
-        held_since_ns=there(stream.held_since_ns),
-        full_since_ns=there(stream.full_since_ns),
+        oldest_unacked_ns=there(stream.oldest_unacked_ns),
+        stalled_since_ns=there(stream.stalled_since_ns),
     )
 
 
 def counted():
     counters = Counters(1, 2, 3, 4, 5, 6, 7, 8, 9)
-    counters.due_to_sent.observe(1)
-    counters.sent_to_acked.observe(10**15, 3)
+    counters.delivery_latency.observe(1)
+    counters.ack_latency.observe(10**15, 3)
     return counters
 
 
@@ -144,21 +144,21 @@ def test_a_shard_that_is_dispatched_comes_whole():
         4,
         5,
         NOW_NS - 6,
-        held=7,
-        partitions_held_back=8,
+        blocked=7,
+        partitions_overdue=8,
         set_aside=9,
     )
     part = carried(shard)
     assert (part.keyspace, part.table, part.streams) == ("ks", "msg", 2)
     (found,) = part.shards
-    assert found.oldest_due_ns == THERE_NS - 6
+    assert found.oldest_ready_ns == THERE_NS - 6
     for each in fields(ShardFigures):
-        if each.name not in ("counters", "oldest_due_ns"):
+        if each.name not in ("counters", "oldest_ready_ns"):
             assert getattr(found, each.name) == getattr(shard, each.name)
     for each in fields(Counters):
         if not each.name.startswith("_") and each.type == "int":
             assert getattr(found.counters, each.name) == getattr(shard.counters, each.name)
-    for name in ("due_to_sent", "sent_to_acked"):
+    for name in ("delivery_latency", "ack_latency"):
         own, other = getattr(shard.counters, name), getattr(found.counters, name)
         assert (own.counts, own.sum_ns) == (other.counts, other.sum_ns)
 
@@ -166,7 +166,7 @@ def test_a_shard_that_is_dispatched_comes_whole():
 def test_a_depth_that_memory_does_not_know_is_not_told():
     shard = ShardFigures("-80", Counters(), 1, 2, 3, False, 4, 5, None)
     (found,) = carried(shard).shards
-    assert (found.depth, found.is_whole, found.oldest_due_ns) == (None, False, None)
+    assert (found.depth, found.is_whole, found.oldest_ready_ns) == (None, False, None)
     assert found.is_dispatched
     (empty,) = carried(replace(shard, is_whole=True, depth=0)).shards
     assert (empty.depth, empty.is_whole) == (0, True)
@@ -175,7 +175,7 @@ def test_a_depth_that_memory_does_not_know_is_not_told():
 def test_of_a_shard_that_another_one_dispatches_only_what_has_happened_is_told():
     shard = ShardFigures("-80", counted(), 1, 2, 3, True, 4, 5, 6, is_dispatched=False)
     (found,) = carried(shard).shards
-    assert (found.counters.sent, found.due, found.is_dispatched) == (1, 0, False)
+    assert (found.counters.delivered, found.ready, found.is_dispatched) == (1, 0, False)
     idle = replace(shard, counters=Counters())
     assert carried(idle) == QueueAtMember("ks", "msg", 2, ())
 
@@ -184,6 +184,6 @@ def test_times_in_other_buckets_than_ones_own_are_left_out():
     told = encode_queue(
         QueueFigures(TABLE, (ShardFigures("0", counted(), 0, 0, 0, True, 0, 0, None),), 0), 0
     )
-    told.shards[0].counters.due_to_sent.counts.append(1)
+    told.shards[0].counters.delivery_latency.counts.append(1)
     (found,) = decode_queue(told, 0).shards
-    assert (found.counters.due_to_sent.total, found.counters.sent_to_acked.total) == (0, 3)
+    assert (found.counters.delivery_latency.total, found.counters.ack_latency.total) == (0, 3)

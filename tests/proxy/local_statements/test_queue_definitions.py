@@ -190,7 +190,7 @@ def test_a_definition_without_a_comment():
 
 
 def test_a_queue_in_order_has_the_index_that_finds_what_goes_next():
-    made = read("CREATE QUEUE q (tenant INT) WITH (key = tenant, key_in_flight = 1)")
+    made = read("CREATE QUEUE q (tenant INT) WITH (key = tenant, max_per_key = 1)")
     definition = create_table(made, new_comment(made), NOW_NS).decode()
     index = "KEY `order_idx` (`tenant`, `time_acked`, `epoch`, `priority`, `time_next`)"
     assert index in definition

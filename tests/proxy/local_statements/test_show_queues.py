@@ -87,14 +87,12 @@ def test_the_index_that_its_settings_make_is_not_named(definition):
     ordered = definition.replace(
         "  KEY `k` (`a`)",
         "  KEY `k` (`a`),\n  KEY `order_idx` (`a`,`time_acked`,`epoch`,`priority`,`time_next`)",
-    ).replace("vt_message_cols=id|a", f"{needed},vt_key=a,vt_key_in_flight=1")
+    ).replace("vt_message_cols=id|a", f"{needed},vt_key=a,vt_max_per_key=1")
     made = create_queue("q", ordered)
     assert "order_idx" not in made
-    assert "key = a, key_in_flight = 1" in made
+    assert "key = a, max_per_key = 1" in made
     # Where the settings do not make it, it is an index like any other.
-    assert "order_idx" in create_queue(
-        "q", ordered.replace("vt_key=a,vt_key_in_flight=1", "x=1")
-    )
+    assert "order_idx" in create_queue("q", ordered.replace("vt_key=a,vt_max_per_key=1", "x=1"))
 
 
 def test_an_id_of_ones_own_stays():

@@ -39,11 +39,11 @@ def histogram(times_ns):
 HISTOGRAMS = st.lists(st.integers(0, 10**13), max_size=3).map(histogram)
 COUNTERS = st.builds(
     Counters,
-    sent=COUNTS,
+    delivered=COUNTS,
     acked=COUNTS,
-    purges_failed=COUNTS,
-    due_to_sent=HISTOGRAMS,
-    sent_to_acked=HISTOGRAMS,
+    purge_failures=COUNTS,
+    delivery_latency=HISTOGRAMS,
+    ack_latency=HISTOGRAMS,
 )
 
 
@@ -92,10 +92,10 @@ def plain_shard(shard):
     counters = gauges.pop("counters")
     if not shard.is_whole:
         del gauges["depth"]
-    times = [counters.due_to_sent, counters.sent_to_acked]
+    times = [counters.delivery_latency, counters.ack_latency]
     return (
         gauges,
-        [counters.sent, counters.acked, counters.purges_failed],
+        [counters.delivered, counters.acked, counters.purge_failures],
         [(each.counts, each.sum_ns) for each in times],
     )
 
@@ -125,14 +125,16 @@ def test_a_member_alone_tells_what_it_knows(fleet):
 def test_what_has_happened_adds_up(fleet):
     own, *others = fleet
     merged = merged_queue(own, [part(other) for other in others], []).counters
-    for name in ("sent", "acked", "purges_failed"):
+    for name in ("delivered", "acked", "purge_failures"):
         assert getattr(merged, name) == sum(getattr(q.counters, name) for q in fleet)
-    for name in ("due_to_sent", "sent_to_acked"):
+    for name in ("delivery_latency", "ack_latency"):
         times = [getattr(queue.counters, name) for queue in fleet]
         assert getattr(merged, name).counts == [
             sum(column) for column in zip(*(each.counts for each in times), strict=True)
         ]
-    assert own.counters.sent == sum(shard.counters.sent for shard in own.shards), "own are kept"
+    assert own.counters.delivered == sum(shard.counters.delivered for shard in own.shards), (
+        "own are kept"
+    )
 
 
 def test_what_a_shard_holds_is_told_by_its_dispatcher():
@@ -141,7 +143,7 @@ def test_what_a_shard_holds_is_told_by_its_dispatcher():
     own, other = (QueueFigures(TABLE, (shard,), 1) for shard in (blind, knows))
     merged = merged_queue(own, [part(other)], [])
     (shard,) = merged.shards
-    assert (shard.due, shard.in_flight, shard.depth, shard.oldest_due_ns) == (2, 1, 4, 5)
+    assert (shard.ready, shard.in_flight, shard.depth, shard.oldest_ready_ns) == (2, 1, 4, 5)
     assert merged.streams == 2
     partly = replace(knows, is_whole=False, depth=None)
     (shard,) = merged_queue(own, [part(replace(other, shards=(partly,)))], []).shards

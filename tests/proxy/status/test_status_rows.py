@@ -34,8 +34,15 @@ TABLE = loaded(raw_table("msg"))
 
 
 def on_shard(name, **figures):
-    known = {"streams": 1, "waiting": 0, "due": 0, "is_whole": True, "in_flight": 0, "depth": 0}
-    values = known | {"oldest_due_ns": None, "counters": Counters()} | figures
+    known = {
+        "streams": 1,
+        "cached": 0,
+        "ready": 0,
+        "is_whole": True,
+        "in_flight": 0,
+        "depth": 0,
+    }
+    values = known | {"oldest_ready_ns": None, "counters": Counters()} | figures
     return ShardFigures(shard=name, **values)
 
 
@@ -56,12 +63,12 @@ def test_what_it_does_not(sql, schema):
 
 def test_shards_add_up_and_the_oldest_counts():
     row = queue_row(
-        on_shard("-80", depth=3, due=1, in_flight=2, oldest_due_ns=5 * SECOND_NS),
-        on_shard("80-", depth=4, due=2, oldest_due_ns=3 * SECOND_NS),
+        on_shard("-80", depth=3, ready=1, in_flight=2, oldest_ready_ns=5 * SECOND_NS),
+        on_shard("80-", depth=4, ready=2, oldest_ready_ns=3 * SECOND_NS),
         now_ns=10 * SECOND_NS,
     )
-    assert (row["depth"], row["depth_is_exact"], row["due"], row["in_flight"]) == (7, 1, 3, 2)
-    assert row["oldest_due_s"] == 7.0
+    assert (row["depth"], row["depth_is_exact"], row["ready"], row["in_flight"]) == (7, 1, 3, 2)
+    assert row["oldest_ready_age_s"] == 7.0
     assert row["error"] is None
 
 
@@ -75,10 +82,10 @@ def test_a_queue_tells_its_pause_and_its_limits():
 
 
 def test_a_queue_tells_what_waits_for_others_and_what_was_given_up():
-    names = ("held", "parked_total", "dead_lettered_total", "partitions_held_back")
-    counters = Counters(parked=2, dead=5)
-    low = on_shard("-80", held=3, counters=counters, partitions_held_back=1)
-    row = queue_row(low, on_shard("80-", held=4))
+    names = ("blocked", "parked_total", "dead_lettered_total", "partitions_overdue")
+    counters = Counters(parked=2, dead_lettered=5)
+    low = on_shard("-80", blocked=3, counters=counters, partitions_overdue=1)
+    row = queue_row(low, on_shard("80-", blocked=4))
     assert [row[name] for name in names] == [7, 2, 5, 1]
     row = queue_row(low, on_shard("80-", streams=0))
     assert [row[name] for name in names] == [None, 2, 5, 1]
@@ -96,8 +103,8 @@ def test_what_is_not_known_of_one_shard_is_not_known():
     row = queue_row(on_shard("-80", depth=3), on_shard("80-", depth=None, is_whole=False))
     assert (row["depth"], row["depth_is_exact"]) == (None, 0)
     row = queue_row(on_shard("-80"), on_shard("80-", streams=0, is_whole=False, depth=9))
-    assert (row["depth"], row["due"]) == (9, None)
-    assert row["sent_to_acked_p99_s"] is None
+    assert (row["depth"], row["ready"]) == (9, None)
+    assert row["ack_latency_p99_s"] is None
 
 
 def test_a_table_that_cannot_be_used_stands_among_the_others():
@@ -111,7 +118,7 @@ def test_a_table_that_cannot_be_used_stands_among_the_others():
 def test_a_queue_whose_dispatcher_does_not_answer_tells_what_is_known():
     queue = QueueFigures(
         TABLE,
-        (on_shard("-80", due=3, in_flight=2, oldest_due_ns=0), on_shard("80-")),
+        (on_shard("-80", ready=3, in_flight=2, oldest_ready_ns=0), on_shard("80-")),
         1,
         unknown=frozenset({"80-"}),
         unanswered=(
@@ -121,7 +128,7 @@ def test_a_queue_whose_dispatcher_does_not_answer_tells_what_is_known():
     )
     (row,) = queue_rows([queue], [], 9)
     told = dict(zip((column.name for column in QUEUES), row, strict=True))
-    assert told["due"] is told["in_flight"] is told["oldest_due_s"] is None
+    assert told["ready"] is told["in_flight"] is told["oldest_ready_age_s"] is None
     assert told["unanswered"] == "member a at h:1: late; member b: x"
     assert told["error"] is None
 
@@ -155,10 +162,10 @@ def test_shards_and_members_have_a_value_for_each_column():
 
 
 def test_a_member_tells_its_clock_and_how_long_its_certificate_holds():
-    member = MemberStatus("a", "1", 1, 3, 2, 9, is_stopping=False, time_s=100.5)
-    (row,) = member_rows([replace(member, certificate_ends_s=90.0)])
+    member = MemberStatus("a", "1", 1, 3, 2, 9, is_stopping=False, clock_unix_s=100.5)
+    (row,) = member_rows([replace(member, certificate_expires_s=90.0)])
     told = dict(zip((column.name for column in TABLES["members"]), row, strict=True))
-    assert (told["time_s"], told["certificate_ends_in_s"]) == (100.5, -10.5)
+    assert (told["clock_unix_s"], told["certificate_expires_in_s"]) == (100.5, -10.5)
 
 
 def test_a_member_that_does_not_answer_has_a_row():

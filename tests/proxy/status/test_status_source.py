@@ -97,7 +97,7 @@ def test_what_other_members_tell_stands_among_ones_own():
     tables = ["queues", "streams", "shards", "members"]
     rows = run_virtual(fleet.rows(tables, viewer))
     assert fleet.others.asked == [(set(tables), viewer)]
-    assert [(*row[:2], row[7]) for row in rows["queues"] if row[1] != "bad"] == [
+    assert [(*row[:2], row[8]) for row in rows["queues"] if row[1] != "bad"] == [
         ("a", "one", 3),
         ("a", "two", 0),
         ("b", "one", 0),

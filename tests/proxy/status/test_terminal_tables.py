@@ -18,17 +18,17 @@ ORDERS = {
     "depth": 41,
     "depth_is_exact": 1,
     "parked": 8,
-    "due": 3,
+    "ready": 3,
     "in_flight": 5,
-    "held": 1,
+    "blocked": 1,
     "dead_lettered": 0,
-    "oldest_due_s": 7.26,
+    "oldest_ready_age_s": 7.26,
     "streams": 2,
-    "sent": 1000,
-    "retried": 10,
+    "delivered": 1000,
+    "redelivered": 10,
     "acked": 990,
-    "due_to_sent_p99_s": 0.0042,
-    "sent_to_acked_p99_s": 90.0,
+    "delivery_latency_p99_s": 0.0042,
+    "ack_latency_p99_s": 90.0,
 }
 
 
@@ -37,7 +37,7 @@ def lines(*rows, before=None, at_s=10.0):
 
 
 def test_a_queue_is_a_line_under_its_headings():
-    other = {**ORDERS, "queue": "mails", "depth": 1_234_567, "depth_is_exact": 0, "due": None}
+    other = {**ORDERS, "queue": "mails", "depth": 1_234_567, "depth_is_exact": 0, "ready": None}
     assert lines(ORDERS, other) == [
         "QUEUE        UNACKED  READY  IN FLIGHT  BLOCKED  PARKED  DEAD  OLDEST  STREAMS  DELIVERED  REDELIVERED  ACKED  LATENCY  ACK TIME",
         "shop.orders       41      3          5        1       8     0    7.3s        2       1000           10    990      4ms       90s",
@@ -62,7 +62,7 @@ def test_without_queues_it_is_said():
 
 def test_later_tables_have_rates():
     before = TableSample([ORDERS], 10.0)
-    heading, line = lines({**ORDERS, "sent": 1100, "acked": 991}, before=before, at_s=14.0)
+    heading, line = lines({**ORDERS, "delivered": 1100, "acked": 991}, before=before, at_s=14.0)
     assert heading.split()[10:13] == ["DELIVERED/S", "REDELIVERED/S", "ACKED/S"]
     assert line.split()[9:12] == ["25", "0", "0.2"]
 
@@ -72,10 +72,10 @@ def test_later_tables_have_rates():
     [
         pytest.param({**ORDERS, "queue": "new"}, id="a new queue"),
         pytest.param(
-            {**ORDERS, "sent": 0, "retried": 0, "acked": 0}, id="a proxy started anew"
+            {**ORDERS, "delivered": 0, "redelivered": 0, "acked": 0}, id="a proxy started anew"
         ),
         pytest.param(
-            {**ORDERS, "sent": None, "retried": None, "acked": None}, id="unusable now"
+            {**ORDERS, "delivered": None, "redelivered": None, "acked": None}, id="unusable now"
         ),
     ],
 )
@@ -144,5 +144,5 @@ def test_times(seconds, text):
 
 
 def test_figures_that_lack_a_member_say_which():
-    (_, line) = lines({**ORDERS, "unanswered": "member a at h:1: late", "due": None})
+    (_, line) = lines({**ORDERS, "unanswered": "member a at h:1: late", "ready": None})
     assert line.endswith("90s  without member a at h:1: late")

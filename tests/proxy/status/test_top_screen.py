@@ -46,8 +46,8 @@ def test_a_column_is_chosen_and_the_largest_figures_come_first():
 
 
 def test_a_second_sample_tells_rates():
-    screen = screen_of(queue("a", sent=100))
-    screen.told("queues", [queue("a", sent=300)], 12.0)
+    screen = screen_of(queue("a", delivered=100))
+    screen.told("queues", [queue("a", delivered=300)], 12.0)
     heading, line = screen.lines(200, 9)[2:4]
     assert "DELIVERED/S" in heading
     assert " 100 " in line

@@ -23,8 +23,8 @@ def table(more):
 
 
 STRICT = table(",vt_order=strict")
-KEYED = table(",vt_key=message,vt_key_in_flight=2")
-KEYED1 = table(",vt_key=message,vt_key_in_flight=1")
+KEYED = table(",vt_key=message,vt_max_per_key=2")
+KEYED1 = table(",vt_key=message,vt_max_per_key=1")
 
 
 def request(*ids):
@@ -202,7 +202,7 @@ def test_a_statement_asks_for_some_keys(keys, statements):
 
 
 def test_a_key_that_is_a_number_stands_as_one():
-    numbers = table(",vt_key=epoch,vt_key_in_flight=1")
+    numbers = table(",vt_key=epoch,vt_max_per_key=1")
     queries, _ = answered(
         claim_in_order(numbers, "0", request(b"1"), NOW_NS),
         StoreAnswer(rows=[asked(b"1", b"-7")]),

@@ -26,7 +26,7 @@ KEYED = """CREATE TABLE msg (
 ) COMMENT 'vitess_message,vt_ack_wait=30,vt_purge_after=86400,vt_batch_size=10,vt_cache_size=100,vt_poller_interval=30{more}'"""
 
 
-def create(client, database, more=",vt_key=tenant,vt_key_in_flight=1", tenant="varchar(20)"):
+def create(client, database, more=",vt_key=tenant,vt_max_per_key=1", tenant="varchar(20)"):
     own = "tenant, " if "vt_key" in more else ""
     sql = KEYED.format(
         tenant=tenant, more=more, index=own + "time_acked, epoch, priority, time_next"
@@ -155,7 +155,7 @@ def test_some_of_a_key_may_go_together_but_no_more_than_were_asked_for(
     claimer,
     database,
 ):
-    table = create(client, database, ",vt_key=tenant,vt_key_in_flight=3")
+    table = create(client, database, ",vt_key=tenant,vt_max_per_key=3")
     insert(client, *((ident, b"'a'", 0, 0) for ident in range(1, 9)))
     assert won(claimed(claimer, table, b"7", b"8")) == [1, 2]
     assert won(claimed(claimer, table, b"6", b"7", b"8")) == [3]
@@ -175,7 +175,7 @@ def test_in_strict_order_one_goes_of_all(client, claimer, database):
     assert won(claimed(claimer, table, b"1")) == [2]
 
 
-@pytest.mark.parametrize("more", [",vt_key=tenant,vt_key_in_flight=1", ",vt_order=strict"])
+@pytest.mark.parametrize("more", [",vt_key=tenant,vt_max_per_key=1", ",vt_order=strict"])
 def test_a_hot_key_is_read_along_its_index(client, claimer, database, more):
     table = create(client, database, more)
     values = b", ".join(b"(%d, 'hot', %d)" % (ident, ident % 7) for ident in range(2000))

@@ -43,13 +43,13 @@ def test_a_changed_limit_keeps_what_is_known():
 
 
 def test_an_order_begins_changes_and_ends_with_its_settings():
-    parts = parts_of(",vt_key=message,vt_key_in_flight=1")
+    parts = parts_of(",vt_key=message,vt_max_per_key=1")
     shard, _ = parts.shards.values()
     first = shard.order
     assert (first.key, first.in_order, first.is_strict) == ("message", 1, False)
     parts.limit_shards(0)
     assert shard.order is first
-    parts.table = table(more=",vt_key=message,vt_key_in_flight=2")
+    parts.table = table(more=",vt_key=message,vt_max_per_key=2")
     parts.limit_shards(0)
     assert shard.order.in_order == 2
     assert shard.polls.wanted

@@ -70,7 +70,7 @@ def test_an_ack_gives_room_back_at_once_and_is_written_with_others():
     assert rig.state.awaits_acks("0")
     rig.written()
     assert not rig.state.awaits_acks("0")
-    assert rig.state.counters("0").sent_to_acked.total == 2
+    assert rig.state.counters("0").ack_latency.total == 2
 
 
 def test_what_was_acked_counts_no_second_time():

@@ -29,11 +29,11 @@ def figures(rig, **depths):
 def test_without_streams_memory_knows_nothing():
     rig = TableRig()
     (shard,) = queue_figures(rig.state, {"0": Depth(7, 2, 1)}, rig.now_ns).shards
-    assert (shard.is_whole, shard.depth, shard.streams, shard.waiting) == (False, 7, 0, 0)
+    assert (shard.is_whole, shard.depth, shard.streams, shard.cached) == (False, 7, 0, 0)
     assert (shard.parked, shard.dead_lettered) == (2, 1)
     (shard,) = queue_figures(rig.state, {}, rig.now_ns).shards
     assert shard.depth is None
-    assert shard.oldest_due_ns is None
+    assert shard.oldest_ready_ns is None
 
 
 def test_after_a_poll_that_left_nothing_out_the_figures_are_exact():
@@ -46,10 +46,10 @@ def test_after_a_poll_that_left_nothing_out_the_figures_are_exact():
     shard = figures(rig)
     assert shard.is_whole
     # Two are with the receiver, one is due, one is for later.
-    assert (shard.depth, shard.in_flight, shard.due) == (4, 2, 1)
-    assert shard.oldest_due_ns == START_NS
-    assert shard.counters.sent == 2
-    assert shard.counters.due_to_sent.sum_ns == 2 * 5
+    assert (shard.depth, shard.in_flight, shard.ready) == (4, 2, 1)
+    assert shard.oldest_ready_ns == START_NS
+    assert shard.counters.delivered == 2
+    assert shard.counters.delivery_latency.sum_ns == 2 * 5
 
 
 def test_parked_messages_are_counted_apart_from_those_that_wait():
@@ -57,7 +57,7 @@ def test_parked_messages_are_counted_apart_from_those_that_wait():
     rig.due(1, 2, time_next_ns=PARKED_NS)
     rig.due(3, time_next_ns=rig.now_ns + 100)
     shard = figures(rig)
-    assert (shard.is_whole, shard.parked, shard.depth, shard.waiting) == (True, 2, 1, 1)
+    assert (shard.is_whole, shard.parked, shard.depth, shard.cached) == (True, 2, 1, 1)
     rig.due(1, time_next_ns=rig.now_ns + 100)  # requeued
     shard = figures(rig)
     assert (shard.parked, shard.depth) == (1, 2)
@@ -76,16 +76,16 @@ def test_a_poll_that_left_rows_out_makes_the_depth_a_question():
 def test_what_waits_for_its_group_and_what_the_purge_found_are_told():
     rig = TableRig().attach(1)
     (shard,) = rig.state.shards
-    assert (figures(rig).held, figures(rig).partitions_held_back) == (0, 0)
+    assert (figures(rig).blocked, figures(rig).partitions_overdue) == (0, 0)
     shard.groups.configure(is_on=True)
     assert shard.groups.next(rig.now_ns) is not None
     shard.groups.answered(FireResult(waiting={b"1": b"9", b"2": b"9"}), rig.now_ns, 1)
-    rig.state.partitions_held_back("0", 3)
-    assert (figures(rig).held, figures(rig).partitions_held_back) == (2, 3)
+    rig.state.partitions_overdue("0", 3)
+    assert (figures(rig).blocked, figures(rig).partitions_overdue) == (2, 3)
 
 
 def test_the_first_message_that_waits_for_another_one_of_its_key_is_due():
-    rig = TableRig(more=",vt_key=message,vt_key_in_flight=1").attach(1)
+    rig = TableRig(more=",vt_key=message,vt_max_per_key=1").attach(1)
     rig.due(1, 2)
     (claim,) = [action for action in rig.actions if isinstance(action, Claim)]
     first, follower = MessageKey(b"1", 50, 0), MessageKey(b"2", 50, 0)
@@ -95,10 +95,10 @@ def test_the_first_message_that_waits_for_another_one_of_its_key_is_due():
     result = ClaimResult((row,), asked_keys=asked, found=found, chosen={b"1": first})
     rig.now_ns += 7
     rig.post(claim_done(claim.number, "0", result))
-    assert (figures(rig).in_flight, figures(rig).due) == (1, 1)
-    assert figures(rig).oldest_due_ns == START_NS
+    assert (figures(rig).in_flight, figures(rig).ready) == (1, 1)
+    assert figures(rig).oldest_ready_ns == START_NS
     rig.post(Acked("0", (b"1", b"2")))
-    assert (figures(rig).due, figures(rig).oldest_due_ns) == (0, None)
+    assert (figures(rig).ready, figures(rig).oldest_ready_ns) == (0, None)
 
 
 def test_who_leaves_leaves_the_depth_unknown():
@@ -115,11 +115,11 @@ def test_acks_tell_how_long_they_took_and_give_the_stream_room():
     rig.now_ns += 7
     rig.post(Acked("0", (b"1", b"2", b"9")))
     counters = figures(rig).counters
-    assert counters.sent_to_acked.total == 2
-    assert counters.sent_to_acked.sum_ns == 14
+    assert counters.ack_latency.total == 2
+    assert counters.ack_latency.sum_ns == 14
     (stream,) = stream_figures(rig.state, {1: 77})
-    assert (stream.connection_id, stream.sent, stream.held) == (77, 3, 1)
-    assert stream.held_since_ns == START_NS
+    assert (stream.connection_id, stream.delivered, stream.unacked) == (77, 3, 1)
+    assert stream.oldest_unacked_ns == START_NS
     assert stream.opened_ns == START_NS
 
 
@@ -129,7 +129,7 @@ def test_rows_that_a_socket_never_took_are_released():
     (claim,) = [action for action in rig.actions if isinstance(action, Claim)]
     rig.won(claim)
     rig.post(Detached(1, (rig.row(1),)))
-    assert figures(rig).counters.released == 1
+    assert figures(rig).counters.returned == 1
     assert stream_figures(rig.state, {}) == []
 
 

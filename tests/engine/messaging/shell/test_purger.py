@@ -74,7 +74,7 @@ def test_a_failure_is_logged_once_and_tried_again_and_other_shards_go_on(caplog)
         counters_of = counters.__getitem__
         purger = Purger(table(), ["0", "80-"], store, VirtualClock(), counters_of=counters_of)
         await asyncio.sleep(94)
-        assert {shard: one.purges_failed for shard, one in counters.items()} == {
+        assert {shard: one.purge_failures for shard, one in counters.items()} == {
             "0": 0,
             "80-": 3,
         }
@@ -100,7 +100,7 @@ def test_a_fault_of_our_own_does_not_end_the_purge(caplog):
         purger = Purger(table(), ["0"], store, VirtualClock(), counters_of=lambda _: counters)
         await asyncio.sleep(65)
         assert left(store) == 0
-        assert counters.purges_failed == 1
+        assert counters.purge_failures == 1
         await purger.stop()
 
     run_virtual(main())

@@ -12,7 +12,7 @@ from tests.virtual_loop import running
 
 
 STRICT = COMMENT + ",vt_order=strict"
-KEYS = COMMENT + ",vt_key=message,vt_key_in_flight=1"
+KEYS = COMMENT + ",vt_key=message,vt_max_per_key=1"
 
 
 class FakeAck:

@@ -14,7 +14,7 @@ from tests.virtual_loop import running
 FLOOD = 2_000
 FEW = 20
 CLAIM_S = 0.01
-KEYS = COMMENT + ",vt_key=message,vt_key_in_flight="
+KEYS = COMMENT + ",vt_key=message,vt_max_per_key="
 
 
 @pytest.mark.parametrize(("in_order", "begun_s"), [(1, 1), (2, 0.05), (10, 0.05), (10, 1)])

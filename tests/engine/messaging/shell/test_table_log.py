@@ -136,7 +136,7 @@ def test_dead_letters_are_named_in_the_log_counted_and_gone(caplog):
         await asyncio.sleep(100)
         assert sorted(receiver.ids) == [1, 2]
         counters = rig.runner.state.counters("0")
-        assert (counters.dead, counters.parked) == (2, 0)
+        assert (counters.dead_lettered, counters.parked) == (2, 0)
         before = len(rig.store.calls)
         await asyncio.sleep(300)
         assert len(rig.store.calls) == before

@@ -69,7 +69,7 @@ async def test_what_memory_knows_is_not_asked_for():
             (0, 0, True),
         ]
         (stream,) = watch.streams()
-        assert (stream.connection_id, stream.held) == (receiver.connection_id, 2)
+        assert (stream.connection_id, stream.unacked) == (receiver.connection_id, 2)
 
 
 @running

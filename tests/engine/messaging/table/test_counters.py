@@ -50,38 +50,41 @@ def test_a_quantile_lies_within_its_bucket():
 
 
 def test_what_two_processes_have_counted_adds_up():
-    one, two = Counters(sent=1, acked=2, deleted=3), Counters(sent=10, released=4, purged=5)
-    one.due_to_sent.observe(10**6)
-    two.due_to_sent.observe(10**6, 2)
-    two.sent_to_acked.observe(5, 7)
+    one, two = (
+        Counters(delivered=1, acked=2, deleted=3),
+        Counters(delivered=10, returned=4, purged=5),
+    )
+    one.delivery_latency.observe(10**6)
+    two.delivery_latency.observe(10**6, 2)
+    two.ack_latency.observe(5, 7)
     one.add(two)
-    assert (one.sent, one.acked, one.deleted, one.released, one.purged) == (11, 2, 3, 4, 5)
-    assert one.due_to_sent.total == 3
-    assert one.due_to_sent.sum_ns == 3 * 10**6
-    assert one.sent_to_acked.total == 7
+    assert (one.delivered, one.acked, one.deleted, one.returned, one.purged) == (11, 2, 3, 4, 5)
+    assert one.delivery_latency.total == 3
+    assert one.delivery_latency.sum_ns == 3 * 10**6
+    assert one.ack_latency.total == 7
 
 
 def test_a_message_is_late_from_its_time_or_from_its_commit():
     counters = Counters()
     counters.has_new([key(1), key(2), key(3, 50)], 100)
     counters.has_sent([row(1), row(3, time_next_ns=50), row(9)], 160)
-    assert counters.sent == 3
-    assert counters.due_to_sent.total == 2
-    assert counters.due_to_sent.sum_ns == (160 - 100) + (160 - 50)
-    assert counters.retried == 0
+    assert counters.delivered == 3
+    assert counters.delivery_latency.total == 2
+    assert counters.delivery_latency.sum_ns == (160 - 100) + (160 - 50)
+    assert counters.redelivered == 0
 
 
 def test_a_message_that_was_sent_before_is_a_retry():
     counters = Counters()
     counters.has_sent([row(1, epoch=1, time_next_ns=5), row(2, epoch=0, time_next_ns=5)], 10)
-    assert (counters.sent, counters.retried) == (2, 1)
+    assert (counters.delivered, counters.redelivered) == (2, 1)
 
 
 def test_a_new_message_that_was_rescheduled_counts_by_its_time_alone():
     counters = Counters()
     counters.has_new([key(1)], 1)
     counters.has_sent([row(1, time_next_ns=40)], 50)
-    assert counters.due_to_sent.sum_ns == 10
+    assert counters.delivery_latency.sum_ns == 10
     assert counters.oldest_new_ns(lambda _: True) is None
 
 
@@ -100,8 +103,8 @@ def test_of_more_new_messages_than_it_keeps_the_oldest_ones_are_forgotten():
     counters.has_new([key(ident) for ident in range(NEW_MAX)], 10)
     counters.has_new([key(NEW_MAX)], 20)
     counters.has_sent([row(0), row(NEW_MAX // 2)], 30)
-    assert counters.due_to_sent.total == 0
+    assert counters.delivery_latency.total == 0
     counters.has_sent([row(NEW_MAX - 1)], 30)
-    assert counters.due_to_sent.total == 1
+    assert counters.delivery_latency.total == 1
     counters.forget_new()
     assert counters.oldest_new_ns(lambda _: True) is None

@@ -8,7 +8,7 @@ from tests.engine.messaging.table.test_table_settings import comment
 
 TYPES = {"id": "bigint", "tenant": "varchar", "body": "json", "weight": "double"}
 NAMED = parse_comment(comment("vt_key=Tenant"))
-KEYED = parse_comment(comment("vt_key=Tenant", "vt_key_in_flight=2"))
+KEYED = parse_comment(comment("vt_key=Tenant", "vt_max_per_key=2"))
 STRICT = parse_comment(comment("vt_order=strict"))
 PLAIN = parse_comment(comment())
 
@@ -24,7 +24,7 @@ def test_the_first_layout_has_no_order():
     for properties in (KEYED, STRICT):
         assert key_column.fault(properties, TYPES) is None
         assert key_column.fault(properties, TYPES, first_layout=True) == (
-            "vt_order = strict and vt_key_in_flight need a table with the column priority"
+            "vt_order = strict and vt_max_per_key need a table with the column priority"
         )
     fair = parse_comment(comment("vt_key=Tenant", "vt_fair=on"))
     assert key_column.fault(fair, TYPES) is None

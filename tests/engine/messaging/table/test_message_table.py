@@ -318,7 +318,7 @@ def test_groups_of_no_columns_are_a_fault():
 
 
 def test_a_table_in_order_has_a_key_and_tells_of_its_missing_index():
-    raw = with_comment("vt_key=MESSAGE", "vt_key_in_flight=1")
+    raw = with_comment("vt_key=MESSAGE", "vt_max_per_key=1")
     table = loaded(raw)
     assert (table.key_column, table.key_kind, table.order_index) == (
         "message", IdKind.TEXT, None,

@@ -253,7 +253,7 @@ def test_acks_are_committed_before_they_are_answered_unless_the_table_says_other
     assert parse_comment(comment("vt_ack=early,vt_key=tenant")).acks_early
     with pytest.raises(CommentError, match="vt_ack must be 'committed' or 'early', not 'on'"):
         parse_comment(comment("vt_ack=on"))
-    for order in ("vt_order=strict", "vt_key=tenant,vt_key_in_flight=1"):
+    for order in ("vt_order=strict", "vt_key=tenant,vt_max_per_key=1"):
         with pytest.raises(
             CommentError, match="vt_ack must be 'committed' with vt_order = str"
         ):
@@ -343,7 +343,7 @@ def test_half_of_a_group_is_a_fault(settings, fault):
 def test_messages_may_wait_for_others_of_their_key():
     plain = parse_comment(comment("vt_key=tenant"))
     assert (plain.key, plain.in_order, plain.lease_delay_ns) == ("tenant", None, SECOND_NS)
-    keyed = parse_comment(comment("vt_key=tenant", "vt_key_in_flight=3"))
+    keyed = parse_comment(comment("vt_key=tenant", "vt_max_per_key=3"))
     assert (keyed.key, keyed.in_order, keyed.lease_delay_ns) == ("tenant", 3, 0)
     assert parse_comment(comment("vt_key=tenant", "vt_fair=on")).fair
     assert not parse_comment(comment("vt_fair=off")).fair
