@@ -80,7 +80,7 @@ class DatabaseElection:
         """Dispatch here, and say so to all who are there by now."""
         for keyspace, shard in self.shards:
             self._fleet.elsewhere.dispatched_here(keyspace, shard)
-            self._fleet.registry.elected(keyspace, shard)
+            self._fleet.here.elected(keyspace, shard)
         # Sent once the directory has been read: before that this member may not know whom to
         # inform.
         self._is_unannounced = True
@@ -89,11 +89,11 @@ class DatabaseElection:
     def withhold(self, reason: str) -> None:
         """Let the registry withhold the shards."""
         for keyspace, shard in self.shards:
-            self._fleet.registry.deposed(keyspace, shard, reason)
+            self._fleet.here.deposed(keyspace, shard, reason)
 
     async def drain(self) -> None:
         """Return when nothing is being written to the shards any more."""
-        await asyncio.gather(*(self._fleet.registry.drain(*shard) for shard in self.shards))
+        await asyncio.gather(*(self._fleet.here.drain(*shard) for shard in self.shards))
 
     def changed(self, differences: MemberDifferences) -> None:
         """Follow the dispatcher."""
@@ -171,10 +171,9 @@ class Fleet:
 
     def start(self, registry: Registry) -> None:
         """Take part from now on; before it is elected *registry* withholds the shards."""
-        self.registry = registry
-        self.elsewhere.registry = registry
+        self.here = self.elsewhere.here = registry.here
         self.service = StreamsForMembers(self.own, registry, self)
-        registry.elsewhere = self.elsewhere
+        registry.streams = self.elsewhere
         for election in self._elections:
             # Before the first answer of the election: a proxy that starts must not send what
             # another one sends.
@@ -246,7 +245,7 @@ class Fleet:
     def unserved(self, keyspace: str, shard: ShardName, reason: str) -> None:
         """Note that no dispatcher serves the streams of a shard, and look for one."""
         if not self.may_send(keyspace, shard):
-            self.registry.deposed(keyspace, shard, reason)
+            self.here.deposed(keyspace, shard, reason)
             self.look_at(keyspace, shard)
 
     def look_at(self, keyspace: str, shard: ShardName) -> None:

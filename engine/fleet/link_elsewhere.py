@@ -5,18 +5,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Protocol, assert_never
+from typing import TYPE_CHECKING, Protocol
 
 from streamfrom.engine.fleet.arrivals import Arrivals
-from streamfrom.engine.fleet.peer_link import (
-    RequestDone,
-    RowsSent,
-    ShareKept,
-    ShareWanted,
-    StreamEnded,
-    StreamFinished,
-    StreamProgressed,
-)
+from streamfrom.engine.fleet.peer_link import RequestDone
 
 
 if TYPE_CHECKING:
@@ -26,6 +18,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.fleet.ending_stream import EndingStream
     from streamfrom.engine.fleet.peer_link import (
         FromDispatcher,
+        OfStream,
         PeerLink,
         Request,
         ToDispatcher,
@@ -39,40 +32,14 @@ if TYPE_CHECKING:
 class LinkOwner(Protocol):
     """Who has the streams of a link: `engine.fleet.streams_elsewhere.StreamsElsewhere`."""
 
-    def rows_came(
+    def heard(
         self,
         link: LinkElsewhere,
         record: ReceiverElsewhere,
         stream: StreamElsewhere,
-        message: RowsSent,
+        message: OfStream,
     ) -> None:
-        """Give rows to their client."""
-        ...
-
-    def share_kept(self, record: ReceiverElsewhere, dispatcher: str, most: int) -> None:
-        """Note that a stream holds *most* messages of a dispatcher at most."""
-        ...
-
-    def share_wanted(self, record: ReceiverElsewhere, dispatcher: str) -> None:
-        """Note that a dispatcher could send more than its share."""
-        ...
-
-    def stream_progressed(self, record: ReceiverElsewhere, dispatcher: str, row: int) -> None:
-        """Note progress in the delivery of a dispatcher that began with *row*."""
-        ...
-
-    def stream_finished(self, record: ReceiverElsewhere, stream: StreamElsewhere) -> None:
-        """Note that a stream with an end got from a member what was due there."""
-        ...
-
-    def stream_ended(
-        self,
-        link: LinkElsewhere,
-        record: ReceiverElsewhere,
-        stream: StreamElsewhere,
-        ended: StreamEnded,
-    ) -> None:
-        """Look for who dispatches now."""
+        """Take in what the dispatcher says of a stream."""
         ...
 
     def link_lost(self, link: LinkElsewhere, reason: str) -> None:
@@ -150,21 +117,7 @@ class LinkElsewhere:
         if found is None:
             # It was closed here while the message was on its way.
             return
-        match message:
-            case RowsSent():
-                self._owner.rows_came(self, *found, message)
-            case ShareKept():
-                self._owner.share_kept(found[0], self.member.id, message.most)
-            case ShareWanted():
-                self._owner.share_wanted(found[0], self.member.id)
-            case StreamEnded():
-                self._owner.stream_ended(self, *found, message)
-            case StreamProgressed():
-                self._owner.stream_progressed(found[0], self.member.id, message.row)
-            case StreamFinished():
-                self._owner.stream_finished(*found)
-            case _:
-                assert_never(message)
+        self._owner.heard(self, *found, message)
 
     def lost(self, reason: str) -> None:
         """Note that the link is over."""

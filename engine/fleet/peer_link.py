@@ -253,15 +253,10 @@ ToDispatcher: TypeAlias = (
     | AckEarly
 )
 Request: TypeAlias = DefinitionsChanged | WantLeases | AckEarly
-FromDispatcher: TypeAlias = (
-    RowsSent
-    | ShareKept
-    | ShareWanted
-    | StreamEnded
-    | StreamFinished
-    | StreamProgressed
-    | RequestDone
+OfStream: TypeAlias = (
+    RowsSent | ShareKept | ShareWanted | StreamEnded | StreamFinished | StreamProgressed
 )
+FromDispatcher: TypeAlias = OfStream | RequestDone
 
 
 # The ways

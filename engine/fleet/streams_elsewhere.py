@@ -12,7 +12,7 @@ import asyncio
 from collections import defaultdict
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, assert_never
 
 from streamfrom.engine.errors import ReceiverGone
 from streamfrom.engine.fleet.credit import RowsMissing
@@ -27,8 +27,12 @@ from streamfrom.engine.fleet.peer_link import (
     OpenStream,
     ProgressElsewhere,
     RowsSent,
+    ShareKept,
+    ShareWanted,
     StopWaiting,
     StreamEnded,
+    StreamFinished,
+    StreamProgressed,
     WantLeases,
 )
 from streamfrom.engine.fleet.peer_stream import StreamElsewhere
@@ -36,6 +40,7 @@ from streamfrom.engine.fleet.prefetch_shares import PrefetchShares
 from streamfrom.engine.messaging.dispatch.events import Changed
 from streamfrom.engine.messaging.streams.attached_receiver import UNLIMITED
 from streamfrom.engine.messaging.table.message import Share
+from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE
 
 
 if TYPE_CHECKING:
@@ -44,12 +49,14 @@ if TYPE_CHECKING:
     from streamfrom.engine.fleet.directory import Member
     from streamfrom.engine.fleet.peer_link import (
         Dispatching,
+        OfStream,
         PeerTransport,
     )
     from streamfrom.engine.fleet.prefetch_shares import ShareChange
     from streamfrom.engine.messaging.dispatch.events import TableEvent
-    from streamfrom.engine.messaging.shell.registry import Registry
+    from streamfrom.engine.messaging.shell.dispatcher_here import DispatcherHere
     from streamfrom.engine.messaging.table.message import ClientReceiver, Receiver, RowOfStream
+    from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
@@ -62,6 +69,8 @@ LEASES_WANTED_S: Final = 3.0
 ACK_ANSWERED_S: Final = 3.0
 # And a statement that changes tables for members that do not; they read them again within `schema_reload`.
 DEFINITIONS_READ_S: Final = 1.0
+# Commits that may have written to any queue are reported together for so long.
+GATHERED_S: Final = 0.01
 # This process among the dispatchers of a stream; no member has this id.
 HERE: Final = ""
 
@@ -79,12 +88,12 @@ class OtherDispatchers(Protocol):
 
 
 class StreamsElsewhere:
-    """The streams of this process whose dispatchers are other members. Belongs to one event loop.
+    """The streams of this process, whose dispatchers are this member and others: `Dispatcher`. Belongs to one event loop.
 
-    registry: what this process dispatches to the same receivers.
+    here: what this process dispatches to them.
     """
 
-    registry: Registry
+    here: DispatcherHere
 
     def __init__(self, transport: PeerTransport | None, others: OtherDispatchers) -> None:
         self._transport = transport
@@ -93,6 +102,8 @@ class StreamsElsewhere:
         self._served: set[tuple[str, ShardName]] = set()
         # Tables of which news were sent; what a dispatcher or a link that is gone did not get is unknown.
         self._told: dict[tuple[str, ShardName], set[str]] = defaultdict(set)
+        # Shards on which commits may have written to any queue, until that is reported.
+        self._gathered: dict[tuple[str, ShardName], asyncio.TimerHandle] = {}
         self._links: dict[str, LinkElsewhere] = {}
         self._receivers: dict[int, ReceiverElsewhere] = {}
         self._numbers = count(1)
@@ -123,7 +134,7 @@ class StreamsElsewhere:
         self.dispatched_by(keyspace, shard, None)
         for record in self._receivers.values():
             if record.keyspace == keyspace and (ids := record.held.pop(shard, ())):
-                self.registry.take_over(record.receiver, {shard: ids})
+                self.here.take_over(record.receiver, {shard: ids})
 
     def tell(self, members: Iterable[Member], message: Dispatching) -> None:
         """Notify those of *members* that can be reached of what concerns all of them."""
@@ -155,7 +166,7 @@ class StreamsElsewhere:
             lambda number: WantLeases(number, keyspace, table, shard, ids), LEASES_WANTED_S
         )
 
-    async def ack_early(
+    async def ack_early_elsewhere(
         self,
         keyspace: str,
         shard: ShardName,
@@ -177,12 +188,26 @@ class StreamsElsewhere:
         )
 
     def happened(self, keyspace: str, table: str, event: TableEvent) -> None:
-        """Report to the dispatcher of a shard what a commit did there, if it can be reached."""
+        """Report to the dispatcher of a shard what a commit did there, if it can be reached.
+
+        That any queue may have been written to is reported once for all commits of GATHERED_S.
+        """
         key = keyspace, event.shard
+        if table != ANY_TABLE:
+            self._report(key, News(keyspace, table, (event,)))
+        elif key not in self._gathered:
+            loop = asyncio.get_running_loop()
+            self._gathered[key] = loop.call_later(GATHERED_S, self._report_any, key, event)
+
+    def _report_any(self, key: tuple[str, ShardName], event: TableEvent) -> None:
+        del self._gathered[key]
+        self._report(key, News(key[0], ANY_TABLE, (event,)))
+
+    def _report(self, key: tuple[str, ShardName], news: News) -> None:
         member = self._dispatchers.get(key)
         if member is not None and (link := self._link(member)):
-            link.send(News(keyspace, table, (event,)))
-        self._told[key].add(table)
+            link.send(news)
+        self._told[key].add(news.table)
 
     def _repeat_news(self, link: LinkElsewhere, key: tuple[str, ShardName]) -> None:
         """Have a dispatcher look at the rows of which it may not have heard: those of before it, or before its link."""
@@ -192,53 +217,40 @@ class StreamsElsewhere:
 
     # The receivers of this member
 
-    def admit(self, receiver: ClientReceiver) -> ClientReceiver:
-        """Return what is to be attached for *receiver*, whose streams elsewhere `opened` begins."""
-        record = ReceiverElsewhere(receiver)
+    def attach(self, receiver: ClientReceiver, keyspace: str, name: str) -> MessageTable:
+        """Have *receiver* served by the dispatchers of all shards that it covers, as `Dispatcher.attach`."""
+        record = ReceiverElsewhere(receiver, keyspace)
         record.arrivals.joined(HERE)
         if receiver.rows_max is not None:
             record.ending = EndingStream(
                 receiver,
                 receiver.rows_max,
-                partial(self.registry.wait_over, receiver),
+                partial(self.wait_over, receiver),
                 lambda: record.is_done,
             )
             record.receiver = record.ending
-        self._receivers[receiver.id] = record
-        return record.receiver
-
-    def progress_of(self, receiver: Receiver) -> OwnProgress:
-        """Return what hears of the progress of an admitted receiver with what is dispatched here."""
-        return OwnProgress(self, self._receivers[receiver.id])
-
-    def opened(
-        self, receiver: ClientReceiver, keyspace: str, table: str, prefetch: int
-    ) -> None:
-        """Have an admitted receiver served by the dispatchers of the shards that it covers, as `Elsewhere.opened`."""
-        record = self._receivers[receiver.id]
-        record.keyspace, record.table = keyspace, table
+        table = self.here.attach(record.receiver, keyspace, name, progress=Own(self, record))
+        record.table, own = table.name, receiver.prefetch
         # A table without a limit may be given one while the stream is open.
-        if receiver.rows_max is None and receiver.prefetch != 0:
+        if receiver.rows_max is None and own != 0:
+            prefetch = table.properties.prefetch if own is None else own
             record.shares = PrefetchShares(_divided(prefetch), HERE)
+        self._receivers[receiver.id] = record
         self._reconcile(record)
+        return table
 
-    def prefetch_altered(self, keyspace: str, table: str, prefetch: int) -> None:
+    def reconfigure(self, table: MessageTable) -> None:
         """Have open streams that have no prefetch of their own divide that of the table."""
+        self.here.reconfigure(table)
+        prefetch = _divided(table.properties.prefetch)
         for record in self._receivers.values():
-            is_of_it = (record.keyspace, record.table) == (keyspace, table)
+            is_of_it = (record.keyspace, record.table) == (table.keyspace, table.name)
             if is_of_it and record.receiver.prefetch is None and record.shares is not None:
-                self._tell_shares(record, record.shares.altered(_divided(prefetch)))
+                self._tell_shares(record, record.shares.altered(prefetch))
 
-    def wait_over(self, receiver: Receiver) -> None:
-        """Let a stream with an end wait for its first message no longer, wherever it is served."""
-        record = self._receivers.get(receiver.id)
-        if record is not None and record.ending is not None:
-            record.ending.is_waiting = False
-            for member, stream in record.streams.items():
-                self._links[member].send(StopWaiting(stream.number))
-
-    def taken(self, receiver: Receiver) -> None:
+    def ready(self, receiver: Receiver) -> None:
         """Note that a receiver's socket has taken everything."""
+        self.here.ready(receiver)
         record = self._receivers.get(receiver.id)
         if record is not None:
             for member, stream in record.streams.items():
@@ -247,10 +259,17 @@ class StreamsElsewhere:
             if record.ending is not None:
                 record.ending.ready()
 
-    def closed(
-        self, receiver: Receiver, unsent: Sequence[RowOfStream]
-    ) -> Sequence[RowOfStream]:
-        """End the streams of a receiver; return *unsent*, which its socket never took, and what it refused."""
+    def wait_over(self, receiver: Receiver) -> None:
+        """Let a stream with an end wait for its first message no longer, wherever it is served."""
+        self.here.wait_over(receiver)
+        record = self._receivers.get(receiver.id)
+        if record is not None and record.ending is not None:
+            record.ending.is_waiting = False
+            for member, stream in record.streams.items():
+                self._links[member].send(StopWaiting(stream.number))
+
+    def detach(self, receiver: Receiver, unsent: Sequence[RowOfStream] = ()) -> None:
+        """End the streams of a receiver; *unsent*, and what it refused, goes back to where it came from."""
         record = self._receivers.get(receiver.id)
         if record is not None and not record.is_over:
             record.is_over = True
@@ -258,10 +277,11 @@ class StreamsElsewhere:
                 unsent = [*unsent, *record.ending.surplus]
             for member in list(record.streams):
                 self._close(record, member, unsent)
-        return unsent
+        self.here.detach(receiver, unsent)
 
     def forget(self, receiver: Receiver, *, has_left: bool) -> None:
-        """Let a closed receiver go, as `Registry.forget`."""
+        """Let a detached receiver go, as `Dispatcher.forget`."""
+        self.here.forget(receiver, has_left=has_left)
         record = self._receivers.pop(receiver.id, None)
         if record is not None:
             for link, number in record.closed:
@@ -269,7 +289,7 @@ class StreamsElsewhere:
 
     def stop(self) -> None:
         """Close all links."""
-        for timer in self._resting.values():
+        for timer in (*self._resting.values(), *self._gathered.values()):
             timer.cancel()
         for link in self._links.values():
             if link.link is not None:
@@ -280,14 +300,43 @@ class StreamsElsewhere:
 
     # What links say
 
-    def rows_came(
+    def heard(
+        self,
+        link: LinkElsewhere,
+        record: ReceiverElsewhere,
+        stream: StreamElsewhere,
+        message: OfStream,
+    ) -> None:
+        """Take in what a dispatcher says of a stream."""
+        match message:
+            case RowsSent():
+                self._rows_came(link, record, stream, message)
+            case ShareKept():
+                self.share_kept(record, link.member.id, message.most)
+            case ShareWanted():
+                self.share_wanted(record, link.member.id)
+            case StreamProgressed():
+                self.progressed(record, link.member.id, message.row)
+            case StreamFinished():
+                stream.is_finished = True
+            case StreamEnded():
+                # Look for who dispatches now.
+                record.held |= message.held
+                self._rest(link.member)
+                self._close(record, link.member.id, ())
+                self._lose(record.keyspace, stream.shards, message.reason)
+            case _:
+                assert_never(message)
+        if record.ending is not None:
+            record.ending.check()
+
+    def _rows_came(
         self,
         link: LinkElsewhere,
         record: ReceiverElsewhere,
         stream: StreamElsewhere,
         message: RowsSent,
     ) -> None:
-        """Give rows to their client."""
         self._pauses_s.pop(link.member.id, None)
         try:
             rows = stream.receive(message)
@@ -303,7 +352,7 @@ class StreamsElsewhere:
         for shard in sorted(stream.shards):
             if (record.keyspace, shard) not in self._served:
                 self._served.add((record.keyspace, shard))
-                self.registry.served_elsewhere(record.keyspace, shard)
+                self.here.served_elsewhere(record.keyspace, shard)
         if not rows:
             return
         record.arrivals.came(link.member.id, len(rows))
@@ -313,7 +362,7 @@ class StreamsElsewhere:
             stream.refused(len(rows))
         else:
             if can_take_more:
-                self.registry.ready(record.receiver)
+                self.ready(record.receiver)
 
     def share_kept(self, record: ReceiverElsewhere, dispatcher: str, most: int) -> None:
         """Note that a stream holds *most* messages of a dispatcher at most."""
@@ -325,35 +374,14 @@ class StreamsElsewhere:
         if record.shares is not None:
             self._tell_shares(record, record.shares.wanted(dispatcher))
 
-    def stream_progressed(self, record: ReceiverElsewhere, dispatcher: str, row: int) -> None:
+    def progressed(self, record: ReceiverElsewhere, dispatcher: str, row: int) -> None:
         """Have the other dispatchers of a stream follow its progress."""
         for other, rows in record.arrivals.progressed(dispatcher, row).items():
             if other == HERE:
-                self.registry.progressed_elsewhere(record.receiver, rows)
+                self.here.progressed_elsewhere(record.receiver, rows)
             else:
                 stream = record.streams[other]
                 self._links[other].send(ProgressElsewhere(stream.number, rows))
-
-    def stream_finished(self, record: ReceiverElsewhere, stream: StreamElsewhere) -> None:
-        """Note that a stream with an end got from a member what was due there."""
-        stream.is_finished = True
-        if record.ending is not None:
-            record.ending.check()
-
-    def stream_ended(
-        self,
-        link: LinkElsewhere,
-        record: ReceiverElsewhere,
-        stream: StreamElsewhere,
-        ended: StreamEnded,
-    ) -> None:
-        """Look for who dispatches now."""
-        record.held |= ended.held
-        self._rest(link.member)
-        self._close(record, link.member.id, ())
-        self._lose(record.keyspace, stream.shards, ended.reason)
-        if record.ending is not None:
-            record.ending.check()
 
     def link_lost(self, link: LinkElsewhere, reason: str) -> None:
         """Let the streams of a link begin again."""
@@ -409,7 +437,7 @@ class StreamsElsewhere:
         link.streams[stream.number] = record, stream
         receiver = record.receiver
         # What a dispatcher elsewhere said is newer than what was sent from here.
-        held = {**self.registry.held_by(receiver), **record.held}
+        held = {**self.here.held_by(receiver), **record.held}
         link.send(
             OpenStream(
                 stream.number,
@@ -450,7 +478,7 @@ class StreamsElsewhere:
     def _tell_shares(self, record: ReceiverElsewhere, changes: Iterable[ShareChange]) -> None:
         for dispatcher, share in changes:
             if dispatcher == HERE:
-                self.registry.give_share(record.receiver, Share(share, OwnShare(self, record)))
+                self.here.give_share(record.receiver, Share(share, Own(self, record)))
             else:
                 stream = record.streams[dispatcher]
                 self._links[dispatcher].send(GiveShare(stream.number, share))
@@ -490,8 +518,8 @@ def _divided(prefetch: int) -> int:
     return prefetch if prefetch > 0 else UNLIMITED
 
 
-class OwnShare:
-    """What is dispatched here to a receiver that others dispatch to as well: `ShareHearer`."""
+class Own:
+    """What is dispatched here to a receiver to which others may dispatch as well: `ShareHearer` and `ProgressHearer`."""
 
     def __init__(self, owner: StreamsElsewhere, record: ReceiverElsewhere) -> None:
         self._owner = owner
@@ -505,18 +533,10 @@ class OwnShare:
         """See `StreamsElsewhere.share_wanted`."""
         self._owner.share_wanted(self._record, HERE)
 
-
-class OwnProgress:
-    """What is dispatched here to a receiver to which others may dispatch as well: `ProgressHearer`."""
-
-    def __init__(self, owner: StreamsElsewhere, record: ReceiverElsewhere) -> None:
-        self._owner = owner
-        self._record = record
-
     def sent(self, rows: int) -> None:
         """Note the place of rows in the order of the stream."""
         self._record.arrivals.came(HERE, rows)
 
     def progressed(self, row: int) -> None:
-        """See `StreamsElsewhere.stream_progressed`."""
-        self._owner.stream_progressed(self._record, HERE, row)
+        """See `StreamsElsewhere.progressed`."""
+        self._owner.progressed(self._record, HERE, row)

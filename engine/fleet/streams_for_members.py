@@ -88,6 +88,7 @@ class Visit:
         self._host = host
         self._link = link
         self._registry = host.registry
+        self._here = host.registry.here
         self._open: dict[int, tuple[str, RemoteReceiver]] = {}
         self._closed: dict[int, RemoteReceiver] = {}
         # Tables of which it sent news; what it could not send any more is unknown.
@@ -101,24 +102,24 @@ class Visit:
                 self._open_stream(message)
             case GiveShare():
                 if found := self._open.get(message.stream):
-                    self._registry.give_share(found[1], Share(message.share, found[1]))
+                    self._here.give_share(found[1], Share(message.share, found[1]))
             case ProgressElsewhere():
                 if found := self._open.get(message.stream):
-                    self._registry.progressed_elsewhere(found[1], message.rows)
+                    self._here.progressed_elsewhere(found[1], message.rows)
             case RowsTaken():
                 self._taken(message)
             case CloseStream():
                 self._close_stream(message)
             case ForgetStream():
                 if receiver := self._closed.pop(message.stream, None):
-                    self._registry.forget(receiver, has_left=message.has_left)
+                    self._here.forget(receiver, has_left=message.has_left)
             case StopWaiting():
                 if found := self._open.get(message.stream):
-                    self._registry.wait_over(found[1])
+                    self._here.wait_over(found[1])
             case News():
                 for event in message.events:
                     self._told[message.keyspace, message.table, event.shard] = None
-                    self._registry.happened(message.keyspace, message.table, event)
+                    self._here.happened(message.keyspace, message.table, event)
             case Dispatching():
                 self._host.shards.look_at(message.keyspace, message.shard)
             case DefinitionsChanged():
@@ -126,12 +127,12 @@ class Visit:
                     message.number, self._registry.reload(message.keyspace, message.tables)
                 )
             case WantLeases():
-                leases = self._registry.write_leases_for(
+                leases = self._here.write_leases(
                     message.keyspace, message.shard, message.table, message.ids
                 )
                 self._do(message.number, leases)
             case AckEarly():
-                rows = self._registry.ack_early(
+                rows = self._here.ack_early(
                     message.keyspace,
                     message.shard,
                     message.table,
@@ -147,12 +148,12 @@ class Visit:
         """
         self._host.gone(self)
         for keyspace, table, shard in self._told:
-            self._registry.happened(keyspace, table, Changed(shard, None))
+            self._here.happened(keyspace, table, Changed(shard, None))
         for _, receiver in self._open.values():
-            self._registry.detach(receiver)
+            self._here.detach(receiver)
             self._closed[receiver.id] = receiver
         for receiver in self._closed.values():
-            self._registry.forget(receiver, has_left=True)
+            self._here.forget(receiver, has_left=True)
         self._open.clear()
         self._closed.clear()
 
@@ -171,11 +172,11 @@ class Visit:
         if refusal is not None:
             self._link.send(StreamEnded(message.stream, refusal))
             return
-        receiver = RemoteReceiver(message, self._link.send, self._registry.held_by)
+        receiver = RemoteReceiver(message, self._link.send, self._here.held_by)
         self._open[message.stream] = message.keyspace, receiver
         try:
             share = None if message.share is None else Share(message.share, receiver)
-            self._registry.serve(
+            self._here.attach(
                 receiver, message.keyspace, message.table, message.held, share, receiver
             )
         except StreamfromError as error:
@@ -216,7 +217,7 @@ class Visit:
         if found is not None:
             try:
                 if found[1].taken(message.rows):
-                    self._registry.ready(found[1])
+                    self._here.ready(found[1])
             except RowsMissing as missing:
                 self._end(str(missing))
 
@@ -230,10 +231,10 @@ class Visit:
         try:
             unsent = receiver.unsent(message.taken)
         except RowsMissing as missing:
-            self._registry.detach(receiver)
+            self._here.detach(receiver)
             self._end(str(missing))
         else:
-            self._registry.detach(receiver, unsent)
+            self._here.detach(receiver, unsent)
 
     def _end(self, reason: str) -> None:
         self._link.close()

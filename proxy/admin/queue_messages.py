@@ -261,7 +261,7 @@ class QueueMessages:
     def _held(
         self, table: MessageTable, runtime: ShardRuntime
     ) -> tuple[Leases | None, Mapping[int, int]]:
-        found = self._services.registry.leases_of(table.keyspace, runtime.name, table.name)
+        found = self._services.registry.here.leases_of(table.keyspace, runtime.name, table.name)
         return found or (None, {})
 
     def _status(

@@ -320,8 +320,8 @@ class Application:
             listening.remove_socket(self._config.server.unix_socket)
         if self._fleet.members():
             # Others' clients must not wait until those of this process have finished.
-            self._registry.end_streams(ServerShutdown())
-            await self._registry.hand_over(self.services.config.shutdown_grace_s)
+            self._registry.here.end_streams(ServerShutdown())
+            await self._registry.here.hand_over(self.services.config.shutdown_grace_s)
             await self._fleet.stop()
         await self._disconnection.drain(self._registry, self.services.config)
         if self._message_service is not None:
@@ -406,7 +406,7 @@ class Application:
             version=__version__,
             uptime_s=self.services.uptime_s(),
             connections=len(self._sessions),
-            streams=self._registry.receivers,
+            streams=self._registry.here.receivers,
             questions=self.services.tally.questions,
             is_stopping=self._stopped,
             connections_max=self.services.config.max_connections,
@@ -434,11 +434,11 @@ class Application:
 
     def _shard_changed(self, shard: ShardRuntime) -> None:
         if shard.trouble is None:
-            self._registry.shard_up(shard.keyspace, shard.name)
+            self._registry.here.shard_up(shard.keyspace, shard.name)
             # Only a server that can be reached shows which collations it has.
             self._spawn(self._charsets.learn(shard.control))
         else:
-            self._registry.shard_down(shard.keyspace, shard.name, shard.trouble)
+            self._registry.here.shard_down(shard.keyspace, shard.name, shard.trouble)
             if shard.trouble == READ_ONLY:
                 self._fleet.turned_read_only(shard.keyspace, shard.name)
             else:

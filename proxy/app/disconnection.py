@@ -59,8 +59,8 @@ class Disconnection:
         error = ServerShutdown()
         grace_ends_s = loop.time() + server.shutdown_grace_s
         log.info("stopping", clients=len(self.clients()))
-        registry.end_streams(error)
-        while registry.held() and self.clients() and not self._hurry.is_set():
+        registry.here.end_streams(error)
+        while registry.here.held() and self.clients() and not self._hurry.is_set():
             left_s = grace_ends_s - loop.time()
             if left_s <= 0:
                 break

@@ -290,7 +290,7 @@ class CommandLoop:
         self._go_on()
         stream = self._streams.current
         if stream is not None and stream.resume():
-            self.context.registry.ready(stream)
+            self.context.registry.streams.ready(stream)
 
     def _go_on(self) -> None:
         """Carry out what is queued; nothing while the client does not read the answers."""

@@ -56,7 +56,7 @@ def make_context(
         if effect.kind is not EffectKind.ACK:
             return None
         given = [value for value in effect.ids or () if isinstance(value, int)]
-        found = services.registry.find_rounded(shard.keyspace, table, given)
+        found = services.registry.here.find_rounded(shard.keyspace, table, given)
         return None if found is None else RoundedId(*found)
 
     login = wire.login

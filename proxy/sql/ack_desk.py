@@ -16,7 +16,7 @@ All but ALONE are for an ack that does nothing else, names its messages, and tha
 (`SessionRights.ack_for_others`): it is committed at once, and the session's account may acknowledge. WITH_CLAIM and
 TOGETHER are for sessions without variables of their own. Where such a way finds a row that is acked, gone or locked, the ack
 goes ALONE, so each client has the answer that it would have had alone. Where `vt_ack = early`, ALONE waits until acks that were
-answered are written (`registry.awaits_acks`).
+answered are written (`registry.here.awaits_acks`).
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class AckDesk:
         if step.acks_early:
             if effect.kind is EffectKind.ACK and self._goes_early(step, attempt):
                 return Offer.TAKEN
-            if effect.kind not in STANDS_ALONE and self._registry.awaits_acks(
+            if effect.kind not in STANDS_ALONE and self._registry.here.awaits_acks(
                 shard.keyspace, shard.name, step.table
             ):
                 return Offer.LONG_WAY
@@ -202,7 +202,7 @@ class AckDesk:
         if step.acks_early and (ack := self._rights.ack_for_others(step, shard)) is not None:
             values, acked_ns = ack
             ids = tuple(map(literal, values))
-            rows = await self._registry.ack_early_elsewhere(
+            rows = await self._registry.streams.ack_early_elsewhere(
                 shard.keyspace, shard.name, step.table, ids, acked_ns
             )
             if rows is not None:
@@ -217,7 +217,9 @@ class AckDesk:
             return False
         values, acked_ns = ack
         ids = tuple(map(literal, values))
-        rows = self._registry.ack_early(shard.keyspace, shard.name, step.table, ids, acked_ns)
+        rows = self._registry.here.ack_early(
+            shard.keyspace, shard.name, step.table, ids, acked_ns
+        )
         if rows is None:
             return False
         answer(attempt.reply, self._state, rows)
@@ -235,7 +237,7 @@ class AckDesk:
         if table.properties.in_order is None:
             return False
         ack, shard = self._gathered(step, attempt, complete), attempt.shard
-        if ack is None or not self._registry.acknowledge(
+        if ack is None or not self._registry.here.acknowledge(
             shard.keyspace, shard.name, table.name, ack
         ):
             return False

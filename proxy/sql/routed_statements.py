@@ -190,11 +190,14 @@ class RoutedStatements:
         if effect is None or effect.kind in STANDS_ALONE:
             return
         registry, name = self._context.registry, shard.name
-        if effect.kind in CHANGES_HELD or registry.awaits_acks(shard.keyspace, name, table):
+        if effect.kind in CHANGES_HELD or registry.here.awaits_acks(
+            shard.keyspace, name, table
+        ):
             right = change(table, removes=effect.kind is EffectKind.REMOVE)
             if await self._context.rights.has(shard, right):
                 ids = None if effect.ids is None else tuple(map(literal, effect.ids))
-                await registry.write_leases(shard.keyspace, name, table, ids)
+                dispatcher = registry.dispatcher(shard.keyspace, name)
+                await dispatcher.write_leases(shard.keyspace, name, table, ids)
 
     async def on_shard(
         self,

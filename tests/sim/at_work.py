@@ -65,7 +65,7 @@ class Worker:
         self.has_left = True
 
     def finish(self):
-        self.world.registry.forget(self, has_left=False)
+        self.world.registry.streams.forget(self, has_left=False)
 
     async def next(self):
         while not self.rows:
@@ -87,8 +87,8 @@ class Worker:
 
     def leave(self):
         self.has_left = True
-        self.world.registry.detach(self)
-        self.world.registry.forget(self, has_left=True)
+        self.world.registry.streams.detach(self)
+        self.world.registry.streams.forget(self, has_left=True)
 
 
 class Serial(Worker):
@@ -184,7 +184,7 @@ class Taking(Worker):
                 await self.work_on(self.rows.popleft())
             self.is_over.clear()
             self.id = next(receiver_numbers)
-            self.world.registry.attach(self, KEYSPACE, TABLE)
+            self.world.registry.streams.attach(self, KEYSPACE, TABLE)
 
 
 KINDS = (Serial, Steady, SlowThenFast, Threads, Batches, Skipping, Beating, Stuck, Taking)
@@ -259,7 +259,7 @@ class AtWork:
             [keyspace], store=self.store, clock=self.clock, dice=random.Random(self.seed)
         )
         await self.registry.start()
-        for state in self.registry.schedulers:
+        for state in self.registry.here.schedulers:
             self._watch(state)
         for number in range(self.messages):
             row = StoredRow(b"%d" % number, 5, time_next_ns=0, key=b"%d" % (number % 3))
@@ -273,7 +273,7 @@ class AtWork:
             workers.append(kind(self, prefetch, work_s * self.dice.choice([1, 1, 0.3, 0.01])))
         tasks = []
         for worker in workers:
-            self.registry.attach(worker, KEYSPACE, TABLE)
+            self.registry.streams.attach(worker, KEYSPACE, TABLE)
             tasks.append(asyncio.create_task(worker.live()))
         if self.someone_leaves and len(workers) > 2 and self.dice.random() < 0.5:
             await asyncio.sleep(self.wait_s * self.dice.uniform(0, 3))
@@ -324,7 +324,7 @@ class AtWork:
             self.acked.update(ids)
             taken = None
             if self.ack_way == "early":
-                taken = self.registry.ack_early(KEYSPACE, shard, TABLE, tuple(ids), now_ns)
+                taken = self.registry.here.ack_early(KEYSPACE, shard, TABLE, tuple(ids), now_ns)
             if taken is None:
                 self.store.ack(KEYSPACE, shard, TABLE, ids)
                 effect = Effect(EffectKind.ACK, tuple(map(int, ids)))
@@ -339,7 +339,7 @@ class AtWork:
 
         It is progress, and the worker has a wait from then on, unless the server refuses it.
         """
-        await self.registry.write_leases(KEYSPACE, row.shard, TABLE, (row.id,))
+        await self.registry.here.write_leases(KEYSPACE, row.shard, TABLE, (row.id,))
         stored = self.store.table(KEYSPACE, row.shard, TABLE)[row.id]
         until_ns = (stored.time_next_ns or 0) + SECOND_NS
         if self._refuses(Tried.LEASE, stored):

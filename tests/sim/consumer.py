@@ -67,16 +67,16 @@ class Consumer:
         if not self.has_left and self.ended is None:
             rows, self.unsent, self.is_busy = self.unsent, (), False
             self.world.sent(self, rows)
-            self.world.registries[self.proxy].ready(self)
+            self.world.registries[self.proxy].streams.ready(self)
 
     def leave(self):
         if not self.has_left:
             self.has_left = True
             self.world.given_back(self.unsent)
             registry = self.world.registries[self.proxy]
-            registry.detach(self, self.unsent)
+            registry.streams.detach(self, self.unsent)
             has_left = self.world.dice.random() < 0.8
-            registry.forget(self, has_left=has_left)
+            registry.streams.forget(self, has_left=has_left)
             if has_left and self.world.settings.release_after_s is not None:
                 self.world.spawn(self.world.check_released(self))
 
@@ -116,7 +116,7 @@ class LimitedConsumer(Consumer):
             own = [row for row in due if self.keys is None or row.key in self.keys]
             assert not own, "it ends, and more is due"
         self.is_finished = self.has_left = True
-        self.world.registries[self.proxy].forget(self, has_left=False)
+        self.world.registries[self.proxy].streams.forget(self, has_left=False)
 
     def _is_waiting(self):
         return not (self.has_left or self.is_busy)
@@ -130,7 +130,7 @@ class LimitedConsumer(Consumer):
         await asyncio.sleep(self.wait_s)
         if self.has_left:
             return
-        self.world.registries[self.proxy].wait_over(self)
+        self.world.registries[self.proxy].streams.wait_over(self)
         over_s = loop.time()
         while self.world.is_told and self._is_waiting():
             known_s = self.world.known_s

@@ -91,7 +91,7 @@ class DeadLetters(World):
         (registry,) = self.registries
         counted = sum(
             state.counters(name).dead_lettered
-            for state in registry.schedulers
+            for state in registry.here.schedulers
             for name in self.settings.shards
         )
         assert counted == self.dead

@@ -69,7 +69,7 @@ class LockedRows:
             stream_grace_s=1000,
         )
         await registry.start()
-        registry.serve(self, KEYSPACE, TABLE)
+        registry.here.attach(self, KEYSPACE, TABLE)
         await asyncio.sleep(1)
         polls = self._calls("poll")
         async with asyncio.TaskGroup() as group:
@@ -84,7 +84,7 @@ class LockedRows:
             assert -CLAIMING_S <= late_s <= pause_s + CLAIMING_S, (ident, late_s, pause_s)
         assert self._calls("poll") == polls
         assert self._calls("claim") <= sum(12 + locked_s for locked_s in self.locked_s.values())
-        registry.detach(self)
+        registry.streams.detach(self)
         await registry.stop(StoreError("shutdown"))
 
     async def _message(self, registry: Registry, ident: bytes) -> None:

@@ -104,7 +104,9 @@ class Ordered(World):
         ack = AckInOrder(self, shard, tuple(ids), now_ns)
         proxy = self.dice.randrange(self.settings.proxies)
         is_asked = self.dice.random() < 0.7
-        if not (is_asked and self.registries[proxy].acknowledge(KEYSPACE, shard, TABLE, ack)):
+        if not (
+            is_asked and self.registries[proxy].here.acknowledge(KEYSPACE, shard, TABLE, ack)
+        ):
             super().ack(shard, ids)
 
     def ack_alone(self, shard, ids):

@@ -210,7 +210,7 @@ class Promises:
                 is_told = is_own and consumer.proxy in told
                 assert not is_told, "sent after its ack went through this proxy"
         for registry in self.registries:
-            for state in registry.schedulers:
+            for state in registry.here.schedulers:
                 assert state.waiting <= settings.cache * len(settings.shards)
 
     def _check_attempt(self, row):

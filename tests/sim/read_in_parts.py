@@ -26,7 +26,7 @@ class ReadInParts(World):
     def trouble(self):
         super().trouble()
         for registry in self.registries:
-            for state in registry.schedulers:
+            for state in registry.here.schedulers:
                 for shard in state.shards:
                     self.shrink(shard.queue)
 

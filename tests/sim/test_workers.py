@@ -117,7 +117,7 @@ class Office:
         began_s = loop.time()
         tasks = []
         for worker in self.workers:
-            self.registry.attach(worker, "ks", "msg")
+            self.registry.streams.attach(worker, "ks", "msg")
             tasks += [loop.create_task(worker.work()) for _ in range(worker.threads)]
             if worker is self.workers[0]:
                 await asyncio.sleep(apart_s)
@@ -126,7 +126,7 @@ class Office:
             task.cancel()
         took_s = loop.time() - began_s
         for worker in self.workers:
-            self.registry.detach(worker)
+            self.registry.streams.detach(worker)
         await self.registry.stop(StoreError("stopped"))
         return took_s
 

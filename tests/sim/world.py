@@ -82,7 +82,7 @@ class World(Promises):
             self.registries.append(registry)
             await registry.start()
         for registry in self.registries:
-            for state in registry.schedulers:
+            for state in registry.here.schedulers:
                 self._watch(state)
         self.is_chaos = True
         for _ in range(settings.consumers):
@@ -181,7 +181,7 @@ class World(Promises):
             polite=polite,
         )
         self.consumers.append(consumer)
-        self.registries[consumer.proxy].attach(consumer, KEYSPACE, TABLE)
+        self.registries[consumer.proxy].streams.attach(consumer, KEYSPACE, TABLE)
         if isinstance(consumer, LimitedConsumer):
             self.spawn(consumer.end_of_wait())
 
@@ -263,7 +263,11 @@ class World(Promises):
         way, proxy = self._way()
         if way < 0.8:
             ids = (ident,) if way < 0.6 else None
-            await self.registries[proxy].write_leases(KEYSPACE, shard, TABLE, ids)
+            await (
+                self.registries[proxy]
+                .dispatcher(KEYSPACE, shard)
+                .write_leases(KEYSPACE, shard, TABLE, ids)
+            )
         return way, proxy
 
     async def _heartbeat(self):
@@ -353,7 +357,9 @@ class World(Promises):
     def ack(self, shard, ids):
         if self.settings.ack == "early":
             now_ns = self.store.clock.time_ns()
-            taken = self.registries[0].ack_early(KEYSPACE, shard, TABLE, tuple(ids), now_ns)
+            taken = self.registries[0].here.ack_early(
+                KEYSPACE, shard, TABLE, tuple(ids), now_ns
+            )
             if taken is not None:
                 assert taken == len(set(ids) - self.acked_early), "acked twice"
                 self.acked_early.update(ids)

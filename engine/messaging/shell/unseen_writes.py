@@ -14,7 +14,7 @@ from streamfrom.engine.messaging.dispatch.events import Changed
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from streamfrom.engine.messaging.shell.runner import Runner
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -28,27 +28,20 @@ SAVED_S: Final = 0.05
 # What a poll takes of a core, here and at the server, and for each key that it reads.
 POLL_S: Final = 0.0005
 KEY_S: Final = 0.000_005
-# Commits of so long a time go to another process together.
-GATHERED_S: Final = 0.01
 # A queue that is polled later than this is reported.
 LATE_S: Final = 0.1
 
 
 class UnseenWrites:
-    """The queues that are to be polled, of all tables. Belongs to one event loop.
+    """The queues that are to be polled, of all tables. Belongs to one event loop."""
 
-    tell: has the process that dispatches a shard of a keyspace poll its queues.
-    """
-
-    def __init__(self, tell: Callable[[str, ShardName], None]) -> None:
-        self._tell = tell
+    def __init__(self) -> None:
         # In the order in which they are polled, since when they wait.
         self._waiting: dict[tuple[Runner, ShardName], float] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._saved_s = SAVED_S
         self._counted_s = 0.0
         self._has_reported = False
-        self._to_tell: dict[tuple[str, ShardName], asyncio.TimerHandle] = {}
 
     def happened(self, shard: ShardName, runners: Iterable[Runner]) -> None:
         """Have those of *runners* polled on *shard* that have streams there."""
@@ -59,24 +52,11 @@ class UnseenWrites:
         if self._waiting and self._timer is None:
             self._poll_next()
 
-    def tell_elsewhere(self, keyspace: str, shard: ShardName) -> None:
-        """Have another process do so, once for all commits of a moment."""
-        if (keyspace, shard) not in self._to_tell:
-            loop = asyncio.get_running_loop()
-            self._to_tell[keyspace, shard] = loop.call_later(
-                GATHERED_S, self._tell_now, keyspace, shard
-            )
-
     def stop(self) -> None:
         """Poll nothing more."""
         self._waiting.clear()
-        for timer in (self._timer, *self._to_tell.values()):
-            if timer is not None:
-                timer.cancel()
-
-    def _tell_now(self, keyspace: str, shard: ShardName) -> None:
-        del self._to_tell[keyspace, shard]
-        self._tell(keyspace, shard)
+        if self._timer is not None:
+            self._timer.cancel()
 
     def _poll_next(self) -> None:
         self._timer = None

@@ -68,7 +68,7 @@ class Watch:
         """Return the same without a question to a server: depths are those that memory knows, or that were read last."""
         now_ns = self._clock.time_ns()
         found = []
-        for index, state in enumerate(self._registry.schedulers):
+        for index, state in enumerate(self._registry.here.schedulers):
             if index % TABLES_IN_A_TURN == 0:
                 await asyncio.sleep(0)
             table = state.table
@@ -83,19 +83,21 @@ class Watch:
 
     def set_aside(self) -> list[SetAsideFigures]:
         """Return the rows that servers refuse to write, as far as this process dispatches."""
-        return [row for state in self._registry.schedulers for row in set_aside_figures(state)]
+        return [
+            row for state in self._registry.here.schedulers for row in set_aside_figures(state)
+        ]
 
     def streams(self) -> list[StreamFigures]:
         """Return the open streams of this process."""
         return [
             stream
-            for runner in self._registry.runners
+            for runner in self._registry.here.runners
             for stream in stream_figures(runner.state, runner.connection_ids)
         ]
 
     async def _ask(self) -> None:
         wanted: dict[tuple[str, ShardName], list[MessageTable]] = {}
-        for state in self._registry.schedulers:
+        for state in self._registry.here.schedulers:
             for shard in state.shards:
                 if not is_known_whole(shard) or state.table.properties.dead_letter:
                     place = state.table.keyspace, shard.name

@@ -272,7 +272,7 @@ class Receiver(Protocol):
     def deliver(self, rows: Sequence[ClaimedRow]) -> bool:
         """Write *rows* now. Return True if the socket took them and can take another batch.
 
-        After False nothing more is sent until ``Registry.ready``. May raise ReceiverGone
+        After False nothing more is sent until ``Dispatcher.ready``. May raise ReceiverGone
         when nothing was written. Never waits.
         """
         ...

@@ -122,10 +122,10 @@ class StreamStatements:
         timer = None
         unwatch = self._rights.watch(rights, stream.end)
         try:
-            self._registry.attach(stream, view.keyspace.name, table.name)
+            self._registry.streams.attach(stream, view.keyspace.name, table.name)
             if wait_s is not None:
                 loop = asyncio.get_running_loop()
-                timer = loop.call_later(wait_s, self._registry.wait_over, stream)
+                timer = loop.call_later(wait_s, self._registry.streams.wait_over, stream)
             error = await stream.ended
         finally:
             unwatch()
@@ -136,7 +136,7 @@ class StreamStatements:
         if error is not None:
             raise error
         # Its messages are held by their leases alone, also after the connection ends.
-        self._registry.forget(self._over.pop(), has_left=False)
+        self._registry.streams.forget(self._over.pop(), has_left=False)
         reply.end_of_rows()
         return True
 
@@ -168,14 +168,14 @@ class StreamStatements:
     def _detach(self) -> None:
         stream, self.current = self.current, None
         if stream is not None:
-            self._registry.detach(stream, stream.close())
+            self._registry.streams.detach(stream, stream.close())
             self._over.append(stream)
 
     def close(self) -> None:
         """Release the messages of the streams: the client has left, or has become another user."""
         self._detach()
         while self._over:
-            self._registry.forget(self._over.pop(), has_left=True)
+            self._registry.streams.forget(self._over.pop(), has_left=True)
 
     async def definitions(self, statement: Statement) -> list[bytes]:
         """Return the columns of a STREAM. Raises as the STREAM would."""

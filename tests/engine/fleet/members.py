@@ -89,12 +89,12 @@ class Members:
         await asyncio.sleep(0.1)
 
     def attach(self, number, client):
-        self.registries[number].attach(client, "ks", "msg")
+        self.registries[number].streams.attach(client, "ks", "msg")
         return client
 
     def leave(self, number, client, unsent=()):
-        self.registries[number].detach(client, unsent)
-        self.registries[number].forget(client, has_left=True)
+        self.registries[number].streams.detach(client, unsent)
+        self.registries[number].streams.forget(client, has_left=True)
 
     def insert(self, *ids, via=None, shard=None):
         """Commit messages through a member, or past all of them."""

@@ -218,8 +218,8 @@ async def test_a_stream_with_an_end_at_another_member_gets_what_is_due_and_ends(
         await asyncio.sleep(0.5)
         assert len(client.rows) == 2
         assert client.is_finished
-        fleet.registries[1].detach(client)
-        fleet.registries[1].forget(client, has_left=False)
+        fleet.registries[1].streams.detach(client)
+        fleet.registries[1].streams.forget(client, has_left=False)
         rest = fleet.attach(1, Client(2, rows_max=2))
         await asyncio.sleep(0.5)
         assert (len(rest.rows), rest.is_finished) == (1, True)
@@ -231,7 +231,7 @@ async def test_a_stream_with_an_end_waits_at_another_member_until_it_shall_not()
         client = fleet.attach(1, Client(rows_max=2))
         await asyncio.sleep(5)
         assert not client.is_finished
-        fleet.registries[1].wait_over(client)
+        fleet.registries[1].streams.wait_over(client)
         await asyncio.sleep(0.1)
         assert (client.rows, client.is_finished) == ([], True)
         second = fleet.attach(1, Client(2, rows_max=2))
@@ -243,8 +243,8 @@ async def test_a_stream_with_an_end_waits_at_another_member_until_it_shall_not()
 
 async def stop(fleet, number, grace_s=5.0):
     """Stop a member as the proxy does."""
-    fleet.registries[number].end_streams(STOPPED)
-    await fleet.registries[number].hand_over(grace_s)
+    fleet.registries[number].here.end_streams(STOPPED)
+    await fleet.registries[number].here.hand_over(grace_s)
     await fleet.fleets[number].stop()
     await fleet.registries[number].stop(STOPPED)
 
@@ -321,8 +321,8 @@ async def test_what_a_finished_stream_with_an_end_gave_is_no_clients_when_its_me
         fleet.insert(1, via=0)
         await asyncio.sleep(0.1)
         assert client.is_finished
-        fleet.registries[0].detach(client)
-        fleet.registries[0].forget(client, has_left=False)
+        fleet.registries[0].streams.detach(client)
+        fleet.registries[0].streams.forget(client, has_left=False)
         await stop(fleet, 0)
         taker = fleet.attach(1, Client(2))
         await asyncio.sleep(20)

@@ -35,7 +35,10 @@ from streamfrom.engine.fleet.streams_elsewhere import (
 from streamfrom.engine.messaging.dispatch.events import AckedUnnamed, Changed
 from streamfrom.engine.messaging.streams.attached_receiver import UNLIMITED
 from streamfrom.engine.messaging.table.message import AUTO, ClientReceiver, PeerRow
+from streamfrom.engine.messaging.table.message_table import MessageTable, load
+from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE
 from tests.engine.fleet.members import Client
+from tests.sim.memory_store import DEFAULT_COMMENT, raw_table
 from tests.virtual_loop import running
 
 
@@ -57,21 +60,17 @@ class Link:
 
 
 class Rig:
-    """`PeerTransport`, `OtherDispatchers` and the registry, which note everything."""
+    """`PeerTransport`, `OtherDispatchers` and `DispatcherHere`, which note everything."""
 
     def __init__(self):
         self.links: list[tuple[str, Link]] = []
         self.said: list[tuple[object, ...]] = []
         self.streams = StreamsElsewhere(self, self)
-        registry: Any = self
-        self.streams.registry = registry
-        self.attached: dict[object, ClientReceiver] = {}
+        here: Any = self
+        self.streams.here = here
+        self.attached: list[ClientReceiver] = []  # in this process
         self.newcomers: list[Member] = []
         self.held_here: dict[str, tuple[bytes, ...]] = {}
-
-    def here(self, client):
-        """Return what is attached in this process for *client*."""
-        return self.attached[client.id]
 
     def connect(self, member, hearer):
         link = Link(hearer)
@@ -91,7 +90,7 @@ class Rig:
         self.said.append(("unserved", shard, reason))
 
     def ready(self, receiver):
-        self.streams.taken(receiver)
+        """The socket has taken everything."""
 
     def held_by(self, receiver):
         return self.held_here
@@ -101,7 +100,6 @@ class Rig:
 
     def wait_over(self, receiver):
         self.said.append(("wait_over",))
-        self.streams.wait_over(receiver)
 
     def give_share(self, receiver, share):
         self.said.append(("give_share", share.most))
@@ -110,11 +108,32 @@ class Rig:
     def progressed_elsewhere(self, receiver, rows):
         self.said.append(("progressed_elsewhere", rows))
 
+    def attach(self, receiver, keyspace, name, *, progress):
+        self.attached.append(receiver)
+        self.own = progress
+        return table(name, self.prefetch)
+
+    def reconfigure(self, table):
+        """Its own part has no streams."""
+
+    def detach(self, receiver, unsent):
+        self.said.append(("detach", unsent))
+
+    def forget(self, receiver, *, has_left):
+        self.said.append(("forget", has_left))
+
     def open(self, client=None, keyspace="ks", prefetch=0):
         client = client or Client()
-        self.attached[client.id] = self.streams.admit(client)
-        self.streams.opened(client, keyspace, "msg", prefetch)
+        self.prefetch = prefetch
+        self.streams.attach(client, keyspace, "msg")
         return client
+
+
+def table(name, prefetch):
+    setting = "auto" if prefetch == AUTO else prefetch
+    made = load("ks", raw_table(name, f"{DEFAULT_COMMENT},vt_prefetch={setting}"), 1)
+    assert isinstance(made, MessageTable)
+    return made
 
 
 @running
@@ -167,9 +186,9 @@ async def test_a_prefetch_that_is_altered_concerns_streams_without_one_of_their_
     rig = Rig()
     rig.open(Client(prefetch=None), prefetch=10)
     rig.open(Client(id=2, prefetch=10), prefetch=10)
-    rig.streams.prefetch_altered("ks", "other", 3)
+    rig.streams.reconfigure(table("other", 3))
     assert rig.said == []
-    rig.streams.prefetch_altered("ks", "msg", 3)
+    rig.streams.reconfigure(table("msg", 3))
     assert rig.said == [("give_share", 3)]
 
 
@@ -178,12 +197,12 @@ async def test_a_prefetch_that_is_altered_concerns_streams_without_one_of_their_
 async def test_a_limit_of_the_table_comes_and_goes_while_a_stream_is_open(none):
     rig, link = shared(none)
     assert rig.said == [], "each dispatcher sends what it likes"
-    rig.streams.prefetch_altered("ks", "msg", 4)
+    rig.streams.reconfigure(table("msg", 4))
     shares = [rig.said[-1][1], link.sent[-1].share]
     assert sum(shares) == 4
     rig.share_hearer.share_kept(shares[0])
     link.hearer.heard(ShareKept(1, shares[1]))
-    rig.streams.prefetch_altered("ks", "msg", none)
+    rig.streams.reconfigure(table("msg", none))
     assert (rig.said[-1][1], link.sent[-1].share) == (UNLIMITED, UNLIMITED)
 
 
@@ -222,7 +241,7 @@ async def test_a_stream_moves_with_the_dispatcher_and_what_came_is_the_clients()
     assert isinstance(rig.links[1][1].sent[0], OpenStream)
     rig.links[0][1].hearer.heard(RowsSent(1, 2, (b"late",)))
     assert len(client.rows) == 2, "what comes for a closed stream is given back there"
-    rig.streams.closed(client, ())
+    rig.streams.detach(client)
     rig.streams.forget(client, has_left=True)
     assert rig.links[0][1].sent[2:] == [ForgetStream(1, True)]
     assert rig.links[1][1].sent[1:] == [CloseStream(2, 0), ForgetStream(2, True)]
@@ -233,7 +252,7 @@ async def test_a_receiver_that_is_over_is_opened_nowhere_again():
     rig = Rig()
     rig.streams.dispatched_by("ks", "0", member("m1"))
     client = rig.open()
-    rig.streams.closed(client, ())
+    rig.streams.detach(client)
     rig.streams.dispatched_by("ks", "0", member("m2"))
     assert len(rig.links) == 1
 
@@ -245,7 +264,7 @@ async def test_rows_that_a_client_which_is_gone_refuses_are_given_back():
     client = rig.open(Client(is_gone=True))
     ((_, link),) = rig.links
     link.hearer.heard(RowsSent(1, 0, (b"x",)))
-    rig.streams.closed(client, ())
+    rig.streams.detach(client)
     assert link.sent[-1] == CloseStream(1, 0)
     assert not isinstance(client.ended, ReceiverGone)
 
@@ -329,7 +348,7 @@ async def test_a_stream_with_an_end_is_asked_of_everybody_and_ends_once_all_are_
     assert one.sent[-1:] == [StopWaiting(1)]
     assert two.sent[-1:] == [StopWaiting(2)], "nobody waits for a second one"
     one.hearer.heard(StreamFinished(1))
-    rig.here(client).finish()
+    rig.attached[0].finish()
     assert not client.is_finished
     two.hearer.heard(StreamFinished(2))
     assert client.is_finished
@@ -346,7 +365,7 @@ async def test_rows_beyond_the_limit_are_given_back_by_whom_they_came():
     two.hearer.heard(RowsSent(2, 0, (b"3", b"4", b"5")))
     assert client.payloads == [b"1", b"2", b"3"]
     assert client.is_finished
-    rig.streams.closed(client, ())
+    rig.streams.detach(client)
     assert one.sent[-1] == CloseStream(1, 2)
     assert two.sent[-1] == CloseStream(2, 1)
 
@@ -421,10 +440,10 @@ async def test_a_dispatcher_that_is_lost_or_says_nothing_is_not_waited_for():
 async def test_an_early_ack_is_the_dispatchers_to_take():
     rig = Rig()
     ack = "ks", "0", "msg", (b"1", b"2"), 5
-    assert await rig.streams.ack_early(*ack) is None, "nobody dispatches"
+    assert await rig.streams.ack_early_elsewhere(*ack) is None, "nobody dispatches"
     rig.streams.dispatched_by("ks", "0", member("a"))
     for rows in (2, 0, None):
-        waiting = asyncio.create_task(rig.streams.ack_early(*ack))
+        waiting = asyncio.create_task(rig.streams.ack_early_elsewhere(*ack))
         await asyncio.sleep(0.001)
         ((_, link),) = rig.links
         asked = link.sent[-1]
@@ -439,15 +458,17 @@ async def test_an_early_ack_that_is_not_answered_is_not_taken():
     rig.streams.dispatched_by("ks", "0", member("a"))
     loop = asyncio.get_running_loop()
     began_s = loop.time()
-    waiting = asyncio.create_task(rig.streams.ack_early("ks", "0", "msg", (b"1",), 5))
+    waiting = asyncio.create_task(rig.streams.ack_early_elsewhere("ks", "0", "msg", (b"1",), 5))
     await asyncio.sleep(1)
     rig.links[0][1].hearer.lost("reset")
     assert await waiting is None
     assert loop.time() - began_s == 1
-    assert await rig.streams.ack_early("ks", "0", "msg", (b"1",), 5) is None, "it rests"
+    assert await rig.streams.ack_early_elsewhere("ks", "0", "msg", (b"1",), 5) is None, (
+        "it rests"
+    )
     await asyncio.sleep(1)
     began_s = loop.time()
-    assert await rig.streams.ack_early("ks", "0", "msg", (b"1",), 5) is None
+    assert await rig.streams.ack_early_elsewhere("ks", "0", "msg", (b"1",), 5) is None
     assert loop.time() - began_s == ACK_ANSWERED_S
 
 
@@ -535,8 +556,8 @@ async def test_dispatchers_follow_the_progress_that_others_report():
     rig = Rig()
     for shard, name in [("a", "m1"), ("b", "m2")]:
         rig.streams.dispatched_by("ks", shard, member(name))
-    client = rig.open()
-    own = rig.streams.progress_of(client)
+    rig.open()
+    own = rig.own
     (_, first), (_, second) = rig.links
     first.hearer.heard(RowsSent(1, 0, (b"x", b"y")))
     own.sent(3)
@@ -551,3 +572,16 @@ async def test_dispatchers_follow_the_progress_that_others_report():
     assert second.sent[-1] == ProgressElsewhere(2, 1)
     first.hearer.heard(StreamProgressed(1, 0))
     assert rig.said[-1] == ("progressed_elsewhere", 3), "it was passed by before"
+
+
+@running
+async def test_commits_of_a_moment_that_may_write_to_any_queue_are_reported_together():
+    rig = Rig()
+    rig.streams.dispatched_by("ks", "0", member("m1"))
+    event = Changed("0", None)
+    for times in (1, 2):
+        for _ in range(100):
+            rig.streams.happened("ks", ANY_TABLE, event)
+        await asyncio.sleep(0.05)
+        ((_, link),) = rig.links
+        assert link.sent == times * [News("ks", ANY_TABLE, (event,))]

@@ -45,7 +45,7 @@ async def test_a_stream_is_served_its_messages_and_reports_give_credit():
         guest.heard(RowsTaken(1, 2))
         guest.heard(CloseStream(1, 2))
         guest.heard(ForgetStream(1, has_left=False))
-        assert fleet.registries[0].receivers == 0
+        assert fleet.registries[0].here.receivers == 0
 
 
 @running
@@ -103,7 +103,7 @@ async def test_a_member_that_reports_what_it_was_not_sent_is_sent_away():
             guest.heard(OPEN)
             guest.heard(nonsense)
             assert link.is_closed
-            assert fleet.registries[0].receivers == 0
+            assert fleet.registries[0].here.receivers == 0
 
 
 @running
@@ -159,7 +159,7 @@ async def test_streams_of_a_shard_that_another_member_dispatches_are_ended():
         fleet.fleets[0].service.withdraw("ks", "0", "member m1 dispatches it")
         assert link.sent[-1] == StreamEnded(1, "member m1 dispatches it")
         guest.heard(CloseStream(1, 0))
-        assert fleet.registries[0].receivers == 0
+        assert fleet.registries[0].here.receivers == 0
 
 
 @running
@@ -225,13 +225,16 @@ async def test_an_ack_through_a_member_that_does_not_dispatch_is_early_as_well()
         await asyncio.sleep(0.1)
         assert client.payloads == [b"1"]
         registry = fleet.registries[1]
-        assert registry.ack_early("ks", "0", "msg", (b"1",), 5) is None
-        assert registry.awaits_acks("ks", "0", "msg"), "another process may have taken some"
-        assert await registry.ack_early_elsewhere("ks", "0", "MSG", (b"1",), 5) == 1
-        assert await registry.ack_early_elsewhere("ks", "0", "msg", (b"1",), 5) == 0
-        assert await registry.ack_early_elsewhere("ks", "0", "none", (b"1",), 5) is None
+        assert registry.here.ack_early("ks", "0", "msg", (b"1",), 5) is None
+        assert registry.here.awaits_acks("ks", "0", "msg"), (
+            "another process may have taken some"
+        )
+        assert await registry.streams.ack_early_elsewhere("ks", "0", "MSG", (b"1",), 5) == 1
+        assert await registry.streams.ack_early_elsewhere("ks", "0", "msg", (b"1",), 5) == 0
+        assert await registry.streams.ack_early_elsewhere("ks", "0", "none", (b"1",), 5) is None
         assert (
-            await fleet.registries[0].ack_early_elsewhere("ks", "0", "msg", (b"1",), 5) is None
+            await fleet.registries[0].streams.ack_early_elsewhere("ks", "0", "msg", (b"1",), 5)
+            is None
         )
         await asyncio.sleep(0.1)
         assert fleet.row(1).time_acked_ns == 5
@@ -255,7 +258,7 @@ async def test_a_stream_brings_what_it_holds_and_takes_along_what_is_not_acked()
 @running
 async def test_a_member_that_stops_gives_back_what_it_was_told():
     async with Members(1) as fleet:
-        fleet.registries[0].end_streams(STOPPED)
+        fleet.registries[0].here.end_streams(STOPPED)
         guest, link = visit(fleet)
         guest.heard(replace(OPEN, held={"0": (b"1",)}))
         assert link.sent[-1] == StreamEnded(1, "stopped", {"0": (b"1",)})

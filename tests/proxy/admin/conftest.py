@@ -167,13 +167,11 @@ class Definitions:
 
     def __init__(self, status):
         self.status = status
+        self.here = SimpleNamespace(leases_of=lambda *_: None)
 
     def tables(self, keyspace):
         found = [one.table for one in self.status.figures]
         return {table.name: table for table in found if table.keyspace == keyspace}
-
-    def leases_of(self, keyspace, shard, table):
-        return None
 
 
 class Acting:

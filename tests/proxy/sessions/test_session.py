@@ -226,13 +226,13 @@ async def test_quit_in_a_stream_ends_both_at_once(streaming):
     client.write(frame(PING, 0) + frame(QUIT, 0))
     assert await client.is_closed()
     await until(lambda: not streaming.app.services.sessions)
-    assert streaming.app.services.registry.receivers == 0
+    assert streaming.app.services.registry.here.receivers == 0
 
 
 async def test_a_client_that_vanishes_leaves_its_stream(streaming):
     client = await stream(streaming)
     client.vanish()
-    await until(lambda: not streaming.app.services.registry.receivers)
+    await until(lambda: not streaming.app.services.registry.here.receivers)
 
 
 async def test_a_command_sent_ahead_waits_for_the_streams_end(streaming):
@@ -273,7 +273,7 @@ async def test_another_user_cannot_be_asked_for_in_the_middle_of_a_stream(stream
     client = await stream(streaming)
     client.write(frame(encode_change_user(client.login("root", "", None)), 0))
     assert await client.is_closed()
-    await until(lambda: not streaming.app.services.registry.receivers)
+    await until(lambda: not streaming.app.services.registry.here.receivers)
 
 
 async def test_a_stream_that_has_caught_up_gets_the_next_batch(server, streaming):
@@ -284,7 +284,7 @@ async def test_a_stream_that_has_caught_up_gets_the_next_batch(server, streaming
     while not unread.used_bytes:
         number += 1
         await insert(server, streaming, number, b"x" * 1_000_000)
-        await until(lambda: registry.held() == number)  # noqa: B023  (asked at once)
+        await until(lambda: registry.here.held() == number)  # noqa: B023  (asked at once)
     await insert(server, streaming, number + 1, b"late")
     client.read_on()
     for expected in range(1, number + 2):

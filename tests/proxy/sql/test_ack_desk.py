@@ -64,7 +64,8 @@ class Scene:
             attributes=(),
             account=SHARDS_ACCOUNT,
         )
-        self.registry: Any = SimpleNamespace(table=lambda *_: table)
+        self.here: Any = SimpleNamespace()
+        self.registry: Any = SimpleNamespace(table=lambda *_: table, here=self.here)
         self.rights = context_of(executor=self.executor, registry=self.registry).rights
         self.attempt: Any = SimpleNamespace(
             shard=SimpleNamespace(
@@ -107,7 +108,7 @@ def test_where_messages_wait_for_others_of_their_key_it_goes_with_a_claim_if_tha
         taken.append(args)
         return is_taken
 
-    scene.registry.acknowledge = acknowledge
+    scene.here.acknowledge = acknowledge
     ack = scene.gathered()
     ((keyspace, shard, table, asked),) = taken
     assert (keyspace, shard, table, asked.ids) == ("ks", "-", "m", (b"7", b"8"))

@@ -34,6 +34,7 @@ class Registry:
         self.generation = 0
         self.tables = {}
         self.asked, self.taken, self.awaits = [], None, False
+        self.here = self
 
     def know(self, name, table):
         self.tables[name] = table

@@ -45,7 +45,7 @@ def test_a_lone_commit_has_every_queue_with_streams_polled_at_once():
     async def scenario():
         queues = [Polled() for _ in range(20)]
         silent = Polled(has_streams=False)
-        unseen = UnseenWrites(lambda *_: None)
+        unseen = UnseenWrites()
         unseen.happened("0", [*queues, silent])  # type: ignore[list-item]
         await asyncio.sleep(0.1)
         assert all(len(queue.moments) == 1 for queue in queues)
@@ -57,7 +57,7 @@ def test_a_lone_commit_has_every_queue_with_streams_polled_at_once():
 def test_many_commits_and_queues_take_their_share_of_a_core_and_none_is_forgotten(caplog):
     async def scenario():
         queues = [Polled(known=200) for _ in range(100)]
-        unseen = UnseenWrites(lambda *_: None)
+        unseen = UnseenWrites()
         for _ in range(2000):
             unseen.happened("0", queues)  # type: ignore[arg-type]
             await asyncio.sleep(0.01)
@@ -76,18 +76,3 @@ def test_many_commits_and_queues_take_their_share_of_a_core_and_none_is_forgotte
     ((event, percent),) = logged(caplog, "core_percent")
     assert event.startswith("commits that may write to any queue are too many")
     assert percent == 5
-
-
-def test_commits_of_a_moment_are_told_to_the_dispatcher_together():
-    async def scenario():
-        told = []
-        unseen = UnseenWrites(lambda *place: told.append(place))
-        for _ in range(100):
-            unseen.tell_elsewhere("ks", "0")
-        await asyncio.sleep(0.05)
-        assert told == [("ks", "0")]
-        unseen.tell_elsewhere("ks", "0")
-        await asyncio.sleep(0.05)
-        assert told == [("ks", "0")] * 2
-
-    run_virtual(scenario())

@@ -5,8 +5,8 @@ import asyncio
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.shell.watch import FRESH_NS, SELDOM, Watch
 from streamfrom.sqlparse_ext.writes.message_effects import Effect, EffectKind
+from tests.engine.messaging.registry_rig import RegistryRig, insert
 from tests.engine.messaging.runner_rig import Receiver
-from tests.engine.messaging.shell.test_registry import RegistryRig, insert
 from tests.virtual_loop import VirtualClock, running
 
 
@@ -59,7 +59,7 @@ async def test_what_memory_knows_is_not_asked_for():
     async with RegistryRig("t1") as rig:
         insert(rig, 1, 2)
         receiver = Receiver(1)
-        rig.registry.attach(receiver, "ks", "t1")
+        rig.registry.streams.attach(receiver, "ks", "t1")
         await asyncio.sleep(1)
         watch = watching(rig)
         (queue,) = await watch.queues()

@@ -1,0 +1,118 @@
+"""Reads the definitions of one keyspace's tables: once for all who ask for the same before it begins, and one reading at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, NamedTuple
+
+from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from streamfrom.engine.messaging.shell.keyspace_tables import KeyspaceTables
+    from streamfrom.engine.messaging.shell.message_store import Store
+    from streamfrom.engine.messaging.table.hidden_definitions import HiddenDefinitions
+    from streamfrom.engine.messaging.table.message_table import RawTable
+
+
+log = logging.getLogger(__name__)
+
+
+class Definitions(NamedTuple):
+    """What a reading found of all tables, or of those with *names* alone.
+
+    hidden: of all in any case. What a lock hid in it is as it was before.
+    """
+
+    raw: tuple[RawTable, ...]
+    hidden: HiddenDefinitions
+    names: frozenset[str] | None
+
+
+class DefinitionReader:
+    """Belongs to one event loop.
+
+    apply: puts into force what was read.
+    read_later: has all definitions read again in a while, as a lock hid some.
+    """
+
+    def __init__(
+        self,
+        tables: KeyspaceTables,
+        store: Store,
+        apply: Callable[[KeyspaceTables, Definitions], Awaitable[None]],
+        read_later: Callable[[], None],
+    ) -> None:
+        self._tables = tables
+        self._store = store
+        self._apply = apply
+        self._read_later = read_later
+        # Readings that have not begun, by the names of the tables; None for all.
+        self._queued: dict[frozenset[str] | None, asyncio.Task[None]] = {}
+        self._readings: set[asyncio.Task[None]] = set()
+        self._lock = asyncio.Lock()
+        self._is_failing = False
+
+    async def read(self, names: frozenset[str] | None) -> None:
+        """Read the definitions of the tables *names*, and of those that have come or gone; None for all."""
+        reading = self._queued.get(names)
+        if reading is None:
+            reading = self._queued[names] = asyncio.create_task(self._read(names))
+            self._readings.add(reading)
+            reading.add_done_callback(self._readings.discard)
+        await asyncio.shield(reading)
+
+    async def stop(self) -> None:
+        """Read nothing more."""
+        for reading in (readings := list(self._readings)):
+            reading.cancel()
+        await asyncio.gather(*readings, return_exceptions=True)
+
+    async def _read(self, names: frozenset[str] | None) -> None:
+        # One at a time, so that an older answer never follows a newer one.
+        async with self._lock:
+            del self._queued[names]
+            found = await self._ask(names)
+            if found is not None:
+                await self._apply(self._tables, found)
+
+    async def _ask(self, names: frozenset[str] | None) -> Definitions | None:
+        """Ask the shards in turn, until one answers."""
+        failure: Exception | None = None
+        tables = self._tables
+        keyspace = tables.keyspace.name
+        # One speaks for all: `streamfrom check` reports where the others differ.
+        for shard in tables.shards:
+            try:
+                read = names
+                if names is not None:
+                    come_or_gone = await self._store.come_or_gone(
+                        keyspace, shard, tables.by_name.keys()
+                    )
+                    read = None if come_or_gone is None else names | come_or_gone
+                found = await self._store.discover(keyspace, shard, read, tables.placed)
+                # What names no table may define a routine.
+                hidden = await self._store.read_hidden(keyspace, shard, read if names else None)
+            except Exception as error:  # noqa: BLE001  (a reload must not end the proxy)
+                failure = error
+            else:
+                self._is_failing = False
+                if hidden.is_partial:
+                    # What a lock hides is not dropped.
+                    hidden = tables.hidden.with_tables((), hidden)
+                    self._read_later()
+                elif names and read:
+                    hidden = tables.hidden.with_tables(read, hidden)
+                return Definitions(found, hidden, read)
+        if not self._is_failing:
+            trace = None if isinstance(failure, StreamfromError) else failure
+            log.warning(
+                "message tables cannot be read",
+                exc_info=trace,
+                extra={"keyspace": keyspace, "reason": str(failure)},
+            )
+        self._is_failing = True
+        return None

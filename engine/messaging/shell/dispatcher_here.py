@@ -1,0 +1,426 @@
+"""What this process dispatches: it runs the schedulers of all message tables, for its own streams and for those of other members.
+
+Where another process dispatches a shard, the schedulers know what the streams of this one hold, and send nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.errors import TableLoadError, TableNotFound
+from streamfrom.engine.messaging.dispatch.events import (
+    Deposed,
+    Elected,
+    ReceiverReady,
+    ServedElsewhere,
+    ShardDown,
+    ShardUp,
+    TableEnded,
+    TryAgain,
+)
+from streamfrom.engine.messaging.shell.purger import Purger
+from streamfrom.engine.messaging.shell.runner import Runner
+from streamfrom.engine.messaging.shell.unseen_writes import UnseenWrites
+from streamfrom.engine.messaging.table.message import ClaimedRow
+from streamfrom.engine.messaging.table.rounded_ids import find_rounded
+from streamfrom.sqlparse_ext.writes.message_effects import ANY_TABLE
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+
+    from streamfrom.engine.clock import Clock
+    from streamfrom.engine.messaging.dispatch.events import Event, TableEvent
+    from streamfrom.engine.messaging.dispatch.table_state import TableState
+    from streamfrom.engine.messaging.leases.leases import Leases
+    from streamfrom.engine.messaging.shell.keyspace_tables import KeyspaceTables
+    from streamfrom.engine.messaging.shell.message_store import Store
+    from streamfrom.engine.messaging.table.message import (
+        ProgressHearer,
+        Receiver,
+        RowOfStream,
+        Share,
+        WaitingAck,
+    )
+    from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.sharding.keyspace import ShardName
+    from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+log = logging.getLogger(__name__)
+
+# Most clients of streams are disconnected at once when these end.
+LEAVING_S: Final = 0.2
+LEAVING_LOOK_S: Final = 0.01
+
+
+class DispatcherHere:
+    """`Dispatcher`, of all tables of all keyspaces. Belongs to one event loop.
+
+    keyspaces: what the registry has found, by name; what runs of it is kept there.
+    draw: as of `Runner`.
+    may_send: whether this process dispatches a shard of a keyspace at this moment. It is asked for what a
+        claim won, and calls `deposed` before it answers that it may not.
+    has_written: is given the keyspace, table and shard of each write to a table that no session has made.
+    ending: the error that `end_streams` was given: no stream may begin any more.
+    """
+
+    def __init__(
+        self,
+        keyspaces: Mapping[str, KeyspaceTables],
+        store: Store,
+        clock: Clock,
+        draw: Callable[[], int],
+        may_send: Callable[[str, ShardName], bool],
+        has_written: Callable[[str, str, ShardName], None],
+    ) -> None:
+        self._keyspaces = keyspaces
+        self._store = store
+        self._clock = clock
+        self._draw = draw
+        self._may_send = may_send
+        self._has_written = has_written
+        self._grace_ns = 0
+        # The shards that are dispatched by another process, and what is known of that.
+        self._withheld: dict[tuple[str, ShardName], Deposed | ServedElsewhere] = {}
+        self._attached: dict[int, Runner] = {}
+        self._unseen = UnseenWrites()
+        self.ending: StreamfromError | None = None
+
+    # What runs
+
+    def begin(self, table: MessageTable) -> None:
+        """Run *table* from now on."""
+        for advice in table.advice:
+            log.warning("message table", extra={**table.named, "advice": advice})
+        tables = self._keyspaces[table.keyspace]
+        may_send = partial(self._may_send, table.keyspace)
+        runner = Runner(
+            table,
+            tables.shards,
+            self._store,
+            clock=self._clock,
+            draw=self._draw,
+            grace_ns=self._grace_ns,
+            may_send=may_send,
+            has_written=partial(self._has_written, table.keyspace, table.name),
+        )
+        for (keyspace, _), event in self._withheld.items():
+            if keyspace == table.keyspace:
+                # First of all, or the new scheduler would believe for a moment that it
+                # dispatches every shard.
+                runner.post(Deposed(event.shard, "its dispatcher is not known yet"))
+                runner.post(event)
+        purger = Purger(
+            table,
+            tables.shards,
+            self._store,
+            self._clock,
+            may_purge=may_send,
+            counters_of=runner.state.counters,
+            tell_held_back=runner.state.partitions_overdue,
+            set_aside=runner.set_aside_by_purge,
+            tell_refused=runner.post,
+        )
+        tables.runners[table.name] = runner, purger
+
+    def reconfigure(self, table: MessageTable) -> None:
+        """Follow a changed definition; streams go on."""
+        for each in self._keyspaces[table.keyspace].runners[table.name]:
+            each.reconfigure(table)
+
+    def end(self, keyspace: str, name: str, error: StreamfromError) -> Awaitable[None]:
+        """Run a table no more; return what ends its streams with *error* and returns when nothing runs."""
+        return _stop(*self._keyspaces[keyspace].runners.pop(name), error)
+
+    def set_grace(self, grace_ns: int) -> None:
+        """Let streams survive a failing shard for so long from now on."""
+        self._grace_ns = grace_ns
+        for runner in self.runners:
+            runner.set_grace(grace_ns)
+
+    def try_again(self, keyspace: str) -> None:
+        """Try the rows again that servers refused: a statement has changed definitions."""
+        for runner, _ in self._keyspaces[keyspace].runners.values():
+            if runner.state.has_set_aside:
+                runner.post(TryAgain())
+
+    def end_streams(self, error: StreamfromError) -> None:
+        """End every stream with *error*, and those to come; acks still count."""
+        self.ending = error
+        for keyspace in self._keyspaces:
+            self._broadcast(keyspace, TableEnded(error))
+
+    async def stop(self, error: StreamfromError) -> None:
+        """Run nothing more, once `end_streams` was called."""
+        self._unseen.stop()
+        await asyncio.gather(
+            *(
+                self.end(keyspace, name, error)
+                for keyspace, tables in self._keyspaces.items()
+                for name in list(tables.runners)
+            )
+        )
+
+    @property
+    def runners(self) -> list[Runner]:
+        """What runs every table that can be used, to be looked at."""
+        return [
+            runner
+            for tables in self._keyspaces.values()
+            for runner, _ in tables.runners.values()
+        ]
+
+    @property
+    def schedulers(self) -> list[TableState]:
+        """What is scheduled of every table, to be looked at."""
+        return [runner.state for runner in self.runners]
+
+    def runner(self, keyspace: str, shard: ShardName, table: str) -> Runner | None:
+        """Return what runs a table of a shard; None where there is no such table, or it cannot be used.
+
+        What another process asks of a shard or table that is unknown here is no fault.
+        """
+        tables = self._keyspaces.get(keyspace)
+        return None if tables is None or shard not in tables.shards else tables.runner(table)
+
+    def held(self) -> int:
+        """Return how many messages of all tables clients were sent from here that are neither acked nor due again."""
+        return sum(runner.held() for runner in self.runners)
+
+    async def hand_over(self, grace_s: float) -> None:
+        """Let rows show what was sent from here before other processes dispatch, once `end_streams` has ended the streams.
+
+        Clients whose connections do not end within LEAVING_S are taken to leave after *grace_s*: no process knows then what
+        they hold.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEAVING_S):
+                while any(number > 0 for number in self._attached):  # noqa: ASYNC110  (sessions end them)
+                    await asyncio.sleep(LEAVING_LOOK_S)
+        for number, runner in self._attached.items():
+            if number > 0:
+                runner.left(number, round(grace_s * 10**9))
+        await asyncio.gather(*(runner.released() for runner in self.runners))
+
+    # Which shards it dispatches
+
+    def dispatches(self, keyspace: str, shard: ShardName) -> bool:
+        """Return whether no other process dispatches a shard, as far as this one knows."""
+        return (keyspace, shard) not in self._withheld
+
+    def elected(self, keyspace: str, shard: ShardName) -> None:
+        """Dispatch the message tables of a shard from now on; a process without a fleet does so by itself."""
+        self._withheld.pop((keyspace, shard), None)
+        self._broadcast(keyspace, Elected(shard))
+
+    def deposed(self, keyspace: str, shard: ShardName, reason: str) -> None:
+        """Send nothing of a shard from now on: another process dispatches it, or none; *reason* is for clients."""
+        self._withhold(keyspace, Deposed(shard, reason))
+
+    def served_elsewhere(self, keyspace: str, shard: ShardName) -> None:
+        """Note that the dispatcher of a shard serves the streams of this process."""
+        self._withhold(keyspace, ServedElsewhere(shard))
+
+    def _withhold(self, keyspace: str, event: Deposed | ServedElsewhere) -> None:
+        self._withheld[keyspace, event.shard] = event
+        self._broadcast(keyspace, event)
+
+    def shard_down(self, keyspace: str, shard: ShardName, reason: str) -> None:
+        """Note that a shard cannot be reached: from now on its streams live on their grace."""
+        self._broadcast(keyspace, ShardDown(shard, reason))
+
+    def shard_up(self, keyspace: str, shard: ShardName) -> None:
+        """Note that a shard can be reached again."""
+        self._broadcast(keyspace, ShardUp(shard))
+
+    async def drain(self, keyspace: str, shard: ShardName) -> None:
+        """Return when no claim and no release of a shard is under way any more."""
+        await asyncio.gather(
+            *(runner.drain(shard) for runner, _ in self._keyspaces[keyspace].runners.values())
+        )
+
+    def _broadcast(self, keyspace: str, event: Event) -> None:
+        for runner, _ in list(self._keyspaces[keyspace].runners.values()):
+            runner.post(event)
+
+    # Streams
+
+    @property
+    def receivers(self) -> int:
+        """How many streams the clients of this process have open."""
+        return sum(
+            not receiver.is_for_member
+            for state in self.schedulers
+            for receiver in state.attached.values()
+        )
+
+    def attach(
+        self,
+        receiver: Receiver,
+        keyspace: str,
+        name: str,
+        held: Mapping[ShardName, tuple[bytes, ...]] | None = None,
+        share: Share | None = None,
+        progress: ProgressHearer | None = None,
+    ) -> MessageTable:
+        """Let *receiver* have what this process dispatches of a table, as `Dispatcher.attach`.
+
+        held: what former dispatchers sent to it, by shard.
+        share: as of `give_share`; None for its whole prefetch.
+        progress: hears of its progress with these, where others may dispatch to it as well.
+        """
+        if self.ending is not None:
+            raise self.ending
+        tables = self._keyspaces.get(keyspace)
+        table = tables.by_name.get(tables.name(name)) if tables else None
+        if isinstance(table, TableLoadError):
+            raise table
+        runner = tables.runner(name) if tables else None
+        if table is None or runner is None:
+            raise TableNotFound(keyspace, name)
+        self._attached[receiver.id] = runner
+        if held:
+            runner.take_over(receiver, held)
+        runner.attach(receiver, share, progress)
+        return table
+
+    def ready(self, receiver: Receiver) -> None:
+        """Note that *receiver* can take another batch."""
+        if runner := self._attached.get(receiver.id):
+            runner.post(ReceiverReady(receiver.id))
+
+    def wait_over(self, receiver: Receiver) -> None:
+        """Let *receiver*, a stream with an end, wait for its first message no longer."""
+        if runner := self._attached.get(receiver.id):
+            runner.wait_over(receiver)
+
+    def progressed_elsewhere(self, receiver: Receiver, rows: int) -> None:
+        """Note that *receiver* has made progress with what others sent to it, after the first *rows* from here."""
+        if runner := self._attached.get(receiver.id):
+            runner.progressed_elsewhere(receiver, rows)
+
+    def give_share(self, receiver: Receiver, share: Share) -> None:
+        """Let *receiver* hold no more of what this process sends it than *share*: others dispatch to it as well."""
+        if runner := self._attached.get(receiver.id):
+            runner.give_share(receiver, share)
+
+    def held_by(self, receiver: Receiver) -> Mapping[ShardName, tuple[bytes, ...]]:
+        """Return which messages of which shards *receiver* holds, as far as this process has sent them or taken them over."""
+        runner = self._attached.get(receiver.id)
+        return {} if runner is None else runner.held_by(receiver)
+
+    def take_over(
+        self, receiver: Receiver, held: Mapping[ShardName, tuple[bytes, ...]]
+    ) -> None:
+        """Let *receiver* hold what former dispatchers sent to it."""
+        if runner := self._attached.get(receiver.id):
+            runner.take_over(receiver, held)
+
+    def detach(self, receiver: Receiver, unsent: Sequence[RowOfStream] = ()) -> None:
+        """Send *receiver* nothing more, as `Dispatcher.detach`."""
+        if runner := self._attached.get(receiver.id):
+            runner.detach(receiver, [row for row in unsent if isinstance(row, ClaimedRow)])
+
+    def forget(self, receiver: Receiver, *, has_left: bool) -> None:
+        """Let a detached *receiver* go, as `Dispatcher.forget`."""
+        runner = self._attached.pop(receiver.id, None)
+        if runner is not None and has_left:
+            runner.left(receiver.id)
+
+    # Messages
+
+    def happened(self, keyspace: str, table: str, event: TableEvent) -> None:
+        """Take in what a commit did, as `Dispatcher.happened`."""
+        if table == ANY_TABLE:
+            tables = self._keyspaces.get(keyspace)
+            if tables is not None and event.shard in tables.shards:
+                running = tables.runners.values()
+                self._unseen.happened(event.shard, (runner for runner, _ in running))
+        elif runner := self.runner(keyspace, event.shard, table):
+            runner.post(event)
+
+    def ack_early(
+        self,
+        keyspace: str,
+        shard: ShardName,
+        table: str,
+        ids: tuple[bytes, ...],
+        acked_ns: int,
+    ) -> int | None:
+        """Take an ack that is written within some milliseconds; return how many messages it acknowledges.
+
+        ids: their literals.
+        None if it has to be sent as it is: of one of *ids* this process does not know that it is in flight, it writes
+        no ack early, or it knows no such table or shard.
+        """
+        runner = self.runner(keyspace, shard, table)
+        if runner is None or self.ending is not None:
+            return None
+        return runner.ack_early(shard, ids, acked_ns)
+
+    async def ack_early_elsewhere(
+        self,
+        _keyspace: str,
+        _shard: ShardName,
+        _table: str,
+        _ids: tuple[bytes, ...],
+        _acked_ns: int,
+    ) -> int | None:
+        """Return None: there is no other process."""
+        return None
+
+    def acknowledge(self, keyspace: str, shard: ShardName, table: str, ack: WaitingAck) -> bool:
+        """Write an ack in one transaction with the claim that follows; False if it has to be sent as it is.
+
+        So are those of tables in which messages wait for others of their key, where this process dispatches the shard.
+        """
+        runner = self.runner(keyspace, shard, table)
+        if runner is None or self.ending is not None:
+            return False
+        return runner.acknowledge(shard, ack)
+
+    def awaits_acks(self, keyspace: str, shard: ShardName, table: str) -> bool:
+        """Return whether early acks may have been taken, by whichever process, that the rows of a table do not show."""
+        runner = self.runner(keyspace, shard, table)
+        if runner is None:
+            return False
+        if not self.dispatches(keyspace, shard) and runner.table.properties.acks_early:
+            return True
+        return runner.state.awaits_acks(shard)
+
+    def find_rounded(
+        self, keyspace: str, table: str, given: Iterable[int]
+    ) -> tuple[int, str] | None:
+        """Return one of *given* of which a driver made a double, and the id of the message in flight here, as `rounded_ids`."""
+        tables = self._keyspaces.get(keyspace)
+        runner = tables.runner(table) if tables else None
+        return None if runner is None else find_rounded(given, runner.state.in_flight)
+
+    def leases_of(
+        self, keyspace: str, shard: ShardName, table: str
+    ) -> tuple[Leases, Mapping[int, int]] | None:
+        """Return what streams hold of a shard, and the connection of each receiver; None where another process dispatches it."""
+        runner = self.runner(keyspace, shard, table)
+        if runner is None or not self.dispatches(keyspace, shard):
+            return None
+        (leases,) = [one.leases for one in runner.state.shards if one.name == shard]
+        return leases, runner.connection_ids
+
+    async def write_leases(
+        self, keyspace: str, shard: ShardName, table: str, ids: tuple[bytes, ...] | None
+    ) -> None:
+        """Let rows show leases and early acks, as `Dispatcher.write_leases`."""
+        if runner := self.runner(keyspace, shard, table):
+            await runner.write_leases(shard, ids)
+
+    async def definitions_changed(self, _keyspace: str, _names: Collection[str]) -> None:
+        """Do nothing: no other process has read them."""
+
+
+async def _stop(runner: Runner, purger: Purger, error: StreamfromError) -> None:
+    await asyncio.gather(runner.stop(error), purger.stop())

@@ -1,0 +1,198 @@
+import asyncio
+
+import pytest
+
+from streamfrom.engine.errors import TableNotFound
+from streamfrom.sqlparse_ext.writes.message_effects import (
+    ANY_TABLE,
+    UNKNOWN,
+    Effect,
+    EffectKind,
+)
+from tests.engine.messaging.registry_rig import (
+    KS,
+    OTHER,
+    SECOND_NS,
+    STOPPED,
+    RegistryRig,
+    insert,
+    new,
+)
+from tests.engine.messaging.runner_rig import Receiver
+from tests.fixtures.logged import logged
+from tests.sim.memory_store import DEFAULT_COMMENT, raw_table
+from tests.virtual_loop import START_NS, run_virtual, running
+
+
+@running
+async def test_e2_every_receiver_gets_rows_of_its_own_table():
+    async with RegistryRig("t1", "t2") as rig:
+        one, two = Receiver(1), Receiver(2)
+        rig.registry.streams.attach(one, "ks", "t1")
+        rig.registry.streams.attach(two, "ks", "T2")
+        insert(rig, 1, table="t1")
+        insert(rig, 2, table="t2", shard="80-")
+        rig.commit(new(1))
+        rig.commit(new(2), shard="80-", table="t2")
+        await asyncio.sleep(1)
+        assert (one.ids, two.ids) == ([1], [2])
+
+
+@running
+async def test_an_unknown_table_is_not_found():
+    async with RegistryRig("t1") as rig:
+        with pytest.raises(
+            TableNotFound, match="message table 't3' not found in keyspace 'ks'"
+        ):
+            rig.registry.streams.attach(Receiver(), "ks", "t3")
+        assert rig.registry.table("ks", "t3") is None
+        assert rig.registry.table("nowhere", "t1") is None
+
+
+@running
+async def test_what_was_sent_is_held_until_it_is_acked_or_its_wait_ends_streams_or_not():
+    async with RegistryRig("t1", "t2") as rig:
+        receiver = Receiver()
+        rig.registry.streams.attach(receiver, "ks", "t1")
+        await asyncio.sleep(1)
+        assert rig.registry.here.held() == 0
+        insert(rig, 1, 2, 3)
+        rig.commit(new(1, 2, 3))
+        await asyncio.sleep(1)
+        assert rig.registry.here.held() == 3
+        rig.registry.here.end_streams(STOPPED)
+        assert receiver.ended == [STOPPED]
+        rig.registry.streams.detach(receiver)
+        rig.commit(Effect(EffectKind.ACK, (1,)))
+        assert rig.registry.here.held() == 2
+        rig.store.ack("ks", "-80", "t1", [b"2"])
+        rig.commit(Effect(EffectKind.ACK, None))  # which one is looked up
+        await asyncio.sleep(1)
+        assert rig.registry.here.held() == 1
+        await asyncio.sleep(60)
+        assert rig.registry.here.held() == 0
+
+
+@pytest.mark.parametrize("has_left", [True, False])
+@running
+async def test_what_a_stream_held_is_due_soon_once_its_connection_has_ended(has_left):
+    async with RegistryRig("t1") as rig:
+        receiver = Receiver()
+        rig.registry.streams.attach(receiver, "ks", "t1")
+        insert(rig, 1, 2)
+        await asyncio.sleep(1)
+        assert receiver.ids == [1, 2]
+        rig.registry.streams.detach(receiver)
+        rig.registry.streams.forget(receiver, has_left=has_left)
+        rig.registry.streams.forget(receiver, has_left=True)  # twice is fine
+        rows = rig.store.table("ks", "-80", "t1")
+        rig.store.ack("ks", "-80", "t1", [b"1"])
+        await asyncio.sleep(1)
+        wait_s = (rows[b"2"].time_next_ns - START_NS) / SECOND_NS
+        assert (5.9 < wait_s < 6.1) == has_left
+        assert rows[b"1"].time_next_ns is None
+        again = Receiver(id=2)
+        rig.registry.streams.attach(again, "ks", "t1")
+        await asyncio.sleep(10)
+        assert again.ids == ([2] if has_left else [])
+
+
+@running
+async def test_rows_a_receiver_could_not_send_are_released():
+    async with RegistryRig("t1") as rig:
+        receiver = Receiver(room=1)
+        rig.registry.streams.attach(receiver, "ks", "t1")
+        insert(rig, 1)
+        rig.commit(new(1))
+        await asyncio.sleep(1)
+        rig.registry.streams.detach(receiver, receiver.rows)
+        rig.registry.streams.detach(receiver)
+        await asyncio.sleep(1)
+        row = rig.store.table("ks", "-80", "t1")[b"1"]
+        assert (row.epoch, row.time_next_ns) == (0, 0)
+
+
+@running
+async def test_a_receiver_that_is_ready_again_gets_more():
+    async with RegistryRig("t1") as rig:
+        receiver = Receiver(room=1)
+        rig.registry.streams.attach(receiver, "ks", "t1")
+        await asyncio.sleep(1)
+        for ident in (1, 2):
+            insert(rig, ident)
+            rig.commit(new(ident))
+            await asyncio.sleep(1)
+        assert receiver.ids == [1]
+        receiver.room = 9
+        rig.registry.streams.ready(receiver)
+        await asyncio.sleep(1)
+        assert receiver.ids == [1, 2]
+
+
+@running
+async def test_health_signals_reach_every_table_of_the_keyspace():
+    async with RegistryRig("t1", "t2", keyspaces=(KS, OTHER)) as rig:
+        lost, saved = Receiver(1), Receiver(2)
+        rig.registry.streams.attach(lost, "ks", "t1")
+        await asyncio.sleep(1)
+        rig.registry.here.shard_down("ks", "80-", "refused")
+        rig.registry.here.shard_up("ks", "80-")
+        rig.registry.streams.attach(saved, "ks", "t2")
+        rig.registry.here.shard_down("other", "0", "refused")
+        await asyncio.sleep(100)
+        assert lost.ended == saved.ended == []
+
+
+def test_index_advice_is_logged_when_the_table_is_found(caplog):
+    from dataclasses import replace
+
+    async def main():
+        async with RegistryRig() as rig:
+            rig.store.create("ks", replace(raw_table("t1"), indexes=()))
+            await rig.registry.reload()
+            await rig.registry.reload()
+
+    run_virtual(main())
+    (event, queue, advice), _ = logged(caplog, "queue", "advice")
+    assert (event, queue, "ALTER TABLE" in advice) == ("message table", "t1", True)
+
+
+@running
+async def test_early_acks_are_taken_where_the_message_is_in_flight_here():
+    async with RegistryRig() as rig:
+        registry = rig.registry
+        rig.store.create("ks", raw_table("t1", DEFAULT_COMMENT + ",vt_ack=early"))
+        await registry.reload("ks")
+        registry.streams.attach(Receiver(), "ks", "t1")
+        await asyncio.sleep(0.1)
+        insert(rig, 1, 2)
+        rig.commit(new(1, 2))
+        await asyncio.sleep(0.1)
+        assert not registry.here.awaits_acks("ks", "-80", "T1")
+        assert registry.here.ack_early("ks", "-80", "T1", (b"1",), 77) == 1
+        assert registry.here.awaits_acks("ks", "-80", "t1")
+        # Whoever is about to change it waits for the row, whatever its leases are.
+        await registry.here.write_leases("ks", "-80", "t1", (b"1",))
+        assert not registry.here.awaits_acks("ks", "-80", "t1")
+        assert registry.here.ack_early("ks", "-80", "none", (b"1",), 77) is None
+        assert not registry.here.awaits_acks("ks", "-80", "none")
+        registry.here.deposed("ks", "-80", "another one")
+        assert registry.here.ack_early("ks", "-80", "t1", (b"2",), 77) is None
+
+
+@running
+async def test_a_commit_that_may_have_written_anything_is_found_by_every_stream_of_its_shard():
+    async with RegistryRig("t1", "t2", "t3") as rig:
+        receivers = [Receiver(number, frozenset({"-80"})) for number in (1, 2)]
+        for receiver, name in zip(receivers, ("t1", "t2"), strict=True):
+            rig.registry.streams.attach(receiver, "ks", name)
+        await asyncio.sleep(0.1)
+        rig.store.calls.clear()
+        insert(rig, 1, table="t1")
+        insert(rig, 2, table="t2")
+        for _ in range(50):
+            rig.commit(UNKNOWN, table=ANY_TABLE)
+        await asyncio.sleep(0.1)
+        assert [len(receiver.rows) for receiver in receivers] == [1, 1]
+        assert rig.store.calls.count(("poll", "-80")) <= 4
+        assert ("poll", "80-") not in rig.store.calls
