@@ -1,6 +1,6 @@
 """Every view of the status page, light and dark, wide and narrow: what axe-core finds, what does not fit, and pictures.
 
-`SCREENSHOTS=docs/images ./dev test tests/proxy/admin/test_page_files_views.py` makes those of the manual anew; the figures are made up.
+`SCREENSHOTS=docs/images ./dev test tests/proxy/admin/test_page_files_views.py` makes those of the manual again; the figures are made up.
 """
 
 import asyncio
@@ -29,6 +29,8 @@ pytestmark = [
 
 SHOP = "commerce"
 SAMPLES = 300
+SAMPLE_S = 10.0
+PARKED = range(4)  # on each shard
 # What docs/operations/status-page.md shows.
 PICTURES = {"status-light", "status-dark-narrow", "queue-dark", "messages-light"}
 WIDE, NARROW = (1280, 900), (360, 780)
@@ -37,18 +39,18 @@ WIDTH = "document.documentElement.scrollWidth"
 CLICK = "[...document.querySelectorAll('{}')].find(one => one.innerText === '{}').click()"
 
 
-def queue(name: str, settings: str = "", at: int = SAMPLES, **figures: int) -> QueueFigures:
+def queue(name: str, settings: str = "", at: float = SAMPLES, **figures: int) -> QueueFigures:
     """Return a queue on two shards at sample *at* of the hour."""
     wave = sin(at / 25) + 1
     load = figures.pop("load", 10)
     counters = Counters(
-        delivered=at * load * 10,
+        delivered=round(at * load * 10),
         acked=round(at * load * 9.8),
-        redelivered=at * load // 5,
-        parked=3,
+        redelivered=round(at * load / 5),
+        parked=2 * len(PARKED),
         dead_lettered=2,
     )
-    for _ in range(at):
+    for _ in range(int(at)):
         counters.delivery_latency.observe(round((2 + wave) * 10**6), load)
         counters.ack_latency.observe(round((80 + 30 * wave) * 10**6), load)
     known = {
@@ -56,6 +58,7 @@ def queue(name: str, settings: str = "", at: int = SAMPLES, **figures: int) -> Q
         "cached": 40,
         "ready": 4,
         "in_flight": 31,
+        "parked": len(PARKED),
         "depth": round(load * 20 * wave),
     }
     known |= figures
@@ -68,7 +71,7 @@ def queue(name: str, settings: str = "", at: int = SAMPLES, **figures: int) -> Q
     return QueueFigures(table, shards, known["streams"])
 
 
-def queues(at: int = SAMPLES) -> list[QueueFigures]:
+def queues(at: float = SAMPLES) -> list[QueueFigures]:
     """Return all queues at sample *at*."""
     return [
         queue("orders", ",vt_max_in_flight=200", at, load=42, blocked=12),
@@ -84,8 +87,13 @@ def furnish(guarded) -> None:
     now_s = status.clock.time_ns() / 10**9
     guarded.server.history.forget_all_but([])
     for at in range(SAMPLES):
-        guarded.server.history.sample(queues(at), now_s + 10.0 * (at - SAMPLES))
+        guarded.server.history.sample(queues(at), now_s + SAMPLE_S * (at - SAMPLES))
     status.figures = queues()
+
+    async def queues_now() -> list[QueueFigures]:
+        return queues(SAMPLES + (status.clock.time_ns() / 10**9 - now_s) / SAMPLE_S)
+
+    status.queues = queues_now
     status.shard_status = lambda: [
         ShardStatus(
             SHOP, name, f"db{number}.internal:3306", "11.8.2-MariaDB", None, 32, 14, 5, 0
@@ -111,10 +119,16 @@ def furnish(guarded) -> None:
         replace(stream_of(status.figures[0], 7, unacked=31), **since),
         replace(stream_of(status.figures[1], 8, unacked=4), **since),
     ]
-    server = MessagesServer(
-        *((number, f"order {number}: 2 lamps, 1 chair") for number in range(1, 9))
-    )
-    guarded.with_shards(SHOP, "-80", "80-", **{"-80": server, "80-": server})
+    servers = {
+        shard: MessagesServer(
+            *(
+                (first + 4096 * number, f"order {first % 97 + number}: 2 lamps, 1 chair")
+                for number in PARKED
+            )
+        )
+        for shard, first in (("-80", 5_871_402_113_201), ("80-", 5_871_402_120_777))
+    }
+    guarded.with_shards(SHOP, "-80", "80-", **servers)
 
 
 async def views(page: Page, guarded) -> AsyncIterator[str]:
