@@ -35,10 +35,10 @@ class ColumnType:
     collation: str = ""
 
     @property
-    def kind(self) -> tuple[str, bool]:
-        """Return the name of the type, and whether it is unsigned: what rows of the binary protocol depend on."""
+    def kind(self) -> str:
+        """Return the name of the type: `decimal`."""
         found = _TYPE.match(self.text.lower())
-        return (found[1], "unsigned" in found[3]) if found else (self.text, False)
+        return found[1] if found else self.text
 
 
 class StoredForm(ABC):

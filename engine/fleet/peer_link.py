@@ -189,11 +189,16 @@ class RequestDone:
 
 @dataclass(frozen=True, slots=True)
 class RowsSent:
-    """Rows of a stream; none say that it is served. first: the number of the first one, counted from 0."""
+    """Rows of a stream; none say that it is served.
+
+    first: the number of the first one, counted from 0.
+    types: as `engine.messaging.table.message.ClaimedRow` has them; b"" from a member whose version does not report them.
+    """
 
     stream: int
     first: int
     payloads: tuple[bytes, ...]
+    types: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

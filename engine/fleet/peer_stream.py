@@ -6,6 +6,8 @@ client its rows go into the client's own receiver, together with those that are 
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.fleet.credit import RowsAway, RowsHere
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 # Of a stream without a prefetch the next dispatcher gets so many ids of a shard.
 HELD_TOLD_MAX: Final = 10_000
+_TYPES: Final = attrgetter("types")
 
 
 class RemoteReceiver:
@@ -64,8 +67,11 @@ class RemoteReceiver:
 
     def deliver(self, rows: Sequence[ClaimedRow]) -> bool:
         """Send *rows*; False when the client has to take some before there are more."""
-        payloads = tuple(row.payload for row in rows)
-        self._send(RowsSent(self._stream, self._away.send(rows), payloads))
+        # All of one batch are of one type but where an ALTER came between the statements of a claim.
+        for types, part in groupby(rows, _TYPES):
+            sent = tuple(part)
+            payloads = tuple(row.payload for row in sent)
+            self._send(RowsSent(self._stream, self._away.send(sent), payloads, types))
         return self._away.has_credit
 
     def end(self, error: StreamfromError) -> None:
@@ -129,7 +135,7 @@ class StreamElsewhere:
             RowsMissing: rows before it never came.
         """
         payloads = self._here.receive(message.first, message.payloads)
-        return [PeerRow(payload, self.number) for payload in payloads]
+        return [PeerRow(payload, self.number, message.types) for payload in payloads]
 
     def refused(self, rows: int) -> None:
         """Note that the client's receiver, which is gone, did not take the last *rows*."""

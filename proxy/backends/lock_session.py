@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.wire import commands
+from streamfrom.proxy.wire.binary_rows import row_types
 from streamfrom.proxy.wire.resultset import parse_text_row, skip_lenenc
 
 
@@ -120,7 +121,8 @@ def answer_of(query: StoreQuery, answers: Sequence[BufferedAnswer]) -> StoreAnsw
 def store_answer(answer: BufferedAnswer, values: int) -> StoreAnswer:
     """Return an answer as conversations read it: the first *values* columns decoded, the rest as it came."""
     if answer.columns:
-        return StoreAnswer(rows=[_split(row, values) for row in answer.rows])
+        rows = [_split(row, values) for row in answer.rows]
+        return StoreAnswer(rows, types=row_types(answer.columns[values:]))
     return StoreAnswer(affected=0 if answer.ok is None else answer.ok.affected_rows)
 
 

@@ -276,14 +276,16 @@ class RequestDone(_message.Message):
     def __init__(self, number: _Optional[int] = ..., rows: _Optional[int] = ...) -> None: ...
 
 class RowsSent(_message.Message):
-    __slots__ = ("stream", "first", "payloads")
+    __slots__ = ("stream", "first", "payloads", "types")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     FIRST_FIELD_NUMBER: _ClassVar[int]
     PAYLOADS_FIELD_NUMBER: _ClassVar[int]
+    TYPES_FIELD_NUMBER: _ClassVar[int]
     stream: int
     first: int
     payloads: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, stream: _Optional[int] = ..., first: _Optional[int] = ..., payloads: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    types: bytes
+    def __init__(self, stream: _Optional[int] = ..., first: _Optional[int] = ..., payloads: _Optional[_Iterable[bytes]] = ..., types: _Optional[bytes] = ...) -> None: ...
 
 class StreamEnded(_message.Message):
     __slots__ = ("stream", "reason", "held")

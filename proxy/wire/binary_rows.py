@@ -11,12 +11,13 @@ statements, whichever client they are for. The text of a FLOAT has six digits on
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import ValueOfOtherType
 from streamfrom.proxy.wire.binary_parameters import DATES, FLOATS, INTEGER_BYTES
 from streamfrom.proxy.wire.codec import lenenc_bytes
-from streamfrom.proxy.wire.constants import FieldFlag, FieldType
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
 from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
 
 
@@ -25,8 +26,38 @@ if TYPE_CHECKING:
     from struct import Struct
 
 
+# A client reads all of these alike, whatever their length is. Of JSON MySQL says that it is bytes, MariaDB that it is text.
+_STRINGS: Final = {
+    *(FieldType.VARCHAR, FieldType.ENUM, FieldType.SET, FieldType.VAR_STRING, FieldType.STRING),
+    *(FieldType.TINY_BLOB, FieldType.MEDIUM_BLOB, FieldType.LONG_BLOB, FieldType.BLOB),
+}
+_UNSIGNED: Final = 0x80
+# Which of the two a session of `character_set_results = binary` is told depends on the column's collation.
+TEXT_OR_BYTES: Final = {FieldType.VAR_STRING, FieldType.BLOB}
 # The first two bits of the bitmap are for a use that never came.
 _BITMAP_SHIFT: Final = 2
+
+
+def row_types(definitions: Sequence[bytes]) -> bytes:
+    """Return what a client has to know of the columns' types to read binary rows, a byte for each.
+
+    It is the same from servers of both families, and for sessions of all character sets but `binary`, to which text is bytes.
+    """
+    return b"".join(map(_row_type, definitions))
+
+
+# A claim of a single message pays for a look-up only.
+@lru_cache(maxsize=4096)
+def _row_type(definition: bytes) -> bytes:
+    column = parse_column_definition(definition)
+    kind = column.type
+    if kind in _STRINGS:
+        kind = FieldType.BLOB if column.charset == BINARY_CHARSET else FieldType.VAR_STRING
+    elif kind == FieldType.JSON:
+        kind = FieldType.VAR_STRING
+    elif kind in INTEGER_BYTES and not _is_signed(kind, column.flags):
+        kind |= _UNSIGNED
+    return bytes((kind,))
 
 
 class BinaryRows:
@@ -71,8 +102,7 @@ def _encoder(kind: int, flags: int) -> Callable[[bytes], bytes]:
     """Return what encodes a value of a type, and raises ValueError or OverflowError for a text that is none."""
     size = INTEGER_BYTES.get(kind)
     if size is not None:
-        # A YEAR has no sign, and says so on some servers only.
-        signed = not flags & FieldFlag.UNSIGNED and kind != FieldType.YEAR
+        signed = _is_signed(kind, flags)
         return lambda text: int(text).to_bytes(size, "little", signed=signed)
     real = FLOATS.get(kind)
     if real is not None:
@@ -82,6 +112,11 @@ def _encoder(kind: int, flags: int) -> Callable[[bytes], bytes]:
     if kind in DATES:
         return _date
     return _time if kind == FieldType.TIME else lenenc_bytes
+
+
+def _is_signed(kind: int, flags: int) -> bool:
+    # A YEAR has no sign, and says so on some servers only.
+    return not flags & FieldFlag.UNSIGNED and kind != FieldType.YEAR
 
 
 def _real(text: bytes, real: Struct) -> bytes:

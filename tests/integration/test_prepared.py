@@ -189,19 +189,27 @@ MODIFIED = [
     ("FLOAT", "DOUBLE", "1e300"),
     ("BIT(8)", "INT", "5"),
     ("VARCHAR(20)", "INT", "5"),
+    ("VARCHAR(20)", "VARBINARY(20)", "'five'"),
+    ("BLOB", "TEXT", "'five'"),
+    ("INT", "DECIMAL(10,2)", "5"),
 ]
 
 
+@pytest.mark.parametrize("by", ["the proxy", "the server"])
 @pytest.mark.parametrize(("old", "new", "value"), MODIFIED)
 def test_a_column_of_another_type_ends_a_prepared_stream_with_a_sentence(
-    cluster: SharedCluster, connector: Connect, old: str, new: str, value: str
+    cluster: SharedCluster, connector: Connect, old: str, new: str, value: str, by: str
 ):
     writer = cluster.proxy.connect(database="plain", autocommit=True)
     run(writer, message_table("ps", columns=f"n {old}"))
     reader = connector(database="plain")
     cursor = reader.cursor(prepared=True)
     cursor.execute("STREAM id, n FROM ps")
-    run(writer, f"ALTER TABLE ps MODIFY n {new}")
+    alter = f"ALTER TABLE ps MODIFY n {new}"
+    if by == "the proxy":
+        run(writer, alter)
+    else:
+        cluster.direct(alter)
     run(writer, f"INSERT INTO ps (id, n) VALUES (1, {value})")
     with pytest.raises(Exception, match="has changed its type") as ended:
         cursor.fetchone()
@@ -218,20 +226,24 @@ def test_a_column_of_another_type_ends_a_prepared_stream_with_a_sentence(
     assert (ident, [(found,)]) == (1, shown)
 
 
+@pytest.mark.parametrize("charset", ["utf8mb4", "binary"])
 def test_a_column_that_keeps_its_type_leaves_a_prepared_stream_open(
-    cluster: SharedCluster, connector: Connect
+    cluster: SharedCluster, connector: Connect, charset: str
 ):
     writer = cluster.proxy.connect(database="plain", autocommit=True)
-    run(writer, message_table("ps", columns="n VARCHAR(5)"))
+    run(writer, message_table("ps", columns="n VARCHAR(5), j JSON"))
     reader = connector(database="plain")
+    if charset == "binary":
+        reader.cmd_query("SET character_set_results = binary")
     cursor = reader.cursor(prepared=True)
-    cursor.execute("STREAM n FROM ps")
-    changes = "MODIFY n VARCHAR(50)", "ADD COLUMN m INT", "MODIFY m BIGINT"
+    cursor.execute("STREAM n, j FROM ps")
+    changes = "MODIFY n VARCHAR(50)", "ADD COLUMN m INT", "MODIFY m BIGINT", "MODIFY n TEXT"
     for number, change_of_table in enumerate(changes):
         run(writer, f"ALTER TABLE ps {change_of_table}")
         run(writer, f"INSERT INTO ps (id, n) VALUES ({number}, 'a long word')")
     # The driver reads one row ahead.
-    assert [cursor.fetchone() for _ in changes[1:]] == [("a long word",)] * 2
+    rows = [cursor.fetchone() for _ in changes[1:]]
+    assert rows == [(b"a long word" if charset == "binary" else "a long word", None)] * 3
     run(writer, f"KILL {reader.connection_id}")
 
 

@@ -80,11 +80,14 @@ def claim(
         request = replace(request, ids=tuple(i for i in request.ids if i not in out))
         is_careful = True
     rows: Sequence[Row] = ()
+    types = b""
     if request.ids:
         answer = yield lock_due(table, request, now_ns)
-        rows = answer.rows
+        rows, types = answer.rows, answer.types
     is_careful = is_careful or bool(counted.done)
-    result = yield from lease(table, shard, request, rows, now_ns, is_careful=is_careful)
+    result = yield from lease(
+        table, shard, request, rows, now_ns, types=types, is_careful=is_careful
+    )
     return replace(
         result,
         refused={**refused, **result.refused},
@@ -121,6 +124,7 @@ def lease(
     now_ns: int,
     acked_ns: Mapping[bytes, int] | None = None,
     *,
+    types: bytes,
     is_careful: bool,
 ) -> Conversation[ClaimResult]:
     """Push rows that this transaction has locked into the future, and commit.
@@ -128,7 +132,7 @@ def lease(
     Rows that were sent often enough are parked, or become dead letters, in the same transaction, and those
     that wait for members of a group are held. Rows that the server does not write stay as they are.
 
-    rows: the answer to `lock_due`.
+    rows, types: the answer to `lock_due`.
     acked_ns: rows that it has locked, too, and that are acknowledged with the same commit, with their ``time_acked``;
         none if it is careful.
     is_careful: as of `engine.messaging.store.row_writes.commit`.
@@ -148,7 +152,10 @@ def lease(
             spent.append(ident)
             continue
         due_next_ns = now_ns + spread(window, request.draw())
-        won.append(ClaimedRow(ident, shard, epoch, int(time_next or 0), due_next_ns, payload))
+        due_ns = int(time_next or 0)
+        won.append(
+            ClaimedRow(ident, shard, epoch, due_ns, due_next_ns, payload, types=types)
+        )
     passed_over: Mapping[bytes, int] = {}
     # What was asked for and is not here was locked by others, acked, deleted or rescheduled.
     here = {*(row.id for row in won), *spent}

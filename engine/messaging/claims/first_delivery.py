@@ -54,7 +54,7 @@ def take(
         is_apart=True,
     )
     window = wait_range(table.properties, 0)
-    asked, draw = frozenset(ids), request.draw
+    asked, draw, types = frozenset(ids), request.draw, answer.types
     rows = [
         ClaimedRow(
             ident,
@@ -64,6 +64,7 @@ def take(
             now_ns + spread(window, draw()),
             payload,
             False,  # noqa: FBT003  (a keyword costs each message as much as the rest of its tuple)
+            types,
         )
         for (time_next, raw), payload in answer.rows
         # An id that the database finds equal to another spelling is claimed under that one.

@@ -83,10 +83,10 @@ def claim_in_order(
         for one in may_go(without(found[key], acked_ns), count, in_order, now_ns)
     }
     ids = (*(ident for ident, key in asked.items() if key is None), *chosen)
-    rows = [*answers[-1].rows] if believed else []
+    rows, types = ([*answers[-1].rows], answers[-1].types) if believed else ([], b"")
     if others := tuple(ident for ident in chosen if ident not in believed):
         answer = yield lock_due(table, replace(request, ids=others), now_ns)
-        rows += answer.rows
+        rows, types = rows + answer.rows, answer.types
     going = {*ids}
     rows = [row for row in rows if table.id_literal(row[0][2] or b"") in going]
     result = yield from lease(
@@ -96,6 +96,7 @@ def claim_in_order(
         rows,
         now_ns,
         None if is_careful else acked_ns,
+        types=types,
         is_careful=is_careful,
     )
     return replace(

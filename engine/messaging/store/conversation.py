@@ -65,12 +65,14 @@ class StoreAnswer:
 
     has_skipped: a query that `skips_locked` has left something out.
     ahead: the answers to the statements that were sent before it in the same write.
+    types: the types of the columns that are not decoded, in a form of the store; b"" where it knows none.
     """
 
     rows: Sequence[Row] = ()
     affected: int = 0
     has_skipped: bool = False
     ahead: tuple[StoreAnswer, ...] = ()
+    types: bytes = b""
 
 
 def together(queries: Sequence[StoreQuery]) -> Conversation[tuple[StoreAnswer, ...]]:

@@ -54,6 +54,7 @@ class ClaimedRow(NamedTuple):
     due_next_ns: when the lease ends, as the claim wrote it.
     payload: the text-protocol row of the receiver's columns, without a packet header.
     is_written: False for a first delivery, whose lease is in memory alone.
+    types: what the server says of the payload's columns (`engine.messaging.store.conversation.StoreAnswer`).
     """
 
     id: bytes
@@ -63,6 +64,7 @@ class ClaimedRow(NamedTuple):
     due_next_ns: int
     payload: bytes
     is_written: bool = True
+    types: bytes = b""
 
 
 class Tried(StrEnum):
@@ -178,6 +180,7 @@ class PeerRow(NamedTuple):
 
     payload: bytes
     stream: int
+    types: bytes = b""
 
 
 class RowOfStream(Protocol):
@@ -186,6 +189,11 @@ class RowOfStream(Protocol):
     @property
     def payload(self) -> bytes:
         """Return the text-protocol row of the receiver's columns, without a packet header."""
+        ...
+
+    @property
+    def types(self) -> bytes:
+        """Return the types of these columns, as `ClaimedRow` has them; b"" from a member that does not report them."""
         ...
 
 

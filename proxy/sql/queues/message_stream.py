@@ -55,7 +55,7 @@ class MessageStream:
         window_first: int = FIRST,
         rows_max: int | None = None,
         connection_id: int = 0,
-        encode: Callable[[Sequence[bytes]], list[bytes]] | None = None,
+        encode: Callable[[Sequence[RowOfStream]], list[bytes]] | None = None,
     ) -> None:
         self.id = next(receiver_numbers)
         self.shards = shards
@@ -92,10 +92,11 @@ class MessageStream:
                 size += len(self._waiting[count].payload)
                 count += 1
             now, self._waiting = self._waiting[:count], self._waiting[count:]
-            payloads = [row.payload for row in now]
-            if self._encode is not None:
+            if self._encode is None:
+                payloads = [row.payload for row in now]
+            else:
                 try:
-                    payloads = self._encode(payloads)
+                    payloads = self._encode(now)
                 except ProxyError as error:
                     # The error is this stream's alone, and must not reach the engine or other streams.
                     self._waiting = [*now, *self._waiting]

@@ -9,7 +9,6 @@ from math import isfinite
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.messaging.streams.prefetch_window import FIRST, FIRST_WATCHED
-from streamfrom.engine.messaging.table.message_table import MessageTable
 from streamfrom.engine.messaging.table.sql_names import columns_query
 from streamfrom.engine.messaging.table.table_settings import COUNT_MAX, read_prefetch
 from streamfrom.proxy.errors import (
@@ -22,7 +21,7 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.rights.questions import take
 from streamfrom.proxy.sql.queues.message_stream import MessageStream
 from streamfrom.proxy.sql.queues.stream_keys import stream_keys
-from streamfrom.proxy.wire.binary_rows import BinaryRows
+from streamfrom.proxy.wire.binary_rows import TEXT_OR_BYTES, BinaryRows, row_types
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.literal_values import Number
 from streamfrom.sqlparse_ext.statements import OPAQUE
@@ -31,6 +30,8 @@ from streamfrom.sqlparse_ext.statements import OPAQUE
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from streamfrom.engine.messaging.table.message import RowOfStream
+    from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.proxy.backends.session_variables import Settings
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.reply import Reply
@@ -116,7 +117,7 @@ class StreamStatements:
             window_first=self._window_first,
             rows_max=rows_max,
             connection_id=self._connection_id,
-            encode=self._encoder(view, table, columns, definitions) if reply.binary else None,
+            encode=self._encoder(table, columns, definitions) if reply.binary else None,
         )
         self.current = stream
         timer = None
@@ -141,27 +142,35 @@ class StreamStatements:
         return True
 
     def _encoder(
-        self,
-        view: View,
-        table: MessageTable,
-        columns: tuple[str, ...],
-        definitions: Sequence[bytes],
-    ) -> Callable[[Sequence[bytes]], list[bytes]]:
-        """Return what makes binary rows of text rows, and raises ColumnTypeChanged when they are of other types than *table*'s."""
-        encode = BinaryRows(definitions).from_text
-        kinds = [_kind(table, column) for column in columns]
+        self, table: MessageTable, columns: tuple[str, ...], definitions: Sequence[bytes]
+    ) -> Callable[[Sequence[RowOfStream]], list[bytes]]:
+        """Return what makes payloads of rows for a client that knows *definitions*.
 
-        def encoded(payloads: Sequence[bytes]) -> list[bytes]:
-            # A value may have the form of the old type and mean something else, as the bytes of a BIT do.
-            now = self._registry.table(view.keyspace.name, table.name)
-            if now is not table and isinstance(now, MessageTable):
-                for column, kind in zip(columns, kinds, strict=True):
-                    if _kind(now, column) not in {kind, None}:
-                        raise ColumnTypeChanged(column, table.name)
-            try:
-                return list(map(encode, payloads))
-            except ValueOfOtherType as error:
-                raise ColumnTypeChanged(columns[error.place], table.name) from None
+        It raises ColumnTypeChanged for a row that its server describes otherwise: a value may have the form of the old
+        type and mean something else, as the bytes of a BIT do.
+        """
+        encode = BinaryRows(definitions).from_text
+        known = row_types(definitions)
+        takes_bytes = self._executor.settings.values.get("character_set_results") == "binary"
+        same = {b"", known}
+
+        def compare(types: bytes) -> None:
+            for column, was, now in zip(columns, known, types, strict=False):
+                if was != now and not (takes_bytes and {was, now} == TEXT_OR_BYTES):
+                    self._known = None  # so that a STREAM that is sent at once asks again
+                    raise ColumnTypeChanged(column, table.name)
+            same.add(types)
+
+        def encoded(rows: Sequence[RowOfStream]) -> list[bytes]:
+            payloads = []
+            for row in rows:
+                if row.types not in same:
+                    compare(row.types)
+                try:
+                    payloads.append(encode(row.payload))
+                except ValueOfOtherType as error:
+                    raise ColumnTypeChanged(columns[error.place], table.name) from None
+            return payloads
 
         return encoded
 
@@ -230,11 +239,6 @@ class StreamStatements:
         finally:
             self._executor.release(shard, backend)
         return answer.columns
-
-
-def _kind(table: MessageTable, column: str) -> tuple[str, bool] | None:
-    found = table.type_of(column)
-    return None if found is None else found.kind
 
 
 def _prefetch(shape: Shape) -> int | None:

@@ -18,8 +18,8 @@ OPEN = OpenStream(7, "ks", "msg", ("0",), ("id",), 3, None, 42)
 HALF = bytes(WINDOW_BYTES // 2)
 
 
-def claimed(ident, payload=b"x"):
-    return ClaimedRow(b"%d" % ident, "0", 0, 0, 1, payload)
+def claimed(ident, payload=b"x", types=b""):
+    return ClaimedRow(b"%d" % ident, "0", 0, 0, 1, payload, types=types)
 
 
 def held_by(_receiver):
@@ -42,6 +42,15 @@ def test_it_is_ready_again_once_the_client_has_taken_enough():
     assert receiver.taken(1)
     with pytest.raises(RowsMissing):
         receiver.taken(3)
+
+
+def test_the_types_of_rows_cross_with_them_also_where_they_change_within_a_batch():
+    sent: list[object] = []
+    receiver = RemoteReceiver(OPEN, sent.append, held_by)
+    receiver.deliver([claimed(1, b"a", b"i"), claimed(2, b"b", b"i"), claimed(3, b"c", b"t")])
+    assert sent[1:] == [RowsSent(7, 0, (b"a", b"b"), b"i"), RowsSent(7, 2, (b"c",), b"t")]
+    stream = StreamElsewhere(7, frozenset({"0"}))
+    assert stream.receive(sent[1]) == [PeerRow(b"a", 7, b"i"), PeerRow(b"b", 7, b"i")]
 
 
 def test_its_number_is_no_clients():

@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 
 from streamfrom.proxy.errors import ValueOfOtherType, WireError
 from streamfrom.proxy.wire.binary_parameters import Parameter, value_of
-from streamfrom.proxy.wire.binary_rows import BinaryRows
+from streamfrom.proxy.wire.binary_rows import BinaryRows, row_types
 from streamfrom.proxy.wire.constants import FieldFlag, FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition, column_definition, text_row
 
@@ -17,6 +17,34 @@ def row(*columns: tuple[int, int, bytes | None]) -> bytes:
         for kind, flags, _ in columns
     ]
     return BinaryRows(definitions).from_text(text_row([text for _, _, text in columns]))
+
+
+def types(kind: int, *, charset: int = 45, flags: int = 0) -> bytes:
+    return row_types(
+        [column_definition(ColumnDefinition("c", type=kind, charset=charset, flags=flags))]
+    )
+
+
+def test_what_a_client_reads_alike_is_one_type():
+    text = types(FieldType.VAR_STRING)
+    assert types(FieldType.BLOB) == types(FieldType.STRING, charset=8) == text
+    assert types(FieldType.JSON, charset=63) == text
+    assert types(FieldType.YEAR) == types(FieldType.YEAR, flags=FieldFlag.UNSIGNED)
+
+
+def test_what_a_client_reads_otherwise_is_another_type():
+    one_each = [
+        types(FieldType.LONG, charset=63),
+        types(FieldType.LONG, charset=63, flags=FieldFlag.UNSIGNED),
+        types(FieldType.LONGLONG, charset=63),
+        *(types(kind, charset=63) for kind in (FieldType.FLOAT, FieldType.DOUBLE)),
+        *(types(kind, charset=63) for kind in (FieldType.DATE, FieldType.DATETIME)),
+        *(types(kind, charset=63) for kind in (FieldType.TIME, FieldType.BIT)),
+        types(FieldType.NEWDECIMAL, charset=63),
+        types(FieldType.VAR_STRING),
+        types(FieldType.VAR_STRING, charset=63),
+    ]
+    assert len({*one_each}) == len(one_each)
 
 
 def value(kind: int, text: bytes, flags: int = 0) -> bytes:

@@ -23,7 +23,8 @@ def request(*ids, columns=("id", "message"), draw=lambda: 0):
 
 def test_a_claim_locks_asks_for_the_rest_writes_and_commits():
     answer = StoreAnswer(
-        [((b"0", b"0", b"1"), b"\x011\x01x"), ((b"2", b"77", b"2"), b"\x012\x01y")]
+        [((b"0", b"0", b"1"), b"\x011\x01x"), ((b"2", b"77", b"2"), b"\x012\x01y")],
+        types=b"it",
     )
     late = StoreAnswer([((b"3", b"2000000000000"), b"")])
     result, sent = run(
@@ -42,8 +43,8 @@ def test_a_claim_locks_asks_for_the_rest_writes_and_commits():
     ]
     assert result.passed_over == {b"3": 2000 * SECOND_NS}
     assert result.rows == (
-        ClaimedRow(b"1", "-80", 0, 0, NOW_NS + 30 * SECOND_NS, b"\x011\x01x"),
-        ClaimedRow(b"2", "-80", 2, 77, NOW_NS + 120 * SECOND_NS, b"\x012\x01y"),
+        ClaimedRow(b"1", "-80", 0, 0, NOW_NS + 30 * SECOND_NS, b"\x011\x01x", types=b"it"),
+        ClaimedRow(b"2", "-80", 2, 77, NOW_NS + 120 * SECOND_NS, b"\x012\x01y", types=b"it"),
     )
 
 

@@ -24,7 +24,7 @@ def row(ident, time_next_ns=0):
 def test_a_message_that_was_never_sent_is_read_and_nothing_is_written():
     queries, result = answered(
         take(LAZY, "0", request(b"1", b"2"), NOW_NS),
-        StoreAnswer(rows=[row(b"2", 5), row(b"1")]),
+        StoreAnswer(rows=[row(b"2", 5), row(b"1")], types=b"it"),
     )
     (query,) = queries
     assert query.sql == (
@@ -37,8 +37,8 @@ def test_a_message_that_was_never_sent_is_read_and_nothing_is_written():
     due_ns = NOW_NS + 30 * SECOND_NS
     assert result == ClaimResult(
         (
-            ClaimedRow(b"2", "0", 0, 5, due_ns, b"body", is_written=False),
-            ClaimedRow(b"1", "0", 0, 0, due_ns, b"body", is_written=False),
+            ClaimedRow(b"2", "0", 0, 5, due_ns, b"body", False, b"it"),
+            ClaimedRow(b"1", "0", 0, 0, due_ns, b"body", False, b"it"),
         )
     )
 
