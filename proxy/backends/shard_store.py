@@ -104,10 +104,15 @@ class ShardStore:
         shard: ShardName,
         names: Collection[str] | None = None,
         placed: Collection[str] = (),
+        running: Collection[str] = (),
     ) -> tuple[RawTable, ...]:
         """Return the message tables of the shard's database, and those of *placed*. Raises StoreError."""
         runtime = self._shards[keyspace, shard]
-        return await by_control(runtime, discovery.discover(runtime.database, names, placed))
+        # MySQL reads its dictionary, which hides nothing.
+        kept = running if runtime.is_mariadb else ()
+        return await by_control(
+            runtime, discovery.discover(runtime.database, names, placed, kept)
+        )
 
     async def come_or_gone(
         self, keyspace: str, shard: ShardName, known: Collection[str]
@@ -288,9 +293,13 @@ async def by_control(runtime: ShardRuntime, conversation: Conversation[T]) -> T:
         query = next(conversation)
         while True:
             if query.skips_locked:
-                rows, has_skipped = await runtime.control.rows_unlocked(
-                    query.sql.decode(), on_mariadb=runtime.is_mariadb
-                )
+                try:
+                    rows, has_skipped = await runtime.control.rows_unlocked(
+                        query.sql.decode(), on_mariadb=runtime.is_mariadb
+                    )
+                except BackendError as error:
+                    query = conversation.throw(ServerRefused(error.code, str(error)))
+                    continue
                 answer = StoreAnswer([(_texts(row), b"") for row in rows], 0, has_skipped)
             elif query.values:
                 rows = await runtime.control.rows(query.sql.decode())

@@ -75,8 +75,8 @@ class DispatchersStore:
     world: FleetWorld
     number: int
 
-    async def discover(self, keyspace, shard, names=None, placed=()):
-        return await self.world.store.discover(keyspace, shard, names, placed)
+    async def discover(self, keyspace, shard, names=None, placed=(), running=()):
+        return await self.world.store.discover(keyspace, shard, names, placed, running)
 
     async def come_or_gone(self, keyspace, shard, known):
         return await self.world.store.come_or_gone(keyspace, shard, known)

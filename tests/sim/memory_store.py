@@ -218,6 +218,7 @@ class MemoryStore:
         shard: ShardName,
         names: Collection[str] | None = None,
         placed: Collection[str] = (),
+        running: Collection[str] = (),
     ) -> tuple[RawTable, ...]:
         """Return the definitions, the same for every shard."""
         async with self._call("discover", shard):

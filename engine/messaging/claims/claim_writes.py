@@ -153,9 +153,7 @@ def lease(
             continue
         due_next_ns = now_ns + spread(window, request.draw())
         due_ns = int(time_next or 0)
-        won.append(
-            ClaimedRow(ident, shard, epoch, due_ns, due_next_ns, payload, types=types)
-        )
+        won.append(ClaimedRow(ident, shard, epoch, due_ns, due_next_ns, payload, types=types))
     passed_over: Mapping[bytes, int] = {}
     # What was asked for and is not here was locked by others, acked, deleted or rescheduled.
     here = {*(row.id for row in won), *spent}

@@ -86,7 +86,7 @@ def claim_in_order(
     rows, types = ([*answers[-1].rows], answers[-1].types) if believed else ([], b"")
     if others := tuple(ident for ident in chosen if ident not in believed):
         answer = yield lock_due(table, replace(request, ids=others), now_ns)
-        rows, types = rows + answer.rows, answer.types
+        rows, types = [*rows, *answer.rows], answer.types
     going = {*ids}
     rows = [row for row in rows if table.id_literal(row[0][2] or b"") in going]
     result = yield from lease(

@@ -93,7 +93,9 @@ class DefinitionReader:
                         keyspace, shard, tables.by_name.keys()
                     )
                     read = None if come_or_gone is None else names | come_or_gone
-                found = await self._store.discover(keyspace, shard, read, tables.placed)
+                found = await self._store.discover(
+                    keyspace, shard, read, tables.placed, frozenset(tables.runners)
+                )
                 # What names no table may define a routine.
                 hidden = await self._store.read_hidden(keyspace, shard, read if names else None)
             except Exception as error:  # noqa: BLE001  (a reload must not end the proxy)

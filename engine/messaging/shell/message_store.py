@@ -50,10 +50,12 @@ class Store(PartitionStore, Protocol):
         shard: ShardName,
         names: Collection[str] | None = None,
         placed: Collection[str] = (),
+        running: Collection[str] = (),
     ) -> tuple[RawTable, ...]:
         """Return the tables of *shard* that are marked as message tables, and those of *placed*.
 
         names: of the tables so named alone; None for all.
+        running: message tables that count as hidden, not as gone, while a lock hides them.
         """
         ...
 

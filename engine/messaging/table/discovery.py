@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.store.conversation import StoreQuery
+from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
 from streamfrom.engine.messaging.table.message_table import RawColumn, RawIndex, RawTable
 from streamfrom.engine.messaging.table.table_settings import MARK, is_message_table
-from streamfrom.sqlparse_ext.text.identifiers import literal
+from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
 
 if TYPE_CHECKING:
@@ -19,10 +19,14 @@ if TYPE_CHECKING:
 
 # An answer with the definitions of more tables would hold the loop up for longer than 5 ms.
 TABLES_AT_ONCE: Final = 8
+_LOCKED: Final = 1205  # ER_LOCK_WAIT_TIMEOUT
 
 
 def discover(
-    database: str, names: Collection[str] | None = None, placed: Collection[str] = ()
+    database: str,
+    names: Collection[str] | None = None,
+    placed: Collection[str] = (),
+    running: Collection[str] = (),
 ) -> Conversation[tuple[RawTable, ...]]:
     """Read the definitions of the tables of *database* that carry the mark, of those named *names* alone if they are given.
 
@@ -30,6 +34,7 @@ def discover(
     be it the client that waits for this. Such tables come as hidden ones.
 
     placed: the names of other tables, whose columns are asked for as well.
+    running: message tables that are not to be missed, of a server that may leave out locked ones without a word.
     """
     schema = literal(database.encode())
     asked = names
@@ -45,11 +50,33 @@ def discover(
         answer = yield StoreQuery(_definitions(schema, some), 10, skips_locked=True)
         has_skipped |= answer.has_skipped
         tables += _tables(answer, placed)
-    if not has_skipped:
-        return tuple(tables)
-    # Locked between two parts of the answer: half of a definition is none.
-    whole = [raw for raw in tables if raw.columns and raw.indexes]
-    return (*whole, *(yield from _hidden(schema, whole, names)))
+    if has_skipped:
+        # Locked between two parts of the answer: half of a definition is none.
+        tables = [raw for raw in tables if raw.columns and raw.indexes]
+        tables += yield from _hidden(schema, tables, names)
+    missed = {*running} - {
+        raw.name for raw in tables if raw.is_hidden or is_message_table(raw.comment)
+    }
+    if names is not None:
+        missed &= {*names}
+    return (*tables, *(yield from _look_again(database, sorted(missed), placed)))
+
+
+def _look_again(
+    database: str, names: Sequence[str], placed: Collection[str]
+) -> Conversation[tuple[RawTable, ...]]:
+    """Read tables that information_schema did not show. On MariaDB it leaves out some that are locked without a warning."""
+    there, hidden = [], []
+    for name in names:
+        place = ".".join(map(quote_identifier, (database, name))).encode()
+        try:
+            yield StoreQuery(b"SELECT 1 FROM %b WHERE FALSE" % place, 1, skips_locked=True)
+        except ServerRefused as refused:
+            if refused.code == _LOCKED:
+                hidden.append(RawTable(name, "", (), (), is_hidden=True))
+        else:
+            there.append(name)
+    return (*hidden, *((yield from discover(database, there, placed)) if there else ()))
 
 
 def come_or_gone(database: str, known: Collection[str]) -> Conversation[frozenset[str] | None]:

@@ -29,9 +29,9 @@ class Definitions:
         self.loaded: list[str] = []
         discover, read_hidden = rig.store.discover, rig.store.read_hidden
 
-        async def asked(keyspace, shard, names=None, placed=()):
+        async def asked(keyspace, shard, names=None, placed=(), running=()):
             self.asked.append(names)
-            return await discover(keyspace, shard, names, placed)
+            return await discover(keyspace, shard, names, placed, running)
 
         async def hidden(keyspace, shard, names=None):
             self.hidden.append(names)

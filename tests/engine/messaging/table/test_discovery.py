@@ -1,8 +1,10 @@
+import re
+
 import pytest
 
-from streamfrom.engine.messaging.store.conversation import StoreAnswer
+from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
 from streamfrom.engine.messaging.table.discovery import TABLES_AT_ONCE, come_or_gone, discover
-from tests.engine.messaging.conversations import run
+from tests.engine.messaging.conversations import lenient, run
 
 
 def marked(name, comment=b"vitess_message", options=b""):
@@ -82,6 +84,32 @@ def test_tables_that_are_placed_are_read_as_well():
     found, (_, sent) = run(discover("db", placed=("u", "t")), listed, answer)
     assert {raw.name: raw.comment for raw in found} == {"t": "vitess_message", "u": ""}
     assert b"table_name IN ('t', 'u')" in sent
+
+
+def test_a_running_table_that_one_look_misses_is_locked_there_or_gone():
+    (hidden, there), queries = lenient(
+        discover("db", running=("gone", "lock`ed", "t")),
+        StoreAnswer([]),
+        ServerRefused(1146, "Table 'db.gone' doesn't exist"),
+        ServerRefused(1205, "Lock wait timeout exceeded"),
+        StoreAnswer(),
+        StoreAnswer([*DEFINED, marked(b"t")]),
+    )
+    assert (hidden.name, hidden.is_hidden) == ("lock`ed", True)
+    assert (there.name, len(there.columns)) == ("t", 2)
+    looks = [query for query in queries if query.sql.startswith(b"SELECT 1 FROM")]
+    assert [query.sql for query in looks] == [
+        b"SELECT 1 FROM `db`.`gone` WHERE FALSE",
+        b"SELECT 1 FROM `db`.`lock``ed` WHERE FALSE",
+        b"SELECT 1 FROM `db`.`t` WHERE FALSE",
+    ]
+    assert all(query.skips_locked for query in looks)
+
+
+def test_of_the_running_tables_those_asked_for_are_looked_at():
+    _, (_, *looks) = run(discover("db", ("t",), running=("t", "u")))
+    assert looks
+    assert not any(b"u" in re.findall(rb"['`](\w+)['`]", sent) for sent in looks)
 
 
 ID = column(b"t", b"id")
