@@ -1,4 +1,4 @@
-"""Vitess-style messaging in front of any MySQL or MariaDB.
+"""A message queue inside the MySQL or MariaDB you already run.
 
 The four packages are folders at the top of the repository; here they have their import names.
 """

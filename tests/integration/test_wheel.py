@@ -2,19 +2,25 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
+import pymysql
 import pytest
 
+from release.sbom import sbom
 from tests.fixtures.database_servers import DatabaseServer, fresh_database
-from tests.fixtures.running_proxy import keyspace_toml
+from tests.fixtures.running_proxy import LISTENING, keyspace_toml, with_port
+from tests.fixtures.streams import eventually, rows, run
 
 
 ROOT = Path(__file__).parents[2]
+END_S = 60.0
 PACKAGES = ("proxy", "engine", "sqlparse_ext", "spark")
 # What pip says of an index that it cannot reach, and of nothing else.
 UNREACHABLE = re.compile(r"[Cc]onnection (?:error|broken)|ConnectTimeout|NewConnectionError")
@@ -84,6 +90,36 @@ def test_the_sdist_makes_the_same_wheel(built, tmp_path):
     assert only(tmp_path, "*.whl").read_bytes() == only(built, "*.whl").read_bytes()
 
 
+def test_what_the_image_is_built_from_makes_the_same_wheel(built, tmp_path):
+    """Only what .dockerignore lets through, each file as new as this test: so no time of a file counts either."""
+    allowed = re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text(), re.MULTILINE)
+    for name in allowed:
+        source, target = ROOT / name, tmp_path / name
+        if source.is_dir():
+            nothing = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(
+                source, target, symlinks=True, ignore=nothing, copy_function=shutil.copyfile
+            )
+        else:
+            shutil.copyfile(source, target)
+    build(tmp_path, "-t", "wheel", "-d", tmp_path)
+    assert only(tmp_path, "*.whl").read_bytes() == only(built, "*.whl").read_bytes()
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Dockerfile").read_text(), re.M)
+    names = {name for line in copied for name in line.split()} - {"."}
+    assert names
+    assert names <= set(allowed)
+
+
+def test_the_bill_of_materials_has_what_the_image_installs():
+    lock = (ROOT / "requirements-proxy.lock").read_text()
+    found = sbom(lock, 1)
+    assert found == sbom(lock, 1)
+    assert found["components"] != []
+    pinned = re.findall(r"^(\S+?)(?:\[.*\])?==([^\s;]+)", lock, re.MULTILINE)
+    names = [(part["name"], part["version"]) for part in found["components"]]
+    assert names == pinned
+
+
 def installed(python: Path, *what: str | Path) -> None:
     """Have pip install *what*; skip the test where no index can be reached, but never under CI."""
     pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
@@ -112,6 +148,10 @@ def programs(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python.parent
 
 
+def listening(log: Path) -> re.Match[str] | None:
+    return LISTENING.search(log.read_text())
+
+
 @pytest.mark.db
 @pytest.mark.slow
 def test_the_wheel_runs_beside_proxy_py(programs, tmp_path, mariadb: DatabaseServer):
@@ -126,5 +166,23 @@ def test_the_wheel_runs_beside_proxy_py(programs, tmp_path, mariadb: DatabaseSer
     for database in fresh_database(mariadb):
         config.write_text(keyspace_toml("plain", [mariadb], database))
         assert "\nok       plain/-: " in told("streamfrom", "check", "--config", config)
+        config.write_text(with_port(config.read_text()))
+        serve = [programs / "streamfrom", "serve", "--config", config]
+        log = tmp_path / "log"
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                serve, cwd=tmp_path, env=environment(), stdout=out, stderr=out
+            )
+        try:
+            found = eventually(partial(listening, log), "listening", END_S)
+            place = {"host": "127.0.0.1", "port": int(found[1]), "user": "root"}
+            client = pymysql.connect(**place, database="plain", autocommit=True)
+            run(client, "CREATE QUEUE email (address VARCHAR(200))")
+            run(client, "INSERT INTO email (address) VALUES ('ada@example.com')")
+            received = rows(client, "STREAM address FROM email LIMIT 1 WAIT 30")
+            assert received == (("ada@example.com",),)
+        finally:
+            process.terminate()
+            assert process.wait(END_S) == 0, log.read_text()
     # Spark is for those who ask for it.
     assert "pip install 'streamfrom[spark]'" in told("streamfrom-spark", "archive", code=2)
