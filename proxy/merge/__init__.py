@@ -9,7 +9,8 @@
     row_merge             a SELECT of rows: order, limit
     group_query           a SELECT of groups: GROUP BY, DISTINCT, aggregates
     aggregate_expressions expressions of aggregates, for a shard to compute (expression_merge, averages, literals)
-    stage_rows            rows in the place of the SELECT that gave them, for a shard to go on with
+    stage                 rows as a SELECT that gives them, by JSON_TABLE
+    stage_rows            the rows of a statement's parts in their places, for a shard to go on with
     row_count             how many rows such an answer has
 
 Pure: rows in, rows out. `proxy.sql.scatter.gather` does the rest.

@@ -1,29 +1,17 @@
 """Rows of several shards in the place of the SELECT that gave them, for one shard to go on with.
 
-A part of a statement (of a UNION, a derived table, a body of WITH) becomes
-
-    SELECT * FROM (SELECT * FROM (the part LIMIT 0) AS p UNION ALL SELECT 5, DATE'2024-01-01' UNION ALL …) AS p
-
-whose columns have the part's own types and collations. Nothing is taken on trust: every value must
-come back as it was sent, and the whole must have the columns that the client's statement has on one server.
+A part of a statement (of a UNION, a derived table, a body of WITH) becomes a `stage` of its rows. The whole must have the columns
+that the client's statement has on one server.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.merge.comparison import loses_digits
-from streamfrom.proxy.merge.literals import (
-    Sort,
-    are_alike,
-    check_times,
-    is_same,
-    literal,
-    sort_of,
-)
+from streamfrom.proxy.merge.literals import Sort, are_alike, sort_of
 from streamfrom.proxy.merge.shard_texts import check_names
+from streamfrom.proxy.merge.stage import Stage, is_text
 from streamfrom.proxy.wire.constants import FieldType
-from streamfrom.proxy.wire.resultset import parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.selects.inner_selects import without_rows
 from streamfrom.sqlparse_ext.statements import Uses
@@ -46,15 +34,17 @@ class AnsweredPart:
     """One part and its rows.
 
     is_merged: its rows are merged groups of several shards.
+
+    Attributes:
+        text: the SELECT in the part's place.
     """
 
     def __init__(self, part: Statement, *, is_merged: bool) -> None:
         self._is_merged = is_merged
-        self._is_compared = False
         self._empty = _NAMED % without_rows(part)
         self._columns: Sequence[ColumnDefinition] = ()
-        self._rows: list[Sequence[bytes | None]] = []
-        self.text = self._empty
+        self._stage: Stage
+        self.text = b""
 
     def ask_columns(self) -> bytes:
         """Return the query whose definitions are the part's."""
@@ -76,16 +66,23 @@ class AnsweredPart:
             Unsupported: they cannot be had by name, or their texts are not all that they are.
         """
         self._columns = columns
-        self._is_compared = is_compared
         check_names(columns, "a part of this")
         for column in columns:
             is_sum = self._is_merged and sort_of(column) is Sort.DOUBLE
             is_instant = column.type == FieldType.TIMESTAMP
             is_cut = is_windowed and sort_of(column) is Sort.DECIMAL
-            # A FLOAT's text has fewer digits than its value, a sum of floats depends on their
-            # order, and a TIMESTAMP's text is two moments where clocks are set back.
-            if loses_digits(column) or is_cut or (is_compared and (is_sum or is_instant)):
+            # A sum of floats depends on their order, and a TIMESTAMP's text is two moments where clocks are set back.
+            if is_cut or (is_compared and (is_sum or is_instant)):
                 raise Unsupported(f"going on with '{column.name}' over several shards")
+
+    def ask_collations(self) -> bytes:
+        """Return the query whose one row is the columns' collations."""
+        return _collations(self._columns, self._empty)
+
+    def collated(self, collations: Sequence[bytes | None]) -> None:
+        """Learn the collations of the columns. Raises Unsupported."""
+        self._stage = Stage(self._columns, [(each or b"").decode() for each in collations])
+        self.give(())
 
     def check_of_union(self, union: Sequence[ColumnDefinition]) -> None:
         """Raise Unsupported unless the values read the same as values of the UNION's columns."""
@@ -97,48 +94,7 @@ class AnsweredPart:
 
     def give(self, rows: Sequence[bytes]) -> None:
         """Take the part's rows; `text` gives them from now on. Raises Unsupported."""
-        self._rows = [parse_text_row(row) for row in rows]
-        if self._is_compared:
-            for row in self._rows:
-                check_times(self._columns, row)
-        selects = [
-            b"SELECT " + b", ".join(map(literal, self._columns, row)) for row in self._rows
-        ]
-        # The empty SELECT comes first: it gives the columns their names and types, also without
-        # rows.
-        self.text = _NAMED % b" UNION ALL ".join([self._empty, *selects])
-
-    def ask_collations(self) -> tuple[bytes, ...]:
-        """Return queries of one row each: collations as they are, and as they would be given."""
-        return tuple(_collations(self._columns, text) for text in (self._empty, self.text))
-
-    def check_collations(self, row: bytes) -> None:
-        """Raise Unsupported for what compares otherwise in its column: *row* is of collations.
-
-        MariaDB sorts the blanks that fill up a CHAR, and a text that is given has none.
-        """
-        for column, collation in zip(self._columns, parse_text_row(row), strict=True):
-            is_char = column.type == FieldType.STRING
-            if self._is_compared and is_char and b"nopad" in (collation or b""):
-                raise Unsupported(
-                    f"comparing values of a CHAR column of collation {(collation or b'').decode()}"
-                    " over several shards"
-                )
-
-    def check(self, columns: Sequence[ColumnDefinition], rows: Sequence[bytes]) -> None:
-        """Raise Unsupported unless the answer to `text` is what was given."""
-        came = [parse_text_row(row) for row in rows]
-        if len(came) != len(self._rows):
-            raise Unsupported("going on with these rows over several shards: a shard lost some")
-        for place, column in enumerate(self._columns):
-            if not are_alike(columns[place], column) or not all(
-                is_same(column, sent[place], found[place])
-                for sent, found in zip(self._rows, came, strict=True)
-            ):
-                raise Unsupported(
-                    f"going on with '{column.name}' over several shards: a shard reads its values"
-                    " differently; CAST it, or send one SELECT after another"
-                )
+        self.text = self._stage.select(rows)
 
 
 class Combination:
@@ -149,7 +105,7 @@ class Combination:
     ) -> None:
         self._statement = statement
         self._parts = parts
-        self._given = given
+        self._given = given  # without rows yet
         self._columns: Sequence[ColumnDefinition] = ()
         # UNION ALL puts rows one behind the other; all else looks at what they are.
         self.is_compared = bool(statement.shape.uses & Uses.ORDER) or not (
@@ -201,7 +157,9 @@ class Combination:
 
 def _collations(columns: Sequence[ColumnDefinition], text: bytes) -> bytes:
     names = b", ".join(
-        b"COLLATION(MAX(%b))" % quote_identifier(column.name).encode() for column in columns
+        b"COLLATION(MAX(%b))"
+        % (quote_identifier(column.name).encode() if is_text(column) else b"NULL")
+        for column in columns
     )
     return b"SELECT %b FROM (%b) AS `streamfrom`" % (names, text)
 

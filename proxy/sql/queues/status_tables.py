@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.engine.errors import TableNotFound
 from streamfrom.proxy.errors import NoDescriptor, PoolTimeout, ServerFull
 from streamfrom.proxy.local_statements.like_patterns import pattern_text
+from streamfrom.proxy.merge.stage import json_table
 from streamfrom.proxy.sql.compile.statement_compiler import CompiledStatement
 from streamfrom.proxy.status.status_rows import (
     QUEUE_STATUS,
@@ -125,7 +126,7 @@ class StatusTables:
         sight = await context.rights.sight(context.status.shards.values() if names else ())
         rows = await context.status.rows(set(names.values()), context.others.viewer(sight))
         expressions = [
-            b"%b AS (SELECT * FROM %b)" % (_quoted(name), json_table(table, rows[table]))
+            b"%b AS (SELECT * FROM %b)" % (_quoted(name), _rows_of(table, rows[table]))
             for name, table in names.items()
         ]
         return b"WITH " + b", ".join(expressions) + b" " if expressions else b""
@@ -172,21 +173,9 @@ def _show_tables(statement: Statement) -> bytes:
     return b"SELECT Tables_in_streamfrom%b FROM (%b) AS t%b" % (full, names, like)
 
 
-def json_table(table: str, rows: Sequence[StatusRow]) -> bytes:
-    """Return rows as a table in a FROM clause.
-
-    The text is ASCII in hexadecimal, which reads the same under every sql_mode and character set.
-    """
-    columns = ", ".join(
-        f"{quote_identifier(column.name)} {column.type} PATH '$[{index}]'"
-        for index, column in enumerate(TABLES[table])
-    )
-    text = json.dumps(rows, separators=(",", ":")).encode()
-    return b"JSON_TABLE(CONVERT(x'%b' USING utf8mb4), '$[*]' COLUMNS (%b)) AS %b" % (
-        text.hex().encode(),
-        columns.encode(),
-        _quoted(table),
-    )
+def _rows_of(table: str, rows: Sequence[StatusRow]) -> bytes:
+    columns = [(column.name, column.type) for column in TABLES[table]]
+    return json_table(columns, (json.dumps(row).encode() for row in rows), table)
 
 
 def _quoted(name: str) -> bytes:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-# The rows that the queries of one statement may give: a server reads each row as a SELECT of its own.
+# What the queries of one statement may give, for an INSERT … SELECT.
 ROWS_MAX: Final = 5000
 BYTES_MAX: Final = 2 << 20
 
@@ -21,18 +21,20 @@ class TakenRows:
     """The rows of a query, in the place of a client.
 
     Attributes:
-        what: the name for the rows in the error where there are too many.
+        what: the name for the rows in the error where there are more than *rows_max*.
         columns: the column definitions, as payloads.
         rows: the rows of the text protocol, as payloads.
+        size: the bytes of the rows of all queries so far.
         warnings: the number of warnings of all queries so far.
     """
 
     binary = False
 
-    def __init__(self, bytes_max: int, what: str) -> None:
+    def __init__(self, bytes_max: int, what: str, rows_max: int = ROWS_MAX) -> None:
         self.what = what
+        self._rows_max = rows_max
         self._bytes_max = bytes_max
-        self._bytes = 0
+        self.size = 0
         self._count = 0
         self.columns: Sequence[bytes] = ()
         self.rows: list[bytes] = []
@@ -54,10 +56,12 @@ class TakenRows:
         """
         self.rows += rows
         self._count += len(rows)
-        self._bytes += sum(map(len, rows))
-        if self._count > ROWS_MAX:
-            raise Unsupported(f"{self.what} of more than {ROWS_MAX} rows over several shards")
-        if self._bytes > self._bytes_max:
+        self.size += sum(map(len, rows))
+        if self._count > self._rows_max:
+            raise Unsupported(
+                f"{self.what} of more than {self._rows_max} rows over several shards"
+            )
+        if self.size > self._bytes_max:
             raise MergeTooLarge(self._bytes_max)
 
     def end_of_rows(self, *, status: int = 0, warnings: int = 0) -> None:
@@ -67,6 +71,6 @@ class TakenRows:
     def take_back(self) -> bool:
         """Drop the rows of this query, and return True."""
         self._count -= len(self.rows)
-        self._bytes -= sum(map(len, self.rows))
+        self.size -= sum(map(len, self.rows))
         self.begin()
         return True

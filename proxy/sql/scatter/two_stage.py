@@ -13,19 +13,20 @@ from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_severa
 from streamfrom.proxy.merge.stage_rows import AnsweredPart, Combination
 from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard
 from streamfrom.proxy.sql.scatter.gather import gather
-from streamfrom.proxy.sql.scatter.taken_rows import BYTES_MAX, ROWS_MAX, TakenRows
+from streamfrom.proxy.sql.scatter.taken_rows import TakenRows
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Status
-from streamfrom.proxy.wire.resultset import parse_column_definition
+from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Uses
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Callable
 
     from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
+    from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.routing.routes import Route
     from streamfrom.proxy.sql.scatter.gather import RowSink
@@ -34,6 +35,11 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Statement
 
 _TWO_OF_ONE_NAME: Final = 1060  # ER_DUP_FIELDNAME
+# What all parts of a statement may have: in hexadecimal it is well below the 16 MB that MariaDB takes by default.
+ROWS_MAX: Final = 50_000
+BYTES_MAX: Final = 4 << 20
+# Warnings of a stage's own types, and not of the client's text: utf8mb3 and its collations are deprecated.
+_OWN_WARNINGS: Final = frozenset({b"1287", b"3778", b"4079"})
 
 
 class TwoStageSelect:
@@ -61,7 +67,7 @@ class TwoStageSelect:
         diagnostics = diagnostics_of_several()
         shard = self._runtime(route.shards[0])
 
-        async def ask(sql: bytes) -> BufferedAnswer:
+        async def ask(sql: bytes, diagnostics: LastDiagnostics | None = None) -> BufferedAnswer:
             return await self._executor.ask(
                 shard, self._database, query(sql), statement.shape, diagnostics=diagnostics
             )
@@ -88,8 +94,18 @@ class TwoStageSelect:
                 is_compared=whole.is_compared,
                 is_windowed=bool(part.shape.uses & Uses.WINDOW) and not route.parts.operators,
             )
+            (row,) = (await ask(given[number].ask_collations())).rows
+            given[number].collated(parse_text_row(row))
         whole.check_parts()
-        taken = TakenRows(min(self._context.config.merge_memory_bytes, BYTES_MAX), "parts")
+        collated = [(await ask(question)).rows for question in whole.ask_collations()]
+        if any(rows != collated[0] for rows in collated):
+            raise Unsupported(
+                "going on with strings over several shards that compare by another collation on"
+                " their way; name it with COLLATE, or send one SELECT after another"
+            )
+        taken = TakenRows(
+            min(self._context.config.merge_memory_bytes, BYTES_MAX), "parts", ROWS_MAX
+        )
         for number, part, way in route.answered:
             # A part leaves its warnings in the session like any statement; here they are
             # collected.
@@ -98,40 +114,25 @@ class TwoStageSelect:
             if self._state.diagnostics is not before and self._state.diagnostics is not None:
                 diagnostics.columns = self._state.diagnostics.columns or diagnostics.columns
                 diagnostics.rows = [*diagnostics.rows, *self._state.diagnostics.rows]
-            given[number].give(taken.rows)
+            read = self._context.compiler.large_texts.read
+            await read(taken.size, given[number].give, taken.rows)
             taken.begin()
-        # The rows have become texts in a SELECT, which a server may read as other types: what
-        # comes back must be what went in, value by value.
-        for each in given.values():
-            found = await ask(each.text)
-            each.check(_columns(found), found.rows)
-            (collations, *_) = await self._compare(each.ask_collations(), ask)
-            each.check_collations(collations[0])
-        await self._compare(whole.ask_collations(), ask)
-        answer = await ask(whole.sql())
+        last = diagnostics_of_several()
+        answer = await ask(whole.sql(), last)
+        assert answer.ok is not None
         whole.check(_columns(answer))
+        rows = [row for row in last.rows if parse_text_row(row)[1] not in _OWN_WARNINGS]
+        diagnostics.columns = diagnostics.columns or last.columns
+        diagnostics.rows = [*diagnostics.rows, *rows]
         if diagnostics.rows:
             self._state.answered_at, self._state.diagnostics = None, diagnostics
-        assert answer.ok is not None
         reply.head(described.columns)
         reply.more_rows(answer.rows)
         reply.end_of_rows(
             status=answer.ok.status & Status.IN_TRANS,
-            warnings=taken.warnings + answer.ok.warnings,
+            warnings=taken.warnings + answer.ok.warnings - len(last.rows) + len(rows),
         )
         return True
-
-    async def _compare(
-        self, questions: Sequence[bytes], ask: Callable[[bytes], Awaitable[BufferedAnswer]]
-    ) -> list[Sequence[bytes]]:
-        answers: list[Sequence[bytes]] = [(await ask(question)).rows for question in questions]
-        # A string in the text may compare by another collation than it did as a column.
-        if any(answer != answers[0] for answer in answers):
-            raise Unsupported(
-                "going on with strings over several shards that compare by another collation on"
-                " their way; name it with COLLATE, or send one SELECT after another"
-            )
-        return answers
 
     async def _take(self, part: Statement, route: Route, taken: TakenRows) -> None:
         """Let the shards answer one part."""

@@ -1,14 +1,12 @@
 """What a server is asked in place of a statement on the schema `streamfrom`; servers answer in test_status_tables.py of the integration tests."""
 
-import json
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from streamfrom.engine.errors import TableNotFound
-from streamfrom.proxy.sql.queues.status_tables import StatusTables, json_table
-from streamfrom.proxy.status.status_rows import TABLES
+from streamfrom.proxy.sql.queues.status_tables import StatusTables
 from streamfrom.proxy.status.status_source import Sight
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from tests.sqlparse_ext.facts import statement
@@ -56,9 +54,7 @@ class Around:
         return run_virtual(self.tables.text(statement(sql)))
 
 
-QUEUES = (
-    b"queues` AS (SELECT * FROM JSON_TABLE(CONVERT(x'5b5d' USING utf8mb4), '$[*]' COLUMNS ("
-)
+QUEUES = b"queues` AS (SELECT * FROM JSON_TABLE(CONVERT(_utf8mb4 x'5b5d' USING utf8mb4), '$[*]' COLUMNS ("
 
 
 def test_the_rows_stand_before_the_statement_and_its_names_lose_the_schema():
@@ -116,13 +112,3 @@ def test_a_server_that_works_evaluates():
     assert around.tables.shard() is around.far[1]
     around = Around(troubles=("down",), others=("down",))
     assert around.tables.shard() is around.near[0]
-
-
-def test_rows_are_one_literal_that_no_mode_reads_otherwise():
-    row = ["k'\\\"é", *[None] * (len(TABLES["queues"]) - 1)]
-    text = json_table("queues", [tuple(row)])
-    assert text.isascii()
-    assert b"\\" not in text
-    hexed = max(text.split(b"'"), key=len)
-    assert json.loads(bytes.fromhex(hexed.decode())) == [row]
-    assert text.count(b" PATH ") == len(row)

@@ -1,0 +1,183 @@
+"""Rows as a SELECT that gives them, for a server to go on with. Pure.
+
+    SELECT `a`, UNHEX(`b`) AS `b` FROM JSON_TABLE(CONVERT(_utf8mb4 x'…' USING utf8mb4), '$[*]' COLUMNS (`a` INT PATH '$[0]', …)) AS `streamfrom`
+
+The text is ASCII in hexadecimal, which reads the same under every sql_mode and character set. It is a plain SELECT: it needs no
+privilege, leaves nothing behind, and runs in READ ONLY transactions. Its columns have the types and collations that the rows had, and
+each value comes back byte for byte; which types this holds for was tried on MariaDB and MySQL (`tests/integration/test_stage.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.errors import MergeTooLarge
+from streamfrom.proxy.merge.comparison import INTEGER_TYPES, STRING_TYPES, loses_digits
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, CHARSETS, FieldFlag, FieldType
+from streamfrom.proxy.wire.resultset import parse_text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from streamfrom.proxy.wire.resultset import ColumnDefinition
+
+
+_INTEGERS: Final[dict[int, str]] = {
+    FieldType.TINY: "TINYINT",
+    FieldType.SHORT: "SMALLINT",
+    FieldType.INT24: "MEDIUMINT",
+    FieldType.LONG: "INT",
+    FieldType.LONGLONG: "BIGINT",
+}
+_SCALED: Final[dict[int, str]] = {
+    FieldType.DATETIME: "DATETIME",
+    FieldType.TIMESTAMP: "DATETIME",
+    FieldType.TIME: "TIME",
+}
+_OTHERS: Final[dict[int, str]] = {
+    FieldType.DOUBLE: "DOUBLE",
+    FieldType.DATE: "DATE",
+    FieldType.YEAR: "YEAR",
+    FieldType.NULL: "CHAR(0)",
+}
+_DATES: Final = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIMESTAMP})
+# An ENUM's value is a number as well, ZEROFILL shows in a text, and MariaDB's INET6 and UUID are numbers.
+_MORE_THAN_TEXT: Final = int(FieldFlag.ENUM | FieldFlag.SET | FieldFlag.UNSIGNED)
+_CHARACTER_BYTES: Final = {"utf8mb4": 4, "utf8mb3": 3}
+# Servers take statements of 16 MB, MariaDB's default, and more.
+_TEXT_BYTES_MAX: Final = 15 << 20
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_CHAR_MAX: Final = 255
+_VARCHAR_MAX: Final = 16383
+_HEX: Final = "MEDIUMTEXT CHARACTER SET ascii"
+
+
+def json_table(
+    columns: Iterable[tuple[str, str]],
+    rows: Iterable[bytes],
+    name: str,
+    charset: str = "utf8mb4",
+) -> bytes:
+    """Return rows as a table in a FROM clause.
+
+    columns: the names and types, in the order of the values.
+    rows: JSON arrays in the character set *charset*.
+
+    Raises:
+        MergeTooLarge: the text would be longer than servers take.
+    """
+    text = "2c".join(row.hex() for row in rows)
+    if len(text) > _TEXT_BYTES_MAX:
+        raise MergeTooLarge(_TEXT_BYTES_MAX // 2)
+    typed = ", ".join(
+        f"{quote_identifier(column)} {kind} PATH '$[{index}]'"
+        for index, (column, kind) in enumerate(columns)
+    )
+    return b"JSON_TABLE(CONVERT(_%b x'5b%b5d' USING utf8mb4), '$[*]' COLUMNS (%b)) AS %b" % (
+        charset.encode(),
+        text.encode(),
+        typed.encode("utf-8", "surrogateescape"),
+        quote_identifier(name).encode("utf-8", "surrogateescape"),
+    )
+
+
+def is_text(column: ColumnDefinition) -> bool:
+    """Whether values of *column* compare by a collation."""
+    return column.type in STRING_TYPES and column.charset != BINARY_CHARSET
+
+
+class Stage:
+    """Columns as a server describes them, and rows of them as a SELECT.
+
+    collations: those of the columns, "" for what has none.
+
+    Raises:
+        Unsupported: the texts of a column are not all that its values are.
+    """
+
+    def __init__(self, columns: Sequence[ColumnDefinition], collations: Sequence[str]) -> None:
+        self._columns = columns
+        self._types = [
+            (column.name, _type(column, collation))
+            for column, collation in zip(columns, collations, strict=True)
+        ]
+        charsets = {CHARSETS[column.charset][0] for column in columns if is_text(column)} - {
+            "ascii"
+        }
+        if len(charsets) > 1:
+            raise Unsupported(
+                "going on with texts of several character sets over several shards"
+            )
+        self._charset = next(iter(charsets), "utf8mb4")
+
+    def select(self, rows: Sequence[bytes]) -> bytes:
+        """Return the SELECT that gives *rows*, payloads of the text protocol. Raises Unsupported."""
+        columns = list(zip(self._columns, self._types, strict=True))
+        items = b", ".join(_item(column, kind) for column, (_, kind) in columns)
+        # A character here is a byte of the texts' own character set, in which JSON's signs are those of ASCII.
+        values = (
+            _ENCODE([*map(_value, self._columns, parse_text_row(row))]).encode("latin-1")
+            for row in rows
+        )
+        table = json_table(self._types, values, "streamfrom", self._charset)
+        return b"SELECT %b FROM %b" % (items, table)
+
+
+def _type(column: ColumnDefinition, collation: str) -> str:
+    kind = column.type
+    unsigned = " UNSIGNED" if column.flags & FieldFlag.UNSIGNED else ""
+    is_padded = column.flags & FieldFlag.ZEROFILL and kind != FieldType.YEAR
+    found: str | None = None
+    if is_padded or loses_digits(column):
+        found = None
+    elif kind in INTEGER_TYPES:
+        found = _INTEGERS[kind] + unsigned
+    elif kind == FieldType.NEWDECIMAL:
+        digits = column.length - bool(column.decimals) - (not unsigned)
+        found = f"DECIMAL({min(digits, 65)},{column.decimals})"
+    elif kind in _SCALED:
+        found = f"{_SCALED[kind]}({column.decimals})"
+    elif kind not in STRING_TYPES:
+        found = _OTHERS.get(kind)
+    elif not column.flags & _MORE_THAN_TEXT:
+        found = _HEX if column.charset == BINARY_CHARSET else _text(column, collation)
+    if found is None:
+        raise Unsupported(f"going on with '{column.name}' over several shards")
+    return found
+
+
+def _text(column: ColumnDefinition, collation: str) -> str | None:
+    if column.charset not in CHARSETS or not collation:
+        return None
+    charset, _ = CHARSETS[column.charset]
+    length = column.length // _CHARACTER_BYTES.get(charset, 1)
+    kind = "MEDIUMTEXT"
+    if column.type == FieldType.STRING and length <= _CHAR_MAX:
+        kind = f"CHAR({length})"
+    elif column.type in (FieldType.STRING, FieldType.VAR_STRING) and length <= _VARCHAR_MAX:
+        kind = f"VARCHAR({length})"
+    return f"{kind} CHARACTER SET {collation.partition('_')[0]} COLLATE {collation}"
+
+
+def _item(column: ColumnDefinition, kind: str) -> bytes:
+    name = quote_identifier(column.name)
+    if column.type == FieldType.NULL:
+        name = f"NULL AS {name}"
+    elif kind == _HEX:
+        name = f"UNHEX({name}) AS {name}"
+    return name.encode("utf-8", "surrogateescape")
+
+
+def _value(column: ColumnDefinition, text: bytes | None) -> str | None:
+    if text is None:
+        return None
+    if column.type in _DATES and (text.startswith(b"0000-") or b"-00" in text[:10]):
+        # Under NO_ZERO_DATE they are NULL, or an error.
+        raise Unsupported("going on with a date of zeros over several shards")
+    if column.type in STRING_TYPES and column.charset == BINARY_CHARSET:
+        return text.hex()
+    return text.decode("latin-1")

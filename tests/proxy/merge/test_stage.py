@@ -1,0 +1,54 @@
+import json
+
+import pytest
+
+from streamfrom.proxy.errors import MergeTooLarge
+from streamfrom.proxy.merge.stage import Stage, json_table
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
+from streamfrom.proxy.wire.resultset import ColumnDefinition, text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
+from tests.proxy.merge.answers import number
+
+
+TEXT = ColumnDefinition("s", type=FieldType.VAR_STRING, charset=45, length=80)
+BYTES = ColumnDefinition("b", type=FieldType.BLOB, charset=BINARY_CHARSET)
+
+
+def test_rows_are_one_ascii_literal_and_typed_columns():
+    stage = Stage([number("a", 2), TEXT, BYTES], ["", "latin1_bin", ""])
+    text = stage.select(
+        [text_row([b"1.50", "é'\\\n".encode(), b"\0\xff"]), text_row([None] * 3)]
+    )
+    assert text.isascii()
+    assert b"\\" not in text
+    hexed = max(text.decode().split("'"), key=len)
+    assert json.loads(bytes.fromhex(hexed)) == [["1.50", "é'\\\n", "00ff"], [None] * 3]
+    assert text.startswith(
+        b"SELECT `a`, `s`, UNHEX(`b`) AS `b` FROM JSON_TABLE(CONVERT(_utf8mb4 x'"
+    )
+    assert text.endswith(
+        b"' USING utf8mb4), '$[*]' COLUMNS (`a` DECIMAL(65,2) PATH '$[0]',"
+        b" `s` VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_bin PATH '$[1]',"
+        b" `b` MEDIUMTEXT CHARACTER SET ascii PATH '$[2]')) AS `streamfrom`"
+    )
+
+
+def test_texts_of_another_character_set_are_left_to_the_server():
+    latin = ColumnDefinition("s", type=FieldType.STRING, charset=8, length=5)
+    text = Stage([latin], ["utf8mb4_bin"]).select([text_row([b"\x80"])])
+    assert b"CONVERT(_latin1 x'5b5b228022" in text
+    assert b"`s` CHAR(5) CHARACTER SET utf8mb4" in text
+    with pytest.raises(Unsupported, match="several character sets"):
+        Stage([latin, TEXT], ["latin1_bin", "latin1_bin"])
+
+
+@pytest.mark.parametrize("value", [b"0000-00-00", b"2024-00-10", b"2024-01-00 00:00:00"])
+def test_dates_of_zeros_are_up_to_the_mode_and_refused(value):
+    stage = Stage([number("d", kind=FieldType.DATETIME)], [""])
+    with pytest.raises(Unsupported, match="a date of zeros"):
+        stage.select([text_row([value])])
+
+
+def test_a_text_that_no_server_takes_is_too_large():
+    with pytest.raises(MergeTooLarge):
+        json_table([("a", "INT")], [b"x" * (8 << 20)], "t")
