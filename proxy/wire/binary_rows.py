@@ -32,7 +32,7 @@ _STRINGS: Final = {
     *(FieldType.TINY_BLOB, FieldType.MEDIUM_BLOB, FieldType.LONG_BLOB, FieldType.BLOB),
 }
 _UNSIGNED: Final = 0x80
-# Which of the two a session of `character_set_results = binary` is told depends on the column's collation.
+# Which of the two a session of `character_set_results = binary` gets depends on the column's collation.
 TEXT_OR_BYTES: Final = {FieldType.VAR_STRING, FieldType.BLOB}
 # The first two bits of the bitmap are for a use that never came.
 _BITMAP_SHIFT: Final = 2

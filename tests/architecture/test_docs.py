@@ -14,6 +14,7 @@ DOCUMENTS = sorted(
     for pattern in ("*.md", "docs/**/*.md", ".github/*.md", "tests/README.md")
     for path in ROOT.glob(pattern)
 )
+WORDS_MAX = 60_000
 ROOTS = "|".join((*PACKAGES, "tests", "docs", "bench", "examples"))
 
 DOTTED = re.compile(rf"`((?:{'|'.join(PACKAGES)})(?:\.[A-Za-z_][A-Za-z0-9_]*)+)(?:\(\))?`")
@@ -218,6 +219,19 @@ def test_the_changelog_compares_with_released_versions_alone():
     )
     assert unreleased.startswith("Unreleased")
     assert released or not steps
+
+
+def test_a_release_has_its_highlights_alone():
+    """One line for each change stands under Unreleased; a merge by union brings old ones back."""
+    _, _, *released = (ROOT / "docs/changelog.md").read_text().split("\n## ")
+    assert released
+    for text in released:
+        assert len(re.findall(r"^- ", text, re.MULTILINE)) <= 35, text[:10]
+
+
+def test_the_documents_stay_short():
+    words = sum(len(path.read_text().split()) for path in (ROOT / "docs").rglob("*.md"))
+    assert words <= WORDS_MAX, "shorten what your change makes longer"
 
 
 def test_the_heads_of_packages_name_modules_that_are_there():
