@@ -13,7 +13,7 @@ from bench.workloads.dequeue import dequeue
 from bench.workloads.drain import drain_batch, drain_early, drain_single
 from bench.workloads.drain_keyed import drain_keyed
 from bench.workloads.fair import fair
-from bench.workloads.idle import idle
+from bench.workloads.idle import idle, polling
 from bench.workloads.latency import latency, members, streams
 from bench.workloads.lateness import lateness
 from bench.workloads.lone import lone
@@ -43,6 +43,7 @@ WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
         snapshot,
         purge,
         idle,
+        polling,
         streams,
         members,
         takeover,

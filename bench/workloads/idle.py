@@ -1,4 +1,4 @@
-"""What fifty consumers ask of the server while there is nothing to do."""
+"""What fifty consumers ask of the server while there is nothing to do, and what a poll each second costs."""
 
 import contextlib
 import time
@@ -10,7 +10,7 @@ from bench.fleet import Fleet, Work
 from bench.lab import Endpoint, Keyspace, Lab, await_members
 from bench.opponents import POLL_S, poller
 from bench.plan import Plan
-from bench.report import Figure, figure, ratio_at_most
+from bench.report import Figure, figure, ratio_at_most, value_at_most
 
 
 DATABASE = "idle"
@@ -20,6 +20,13 @@ SIZES: Final = {"idle, 50 consumers": 1, "idle, 50 consumers, a fleet of three":
 OUR_SECONDS = (60, 31)
 THEIR_SECONDS = 5
 CONNECT_S = 1.0
+
+# As many as the cache of a queue has room for.
+CACHED = 10_000
+POLLED_CONSUMERS = 16
+# So slow that what the sending costs does not hide what the polls do.
+DRAIN_A_SECOND = 200
+CORE_PERCENT_MAX = 1.0
 
 
 def idle(plan: Plan) -> list[Figure]:
@@ -61,13 +68,55 @@ def idle(plan: Plan) -> list[Figure]:
     ]
 
 
+def polling(plan: Plan) -> list[Figure]:
+    """Processor time of a poll each second, over that of none, with a full cache: while nothing is due, and in a slow drain."""
+    lab, seconds = plan.lab, plan.size(*OUR_SECONDS)
+    figures = []
+    with lab.keyspace(DATABASE) as proxy:
+        later_ns = time.time_ns() + 3_600_000_000_000
+        for name, due_ns, rows in (
+            ("due one by one", f"{later_ns} + 1000000 * n", CACHED),
+            ("due at one moment", f"{later_ns}", CACHED),
+            ("drained", "0", CACHED + 4 * seconds * DRAIN_A_SECOND),
+        ):
+            table = lab.fresh_name()
+            settings = f"cache_size = {CACHED}, max_rate = {DRAIN_A_SECOND}"
+            definition = f"CREATE QUEUE {table} (id BIGINT, message VARCHAR(100)) WITH ({settings})"
+            proxy.execute(definition, DATABASE)
+            columns, values = "id, time_next, message", f"n, {due_ns}, REPEAT('x', 100)"
+            messages.fill(lab.server, lab, DATABASE, table, columns, values, rows)
+            work = [_streaming(proxy, table, POLLED_CONSUMERS)]
+            used = {}
+            for interval_s in (1, 3600):
+                proxy.execute(
+                    f"ALTER QUEUE {table} SET (poller_interval = {interval_s})", DATABASE
+                )
+                used[interval_s] = _a_second(lab, work, seconds, proxy=proxy)
+                plan.say(f"  {name}, a poll every {interval_s} s, a second: {used[interval_s]}")
+            proxy.execute(f"DROP QUEUE {table}", DATABASE)
+            figures += [
+                figure(
+                    f"polls each second, {CACHED:,} keys cached, {name}, the {side}",
+                    "% of a core",
+                    [100 * (used[1][f"cpu_s_{side}"] - used[3600][f"cpu_s_{side}"])],
+                    target=value_at_most(CORE_PERCENT_MAX),
+                    polled=used[1],
+                    not_polled=used[3600],
+                )
+                for side in ("proxy", "server")
+            ]
+    return figures
+
+
 def _streaming(proxy: Endpoint, table: str, count: int) -> Work:
     return consumers(proxy.port, DATABASE, table, count=count, ack_batch=1, stream_first=True)
 
 
-def _a_second(lab: Lab, work: list[Work], seconds: float) -> dict[str, float]:
-    """Return what the server was asked for and did in a second during *work*, none of which has anything to do."""
-    meter = lab.meter()
+def _a_second(
+    lab: Lab, work: list[Work], seconds: float, **processes: Endpoint
+) -> dict[str, float]:
+    """Return what the server was asked for and did in a second during *work*, and what *processes* used."""
+    meter = lab.meter(**processes)
     with Fleet() as fleet:
         workers = [fleet.add(one) for one in work]
         fleet.start()

@@ -18,7 +18,7 @@ another one's rows.
 
 A cache that is larger than SPAN_KEYS is not read whole at each interval, but span by span, in turn: a part of a lane that is
 known, whose rows are added to what is known, or replace it. What is due is claimed by then, and what is gone a claim
-finds gone.
+finds gone. The rows of one moment are read together, and the next intervals read the less for it.
 
 With several priorities each gets an equal share first; what is left over goes to those that
 had to leave rows out, rows that are due before rows that are not, the most urgent first.
@@ -117,8 +117,8 @@ class PollRequest:
     is_fair: keys take turns.
     walked_to: up to which key, as a literal, the last poll walked; b"" for the end.
     told: ids of messages of which nothing else is known.
-    spans: what is read again of what is known, until *limit* keys are read; nothing else is read but priorities that are not
-        in *known*.
+    spans: what is read again of what is known, perhaps nothing, until *limit* keys are read; nothing else is read but priorities
+        that are not in *known*. None where everything is read.
     """
 
     limit: int
@@ -131,7 +131,7 @@ class PollRequest:
     is_fair: bool = False
     walked_to: bytes = b""
     told: tuple[bytes, ...] = ()
-    spans: tuple[KeySpan, ...] = ()
+    spans: tuple[KeySpan, ...] | None = None
     known: frozenset[int] = frozenset()
 
 
@@ -221,8 +221,9 @@ class Poll:
 
 def poll(table: MessageTable, request: PollRequest, now_ns: int) -> Conversation[PollResult]:
     """Read the soonest keys of one shard. Wants autocommit and READ COMMITTED."""
-    if request.spans:
-        return (yield from _poll_spans(_PollReader(table, request, now_ns), request))
+    if request.spans is not None:
+        reader = _PollReader(table, request, now_ns)
+        return (yield from _poll_spans(reader, request, request.spans))
     named: list[TierRead] = []
     for key in request.named:
         room = max(1, request.limit // 2 // len(request.named))
@@ -237,14 +238,16 @@ def poll(table: MessageTable, request: PollRequest, now_ns: int) -> Conversation
     return (yield from _fair_poll(table, request, now_ns, (room, named, told)))
 
 
-def _poll_spans(reader: _PollReader, request: PollRequest) -> Conversation[PollResult]:
+def _poll_spans(
+    reader: _PollReader, request: PollRequest, wanted: Sequence[KeySpan]
+) -> Conversation[PollResult]:
     """Read some of what is known again, and the soonest keys of priorities of which nothing is known."""
     priorities = yield from reader.priorities()
     unknown = [priority for priority in priorities if (priority or 0) not in request.known]
     tiers = yield from reader.tiers(unknown, SPAN_KEYS)
     spans: list[SpanRead] = []
     room = request.limit
-    for span in request.spans:
+    for span in wanted:
         is_timed = span.part is PollPart.TIMED
         read = yield from reader.span(span if is_timed else replace(span, limit=room))
         spans.append(read)

@@ -130,6 +130,8 @@ class ShardQueue:
         self.set_aside: dict[bytes, MessageKey] = {}
         # Where the next span begins: priority, part of its lane, and a moment or the id before it.
         self._span_at: tuple[int, int, int | bytes] = _FIRST_SPAN
+        # So many keys more than `span_keys` at each interval were read.
+        self._read_ahead = 0
         # The spans that were read last left rows out: there are many more than were known.
         self.is_torn = False
         # What changed while a poll runs, by id: the key as it is now, None if it does not wait.
@@ -411,7 +413,9 @@ class ShardQueue:
     def _next_spans(self, tiers: Mapping[int, Tier]) -> tuple[KeySpan, ...]:
         """Return the parts of lanes that come next, about `span_keys` keys."""
         spans: list[KeySpan] = []
-        room = self.span_keys
+        room = self.span_keys - self._read_ahead
+        if room <= 0:
+            return ()
         lanes = [(priority, part) for priority in sorted(tiers) for part in range(len(_PARTS))]
         at = bisect_left(lanes, self._span_at[:2]) % len(lanes)
         for turn in range(min(len(lanes), SPANS_MAX)):
@@ -590,6 +594,8 @@ class ShardQueue:
                 for ident in [key.id for key in between if key.id not in seen]:
                     if not (self._is_elsewhere(ident, changed) or ident in self._locked):
                         self._forget(ident)
+        read_now = sum(len(read.keys) for read in spans)
+        self._read_ahead = max(0, self._read_ahead + read_now - self.span_keys)
         self.is_torn = any(read.more and read.span.part is PollPart.TIMED for read in spans)
         self._postpone_locked(now_ns)
         self._shrink(now_ns)
