@@ -81,7 +81,9 @@ def polling(plan: Plan) -> list[Figure]:
         ):
             table = lab.fresh_name()
             settings = f"cache_size = {CACHED}, max_rate = {DRAIN_A_SECOND}"
-            definition = f"CREATE QUEUE {table} (id BIGINT, message VARCHAR(100)) WITH ({settings})"
+            definition = (
+                f"CREATE QUEUE {table} (id BIGINT, message VARCHAR(100)) WITH ({settings})"
+            )
             proxy.execute(definition, DATABASE)
             columns, values = "id, time_next, message", f"n, {due_ns}, REPEAT('x', 100)"
             messages.fill(lab.server, lab, DATABASE, table, columns, values, rows)
