@@ -16,7 +16,7 @@ from bench.lab import Endpoint
 from bench.plan import Plan
 from bench.processes import HOST, ROOT, LabError, process, tail
 from bench.report import Figure, figure, percentile, ratio_at_least, ratio_at_most
-from bench.workloads.drain import Workers, drain
+from bench.workloads.drain import DATABASE as DRAIN, Workers, drain
 from streamfrom_worker import Message, Result, Worker
 from tests.suites.fetching import python_with
 
@@ -91,8 +91,8 @@ def django(plan: Plan) -> list[Figure]:
 def worker_library(plan: Plan) -> list[Figure]:
     """A backlog drained by one process of the library, by a coroutine and by a function in threads."""
     count, figures = plan.size(*DRAINED), []
-    with plan.lab.keyspace(DATABASE) as proxy:
-        where = proxy.port, DATABASE
+    with plan.lab.keyspace(DRAIN) as proxy:
+        where = proxy.port, DRAIN
 
         def run(work: Callable[[str, int], Work]) -> float:
             done = drain(plan.lab, proxy, work, workers=Workers(1, 1), count=count)

@@ -64,7 +64,12 @@ class Consumer:
 
     async def _consume(self, table: Table, stopping: asyncio.Event, grace_s: float) -> None:
         completer = Completer(self._session, table)
-        stream = Stream(self._address, self._session, table.stream(self._handler.prefetched))
+        stream = Stream(
+            self._address,
+            self._session,
+            table.stream(self._handler.prefetched),
+            self._forget_waiting,
+        )
         log.info(
             "queue opened", extra={"queue": table.name, "prefetch": self._handler.prefetched}
         )
@@ -132,6 +137,11 @@ class Consumer:
                 continue
             self._held[message.id] = time.monotonic()
             self._received.put_nowait(message)
+
+    def _forget_waiting(self) -> None:
+        """Begin nothing that a stream that broke has brought: others get it, or this worker again."""
+        while not self._received.empty():
+            self._held.pop(self._received.get_nowait().id, None)
 
     async def _work(self, table: Table, completer: Completer) -> None:
         while True:

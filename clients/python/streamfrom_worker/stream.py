@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import asyncmy
@@ -24,12 +24,17 @@ class Stream:
 
     A stream may rightly be silent for hours, so silence does not show that the proxy has gone. The other
     session, *control*, is asked instead: while it is not answered the stream counts as broken.
+
+    on_break: called when it has broken: its messages go to any worker.
     """
 
-    def __init__(self, address: Address, control: Session, sql: str) -> None:
+    def __init__(
+        self, address: Address, control: Session, sql: str, on_break: Callable[[], None]
+    ) -> None:
         self._address = address
         self._control = control
         self._sql = sql
+        self._on_break = on_break
         self._connection: asyncmy.Connection | None = None
         self._stopped = asyncio.Event()
 
@@ -54,6 +59,7 @@ class Stream:
                 if is_permanent(error):
                     raise
                 log.warning("stream ended, opening it again", extra={"error": str(error)})
+                self._on_break()
             finally:
                 if not self._stopped.is_set():
                     self.drop()

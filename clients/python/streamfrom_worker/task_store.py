@@ -51,9 +51,11 @@ class TaskStore:
 
     options: of `pymysql.connect`, beyond or instead of `OPTIONS`.
     columns: the definitions of further columns, each followed by a comma.
+    taken: the columns that `take` returns.
     """
 
     columns = ""
+    taken = "id, epoch, queue, payload"
 
     def __init__(
         self, options: dict[str, Any], table: str, ack_wait: float, purge_after: float
@@ -74,7 +76,7 @@ class TaskStore:
     def take(
         self, queues: Sequence[str], count: int, wait_s: float, *, by: Any = None
     ) -> Sequence[Row]:
-        """Return (id, epoch, queue, payload) of up to *count* messages, waiting for the first until `interrupt`.
+        """Return the columns `taken` of up to *count* messages, waiting for the first until `interrupt`.
 
         *by* has a connection of its own, so that its wait holds up no other statement.
         """
@@ -82,7 +84,7 @@ class TaskStore:
         try:
             rows: Sequence[Row] = self._executed(
                 by,
-                f"STREAM id, epoch, queue, payload FROM {self._messages} WHERE queue IN ({names}) "
+                f"STREAM {self.taken} FROM {self._messages} WHERE queue IN ({names}) "
                 f"LIMIT {count:d} WAIT {wait_s:.3f}",
                 queues,
             )[0]

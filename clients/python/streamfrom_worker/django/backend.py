@@ -45,6 +45,7 @@ class TaskTable(TaskStore):
     """
 
     columns = f"result LONGTEXT {UTF8},"
+    taken = f"{TaskStore.taken}, result"
 
     def note(self, ident: Any, result: Mapping[str, Any]) -> None:
         """Write how far a task is."""
@@ -62,15 +63,6 @@ class TaskTable(TaskStore):
             "WHERE id = %s AND time_acked IS NULL",
             [json.dumps(result), error and error[:ERROR_MAX], ident],
         )
-
-    def result(self, ident: Any) -> Any:
-        """Return what is known of a task, as JSON; None if it has not begun."""
-        rows, _ = self._executed(
-            threading.get_ident(),
-            f"SELECT result FROM {self._messages} WHERE id = %s",
-            [ident],
-        )
-        return rows[0][0] if rows else None
 
 
 class StreamfromBackend(BaseTaskBackend):

@@ -104,10 +104,10 @@ class TaskWorker:
             self._free.release()
 
     def _execute(self, row: Row) -> None:
-        ident, _, queue, text = row
+        ident, _, queue, text, known = row
         try:
             payload = json.loads(text)
-            before = json.loads(self._store.result(ident) or "{}")
+            before = json.loads(known or "{}")
             result = self._backend.result(ident, queue, 0, payload, before)
         except (ImportError, KeyError, TypeError, ValueError) as error:
             log.warning("task parked", extra={"id": ident, "error": str(error)})

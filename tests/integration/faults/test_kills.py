@@ -1,0 +1,224 @@
+"""Workers of the library, the proxy and servers are killed at random moments under load, and every run is accounted for.
+
+One seed is one history. `WORKER_KILLS=200 FAULT_SEED=7` kills that many. The figures are printed.
+"""
+
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import pymysql
+import pytest
+
+from tests.fixtures.database_servers import execute
+from tests.fixtures.running_proxy import RunningProxy
+from tests.fixtures.streams import eventually, run
+from tests.integration.faults.breaking import Servers, StartFaulty
+
+
+pytestmark = [pytest.mark.db, pytest.mark.slow]
+
+KILLS = int(os.environ.get("WORKER_KILLS", "8"))
+SEED = int(os.environ.get("FAULT_SEED", "1"))
+LIBRARY = Path(__file__).parents[3] / "clients" / "python"
+WORKERS = 3
+BATCH = 10
+END_S = 120.0
+# How often each is killed, of ten times.
+SHARES = ("worker",) * 5 + ("proxy",) * 3 + ("server",) * 2
+# What a worker may have been given before another one's ack was committed, and come to after it.
+MARGIN_S = 1.0
+PROGRAM = """
+import asyncio, os, random, sys, time
+from streamfrom_worker import Worker
+
+worker = Worker(sys.argv[1])
+out = os.open(sys.argv[2], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+@worker.queue("job", concurrency=4, prefetch=20)
+async def work(message):
+    os.write(out, f"{message['n']} {os.getpid()} {time.time()}\\n".encode())
+    await asyncio.sleep(random.uniform(0, 0.02))
+
+worker.run()
+"""
+
+
+class Ran(NamedTuple):
+    """One call of the function."""
+
+    pid: int
+    begun_s: float
+
+
+class Kill(NamedTuple):
+    """What was killed when, and when it was back."""
+
+    what: str
+    pid: int
+    from_s: float
+    to_s: float
+
+
+class Producer(threading.Thread):
+    """Sends messages until it is stopped; what was not confirmed is sent again under the same ids."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(daemon=True)
+        self._port = port
+        self.stopping = threading.Event()
+        self.sent = 0
+
+    def run(self) -> None:
+        while not self.stopping.is_set():
+            try:
+                with pymysql.connect(
+                    host="127.0.0.1",
+                    port=self._port,
+                    user="root",
+                    database="commerce",
+                    autocommit=True,
+                    read_timeout=END_S,
+                ) as connection:
+                    while not self.stopping.wait(0.05):
+                        values = ", ".join(
+                            f"({n}, {n})" for n in range(self.sent + 1, self.sent + BATCH + 1)
+                        )
+                        run(connection, f"INSERT IGNORE INTO job (id, n) VALUES {values}")
+                        self.sent += BATCH
+            except (pymysql.MySQLError, OSError):
+                time.sleep(0.05)
+
+
+class Team:
+    """Workers in processes of their own."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self._program = folder / "jobs.py"
+        self._program.write_text(PROGRAM)
+        self._port = port
+        self.out = folder / "runs"
+        self._log = folder / "workers.log"
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> None:
+        """Add one."""
+        url = f"mysql://root@127.0.0.1:{self._port}/commerce"
+        with self._log.open("ab") as log:
+            self.processes.append(
+                subprocess.Popen(
+                    [sys.executable, str(self._program), url, str(self.out)],
+                    env={"PYTHONPATH": str(LIBRARY)},
+                    stderr=log,
+                )
+            )
+
+    def kill(self, number: int) -> int:
+        """Kill one, and return its process id."""
+        process = self.processes.pop(number)
+        assert process.poll() is None, self._log.read_text()[-5000:]
+        process.kill()
+        process.wait()
+        return process.pid
+
+    def runs(self) -> dict[int, list[Ran]]:
+        """Return the calls for each message, in order of time."""
+        found: dict[int, list[Ran]] = defaultdict(list)
+        for line in self.out.read_text().splitlines():
+            n, pid, begun_s = line.split()
+            found[int(n)].append(Ran(int(pid), float(begun_s)))
+        return {n: sorted(ran, key=lambda one: one.begun_s) for n, ran in found.items()}
+
+
+@pytest.fixture
+def team(tmp_path: Path, start: StartFaulty) -> Iterator[tuple[RunningProxy, Team]]:
+    proxy = start()
+    team = Team(tmp_path, proxy.port)
+    yield proxy, team
+    while team.processes:
+        team.kill(0)
+
+
+def test_kills_lose_nothing_and_repeat_only_what_they_cut_off(
+    team: tuple[RunningProxy, Team],
+    start: StartFaulty,
+    breakable_servers: Servers,
+    breakable_database: str,
+) -> None:
+    proxy, workers = team
+    client = proxy.connect(database="commerce", autocommit=True)
+    run(client, "CREATE QUEUE job (n BIGINT) WITH (ack_wait = 5, max_backoff = 5)")
+    port, dice, kills = proxy.port, random.Random(SEED), list[Kill]()
+    producer = Producer(port)
+    producer.start()
+    for _ in range(WORKERS):
+        workers.start()
+    for _ in range(KILLS):
+        seen = workers.out.stat().st_size if workers.out.exists() else 0
+        eventually(
+            lambda: workers.out.exists() and workers.out.stat().st_size > seen, "", END_S
+        )  # noqa: B023
+        time.sleep(dice.uniform(0, 0.5))
+        what, began_s, pid = dice.choice(SHARES), time.time(), 0
+        if what == "worker":
+            pid = workers.kill(dice.randrange(WORKERS))
+            workers.start()
+        elif what == "proxy":
+            proxy.kill()
+            proxy = start(port=port)
+        else:
+            server = dice.choice(breakable_servers)
+            server.kill()
+            server.start()
+        kills.append(Kill(what, pid, began_s, time.time()))
+    producer.stopping.set()
+    producer.join(END_S)
+
+    def unacked() -> int:
+        sql = "SELECT COUNT(*) FROM job WHERE time_acked IS NULL"
+        return sum(
+            int(execute(server, sql, database=breakable_database)[0][0])
+            for server in breakable_servers
+        )
+
+    eventually(lambda: unacked() == 0, "all is acknowledged", END_S)
+    acked_s = {
+        int(n): int(acked) / 1e9
+        for server in breakable_servers
+        for n, acked in execute(
+            server, "SELECT n, time_acked FROM job", database=breakable_database
+        )
+    }
+    runs = workers.runs()
+    assert set(range(1, producer.sent + 1)) <= set(runs), "a message was lost"
+    again = [
+        (before, after, _cause(kills, before, after))
+        for ran in runs.values()
+        for before, after in pairwise(ran)
+    ]
+    late = [n for n, ran in runs.items() if ran[-1].begun_s > acked_s[n] + MARGIN_S]
+    print(
+        f"{KILLS} kills ({Counter(one.what for one in kills)}), {producer.sent} messages, none lost; "
+        f"run again: {Counter(cause for *_, cause in again)}; run after their ack: {len(late)}"
+    )
+    assert not [one for one in again if one[-1] is None], "run twice without a kill"
+    assert not late, "run again after its ack"
+
+
+def _cause(kills: list[Kill], before: Ran, after: Ran) -> str | None:
+    """Return which kill came between two runs of one message: of its worker, or of what keeps its lease and its ack."""
+    between = [
+        kill for kill in kills if kill.from_s <= after.begun_s and kill.to_s >= before.begun_s
+    ]
+    if any(kill.pid == before.pid for kill in between):
+        return "its worker was killed before the ack"
+    found = sorted({kill.what for kill in between} - {"worker"})
+    return f"the {found[0]} was killed before the ack" if found else None
