@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import kombu.exceptions
 import pytest
 from celery import Celery
 from kombu import Connection, Exchange, Queue, pools
 from kombu.utils.uuid import uuid
 
-from tests.fixtures.streams import WAIT_S, eventually, rows
-from tests.integration.conftest import Queue as Place
+from tests.fixtures.streams import WAIT_S, eventually, rows, run
+from tests.integration.conftest import Lone, Queue as Place
 
 
 pytestmark = pytest.mark.db
@@ -200,6 +201,55 @@ def test_tasks_of_a_worker_that_is_killed_are_anothers(
     eventually(lambda: second.said("end"))
     # Longer than the lease, and yet no other process was given it.
     assert len(second.said("begin")) == 1
+
+
+def test_what_is_no_task_is_parked_with_the_reason_and_spares_the_rest(
+    plain: Place, app: Celery, broker: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    send(app, "absent")
+    client = plain.connect()
+    for text in ("no JSON", '{"body": "", "headers": {}}'):
+        run(client, f"INSERT INTO celery_message (queue, payload) VALUES ('celery', '{text}')")
+    send(app, "note", "good")
+    worker = Worker(tmp_path, broker, "one")
+    workers.append(worker)
+    eventually(lambda: worker.said("note"), "a task runs", 3 * WAIT_S)
+    parked = (
+        "SELECT last_error FROM celery_message WHERE time_acked IS NULL AND time_next > 8e18"
+    )
+    eventually(lambda: len(rows(client, parked)) == 3)
+    assert {error.partition(":")[0] for (error,) in rows(client, parked)} == {
+        "rejected by the worker; see its log",
+        "not a message of kombu",
+    }
+
+
+def test_a_proxy_that_is_away_or_killed_costs_no_task(
+    lone: Lone, tmp_path: Path, workers: list[Worker]
+) -> None:
+    import streamfrom_worker.celery  # noqa: F401 - it registers the transport
+
+    (tmp_path / "tasks_of_test.py").write_text(TASKS)
+    broker = f"streamfrom://root@127.0.0.1:{lone.port}/{lone.keyspace}"
+    with Celery("tasks_of_test", broker=broker) as app:
+        with pytest.raises(kombu.exceptions.OperationalError, match="1153"):
+            send(app, "note", "x" * 2_000_000)
+        for n in range(10):
+            send(app, "note", f"n{n}")
+        lone.proxy.stop()
+        worker = Worker(tmp_path, broker, "one")  # nothing listens yet
+        workers.append(worker)
+        log = worker.out.with_suffix(".log")
+        eventually(lambda: "Trying again" in log.read_text(), "it tries", 3 * WAIT_S)
+        lone.start()
+        eventually(lambda: worker.said("note"), "a task runs", 3 * WAIT_S)
+        lone.proxy.kill()
+        lone.start()
+        send(app, "note", "late")
+        eventually(
+            lambda: len({line[1] for line in worker.said("note")}) == 11, "all run", 3 * WAIT_S
+        )
+    pools.reset()
 
 
 def test_priorities_and_exchanges_of_kombu(broker: str) -> None:

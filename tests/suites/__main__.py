@@ -17,6 +17,7 @@ from streamfrom.proxy.embedded.servers import EmbeddedServerError, Family
 from tests.suites.baseline import FOLDER, UNEXPLAINED, Baseline, Comparison, compare, measured
 from tests.suites.client_test import MARIADB_CLIENT_TEST
 from tests.suites.django import DJANGO
+from tests.suites.dramatiq import DRAMATIQ
 from tests.suites.go_driver import GO_SQL_DRIVER
 from tests.suites.kombu import KOMBU
 from tests.suites.lab import place
@@ -35,6 +36,7 @@ SUITES = {
         SQLALCHEMY,
         DJANGO,
         KOMBU,
+        DRAMATIQ,
         *TOOLS,
     )
 }

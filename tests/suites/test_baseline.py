@@ -3,7 +3,7 @@
 from tests.suites.baseline import UNEXPLAINED, Baseline, compare, measured
 from tests.suites.client_test import names
 from tests.suites.go_driver import outcomes_of as go_outcomes
-from tests.suites.sqlalchemy import outcomes_of as pytest_outcomes
+from tests.suites.python_tests import outcomes_of as pytest_outcomes
 from tests.suites.suite import Outcome
 
 

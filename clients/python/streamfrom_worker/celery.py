@@ -15,6 +15,7 @@ table holds the bindings of exchanges, which remote control and events need.
 
 from __future__ import annotations
 
+import logging
 import socket
 import time
 from collections.abc import Iterable, Sequence
@@ -35,6 +36,9 @@ LOOK_S = 0.1  # between two looks whether a full consumer has room again
 REFRESH_S = 30.0  # between two signs of life of a process that has bound a queue
 FORGOTTEN_S = 150.0  # without one, its queues are removed
 PRIORITY_MAX = 9  # Celery's highest is delivered first, and so is streamfrom's lowest
+
+
+log = logging.getLogger("streamfrom_worker")
 
 
 class Channel(virtual.Channel):
@@ -94,9 +98,9 @@ class Channel(virtual.Channel):
         self.want()
 
     def basic_reject(self, delivery_tag: Any, requeue: bool = False) -> None:
-        """Give a message back, or drop it."""
+        """Give a message back, or park it."""
         if not requeue:
-            self.connection.acks.add(delivery_tag)
+            self.store.park(delivery_tag, "rejected by the worker; see its log")
         super().basic_reject(delivery_tag, requeue)
         self.want()
 
@@ -115,7 +119,9 @@ class Channel(virtual.Channel):
         if done := [row[0] for row in rows if row[2] in self.no_ack_queues]:
             self.store.acknowledge(done)
         for row in rows:
-            self.connection._deliver(payload_of(row), row[2])
+            payload = self._decoded(row)
+            if payload is not None:
+                self.connection._deliver(payload, row[2])
 
     def close(self) -> None:
         """Give back what is unacknowledged, and leave."""
@@ -132,9 +138,20 @@ class Channel(virtual.Channel):
 
     def _get(self, queue: str, timeout: float | None = None) -> Any:
         rows = self.store.take([queue], 1, timeout or 0.0)
-        if not rows:
+        payload = self._decoded(rows[0]) if rows else None
+        if payload is None:
             raise Empty
-        return payload_of(rows[0])
+        return payload
+
+    def _decoded(self, row: Row) -> dict[str, Any] | None:
+        """Return kombu's message; one that is none is parked."""
+        try:
+            return payload_of(row)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with a text
+            reason = f"not a message of kombu: {type(error).__name__}: {error}"
+            log.warning("message parked", extra={"id": row[0], "error": reason})
+            self.store.park(row[0], reason)
+            return None
 
     def _put(self, queue: str, message: dict[str, Any], **_: Any) -> None:
         self._put_all([queue], message)

@@ -136,7 +136,7 @@ class StreamfromBroker(Broker):
         """Delete what is in a queue, parked messages included."""
         self.make()
         with connection_errors():
-            self.store.purge(queue_name)
+            self.store.purge(queue_name, also_parked=True)
 
     def flush_all(self) -> None:
         """Delete what is in all declared queues."""

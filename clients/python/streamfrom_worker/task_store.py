@@ -156,11 +156,12 @@ class TaskStore:
         )
         return int(rows[0][0])
 
-    def purge(self, queue: str) -> int:
+    def purge(self, queue: str, *, also_parked: bool = False) -> int:
         """Delete the messages of *queue*; return how many there were."""
+        only = "" if also_parked else f" AND time_next < {PARKED_NS}"
         return self._executed(
             None,
-            f"DELETE FROM {self._messages} WHERE queue = %s AND time_acked IS NULL",
+            f"DELETE FROM {self._messages} WHERE queue = %s AND time_acked IS NULL{only}",
             [queue],
         )[1]
 

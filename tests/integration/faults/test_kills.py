@@ -129,6 +129,14 @@ class Team:
         process.wait()
         return process.pid
 
+    def wait_for_more(self) -> None:
+        """Return once one of them has begun a message."""
+        seen = self._size()
+        eventually(lambda: self._size() > seen, "messages flow", END_S)
+
+    def _size(self) -> int:
+        return self.out.stat().st_size if self.out.exists() else 0
+
     def runs(self) -> dict[int, list[Ran]]:
         """Return the calls for each message, in order of time."""
         found: dict[int, list[Ran]] = defaultdict(list)
@@ -162,10 +170,7 @@ def test_kills_lose_nothing_and_repeat_only_what_they_cut_off(
     for _ in range(WORKERS):
         workers.start()
     for _ in range(KILLS):
-        seen = workers.out.stat().st_size if workers.out.exists() else 0
-        eventually(
-            lambda: workers.out.exists() and workers.out.stat().st_size > seen, "", END_S
-        )  # noqa: B023
+        workers.wait_for_more()
         time.sleep(dice.uniform(0, 0.5))
         what, began_s, pid = dice.choice(SHARES), time.time(), 0
         if what == "worker":
