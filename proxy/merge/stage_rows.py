@@ -14,6 +14,7 @@ from streamfrom.proxy.merge.stage import Stage, is_text
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.selects.inner_selects import without_rows
+from streamfrom.sqlparse_ext.selects.table_rows import TableRows
 from streamfrom.sqlparse_ext.statements import Uses
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
@@ -34,13 +35,17 @@ class AnsweredPart:
     """One part and its rows.
 
     is_merged: its rows are merged groups of several shards.
+    wanted: the columns that may be needed, in lower case; None for all of them.
 
     Attributes:
         text: the SELECT in the part's place.
     """
 
-    def __init__(self, part: Statement, *, is_merged: bool) -> None:
+    def __init__(
+        self, part: Statement, *, is_merged: bool, wanted: frozenset[str] | None = None
+    ) -> None:
         self._is_merged = is_merged
+        self._wanted = wanted
         self._empty = _NAMED % without_rows(part)
         self._columns: Sequence[ColumnDefinition] = ()
         self._stage: Stage
@@ -65,6 +70,9 @@ class AnsweredPart:
         Raises:
             Unsupported: they cannot be had by name, or their texts are not all that they are.
         """
+        if self._wanted is not None:
+            wanted = self._wanted
+            columns = [each for each in columns if each.name.lower() in wanted] or columns[:1]
         self._columns = columns
         check_names(columns, "a part of this")
         for column in columns:
@@ -74,6 +82,12 @@ class AnsweredPart:
             # A sum of floats depends on their order, and a TIMESTAMP's text is two moments where clocks are set back.
             if is_cut or (is_compared and (is_sum or is_instant)):
                 raise Unsupported(f"going on with '{column.name}' over several shards")
+
+    def ask_rows(self, part: Statement, count: int) -> bytes:
+        """Return the query for *count* rows of *part* at most."""
+        names = ", ".join(quote_identifier(column.name) for column in self._columns)
+        items = names.encode("utf-8", "surrogateescape")
+        return b"SELECT %b FROM (%b) AS `streamfrom` LIMIT %d" % (items, part.sql, count)
 
     def ask_collations(self) -> bytes:
         """Return the query whose one row is the columns' collations."""
@@ -101,7 +115,10 @@ class Combination:
     """A statement with its parts, those of them that are given by their number."""
 
     def __init__(
-        self, statement: Statement, parts: InnerSelects, given: dict[int, AnsweredPart]
+        self,
+        statement: Statement,
+        parts: InnerSelects | TableRows,
+        given: dict[int, AnsweredPart],
     ) -> None:
         self._statement = statement
         self._parts = parts
@@ -135,7 +152,7 @@ class Combination:
 
     def ask_collations(self) -> tuple[bytes, ...]:
         """Return queries for a UNION's collations, of the client's text and of `sql`; or none."""
-        if not self._parts.operators:
+        if isinstance(self._parts, TableRows) or not self._parts.operators:
             return ()
         body = self._parts.body(self._statement, {})
         given = {number: part.text for number, part in self._given.items()}

@@ -1,5 +1,7 @@
 """SELECTs whose parts need several shards: UNIONs of groups and limits, derived tables, WITH.
 
+A SELECT whose answer cannot be made of the shards' answers has one part: the rows of its table.
+
 Where such a statement cannot be answered in one go, its parts are: each is a SELECT of its own, with a
 route of its own, and what they are parts of reads nothing else that a vindex deals out. Their rows
 then take their places, and the first shard answers the rest.
@@ -12,8 +14,9 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.proxy.routing.plan_joins import JoinPlanner
 from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard, Plan
 from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.selects.table_rows import read_table_rows
 from streamfrom.sqlparse_ext.session.information_schema import SYSTEM_SCHEMAS
-from streamfrom.sqlparse_ext.statements import Uses
+from streamfrom.sqlparse_ext.statements import Kind, Uses
 
 
 if TYPE_CHECKING:
@@ -118,3 +121,25 @@ def _combined(
     return Combine(
         tuple(shard for shard in tables.shards if shard in shards), parts, tuple(answered)
     )
+
+
+def plan_of_rows(
+    tables: VschemaTables, shape: Shape, route_of: Callable[[Statement], Route]
+) -> Callable[[Statement], Combine] | None:
+    """Return what routes a SELECT by the rows of its one table, which one shard goes on with; None for other statements."""
+    if shape.kind is not Kind.SELECT or shape.uses & _REFUSED:
+        return None
+    rows = read_table_rows(shape.template)
+    if rows is None:
+        return None
+
+    def find(statement: Statement) -> Combine:
+        part = rows.statement(statement)
+        route = route_of(part)
+        assert isinstance(route, OneShard | Concatenate)
+        shards = (route.shard,) if isinstance(route, OneShard) else route.shards
+        first = tables.shards[0]
+        others = tuple(shard for shard in tables.shards[1:] if shard in shards)
+        return Combine((first, *others), rows, ((0, part, route),))
+
+    return find

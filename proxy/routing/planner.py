@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.proxy.routing.plan_insert import plan_insert
 from streamfrom.proxy.routing.plan_joins import JoinPlanner
 from streamfrom.proxy.routing.plan_scatter import refuse, scattered_select
-from streamfrom.proxy.routing.plan_two_stage import plan_of_parts
+from streamfrom.proxy.routing.plan_two_stage import plan_of_parts, plan_of_rows
 from streamfrom.proxy.routing.routes import (
     Combine,
     Concatenate,
@@ -169,8 +169,24 @@ class Planner:
         given, limit = rows.given(shape), limit_of(shape)
         if changes and not given:
             rows.refuse_changes(shape)
+        whole = plan_of_rows(self._tables, shape, self._route_of)
+
+        def scattered(shards: tuple[Shard, ...], statement: Statement | None = None) -> Route:
+            try:
+                route = self._scattered(shape, shards)
+            except Unsupported:
+                if whole is None or statement is None:
+                    raise
+                return whole(statement)
+            return replace(route, otherwise=whole) if isinstance(route, Merge) else route
+
         if not given and limit is None:
-            return Plan(self._scattered(shape, self._shards))
+            try:
+                return Plan(scattered(self._shards))
+            except Unsupported:
+                if whole is None:
+                    raise
+                return Plan(find=whole)
 
         def find(statement: Statement) -> Route:
             if changes:
@@ -184,14 +200,14 @@ class Planner:
             values = [statement.values(operands) for operands in given]
             shares = rows.shares(values) if values else None
             if shares is None:
-                return self._scattered(shape, self._shards)
+                return scattered(self._shards, statement)
             if not shares:
                 # `id = NULL` and the like: no row matches, and any shard can say so.
                 return here
             shards = tuple(shares)
             if len(shards) == 1:
                 return OneShard(shards[0])
-            route = self._scattered(shape, shards)
+            route = scattered(shards, statement)
             slot = given[0][0]
             if (
                 isinstance(route, WriteParts)
@@ -214,7 +230,7 @@ class Planner:
             ):
                 return Merge(shards, counted.select, in_groups=True)
             case Merge(counted=None):
-                return replace(route, counted=counted)
+                return replace(route, counted=counted, otherwise=None)
             case Merge(shards) | Combine(shards):
                 parts = InnerSelects(
                     (counted.inner,), (), frozenset(), inner.shape, counted.end

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.selects.derived import Counted, Union
     from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects
     from streamfrom.sqlparse_ext.selects.select_ast import Select
+    from streamfrom.sqlparse_ext.selects.table_rows import TableRows
     from streamfrom.sqlparse_ext.statements import Statement
 
 
@@ -38,6 +39,7 @@ class Merge:
     union: set for a UNION; *select* is then the SELECT of `union.wrapped`.
     counted: set where the answer is only a number of rows; all other attributes then describe
         the statement that `counted.statement` returns.
+    otherwise: gives the route for a statement whose rows turn out not to be merged; None where there is none.
     """
 
     shards: tuple[Shard, ...]
@@ -45,6 +47,7 @@ class Merge:
     in_groups: bool
     union: Union | None = None
     counted: Counted | None = None
+    otherwise: Callable[[Statement], Combine] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class Combine:
     """
 
     shards: tuple[Shard, ...]
-    parts: InnerSelects
+    parts: InnerSelects | TableRows
     answered: tuple[tuple[int, Statement, Route], ...]
 
 

@@ -24,7 +24,6 @@ from streamfrom.proxy.routing.routes import (
     WriteParts,
 )
 from streamfrom.proxy.sql.ack_desk import AckDesk, Offer
-from streamfrom.proxy.sql.scatter.gather import gather
 from streamfrom.proxy.sql.scatter.scattered_writes import MergedOk, write_parts
 from streamfrom.proxy.sql.scatter.two_stage import TwoStageSelect
 from streamfrom.proxy.wire.commands import query
@@ -93,19 +92,12 @@ class RoutedStatements:
                     await self._branches.commit()
                 runtimes = [view.runtime(shard) for shard in shards]
                 return await self._concatenate(runtimes, database, step, reply, packet)
-            case Merge(shards):
+            case Merge() | Combine():
                 if not self._state.settings.autocommit:
                     # It opens a transaction on all of them, which is one.
                     self._branches.entered()
-                runtimes = [view.runtime(shard) for shard in shards]
-                return await gather(
-                    self._context, database, runtimes, step.statement, route, reply
-                )
-            case Combine():
-                if not self._state.settings.autocommit:
-                    self._branches.entered()
-                two_stages = TwoStageSelect(self._context, database, view.runtime)
-                return await two_stages.run(step.statement, route, reply)
+                several = TwoStageSelect(self._context, database, view.runtime)
+                return await several.run(step.statement, route, reply)
             case WriteParts(parts):
                 own = step.statement.sql
                 pieces = [(view.runtime(shard), sql or own) for shard, sql in parts]

@@ -45,10 +45,10 @@ class Excerpt:
     end: int
     parameters: tuple[int, int] = (0, 0)
 
-    def statement(self, statement: Statement) -> Statement:
-        """Return it as a statement, with the values that *statement* is bound to."""
+    def statement(self, statement: Statement, before: bytes = b"") -> Statement:
+        """Return it as a statement behind the text *before*, with the values that *statement* is bound to."""
         start, end = locate(statement.sql, statement.mode, (self.start, self.end))
-        sql = statement.sql[start:end]
+        sql = before + statement.sql[start:end]
         template, literals, runs = fingerprint(sql, statement.mode)
         found = Statement(sql, statement.mode, _parse(template), literals, runs)
         if statement.arguments is None:
@@ -72,6 +72,7 @@ class InnerSelects:
     names: frozenset[str]
     outside: Shape
     union_end: int
+    wanted: frozenset[str] | None = None  # all columns
 
     def body(self, statement: Statement, texts: Mapping[int, bytes]) -> bytes:
         """Return the SELECTs of a UNION as `with_parts` does, without what sorts and limits them."""

@@ -11,6 +11,18 @@ OF_VALUES = {1690, 3513}
 SUM_OF_FLOATS = re.compile(r"\b(SUM|AVG)\((DISTINCT )?f\b", re.IGNORECASE)
 
 
+def listed(answer: Answer) -> Answer:
+    """Return an answer whose texts are their letters in order, for GROUP_CONCAT may list equal values in any order."""
+    rows = [
+        tuple(
+            value and bytes(sorted(folded(value.replace(b" ", b"")).replace(b" ", b"")))
+            for value in row
+        )
+        for row in answer.rows
+    ]
+    return Answer(answer.columns, rows, answer.error)
+
+
 def order_difference(
     mine: Answer, theirs: Answer, keys: list[int], *, sums_floats: bool
 ) -> str:

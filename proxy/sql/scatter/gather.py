@@ -14,7 +14,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable
+from streamfrom.proxy.errors import (
+    BackendError,
+    BackendLost,
+    BackendUnavailable,
+    MergeTooLarge,
+)
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.proxy.execution.retry_rules import Ending, ending_of
 from streamfrom.proxy.execution.session_tracking import spread_insert_id
@@ -33,7 +38,7 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
@@ -85,8 +90,11 @@ async def gather(
     statement: Statement,
     route: Merge,
     reply: RowSink,
+    otherwise: Callable[[], Awaitable[bool]] | None = None,
 ) -> bool:
     """Answer *statement* from all *shards*, and return True.
+
+    otherwise: answers it where its rows cannot be merged, and nothing of them was sent yet.
 
     Raises:
         Unsupported, MergeTooLarge: the rows cannot be merged.
@@ -100,6 +108,12 @@ async def gather(
         try:
             await attempt.run()
             return True
+        except Unsupported:
+            if otherwise is None or (attempt.has_written and not reply.take_back()):
+                raise
+            with suppress(Unsupported, MergeTooLarge):
+                return await otherwise()
+            raise
         except (BackendUnavailable, BackendLost, BackendError) as error:
             is_seen = attempt.has_written and not reply.take_back()
             ending = attempt.ending(error)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.merge.insert_values import values_row
 from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard
-from streamfrom.proxy.sql.scatter.gather import gather
 from streamfrom.proxy.sql.scatter.taken_rows import BYTES_MAX, ROWS_MAX, TakenRows
 from streamfrom.proxy.sql.scatter.two_stage import TwoStageSelect
 from streamfrom.proxy.wire.commands import query
@@ -146,12 +145,9 @@ class InsertSelects:
     ) -> None:
         view, database = place.view, place.database
         match route:
-            case Merge(shards):
-                runtimes = [view.runtime(shard) for shard in shards]
-                await gather(self._context, database, runtimes, locked, route, taken)
-            case Combine():
-                two_stages = TwoStageSelect(self._context, database, view.runtime)
-                await two_stages.run(locked, route, taken)
+            case Merge() | Combine():
+                several = TwoStageSelect(self._context, database, view.runtime)
+                await several.run(locked, route, taken)
             case OneShard() | Concatenate():
                 shards = (route.shard,) if isinstance(route, OneShard) else route.shards
                 # At most one row more than is allowed is read, to see that there are too many.

@@ -1,4 +1,4 @@
-"""One SELECT whose parts are answered first; a shard then answers the rest from their rows.
+"""A SELECT of several shards: merged, or its parts are answered first and a shard answers the rest from their rows.
 
 The parts are routed and run one after another, like statements of the client. Their rows are kept, up to a limit, and
 written into the text, which the first shard answers.
@@ -57,13 +57,25 @@ class TwoStageSelect:
         self._database = database
         self._runtime = runtime
 
-    async def run(self, statement: Statement, route: Combine, reply: RowSink) -> bool:
+    async def run(self, statement: Statement, route: Merge | Combine, reply: RowSink) -> bool:
         """Answer *statement*, and return True.
 
         Raises:
-            Unsupported, MergeTooLarge: the answer cannot be made from the parts.
+            Unsupported, MergeTooLarge: the answer cannot be made from the shards' answers.
             BackendUnavailable, BackendLost, BackendError, PoolTimeout: as for any statement.
         """
+        if isinstance(route, Combine):
+            return await self._combine(statement, route, reply)
+        shards = [self._runtime(shard) for shard in route.shards]
+        otherwise = None
+        if route.otherwise is not None:
+            rows = route.otherwise
+            otherwise = lambda: self._combine(statement, rows(statement), reply)  # noqa: E731
+        return await gather(
+            self._context, self._database, shards, statement, route, reply, otherwise
+        )
+
+    async def _combine(self, statement: Statement, route: Combine, reply: RowSink) -> bool:
         diagnostics = diagnostics_of_several()
         shard = self._runtime(route.shards[0])
 
@@ -79,7 +91,9 @@ class TwoStageSelect:
         whole.learn(_columns(described))
         for number, part, way in route.answered:
             given[number] = AnsweredPart(
-                part, is_merged=isinstance(way, Merge) and way.in_groups
+                part,
+                is_merged=isinstance(way, Merge) and way.in_groups,
+                wanted=route.parts.wanted,
             )
             try:
                 answer = await ask(given[number].ask_columns())
@@ -110,7 +124,7 @@ class TwoStageSelect:
             # A part leaves its warnings in the session like any statement; here they are
             # collected.
             before = self._state.diagnostics
-            await self._take(part, way, taken)
+            await self._take(part, given[number], way, taken)
             if self._state.diagnostics is not before and self._state.diagnostics is not None:
                 diagnostics.columns = self._state.diagnostics.columns or diagnostics.columns
                 diagnostics.rows = [*diagnostics.rows, *self._state.diagnostics.rows]
@@ -134,31 +148,26 @@ class TwoStageSelect:
         )
         return True
 
-    async def _take(self, part: Statement, route: Route, taken: TakenRows) -> None:
+    async def _take(
+        self, part: Statement, answered: AnsweredPart, route: Route, taken: TakenRows
+    ) -> None:
         """Let the shards answer one part."""
         match route:
-            case Merge(shards):
-                await gather(
-                    self._context,
-                    self._database,
-                    [self._runtime(shard) for shard in shards],
-                    part,
-                    route,
-                    taken,
-                )
-            case Combine():
+            case Merge() | Combine():
                 await self.run(part, route, taken)
             case Concatenate(shards):
                 for shard in shards:
-                    await self._take_whole(part, shard, taken)
+                    await self._take_whole(part, answered, shard, taken)
             case OneShard(shard):
-                await self._take_whole(part, shard, taken)
+                await self._take_whole(part, answered, shard, taken)
             case _:
                 raise AssertionError("a part of a SELECT is a SELECT")
 
-    async def _take_whole(self, part: Statement, shard: Shard, taken: TakenRows) -> None:
+    async def _take_whole(
+        self, part: Statement, answered: AnsweredPart, shard: Shard, taken: TakenRows
+    ) -> None:
         # At most one row more than is allowed is read, to see that there are too many.
-        sql = b"SELECT * FROM (%b) AS `streamfrom` LIMIT %d" % (part.sql, ROWS_MAX + 1)
+        sql = answered.ask_rows(part, ROWS_MAX + 1)
         answer = await self._executor.ask(
             self._runtime(shard), self._database, query(sql), part.shape
         )

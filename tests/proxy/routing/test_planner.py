@@ -3,7 +3,14 @@ import ast
 import pytest
 
 from streamfrom.proxy.routing.planner import Planner
-from streamfrom.proxy.routing.routes import Concatenate, Everywhere, Merge, OneShard, WriteParts
+from streamfrom.proxy.routing.routes import (
+    Combine,
+    Concatenate,
+    Everywhere,
+    Merge,
+    OneShard,
+    WriteParts,
+)
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from tests.cases import cases
 from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, PLAIN, QUARTERS, SHARDED
@@ -179,6 +186,32 @@ def test_what_could_be_answered_wrongly_is_refused_by_name(sql, sentence):
         route(sql)
     assert str(refused.value) == f"unsupported: {sentence}"
     assert refused.value.wire_code() == (1235, "42000")
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT STD(a) FROM t GROUP BY a WITH ROLLUP", "SELECT * FROM t"),
+        (
+            "SELECT id, RANK() OVER (ORDER BY a) FROM t AS x WHERE x.a > 5",
+            "SELECT * FROM t AS x WHERE x.a > 5",
+        ),
+    ],
+)
+def test_what_cannot_be_merged_is_made_of_the_rows(sql, rows):
+    found = route(sql)
+    assert isinstance(found, Combine)
+    ((number, part, way),) = found.answered
+    assert (number, part.sql.decode(), way) == (0, rows, Concatenate(SHARDED.shards))
+    assert found.shards == SHARDED.shards
+
+
+def test_rows_of_a_merge_are_read_where_the_values_say():
+    found = route(f"SELECT MAX(a) FROM t WHERE id IN (5, {HIGH})")
+    assert isinstance(found, Merge)
+    assert found.otherwise is not None
+    sql = f"SELECT MAX(a) FROM t WHERE id IN (5, {HIGH})"
+    assert found.otherwise(statement(sql)).shards == SHARDED.shards
 
 
 def test_a_narrowed_target_shows_its_own_rows_only():

@@ -83,7 +83,7 @@ def test_the_first_shard_answers_the_rest_from_the_rows_of_the_parts():
     assert [parse_text_row(row) for row in reply.rows] == [[b"3"], [b"7"]]
     (own,) = [text for shard, text in sent if shard == "80-"]
     assert own == (
-        b"SELECT * FROM (SELECT n FROM t WHERE id = %d) AS `streamfrom` %b" % (HIGH, LIMIT)
+        b"SELECT `n` FROM (SELECT n FROM t WHERE id = %d) AS `streamfrom` %b" % (HIGH, LIMIT)
     )
     assert sent[0] == ("-80", SQL.encode() + b" LIMIT 0")
     assert sent[-1][1].startswith(

@@ -1,0 +1,91 @@
+"""The rows that a SELECT reads from its table, as a SELECT of their own.
+
+`SELECT STD(a) FROM t WHERE b > 1` is `SELECT STD(a) FROM (SELECT a FROM t WHERE b > 1) AS t`. So what cannot be made of the
+answers of several shards can be made of their rows, by one of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.sqlparse_ext.reading.queries import read_factor
+from streamfrom.sqlparse_ext.selects.inner_selects import Excerpt, excerpt
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.sqlparse_ext.text.lexer import locate
+from streamfrom.sqlparse_ext.text.lexer_patterns import BAD
+from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens, unquote
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamfrom.sqlparse_ext.statements import Statement
+
+
+_ENDS: Final = frozenset({"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "WINDOW"})
+# What locks the rows, or leaves something behind, or reads other rows.
+_FOREIGN: Final = frozenset(
+    {"INTO", "PROCEDURE", "FETCH", "FOR", "LOCK", "SQL_CALC_FOUND_ROWS", ":=", ";"}
+    | {"UNION", "EXCEPT", "INTERSECT", "QUALIFY", "EXAMINED"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableRows:
+    """The rows of the one table of a SELECT.
+
+    source: FROM and WHERE.
+    name: what the rest calls the table.
+    wanted: the names in the statement, in lower case, of which its columns are some; None for all columns.
+    operators: none, as of other parts that are no UNION.
+    """
+
+    source: Excerpt
+    name: str
+    wanted: frozenset[str] | None
+    operators: tuple[str, ...] = ()
+
+    def statement(self, statement: Statement) -> Statement:
+        """Return the SELECT of the rows, with the values that *statement* is bound to."""
+        return self.source.statement(statement, b"SELECT * ")
+
+    def with_parts(self, statement: Statement, texts: Mapping[int, bytes]) -> bytes:
+        """Return *statement* as it reads the rows that the first of *texts* gives."""
+        start, end = locate(statement.sql, statement.mode, (self.source.start, self.source.end))
+        name = quote_identifier(self.name).encode("utf-8", "surrogateescape")
+        source = b"FROM (%b) AS %b" % (texts[0], name)
+        return statement.sql[:start] + source + statement.sql[end:]
+
+
+def read_table_rows(template: bytes) -> TableRows | None:
+    """Return the rows that a SELECT reads; None where it reads more than one table, or in doubt."""
+    if BAD in template:
+        return None
+    tokens = statement_tokens(template)
+    if not tokens or tokens[0].key != "SELECT":
+        return None
+    if any(token.key in _FOREIGN or token.is_variable for token in tokens):
+        return None
+    if sum(token.key == "SELECT" for token in tokens) > 1:
+        return None
+    cursor = Cursor(tokens, template, 1)
+    start = cursor.at = cursor.find({"FROM"})
+    if not cursor.accept("FROM"):
+        return None
+    table = read_factor(cursor)
+    if table is None or table.schema is not None or cursor.key not in ("", *_ENDS):
+        return None
+    if cursor.accept("WHERE"):
+        cursor.at = cursor.find(_ENDS)
+    names = {unquote(token, template).lower() for token in tokens if token.is_name}
+    # Behind the sign of a multiplication stands an operand.
+    has_star = any(
+        token.key == "*" and after.key in (",", "FROM") for token, after in pairwise(tokens)
+    )
+    return TableRows(
+        excerpt(tokens, start, cursor.at),
+        table.alias or table.name,
+        None if has_star else frozenset(names),
+    )

@@ -1,0 +1,69 @@
+import pytest
+
+from streamfrom.sqlparse_ext.selects.table_rows import read_table_rows
+from tests.sqlparse_ext.facts import statement
+
+
+def read(sql):
+    found = read_table_rows(statement(sql).shape.template)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows", "rest"),
+    [
+        (
+            "SELECT STD(a) FROM t WHERE b > 'x' GROUP BY c WITH ROLLUP",
+            "SELECT * FROM t WHERE b > 'x'",
+            "SELECT STD(a) FROM (ROWS) AS `t` GROUP BY c WITH ROLLUP",
+        ),
+        (
+            "SELECT x.a FROM t AS x USE INDEX (i) ORDER BY RANK() OVER (ORDER BY a) LIMIT 3",
+            "SELECT * FROM t AS x USE INDEX (i)",
+            "SELECT x.a FROM (ROWS) AS `x` ORDER BY RANK() OVER (ORDER BY a) LIMIT 3",
+        ),
+        (
+            "SELECT a FROM `t``u` WHERE a IN (1, 2) WINDOW w AS (ORDER BY a)",
+            "SELECT * FROM `t``u` WHERE a IN (1, 2)",
+            "SELECT a FROM (ROWS) AS `t``u` WINDOW w AS (ORDER BY a)",
+        ),
+    ],
+)
+def test_the_rows_stand_in_the_place_of_the_table(sql, rows, rest):
+    found = read(sql)
+    assert found.statement(statement(sql)).sql.decode() == rows
+    assert found.with_parts(statement(sql), {0: b"ROWS"}).decode() == rest
+
+
+@pytest.mark.parametrize(
+    ("sql", "columns"),
+    [
+        ("SELECT SUM(a * `B`), COUNT(*) FROM t WHERE c = 'd'", {"a", "b", "c"}),
+        ("SELECT a, 2 * a FROM t ORDER BY t.d", {"a", "d"}),
+        ("SELECT *, SUM(a) FROM t", None),
+        ("SELECT DISTINCT t.* FROM t", None),
+    ],
+)
+def test_the_columns_that_may_be_needed_are_names_in_the_text(sql, columns):
+    wanted = read(sql).wanted
+    assert (wanted and wanted & {"a", "b", "c", "d"}) == columns
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT SUM(a) FROM t FOR UPDATE",
+        "SELECT SUM(a) FROM t, u",
+        "SELECT SUM(a) FROM (SELECT 1 AS a) AS t",
+        "SELECT SUM(a) FROM t WHERE a > (SELECT 1)",
+        "SELECT SUM(a) FROM s.t",
+        "SELECT SUM(@a) FROM t",
+        "SELECT SUM(a) INTO @b FROM t",
+        "SELECT SUM(a) FROM t UNION SELECT 1",
+        "SELECT 1",
+        "UPDATE t SET a = 1",
+    ],
+)
+def test_other_statements_have_no_such_rows(sql):
+    assert read_table_rows(statement(sql).shape.template) is None
