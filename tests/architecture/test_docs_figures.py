@@ -10,6 +10,7 @@ import pytest
 
 from bench.__main__ import ALL as WORKLOADS
 from bench.workloads import drain
+from release.reference import made
 from streamfrom.engine.messaging.gates import trouble
 from streamfrom.engine.messaging.table import table_settings
 from streamfrom.engine.messaging.upkeep import purge
@@ -186,6 +187,14 @@ def test_a_figure_that_stands_in_a_document_is_that_of_the_code(document, senten
     assert found, sentence
     told = [NUMBERS.get(group) or float(group.replace(",", "")) for group in found.groups()]
     assert told == pytest.approx(values)
+
+
+def test_the_tables_of_the_reference_are_those_of_the_code():
+    found = [
+        path for path in (ROOT / "docs").rglob("*.md") if "<!-- reference" in path.read_text()
+    ]
+    assert len(found) >= 2
+    assert [path for path in found if made(path.read_text()) != path.read_text()] == []
 
 
 def test_every_workload_that_the_documents_run_exists():
