@@ -20,6 +20,7 @@ from streamfrom.proxy.admin.exposition import CONTENT_TYPE
 from streamfrom.proxy.admin.history import SAMPLE_S, History
 from streamfrom.proxy.admin.metrics import MetricsPage
 from streamfrom.proxy.admin.overview import (
+    figure_records,
     limits,
     newer,
     queue_records,
@@ -188,7 +189,7 @@ class AdminServer:
         reason = ""
         if self._status.member().is_stopping:
             reason = "stopping"
-        elif all(shard.last_error is not None for shard in self._status.shard_status()):
+        elif not any(shard.is_up for shard in self._status.shard_status()):
             reason = "no shard answers"
         return web.Response(text=f"{reason or 'ready'}\n", status=503 if reason else 200)
 
@@ -210,6 +211,7 @@ class AdminServer:
                 "user": visitor.user.name,
                 "csrf": visitor.csrf,
                 "is_open": visitor.token is None,
+                "figures": figure_records(),
             }
         )
 

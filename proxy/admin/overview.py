@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from streamfrom.engine.messaging.table.message import AUTO
+from streamfrom.engine.messaging.table.table_settings import KEYS
+from streamfrom.proxy.admin.history import Rates
+from streamfrom.proxy.status.queue_figures import FIGURES, QueueLook
 from streamfrom.proxy.status.status_rows import TABLES, queue_rows
 
 
@@ -14,14 +18,11 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.errors import TableLoadError
     from streamfrom.engine.messaging.figures.figures import QueueFigures
-    from streamfrom.proxy.admin.history import Rates, Series
+    from streamfrom.proxy.admin.history import Series
     from streamfrom.proxy.config.file import Server
     from streamfrom.proxy.status.status_rows import StatusRow
 
 Record: TypeAlias = dict[str, Any]
-
-# What a comment does not say in these words, or the page says elsewhere.
-_NO_SETTINGS: Final = frozenset({"warnings", "newest"})
 
 # Settings of [server] that an operator runs into, as the configuration calls them.
 _LIMITS: Final = {
@@ -63,53 +64,56 @@ def queue_records(
     for record in made:
         queue = more.get((record["keyspace"], record["queue"]))
         known = None if queue is None else rates(queue)
-        record |= {
-            "in_per_s": known and known.in_per_s,
-            "delivered_per_s": known and known.delivered_per_s,
-            "out_per_s": known and known.out_per_s,
-            "redelivered_per_s": known and known.redelivered_per_s,
-        }
+        record.update(known._asdict() if known else dict.fromkeys(Rates._fields))
     return made
 
 
 def shard_records(queue: QueueFigures, now_ns: int) -> list[Record]:
-    """Return what each shard of a queue holds.
+    """Return the figures of each shard of a queue."""
+    found = []
+    for shard in queue.shards:
+        unknown = queue.unknown & {shard.shard}
+        one = replace(queue, shards=(shard,), unknown=unknown, streams=shard.streams)
+        look = QueueLook(one, now_ns)
+        figures = {figure.name: figure.read(look) for figure in FIGURES}
+        found.append({"shard": shard.shard} | figures)
+    return found
 
-    oldest_ready_age_s: how long the first ready message has waited; None where that is not known.
-    Of a shard whose dispatcher does not answer little is.
-    """
-    return [
-        {
-            "shard": shard.shard,
-            "depth": shard.depth,
-            "depth_is_exact": shard.is_whole,
-            "parked": shard.parked,
-            "ready": shard.ready if is_told and shard.streams else None,
-            "in_flight": shard.in_flight if is_told else None,
-            "scheduled": shard.scheduled if is_told and shard.streams else None,
-            "oldest_ready_age_s": None
-            if shard.oldest_ready_ns is None or not is_told
-            else max(0, now_ns - shard.oldest_ready_ns) / 10**9,
-            "streams": shard.streams,
-        }
-        for shard in queue.shards
-        for is_told in [shard.shard not in queue.unknown]
-    ]
+
+def figure_records() -> list[Record]:
+    """Return what the page shows of a queue: what it is called, in which unit, and what it means."""
+    names = "name", "unit", "label", "help"
+    return [{name: getattr(each, name) for name in names} for each in FIGURES if each.label]
 
 
 def setting_records(queue: QueueFigures) -> list[Record]:
     """Return the settings of a queue by their keys of the comment; times in seconds, None for none."""
     properties = queue.table.properties
-    found = []
+    order = "strict" if properties.in_order and properties.key is None else "oldest"
+    group, after = properties.groups or (None, None)
+    found: Record = {}
     for each in fields(properties):
         value = getattr(properties, each.name)
-        key = each.name
-        if key.endswith("_ns"):
-            key = key.removesuffix("_ns")
+        if each.name.endswith("_ns"):
             value = None if value is None else value / 10**9
-        if key not in _NO_SETTINGS:
-            found.append({"key": f"vt_{key}", "value": _plain(value)})
-    return found
+        found[each.name.removesuffix("_ns")] = value
+    found |= {
+        "ack": "early" if found.pop("acks_early") else "committed",
+        "after": after,
+        "group": group,
+        "lease": "lazy" if properties.lease_delay_ns else "written",
+        "max_per_key": found.pop("in_order") if properties.key else None,
+        "max_rate": properties.max_rate and properties.max_rate / 10**6,
+        "message_cols": properties.message_cols and ", ".join(properties.message_cols),
+        "order": "newest" if found.pop("newest") else order,
+        "prefetch": "auto" if properties.prefetch == AUTO else properties.prefetch,
+        "shard_by": properties.shard_by and "{}({})".format(*properties.shard_by),
+    }
+    return [
+        {"key": f"vt_{key}", "value": value}
+        for key, value in found.items()
+        if f"vt_{key}" in KEYS
+    ]
 
 
 def newer(series: Series, after_s: float) -> Series:
@@ -117,10 +121,6 @@ def newer(series: Series, after_s: float) -> Series:
     moments = [moment or 0.0 for moment in series["at_s"]]
     start = bisect_right(moments, after_s)
     return {name: values[start:] for name, values in series.items()}
-
-
-def _plain(value: object) -> object:
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else value
 
 
 def limits(server: Server) -> Record:

@@ -101,16 +101,14 @@ def merged_queue(
 
 
 def _merged_shard(own: ShardFigures, told: Sequence[ShardFigures]) -> ShardFigures:
-    counters = Counters()
-    for each in (own, *told):
-        counters.add(each.counters)
-    dispatcher = next((each for each in (own, *told) if each.is_dispatched), own)
+    known = own, *told
+    dispatcher = next((each for each in known if each.is_dispatched), own)
     # How many rows wait any member may ask the shard, if the dispatcher does not hold them all, and
     # what the shard has parked every member asks that does not hold them all itself.
     depth = own.depth if dispatcher.depth is None else dispatcher.depth
     return replace(
         dispatcher,
-        counters=counters,
+        counters=Counters.total(each.counters for each in known),
         depth=depth,
         parked=own.parked,
         dead_lettered=own.dead_lettered,

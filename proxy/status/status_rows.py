@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from streamfrom.engine.messaging.table.message import AUTO
+from streamfrom.proxy.status.queue_figures import FIGURES, QueueLook, Unit
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens, unquote
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from streamfrom.engine.errors import TableLoadError
     from streamfrom.engine.messaging.figures.figures import (
@@ -23,11 +23,15 @@ if TYPE_CHECKING:
         SetAsideFigures,
         StreamFigures,
     )
-    from streamfrom.engine.messaging.table.counters import Histogram
     from streamfrom.proxy.local_statements.show_processlist import Process
+    from streamfrom.proxy.status.queue_figures import Figure
     from streamfrom.sqlparse_ext.statements import Shape
 
 StatusValue: TypeAlias = str | int | float | None
+StatusRow: TypeAlias = tuple[StatusValue, ...]
+
+# What `SqlType.TEXT` takes; JSON_TABLE would make NULL of more.
+TEXT_MAX: Final = 4096
 
 SCHEMA: Final = "streamfrom"
 QUEUE_STATUS: Final = ("QUEUE", "STATUS")
@@ -82,15 +86,57 @@ class SqlType(StrEnum):
     DOUBLE = "DOUBLE"
 
 
+Read: TypeAlias = "Callable[[Any, int], StatusValue]"
+
+
 class StatusColumn(NamedTuple):
-    """A column of a table."""
+    """A column of a table. read: makes its value of a record, at a moment in nanoseconds."""
 
     name: str
     type: SqlType
+    read: Read
 
 
-def _columns(**types: SqlType) -> tuple[StatusColumn, ...]:
-    return tuple(StatusColumn(name, kind) for name, kind in types.items())
+def _columns(**columns: SqlType | tuple[SqlType, Read]) -> tuple[StatusColumn, ...]:
+    """Return columns by their names; of a type alone is what shows the attribute of its name, None without one."""
+    return tuple(
+        StatusColumn(name, column, _attribute(name))
+        if isinstance(column, SqlType)
+        else StatusColumn(name, *column)
+        for name, column in columns.items()
+    )
+
+
+def _attribute(name: str) -> Read:
+    return lambda record, _: _shown(getattr(record, name, None))
+
+
+def _client(name: str) -> Read:
+    return lambda stream, _: _shown(getattr(stream.client, name))
+
+
+def _age_s(name: str) -> Read:
+    def read(record: Any, now_ns: int) -> float | None:
+        since_ns = getattr(record, name)
+        # The wall clock may have been set back since.
+        return None if since_ns is None else max(0, now_ns - since_ns) / 10**9
+
+    return read
+
+
+def _figure(figure: Figure) -> tuple[SqlType, Read]:
+    kind = _DOUBLE if figure.unit in {Unit.SECONDS, Unit.RATE} else _COUNT
+    return kind, lambda look, _: figure.read(look)
+
+
+def _shown(value: Any) -> StatusValue:
+    if isinstance(value, tuple):
+        value = ",".join(value)
+    if isinstance(value, str):
+        return value if len(value) <= TEXT_MAX else f"{value[: TEXT_MAX - 1]}…"
+    if isinstance(value, float):
+        return round(value, 3)
+    return int(value) if isinstance(value, bool) else value
 
 
 _NAME, _TEXT, _COUNT, _DOUBLE = SqlType
@@ -98,51 +144,24 @@ _NAME, _TEXT, _COUNT, _DOUBLE = SqlType
 QUEUES: Final = _columns(
     keyspace=_NAME,
     queue=_NAME,
-    depth=_COUNT,
-    depth_is_exact=_COUNT,
-    ready=_COUNT,
-    scheduled=_COUNT,
-    in_flight=_COUNT,
-    oldest_ready_age_s=_DOUBLE,
-    streams=_COUNT,
-    prefetch=_COUNT,
-    delivered=_COUNT,
-    redelivered=_COUNT,
-    acked=_COUNT,
-    deleted=_COUNT,
-    returned=_COUNT,
-    purged=_COUNT,
-    delivery_latency_p50_s=_DOUBLE,
-    delivery_latency_p99_s=_DOUBLE,
-    ack_latency_p50_s=_DOUBLE,
-    ack_latency_p99_s=_DOUBLE,
-    is_paused=_COUNT,
-    max_rate=_DOUBLE,
-    max_in_flight=_COUNT,
-    blocked=_COUNT,
-    parked=_COUNT,
-    dead_lettered=_COUNT,
-    parked_total=_COUNT,
-    dead_lettered_total=_COUNT,
-    partitions_overdue=_COUNT,
-    set_aside=_COUNT,
+    **{figure.name: _figure(figure) for figure in FIGURES},
     error=_TEXT,
-    unanswered=_TEXT,
+    unanswered=(_TEXT, lambda look, _: _shown("; ".join(look.figures.unanswered)) or None),
 )
 STREAMS: Final = _columns(
     connection_id=_COUNT,
-    user=_NAME,
-    host=_NAME,
+    user=(_NAME, _client("user")),
+    host=(_NAME, _client("host")),
     keyspace=_NAME,
     queue=_NAME,
-    shards=_TEXT,
-    open_s=_DOUBLE,
-    prefetch=_COUNT,
+    shards=(_TEXT, _client("shards")),
+    open_s=(_DOUBLE, lambda stream, now_ns: _age_s("opened_ns")(stream.client, now_ns)),
+    prefetch=(_COUNT, _client("prefetch")),
     delivered=_COUNT,
     unacked=_COUNT,
-    oldest_unacked_age_s=_DOUBLE,
-    stalled_s=_DOUBLE,
-    member=_NAME,
+    oldest_unacked_age_s=(_DOUBLE, _age_s("oldest_unacked_ns")),
+    stalled_s=(_DOUBLE, _age_s("stalled_since_ns")),
+    member=(_NAME, _client("member")),
 )
 SHARDS: Final = _columns(
     keyspace=_NAME,
@@ -166,7 +185,7 @@ MEMBERS: Final = _columns(
     streams=_COUNT,
     questions=_COUNT,
     is_stopping=_COUNT,
-    address=_NAME,
+    address=(_NAME, lambda member, _: member.address or None),
     dispatches=_TEXT,
     is_answering=_COUNT,
     clock_unix_s=_DOUBLE,
@@ -180,8 +199,8 @@ SET_ASIDE: Final = _columns(
     id=_TEXT,
     tried=_NAME,
     error=_TEXT,
-    since_s=_DOUBLE,
-    next_try_s=_DOUBLE,
+    since_s=(_DOUBLE, _age_s("since_ns")),
+    next_try_s=(_DOUBLE, lambda row, now_ns: max(0, row.next_ns - now_ns) / 10**9),
     tries=_COUNT,
 )
 # By name: SHOW TABLES lists them in this order.
@@ -192,11 +211,6 @@ TABLES: Final[Mapping[str, tuple[StatusColumn, ...]]] = {
     "shards": SHARDS,
     "streams": STREAMS,
 }
-
-StatusRow: TypeAlias = tuple[StatusValue, ...]
-
-# What `SqlType.TEXT` takes; JSON_TABLE would make NULL of more.
-TEXT_MAX: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +233,11 @@ class ShardStatus:
     pool_waiters: int
     is_dispatched: bool = True
     member: str | None = None
+
+    @property
+    def is_up(self) -> bool:
+        """Return whether it is available."""
+        return self.last_error is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +264,14 @@ class MemberStatus:
     address: str = ""
     dispatches: tuple[str, ...] = ()
     clock_unix_s: float | None = None
+    is_answering = True
+
+    @property
+    def certificate_expires_in_s(self) -> float | None:
+        """Return when its certificate ends, from its own clock on."""
+        if self.clock_unix_s is None or self.certificate_expires_s is None:
+            return None
+        return self.certificate_expires_s - self.clock_unix_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +282,7 @@ class Unanswered:
     version: str
     address: str
     error: str
+    is_answering = False
 
     def __str__(self) -> str:
         """Return who it is, and why."""
@@ -301,60 +329,17 @@ def queue_rows(
     queues: Iterable[QueueFigures], errors: Iterable[tuple[str, TableLoadError]], now_ns: int
 ) -> list[StatusRow]:
     """Return the rows of `QUEUES`; *errors* are the tables that cannot be used, with their keyspaces."""
-    rows = [_queue_row(queue, now_ns) for queue in queues]
+    rows = _rows(QUEUES, (QueueLook(queue, now_ns) for queue in queues), now_ns)
     # Between keyspace and queue, which stand first, and error and unanswered, which stand last.
-    blanks: StatusRow = (None,) * (len(QUEUES) - 4)
+    blanks: StatusRow = (None,) * len(FIGURES)
     rows += [(keyspace, error.table, *blanks, error.reason, None) for keyspace, error in errors]
     return sorted(rows, key=lambda row: (str(row[0]), str(row[1])))
 
 
-def _queue_row(queue: QueueFigures, now_ns: int) -> StatusRow:
-    table, counters, shards = queue.table, queue.counters, queue.shards
-    properties = table.properties
-    depths = [shard.depth for shard in shards]
-    is_told = not queue.unknown
-    # Memory knows no key of a queue without streams, so it cannot say what is ready.
-    is_streamed = is_told and all(shard.streams for shard in shards)
-    since_ns = min(
-        (s.oldest_ready_ns for s in shards if s.oldest_ready_ns is not None), default=None
-    )
-    return (
-        table.keyspace,
-        table.name,
-        _sum(depths),
-        int(all(shard.is_whole for shard in shards)),
-        sum(shard.ready for shard in shards) if is_streamed else None,
-        sum(shard.scheduled for shard in shards) if is_streamed else None,
-        sum(shard.in_flight for shard in shards) if is_told else None,
-        _age_s(since_ns, now_ns) if is_told else None,
-        queue.streams,
-        None if properties.prefetch == AUTO else properties.prefetch,
-        counters.delivered,
-        counters.redelivered,
-        counters.acked,
-        counters.deleted,
-        counters.returned,
-        counters.purged,
-        *_quantiles(counters.delivery_latency),
-        *_quantiles(counters.ack_latency),
-        int(properties.paused),
-        None if properties.max_rate is None else properties.max_rate / 10**6,
-        properties.max_in_flight,
-        sum(shard.blocked for shard in shards) if is_streamed else None,
-        _sum([shard.parked for shard in shards]),
-        _sum([shard.dead_lettered for shard in shards]),
-        counters.parked,
-        counters.dead_lettered,
-        sum(shard.partitions_overdue for shard in shards) if is_told else None,
-        sum(shard.set_aside for shard in shards) if is_told else None,
-        None,
-        _text("; ".join(queue.unanswered)) or None,
-    )
-
-
-def _sum(counts: Sequence[int | None]) -> int | None:
-    """Return the sum; None if a count is not known."""
-    return None if None in counts else sum(count or 0 for count in counts)
+def _rows(
+    columns: Sequence[StatusColumn], records: Iterable[Any], now_ns: int = 0
+) -> list[StatusRow]:
+    return [tuple(column.read(record, now_ns) for column in columns) for record in records]
 
 
 def stream_status(
@@ -390,117 +375,22 @@ def stream_status(
 
 def stream_rows(streams: Iterable[StreamStatus], now_ns: int) -> list[StatusRow]:
     """Return the rows of `STREAMS`."""
-    return sorted(
-        (
-            stream.connection_id,
-            client.user,
-            client.host,
-            stream.keyspace,
-            stream.queue,
-            client.shards,
-            _age_s(client.opened_ns, now_ns),
-            client.prefetch,
-            stream.delivered,
-            stream.unacked,
-            _age_s(stream.oldest_unacked_ns, now_ns),
-            _age_s(stream.stalled_since_ns, now_ns),
-            client.member,
-        )
-        for stream in streams
-        if (client := stream.client) is not None
-    )
+    return sorted(_rows(STREAMS, (each for each in streams if each.client), now_ns))
 
 
 def set_aside_rows(rows: Iterable[SetAsideFigures], now_ns: int) -> list[StatusRow]:
     """Return the rows of `SET_ASIDE`."""
-    return sorted(
-        (
-            row.keyspace,
-            row.queue,
-            row.shard,
-            _text(row.id),
-            row.tried,
-            _text(row.error),
-            _age_s(row.since_ns, now_ns),
-            max(0, row.next_ns - now_ns) / 10**9,
-            row.tries,
-        )
-        for row in rows
-    )
+    return sorted(_rows(SET_ASIDE, rows, now_ns))
 
 
 def shard_rows(shards: Iterable[ShardStatus]) -> list[StatusRow]:
     """Return the rows of `SHARDS`."""
-    return [
-        (
-            shard.keyspace,
-            shard.shard,
-            shard.server,
-            shard.version,
-            int(shard.last_error is None),
-            shard.last_error,
-            shard.pool_size,
-            shard.pool_open,
-            shard.pool_in_use,
-            shard.pool_waiters,
-            int(shard.is_dispatched),
-            shard.member,
-        )
-        for shard in sorted(
-            shards, key=lambda each: (each.keyspace, each.shard, each.member or "")
-        )
-    ]
+    ordered = sorted(shards, key=lambda each: (each.keyspace, each.shard, each.member or ""))
+    return _rows(SHARDS, ordered)
 
 
 def member_rows(
     members: Iterable[MemberStatus], unanswered: Iterable[Unanswered] = ()
 ) -> list[StatusRow]:
     """Return the rows of `MEMBERS`: *members*, and those of which only the directory knows."""
-    rows: list[StatusRow] = [
-        (
-            member.member,
-            member.version,
-            round(member.uptime_s, 3),
-            member.connections,
-            member.streams,
-            member.questions,
-            int(member.is_stopping),
-            member.address or None,
-            _text(",".join(member.dispatches)),
-            1,
-            member.clock_unix_s,
-            None
-            if member.clock_unix_s is None or member.certificate_expires_s is None
-            else round(member.certificate_expires_s - member.clock_unix_s, 3),
-            None,
-        )
-        for member in members
-    ]
-    rows += [
-        (
-            silent.member,
-            silent.version,
-            *(None,) * 5,
-            silent.address or None,
-            None,
-            0,
-            None,
-            None,
-            _text(silent.error),
-        )
-        for silent in unanswered
-    ]
-    return rows
-
-
-def _text(text: str) -> str:
-    return text if len(text) <= TEXT_MAX else f"{text[: TEXT_MAX - 1]}…"
-
-
-def _age_s(since_ns: int | None, now_ns: int) -> float | None:
-    # The wall clock may have been set back since.
-    return None if since_ns is None else max(0, now_ns - since_ns) / 10**9
-
-
-def _quantiles(histogram: Histogram) -> tuple[float | None, float | None]:
-    return histogram.quantile_s(0.5), histogram.quantile_s(0.99)
+    return _rows(MEMBERS, [*members, *unanswered])

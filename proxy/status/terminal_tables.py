@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from streamfrom.proxy.printable import printable
+from streamfrom.proxy.status.queue_figures import FIGURES, Unit
 
 
 if TYPE_CHECKING:
@@ -80,22 +81,21 @@ def time_text(seconds: float | None) -> str:
     return f"{seconds * 1000:.0f}ms"
 
 
+# How a figure is shown, and whether a second sample shows a rate.
+_SHOWS: Final = {
+    Unit.COUNT: (count_text, False),
+    Unit.TOTAL: (count_text, True),
+    Unit.SECONDS: (time_text, False),
+}
+
 VIEWS: Final[Mapping[str, Sequence[TerminalColumn]]] = {
     "queues": [
         TerminalColumn("queue", "queue", text_of),
-        TerminalColumn("unacked", "depth", count_text),
-        TerminalColumn("ready", "ready", count_text),
-        TerminalColumn("in flight", "in_flight", count_text),
-        TerminalColumn("blocked", "blocked", count_text),
-        TerminalColumn("parked", "parked", count_text),
-        TerminalColumn("dead", "dead_lettered", count_text),
-        TerminalColumn("oldest", "oldest_ready_age_s", time_text),
-        TerminalColumn("streams", "streams", count_text),
-        TerminalColumn("delivered", "delivered", count_text, is_total=True),
-        TerminalColumn("redelivered", "redelivered", count_text, is_total=True),
-        TerminalColumn("acked", "acked", count_text, is_total=True),
-        TerminalColumn("latency", "delivery_latency_p99_s", time_text),
-        TerminalColumn("ack time", "ack_latency_p99_s", time_text),
+        *(
+            TerminalColumn(each.heading, each.name, *_SHOWS[each.unit])
+            for each in FIGURES
+            if each.heading
+        ),
     ],
     "streams": [
         TerminalColumn("id", "connection_id", text_of),

@@ -20,6 +20,7 @@ from streamfrom.proxy.config.file import ConfigError, load
 from streamfrom.proxy.sessions import login_backoff, login_work
 from streamfrom.proxy.sql.compile import large_texts
 from streamfrom.proxy.sql.scatter import gather
+from streamfrom.proxy.status.status_rows import TABLES
 from streamfrom.sqlparse_ext.text import chunks
 
 
@@ -100,6 +101,18 @@ def test_defaults_in_the_manual_are_what_an_empty_configuration_gets(tmp_path):
     assert server.max_logins_per_address == server.max_connections // 2
     assert defaults["user_memory"] == "four times `connection_memory`"
     assert server.user_memory_bytes == 4 * server.connection_memory_bytes
+
+
+def test_the_manual_has_the_columns_of_the_status_tables_and_no_other():
+    tables = text_of("docs/sql/show.md").split("| column | meaning |")[1:]
+    described = [
+        set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \| ", rows, re.MULTILINE))))
+        for rows in (table.partition("\n\n")[0] for table in tables)
+    ]
+    for columns in TABLES.values():
+        names = {column.name for column in columns}
+        assert min(described, key=lambda each: len(each ^ names)) == names
+    assert len(described) == len(TABLES)
 
 
 def comment(settings: dict[str, str]) -> str:

@@ -77,10 +77,7 @@ class QueueFigures:
     @property
     def counters(self) -> Counters:
         """Return what happened on all shards together."""
-        total = Counters()
-        for shard in self.shards:
-            total.add(shard.counters)
-        return total
+        return Counters.total(shard.counters for shard in self.shards)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ Counted is by batch: what a drain of a hundred at a time pays for it is a few ad
 
 from __future__ import annotations
 
-import operator
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import accumulate, islice
+from operator import add, attrgetter
 from typing import TYPE_CHECKING, Final
 
 
@@ -50,7 +50,7 @@ class Histogram:
 
     def add(self, other: Histogram) -> None:
         """Count in what *other* has."""
-        self.counts = list(map(operator.add, self.counts, other.counts))
+        self.counts = list(map(add, self.counts, other.counts))
         self.sum_ns += other.sum_ns
 
     @property
@@ -159,16 +159,18 @@ class Counters:
         """Forget since when messages wait: there is no stream any more."""
         self._new_ns.clear()
 
-    def add(self, other: Counters) -> None:
-        """Count in what *other* has."""
-        self.delivered += other.delivered
-        self.redelivered += other.redelivered
-        self.acked += other.acked
-        self.deleted += other.deleted
-        self.returned += other.returned
-        self.parked += other.parked
-        self.dead_lettered += other.dead_lettered
-        self.purged += other.purged
-        self.purge_failures += other.purge_failures
-        self.delivery_latency.add(other.delivery_latency)
-        self.ack_latency.add(other.ack_latency)
+    @classmethod
+    def total(cls, parts: Iterable[Counters]) -> Counters:
+        """Return what all *parts* have together."""
+        found, counts = cls(), []
+        for part in parts:
+            counts.append(_counts_of(part))
+            found.delivery_latency.add(part.delivery_latency)
+            found.ack_latency.add(part.ack_latency)
+        for name, several in zip(_COUNTS, zip(*counts, strict=True), strict=False):
+            setattr(found, name, sum(several))
+        return found
+
+
+_COUNTS: Final = tuple(each.name for each in fields(Counters) if each.default == 0)
+_counts_of: Final = attrgetter(*_COUNTS)

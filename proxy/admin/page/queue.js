@@ -4,27 +4,11 @@ import { ask, confirm, login, repeated } from "./ask.js";
 import { Chart } from "./chart.js";
 import { count, h, rate, say, seconds } from "./dom.js";
 import { Messages } from "./messages.js";
-import { ackLatency, deliveryLatency, FLOW_OF_QUEUE, queueShardTable, settingTable, STATES_OF_QUEUE, streamTable } from "./tables.js";
+import { figuresOfQueue, queueShardTable, settingTable, streamTable } from "./tables.js";
 
 const SAMPLES_MAX = 360;
 // Of one transaction; see `ALTER QUEUE … REQUEUE`.
 const REQUEUED_AT_ONCE = 500;
-
-const FIGURES = [
-  ...STATES_OF_QUEUE, ...FLOW_OF_QUEUE,
-  ["Redelivered/s", "", "Messages delivered again a second.", (queue) => rate(queue.redelivered_per_s)],
-  ["Delivery latency", "", "From ready to delivered: half of all messages, and 99 of 100, took at most so long.", deliveryLatency],
-  ["Ack latency", "", "From delivered to acknowledged: half of all messages, and 99 of 100, took at most so long.", ackLatency],
-  ["Streams", "", "Clients that stream the queue, at all members.", (queue) => count(queue.streams)],
-  ["Delivered", "", "Messages delivered since the start of the proxies.", (queue) => count(queue.delivered)],
-  ["Redelivered", "", "Of these, messages that had been delivered before.", (queue) => count(queue.redelivered)],
-  ["Acked", "", "Acknowledged since the start.", (queue) => count(queue.acked)],
-  ["Deleted", "", "Deleted by clients since the start.", (queue) => count(queue.deleted)],
-  ["Returned", "", "Claimed since the start, and returned as their stream left before they were delivered.", (queue) => count(queue.returned)],
-  ["Parked in total", "", "Parked by the proxies since the start.", (queue) => count(queue.parked_total)],
-  ["Dead letters in total", "", "Moved to the dead letters since the start.", (queue) => count(queue.dead_lettered_total)],
-  ["Purged", "", "Acknowledged rows that were old enough, deleted since the start.", (queue) => count(queue.purged)],
-];
 
 export class QueuePage {
   constructor(keyspace, queue) {
@@ -36,7 +20,9 @@ export class QueuePage {
       parked: h("button", { type: "button", hidden: true, onclick: () => this.requeue("parked", "parked messages") }, "Requeue parked…"),
       dead: h("button", { type: "button", hidden: true, onclick: () => this.requeue("dead", "dead letters") }, "Requeue dead letters…"),
     };
-    this.values = FIGURES.map(() => h("dd"));
+    const { now, totals } = figuresOfQueue();
+    this.figures = [...now, ...totals];
+    this.values = this.figures.map(() => h("dd"));
     this.charts = [
       new Chart("Messages", [{ key: "depth", label: "unacked" }, { key: "in_flight", label: "in flight" }, { key: "parked", label: "parked" }], count),
       new Chart("Messages a second", [{ key: "in_per_s", label: "in" }, { key: "delivered_per_s", label: "delivered" }, { key: "out_per_s", label: "acked" }], rate),
@@ -47,12 +33,12 @@ export class QueuePage {
     this.note = h("p", { class: "note", role: "status" });
     this.messages = new Messages(keyspace, queue);
     const help = h("details", { class: "note" }, h("summary", {}, "What these figures mean"),
-      h("dl", {}, ...FIGURES.flatMap(([label, , meaning]) => [h("dt", {}, label), h("dd", {}, meaning)])));
+      h("dl", {}, ...this.figures.flatMap(({ label, help: meaning }) => [h("dt", {}, label), h("dd", {}, meaning)])));
     this.element = h("div", {},
       h("p", {}, h("a", { href: "#/" }, "← All queues")),
       h("div", { class: "titled" }, h("h1", { id: "title", tabindex: -1 }, this.name), this.tag, this.switch, ...Object.values(this.requeues)),
       this.missing, this.note,
-      h("dl", { class: "figures card" }, ...FIGURES.map(([label, , meaning], index) => h("div", { title: meaning }, h("dt", {}, label), this.values[index]))), help,
+      h("dl", { class: "figures card" }, ...this.figures.map(({ label, help: meaning }, index) => h("div", { title: meaning }, h("dt", {}, label), this.values[index]))), help,
       h("h2", {}, "The last hour"), h("div", { class: "charts" }, ...this.charts.map((chart) => chart.element)),
       h("h2", { id: "messages", tabindex: -1 }, "Messages"), this.messages.element,
       h("h2", { id: "streams", tabindex: -1 }, "Streams"), this.tables.streams.element,
@@ -83,7 +69,7 @@ export class QueuePage {
     say(this.switch, queue.is_paused ? "Resume…" : "Pause…");
     this.requeues.parked.hidden = !queue.parked;
     this.requeues.dead.hidden = !queue.dead_lettered;
-    FIGURES.forEach(([, , , show], index) => say(this.values[index], show(queue)));
+    this.figures.forEach(({ show }, index) => say(this.values[index], show(queue)));
     for (const [name, values] of Object.entries(history)) {
       history[name] = [...(this.history?.[name] ?? []), ...values].slice(-SAMPLES_MAX);
     }

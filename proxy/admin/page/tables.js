@@ -1,6 +1,6 @@
 // The tables of the page: their columns, and what each means.
 
-import { ask, confirm } from "./ask.js";
+import { ask, confirm, login } from "./ask.js";
 import { bytes, count, h, queueHref, queueName, rate, say, seconds, text, unknown } from "./dom.js";
 import { Table } from "./table.js";
 
@@ -18,40 +18,45 @@ function queueCell(cell, queue) {
 // What a limit allows stands behind the figure that it limits.
 const limited = (shown, most, show) => (most == null ? shown : `${shown} of ${show(most)}`);
 const PARKED_COUNTED_MAX = 10000;
-const unacked = (queue) => (queue.depth == null ? unknown : `${queue.depth_is_exact ? "" : "≈ "}${count(queue.depth)}`);
-const inFlight = (queue) => limited(count(queue.in_flight), queue.max_in_flight, count);
-const deliveredRate = (queue) => limited(rate(queue.delivered_per_s), queue.max_rate, rate);
-const parkedNow = (queue) => (queue.parked > PARKED_COUNTED_MAX ? `≈ ${count(queue.parked)}` : count(queue.parked));
-const latency = (p50, p99) => (each) => (each[p99] == null ? unknown : `${seconds(each[p50])} / ${seconds(each[p99])}`);
-export const deliveryLatency = latency("delivery_latency_p50_s", "delivery_latency_p99_s");
-export const ackLatency = latency("ack_latency_p50_s", "ack_latency_p99_s");
+const latency = (name) => (each) => (each[`${name}_p99_s`] == null ? unknown : `${seconds(each[`${name}_p50_s`])} / ${seconds(each[`${name}_p99_s`])}`);
 const cell = (show) => (element, each) => say(element, show(each));
 
-// Label, key, what it means, and how it is shown.
-export const STATES_OF_QUEUE = [
-  ["Unacked", "depth", "Messages that are neither acknowledged nor parked, whatever their state. ≈ is the server's estimate.", unacked],
-  ["Ready", "ready", "Could be delivered now. Not known while the queue has no stream.", (each) => count(each.ready)],
-  ["In flight", "in_flight", "Delivered and not acknowledged, and the most that vt_max_in_flight allows.", inFlight],
-  ["Scheduled", "scheduled", "For later: at their own time, or for another attempt. Not known while the queue has no stream.", (each) => count(each.scheduled)],
-  ["Blocked", "blocked", "Wait until a group of messages is done (vt_after).", (each) => count(each.blocked)],
-  ["Failed: parked", "parked", "Not delivered until you requeue them: their attempts are used up, or they were parked by hand. Counted in the table now.", parkedNow],
+// How figures are shown that are more than a number in a unit.
+const SHOWS = {
+  depth: (each) => (each.depth == null ? unknown : `${each.depth_is_exact ? "" : "≈ "}${count(each.depth)}`),
+  in_flight: (each) => limited(count(each.in_flight), each.max_in_flight, count),
+  parked: (each) => `${each.parked > PARKED_COUNTED_MAX ? "≈ " : ""}${count(each.parked)}`,
+  delivery_latency_p99_s: latency("delivery_latency"),
+  ack_latency_p99_s: latency("ack_latency"),
+  delivered_per_s: (each) => limited(rate(each.delivered_per_s), each.max_rate, rate),
+};
+const UNITS = { count, total: count, seconds, rate };
+// What the page alone knows, as it has a history.
+const RATES = [
+  { name: "in_per_s", unit: "rate", label: "In/s", help: "Messages inserted or made ready a second, over about ten seconds." },
+  { name: "delivered_per_s", unit: "rate", label: "Delivered/s", help: "Messages delivered to streams a second, and the most that vt_max_rate allows." },
+  { name: "redelivered_per_s", unit: "rate", label: "Redelivered/s", help: "Of these, messages that had been delivered before." },
+  { name: "out_per_s", unit: "rate", label: "Acked/s", help: "Messages acknowledged or deleted a second." },
 ];
-export const FLOW_OF_QUEUE = [
-  ["Failed: dead letters", "dead_lettered", "Rows of the table that takes what failed for good, now.", (each) => count(each.dead_lettered)],
-  ["Oldest ready", "oldest_ready_age_s", "How long the message has waited that has been ready longest.", (each) => seconds(each.oldest_ready_age_s)],
-  ["In/s", "in_per_s", "Messages inserted or made ready a second, over about ten seconds.", (each) => rate(each.in_per_s)],
-  ["Delivered/s", "delivered_per_s", "Messages delivered to streams a second, and the most that vt_max_rate allows.", deliveredRate],
-  ["Acked/s", "out_per_s", "Messages acknowledged or deleted a second.", (each) => rate(each.out_per_s)],
-];
+const columnOf = ({ name, unit, label, help }) => {
+  const show = SHOWS[name] ?? ((each) => UNITS[unit](each[name]));
+  return { label, key: name, help, num: true, wrap: name.includes("latency"), show, update: cell(show) };
+};
+
+// The figures of a queue, which the proxy lists with the session. What was counted since the start comes last.
+export function figuresOfQueue() {
+  const isTotal = ({ unit }) => unit === "total";
+  const { figures } = login.session;
+  return {
+    now: [...figures.filter((each) => !isTotal(each)), ...RATES].map(columnOf),
+    totals: figures.filter(isTotal).map(columnOf),
+  };
+}
 
 export function queueTable() {
-  const figures = (list) => list.map(([label, key, help, show]) => ({ label, key, help, num: true, update: cell(show) }));
   return new Table("Queues", [
     { label: "Queue", value: queueName, update: queueCell, help: "Keyspace and queue. The link leads to its charts, messages, streams and settings." },
-    ...figures(STATES_OF_QUEUE), ...figures(FLOW_OF_QUEUE),
-    { label: "Delivery latency", key: "delivery_latency_p99_s", num: true, wrap: true, update: cell(deliveryLatency), help: "From ready to delivered: half of all messages, and 99 of 100, took at most so long." },
-    { label: "Ack latency", key: "ack_latency_p99_s", num: true, wrap: true, update: cell(ackLatency), help: "From delivered to acknowledged: half of all messages, and 99 of 100, took at most so long." },
-    { label: "Streams", key: "streams", num: true, show: count, help: "Clients that stream the queue, at all members." },
+    ...figuresOfQueue().now,
   ], keyOfQueue, {
     tone: (queue) => (queue.error ? "bad" : queue.is_paused || queue.oldest_ready_age_s > 60 || queue.parked ? "warn" : ""),
     empty: "No queue here that you may see. CREATE QUEUE makes one.",
@@ -132,12 +137,9 @@ export function limitTable() {
 }
 
 export function queueShardTable() {
-  const figures = STATES_OF_QUEUE.filter(([, key]) => key !== "blocked");
   return new Table("Shards of the queue", [
     { label: "Shard", key: "shard", help: "A part of the keyspace, on a server of its own." },
-    ...figures.map(([label, key, help, show]) => ({ label, key, help, num: true, update: cell(show) })),
-    { label: "Oldest ready", key: "oldest_ready_age_s", num: true, show: seconds, help: "How long the message has waited that has been ready longest." },
-    { label: "Streams", key: "streams", num: true, show: count, help: "Streams that cover the shard." },
+    ...figuresOfQueue().now.filter(({ key }) => !key.includes("_per_s")),
   ], (each) => each.shard, { empty: "No shard." });
 }
 

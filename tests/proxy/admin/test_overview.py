@@ -4,6 +4,8 @@ import json
 from dataclasses import replace
 
 from streamfrom.engine.errors import TableLoadError
+from streamfrom.engine.messaging.figures.figures import QueueFigures
+from streamfrom.engine.messaging.table.table_settings import CONSENT, KEYS
 from streamfrom.proxy.admin.history import Rates
 from streamfrom.proxy.admin.overview import (
     limits,
@@ -15,6 +17,7 @@ from streamfrom.proxy.admin.overview import (
 )
 from tests.proxy.admin.conftest import figures
 from tests.proxy.rigs import SERVER
+from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
 
 def test_rows_become_records_by_column():
@@ -76,7 +79,17 @@ def test_settings_have_the_keys_of_the_comment():
     assert found["vt_ack_wait"] == properties.ack_wait_ns / 10**9
     assert found["vt_batch_size"] == properties.batch_size
     assert found["vt_paused"] is False
-    assert "vt_warnings" not in found
+    assert set(found) == KEYS - {CONSENT}
+
+
+def test_settings_have_the_values_of_the_comment():
+    more = "vt_max_rate=0.5,vt_key=message,vt_max_per_key=2"
+    table = loaded(raw_table("msg", f"{DEFAULT_COMMENT},{more}"))
+    found = {each["key"]: each["value"] for each in setting_records(QueueFigures(table, (), 0))}
+    assert (found["vt_max_rate"], found["vt_max_per_key"]) == (0.5, 2)
+    assert (found["vt_group"], found["vt_after"]) == (None, None)
+    kinds = [found[f"vt_{key}"] for key in ("ack", "lease", "order", "prefetch")]
+    assert kinds == ["committed", "written", "oldest", "auto"]
 
 
 def test_a_page_that_has_samples_is_given_the_newer_ones():

@@ -140,7 +140,7 @@ async def sorting_by_keyboard(page: Page) -> None:
     assert await page.run(f"{FOCUSED} === {depth}")
     await page.press("Tab")
     assert await page.run(f"{FOCUSED}.innerText") == "Ready"
-    assert "Could be delivered now" in await page.run(f"{FOCUSED}.ariaDescription")
+    assert "could be delivered now" in await page.run(f"{FOCUSED}.ariaDescription")
     heads = "[...document.querySelectorAll('thead th')]"
     assert await page.run(f"{heads}.filter(head => !head.title).length") == 0
 

@@ -9,6 +9,7 @@ from streamfrom.proxy.config.file import User
 from streamfrom.proxy.status import status_source
 from streamfrom.proxy.status.fleet_figures import MemberFigures, MembersFigures, QueueAtMember
 from streamfrom.proxy.status.status_rows import (
+    QUEUES as COLUMNS,
     MemberStatus,
     ShardStatus,
     StreamClient,
@@ -22,6 +23,7 @@ from tests.sim.memory_store import loaded, raw_table
 from tests.virtual_loop import VirtualClock, run_virtual
 
 
+STREAMS = [column.name for column in COLUMNS].index("streams")
 ANN = User("ann", None, None)
 
 
@@ -97,7 +99,7 @@ def test_what_other_members_tell_stands_among_ones_own():
     tables = ["queues", "streams", "shards", "members"]
     rows = run_virtual(fleet.rows(tables, viewer))
     assert fleet.others.asked == [(set(tables), viewer)]
-    assert [(*row[:2], row[8]) for row in rows["queues"] if row[1] != "bad"] == [
+    assert [(*row[:2], row[STREAMS]) for row in rows["queues"] if row[1] != "bad"] == [
         ("a", "one", 3),
         ("a", "two", 0),
         ("b", "one", 0),
