@@ -4,7 +4,7 @@
 nothing itself. All streams of the table and all its shards meet here, so that a receiver never
 gets a second batch before it has taken the first, whichever shard it comes from. Its parts share
 one `engine.messaging.dispatch.table_parts.TableParts`: who can be given rows (`engine.messaging.dispatch.receivers`), what goes to whom
-(`engine.messaging.dispatch.sending`), and what streams hold (`engine.messaging.dispatch.held_messages`).
+(`engine.messaging.dispatch.sending`), which streams come and go (`engine.messaging.dispatch.attachments`), and what they hold (`engine.messaging.dispatch.held_messages`).
 
 **Idle.** A shard that no receiver covers is not polled, and holds no keys a second after the last
 one has left. Its first receiver starts a poll, unless something is known to be due.
@@ -50,6 +50,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import StreamLost, UnknownColumn
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
+from streamfrom.engine.messaging.dispatch.attachments import Attachments
 from streamfrom.engine.messaging.dispatch.events import (
     Acked,
     AckedEarly,
@@ -62,10 +63,7 @@ from streamfrom.engine.messaging.dispatch.events import (
     Detached,
     Due,
     Elected,
-    End,
-    Finish,
     JobDone,
-    KeepsShare,
     LeasesWanted,
     Left,
     ProgressedElsewhere,
@@ -83,7 +81,6 @@ from streamfrom.engine.messaging.dispatch.events import (
     Touched,
     TryAgain,
     WaitOver,
-    WantShare,
 )
 from streamfrom.engine.messaging.dispatch.held_messages import HeldMessages
 from streamfrom.engine.messaging.dispatch.sending import Sending
@@ -96,22 +93,20 @@ from streamfrom.engine.messaging.leases.returns import Release, Shorten
 from streamfrom.engine.messaging.order.group_table import Fire
 from streamfrom.engine.messaging.queue.poll import Poll
 from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
-from streamfrom.engine.messaging.streams.attached_receiver import AttachedReceiver
 from streamfrom.engine.messaging.streams.stream_order import Streams
 from streamfrom.engine.messaging.table.message import FOREVER_NS, Shortenings, Tried
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from streamfrom.engine.messaging.dispatch.events import Action, Event
     from streamfrom.engine.messaging.queue.poll import PollRequest
+    from streamfrom.engine.messaging.streams.attached_receiver import AttachedReceiver
     from streamfrom.engine.messaging.table.counters import Counters
     from streamfrom.engine.messaging.table.groups import FireResult
-    from streamfrom.engine.messaging.table.message import ClaimedRow
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
-    from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 # What a poll asks for if streams that end want little: it costs a quarter of a millisecond.
@@ -142,6 +137,7 @@ class TableState:
         self._actions = self._parts.actions
         self._held = HeldMessages(self._parts)
         self._sending = Sending(self._parts, self._held)
+        self._attachments = Attachments(self._parts, self._sending)
         self._turn = 0  # which shard is served first
         self._now_ns = 0
 
@@ -172,11 +168,11 @@ class TableState:
             case Tick():
                 pass
             case Attached():
-                self._attached(event, now_ns)
+                self._attachments.attach(event, now_ns)
             case Detached():
-                self._detached(event.receiver, event.unsent, now_ns)
+                self._attachments.detach(event.receiver, event.unsent, now_ns)
             case Left():
-                self._left(event.receiver, now_ns + event.grace_ns, now_ns)
+                self._attachments.left(event.receiver, now_ns + event.grace_ns, now_ns)
             case TakenOver():
                 self._held.taken_over(event, now_ns)
             case WaitOver():
@@ -242,7 +238,7 @@ class TableState:
             case ServedElsewhere():
                 self._shards[event.shard].unserved.over()
             case TableEnded():
-                self._end(list(self._receivers.attached.values()), event.error)
+                self._attachments.end(list(self._receivers.attached.values()), event.error)
                 for shard in self._shards.values():
                     shard.show_leases(None, now_ns)
                     shard.early_acks.hurry()
@@ -250,9 +246,9 @@ class TableState:
         self._held.report_progress(now_ns)
         self._settle_after(event, now_ns)
         if self._receivers.finishing:
-            self._finish(now_ns)
+            self._attachments.finish(now_ns)
         if self._receivers.kept or self._receivers.short:
-            self._tell_shares(now_ns)
+            self._attachments.report_shares(now_ns)
         actions = self._actions.copy()
         self._actions.clear()
         return actions
@@ -430,120 +426,6 @@ class TableState:
         """Return how many keys the caches hold."""
         return sum(len(shard.queue) for shard in self._shards.values())
 
-    # Receivers come and go
-
-    def _attached(self, event: Attached, now_ns: int) -> None:
-        receiver = AttachedReceiver(
-            event.receiver,
-            event.shards,
-            event.columns,
-            event.prefetch,
-            limit=0,
-            opened_ns=now_ns,
-            rows_left=event.rows_max,
-            keys=event.keys,
-            share=event.share,
-            owes_answer=event.share is not None,
-            # A receiver that has all it covers from here needs no order kept elsewhere.
-            reports_progress=event.reports_progress
-            and (event.receiver > 0 or event.shards != self._shards.keys()),
-            window_first=event.window_first,
-        )
-        self._parts.streams.reporting |= receiver.reports_progress
-        self._receivers.windows.configure(receiver, self._parts.table.properties, now_ns)
-        self._receivers.add(receiver)
-        held = sum(len(shard.leases.ids_of(receiver.id)) for shard in self.shards)
-        self._receivers.hold(receiver.id, held, now_ns)
-        self._receivers.limited(receiver)
-        for shard in self._shards.values():
-            if receiver.covers(shard.name):
-                shard.join(now_ns)
-                self._name_keys(shard, receiver)
-
-    def _detached(self, receiver: int, unsent: Sequence[ClaimedRow], now_ns: int) -> None:
-        by_shard: dict[ShardName, list[ClaimedRow]] = {}
-        for row in unsent:
-            by_shard.setdefault(row.shard, []).append(row)
-        for name, unsent_rows in by_shard.items():
-            leases = [
-                self._shards[name].leases.give_back_of(receiver, row.id) for row in unsent_rows
-            ]
-            rows = [
-                # Its lease may have become longer while its socket did not take it.
-                row if lease is None else row._replace(due_next_ns=lease.until_ns)
-                for row, lease in zip(unsent_rows, leases, strict=True)
-            ]
-            self._sending.release(self._shards[name], rows, now_ns)
-        gone = self._receivers.remove(receiver)
-        for shard in self._shards.values():
-            if gone is not None and gone.covers(shard.name):
-                shard.leave(now_ns)
-                self._name_keys(shard, gone)
-
-    def _name_keys(self, shard: ShardState, receiver: AttachedReceiver) -> None:
-        """Have the queue read apart the keys that streams name, now that *receiver* has come or gone."""
-        if receiver.keys is not None and shard.queue.name_keys(
-            self._receivers.named_keys(shard.name)
-        ):
-            shard.polls.named_wanted = True
-
-    def _left(self, receiver: int, left_ns: int, now_ns: int) -> None:
-        release_after_ns = self._parts.table.properties.release_after_ns
-        if release_after_ns is None:
-            return
-        if (stream := self._parts.streams.get(receiver)) is not None:
-            stream.is_over = True
-        for shard in self._shards.values():
-            if shard.is_dispatched and (held := shard.leases.ids_of(receiver)):
-                shard.leaving.add(receiver, left_ns + release_after_ns)
-                shard.show_leases(held, now_ns)
-
-    def _tell_shares(self, now_ns: int) -> None:
-        """Report how many messages receivers hold at most that have another share now, and for which more is due."""
-        kept, self._receivers.kept = self._receivers.kept, {}
-        self._actions.extend(KeepsShare(*each) for each in kept.items())
-        due = [
-            shard
-            for shard in self._shards.values()
-            if shard.is_dispatched and shard.queue.due(now_ns, at_most=1)
-        ]
-        if not due or self._parts.table.properties.paused:
-            return
-        for number in list(self._receivers.short):
-            receiver = self._receivers.attached[number]
-            if any(
-                receiver.covers(shard.name)
-                and shard.queue.due(now_ns, at_most=1, keys=receiver.keys)
-                for shard in due
-            ):
-                receiver.has_wanted = True
-                del self._receivers.short[number]
-                self._actions.append(WantShare(number))
-
-    def _end(self, receivers: Iterable[AttachedReceiver], error: StreamfromError) -> None:
-        for receiver in receivers:
-            self._actions.append(End(receiver.id, error))
-            self._detached(receiver.id, (), 0)
-
-    def _finish(self, now_ns: int) -> None:
-        """End the streams that have all they asked for, or all there is.
-
-        One that has rows does not wait for a shard that fails: its client can work on them.
-        """
-        for receiver in list(self._receivers.finishing.values()):
-            if receiver.has_batch or receiver.is_reserved:
-                continue
-            if receiver.rows_left == 0 or all(
-                self._parts.table.properties.paused
-                or shard.is_held_back(now_ns)
-                or shard.has_nothing(now_ns, receiver.keys)
-                or (receiver.sent > 0 and shard.is_failing)
-                for shard in self._shards.values()
-                if receiver.covers(shard.name)
-            ):
-                self._actions.append(Finish(receiver.id))
-                self._detached(receiver.id, (), now_ns)
-
     # What is heard of messages
 
     def _due(self, event: Due, now_ns: int) -> None:
@@ -629,7 +511,7 @@ class TableState:
         for receiver in list(self._receivers.attached.values()):
             missing = [column for column in receiver.columns if column not in known]
             if missing:
-                self._end([receiver], UnknownColumn(missing[0]))
+                self._attachments.end([receiver], UnknownColumn(missing[0]))
                 continue
             self._receivers.windows.configure(receiver, properties, now_ns)
             self._receivers.limited(receiver)
@@ -750,4 +632,4 @@ class TableState:
         grace_s = self._parts.grace_ns / 10**9
         error = StreamLost(self._parts.table.keyspace, shard.name, grace_s, cause)
         covering = [r for r in self._receivers.attached.values() if r.covers(shard.name)]
-        self._end(covering, error)
+        self._attachments.end(covering, error)

@@ -18,7 +18,6 @@ answer may be older.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import OrderedDict
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -29,10 +28,10 @@ from streamfrom.engine.messaging.queue.poll import (
     KEYS_KNOWN_MAX,
     NOTHING_NS,
     SPAN_KEYS,
-    KeySpan,
     PollPart,
     PollRequest,
 )
+from streamfrom.engine.messaging.queue.span_walk import SpanWalk
 from streamfrom.engine.messaging.table.message import FOREVER_NS, MessageKey
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 
@@ -62,13 +61,6 @@ POLL_LEAD_NS: Final = 10**9
 TOLD_AT_ONCE: Final = 500
 # So many messages at once do not wait for their keys if nothing else waits: among more some may be of other keys.
 TOLD_ALONE_MAX: Final = 1
-
-
-# The parts of a tier, in the order in which they are read again, and the first of all.
-_PARTS: Final = (PollPart.NULL, PollPart.ZERO, PollPart.TIMED)
-_FIRST_SPAN: Final = (-(2**63), 0, b"")
-# With more lanes they are read by more polls.
-SPANS_MAX: Final = 30
 
 
 class Removed:
@@ -128,10 +120,7 @@ class ShardQueue:
         self.following: dict[bytes, MessageKey] = {}
         # Messages whose rows the server does not write (`engine.messaging.gates.set_aside`), due when they are tried again.
         self.set_aside: dict[bytes, MessageKey] = {}
-        # Where the next span begins: priority, part of its lane, and a moment or the id before it.
-        self._span_at: tuple[int, int, int | bytes] = _FIRST_SPAN
-        # So many keys more than `span_keys` at each interval were read.
-        self._read_ahead = 0
+        self._walk = SpanWalk()
         # The spans that were read last left rows out: there are many more than were known.
         self.is_torn = False
         # What changed while a poll runs, by id: the key as it is now, None if it does not wait.
@@ -406,43 +395,9 @@ class ShardQueue:
             self.span_keys,
             extra=self._not_waiting,
             newest=self._newest,
-            spans=self._next_spans(tiers),
+            spans=self._walk.next(tiers, self.span_keys, self._not_waiting),
             known=frozenset(tiers),
         )
-
-    def _next_spans(self, tiers: Mapping[int, Tier]) -> tuple[KeySpan, ...]:
-        """Return the parts of lanes that come next, about `span_keys` keys."""
-        spans: list[KeySpan] = []
-        room = self.span_keys - self._read_ahead
-        if room <= 0:
-            return ()
-        lanes = [(priority, part) for priority in sorted(tiers) for part in range(len(_PARTS))]
-        at = bisect_left(lanes, self._span_at[:2]) % len(lanes)
-        for turn in range(min(len(lanes), SPANS_MAX)):
-            priority, part = lanes[(at + turn) % len(lanes)]
-            tier = tiers[priority]
-            begins = self._span_at[2] if self._span_at[:2] == (priority, part) else None
-            if _PARTS[part] is not PollPart.TIMED:
-                if not tier.fresh.more:
-                    after = begins if isinstance(begins, bytes) else b""
-                    spans.append(KeySpan(priority, _PARTS[part], room, after=after))
-                    # The lane has both parts, one of which is empty mostly.
-                    room -= len(tier.fresh) if _PARTS[part] is PollPart.ZERO else 0
-                if room <= 0:
-                    break
-                continue
-            lane = tier.timed
-            from_ns = max(begins if isinstance(begins, int) else 0, lane.floor_ns)
-            start = lane.keys.bisect_key_left((from_ns,))
-            end = min(len(lane), start + room)
-            room -= end - start
-            to_ns = lane.horizon_ns if end == len(lane) else lane.keys[end].time_next_ns
-            # Rows that do not wait here are read as well, and others may have come.
-            limit = lane.due(to_ns) - start + self._not_waiting + self.span_keys
-            spans.append(KeySpan(priority, PollPart.TIMED, limit, from_ns=from_ns, to_ns=to_ns))
-            if room <= 0:
-                break
-        return tuple(spans)
 
     @property
     def _not_waiting(self) -> int:
@@ -587,32 +542,18 @@ class ShardQueue:
                 if key != known and not self._is_elsewhere(key.id, changed):
                     self._forget(key.id)
                     self._admit(key)
-            self._span_at = self._behind(read)
-            if read.span.part is PollPart.TIMED and not read.more:
-                lane = self._tier(b"", read.span.priority).timed
+            is_timed = read.span.part is PollPart.TIMED
+            lane = self._tier(b"", read.span.priority).timed if is_timed else None
+            self._walk.has_read(read, None if lane is None else lane.horizon_ns)
+            if lane is not None and not read.more:
                 between = lane.keys.irange_key((read.span.from_ns,), (read.span.to_ns, 2))
                 for ident in [key.id for key in between if key.id not in seen]:
                     if not (self._is_elsewhere(ident, changed) or ident in self._locked):
                         self._forget(ident)
-        read_now = sum(len(read.keys) for read in spans)
-        self._read_ahead = max(0, self._read_ahead + read_now - self.span_keys)
+        self._walk.rests_after(sum(len(read.keys) for read in spans), self.span_keys)
         self.is_torn = any(read.more and read.span.part is PollPart.TIMED for read in spans)
         self._postpone_locked(now_ns)
         self._shrink(now_ns)
-
-    def _behind(self, read: SpanRead) -> tuple[int, int, int | bytes]:
-        """Return where the span begins that follows one that was read."""
-        span, part = read.span, _PARTS.index(read.span.part)
-        if span.part is not PollPart.TIMED:
-            if read.more:
-                return span.priority, part, read.keys[-1].id
-        elif span.to_ns < self._tier(b"", span.priority).timed.horizon_ns:
-            return span.priority, part, span.to_ns + 1
-        return (
-            (span.priority, part + 1, b"")
-            if part + 1 < len(_PARTS)
-            else (span.priority + 1, 0, b"")
-        )
 
     def _is_elsewhere(self, ident: bytes, changed: Container[bytes]) -> bool:
         """Return whether something is known of a message that its row does not show."""
