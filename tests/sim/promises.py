@@ -23,13 +23,16 @@ The promises, checked as things happen or at the end:
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import partial
 
-from streamfrom.engine.messaging.dispatch.events import Claim, Deliver, Reconfigured
+from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
+from streamfrom.engine.messaging.dispatch.events import Claim, Deliver, JobDone, Reconfigured
 from streamfrom.engine.messaging.dispatch.sending import CLAIMS_IN_FLIGHT_MAX
 from streamfrom.engine.messaging.dispatch.table_state import TableState
+from streamfrom.engine.messaging.leases.lease_writes import WriteLeases
+from streamfrom.engine.messaging.leases.returns import Release, Shorten
 from streamfrom.engine.messaging.shell.registry import Registry
 from streamfrom.engine.messaging.streams.attached_receiver import GATHER_NS
 from streamfrom.engine.messaging.table.message import ClaimedRow
@@ -44,6 +47,7 @@ from tests.virtual_loop import VirtualClock
 
 SET_S = 6  # until when a clock that was set is seen to have been
 POLL_LAST_S = 20  # of those that are drawn
+AT_ONCE, PAUSES_S = 6, 0.7  # a write does not fail so often within so long
 
 
 @dataclass(eq=False)
@@ -75,6 +79,10 @@ class Promises:
     # When a message was acked, and which proxies were told.
     acked_via: dict[bytes, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
     paused: set[TableState] = field(default_factory=set)  # those that know it
+    # When jobs failed, by what they write.
+    failures: defaultdict[tuple[object, ...], list[float]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
 
     def _watch(self, state):
         state.handle = partial(self._handle, state, state.handle)
@@ -84,6 +92,8 @@ class Promises:
         self.heard(event)
         before = {one.id: (one.held, one.limit) for one in state.attached.values()}
         actions = handle(event, now_ns)
+        if isinstance(event, JobDone):
+            self._check_pauses(state, event)
         if isinstance(event, Reconfigured):
             (self.paused.add if event.table.properties.paused else self.paused.discard)(state)
         if state in self.paused:
@@ -126,6 +136,15 @@ class Promises:
                         assert 2 * receiver.held > receiver.most or receiver.has_stalled
                         assert receiver.rows_left is None
         return actions
+
+    def _check_pauses(self, state, done):
+        """See that rows which a write leaves as they are, locked ones say, are tried again after a pause."""
+        idents = written_by(done.job)
+        if idents and (done.failure or idents.issubset(getattr(done.result, "locked", ()))):
+            now_s = asyncio.get_running_loop().time()
+            failures = self.failures[id(state), done.shard, type(done.job), frozenset(idents)]
+            failures.append(now_s)
+            assert len(failures) < AT_ONCE or now_s - failures[-AT_ONCE] > PAUSES_S, done
 
     async def check_released(self, consumer):
         """See that a consumer's messages are due again soon after its connection has ended."""
@@ -341,3 +360,16 @@ class Promises:
     def latest_ns(self):
         """Return the latest that the clock has shown."""
         return self.clock.time_ns()
+
+
+def written_by(job):
+    """Return the ids of the rows that a job writes."""
+    match job:
+        case WriteLeases() | Shorten():
+            return {lease.id for lease in job.leases}
+        case WriteAcks():
+            return {ident for ident, _ in job.acks}
+        case Release():
+            return {row.id for row in job.rows}
+        case _:
+            return set()

@@ -342,7 +342,8 @@ class ShardState:
             self.queue.shown(ident, self.unwritten.timers.pop(ident, None))
         if late:
             self.unwritten.renewed(late, now_ns)
-        self.leaving.retry(now_ns)
+        if done:  # where none was written, to try at once would be to try without a pause
+            self.leaving.retry(now_ns)
         put_back, self.put_back = self.put_back, []
         return put_back
 

@@ -60,6 +60,8 @@ class UnwrittenLeases:
         self._moments: list[tuple[int, int, tuple[bytes, ...]]] = []
         self._numbers = 0
         self._writing: frozenset[bytes] = frozenset()
+        # Until then none is written before its moment: the last writing wrote none.
+        self._paused_ns = 0
 
     def __len__(self) -> int:
         return len(self.timers.keys() | self.shown_ns.keys())
@@ -107,7 +109,8 @@ class UnwrittenLeases:
         found: dict[bytes, None] = {}
         while self._moments and len(found) < WRITTEN_AT_ONCE:
             write_ns, _, idents = self._moments[0]
-            if write_ns > now_ns and len(self.timers) - len(found) <= at_most:
+            are_few = len(self.timers) - len(found) <= at_most
+            if write_ns > now_ns and (are_few or now_ns < self._paused_ns):
                 break
             heapq.heappop(self._moments)
             left = [ident for ident in idents if ident in self and ident not in found]
@@ -136,6 +139,7 @@ class UnwrittenLeases:
         left = tuple(sorted(i for i in again if i in self and i not in again_ns))
         if left:
             self._note(now_ns + AGAIN_NS, left)
+            self._paused_ns = 0 if asked - again else now_ns + AGAIN_NS
         return sorted(again), sorted(asked - again)
 
     def next_ns(self) -> int:

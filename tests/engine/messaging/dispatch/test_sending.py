@@ -1,5 +1,7 @@
 """Rows that were claimed and not delivered: released, left to another, or looked up again."""
 
+import pytest
+
 from streamfrom.engine.messaging.dispatch.events import (
     Acked,
     Changed,
@@ -7,14 +9,17 @@ from streamfrom.engine.messaging.dispatch.events import (
     Deliver,
     Detached,
     Due,
+    JobDone,
+    Left,
     ReceiverReady,
 )
 from streamfrom.engine.messaging.leases.lease_reads import Look
 from streamfrom.engine.messaging.leases.lease_writes import WriteLeases
-from streamfrom.engine.messaging.leases.returns import Release
+from streamfrom.engine.messaging.leases.returns import Release, Shorten
+from streamfrom.engine.messaging.leases.unwritten_leases import AGAIN_NS
 from streamfrom.engine.messaging.queue.poll import Poll, PollResult
 from streamfrom.engine.messaging.queue.shard_queue import LOCKED_PAUSE_FIRST_NS
-from streamfrom.engine.messaging.table.message import ClaimResult
+from streamfrom.engine.messaging.table.message import ClaimResult, LeaseWrites
 from tests.engine.messaging.job_ends import (
     claim_done,
     claim_failed,
@@ -256,3 +261,22 @@ def test_a_consumer_has_its_wait_from_the_delivery_on_however_long_the_claim_tak
     write = only(bench.later(25), WriteLeases)
     assert [lease.until_ns for lease in write.leases] == [START_NS + WAIT_NS + 2 * SECOND_NS]
     assert claimed(bench.later(4.9)) == []
+
+
+@pytest.mark.parametrize(
+    "result", [None, LeaseWrites(locked=(b"1",))], ids=["failed", "locked"]
+)
+def test_a_lease_that_its_server_does_not_write_is_not_written_in_a_loop(result):
+    """It is to be written at once, since its consumer has left."""
+    bench = TableRig().attach(1)
+    claim = only(bench.due(1), Claim)
+    row = bench.row(1)
+    bench.now_ns += 2 * SECOND_NS  # so its lease is longer than the row shows
+    bench.post(claim_done(claim.number, "0", ClaimResult((row,))))
+    bench.post(Detached(1))
+    write = only(bench.post(Left(1)), WriteLeases)
+    failure = "gone" if result is None else None
+    assert bench.post(JobDone(write, result, failure)) == []
+    assert bench.wake_s() == AGAIN_NS / SECOND_NS
+    write = only(bench.later(bench.wake_s()), WriteLeases)
+    assert only(bench.post(JobDone(write, LeaseWrites())), Shorten).receiver == 1

@@ -1,3 +1,5 @@
+import pytest
+
 from streamfrom.engine.messaging.leases.unwritten_leases import (
     AGAIN_NS,
     WRITTEN_AT_ONCE,
@@ -79,6 +81,16 @@ def test_the_oldest_are_written_early_where_there_are_too_many():
     leases.sent([key(3)], 2000)
     assert leases.next_write(1, 3) == ()
     assert leases.next_write(1, 2) == (b"1", b"2")
+
+
+@pytest.mark.parametrize("result", [None, LeaseWrites(locked=(b"1", b"2"))])
+def test_too_many_that_the_server_does_not_write_are_tried_after_a_pause(result):
+    leases = sent(1, 2)
+    assert leases.next_write(5, 1) == (b"1", b"2")
+    leases.written(result, 5)
+    assert leases.next_write(6, 0) == ()
+    assert leases.next_ns() == 5 + AGAIN_NS
+    assert leases.next_write(5 + AGAIN_NS, 0) == (b"1", b"2")
 
 
 def test_one_statement_writes_so_many():
