@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from streamfrom.spark.jobs.analytics.message_facts import BLOCKED_NS
+
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +89,8 @@ def waits(waiting: "DataFrame", table: str, poison_sends: int) -> "DataFrame":
 
     suspects: the number of messages that were sent *poison_sends* times or more.
     """
-    until = F.when(F.col("next_ns") > F.col("now_ns"), F.col("next_ns") - F.col("now_ns"))
+    is_later = (F.col("next_ns") > F.col("now_ns")) & (F.col("next_ns") < BLOCKED_NS)
+    until = F.when(is_later, F.col("next_ns") - F.col("now_ns"))
     counted = (
         waiting.withColumn("until_ns", until)
         .groupBy("shard", "state")
@@ -114,7 +117,7 @@ def poison(waiting: "DataFrame", table: str, sends_min: int, rows_max: int) -> "
 
 
 def oldest(waiting: "DataFrame", table: str, rows_max: int) -> "DataFrame":
-    """Return the at most *rows_max* messages that are due for longest."""
+    """Return the at most *rows_max* messages that have been ready for longest."""
     known = waiting.filter(F.col("overdue_ns") >= 0)
     order = [F.desc("overdue_ns"), F.asc("id")]
     return _listed(known.orderBy(*order).limit(rows_max), table)

@@ -34,11 +34,16 @@ ID_COUNT_BITS: Final = 16
 _FIRST_ID, _LAST_ID = 1 << ID_COUNT_BITS, (1 << 53) - 1
 
 # The states of a message that is not acknowledged, in the order of their urgency.
-DUE: Final = "due"
-DUE_AGAIN: Final = "due again"
-SENT: Final = "sent"
+READY: Final = "ready"
+READY_AGAIN: Final = "ready again"
+PARKED: Final = "parked"
+IN_FLIGHT: Final = "in_flight"
 SCHEDULED: Final = "scheduled"
-STATES: Final = (DUE, DUE_AGAIN, SENT, SCHEDULED)
+BLOCKED: Final = "blocked"
+STATES: Final = (READY, READY_AGAIN, PARKED, IN_FLIGHT, SCHEDULED, BLOCKED)
+# From where on `time_next` is no time, but says that a message is blocked or parked.
+BLOCKED_NS: Final = 8 * 10**18
+PARKED_NS: Final = 9 * 10**18
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +114,9 @@ def waiting_facts(rows: "DataFrame", told: Told, clocks_ns: "Mapping[str, int]")
     """Return one row for each message of *rows*, none of them acknowledged.
 
     clocks_ns: the time of each shard's server when its messages had been read.
-    state: `due` was never sent and should be, `due again` was sent and waited long enough, `sent` is
-        with a consumer or waits for its next attempt, `scheduled` is for the future.
+    state: `ready` was never delivered and should be, `ready again` was delivered and waited long enough, `in_flight` is
+        with a consumer or waits for its next attempt, `scheduled` is for the future, `blocked` waits for its group,
+        `parked` has no attempt left.
     overdue_ns: the time since the message is due; NULL where neither `time_next` nor a column says.
     age_ns: the time since the message was written; NULL where no column says.
     is_skewed: the message was written in the future, so two clocks disagree.
@@ -131,9 +137,11 @@ def waiting_facts(rows: "DataFrame", told: Told, clocks_ns: "Mapping[str, int]")
     is_due = F.col("next_ns").isNull() | (F.col("next_ns") <= F.col("now_ns"))
     was_sent = F.col("sends") > 0
     state = (
-        F.when(is_due & was_sent, DUE_AGAIN)
-        .when(is_due, DUE)
-        .when(was_sent, SENT)
+        F.when(F.col("next_ns") >= PARKED_NS, PARKED)
+        .when(F.col("next_ns") >= BLOCKED_NS, BLOCKED)
+        .when(is_due & was_sent, READY_AGAIN)
+        .when(is_due, READY)
+        .when(was_sent, IN_FLIGHT)
         .otherwise(SCHEDULED)
     )
     # A new row has 0 there, which is no time at all.

@@ -11,10 +11,12 @@ from streamfrom.spark.jobs.analytics import charts, html_parts, number_format
 from streamfrom.spark.jobs.analytics.charts import PlotArea, Series
 from streamfrom.spark.jobs.analytics.measures import PERCENTS
 from streamfrom.spark.jobs.analytics.message_facts import (
-    DUE,
-    DUE_AGAIN,
+    BLOCKED,
+    IN_FLIGHT,
+    PARKED,
+    READY,
+    READY_AGAIN,
     SCHEDULED,
-    SENT,
     STATES,
 )
 from streamfrom.spark.jobs.analytics.style import STYLE
@@ -31,10 +33,12 @@ _POISON_SHOWN: Final = 25
 # Width and height of a chart on a telephone, in SVG units: not the same one made smaller, whose text is too small to read.
 _NARROW: Final = (400, 240)
 _STATES_TOLD: Final = {
-    DUE: "never sent, and should be",
-    DUE_AGAIN: "sent, and waited long enough",
-    SENT: "with a consumer, or waiting for its next attempt",
-    SCHEDULED: "for the future, never sent",
+    READY: "never delivered, and should be",
+    READY_AGAIN: "delivered, and waited long enough",
+    PARKED: "not delivered until you requeue them",
+    IN_FLIGHT: "with a consumer, or waiting for their next attempt",
+    SCHEDULED: "for the future, never delivered",
+    BLOCKED: "waiting for a group of messages",
 }
 
 
@@ -94,7 +98,7 @@ def page(results: Results) -> str:
             "hot",
         ),
         _messages(
-            "Due for longest",
+            "Ready for longest",
             "Messages that are due and with no consumer, the longest due first.",
             sorted(results.oldest, key=lambda row: -row["overdue_ms"]),
             "No message is known to be due.",
@@ -136,7 +140,7 @@ def _figures(results: Results) -> str:
     waiting = sum(by_state.values())
     longest = max((row["overdue_max_ms"] or 0 for row in results.waits), default=0)
     bound = "≤ " if results.lag_is_bound else ""
-    due = by_state[DUE] + by_state[DUE_AGAIN]
+    ready = by_state[READY] + by_state[READY_AGAIN]
     told = [
         (
             "Acknowledged",
@@ -153,10 +157,10 @@ def _figures(results: Results) -> str:
         (
             "Waiting now",
             number_format.count(waiting),
-            f"{number_format.count(due)} of them due",
+            f"{number_format.count(ready)} of them ready",
         ),
         (
-            "Due for longest",
+            "Ready for longest",
             number_format.duration(longest) if longest else number_format.UNKNOWN,
             f"{number_format.count(_suspects(results))} on the poison list",
         ),
@@ -312,10 +316,11 @@ def _waiting(results: Results) -> str:
     for state, many in by_state.items():
         rows = [row for row in results.waits if row["state"] == state]
         since = _longest(rows, "overdue_max_ms"), _longest(rows, "until_max_ms")
-        when = f"for {since[0]}" if state in {DUE, DUE_AGAIN} else f"in {since[1]}"
+        when = f"for {since[0]}" if state in {READY, READY_AGAIN} else f"in {since[1]}"
+        known = many and state not in {PARKED, BLOCKED}
         body.append(
             f'<tr><td class="name" title="{_STATES_TOLD[state]}"><i class="dot fill {_style(state)}"></i>{state}</td>'
-            f"<td>{number_format.count(many)}</td><td>{when if many else number_format.UNKNOWN}</td>"
+            f"<td>{number_format.count(many)}</td><td>{when if known else number_format.UNKNOWN}</td>"
             f"<td>{_longest(rows, 'age_max_ms')}</td></tr>"
         )
     table = html_parts.table(
@@ -391,7 +396,7 @@ def _messages(title: str, about: str, rows: "Sequence[Row]", none: str, sends: s
         "|state",
         "sends",
         "priority",
-        "due for",
+        "ready for",
         "age",
         "time_next",
     )

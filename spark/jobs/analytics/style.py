@@ -10,7 +10,7 @@ STYLE: Final = """
   --grid: #ebe8e0; --p50: #12877d; --p90: #d18a15; --p99: #c8374f; --band: rgba(200, 55, 79, .07);
   --warn: #fdf3dc; --warn-edge: #e8c778; --warn-ink: #6b4c06; --hover: rgba(40, 45, 60, .07); --shade: rgba(40, 45, 60, .16);
   --s0: #3f5bd4; --s1: #22a3b8; --s2: #8a63d2; --s3: #e08a3c; --s4: #4c9f61; --s5: #d1588c; --s6: #7c8594; --s7: #b09a2e;
-  --due: #c8374f; --due-again: #d18a15; --sent: #3f5bd4; --scheduled: #22a3b8;
+  --ready: #c8374f; --ready-again: #d18a15; --parked: #8a63d2; --in_flight: #3f5bd4; --scheduled: #22a3b8; --blocked: #7c8594;
 }
 @media (prefers-color-scheme: dark) {
   :root {
@@ -18,7 +18,7 @@ STYLE: Final = """
     --grid: #282c35; --p50: #3cc4b6; --p90: #eab04a; --p99: #f26d83; --band: rgba(242, 109, 131, .09);
     --warn: #2f2815; --warn-edge: #6e5717; --warn-ink: #f0d590; --hover: rgba(255, 255, 255, .07); --shade: rgba(0, 0, 0, .55);
     --s0: #7c93f5; --s1: #4cc3d6; --s2: #b193ef; --s3: #f0a765; --s4: #78c48b; --s5: #ec86b3; --s6: #a5adba; --s7: #d3bf5d;
-    --due: #f26d83; --due-again: #eab04a; --sent: #7c93f5; --scheduled: #4cc3d6;
+    --ready: #f26d83; --ready-again: #eab04a; --parked: #b193ef; --in_flight: #7c93f5; --scheduled: #4cc3d6; --blocked: #a5adba;
   }
 }
 * { box-sizing: border-box; }
@@ -83,7 +83,8 @@ footer { color: var(--faint); font-size: 12.5px; margin-top: 22px; }
 .p50 { --c: var(--p50); } .p90 { --c: var(--p90); } .p99 { --c: var(--p99); }
 .s0 { --c: var(--s0); } .s1 { --c: var(--s1); } .s2 { --c: var(--s2); } .s3 { --c: var(--s3); }
 .s4 { --c: var(--s4); } .s5 { --c: var(--s5); } .s6 { --c: var(--s6); } .s7 { --c: var(--s7); } .ink { --c: var(--ink); }
-.due { --c: var(--due); } .due-again { --c: var(--due-again); } .sent { --c: var(--sent); } .scheduled { --c: var(--scheduled); }
+.ready { --c: var(--ready); } .ready-again { --c: var(--ready-again); } .parked { --c: var(--parked); }
+.in_flight { --c: var(--in_flight); } .scheduled { --c: var(--scheduled); } .blocked { --c: var(--blocked); }
 .bar, .legend .key { fill: var(--c); } .line { stroke: var(--c); } i.fill { background: var(--c); }
 @media (max-width: 640px) {
   .roomy { display: none; } .narrow { display: block; } .tick { font-size: 13px; }

@@ -92,22 +92,22 @@ def test_what_waits_is_counted_by_state_and_the_worst_come_first(spark):
 
     frame = spark.createDataFrame(
         [
-            row("a", 7, "due again", 1, created=5),
-            row("b", 7, "due again", 3, created=4),
-            row("c", 9, "sent", next_s=8),
-            row("d", 0, "due", 2),
+            row("a", 7, "ready again", 1, created=5),
+            row("b", 7, "ready again", 3, created=4),
+            row("c", 9, "in_flight", next_s=8),
+            row("d", 0, "ready", 2),
             row("e", 0, "scheduled", next_s=4),
         ],
         WAITING,
     )
     counted = {row.state: row for row in waits(frame, "t", 7).collect()}
     assert {state: row.messages for state, row in counted.items()} == {
-        "due": 1,
-        "due again": 2,
-        "sent": 1,
+        "ready": 1,
+        "ready again": 2,
+        "in_flight": 1,
         "scheduled": 1,
     }
-    assert counted["due again"].overdue_max_ms == 3000.0
+    assert counted["ready again"].overdue_max_ms == 3000.0
     assert counted["scheduled"].until_max_ms == 4000.0
     assert sum(row.suspects for row in counted.values()) == 3
     assert [row.id for row in poison(frame, "t", 7, 2).collect()] == ["c", "b"]

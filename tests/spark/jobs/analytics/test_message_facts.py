@@ -91,7 +91,9 @@ def test_what_waits_has_a_state_and_an_age_by_its_own_servers_clock(spark):
         ("-80", "null", 1, 0, None, None, None),
         ("-80", "late", 1, 2, NOW - 3 * S, None, NOW - 60 * S),
         ("-80", "sent", 1, 2, NOW + 3 * S, None, None),
-        ("-80", "parked", 1, 0, NOW + 3 * S, None, NOW + S),
+        ("-80", "later", 1, 0, NOW + 3 * S, None, NOW + S),
+        ("-80", "parked", 1, 3, 9 * 10**18, None, None),
+        ("-80", "blocked", 1, 0, 8 * 10**18, None, None),
         ("80-", "ahead", 1, 0, NOW + 3 * S, None, None),
     ]
     frame = spark.createDataFrame(rows, f"{ROW}, made bigint")
@@ -100,23 +102,27 @@ def test_what_waits_has_a_state_and_an_age_by_its_own_servers_clock(spark):
         row.id: row for row in waiting_facts(frame, Told(created="made"), clocks).collect()
     }
     assert {name: row.state for name, row in facts.items()} == {
-        "new": "due",
-        "null": "due",
-        "late": "due again",
-        "sent": "sent",
-        "parked": "scheduled",
-        "ahead": "due",
+        "new": "ready",
+        "null": "ready",
+        "late": "ready again",
+        "sent": "in_flight",
+        "later": "scheduled",
+        "parked": "parked",
+        "blocked": "blocked",
+        "ahead": "ready",
     }
     assert {name: row.overdue_ns for name, row in facts.items()} == {
         "new": 7 * S,
         "null": None,
         "late": 3 * S,
         "sent": None,
+        "later": None,
         "parked": None,
+        "blocked": None,
         "ahead": 7 * S,
     }
     assert facts["late"].age_ns == 60 * S
-    assert [name for name, row in facts.items() if row.is_skewed] == ["parked"]
+    assert [name for name, row in facts.items() if row.is_skewed] == ["later"]
 
 
 def test_the_first_layout_has_no_priority_and_ids_may_be_binary(spark):

@@ -45,7 +45,7 @@ def group(**more):
 def message(**more):
     times = {"next_ns": LOW, "created_ns": None, "overdue_ms": 61_000.0, "age_ms": None}
     return {"id": HOSTILE, "shard": "-80", "tenant": HOSTILE, "priority": 5, "sends": 9} | {
-        "state": "due again",
+        "state": "ready again",
         **times,
         **more,
     }
@@ -58,7 +58,11 @@ def results():
     waits = [
         {"state": state, "messages": many, "overdue_max_ms": 61_000.0, "until_max_ms": 5000.0}
         | {"age_max_ms": None, "suspects": suspects}
-        for state, many, suspects in (("due", 3, 0), ("due again", 2, 1), ("scheduled", 4, 0))
+        for state, many, suspects in (
+            ("ready", 3, 0),
+            ("ready again", 2, 1),
+            ("scheduled", 4, 0),
+        )
     ]
     return Results(
         table=f"ks.{HOSTILE}",
@@ -100,8 +104,8 @@ def test_its_figures_are_those_that_were_counted(results):
     assert "Time to ack, median|120 ms|p99 4 s" in text
     assert "Delivery lag, median|≤ 120 ms|p99 ≤ 4 s" in text
     assert "Sent more than once|10 %|12 retries" in text
-    assert "Waiting now|9|5 of them due" in text
-    assert "Due for longest|1 min 1 s|1 on the poison list" in text
+    assert "Waiting now|9|5 of them ready" in text
+    assert "Ready for longest|1 min 1 s|1 on the poison list" in text
     assert "the 2 busiest of 7" in text
     assert "8 and more" not in text
     assert "9 and more|20|20 %" in text
