@@ -35,21 +35,21 @@ const UNITS = { count, total: count, seconds, rate };
 const RATES = [
   { name: "in_per_s", unit: "rate", label: "In/s", help: "Messages inserted or made ready a second, over about ten seconds." },
   { name: "delivered_per_s", unit: "rate", label: "Delivered/s", help: "Messages delivered to streams a second, and the most that vt_max_rate allows." },
-  { name: "redelivered_per_s", unit: "rate", label: "Redelivered/s", help: "Of these, messages that had been delivered before." },
   { name: "out_per_s", unit: "rate", label: "Acked/s", help: "Messages acknowledged or deleted a second." },
 ];
+const REDELIVERED = { name: "redelivered_per_s", unit: "rate", label: "Redelivered/s", help: "Messages delivered again a second." };
 const columnOf = ({ name, unit, label, help }) => {
   const show = SHOWS[name] ?? ((each) => UNITS[unit](each[name]));
   return { label, key: name, help, num: true, wrap: name.includes("latency"), show, update: cell(show) };
 };
 
-// The figures of a queue, which the proxy lists with the session. What was counted since the start comes last.
+// The figures of a queue, which the proxy lists with the session; totals, since the start, are shown on its own page alone.
 export function figuresOfQueue() {
   const isTotal = ({ unit }) => unit === "total";
   const { figures } = login.session;
   return {
     now: [...figures.filter((each) => !isTotal(each)), ...RATES].map(columnOf),
-    totals: figures.filter(isTotal).map(columnOf),
+    totals: [REDELIVERED, ...figures.filter(isTotal)].map(columnOf),
   };
 }
 
