@@ -252,6 +252,28 @@ def test_a_proxy_that_is_away_or_killed_costs_no_task(
     pools.reset()
 
 
+def test_two_workers_with_one_name_share_the_tasks_and_repeat_none(
+    app: Celery, broker: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        folder.mkdir()
+        (folder / "tasks_of_test.py").write_text(TASKS)
+        workers.append(Worker(folder, broker, "same"))
+    for worker in workers:
+        log = worker.out.with_suffix(".log")
+        eventually(lambda: "ready" in log.read_text(), "it is ready", 3 * WAIT_S)  # noqa: B023
+    for n in range(40):
+        send(app, "note", f"n{n}")
+
+    def noted() -> list[str]:
+        return sorted(line[1] for worker in workers for line in worker.said("note"))
+
+    eventually(lambda: len(noted()) >= 40)
+    for worker in workers:
+        worker.stop()
+    assert noted() == sorted(f"n{n}" for n in range(40))
+
+
 def test_priorities_and_exchanges_of_kombu(broker: str) -> None:
     import streamfrom_worker.celery  # noqa: F401 - it registers the transport
 

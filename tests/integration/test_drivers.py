@@ -6,6 +6,7 @@ TLS with a password, and without both over two shards; what is prepared where th
 One way per server is tried here, DRIVERS=all tries them all.
 """
 
+import shlex
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -189,10 +190,17 @@ def test_a_driver_of_another_language_as_shipped_is_at_home(
     assert_at_home(built(language, driver), door, prepared=prepared)
 
 
-@pytest.mark.parametrize("driver", ["mysql2", "mysql"])
-def test_nodes_drivers_keep_the_ids_of_queues_by_default(
+@pytest.mark.parametrize("driver", ["mysql2", "mysql", "ruby"])
+def test_drivers_keep_the_ids_of_queues_by_default(
     cluster: SharedCluster, keyspace: str, built: Callable[[str, str], list[str]], driver: str
 ) -> None:
+    where = [str(cluster.proxy.port), keyspace, "50"]
+    if driver == "ruby":
+        words = ["ruby3.1", str(toolchains.PROGRAMS / "ruby" / "defaults.rb"), *where]
+        command = toolchains.in_debian(["ruby-mysql2"], shlex.join(words))
+    else:
+        interpreter, main, _ = built("node", driver)
+        command = [interpreter, str(Path(main).with_name("defaults.js")), driver, *where]
     connection = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(connection, "CREATE QUEUE job (number INT)")
     # One by one and in one statement: ids of both kinds.
@@ -200,10 +208,12 @@ def test_nodes_drivers_keep_the_ids_of_queues_by_default(
         run(connection, f"INSERT INTO job (number) VALUES ({number})")
     values = ", ".join(f"({number})" for number in range(40))
     run(connection, f"INSERT INTO job (number) VALUES {values}")
-    interpreter, main, _ = built("node", driver)
-    program = str(Path(main).with_name("defaults.js"))
     done = subprocess.run(
-        [interpreter, program, driver, str(cluster.proxy.port), keyspace, "50"],
-        capture_output=True, text=True, timeout=RUN_S, check=False,
-    )  # fmt: skip
+        command,
+        cwd=toolchains.PROGRAMS,
+        capture_output=True,
+        text=True,
+        timeout=RUN_S,
+        check=False,
+    )
     assert (done.stdout.strip(), done.returncode) == ("ok", 0), done.stderr[-3000:]
