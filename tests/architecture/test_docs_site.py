@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from streamfrom import __version__
+
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -70,11 +72,16 @@ def test_every_picture_is_described_and_has_colours_for_the_dark() -> None:
         assert "prefers-color-scheme: dark" in each
 
 
+def test_the_site_names_the_version() -> None:
+    assert SITE["copyright"].startswith(f"streamfrom {__version__},")
+
+
 @pytest.mark.slow
 def test_a_strict_build_finds_a_broken_link_and_nothing_else(tmp_path):
     """One build shows both: that it looks, and that there is nothing to find."""
     pytest.importorskip("zensical", reason="./dev docs installs it")
     shutil.copytree(DOCS, tmp_path / "docs")
+    shutil.copytree(ROOT / ".site", tmp_path / ".site")
     shutil.copy(ROOT / "zensical.toml", tmp_path)
     page = tmp_path / "docs/README.md"
     page.write_text(page.read_text() + "\n[gone](sql/stream.md#gone) [away](sql/away.md)\n")
