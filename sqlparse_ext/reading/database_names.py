@@ -36,6 +36,7 @@ class Qualified(Enum):
     """What a database's name stands before."""
 
     TABLE = "TABLE"
+    REFERENCE = "REFERENCE"  # the table of a foreign key
     PROGRAM = "PROGRAM"  # a routine, trigger, event, sequence
     ALONE = "ALONE"
 
@@ -353,7 +354,8 @@ class _Finder:
             self._reads(start, start + 2, start)
             before = self._key(start - 1), self._key(start - 2)
             is_program = before[0] in ("CALL", "FOR") or before[1] in _SEQUENCE_FUNCTIONS
-            self._add(start, Qualified.PROGRAM if is_program else Qualified.TABLE, behind)
+            role = Qualified.PROGRAM if is_program else Qualified.TABLE
+            self._add(start, Qualified.REFERENCE if before[0] == "REFERENCES" else role, behind)
         elif count > 2:
             self._add(start, Qualified.TABLE, behind)
             self.found.columns.append(self.found.places[-1])

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 # The first characters of a target that names no keyspace.
 _PARTS: Final = frozenset({":", "/", "[", "@"})
 _READS: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.EXPLAIN, Kind.SET, Kind.SAVEPOINT})
+_QUERIES: Final = frozenset({Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})
 # Kind.OTHER has statements that were not understood as well, such as BEGIN NOT ATOMIC.
 # What they name, the proxy itself reads.
 _NAME_NO_PLACE: Final = frozenset({Kind.USE, Kind.STREAM, Kind.QUEUE, Kind.EMPTY, Kind.KILL})
@@ -240,12 +241,15 @@ class SessionTarget:
             return StatementTarget(
                 self.view, self.database, self._renamed(statement, views, self.view)
             )
-        first = next(iter(views.values()))
+        if self.database is None and _names_a_table_without_database(shape):
+            raise NoDatabaseSelected
+        leading = self._leading(views, shape)
+        first = leading[0]
         # An unqualified name means the session's own target, wherever the others lead.
         is_mixed = self.view not in (None, first) and self._has_unqualified(statement)
         if is_mixed and self._may_stay(views, shape):
             return StatementTarget(here, self.database, self._renamed(statement, views, here))
-        if is_mixed or unknown or any(view is not first for view in views.values()):
+        if is_mixed or unknown or any(view is not first for view in leading):
             raise Unsupported("tables of several keyspaces or targets in one statement")
         return StatementTarget(first, first.database, self._renamed(statement, views, first))
 
@@ -285,22 +289,31 @@ class SessionTarget:
             and database_names(shape).has_unqualified_tables
         )
 
+    def _leading(self, views: Mapping[str, View], shape: Shape) -> list[View]:
+        """Return the places that decide where a statement runs: the tables of its foreign keys do not, if its server has them."""
+        names = {
+            each.name
+            for each in database_names(shape).places
+            if each.role is not Qualified.REFERENCE
+        }
+        leading = [view for name, view in views.items() if name in names]
+        if not leading and self.view is not None:
+            leading = [self.view]
+        if leading and all(
+            _is_next_to(view, leading[0]) for name, view in views.items() if name not in names
+        ):
+            return leading
+        return list(views.values())
+
     def _may_stay(self, views: Mapping[str, View], shape: Shape) -> bool:
         """True where the session's own connection may run a statement that names databases of other keyspaces.
 
         Their databases are on its server, and are only named in a definition, or before programs.
         """
         here = self.here()
-        return (
-            not here.is_sharded
-            and all(
-                not view.is_sharded and not view.is_replica and view.server == here.server
-                for view in views.values()
-            )
-            and (
-                (shape.kind is Kind.DDL and "UNQUALIFIED" in shape.options)
-                or all(each.role is Qualified.PROGRAM for each in database_names(shape).places)
-            )
+        return all(_is_next_to(view, here) for view in views.values()) and (
+            (shape.kind is Kind.DDL and "UNQUALIFIED" in shape.options)
+            or all(each.role is Qualified.PROGRAM for each in database_names(shape).places)
         )
 
     def _renamed(
@@ -479,6 +492,19 @@ class SessionTarget:
         """True when a statement of this shape names a message table, usable or not."""
         keyspace = view.keyspace.name if view.schema is None else view.schema
         return any(self._registry.table(keyspace, table.name) for table in shape.tables)
+
+
+def _names_a_table_without_database(shape: Shape) -> bool:
+    if shape.kind is Kind.DDL:
+        # What a definition refers to may be in the database of what it defines.
+        return bool(shape.tables) and shape.tables[0].schema is None
+    return shape.kind in _QUERIES and database_names(shape).has_unqualified_tables
+
+
+def _is_next_to(view: View, here: View) -> bool:
+    """Return whether the databases of two keyspaces are on one server, and neither is sharded."""
+    is_whole = not (view.is_sharded or view.is_replica or here.is_sharded)
+    return is_whole and view.server == here.server
 
 
 def _spelled(names: Sequence[str], texts: Sequence[str]) -> str | None:

@@ -27,17 +27,20 @@ class Registry:
         return None
 
 
-def compiler(use=None, state=None, **replicas):
+def compiler(use=None, state=None, keyspaces=(PLAIN, SHARDED), **replicas):
+    """Return one for a session of *use*; all keyspaces but SHARDED are on one server."""
     runtimes = {
         (keyspace.name, shard.name): SimpleNamespace(
             database=f"db_{keyspace.name}",
-            dsn=SimpleNamespace(host=keyspace.name, port=3306, unix_socket=None),
+            dsn=SimpleNamespace(
+                host="commerce" if keyspace is SHARDED else "plain", port=3306, unix_socket=None
+            ),
         )
-        for keyspace in (PLAIN, SHARDED)
+        for keyspace in keyspaces
         for shard in keyspace.shards
     }
     registry = Registry()
-    catalog = Catalog((PLAIN, SHARDED), runtimes, registry, **replicas)  # type: ignore[arg-type]
+    catalog = Catalog(keyspaces, runtimes, registry, **replicas)  # type: ignore[arg-type]
     made = StatementCompiler(
         state or SessionState(int(MODERN), Settings()),
         catalog,

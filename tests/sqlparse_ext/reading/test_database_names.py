@@ -174,6 +174,10 @@ def test_a_qualifier_is_dropped_where_no_one_name_serves(sql, expected):
     [
         ("SELECT ks.f() FROM ks.t", [Qualified.PROGRAM, Qualified.TABLE]),
         ("CALL ks.p()", [Qualified.PROGRAM]),
+        (
+            "ALTER TABLE ks.t ADD FOREIGN KEY (a) REFERENCES ks.u (a)",
+            [Qualified.TABLE, Qualified.REFERENCE],
+        ),
         ("SELECT NEXTVAL(ks.sq), NEXT VALUE FOR ks.sq", [Qualified.PROGRAM, Qualified.PROGRAM]),
         ("DROP TRIGGER ks.tg", [Qualified.PROGRAM]),
         ("SHOW TABLES FROM ks", [Qualified.ALONE]),

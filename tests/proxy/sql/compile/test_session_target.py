@@ -3,6 +3,7 @@
 import pytest
 
 from streamfrom.engine.errors import TableLoadError, TableNotFound
+from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.proxy.backends.session_variables import names
 from streamfrom.proxy.errors import (
     NoDatabaseSelected,
@@ -15,11 +16,15 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import TableRef
 from tests.cases import cases
 from tests.proxy.fake_client import MODERN
+from tests.proxy.keyspaces import PLAIN, SHARDED
 from tests.proxy.sql.compilers import compiler
 
 
-def place(sql, use=None):
-    made = compiler(use)
+SECOND = Keyspace("second", (Shard.named("0"),))
+
+
+def place(sql, use=None, keyspaces=(PLAIN, SHARDED)):
+    made = compiler(use, keyspaces=keyspaces)
     found = made.resolve(made.parse(sql.encode()))
     return found.view.keyspace.name, found.database, found.statement.sql.decode()
 
@@ -98,6 +103,29 @@ def test_a_database_that_is_no_keyspace_is_for_the_only_server_to_judge():
             place(sql, use)
 
 
+def test_a_foreign_key_may_refer_to_another_keyspace_on_the_same_server():
+    sql = "CREATE TABLE {} (a INT, FOREIGN KEY (a) REFERENCES {} (id))"
+    for table, use, shown in (("t", "plain", "t"), ("plain.t", "second", "`db_plain`.t")):
+        found = place(sql.format(table, "second.u"), use, (PLAIN, SECOND))
+        assert found == ("plain", "db_plain", sql.format(shown, "`db_second`.u"))
+    altered = "ALTER TABLE second.t ADD FOREIGN KEY (a) REFERENCES plain.t (id)"
+    assert place(altered, "plain", (PLAIN, SECOND))[:2] == ("second", "db_second")
+
+
+def test_without_a_target_a_table_beside_a_qualified_one_has_no_database():
+    for sql in (
+        "SELECT * FROM plain.t JOIN u",
+        "INSERT INTO u SELECT * FROM plain.t",
+        "UPDATE plain.t, u SET t.a = 1",
+        "CREATE TABLE u LIKE plain.t",
+        "CREATE TABLE u (a INT, FOREIGN KEY (a) REFERENCES plain.t (id))",
+    ):
+        with pytest.raises(NoDatabaseSelected):
+            place(sql)
+    common = "WITH u AS (SELECT * FROM plain.t) SELECT * FROM u"
+    assert place(common)[:2] == ("plain", "db_plain")
+
+
 def test_two_keyspaces_in_one_statement_are_refused():
     for sql in (
         "SELECT * FROM plain.t JOIN commerce.t",
@@ -105,6 +133,7 @@ def test_two_keyspaces_in_one_statement_are_refused():
         "SELECT * FROM commerce.t JOIN t AS u",
         "INSERT INTO t SELECT * FROM commerce.t",
         "CREATE TABLE t LIKE commerce.t",
+        "CREATE TABLE t (a INT, FOREIGN KEY (a) REFERENCES commerce.t (id))",
     ):
         with pytest.raises(Unsupported, match="several keyspaces or targets"):
             place(sql, "plain")
