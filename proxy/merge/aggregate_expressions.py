@@ -2,14 +2,11 @@
 
 What `SUM(a) / COUNT(*)` or `CONCAT(MAX(s), '!')` is worth, its digits and its collation, is the
 server's affair. So the groups are merged first, with all that the expressions are made of; then a
-shard is given these values as rows of a derived table, and computes the client's own text:
+shard is given these values as a `stage`, and computes the client's own text:
 
-    SELECT …, (c1 / c2) FROM (SELECT SUM(a) AS c1, COUNT(*) AS c2 FROM t WHERE 1=0 HAVING 1=0
-                              UNION ALL SELECT 123., CAST('4' AS SIGNED) UNION ALL …) AS d
+    SELECT …, (c1 / c2) FROM (SELECT c1, c2 FROM JSON_TABLE(…)) AS d
 
-The first SELECT has no rows, and gives the columns the aggregates' own types. Nothing is taken on
-trust: what is computed must have the type that it has in the client's statement, and each value
-must come back as it was sent; else the answer is refused.
+What is computed must have the type that it has in the client's statement; else the answer is refused.
 
 An AVG is the one value that is more than what can be seen of it (`averages`).
 """
@@ -17,26 +14,21 @@ An AVG is the one value that is more than what can be seen of it (`averages`).
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.merge.averages import AVERAGE, OTHER, Use, use_of
 from streamfrom.proxy.merge.comparison import exactly, loses_digits
-from streamfrom.proxy.merge.literals import (
-    Sort,
-    are_alike,
-    check_times,
-    is_same,
-    literal,
-    sort_of,
-)
+from streamfrom.proxy.merge.literals import Sort, are_alike, sort_of
+from streamfrom.proxy.merge.stage import Stage
 from streamfrom.proxy.wire.constants import FieldType
-from streamfrom.proxy.wire.resultset import parse_text_row
+from streamfrom.proxy.wire.resultset import parse_text_row, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from streamfrom.proxy.merge.group_by import Grouping
     from streamfrom.proxy.merge.shard_texts import Texts
@@ -48,6 +40,7 @@ Values = list[bytes | None]
 Pieces = list[bytes | int]
 
 _SUMS: Final = frozenset({"SUM", "AVG"})
+_DECIMAL_WIDTH: Final = 67  # of 65 digits, a sign and a point
 _NUMBER: Final = b"`streamfrom:n`"
 _DIGITS: Final = Context(prec=130)  # more than any DECIMAL has
 _HALF: Final = Decimal("0.5")
@@ -109,18 +102,18 @@ class Computation:
             if exact and place < grouping.width and loses_digits(definitions[place])
         }
         self._columns: Sequence[ColumnDefinition] = ()
-        self._collations: Values = []
+        self._collations: list[str] = []
 
     # --- before the groups are known ----------------------------------------------------------
 
     def trial(self) -> bytes:
         """Return the query whose definitions are those of the values and of what is computed."""
-        return self._query(())
+        return self._query()
 
     def ask_collations(self) -> bytes:
         """Return the query whose one row is the collations of the values."""
         names = b", ".join(b"COLLATION(MAX(%b))" % _name(place) for place in self._operands)
-        return b"SELECT %b FROM %b" % (names, self._derived(()))
+        return b"SELECT %b FROM %b" % (names, self._derived())
 
     def tried(self, columns: Sequence[ColumnDefinition], collations: Values) -> None:
         """Learn the definitions of the `trial` and the values' collations.
@@ -129,12 +122,14 @@ class Computation:
             Unsupported: something would be computed in another way than in the statement.
         """
         self._columns = columns
-        self._collations = collations
+        self._collations = [(each or b"").decode() for each in collations]
         operands = dict(zip(self._operands, columns[1:], strict=False))
-        for place, column in operands.items():
-            is_sum = self._calls(place) in _SUMS
-            if sort_of(column) is None or (is_sum and loses_digits(column)):
-                raise self._refused("its text does not have all of its value", place)
+        for (place, column), collation in zip(operands.items(), self._collations, strict=True):
+            try:
+                Stage([column], [collation])
+            except Unsupported as error:
+                reason = "its text does not have all of its value"
+                raise self._refused(reason, place) from error
         for place in self._pieces:
             self._check(place, operands)
 
@@ -171,21 +166,29 @@ class Computation:
 
     def type_of(self, place: int) -> ColumnDefinition:
         """Return the definition of what is computed, as the shard sees it."""
-        skipped = 1 + 2 * len(self._operands) + len(self.averages)
+        skipped = 1 + len(self._operands) + len(self.averages)
         return self._columns[skipped + list(self._pieces).index(place)]
 
     # --- groups ---------------------------------------------------------------------------------
 
     def question(self, groups: Sequence[Values]) -> bytes:
         """Return the query that computes *groups*: values of all outputs, then of `averages`."""
-        rows = []
-        for number, values in enumerate(groups):
-            check_times(self._columns[1:], self._sent(values))
-            # The columns' types come from the empty SELECT before the UNION ALL; each literal
-            # keeps its own type, or a server would compute with another one.
-            literals = map(literal, self._columns[1:], self._sent(values))
-            rows.append(b"SELECT %d, %b" % (number, b", ".join(literals)))
-        return self._query(rows)
+        sent = [self._sent(group) for group in groups]
+        count = 1 + len(self._operands)
+        columns = [*self._columns[:count]]
+        for place, column in enumerate(self._columns[count : count + len(self.averages)]):
+            texts = [values[count - 1 + place] or b"" for values in sent]
+            decimals = max(len(text.partition(b".")[2]) for text in texts)
+            is_decimal = sort_of(column) is Sort.DECIMAL
+            columns.append(
+                replace(column, length=_DECIMAL_WIDTH, decimals=decimals)
+                if is_decimal
+                else column
+            )
+        stage = Stage(columns, ["", *self._collations, *[""] * len(self.averages)])
+        rows = [text_row([b"%d" % number, *values]) for number, values in enumerate(sent)]
+        items = b", ".join([_NUMBER, *self._expressions()])
+        return b"SELECT %b FROM (%b) AS `streamfrom`" % (items, stage.select(rows))
 
     def _sent(self, group: Values) -> Values:
         return [group[place] for place in self._operands] + group[len(self._outputs) :]
@@ -201,16 +204,9 @@ class Computation:
         Raises:
             Unsupported: it is not sure that a server would have computed the same.
         """
-        # What is made of an average with all its digits has more of them.
-        seen = 1 + len(self._operands)
-        start, stop = seen + len(self.averages), len(columns) - len(self._twice)
-        is_known = (
-            len(rows) == len(groups)
-            and all(map(are_alike, columns[:seen], self._columns))
-            and all(map(are_alike, columns[start:stop], self._columns[start:]))
-            and list(map(sort_of, columns)) == list(map(sort_of, self._columns))
-        )
-        if not is_known:
+        first = len(self._columns) - len(self._pieces) - len(self._twice)
+        own = self._columns[first : first + len(self._pieces)]
+        if not all(map(are_alike, columns[1:], own)):
             raise self._refused("a shard computes it with other types", *self._pieces)
         found: list[dict[int, Computed]] = [{} for _ in groups]
         for row in rows:
@@ -221,19 +217,7 @@ class Computation:
 
     def _computed(self, group: Values, values: Values) -> dict[int, Computed]:
         sent = self._sent(group)
-        count, start = len(self._operands), len(sent)
-        # The values come back with the results: what a server has read otherwise than it was
-        # meant shows.
-        places = (*self._operands, *self.averages)
-        for place, column, value, came in zip(
-            places, self._columns[1:], sent, values, strict=False
-        ):
-            if not is_same(column, value, came):
-                raise self._refused("a shard reads its value differently", place)
-        collations = values[start : start + count]
-        for place, own, came in zip(self._operands, self._collations, collations, strict=True):
-            if own != came:
-                raise self._refused("a shard compares its value by another collation", place)
+        count = len(self._operands)
         inexact = {
             place
             for place, text in zip(self.averages, sent[count:], strict=True)
@@ -244,7 +228,7 @@ class Computation:
             for place, text in zip(self.averages, sent[count:], strict=True)
             if _is_fragile(text)
         }
-        found = iter(values[start + count :])
+        found = iter(values)
         computed = {place: Computed(next(found)) for place in self._pieces}
         for place, precise in zip(self._twice, found, strict=True):
             within = self._within(place)
@@ -300,14 +284,19 @@ class Computation:
 
     # --- texts ------------------------------------------------------------------------------------
 
-    def _query(self, rows: Iterable[bytes]) -> bytes:
+    def _query(self) -> bytes:
         columns = [_NUMBER, *map(_name, self._operands), *map(_precise, self.averages)]
-        columns += [b"COLLATION(%b)" % _name(place) for place in self._operands]
-        columns += [self._expression(place) for place in self._pieces]
-        columns += [self._expression(place, self.averages) for place in self._twice]
-        return b"SELECT %b FROM %b" % (b", ".join(columns), self._derived(rows))
+        columns += self._expressions()
+        return b"SELECT %b FROM %b" % (b", ".join(columns), self._derived())
 
-    def _derived(self, rows: Iterable[bytes]) -> bytes:
+    def _expressions(self) -> list[bytes]:
+        return [
+            *map(self._expression, self._pieces),
+            *(self._expression(place, self.averages) for place in self._twice),
+        ]
+
+    def _derived(self) -> bytes:
+        """Return a derived table that has the values' columns and no row."""
         texts = self._texts
         columns = [b"0 AS %b" % _NUMBER]
         columns += [
@@ -320,7 +309,7 @@ class Computation:
         if groups:
             empty += [b"GROUP BY", b", ".join(groups)]
         empty.append(b"HAVING 1=0")
-        return b"(%b) AS `streamfrom`" % b" UNION ALL ".join([b" ".join(empty), *rows])
+        return b"(%b) AS `streamfrom`" % b" ".join(empty)
 
     def _expression(self, place: int, averages: Sequence[int] = ()) -> bytes:
         text = b"(%b)" % b"".join(

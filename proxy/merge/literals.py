@@ -1,18 +1,16 @@
-"""Values of the text protocol as literals of their own type, for a server to compute with."""
+"""What values of the text protocol are, and literals of their own type."""
 
 from __future__ import annotations
 
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.merge.comparison import INTEGER_TYPES, NOT_FIXED, STRING_TYPES
-from streamfrom.proxy.wire.constants import BINARY_CHARSET, CHARSETS, FieldFlag, FieldType
+from streamfrom.proxy.merge.comparison import INTEGER_TYPES, STRING_TYPES
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
 from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 
@@ -68,38 +66,11 @@ def are_alike(one: ColumnDefinition, other: ColumnDefinition) -> bool:
     )
 
 
-def is_same(column: ColumnDefinition, sent: bytes | None, came: bytes | None) -> bool:
-    """Whether a value of *column* that was sent as a `literal` is the one that came back."""
-    if sent == came or sent is None or came is None:
-        return sent == came
-    return sort_of(column) is Sort.DOUBLE and float(sent) == float(came)
-
-
-def check_times(columns: Sequence[ColumnDefinition], values: Sequence[bytes | None]) -> None:
-    """Raise Unsupported for a negative TIME, of which a number is to be made.
-
-    MariaDB 10.11 forgets the sign when it makes a DOUBLE of the column of a derived table.
-    """
-    for column, value in zip(columns, values, strict=False):
-        if sort_of(column) is Sort.TIME and (value or b"").startswith(b"-"):
-            raise Unsupported("computing with a negative time over several shards")
-
-
-def literal(column: ColumnDefinition, text: bytes | None) -> bytes:
-    """Return a value of *column* as a literal. Raises Unsupported where there is none."""
-    if text is None:
-        # Next to a bare NULL, MariaDB forgets that a number has no sign.
-        return b"CAST(NULL AS UNSIGNED)" if sort_of(column) is Sort.UNSIGNED else b"NULL"
+def literal(column: ColumnDefinition, text: bytes) -> bytes:
+    """Return a number with a fraction, a time or bytes as a literal. Raises Unsupported where there is none."""
     match sort_of(column):
-        case Sort.INTEGER:
-            # Of a number with a sign in front servers know less: -9223372036854775808 is a decimal.
-            return b"CAST('%b' AS SIGNED)" % text
-        case Sort.UNSIGNED:
-            return b"CAST('%b' AS UNSIGNED)" % text
         case Sort.DECIMAL:
             return text if b"." in text else text + b"."
-        case Sort.DOUBLE if column.decimals < NOT_FIXED:
-            return text  # as a float it would not keep the column's decimals
         case Sort.DOUBLE:
             return text if b"e" in text else text + b"e0"
         case Sort.DATE | Sort.DATETIME as sort:
@@ -110,7 +81,5 @@ def literal(column: ColumnDefinition, text: bytes | None) -> bytes:
             return b"TIME'%b'" % text
         case Sort.BYTES:
             return b"x'%b'" % text.hex().encode()
-        case Sort.TEXT if column.charset in CHARSETS:
-            charset, _ = CHARSETS[column.charset]
-            return b"_%b x'%b'" % (charset.encode(), text.hex().encode())
-    raise Unsupported(f"computing with '{column.name}' over several shards")
+        case _:
+            raise Unsupported(f"computing with '{column.name}' over several shards")

@@ -51,6 +51,8 @@ _CHARACTER_BYTES: Final = {"utf8mb4": 4, "utf8mb3": 3}
 # Servers take statements of 16 MB, MariaDB's default, and more.
 _TEXT_BYTES_MAX: Final = 15 << 20
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+# Of utf8mb3 and its collations, which are deprecated.
+_OWN_WARNINGS: Final = frozenset({b"1287", b"3778", b"4079"})
 _CHAR_MAX: Final = 255
 _VARCHAR_MAX: Final = 16383
 _HEX: Final = "MEDIUMTEXT CHARACTER SET ascii"
@@ -85,6 +87,11 @@ def json_table(
     )
 
 
+def of_the_client(rows: Sequence[bytes]) -> list[bytes]:
+    """Return rows of SHOW WARNINGS without those about the types of a stage itself."""
+    return [row for row in rows if parse_text_row(row)[1] not in _OWN_WARNINGS]
+
+
 def is_text(column: ColumnDefinition) -> bool:
     """Whether values of *column* compare by a collation."""
     return column.type in STRING_TYPES and column.charset != BINARY_CHARSET
@@ -113,6 +120,12 @@ class Stage:
                 "going on with texts of several character sets over several shards"
             )
         self._charset = next(iter(charsets), "utf8mb4")
+        # Texts that came in another character set than their column's, which may lack some of its characters.
+        self._converted = [
+            is_text(column)
+            and CHARSETS[column.charset][0] not in ("utf8mb4", collation.partition("_")[0])
+            for column, collation in zip(columns, collations, strict=True)
+        ]
 
     def select(self, rows: Sequence[bytes]) -> bytes:
         """Return the SELECT that gives *rows*, payloads of the text protocol. Raises Unsupported."""
@@ -120,7 +133,9 @@ class Stage:
         items = b", ".join(_item(column, kind) for column, (_, kind) in columns)
         # A character here is a byte of the texts' own character set, in which JSON's signs are those of ASCII.
         values = (
-            _ENCODE([*map(_value, self._columns, parse_text_row(row))]).encode("latin-1")
+            _ENCODE([*map(_value, self._columns, self._converted, parse_text_row(row))]).encode(
+                "latin-1"
+            )
             for row in rows
         )
         table = json_table(self._types, values, "streamfrom", self._charset)
@@ -172,9 +187,14 @@ def _item(column: ColumnDefinition, kind: str) -> bytes:
     return name.encode("utf-8", "surrogateescape")
 
 
-def _value(column: ColumnDefinition, text: bytes | None) -> str | None:
+def _value(column: ColumnDefinition, is_converted: bool, text: bytes | None) -> str | None:  # noqa: FBT001
     if text is None:
         return None
+    if is_converted and b"?" in text:
+        raise Unsupported(
+            f"going on with a '?' in the column '{column.name}' over several shards, which may be a"
+            " character that the session's character set lacks; SET NAMES utf8mb4"
+        )
     if column.type in _DATES and (text.startswith(b"0000-") or b"-00" in text[:10]):
         # Under NO_ZERO_DATE they are NULL, or an error.
         raise Unsupported("going on with a date of zeros over several shards")

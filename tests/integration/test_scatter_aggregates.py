@@ -86,6 +86,15 @@ def test_what_cannot_be_merged_is_computed_from_the_rows(compared: ComparedClust
         (b"9", ask(compared.direct, "SELECT STD(5)").rows[0][0])
     ]
     connection.rollback()
+    # Of a snowman a session with latin1 gets a question mark, as good as any other.
+    run(connection, "INSERT INTO t (id, s) VALUES (100, _utf8mb4 x'e29883')")
+    run(connection, "SET NAMES latin1")
+    listed = "SELECT GROUP_CONCAT(s) FROM t WHERE id = 100 OR id = 6"
+    assert ask(connection, listed).error is not None
+    assert ask(connection, listed.replace("100", "5")).error is None
+    run(connection, "SET NAMES utf8mb4")
+    assert ask(connection, listed).error is None
+    connection.rollback()
     run(connection, "SET SESSION TRANSACTION READ ONLY")
     assert ask(connection, "SELECT VARIANCE(a) FROM t WHERE id = 5 OR id = 10").rows == [
         (None,)

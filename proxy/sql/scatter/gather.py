@@ -29,6 +29,7 @@ from streamfrom.proxy.merge.group_query import GroupsQuery
 from streamfrom.proxy.merge.row_count import CountedQuery
 from streamfrom.proxy.merge.row_merge import RowsQuery
 from streamfrom.proxy.merge.shard_texts import Texts, UnionTexts
+from streamfrom.proxy.merge.stage import of_the_client
 from streamfrom.proxy.sql.scatter.merge_metadata import MergeQuery, ask_first
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Status
@@ -340,14 +341,16 @@ class _Gather:
 
     async def _compute(self, merge: ComputedMerge) -> None:
         """Let a shard compute the expressions over the merged values, and answer."""
+        diagnostics = self._diagnostics
         for batch in merge.batches():
+            last = diagnostics_of_several()
             try:
                 answer = await self._executor.ask(
                     self._shards[0],
                     self._database,
                     query(merge.question(batch)),
                     self._statement.shape,
-                    diagnostics=self._diagnostics,
+                    diagnostics=last,
                 )
             except BackendError as error:
                 if merge.is_late:
@@ -356,8 +359,11 @@ class _Gather:
                 raise
             columns = [parse_column_definition(each) for each in answer.columns]
             rows = merge.answer(batch, columns, answer.rows)
+            warnings = of_the_client(last.rows)
+            diagnostics.columns = diagnostics.columns or last.columns
+            diagnostics.rows = [*diagnostics.rows, *warnings]
             if answer.ok is not None:
-                self._warnings += answer.ok.warnings
+                self._warnings += answer.ok.warnings - len(last.rows) + len(warnings)
             if rows:
                 self._write(rows)
             self._executor.current = self

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
+from streamfrom.proxy.merge.stage import of_the_client
 from streamfrom.proxy.merge.stage_rows import AnsweredPart, Combination
 from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard
 from streamfrom.proxy.sql.scatter.gather import gather
@@ -38,8 +39,6 @@ _TWO_OF_ONE_NAME: Final = 1060  # ER_DUP_FIELDNAME
 # What all parts of a statement may have: in hexadecimal it is well below the 16 MB that MariaDB takes by default.
 ROWS_MAX: Final = 50_000
 BYTES_MAX: Final = 4 << 20
-# Warnings of a stage's own types, and not of the client's text: utf8mb3 and its collations are deprecated.
-_OWN_WARNINGS: Final = frozenset({b"1287", b"3778", b"4079"})
 
 
 class TwoStageSelect:
@@ -135,7 +134,7 @@ class TwoStageSelect:
         answer = await ask(whole.sql(), last)
         assert answer.ok is not None
         whole.check(_columns(answer))
-        rows = [row for row in last.rows if parse_text_row(row)[1] not in _OWN_WARNINGS]
+        rows = of_the_client(last.rows)
         diagnostics.columns = diagnostics.columns or last.columns
         diagnostics.rows = [*diagnostics.rows, *rows]
         if diagnostics.rows:

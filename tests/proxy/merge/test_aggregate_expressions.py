@@ -11,7 +11,6 @@ from tests.proxy.merge.answers import number, texts
 
 INT = FieldType.LONGLONG
 COUNTER = number("n", kind=INT)
-COLLATION = ColumnDefinition("COLLATION")
 
 
 def computation(sql, *wanted, exact=False, table=("a", "b", "c")):
@@ -26,10 +25,8 @@ def tried(sql, values, results, *, wanted=None, exact=False):
     count = len(found.averages)
     twice = results if count else []
     averages = [number("AVG", 9)] * count
-    collations = [COLLATION] * len(values)
-    columns = [COUNTER, *values, *averages, *collations, *results, *twice]
-    found.tried(columns, [b"binary"] * len(values))
-    return found, columns
+    found.tried([COUNTER, *values, *averages, *results, *twice], [b"binary"] * len(values))
+    return found, [COUNTER, *results, *twice]
 
 
 def test_a_shard_computes_the_clients_text_from_typed_rows():
@@ -39,16 +36,17 @@ def test_a_shard_computes_the_clients_text_from_typed_rows():
         [number("x", 4)],
     )
     assert found.trial() == (
-        b"SELECT `streamfrom:n`, `streamfrom:1`, `streamfrom:2`, COLLATION(`streamfrom:1`),"
-        b" COLLATION(`streamfrom:2`), (`streamfrom:1` / `streamfrom:2`) FROM (SELECT 0 AS"
-        b" `streamfrom:n`, SUM(a) AS `streamfrom:1`, COUNT(*) AS `streamfrom:2` FROM t WHERE 1=0"
-        b" HAVING 1=0) AS `streamfrom`"
+        b"SELECT `streamfrom:n`, `streamfrom:1`, `streamfrom:2`, (`streamfrom:1` / `streamfrom:2`)"
+        b" FROM (SELECT 0 AS `streamfrom:n`, SUM(a) AS `streamfrom:1`, COUNT(*) AS `streamfrom:2`"
+        b" FROM t WHERE 1=0 HAVING 1=0) AS `streamfrom`"
     )
     asked = found.question([[None, b"10", b"4"]])
-    assert asked == found.trial().replace(
-        b"HAVING 1=0)", b"HAVING 1=0 UNION ALL SELECT 0, 10., CAST('4' AS SIGNED))"
+    assert asked.startswith(
+        b"SELECT `streamfrom:n`, (`streamfrom:1` / `streamfrom:2`)"
+        b" FROM (SELECT `n`, `SUM`, `COUNT` FROM JSON_TABLE("
     )
-    row = text_row([b"0", b"10", b"4", b"binary", b"binary", b"2.5000"])
+    assert b'[["0","10","4"]]'.hex().encode() in asked
+    row = text_row([b"0", b"2.5000"])
     assert found.answer([[None, b"10", b"4"]], columns, [row]) == [{0: Computed(b"2.5000")}]
 
 
@@ -67,30 +65,20 @@ def test_rows_may_come_in_any_order():
     found, columns = tried(
         "SELECT -COUNT(*) FROM t", [number("c", kind=INT)], [number("x", kind=INT)]
     )
-    rows = [text_row([b"1", b"7", b"binary", b"-7"]), text_row([b"0", b"5", b"binary", b"-5"])]
+    rows = [text_row([b"1", b"-7"]), text_row([b"0", b"-5"])]
     answers = found.answer([[None, b"5"], [None, b"7"]], columns, rows)
     assert [each[0].text for each in answers] == [b"-5", b"-7"]
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        (b"0", b"6", b"binary", b"-5"),  # a value came back as another one
-        (b"0", None, b"binary", b"-5"),
-        (b"0", b"5", b"utf8mb4_bin", b"-5"),  # or compares in another way
-    ],
-)
-def test_what_does_not_come_back_as_it_was_sent_is_refused(row):
-    found, columns = tried(
+def test_what_a_shard_computes_with_other_types_is_refused():
+    found, _ = tried(
         "SELECT -COUNT(*) FROM t", [number("c", kind=INT)], [number("x", kind=INT)]
     )
-    with pytest.raises(Unsupported, match=r"COUNT\(\*\) over several shards: a shard"):
-        found.answer([[None, b"5"]], columns, [text_row(row)])
     with pytest.raises(
         Unsupported,
         match=r"unsupported: -COUNT\(\*\) over several shards: .*; select its parts",
     ):
-        found.answer([[None, b"5"]], columns, [])
+        found.answer([[None, b"5"]], [COUNTER, number("x", 4)], [text_row([b"0", b"-5"])])
 
 
 def test_another_type_than_the_statements_is_refused():
@@ -108,7 +96,7 @@ def test_another_type_than_the_statements_is_refused():
 @pytest.mark.parametrize(
     ("sql", "values", "result", "sentence"),
     [
-        ("SELECT MAX(a) + 1 FROM t", [number("m", kind=FieldType.YEAR)], number("x", kind=INT), r"MAX\(a\) over several shards: its text"),
+        ("SELECT MAX(a) + 1 FROM t", [number("m", kind=FieldType.FLOAT)], number("x", kind=INT), r"MAX\(a\) over several shards: its text"),
         (
             "SELECT FLOOR(SUM(a)) FROM t",
             [number("s", 31, FieldType.DOUBLE)],
@@ -157,7 +145,7 @@ def test_a_condition_that_rounding_could_decide_is_refused():
 def average(sql, shown, precise, *, cut=b"1.333333333", result=4):
     """Compute with an AVG of 1.3333, which has the digits *cut*."""
     found, columns = tried(sql, [number("AVG", 4)], [number("x", result)])
-    row = [b"0", b"1.3333", cut, b"binary", shown, precise]
+    row = [b"0", shown, precise]
     groups = [[None, b"1.3333", cut]]
     ((computed, *_),) = (
         list(each.values()) for each in found.answer(groups, columns, [text_row(row)])
@@ -204,7 +192,7 @@ def integer_of(average):
     found, columns = tried(
         "SELECT CAST(AVG(a) AS SIGNED) FROM t", [number("AVG", 4)], [number("x", kind=INT)]
     )
-    row = [b"0", average, average, b"binary", b"167", b"167"]
+    row = [b"0", b"167", b"167"]
     return found.answer([[None, average, average]], columns, [text_row(row)])
 
 
@@ -226,7 +214,7 @@ def test_an_average_may_have_as_many_digits_as_a_decimal_has():
     found, columns = tried(
         "SELECT COALESCE(AVG(a), 0) FROM t", [number("AVG", 4)], [number("x", 4)]
     )
-    row = [b"0", shown, precise, b"binary", shown, precise]
+    row = [b"0", shown, precise]
     assert found.answer([[None, shown, precise]], columns, [text_row(row)]) == [
         {0: Computed(shown, is_cut=True)}
     ]

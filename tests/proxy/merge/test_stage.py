@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -40,6 +41,15 @@ def test_texts_of_another_character_set_are_left_to_the_server():
     assert b"`s` CHAR(5) CHARACTER SET utf8mb4" in text
     with pytest.raises(Unsupported, match="several character sets"):
         Stage([latin, TEXT], ["latin1_bin", "latin1_bin"])
+
+
+def test_a_character_that_may_have_been_lost_on_the_way_is_refused():
+    latin = ColumnDefinition("s", type=FieldType.STRING, charset=8, length=5)
+    for charset, collation in ((8, "utf8mb4_bin"), (33, "utf8mb4_bin"), (8, "utf8mb3_bin")):
+        with pytest.raises(Unsupported, match=r"a '\?' in the column 's'"):
+            Stage([replace(latin, charset=charset)], [collation]).select([text_row([b"a?"])])
+    for charset, collation in ((8, "latin1_bin"), (45, "latin1_bin"), (45, "utf8mb4_bin")):
+        Stage([replace(latin, charset=charset)], [collation]).select([text_row([b"a?"])])
 
 
 @pytest.mark.parametrize("value", [b"0000-00-00", b"2024-00-10", b"2024-01-00 00:00:00"])
