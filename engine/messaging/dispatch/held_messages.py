@@ -140,7 +140,7 @@ class HeldMessages:
             self._receivers.acted(number, count, now_ns)
 
     def look_at_full(self, now_ns: int) -> None:
-        """Look at what receivers hold that stand still while messages are due, and log those that stall."""
+        """Look at receivers that are full while messages are ready, and log those that stall."""
         if not self._receivers.full or now_ns < self.look_ns:
             return
         firsts_ns = [shard.queue.first_ns() for shard in self._shards.values()]

@@ -1,4 +1,4 @@
-"""The log lines of one message table: its shards that fail, its streams that stand still, its messages that were given up."""
+"""The log lines of one message table: its shards that fail, its streams that stall, its messages that were given up."""
 
 from __future__ import annotations
 
