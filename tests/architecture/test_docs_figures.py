@@ -202,6 +202,24 @@ def test_a_figure_that_stands_in_a_document_is_that_of_the_code(document, senten
     assert told == pytest.approx(values)
 
 
+def test_the_page_of_errors_has_the_code_of_every_error():
+    """By class: most sentences vary, and `test_docs.py` compares those of refusals."""
+    page = set(re.findall(r"^\| ([\d, ]+) \| ", text_of("docs/sql/errors.md"), re.MULTILINE))
+    listed = {int(code) for codes in page for code in codes.split(",")}
+    sources = (
+        path
+        for room in ("proxy", "engine", "sqlparse_ext")
+        for path in (ROOT / room).rglob("*.py")
+    )
+    raised = {
+        int(code)
+        for path in sources
+        for code in re.findall(r"^    mysql_code = (\d+)", path.read_text(), re.MULTILINE)
+    }
+    assert len(raised) > 30
+    assert raised - listed == set()
+
+
 def test_the_tables_of_the_reference_are_those_of_the_code():
     found = [
         path for path in (ROOT / "docs").rglob("*.md") if "<!-- reference" in path.read_text()
