@@ -341,6 +341,32 @@ def test_a_keyspace_that_is_not_there_ends_the_worker_with_a_sentence(
     )
 
 
+def test_values_become_what_json_holds_as_with_djangos_own_backends(project: Project) -> None:
+    found = project.runs(
+        """
+        from datetime import date
+        sent = add.enqueue(b"a", b="b")
+        found = [sent.args, add.enqueue((1, 2), b=(3,)).id]
+        try:
+            add.enqueue(date(2026, 1, 1), 1)
+        except TypeError as error:
+            found.append(str(error))
+        """
+    )
+    assert found[0] == ["a"]
+    assert found[2].startswith("Unsupported type")
+    project.work("out")
+    eventually(
+        lambda: (
+            project.runs(
+                f"result = add.get_result({found[1]!r})\n"
+                "found = result.is_finished and result.return_value"
+            )
+            == [1, 2, 3]
+        )
+    )
+
+
 def test_what_cannot_be_is_refused_with_a_sentence(project: Project) -> None:
     for words, sentence in (
         (("--backend", "other"), "TASKS has no backend of streamfrom with the alias 'other'"),

@@ -23,11 +23,13 @@ try:
     from django.tasks import base as base, signals as signals
     from django.tasks.backends.base import BaseTaskBackend
     from django.tasks.exceptions import TaskResultDoesNotExist
+    from django.utils.json import normalize_json as normalize_json
 except ImportError:
     import django_tasks as tasks
     from django_tasks import base as base, signals as signals
     from django_tasks.backends.base import BaseTaskBackend
     from django_tasks.exceptions import TaskResultDoesNotExist
+    from django_tasks.utils import normalize_json as normalize_json
 
 
 OPTIONS = {
@@ -111,13 +113,18 @@ class StreamfromBackend(BaseTaskBackend):
         store.close()
 
     def enqueue(self, task: Any, args: Any, kwargs: Any) -> Any:
-        """Send a task in the transaction that is open on the backend's database, if there is one."""
+        """Send a task in the transaction that is open on the backend's database, if there is one.
+
+        Raises:
+            InvalidTask: the backend has no such queue, or the task does not fit it.
+            TypeError: JSON cannot hold an argument.
+        """
         self.validate_task(task)
         enqueued = datetime.now(timezone.utc)
         payload = {
             "task": task.module_path,
-            "args": list(args),
-            "kwargs": kwargs,
+            "args": normalize_json(args),
+            "kwargs": normalize_json(kwargs),
             "enqueued_at": enqueued.isoformat(),
             "run_after": task.run_after and task.run_after.isoformat(),
         }

@@ -17,7 +17,7 @@ from django.db import close_old_connections
 from streamfrom_worker.session import is_permanent
 from streamfrom_worker.task_store import AT_ONCE, BROKEN, Keeper, Row
 
-from .backend import StreamfromBackend, base, error_of, now, signals
+from .backend import StreamfromBackend, base, error_of, normalize_json, now, signals
 
 
 WAIT_S = 1.0  # of one STREAM: how long a stop may take
@@ -163,8 +163,7 @@ def _called(result: Any) -> tuple[dict[str, Any], BaseException | None]:
     """Return what became of a task, and what it raised."""
     context = (base.TaskContext(task_result=result),) if result.task.takes_context else ()
     try:
-        value = result.task.call(*context, *result.args, **result.kwargs)
-        json.dumps(value)
+        value = normalize_json(result.task.call(*context, *result.args, **result.kwargs))
     except BaseException as error:  # noqa: BLE001 - a task's own; Django's backends catch all, too
         return _failed(error), error
     finally:
