@@ -20,6 +20,7 @@ from streamfrom.proxy.sql import prepared_statements, text_statements
 from streamfrom.proxy.sql.queues import stream_keys, stream_statements
 from streamfrom.proxy.sql.scatter import taken_rows, two_stage
 from streamfrom.proxy.status import status_rows
+from streamfrom.proxy.status.queue_figures import FIGURES
 from streamfrom.proxy.status.status_rows import MemberStatus
 from streamfrom.proxy.vtgate import message_service
 from streamfrom.sqlparse_ext import cache
@@ -72,17 +73,45 @@ def _amount(value: int, unit: str) -> str:
     return f"{value:,} {unit}"
 
 
+def figures() -> str:
+    """Return the columns of `streamfrom.queues`, with the metrics that report the same."""
+    lines = [
+        "| column | meaning | metric |",
+        "|---|---|---|",
+        "| `keyspace`, `queue` | Which table | |",
+    ]
+    names: list[str] = []
+    for figure in FIGURES:
+        names.append(f"`{figure.name}`")
+        if figure.help:  # half of two columns is described with the other
+            metric = f"`{figure.metric}`" if figure.metric else ""
+            lines.append(f"| {', '.join(names)} | {figure.help.rstrip('.')} | {metric} |")
+            names.clear()
+    lines += [
+        "| `error` | Why the table cannot be used; everything else is `NULL` then | |",
+        "| `unanswered` | Which members' figures are missing, and why; `NULL` if all have answered | |",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def metrics() -> str:
-    """Return the metrics with what the proxy itself says of them."""
+    """Return the metrics that are not of queues, with what the proxy itself says of them."""
     member = MemberStatus("", "", 0, 0, 0, 0, is_stopping=False, certificate_expires_s=0)
     text = MetricsPage([], member, 0).text().decode()
+    of_queues = {f"streamfrom_{figure.metric}" for figure in FIGURES}
     rows = (
-        f"| `{name}` | {meaning.rstrip('.')} |\n" for name, meaning in _FAMILY.findall(text)
+        f"| `{name}` | {meaning.rstrip('.')} |\n"
+        for name, meaning in _FAMILY.findall(text)
+        if name not in of_queues
     )
     return "| metric | meaning |\n|---|---|\n" + "".join(rows)
 
 
-TABLES: Final[Mapping[str, Callable[[], str]]] = {"limits": limits, "metrics": metrics}
+TABLES: Final[Mapping[str, Callable[[], str]]] = {
+    "figures": figures,
+    "limits": limits,
+    "metrics": metrics,
+}
 
 
 def made(page: str) -> str:

@@ -179,18 +179,6 @@ def test_promtool_finds_no_fault_in_what_a_proxy_tells() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_the_guide_has_every_metric() -> None:
-    guide = (FOLDER.parents[1] / "docs/operations/monitoring.md").read_text()
-    told = set(re.findall(r"^# TYPE (\w+)", page().decode(), re.MULTILINE))
-    # A row names the first of a family whole, and of the others the ends.
-    short = {
-        f"{family}{end}"
-        for family in ("streamfrom_queue", "streamfrom_messages")
-        for end in re.findall(r"`…(\w+)`", guide)
-    }
-    assert told <= short | set(re.findall(r"`(\w+)`", guide))
-
-
 def test_the_guide_says_how_each_alert_is_ended() -> None:
     guide = (FOLDER.parents[1] / "docs/operations/monitoring.md").read_text()
     told = re.findall(r"^\| `(Streamfrom\w+)` \|", guide, re.MULTILINE)
