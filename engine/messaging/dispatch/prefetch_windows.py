@@ -44,6 +44,12 @@ class PrefetchWindows:
             )
             self._set(receiver, receiver.window.size)
 
+    def took_over(self, receiver: AttachedReceiver) -> None:
+        """Note that a stream holds messages that a former dispatcher sent to it."""
+        if receiver.window is not None:
+            receiver.window.took_over(receiver.held)
+            self._set(receiver, receiver.window.size)
+
     def dispatchers_changed(self, receiver: AttachedReceiver) -> None:
         """Note that this process dispatches another part of the shards."""
         if receiver.window is not None:

@@ -176,6 +176,7 @@ class Receivers:
         receiver = self.attached.get(number)
         if receiver is not None and count:
             receiver.held += count
+            self.windows.took_over(receiver)
             if receiver.room == 0:
                 receiver.full_since_ns = receiver.full_since_ns or now_ns
                 self.is_full(receiver)

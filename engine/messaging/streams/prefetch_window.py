@@ -14,6 +14,9 @@ about its consumer, and begins again.
 **Several dispatchers** of one stream, on several members, have a window each for what they send (*is_part*). They start with 1, and the
 rates at which a trial is kept are others.
 
+**Another dispatcher** begins with as many messages as the stream takes along. If these prove to be what the floor allows, the base begins at
+FIRST.
+
 A stream that loses a lease without progress has a window of 1 until its next ack.
 """
 
@@ -88,6 +91,7 @@ class PrefetchWindow:
         "_rounds",
         "_since_ns",
         "_skip",
+        "_taken_over",
         "_up_is_next",
         "is_part",
         "size",
@@ -111,6 +115,7 @@ class PrefetchWindow:
         self._floor = 0
         self._parts: deque[list[int]] = deque()  # which part of the time, and how many acks
         self._is_lost = False
+        self._taken_over = 0  # how many messages made the base, unless the floor explains them
         self._pause_up, self._pause_down = _Trials(), _Trials()
         self._up_is_next = True
         self._acks = 0
@@ -129,6 +134,12 @@ class PrefetchWindow:
         self.is_part = is_part
         self._resize()
 
+    def took_over(self, held: int) -> None:
+        """Go on with the window that a former dispatcher found, and filled with the messages that are *held*."""
+        if held > self._base:
+            self._base = self._taken_over = min(BASE_MAX, held)
+            self.starved()  # a round that was under way says nothing about this one
+
     def acked(self, count: int, now_ns: int) -> None:
         """Count *count* messages as acked, deleted or rescheduled."""
         part = now_ns * _PARTS // self._floor_ns
@@ -140,6 +151,8 @@ class PrefetchWindow:
         self._floor += count
         self._expire(part)
         self._is_lost = False
+        if 0 < self._taken_over <= 2 * self._floor:
+            self._base, self._taken_over = max(self._least, self._first), 0
         if self._skip > 0:
             self._skip -= count
             if self._skip <= 0:

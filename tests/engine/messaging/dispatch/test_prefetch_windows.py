@@ -6,6 +6,7 @@ from streamfrom.engine.messaging.dispatch.events import (
     Deposed,
     Elected,
     Reconfigured,
+    TakenOver,
 )
 from streamfrom.engine.messaging.streams.prefetch_window import FIRST, FIRST_WATCHED
 from streamfrom.engine.messaging.table.message import AUTO
@@ -103,3 +104,15 @@ def test_a_stream_that_ends_has_no_window_and_counts_for_nobody_elses():
     assert rig.state.attached[2].window is None
     held = rig.run(rig.due(*range(60)))
     assert {receiver: len(ids) for receiver, ids in held.items()} == {2: 50, 1: FIRST}
+
+
+def test_a_stream_that_brings_what_it_holds_has_room_when_it_has_acked_one():
+    rig = TableRig(cache=1000, batch=200, more=",vt_prefetch=auto")
+    held = tuple(b"%d" % one for one in range(5))
+    rig.post(TakenOver(1, "0", held))
+    rig.post(Attached(1, None, COLUMNS, None))
+    assert limit(rig) == 5
+    rig.run(rig.due(10))
+    assert acked(rig, 0) == {1: [10]}
+    rig.post(TakenOver(1, "0", tuple(b"%d" % one for one in range(20, 23))))
+    assert limit(rig) == 8, "this process was elected"

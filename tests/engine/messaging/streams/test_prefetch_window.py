@@ -216,3 +216,27 @@ def test_it_is_tried_larger_only_while_the_backlog_is_twice_what_all_streams_may
                 window.begin(backlog, FIRST)
                 break
         assert window.size == size
+
+
+# Another dispatcher
+
+
+def test_a_window_goes_on_as_large_as_what_the_stream_took_along():
+    window = PrefetchWindow(0)
+    window.took_over(16)
+    window.took_over(4)
+    assert window.size == 16
+    for moment in range(6):
+        window.acked(1, moment * SECOND_NS // 4)
+    assert window.size == 16
+
+
+def test_what_was_taken_along_by_the_floor_is_no_base():
+    window = PrefetchWindow(0)
+    window.took_over(100)
+    window.acked(49, MS_NS)
+    assert window.size == 100
+    window.acked(1, 2 * MS_NS)
+    assert window.size == 50
+    window.passed(SECOND_NS)
+    assert window.size == FIRST
