@@ -42,7 +42,8 @@ def test_what_streams_hold_is_told_and_what_was_acked(sharded: Queue, client: An
     insert(client, LOW_IDS[0], HIGH_IDS[0], LOW_IDS[1])
     sent_ids = stream.ids(2)
     (left,) = {LOW_IDS[0], HIGH_IDS[0], LOW_IDS[1]} - set(sent_ids)
-    assert status(client, "depth, depth_is_exact, in_flight, ready, streams") == (3, 1, 2, 1, 1)
+    found = status(client, "depth, depth_is_exact, in_flight, ready, scheduled, streams")
+    assert found == (3, 1, 2, 1, 0, 1)
     assert status(client, "oldest_ready_age_s >= 0, delivery_latency_p99_s >= 0") == (1, 1)
     ((held, prefetch, is_old, is_full),) = rows(
         client,

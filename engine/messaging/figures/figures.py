@@ -55,8 +55,8 @@ class ShardFigures:
 
     @property
     def scheduled(self) -> int:
-        """Return how many messages in memory are for later."""
-        return max(0, self.cached - self.ready - self.blocked)
+        """Return how many messages in memory are for later. One in flight is a timer, too: its lease ends then."""
+        return max(0, self.cached - self.ready - self.blocked - self.in_flight)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ def test_after_a_poll_that_left_nothing_out_the_figures_are_exact():
     shard = figures(rig)
     assert shard.is_whole
     # Two are with the receiver, one is due, one is for later.
-    assert (shard.depth, shard.in_flight, shard.ready) == (4, 2, 1)
+    assert (shard.depth, shard.in_flight, shard.ready, shard.scheduled) == (4, 2, 1, 1)
     assert shard.oldest_ready_ns == START_NS
     assert shard.counters.delivered == 2
     assert shard.counters.delivery_latency.sum_ns == 2 * 5
