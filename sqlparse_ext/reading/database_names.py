@@ -246,7 +246,7 @@ class _Finder:
         elif self._stands_alone(place):
             self._add(place, Qualified.ALONE, token.end)
         elif not self._is_keyword(place) and frame.state == _TABLE and token.is_name:
-            frame.state = _BEHIND_TABLE
+            frame.state = self._behind_table(place)
             if not (frame.is_read and self._key(place + 1) == "("):  # JSON_TABLE(…)
                 self.found.unqualified.add(self._name(place).lower())
                 self._reads(place, place, None)
@@ -263,6 +263,10 @@ class _Finder:
         self.frames.append(
             _Nesting(state, has_from=before not in FROM_FUNCTIONS, is_read=frame.is_read)
         )
+
+    def _behind_table(self, place: int) -> int:
+        """Return the state behind the table at *place*; behind that of a foreign key a comma begins no table."""
+        return _EXPRESSION if self._key(place - 1) == "REFERENCES" else _BEHIND_TABLE
 
     def _defines_common(self, place: int) -> None:
         """Note the name of a common table expression that ends at *place*, before AS: `c` or `c (a, b)`."""
@@ -348,7 +352,7 @@ class _Finder:
         name = self._name(start).lower()
         behind = self._token(start + 2).start
         if is_table:
-            frame.state = _BEHIND_TABLE
+            frame.state = self._behind_table(start)
             if count == 2 and self._key(start + 2) == "*":  # DELETE a.* FROM …
                 return place
             self._reads(start, start + 2, start)

@@ -108,6 +108,8 @@ def test_a_foreign_key_may_refer_to_another_keyspace_on_the_same_server():
     for table, use, shown in (("t", "plain", "t"), ("plain.t", "second", "`db_plain`.t")):
         found = place(sql.format(table, "second.u"), use, (PLAIN, SECOND))
         assert found == ("plain", "db_plain", sql.format(shown, "`db_second`.u"))
+    both = "CREATE TABLE plain.t (a INT, FOREIGN KEY (a) REFERENCES plain.u (id), FOREIGN KEY (a) REFERENCES second.u (id))"
+    assert place(both, "second", (PLAIN, SECOND))[:2] == ("plain", "db_plain")
     altered = "ALTER TABLE second.t ADD FOREIGN KEY (a) REFERENCES plain.t (id)"
     assert place(altered, "plain", (PLAIN, SECOND))[:2] == ("second", "db_second")
 
