@@ -16,6 +16,7 @@ from streamfrom.proxy.sql.scatter.two_stage import TwoStageSelect
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.selects.table_rows import TableRows
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
 from streamfrom.sqlparse_ext.statements import Uses
 from streamfrom.sqlparse_ext.writes.insert_select import (
@@ -104,7 +105,9 @@ class InsertSelects:
             return None
         columns = [parse_column_definition(each) for each in taken.columns]
         escapes = SqlMode.NO_BACKSLASH_ESCAPES not in whole.mode
-        is_summed = isinstance(route, Merge) and route.in_groups
+        is_summed = (isinstance(route, Merge) and route.in_groups) or (
+            isinstance(route, Combine) and isinstance(route.parts, TableRows)
+        )
         rows = [parse_text_row(row, len(columns)) for row in taken.rows]
         _check_nulls(view, whole.shape, rows)
         values = b", ".join(
