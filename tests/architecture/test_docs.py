@@ -182,24 +182,6 @@ def test_the_design_lists_every_package():
         }
 
 
-def glossary() -> list[list[str]]:
-    """Return the term, the sentence and the places of each line of the glossary."""
-    page = (ROOT / "docs/design/glossary.md").read_text()
-    rows = re.findall(r"^\| (.+) \| (.+) \| (.+) \|$", page, re.MULTILINE)
-    return [list(row) for row in rows if row[0] != "term"]
-
-
-def test_the_glossary_says_each_term_once_in_one_sentence_and_where_it_is():
-    found = glossary()
-    terms = [term for term, _, _ in found]
-    assert len(terms) >= 25
-    assert terms == sorted(set(terms))
-    assert not [text for _, text, _ in found if not re.fullmatch(r"[A-Z].+[^.]\.", text)]
-    places = [place for _, _, where in found for place in where.split(", ")]
-    assert not [place for place in places if not DOTTED.fullmatch(place)]
-    assert not [place for place in places if not exists(place.strip("`"))]
-
-
 def test_the_changelog_has_each_heading_once_in_a_release_and_each_entry_once():
     """A merge by union brings an old text back beside its new one: take main's, and add your lines to it."""
     text = (ROOT / "docs/changelog.md").read_text()
