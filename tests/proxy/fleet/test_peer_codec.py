@@ -44,6 +44,7 @@ keys = st.builds(
 # By what a field is declared as.
 KINDS = {
     "bool": st.booleans(),
+    "bytes": st.binary(),
     "int": number,
     "int | None": st.none() | number,
     "str": text,
