@@ -110,6 +110,12 @@ def test_every_link_to_a_file_leads_to_one():
     ]
 
 
+def test_the_list_of_examples_has_all_of_them():
+    listed = set(re.findall(r"`([\w./-]+?)/?`", (ROOT / "examples/README.md").read_text()))
+    there = {path.name for path in (ROOT / "examples").iterdir()} - {"README.md", "__pycache__"}
+    assert there - listed == set()
+
+
 def test_every_dev_command_mentioned_is_one():
     commands = re.findall(r"^  ([a-z]+)\)$", (ROOT / "dev").read_text(), re.MULTILINE)
     assert not [(doc, name) for doc, name in mentions(DEV) if name not in commands]
