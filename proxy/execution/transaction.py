@@ -282,9 +282,10 @@ class Branches:
         # Also for a branch that is open already: the statement that commits comes on that one.
         if self._coordinator is not None:
             self._check_commits_nothing(shard, shape)
-        if backend.in_transaction or shard in self._savepoints:
-            return
         others = self.open
+        # With savepoints that began nothing it goes on alone; behind others it begins anew, as these have had more since.
+        if backend.in_transaction or (shard in self._savepoints and not others):
+            return
         if others and transaction.is_xa:
             # XA PREPARE and XA COMMIT reach only the shard that has seen XA START.
             raise Unsupported(
@@ -310,6 +311,7 @@ class Branches:
         # Noted before it is sent: a connection that fails half way must stay with this session.
         backend.in_transaction = transaction.has_begun = True
         await backend.pipeline([query(sql) for sql in (*opening, *transaction.savepoints)])
+        self._savepoints.discard(shard)
         # Behind those that joined before it, also where it was held already.
         self.held.pop(shard, None)
         self.held[shard] = backend
