@@ -22,6 +22,8 @@ from .table import ERROR_MAX, PARKED_NS
 
 AT_ONCE = 100  # messages in one answer, and queues that one STREAM can name
 ACKED_AT_ONCE = 500  # in one statement
+ENOUGH = 16  # messages, so that it does not pay to gather more for one statement
+GATHER_S = 0.005  # how long fewer are gathered
 WAIT_S = (
     1.0  # of one STREAM: how long a change of what is wanted may take that could not end it
 )
@@ -307,13 +309,23 @@ class Receiver:
                 self._wanted = None
             self._inbox.put(self, rows)
 
+    def _is_enough(self) -> bool:
+        return self._wanted is not None and self._wanted[1] >= ENOUGH
+
     def _next(self) -> tuple[tuple[str, ...], int] | None:
         with self._changed:
-            while self._wanted is None and not self._is_closed.is_set():
-                self._changed.wait()
-            if self._is_closed.is_set():
+            while not self._is_closed.is_set():
+                if self._wanted is None:
+                    self._changed.wait()
+                # Room comes piece by piece, and a statement for each piece costs more than the pause.
+                elif (
+                    self._changed.wait_for(self._is_enough, GATHER_S)
+                    or self._wanted is not None
+                ):
+                    break
+            if self._is_closed.is_set() or self._wanted is None:
                 return None
-            self._awaited = self._wanted and self._wanted[0]
+            self._awaited = self._wanted[0]
             return self._wanted
 
 
@@ -381,6 +393,7 @@ class Acknowledger:
         with self._changed:
             while not self._idents and self._end_s == float("inf"):
                 self._changed.wait()
+            self._changed.wait_for(lambda: len(self._idents) >= ENOUGH, GATHER_S)
             return self._idents[:ACKED_AT_ONCE] if time.monotonic() < self._end_s else ()
 
 
