@@ -283,7 +283,7 @@ class Branches:
         if self._coordinator is not None:
             self._check_commits_nothing(shard, shape)
         others = self.open
-        # With savepoints that began nothing it goes on alone; behind others it begins anew, as these have had more since.
+        # With savepoints that began nothing it goes on alone; behind others it begins again, as these have had more since.
         if backend.in_transaction or (shard in self._savepoints and not others):
             return
         if others and transaction.is_xa:
