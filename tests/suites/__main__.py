@@ -15,6 +15,7 @@ from pathlib import Path
 
 from streamfrom.proxy.embedded.servers import EmbeddedServerError, Family
 from tests.suites.baseline import FOLDER, UNEXPLAINED, Baseline, Comparison, compare, measured
+from tests.suites.celery import CELERY
 from tests.suites.client_test import MARIADB_CLIENT_TEST
 from tests.suites.django import DJANGO
 from tests.suites.dramatiq import DRAMATIQ
@@ -36,6 +37,7 @@ SUITES = {
         SQLALCHEMY,
         DJANGO,
         KOMBU,
+        CELERY,
         DRAMATIQ,
         *TOOLS,
     )
