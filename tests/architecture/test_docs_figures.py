@@ -10,7 +10,6 @@ import pytest
 
 from bench.__main__ import ALL as WORKLOADS
 from bench.workloads import drain
-from release.reference import made
 from streamfrom.engine.messaging.gates import trouble
 from streamfrom.engine.messaging.table import table_settings
 from streamfrom.engine.messaging.upkeep import purge
@@ -22,6 +21,7 @@ from streamfrom.proxy.sql.compile import large_texts
 from streamfrom.proxy.sql.scatter import gather
 from streamfrom.proxy.status.status_rows import TABLES
 from streamfrom.sqlparse_ext.text import chunks
+from tests.release.reference import made
 
 
 ROOT = Path(__file__).parents[2]

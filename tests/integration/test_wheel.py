@@ -13,10 +13,10 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from release.sbom import sbom
 from tests.fixtures.database_servers import DatabaseServer, fresh_database
 from tests.fixtures.running_proxy import LISTENING, keyspace_toml, with_port
 from tests.fixtures.streams import eventually, rows, run
+from tests.release.sbom import sbom
 
 
 ROOT = Path(__file__).parents[2]

@@ -1,6 +1,6 @@
 """The bill of materials of a release: what `requirements-proxy.lock` installs, as CycloneDX 1.6 in JSON.
 
-`python -m release.sbom > sbom.json`. SOURCE_DATE_EPOCH is its time, so that the same commit gives the same bytes.
+`python -m tests.release.sbom > sbom.json`. SOURCE_DATE_EPOCH is its time, so that the same commit gives the same bytes.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any
 from streamfrom import __version__
 
 
-LOCK = Path(__file__).parents[1] / "requirements-proxy.lock"
+LOCK = Path(__file__).parents[2] / "requirements-proxy.lock"
 PINNED = re.compile(
     r"^([a-z0-9][a-z0-9._-]*)(?:\[[a-z0-9,-]+\])?==([^\s;\\]+)(?: ; ([^\\\n]+?))? \\$", re.M
 )

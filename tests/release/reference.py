@@ -26,7 +26,7 @@ from streamfrom.proxy.vtgate import message_service
 from streamfrom.sqlparse_ext import cache
 
 
-DOCS: Final = Path(__file__).parents[1] / "docs"
+DOCS: Final = Path(__file__).parents[2] / "docs"
 _BLOCK: Final = re.compile(r"(<!-- reference: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _FAMILY: Final = re.compile(r"# HELP (\S+) (.*)")
 

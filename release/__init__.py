@@ -1,1 +1,0 @@
-"""What makes the files of a release."""
