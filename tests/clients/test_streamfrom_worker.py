@@ -376,6 +376,36 @@ def test_acknowledgements_that_come_while_one_is_written_go_with_the_next() -> N
     assert store.acknowledged == [(1,), (2, 3, 4)]
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        pymysql.err.OperationalError(1644, "not yet approved"),
+        pymysql.err.OperationalError(1690, "BIGINT value is out of range"),
+        pymysql.err.IntegrityError(1452, "a foreign key constraint fails"),
+    ],
+)
+def test_a_message_whose_acknowledgement_is_refused_keeps_back_no_other(
+    error: Exception,
+) -> None:
+    written: list[int] = []
+
+    class Refuses(Waits):
+        def acknowledge(self, idents: Sequence[Any], *, by: Any = None) -> None:
+            super().acknowledge(idents, by=by)
+            if 3 in idents:
+                raise error
+            written.extend(idents)
+
+    store = Refuses()
+    acks = Acknowledger(store, HANG_S)
+    for number in (1, 2, 3, 4, 5):
+        acks.add(number)
+    store.may_write.set()
+    assert acks.written()
+    acks.close()
+    assert written == [1, 2, 4, 5]
+
+
 def test_acknowledgements_outlast_a_proxy_that_is_away_and_not_a_server_that_refuses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

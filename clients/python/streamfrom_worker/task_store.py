@@ -370,23 +370,32 @@ class Acknowledger:
         tries = 0
         while idents := self._next():
             try:
-                self._store.acknowledge(idents, by=self)
-            except Exception as error:  # noqa: BLE001 - the thread must outlive it
-                if is_permanent(error):
-                    # Their leases end, and they come again.
-                    log.error(  # noqa: TRY400 - the server's sentence says it all
-                        "messages not acknowledged",
-                        extra={"ids": idents, "error": str(error)},
-                    )
-                else:
-                    time.sleep(pause_s(tries))
-                    tries += 1
-                    continue
+                self._acknowledge(idents)
+            except Exception:  # noqa: BLE001 - the thread must outlive it
+                time.sleep(pause_s(tries))
+                tries += 1
+                continue
             tries = 0
             with self._changed:
                 del self._idents[: len(idents)]
                 self._changed.notify_all()
         self._store.cut(self)
+
+    def _acknowledge(self, idents: Sequence[Any]) -> None:
+        """Acknowledge messages, each alone if the server refuses them together."""
+        try:
+            self._store.acknowledge(idents, by=self)
+        except Exception as error:
+            if isinstance(error, BROKEN) and not is_permanent(error):
+                raise
+            if len(idents) > 1:
+                for ident in idents:
+                    self._acknowledge([ident])
+                return
+            # Its lease ends, and it comes again.
+            log.error(  # noqa: TRY400 - the server's sentence says it all
+                "message not acknowledged", extra={"id": idents[0], "error": str(error)}
+            )
 
     def _next(self) -> Sequence[Any]:
         """Return what to write next; nothing once the end has come."""
