@@ -300,7 +300,7 @@ async def test_what_had_not_begun_when_the_proxy_was_killed_is_worked_on_once(
         gate.wait(WAIT_S)
 
     def holds_all() -> bool:
-        held = "SELECT SUM(held) FROM streamfrom.streams"
+        held = "SELECT SUM(unacked) FROM streamfrom.streams"
         return bool(rows(lone.connect(), held)[0][0] == 20)
 
     async with serving(worker):
