@@ -53,10 +53,12 @@ def test_what_is_in_the_table_is_in_the_report(sharded_proxy, spark, tmp_path):
         "never_sent": 0,
         "skewed": 1,
         "waiting": 10,
-        "waiting_due": 0,
-        "waiting_due_again": 0,
-        "waiting_sent": 9,
+        "waiting_ready": 0,
+        "waiting_ready_again": 0,
         "waiting_scheduled": 1,
+        "waiting_in_flight": 9,
+        "waiting_blocked": 0,
+        "waiting_parked": 0,
         "poison": 5,
     }
     home = tmp_path / "commerce" / "my_message" / "analytics"
