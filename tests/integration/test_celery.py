@@ -232,6 +232,8 @@ def test_a_proxy_that_is_away_or_killed_costs_no_task(
     (tmp_path / "tasks_of_test.py").write_text(TASKS)
     broker = f"streamfrom://root@127.0.0.1:{lone.port}/{lone.keyspace}"
     with Celery("tasks_of_test", broker=broker) as app:
+        # It makes the table: what the killed proxy had in flight comes again after so long.
+        app.conf.update(broker_transport_options={"ack_wait": ACK_WAIT_S})
         with pytest.raises(kombu.exceptions.OperationalError, match="1153"):
             send(app, "note", "x" * 2_000_000)
         for n in range(10):
@@ -303,6 +305,23 @@ def test_priorities_and_exchanges_of_kombu(broker: str) -> None:
         producer.publish({"n": 7}, exchange=topic, routing_key="a.c")
         assert bound.purge() == 1
         bound.delete()
+
+
+def test_a_task_that_ends_after_its_connection_is_an_error_that_celery_knows(
+    broker: str,
+) -> None:
+    """Celery logs it and goes on; with any other error its worker ends."""
+    with kombu.Connection(broker) as connection:
+        connection.SimpleQueue("late").put({"n": 1})
+        message = connection.SimpleQueue("late").get(timeout=WAIT_S)
+        errors = connection.connection_errors
+        connection.collect()
+        for end in (message.ack, message.reject, message.requeue):
+            with pytest.raises(errors, match="the channel is closed"):
+                end()
+        again = connection.SimpleQueue("late").get(timeout=WAIT_S)
+        assert again.payload == {"n": 1}
+        again.ack()
 
 
 @pytest.mark.parametrize(

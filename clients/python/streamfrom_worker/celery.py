@@ -56,9 +56,16 @@ class Channel(virtual.Channel):
         self.receiver: Receiver | None = None
 
     @property
+    def opened(self) -> Any:
+        """The transport. InterfaceError once the channel is closed, of which Celery finishes tasks: they come again."""
+        if self.connection is None:
+            raise pymysql.err.InterfaceError(0, "the channel is closed")
+        return self.connection
+
+    @property
     def store(self) -> CeleryStore:
         """The tables."""
-        store: CeleryStore = self.connection.store
+        store: CeleryStore = self.opened.store
         return store
 
     def idents(self) -> list[Any]:
@@ -93,14 +100,15 @@ class Channel(virtual.Channel):
 
     def basic_ack(self, delivery_tag: Any, multiple: bool = False) -> None:
         """Acknowledge one message, soon."""
-        self.connection.acks.add(delivery_tag)
+        self.opened.acks.add(delivery_tag)
         super().basic_ack(delivery_tag, multiple)
         self.want()
 
     def basic_reject(self, delivery_tag: Any, requeue: bool = False) -> None:
         """Give a message back, or park it."""
+        store = self.store
         if not requeue:
-            self.store.park(delivery_tag, "rejected by the worker; see its log")
+            store.park(delivery_tag, "rejected by the worker; see its log")
         super().basic_reject(delivery_tag, requeue)
         self.want()
 
