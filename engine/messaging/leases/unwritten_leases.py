@@ -139,7 +139,7 @@ class UnwrittenLeases:
         left = tuple(sorted(i for i in again if i in self and i not in again_ns))
         if left:
             self._note(now_ns + AGAIN_NS, left)
-            self._paused_ns = 0 if asked - again else now_ns + AGAIN_NS
+        self._paused_ns = 0 if asked - again else now_ns + AGAIN_NS
         return sorted(again), sorted(asked - again)
 
     def next_ns(self) -> int:

@@ -83,11 +83,19 @@ def test_the_oldest_are_written_early_where_there_are_too_many():
     assert leases.next_write(1, 2) == (b"1", b"2")
 
 
-@pytest.mark.parametrize("result", [None, LeaseWrites(locked=(b"1", b"2"))])
-def test_too_many_that_the_server_does_not_write_are_tried_after_a_pause(result):
+@pytest.mark.parametrize(
+    ("result", "again_ns"),
+    [
+        (None, {}),
+        (LeaseWrites(locked=(b"1", b"2")), {}),
+        (LeaseWrites(), dict.fromkeys((b"1", b"2"), 5 + AGAIN_NS)),
+    ],
+    ids=["failed", "locked", "refused"],
+)
+def test_too_many_that_the_server_does_not_write_are_tried_after_a_pause(result, again_ns):
     leases = sent(1, 2)
     assert leases.next_write(5, 1) == (b"1", b"2")
-    leases.written(result, 5)
+    leases.written(result, 5, again_ns)
     assert leases.next_write(6, 0) == ()
     assert leases.next_ns() == 5 + AGAIN_NS
     assert leases.next_write(5 + AGAIN_NS, 0) == (b"1", b"2")
