@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 # An answer with the definitions of more tables would hold the loop up for longer than 5 ms.
 TABLES_AT_ONCE: Final = 8
-_LOCKED: Final = 1205  # ER_LOCK_WAIT_TIMEOUT
+# There is no such database or table, also in its engine, or none that the account may see.
+_GONE: Final = frozenset({1044, 1049, 1142, 1146, 1932})
 
 
 def discover(
@@ -65,14 +66,17 @@ def discover(
 def _look_again(
     database: str, names: Sequence[str], placed: Collection[str]
 ) -> Conversation[tuple[RawTable, ...]]:
-    """Read tables that information_schema did not show. On MariaDB it leaves out some that are locked without a warning."""
+    """Read tables that information_schema did not show. On MariaDB it leaves out some that are locked without a warning.
+
+    A table that cannot be looked at, as it is locked or the server is short of time, comes as a hidden one.
+    """
     there, hidden = [], []
     for name in names:
         place = ".".join(map(quote_identifier, (database, name))).encode()
         try:
             yield StoreQuery(b"SELECT 1 FROM %b WHERE FALSE" % place, 1, skips_locked=True)
         except ServerRefused as refused:
-            if refused.code == _LOCKED:
+            if refused.code not in _GONE:
                 hidden.append(RawTable(name, "", (), (), is_hidden=True))
         else:
             there.append(name)

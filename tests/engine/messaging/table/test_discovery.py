@@ -86,12 +86,28 @@ def test_tables_that_are_placed_are_read_as_well():
     assert b"table_name IN ('t', 'u')" in sent
 
 
-def test_a_running_table_that_one_look_misses_is_locked_there_or_gone():
+@pytest.mark.parametrize(
+    "gone",
+    [
+        ServerRefused(1146, "Table 'db.gone' doesn't exist"),
+        ServerRefused(1142, "SELECT command denied to user 'app'@'%' for table `db`.`gone`"),
+    ],
+    ids=["absent", "denied"],
+)
+@pytest.mark.parametrize(
+    "unseen",
+    [
+        ServerRefused(1205, "Lock wait timeout exceeded"),
+        ServerRefused(1969, "Query execution was interrupted (max_statement_time exceeded)"),
+    ],
+    ids=["locked", "late"],
+)
+def test_a_running_table_that_one_look_misses_is_hidden_there_or_gone(gone, unseen):
     (hidden, there), queries = lenient(
         discover("db", running=("gone", "lock`ed", "t")),
         StoreAnswer([]),
-        ServerRefused(1146, "Table 'db.gone' doesn't exist"),
-        ServerRefused(1205, "Lock wait timeout exceeded"),
+        gone,
+        unseen,
         StoreAnswer(),
         StoreAnswer([*DEFINED, marked(b"t")]),
     )
