@@ -158,13 +158,10 @@ class StreamsElsewhere:
         self, keyspace: str, shard: ShardName, table: str, ids: tuple[bytes, ...] | None
     ) -> None:
         """Have the dispatcher of a shard write leases; it is waited for while its link lives, LEASES_WANTED_S at most."""
-        member = self._dispatchers.get((keyspace, shard))
-        link = None if member is None else self._link(member)
-        if link is None:
-            return
-        await link.request(
-            lambda number: WantLeases(number, keyspace, table, shard, ids), LEASES_WANTED_S
-        )
+        if link := self._link_of(keyspace, shard):
+            await link.request(
+                lambda number: WantLeases(number, keyspace, table, shard, ids), LEASES_WANTED_S
+            )
 
     async def ack_early_elsewhere(
         self,
@@ -178,8 +175,7 @@ class StreamsElsewhere:
 
         None if it does not take it, cannot be reached, or has not answered when its link breaks or ACK_ANSWERED_S are over.
         """
-        member = self._dispatchers.get((keyspace, shard))
-        link = None if member is None else self._link(member)
+        link = self._link_of(keyspace, shard)
         if link is None:
             return None
         return await link.request(
@@ -204,8 +200,7 @@ class StreamsElsewhere:
         self._report(key, News(key[0], ANY_TABLE, (event,)))
 
     def _report(self, key: tuple[str, ShardName], news: News) -> None:
-        member = self._dispatchers.get(key)
-        if member is not None and (link := self._link(member)):
+        if link := self._link_of(*key):
             link.send(news)
         self._told[key].add(news.table)
 
@@ -484,6 +479,11 @@ class StreamsElsewhere:
                 self._links[dispatcher].send(GiveShare(stream.number, share))
 
     # Links
+
+    def _link_of(self, keyspace: str, shard: ShardName) -> LinkElsewhere | None:
+        """Return the link to the member that dispatches a shard; None if no other one does, or as `_link`."""
+        member = self._dispatchers.get((keyspace, shard))
+        return None if member is None else self._link(member)
 
     def _link(self, member: Member) -> LinkElsewhere | None:
         """Return the link to a member, a new one if need be; None while that is not to be tried."""
