@@ -14,8 +14,8 @@ about its consumer, and begins again.
 **Several dispatchers** of one stream, on several members, have a window each for what they send (*is_part*). They start with 1, and the
 rates at which a trial is kept are others.
 
-**Another dispatcher** begins with as many messages as the stream takes along. If these prove to be what the floor allows, the base begins at
-FIRST.
+**Another dispatcher** begins with as many messages as the stream takes along. If these prove to be what the floor allows, the base begins
+as if there had been none.
 
 A stream that loses a lease without progress has a window of 1 until its next ack.
 """
@@ -109,7 +109,7 @@ class PrefetchWindow:
         """Begin. lease_delay_ns: after how long a lease is written; the floor alone shall not make messages wait so long."""
         self.is_part = is_part
         self._first = first
-        self._base = max(self._least, first // 2 if is_part else first)
+        self._base = self._base_first
         self._factor = 1.0  # of the base, in this round
         self._floor_ns = min(FLOOR_NS, lease_delay_ns // 2) or FLOOR_NS
         self._floor = 0
@@ -152,7 +152,7 @@ class PrefetchWindow:
         self._expire(part)
         self._is_lost = False
         if 0 < self._taken_over <= 2 * self._floor:
-            self._base, self._taken_over = max(self._least, self._first), 0
+            self._base, self._taken_over = self._base_first, 0
         if self._skip > 0:
             self._skip -= count
             if self._skip <= 0:
@@ -232,6 +232,10 @@ class PrefetchWindow:
     @property
     def _least(self) -> int:
         return 1 if self.is_part else FIRST
+
+    @property
+    def _base_first(self) -> int:
+        return max(self._least, self._first // 2 if self.is_part else self._first)
 
     def _expire(self, part: int) -> None:
         parts = self._parts

@@ -231,12 +231,14 @@ def test_a_window_goes_on_as_large_as_what_the_stream_took_along():
     assert window.size == 16
 
 
-def test_what_was_taken_along_by_the_floor_is_no_base():
-    window = PrefetchWindow(0)
+@pytest.mark.parametrize("is_part", [False, True])
+def test_what_was_taken_along_by_the_floor_is_no_base(is_part):
+    window = PrefetchWindow(0, is_part=is_part)
+    first = window.size
     window.took_over(100)
     window.acked(49, MS_NS)
     assert window.size == 100
     window.acked(1, 2 * MS_NS)
     assert window.size == 50
     window.passed(SECOND_NS)
-    assert window.size == FIRST
+    assert window.size == first
