@@ -183,7 +183,7 @@ class ShardStore:
                 return await by_control(runtime, partition_store.census(table, now_ns))
             except StoreError as error:
                 # Dropped between two questions.
-                is_gone = isinstance(cause := error.__cause__, BackendError) and (
+                is_gone = isinstance(cause := error.__cause__, ServerRefused) and (
                     cause.code == partition_store.UNKNOWN_PARTITION
                 )
                 if not is_gone and not isinstance(error, PartitionsChanging):
@@ -292,33 +292,27 @@ async def by_control(runtime: ShardRuntime, conversation: Conversation[T]) -> T:
     try:
         query = next(conversation)
         while True:
-            if query.skips_locked:
-                try:
+            sql = query.sql.decode()
+            try:
+                if query.skips_locked:
                     rows, has_skipped = await runtime.control.rows_unlocked(
-                        query.sql.decode(), on_mariadb=runtime.is_mariadb
+                        sql, on_mariadb=runtime.is_mariadb
                     )
-                except BackendError as error:
-                    query = conversation.throw(ServerRefused(error.code, str(error)))
-                    continue
-                answer = StoreAnswer([(_texts(row), b"") for row in rows], 0, has_skipped)
-            elif query.values:
-                rows = await runtime.control.rows(query.sql.decode())
-                answer = StoreAnswer(rows=[(_texts(row), b"") for row in rows])
+                    answer = StoreAnswer([(_texts(row), b"") for row in rows], 0, has_skipped)
+                elif query.values:
+                    rows = await runtime.control.rows(sql)
+                    answer = StoreAnswer(rows=[(_texts(row), b"") for row in rows])
+                else:
+                    answer = StoreAnswer(affected=await runtime.control.execute(sql))
+            except BackendError as error:
+                query = conversation.throw(ServerRefused(error.code, str(error)))
             else:
-                try:
-                    affected = await runtime.control.execute(query.sql.decode())
-                except BackendError as error:
-                    query = conversation.throw(ServerRefused(error.code, str(error)))
-                    continue
-                answer = StoreAnswer(affected=affected)
-            query = conversation.send(answer)
+                query = conversation.send(answer)
     except StopIteration as end:
         result: T = end.value
         return result
     except (ProxyError, ServerRefused) as error:
-        is_gone = isinstance(error, BackendError | ServerRefused) and (
-            error.code == NO_SUCH_TABLE
-        )
+        is_gone = isinstance(error, ServerRefused) and error.code == NO_SUCH_TABLE
         raise (TableGone if is_gone else StoreError)(str(error)) from error
 
 
