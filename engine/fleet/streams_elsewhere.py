@@ -224,7 +224,9 @@ class StreamsElsewhere:
                 lambda: record.is_done,
             )
             record.receiver = record.ending
-        table = self.here.attach(record.receiver, keyspace, name, progress=Own(self, record))
+        table = self.here.attach(
+            record.receiver, keyspace, name, progress=HereHearer(self, record)
+        )
         record.table, own = table.name, receiver.prefetch
         # A table without a limit may be given one while the stream is open.
         if receiver.rows_max is None and own != 0:
@@ -473,7 +475,7 @@ class StreamsElsewhere:
     def _tell_shares(self, record: ReceiverElsewhere, changes: Iterable[ShareChange]) -> None:
         for dispatcher, share in changes:
             if dispatcher == HERE:
-                self.here.give_share(record.receiver, Share(share, Own(self, record)))
+                self.here.give_share(record.receiver, Share(share, HereHearer(self, record)))
             else:
                 stream = record.streams[dispatcher]
                 self._links[dispatcher].send(GiveShare(stream.number, share))
@@ -518,7 +520,7 @@ def _divided(prefetch: int) -> int:
     return prefetch if prefetch > 0 else UNLIMITED
 
 
-class Own:
+class HereHearer:
     """What is dispatched here to a receiver to which others may dispatch as well: `ShareHearer` and `ProgressHearer`."""
 
     def __init__(self, owner: StreamsElsewhere, record: ReceiverElsewhere) -> None:
