@@ -437,7 +437,7 @@ class Election:
             self._actions.append(Withhold(reason))
 
     def _lost(self, reason: str, now_ns: int) -> None:
-        """Follow again: the lock went with the connection, or that is not known."""
+        """Follow again: the lock went with the connection, or may have."""
         self._withhold(reason)
         self._close()
         # Doubling. The shift is bounded because `_failures` is not, and a server may be away

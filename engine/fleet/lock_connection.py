@@ -453,7 +453,7 @@ def _hold(database: str) -> Conversation[LockHold | None]:
 
 
 def _holder(lock: bytes) -> Conversation[tuple[int | None, bool]]:
-    """Return the connection that has a lock, and whether it is one of this account, which alone shows to every account."""
+    """Return the connection that has a lock, and whether it is one of this account: those every account sees."""
     answer = yield StoreQuery(
         b"SELECT k.holder, EXISTS (SELECT 1 FROM information_schema.processlist AS p WHERE p.id = k.holder"
         b" AND p.user = SUBSTRING_INDEX(USER(), '@', 1)) FROM (SELECT IS_USED_LOCK(%b) AS holder) AS k"

@@ -154,7 +154,7 @@ class Leases:
         ends_ns = {row.id: row.due_next_ns for row in rows}
         replaced: list[Lease] = []
         # Hardly ever: it takes a message that is sent again while its lease here runs. One set
-        # operation shows for a whole batch.
+        # operation finds that out for a whole batch.
         if not self._batches.keys().isdisjoint(ends_ns):
             replaced = [
                 lease for ident in ends_ns if (lease := self.give_back(ident)) is not None

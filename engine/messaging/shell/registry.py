@@ -208,7 +208,7 @@ class Registry:
             changed.append(name)
             if isinstance(table, MessageTable) and name not in tables.runners:
                 self.here.begin(table)
-            # No caller waits for all of a thousand.
+            # Other work goes on while a thousand of them are loaded.
             await asyncio.sleep(0)
         dropped = [name for name in tables.runners if name not in found]
         stopped = [self.here.end(keyspace, name, TableDropped(name)) for name in dropped]
