@@ -323,7 +323,7 @@ class GrpcDoor:
     def _read_trusted(self) -> bytes:
         """Return the certificates of those to let in, as the directories say by now."""
         members = self._fleet.members().values() if self._fleet is not None else ()
-        # Without any gRPC would ask no client for a certificate. No other process can show its own.
+        # Without any, gRPC would ask no client for a certificate. No other process has the key of the own one.
         return b"".join(
             [self._own.certificate, *(m.certificate.encode() for m in members if m.certificate)]
         )

@@ -59,7 +59,7 @@ def shown_to(
 
 
 def schema_state(name: str) -> bytes:
-    """Return the session state that has the current database."""
+    """Return the session state that names the current database."""
     return _entry(TrackerKind.SCHEMA, lenenc_bytes(name.encode()))
 
 

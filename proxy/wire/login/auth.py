@@ -172,7 +172,7 @@ def _plugin_for(verifier: Verifier, asked: str, greeted: str) -> str:
     """Return *asked* if *verifier* can check proofs of that plugin, else the plugin that it can.
 
     greeted: what the greeting named, for a client that asks for something else altogether;
-        libmariadb without the plugin that it shall use asks for `dummy_fallback_auth`.
+        libmariadb without the plugin that it is to use asks for `dummy_fallback_auth`.
     """
     if verifier.native is None:
         return CACHING_SHA2
