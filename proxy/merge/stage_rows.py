@@ -35,17 +35,13 @@ class AnsweredPart:
     """One part and its rows.
 
     is_merged: its rows are merged groups of several shards.
-    wanted: the columns that may be needed, in lower case; None for all of them.
 
     Attributes:
         text: the SELECT in the part's place.
     """
 
-    def __init__(
-        self, part: Statement, *, is_merged: bool, wanted: frozenset[str] | None = None
-    ) -> None:
+    def __init__(self, part: Statement, *, is_merged: bool) -> None:
         self._is_merged = is_merged
-        self._wanted = wanted
         self._empty = _NAMED % without_rows(part)
         self._columns: Sequence[ColumnDefinition] = ()
         self._stage: Stage
@@ -70,9 +66,6 @@ class AnsweredPart:
         Raises:
             Unsupported: they cannot be had by name, or their texts are not all that they are.
         """
-        if self._wanted is not None:
-            wanted = self._wanted
-            columns = [each for each in columns if each.name.lower() in wanted] or columns[:1]
         self._columns = columns
         check_names(columns, "a part of this")
         for column in columns:

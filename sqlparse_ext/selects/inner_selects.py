@@ -72,7 +72,6 @@ class InnerSelects:
     names: frozenset[str]
     outside: Shape
     union_end: int
-    wanted: frozenset[str] | None = None  # all columns
 
     def body(self, statement: Statement, texts: Mapping[int, bytes]) -> bytes:
         """Return the SELECTs of a UNION as `with_parts` does, without what sorts and limits them."""

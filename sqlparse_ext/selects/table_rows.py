@@ -19,16 +19,16 @@ from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens, unquot
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from streamfrom.sqlparse_ext.statements import Statement
 
 
 _ENDS: Final = frozenset({"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "WINDOW"})
-# What locks the rows, or leaves something behind, or reads other rows.
+# What locks the rows, or leaves something behind, or reads other rows, or needs the table itself.
 _FOREIGN: Final = frozenset(
     {"INTO", "PROCEDURE", "FETCH", "FOR", "LOCK", "SQL_CALC_FOUND_ROWS", ":=", ";"}
-    | {"UNION", "EXCEPT", "INTERSECT", "QUALIFY", "EXAMINED"}
+    | {"UNION", "EXCEPT", "INTERSECT", "QUALIFY", "EXAMINED", "DEFAULT", "_ROWID"}
 )
 
 
@@ -37,25 +37,39 @@ class TableRows:
     """The rows of the one table of a SELECT.
 
     source: FROM and WHERE.
+    table: its name.
     name: what the rest calls the table.
     wanted: the names in the statement, in lower case, of which its columns are some; None for all columns.
     operators: none, as of other parts that are no UNION.
     """
 
     source: Excerpt
+    table: str
     name: str
     wanted: frozenset[str] | None
     operators: tuple[str, ...] = ()
 
-    def statement(self, statement: Statement) -> Statement:
-        """Return the SELECT of the rows, with the values that *statement* is bound to."""
-        return self.source.statement(statement, b"SELECT * ")
+    def ask_columns(self) -> bytes:
+        """Return the query whose rows begin with the names of the table's columns, invisible ones too."""
+        return b"SHOW COLUMNS FROM " + _quoted(self.table)
+
+    def statement(
+        self, statement: Statement, columns: Iterable[str] | None = None
+    ) -> Statement:
+        """Return the SELECT of the rows, with the values that *statement* is bound to.
+
+        columns: those of the table, of which the wanted ones are selected; None for all.
+        """
+        items = b"*"
+        if self.wanted is not None and columns is not None:
+            found = [name for name in columns if name.lower() in self.wanted]
+            items = b", ".join(map(_quoted, found)) or b"1"
+        return self.source.statement(statement, b"SELECT %b " % items)
 
     def with_parts(self, statement: Statement, texts: Mapping[int, bytes]) -> bytes:
         """Return *statement* as it reads the rows that the first of *texts* gives."""
         start, end = locate(statement.sql, statement.mode, (self.source.start, self.source.end))
-        name = quote_identifier(self.name).encode("utf-8", "surrogateescape")
-        source = b"FROM (%b) AS %b" % (texts[0], name)
+        source = b"FROM (%b) AS %b" % (texts[0], _quoted(self.name))
         return statement.sql[:start] + source + statement.sql[end:]
 
 
@@ -86,6 +100,11 @@ def read_table_rows(template: bytes) -> TableRows | None:
     )
     return TableRows(
         excerpt(tokens, start, cursor.at),
+        table.name,
         table.alias or table.name,
         None if has_star else frozenset(names),
     )
+
+
+def _quoted(name: str) -> bytes:
+    return quote_identifier(name).encode("utf-8", "surrogateescape")

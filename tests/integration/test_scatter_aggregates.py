@@ -105,6 +105,45 @@ def test_what_cannot_be_merged_is_computed_from_the_rows(compared: ComparedClust
     assert ask(connection, "SELECT STD(a) FROM t FOR UPDATE").error is not None
 
 
+def test_the_rows_have_the_columns_that_the_table_shows_to_the_account(
+    compared: ComparedCluster,
+) -> None:
+    compared.create(
+        "id BIGINT PRIMARY KEY, h INT DEFAULT 3 INVISIBLE, a INT, u INT NOT NULL UNIQUE,"
+        " v INT AS (a * 2) VIRTUAL"
+    )
+    compared.insert(
+        ["id", "h", "a", "u"], [[str(i), str(i % 3), str(i % 7), str(i)] for i in range(1, 60)]
+    )
+    check(
+        compared,
+        "SELECT h, SUM(a), BIT_XOR(v), STD(a) > 1 FROM t GROUP BY h WITH ROLLUP",
+        "SELECT MIN(h) AS v, STD(v) > 1 FROM t GROUP BY a HAVING v < 1",
+        "SELECT STD(1), COUNT(*) FROM t",
+    )
+    connection = compared.proxy.connect(database="by3")
+    for each in (connection, compared.direct):
+        run(each, "SET sql_mode = ''")
+    # A column hides the alias, even one that `*` leaves out.
+    sql = "SELECT 1 AS h, COUNT(*), STD(a) > 1 FROM t GROUP BY h ORDER BY COUNT(*)"
+    assert ask(connection, sql).rows == ask(compared.direct, sql).rows
+    # Rows have no key and no default.
+    for sql in ("SELECT MAX(DEFAULT(h)), STD(a) FROM t", "SELECT STD(_rowid) FROM t"):
+        answer = ask(connection, sql)
+        assert answer.error == (1235, "unsupported: STD over several shards")
+    run(connection, "SET sql_mode = 'ONLY_FULL_GROUP_BY'")
+    answer, own = (
+        ask(each, "SELECT u, a, STD(a) FROM t GROUP BY u")
+        for each in (connection, compared.direct)
+    )
+    assert own.error is None
+    if compared.server.family is Family.MYSQL:
+        assert answer.error == (
+            1235,
+            "unsupported: a column that is not grouped over several shards",
+        )
+
+
 def test_parts_that_need_several_shards_are_put_together(compared: ComparedCluster) -> None:
     compared.create(
         "id BIGINT PRIMARY KEY, a INT, s VARCHAR(20), n DECIMAL(10,3), d TIMESTAMP NULL"

@@ -19,6 +19,7 @@ from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.selects.table_rows import TableRows
 from streamfrom.sqlparse_ext.statements import Uses
 
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Statement
 
 _TWO_OF_ONE_NAME: Final = 1060  # ER_DUP_FIELDNAME
+# ER_BAD_FIELD_ERROR, ER_WRONG_FIELD_WITH_GROUP, ER_MIX_OF_GROUP_FUNC_AND_FIELDS_V2: rows have neither keys nor hidden columns.
+_ONLY_OF_A_TABLE: Final = frozenset({1054, 1055, 1140})
 # What all parts of a statement may have: in hexadecimal it is well below the 16 MB that MariaDB takes by default.
 ROWS_MAX: Final = 50_000
 BYTES_MAX: Final = 4 << 20
@@ -88,11 +91,18 @@ class TwoStageSelect:
         # A server describes the whole statement first, so a statement that it refuses costs no rows.
         described = await ask(whole.described())
         whole.learn(_columns(described))
-        for number, part, way in route.answered:
+        answered = route.answered
+        if isinstance(route.parts, TableRows) and route.parts.wanted is not None:
+            listed = await ask(route.parts.ask_columns())
+            names = [parse_text_row(row)[0] or b"" for row in listed.rows]
+            part = route.parts.statement(
+                statement, [name.decode("utf-8", "surrogateescape") for name in names]
+            )
+            ((number, _, way),) = answered
+            answered = ((number, part, way),)
+        for number, part, way in answered:
             given[number] = AnsweredPart(
-                part,
-                is_merged=isinstance(way, Merge) and way.in_groups,
-                wanted=route.parts.wanted,
+                part, is_merged=isinstance(way, Merge) and way.in_groups
             )
             try:
                 answer = await ask(given[number].ask_columns())
@@ -119,7 +129,7 @@ class TwoStageSelect:
         taken = TakenRows(
             min(self._context.config.merge_memory_bytes, BYTES_MAX), "parts", ROWS_MAX
         )
-        for number, part, way in route.answered:
+        for number, part, way in answered:
             # A part leaves its warnings in the session like any statement; here they are
             # collected.
             before = self._state.diagnostics
@@ -131,7 +141,12 @@ class TwoStageSelect:
             await read(taken.size, given[number].give, taken.rows)
             taken.begin()
         last = diagnostics_of_several()
-        answer = await ask(whole.sql(), last)
+        try:
+            answer = await ask(whole.sql(), last)
+        except BackendError as error:
+            if error.code in _ONLY_OF_A_TABLE:
+                raise Unsupported(f"going on with rows of several shards: {error}") from error
+            raise
         assert answer.ok is not None
         whole.check(_columns(answer))
         rows = of_the_client(last.rows)

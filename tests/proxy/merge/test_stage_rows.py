@@ -68,20 +68,6 @@ def test_what_is_more_than_its_text_is_refused(column, options, sentence):
     assert sentence in str(refused.value)
 
 
-def test_only_the_columns_that_may_be_needed_are_asked_for():
-    rest = statement("SELECT * FROM t WHERE a > 1")
-    found = AnsweredPart(rest, is_merged=False, wanted=frozenset({"a", "b", "sum"}))
-    found.described(
-        [number("A"), number("f", kind=FieldType.FLOAT), number("b")], is_compared=True
-    )
-    assert found.ask_rows(rest, 9) == (
-        b"SELECT `A`, `b` FROM (SELECT * FROM t WHERE a > 1) AS `streamfrom` LIMIT 9"
-    )
-    none = AnsweredPart(rest, is_merged=False, wanted=frozenset({"count"}))
-    none.described([number("a"), number("b")], is_compared=True)
-    assert none.ask_rows(rest, 9).startswith(b"SELECT `a` FROM (")
-
-
 def test_two_columns_of_one_name_are_refused():
     with pytest.raises(Unsupported, match="two columns of one name"):
         part(number("a"), number("A"))

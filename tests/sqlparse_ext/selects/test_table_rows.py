@@ -50,10 +50,22 @@ def test_the_columns_that_may_be_needed_are_names_in_the_text(sql, columns):
     assert (wanted and wanted & {"a", "b", "c", "d"}) == columns
 
 
+def test_the_columns_that_are_named_are_selected():
+    sql = "SELECT SUM(a) AS s FROM t WHERE `B` > 1"
+    found, whole = read(sql), statement(sql)
+    assert found.ask_columns() == b"SHOW COLUMNS FROM `t`"
+    assert (
+        found.statement(whole, ["A", "b", "c"]).sql == b"SELECT `A`, `b` FROM t WHERE `B` > 1"
+    )
+    assert found.statement(whole, ["c"]).sql == b"SELECT 1 FROM t WHERE `B` > 1"
+
+
 @pytest.mark.parametrize(
     "sql",
     [
         "SELECT SUM(a) FROM t FOR UPDATE",
+        "SELECT DEFAULT(a), STD(a) FROM t",
+        "SELECT STD(_rowid) FROM t",
         "SELECT SUM(a) FROM t, u",
         "SELECT SUM(a) FROM (SELECT 1 AS a) AS t",
         "SELECT SUM(a) FROM t WHERE a > (SELECT 1)",
