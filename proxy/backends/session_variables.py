@@ -287,12 +287,12 @@ def names(charset: str, collation: str) -> Settings:
     )
 
 
-_UNLIMITED: Final = str((1 << 64) - 1)
+UNLIMITED: Final = str((1 << 64) - 1)
 # What decides the meaning or the answer of the proxy's own statements, whatever the server's globals are.
 _OWN: Final = {
     "sql_mode": "STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION",
-    "sql_select_limit": _UNLIMITED,
-    "max_join_size": _UNLIMITED,
+    "sql_select_limit": UNLIMITED,
+    "max_join_size": UNLIMITED,
     "sql_big_selects": "1",
     "sql_quote_show_create": "1",
     "sql_safe_updates": "0",

@@ -7,12 +7,13 @@ in a SELECT, advisory locks, `LOCK TABLES`, one-shot `SET TRANSACTION`, HANDLER,
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT
-from streamfrom.proxy.backends.session_variables import TRACKED, Settings
+from streamfrom.proxy.backends.session_variables import TRACKED, UNLIMITED, Settings
 from streamfrom.proxy.wire.constants import Capability, Status, TrackerKind
 from streamfrom.proxy.wire.trackers import SHOWN_BY_DEFAULT, shown_to
 from streamfrom.sqlparse_ext.reading.session_settings import passing_variables
@@ -23,7 +24,7 @@ from streamfrom.sqlparse_ext.writes.hidden_writes import WRITES, runs_unseen
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from streamfrom.proxy.backends.account import Account
     from streamfrom.proxy.backends.backend import Backend
@@ -394,6 +395,19 @@ class SessionState:
         if SqlMode.NO_BACKSLASH_ESCAPES in self.mode:
             # Drivers read the flag when they quote values.
             self._status |= int(Status.NO_BACKSLASH_ESCAPES)
+
+    @contextmanager
+    def select_limit(self, limit: str = UNLIMITED) -> Iterator[str]:
+        """Use another sql_select_limit meanwhile; yields the session's own."""
+        own = self.settings.values.get("sql_select_limit", UNLIMITED)
+        if own == limit:
+            yield own
+            return
+        self.use(self.settings.with_changes([("sql_select_limit", limit)]))
+        try:
+            yield own
+        finally:
+            self.use(self.settings.with_changes([("sql_select_limit", own)]))
 
     @property
     def status(self) -> int:

@@ -38,6 +38,33 @@ def test_what_readers_send(compared: ComparedCluster) -> None:
     )
 
 
+@pytest.mark.parametrize("limit", [0, 1, 3])
+def test_the_limit_of_the_session_is_one_of_the_answer(
+    compared: ComparedCluster, limit: int
+) -> None:
+    numbers(compared)
+    connections = [*compared.spread.values(), compared.direct]
+    for connection in connections:
+        run(connection, f"SET sql_select_limit = {limit}")
+    for sql in (
+        "SELECT id FROM t ORDER BY id",
+        "SELECT a, COUNT(*) + 1 FROM t GROUP BY a ORDER BY a",
+        "SELECT a, COUNT(*) + 1 FROM t GROUP BY a ORDER BY a LIMIT 5",
+        "SELECT a, STD(id) > 1 FROM t GROUP BY a ORDER BY a",
+        "SELECT SUM(a) FROM (SELECT a, COUNT(*) FROM t GROUP BY a) d LIMIT 5",
+        "SELECT a FROM t GROUP BY a UNION SELECT id FROM t ORDER BY 1",
+        "SELECT @@sql_select_limit",
+    ):
+        for prepared in (False, True):
+            *found, own = (ask(each, sql, prepared=prepared).rows for each in connections)
+            assert found == [own] * len(found), sql
+    if limit:
+        sql = "SELECT COUNT(*) FROM (SELECT DISTINCT a FROM t) d"
+        assert ask(connections[0], sql).rows == [(b"7",)]
+    run(compared.spread[3], "INSERT INTO t (id, a) SELECT MAX(id) + 1000, a FROM t GROUP BY a")
+    assert ask(compared.spread[3], "SELECT COUNT(*) FROM t LIMIT 1").rows == [(b"57",)]
+
+
 def test_groups_of_the_vindex_column_are_whole_so_any_aggregate_is_answered(
     compared: ComparedCluster,
 ) -> None:

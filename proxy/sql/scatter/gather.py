@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
+from streamfrom.proxy.backends.session_variables import UNLIMITED
 from streamfrom.proxy.errors import (
     BackendError,
     BackendLost,
@@ -91,10 +92,12 @@ async def gather(
     statement: Statement,
     route: Merge,
     reply: RowSink,
+    select_limit: str,
     otherwise: Callable[[], Awaitable[bool]] | None = None,
 ) -> bool:
     """Answer *statement* from all *shards*, and return True.
 
+    select_limit: how many rows an answer without LIMIT has.
     otherwise: answers it where its rows cannot be merged, and nothing of them was sent yet.
 
     Raises:
@@ -103,6 +106,8 @@ async def gather(
     """
     read = context.compiler.large_texts.read
     texts = await read(len(statement.sql), _texts, statement, route)
+    if texts.count is None and route.counted is None and select_limit != UNLIMITED:
+        texts.count = int(select_limit)
     retries = context.executor.retries(statement.shape)
     while True:
         attempt = _Gather(context, database, shards, statement, route, texts, reply)

@@ -150,7 +150,8 @@ class InsertSelects:
         match route:
             case Merge() | Combine():
                 several = TwoStageSelect(self._context, database, view.runtime)
-                await several.run(locked, route, taken)
+                with self._state.select_limit():
+                    await several.run(locked, route, taken)
             case OneShard() | Concatenate():
                 shards = (route.shard,) if isinstance(route, OneShard) else route.shards
                 # At most one row more than is allowed is read, to see that there are too many.

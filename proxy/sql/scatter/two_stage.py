@@ -66,18 +66,22 @@ class TwoStageSelect:
             Unsupported, MergeTooLarge: the answer cannot be made from the shards' answers.
             BackendUnavailable, BackendLost, BackendError, PoolTimeout: as for any statement.
         """
-        if isinstance(route, Combine):
-            return await self._combine(statement, route, reply)
-        shards = [self._runtime(shard) for shard in route.shards]
-        otherwise = None
-        if route.otherwise is not None:
-            rows = route.otherwise
-            otherwise = lambda: self._combine(statement, rows(statement), reply)  # noqa: E731
-        return await gather(
-            self._context, self._database, shards, statement, route, reply, otherwise
-        )
+        # Parts, groups and the proxy's own questions are whole whatever the session's sql_select_limit is.
+        with self._state.select_limit() as limit:
+            if isinstance(route, Combine):
+                return await self._combine(statement, route, reply, limit)
+            shards = [self._runtime(shard) for shard in route.shards]
+            otherwise = None
+            if route.otherwise is not None:
+                rows = route.otherwise
+                otherwise = lambda: self._combine(statement, rows(statement), reply, limit)  # noqa: E731
+            return await gather(
+                self._context, self._database, shards, statement, route, reply, limit, otherwise
+            )
 
-    async def _combine(self, statement: Statement, route: Combine, reply: RowSink) -> bool:
+    async def _combine(
+        self, statement: Statement, route: Combine, reply: RowSink, limit: str
+    ) -> bool:
         diagnostics = diagnostics_of_several()
         shard = self._runtime(route.shards[0])
 
@@ -142,7 +146,8 @@ class TwoStageSelect:
             taken.begin()
         last = diagnostics_of_several()
         try:
-            answer = await ask(whole.sql(), last)
+            with self._state.select_limit(limit):
+                answer = await ask(whole.sql(), last)
         except BackendError as error:
             if error.code in _ONLY_OF_A_TABLE:
                 raise Unsupported(f"going on with rows of several shards: {error}") from error

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from streamfrom.proxy.backends.answer_readers import BufferedAnswer
+from streamfrom.proxy.backends.session_variables import UNLIMITED
 from streamfrom.proxy.errors import BackendError, BackendLost
 from streamfrom.proxy.execution.session_connections import SessionConnections
 from streamfrom.proxy.routing.routes import Merge
@@ -192,6 +193,7 @@ class Stage:
                 found,
                 Merge((), select, in_groups),
                 self.reply,
+                UNLIMITED,
             )
         )
 

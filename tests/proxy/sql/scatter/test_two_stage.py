@@ -1,12 +1,14 @@
 """Statements of parts, answered by shards that are played here."""
 
 import asyncio
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from streamfrom.proxy.backends.answer_readers import BufferedAnswer
+from streamfrom.proxy.backends.session_variables import UNLIMITED
 from streamfrom.proxy.errors import BackendError, MergeTooLarge
 from streamfrom.proxy.routing.planner import Planner
 from streamfrom.proxy.sql.compile.large_texts import LargeTexts, readers
@@ -47,7 +49,11 @@ def run(sql, answers, memory_bytes=1 << 20):
     given = statement(sql)
     route = Planner(SHARDED, SHARDED.shards, lambda _: None).plan(given.shape).route(given)
     executor, reply = FakeExecutor(answers), FakeReply()
-    state: Any = SimpleNamespace(diagnostics=None, answered_at=None)
+    state: Any = SimpleNamespace(
+        diagnostics=None,
+        answered_at=None,
+        select_limit=lambda limit=UNLIMITED: nullcontext(limit),
+    )
 
     async def answer():
         context = context_of(
