@@ -3,7 +3,7 @@
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.streams import run
+from tests.fixtures.streams import rows, run
 from tests.integration.scatter import ComparedCluster, ask, check, differences
 
 
@@ -78,6 +78,11 @@ def test_what_cannot_be_merged_is_computed_from_the_rows(compared: ComparedClust
         "SELECT SUM(DISTINCT n), BIT_XOR(a), GROUP_CONCAT(DISTINCT a ORDER BY a), 'x' FROM t WHERE id > 90",
         "SELECT g, CONCAT(MAX(s), '!') AS m FROM t GROUP BY g ORDER BY m DESC, g",
     )
+    warned = []
+    for each in (compared.spread[3], compared.direct):
+        assert ask(each, "SELECT STD(a) FROM t WHERE s + 1 >= 1 AND id < 9").error is None
+        warned.append(sorted(rows(each, "SHOW WARNINGS")))
+    assert warned[0] == warned[1] != []
     sql = "SELECT g, JSON_ARRAYAGG(id) FROM t WHERE id < 3 GROUP BY g"
     assert ask(compared.spread[2], sql).rows == ask(compared.direct, sql).rows
     connection = compared.proxy.connect(database="by3")

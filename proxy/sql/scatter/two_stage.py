@@ -134,10 +134,10 @@ class TwoStageSelect:
             min(self._context.config.merge_memory_bytes, BYTES_MAX), "parts", ROWS_MAX
         )
         for number, part, way in answered:
-            # A part leaves its warnings in the session like any statement; here they are
+            # A merged part leaves its warnings in the session like any statement; here they are
             # collected.
             before = self._state.diagnostics
-            await self._take(part, given[number], way, taken)
+            await self._take(part, given[number], way, taken, diagnostics)
             if self._state.diagnostics is not before and self._state.diagnostics is not None:
                 diagnostics.columns = self._state.diagnostics.columns or diagnostics.columns
                 diagnostics.rows = [*diagnostics.rows, *self._state.diagnostics.rows]
@@ -168,7 +168,12 @@ class TwoStageSelect:
         return True
 
     async def _take(
-        self, part: Statement, answered: AnsweredPart, route: Route, taken: TakenRows
+        self,
+        part: Statement,
+        answered: AnsweredPart,
+        route: Route,
+        taken: TakenRows,
+        diagnostics: LastDiagnostics,
     ) -> None:
         """Let the shards answer one part."""
         match route:
@@ -176,19 +181,28 @@ class TwoStageSelect:
                 await self.run(part, route, taken)
             case Concatenate(shards):
                 for shard in shards:
-                    await self._take_whole(part, answered, shard, taken)
+                    await self._take_whole(part, answered, shard, taken, diagnostics)
             case OneShard(shard):
-                await self._take_whole(part, answered, shard, taken)
+                await self._take_whole(part, answered, shard, taken, diagnostics)
             case _:
                 raise AssertionError("a part of a SELECT is a SELECT")
 
     async def _take_whole(
-        self, part: Statement, answered: AnsweredPart, shard: Shard, taken: TakenRows
+        self,
+        part: Statement,
+        answered: AnsweredPart,
+        shard: Shard,
+        taken: TakenRows,
+        diagnostics: LastDiagnostics,
     ) -> None:
         # At most one row more than is allowed is read, to see that there are too many.
         sql = answered.ask_rows(part, ROWS_MAX + 1)
         answer = await self._executor.ask(
-            self._runtime(shard), self._database, query(sql), part.shape
+            self._runtime(shard),
+            self._database,
+            query(sql),
+            part.shape,
+            diagnostics=diagnostics,
         )
         assert answer.ok is not None
         taken.more_rows(answer.rows)
