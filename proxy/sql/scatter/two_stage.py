@@ -42,6 +42,8 @@ _ONLY_OF_A_TABLE: Final = frozenset({1054, 1055, 1140})
 # What all parts of a statement may have: in hexadecimal it is well below the 16 MB that MariaDB takes by default.
 ROWS_MAX: Final = 50_000
 BYTES_MAX: Final = 4 << 20
+# A text up to this is below the max_allowed_packet of any server in use; of longer ones the server is asked.
+TEXT_BYTES_MAX: Final = 512 << 10
 
 
 class TwoStageSelect:
@@ -144,10 +146,20 @@ class TwoStageSelect:
             read = self._context.compiler.large_texts.read
             await read(taken.size, given[number].give, taken.rows)
             taken.begin()
+        sql = whole.sql()
+        if len(sql) > TEXT_BYTES_MAX:
+            # A server that gets a longer one ends the connection, and with it the transaction.
+            (row,) = (await ask(b"SELECT @@max_allowed_packet")).rows
+            (packet_bytes_max,) = map(int, filter(None, parse_text_row(row)))
+            if len(sql) >= packet_bytes_max:
+                raise Unsupported(
+                    f"parts of {taken.size} bytes over several shards, which is more than a server with a"
+                    f" max_allowed_packet of {packet_bytes_max} takes"
+                )
         last = diagnostics_of_several()
         try:
             with self._state.select_limit(limit):
-                answer = await ask(whole.sql(), last)
+                answer = await ask(sql, last)
         except BackendError as error:
             if error.code in _ONLY_OF_A_TABLE:
                 raise Unsupported(f"going on with rows of several shards: {error}") from error

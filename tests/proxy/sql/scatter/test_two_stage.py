@@ -122,6 +122,17 @@ def test_a_servers_own_error_comes_through():
         run(SQL, [(b" LIMIT 0", error), *ANSWERS])
 
 
+def test_a_text_that_the_server_would_not_take_is_not_sent(monkeypatch):
+    monkeypatch.setattr(module, "TEXT_BYTES_MAX", 100)
+    limit = b"SELECT @@max_allowed_packet"
+    sent, reply = run(SQL, [(limit, [[b"1000"]]), *ANSWERS])
+    assert (sent[-2], len(reply.rows)) == (("-80", limit), 2)
+    with pytest.raises(
+        Unsupported, match="more than a server with a max_allowed_packet of 200"
+    ):
+        run(SQL, [(limit, [[b"200"]]), *ANSWERS])
+
+
 def test_parts_with_too_many_rows_or_bytes_are_refused():
     many = [[b"7"]] * (module.ROWS_MAX + 1)
     with pytest.raises(Unsupported, match="parts of more than 50000 rows"):
