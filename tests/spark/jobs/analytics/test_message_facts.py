@@ -2,6 +2,8 @@
 
 import pytest
 
+from streamfrom.engine.messaging.table.groups import HELD_NS
+from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.spark.jobs.reading import SHARD
 
 
@@ -92,8 +94,8 @@ def test_what_waits_has_a_state_and_an_age_by_its_own_servers_clock(spark):
         ("-80", "late", 1, 2, NOW - 3 * S, None, NOW - 60 * S),
         ("-80", "sent", 1, 2, NOW + 3 * S, None, None),
         ("-80", "later", 1, 0, NOW + 3 * S, None, NOW + S),
-        ("-80", "parked", 1, 3, 9 * 10**18, None, None),
-        ("-80", "blocked", 1, 0, 8 * 10**18, None, None),
+        ("-80", "parked", 1, 3, PARKED_NS, None, None),
+        ("-80", "blocked", 1, 0, HELD_NS, None, None),
         ("80-", "ahead", 1, 0, NOW + 3 * S, None, None),
     ]
     frame = spark.createDataFrame(rows, f"{ROW}, made bigint")
