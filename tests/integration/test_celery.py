@@ -208,7 +208,18 @@ def test_what_is_no_task_is_parked_with_the_reason_and_spares_the_rest(
 ) -> None:
     send(app, "absent")
     client = plain.connect()
-    for text in ("no JSON", '{"body": "", "headers": {}}'):
+    broken = (
+        "no JSON",
+        "[]",
+        '{"body": "", "headers": {}}',
+        '{"body": "", "properties": 7}',
+        '{"body": "x", "properties": {"body_encoding": "base64"}}',
+        '{"body": "x", "properties": {"body_encoding": "unknown"}}',
+        '{"body": "", "properties": {}, "headers": 7}',
+        '{"body": "", "properties": {}, "headers": {"eta": 7}}',
+        '{"body": "", "properties": {"delivery_info": 7}}',
+    )
+    for text in broken:
         run(client, f"INSERT INTO celery_message (queue, payload) VALUES ('celery', '{text}')")
     send(app, "note", "good")
     worker = Worker(tmp_path, broker, "one")
@@ -217,7 +228,7 @@ def test_what_is_no_task_is_parked_with_the_reason_and_spares_the_rest(
     parked = (
         "SELECT last_error FROM celery_message WHERE time_acked IS NULL AND time_next > 8e18"
     )
-    eventually(lambda: len(rows(client, parked)) == 3)
+    eventually(lambda: len(rows(client, parked)) == 1 + len(broken))
     assert {error.partition(":")[0] for (error,) in rows(client, parked)} == {
         "rejected by the worker; see its log",
         "not a message of kombu",

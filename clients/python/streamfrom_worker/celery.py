@@ -154,12 +154,14 @@ class Channel(virtual.Channel):
     def _decoded(self, row: Row) -> dict[str, Any] | None:
         """Return kombu's message; one that is none is parked."""
         try:
-            return payload_of(row)
+            payload = payload_of(row)
+            self.Message(payload, channel=self)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a text
             reason = f"not a message of kombu: {type(error).__name__}: {error}"
             log.warning("message parked", extra={"id": row[0], "error": reason})
             self.store.park(row[0], reason)
             return None
+        return payload
 
     def _put(self, queue: str, message: dict[str, Any], **_: Any) -> None:
         self._put_all([queue], message)
