@@ -229,6 +229,17 @@ def test_join_gives_up_and_flush_leaves_nothing(broker):
         broker.consume("no_queue")
 
 
+def test_a_wait_that_has_no_connection_any_more_cannot_be_interrupted(broker, plain):
+    client = plain.connect()
+    broker.make()
+    before = rows(client, "SHOW PROCESSLIST")
+    broker.store.take(["default"], 1, 0, by="one")
+    (ident,) = {row[0] for row in rows(client, "SHOW PROCESSLIST")} - {row[0] for row in before}
+    run(client, f"KILL {ident}")
+    broker.store.interrupt("one")
+    assert broker.store.take(["default"], 1, 0, by="one") == ()
+
+
 def test_a_proxy_that_is_away_is_a_connection_error(unused_tcp_port):
     broker = StreamfromBroker(f"streamfrom://root@127.0.0.1:{unused_tcp_port}/shop")
     broker.declare_queue("default")

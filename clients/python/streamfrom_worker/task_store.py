@@ -5,6 +5,7 @@ All queues of an application are keys of one queue of streamfrom, so one stateme
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
 import threading
@@ -97,10 +98,11 @@ class TaskStore:
         return rows
 
     def interrupt(self, by: Any) -> None:
-        """End the wait of `take`."""
+        """End the wait of `take`; if that fails, the wait ends in its own time."""
         connection = self._connections.get(by)
         if connection is not None and connection.open:
-            self.run(f"KILL QUERY {connection.thread_id()}")
+            with contextlib.suppress(*BROKEN):
+                self.run(f"KILL QUERY {connection.thread_id()}")
 
     def put(self, queues: Iterable[str], payload: str, priority: int, at_ns: int) -> None:
         """Insert a message into each of *queues*."""
