@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import multiprocessing
 import queue
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -420,3 +422,28 @@ def test_acknowledgements_outlast_a_proxy_that_is_away_and_not_a_server_that_ref
     assert acks.written(), "its lease ends"
     acks.close()
     assert store.acknowledged == [(1,), (1,), (1,), (2,)]
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_an_acknowledger_writes_what_comes_after_its_close_and_after_a_fork() -> None:
+    """An actor of Dramatiq may outlast the stop of its worker, and a program may close its broker and go on."""
+    store = Waits()
+    store.may_write.set()
+    acks = Acknowledger(store, HANG_S)
+    for number in (1, 2):
+        acks.add(number)
+        acks.close()
+        assert acks.written(HANG_S)
+    acks.add(3)
+    assert acks.written(HANG_S)
+
+    def go_on() -> None:
+        acks.add(4)
+        sys.exit(not acks.written(HANG_S))
+
+    child = multiprocessing.get_context("fork").Process(target=go_on)
+    child.start()
+    child.join()
+    assert child.exitcode == 0
+    acks.close()
+    assert store.acknowledged == [(1,), (2,), (3,)]

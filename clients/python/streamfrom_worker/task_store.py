@@ -346,10 +346,12 @@ class Acknowledger:
         self._thread: threading.Thread | None = None
 
     def add(self, ident: Any) -> None:
-        """Have a message acknowledged soon."""
+        """Have a message acknowledged soon, also after `close`."""
         with self._changed:
+            self._end_s = float("inf")
             self._idents.append(ident)
-            if self._thread is None:
+            # A fork leaves the thread behind.
+            if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
                     target=self._run, name="streamfrom-acknowledger", daemon=True
                 )
@@ -405,7 +407,10 @@ class Acknowledger:
             while not self._idents and self._end_s == float("inf"):
                 self._changed.wait()
             self._changed.wait_for(lambda: len(self._idents) >= ENOUGH, GATHER_S)
-            return self._idents[:ACKED_AT_ONCE] if time.monotonic() < self._end_s else ()
+            if self._idents and time.monotonic() < self._end_s:
+                return self._idents[:ACKED_AT_ONCE]
+            self._thread = None
+            return ()
 
 
 class Keeper:
