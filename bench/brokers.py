@@ -3,7 +3,6 @@
 import contextlib
 import os
 import shutil
-import signal
 import socket
 import tempfile
 import time
@@ -56,6 +55,8 @@ def rabbitmq() -> Iterator[str]:
             "HOME": str(folder),
             "ERL_EPMD_PORT": str(epmd),
             "ERL_EPMD_ADDRESS": HOST,
+            # Its script becomes the node, which then ends with us, instead of starting it.
+            "RUNNING_UNDER_SYSTEMD": "true",
             "RABBITMQ_NODENAME": "bench@localhost",
             "RABBITMQ_NODE_IP_ADDRESS": HOST,
             "RABBITMQ_NODE_PORT": str(port),
@@ -78,14 +79,9 @@ def rabbitmq() -> Iterator[str]:
 def _broker(
     program: list[str], environ: Mapping[str, str], log: Path, port: int
 ) -> Iterator[None]:
-    with process(program, log, may_be_killed=True, environ=environ) as running:
-        try:
-            _await(port, running, log)
-            yield
-        finally:
-            # What it started is of its group.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(running.pid, signal.SIGKILL)
+    with process(program, log, environ=environ) as running:
+        _await(port, running, log)
+        yield
 
 
 def _await(port: int, running: "subprocess.Popen[bytes]", log: Path) -> None:
