@@ -153,7 +153,6 @@ class StreamfromBroker(Broker):
         """
         end_s = None if timeout is None else time.monotonic() + timeout / 1000
         self.make()
-        self.acks.written()
         while self.store.size(queue_name):
             if end_s is not None and time.monotonic() >= end_s:
                 raise QueueJoinTimeout(queue_name)
