@@ -1,7 +1,7 @@
-"""Fixtures of Dramatiq's own tests, which its source archive lacks, for the broker that BROKER_URL names; `tests.suites.dramatiq` puts this file beside them."""
+"""Fixtures of Dramatiq's own tests, which its source archive lacks, for the broker that BROKER_URL names; `tests.suites.dramatiq` puts this file next to them."""
 
 # mypy: ignore-errors
-# Run where Dramatiq is installed, and beside its tests.
+# Run where Dramatiq is installed, and next to its tests.
 
 import os
 import sys
