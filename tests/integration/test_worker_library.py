@@ -18,7 +18,8 @@ import sqlalchemy
 from asyncmy.errors import MySQLError
 from sqlalchemy.orm import Session
 
-from streamfrom_worker import Message, Park, Queue, Result, Retry, Worker
+from streamfrom_worker import Message, Park, Queue, Result, Retry, Worker, address
+from streamfrom_worker.session import Session as WorkerSession
 from tests.cases import cases
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import WAIT_S, rows, run
@@ -282,6 +283,14 @@ async def test_a_proxy_that_is_away_or_killed_costs_no_message(lone: Lone) -> No
         await asyncio.to_thread(lone.start)
         await until(lambda: lone.direct(unacked) == ((0,),))
     assert sorted(set(worked)) == list(range(40))
+
+
+async def test_a_kill_of_a_connection_that_is_gone_is_not_tried_again(plain: Place) -> None:
+    """A worker that stops kills its stream's query, and would wait out its grace."""
+    session = WorkerSession(address.parse(url_of(plain.proxy, plain.keyspace)))
+    with pytest.raises(MySQLError, match="Unknown thread id"):
+        await asyncio.wait_for(session.run("KILL QUERY 1"), WAIT_S)
+    await session.close()
 
 
 async def test_what_had_not_begun_when_the_proxy_was_killed_is_worked_on_once(

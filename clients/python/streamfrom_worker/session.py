@@ -18,8 +18,8 @@ from .address import Address
 SILENCE_S = 30.0  # after which a connection is given up
 PAUSE_S = 0.1
 PAUSE_MAX_S = 10.0
-# Another try cannot help: a wrong password or a missing right, no such database, table, column or row, wrong or
-# unsupported SQL, a wrong setting or value, a row that the server refuses, a text above max_allowed_packet.
+# Another try cannot help: a wrong password or a missing right, no such database, table, column, row or connection, wrong
+# or unsupported SQL, a wrong setting or value, a row that the server refuses, a text above max_allowed_packet.
 PERMANENT = frozenset(
     (
         1044,
@@ -29,11 +29,14 @@ PERMANENT = frozenset(
         1054,
         1062,
         1064,
+        1094,
         1142,
         1143,
         1146,
         1153,
         1210,
+        1216,
+        1217,
         1235,
         1264,
         1292,
