@@ -228,7 +228,7 @@ class StreamfromConsumer(Consumer):
             self._held.update(row[0] for row in news[1])
         ident, _, _, text = self._rows.popleft()
         try:
-            message = Message.decode(text.encode())
+            message = _message(text)
         except DecodeError as error:
             reason = f"not a message of Dramatiq: {error}"
             self._end(lambda: self._store.park(ident, reason), ident)
@@ -336,3 +336,11 @@ def connection_errors() -> Iterator[None]:
 
 def _text(message: Message) -> str:
     return str(message.encode(), "utf-8")
+
+
+def _message(text: str) -> Message:
+    message = Message.decode(text.encode())
+    # The worker's consumer uses these, and ends on one that it cannot use; whatever else is wrong is the actor's error.
+    if not (isinstance(message.options, dict) and isinstance(message.actor_name, str)):
+        raise DecodeError("options is no object, or actor_name no string", text, None)
+    return message
