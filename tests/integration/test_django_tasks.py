@@ -245,11 +245,12 @@ def test_a_task_that_this_program_does_not_have_is_parked(
         }
     )
     client = plain.connect()
-    for each in (payload, "no JSON"):
+    wrong = payload, payload.replace('"no_module.task"', "7"), "[]", "no JSON"
+    for each in wrong:
         run(client, f"INSERT INTO django_task (queue, payload) VALUES ('default', '{each}')")
     project.work("out")
     sql = "SELECT last_error FROM django_task WHERE time_acked IS NULL AND time_next > 8e18"
-    eventually(lambda: len(rows(client, sql)) == 2)
+    eventually(lambda: len(rows(client, sql)) == len(wrong))
     assert "ModuleNotFoundError: No module named 'no_module'" in {
         e for (e,) in rows(client, sql)
     }

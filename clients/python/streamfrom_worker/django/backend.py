@@ -180,7 +180,7 @@ class StreamfromBackend(BaseTaskBackend):
         Raises:
             ImportError, TypeError: this program has no such task.
         """
-        task = import_string(payload["task"])
+        task = import_string(str(payload["task"]))
         if not isinstance(task, base.Task):
             raise TypeError(f"{payload['task']} is not a task")
         task = task.using(
