@@ -17,7 +17,6 @@ import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute, names
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
-from tests.fixtures.streams import run
 from tests.integration import toolchains
 from tests.integration.conftest import SharedCluster
 
@@ -33,7 +32,6 @@ PRINTED = {page: BLOCK.findall(text) for page, text in PAGES.items()}
 # What a framework's own generator makes, and a page does not print.
 SKELETONS = Path(__file__).parent / "guides"
 PHP_MODULES = ("mysqlnd", "pdo", "pdo_mysql", "mbstring", "intl", "ctype", "tokenizer", "posix")
-ACCOUNT = "CREATE TABLE account (id BIGINT AUTO_INCREMENT PRIMARY KEY, address VARCHAR(200))"
 
 
 class Statement(NamedTuple):
@@ -123,7 +121,7 @@ def path_with_python(page: str) -> Mapping[str, str]:
     }
 
 
-def started(page: str, command: str, folder: Path) -> list[str]:
+def started(command: str, folder: Path) -> list[str]:
     """Return what runs *command* on this machine, where it can be had."""
     first = shlex.split(command)[0]
     if first == "php":
@@ -140,7 +138,6 @@ def started(page: str, command: str, folder: Path) -> list[str]:
         return ["true"]
     if first == "mvn" and not toolchains.EVERYTHING:
         pytest.skip("Maven fetches all of Spring: DRIVERS=all lets it")
-    del page
     return ["sh", "-ec", f"exec {command}"]
 
 
@@ -198,29 +195,23 @@ def test_every_program_of_a_guide_prints_what_it_says(
     for _, name, text in PRINTED[page]:
         if name:
             put(tmp_path / name, text, proxy)
-    if page in ("laravel", "rails"):
-        run(proxy.connect(database="commerce"), ACCOUNT)
-    if page == "testing":
-        run(proxy.connect(database="commerce"), "CREATE QUEUE email (payload JSON)")
-    for language, _, text in PRINTED[page]:
-        for part in (
-            re.split(r"^\$ ", text, flags=re.MULTILINE)[1:] if language == "console" else ()
-        ):
-            line, *printed = part.splitlines()
-            command = started(page, line, tmp_path)
-            if printed:
-                run_until_printed(command, tmp_path, environ, printed)
-            else:
-                done = subprocess.run(
-                    command,
-                    cwd=tmp_path,
-                    env={**os.environ, **environ},
-                    capture_output=True,
-                    text=True,
-                    timeout=END_S,
-                    check=False,
-                )
-                assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+    console = "".join(text for language, _, text in PRINTED[page] if language == "console")
+    for part in re.split(r"^\$ ", console, flags=re.MULTILINE)[1:]:
+        line, *printed = part.splitlines()
+        command = started(line, tmp_path)
+        if printed:
+            run_until_printed(command, tmp_path, environ, printed)
+        else:
+            done = subprocess.run(
+                command,
+                cwd=tmp_path,
+                env={**os.environ, **environ},
+                capture_output=True,
+                text=True,
+                timeout=END_S,
+                check=False,
+            )
+            assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
 
 
 def put(path: Path, text: str, proxy: RunningProxy) -> None:
