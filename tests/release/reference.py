@@ -23,7 +23,6 @@ from streamfrom.proxy.status import status_rows
 from streamfrom.proxy.status.queue_figures import FIGURES
 from streamfrom.proxy.status.status_rows import MemberStatus
 from streamfrom.proxy.vtgate import message_service
-from streamfrom.sqlparse_ext import cache
 
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
@@ -34,10 +33,9 @@ _LIMITS: Final = (
     ("`STREAM … WHERE key IN (…)`", "values", stream_keys.KEYS_MAX),
     ("`STREAM … WAIT`", "seconds", int(stream_statements.WAIT_MAX_S)),
     ("`INSERT … SELECT` whose rows are read first", "rows", taken_rows.ROWS_MAX),
-    ("the same", "bytes", taken_rows.BYTES_MAX),
+    ("the same, and `merge_memory`", "bytes", taken_rows.BYTES_MAX),
     ("parts that are answered first, all together", "rows", two_stage.ROWS_MAX),
-    ("the same", "bytes", two_stage.BYTES_MAX),
-    ("a statement, without literals; `max_statement_tokens` changes it", "tokens", cache.TOKENS_MAX),
+    ("the same, and `merge_memory`", "bytes", two_stage.BYTES_MAX),
     ("prepared statements of a session, by the protocol", "statements", prepared_statements.STATEMENTS_MAX),
     ("the same, by `PREPARE`", "statements", text_statements.STATEMENTS_MAX),
     ("a user variable that follows its session to another shard", "bytes", user_variables.VALUE_BYTES_MAX),
