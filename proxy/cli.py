@@ -118,7 +118,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="streamfrom",
-        description="Vitess-style messaging in front of MySQL and MariaDB.",
+        description="A message queue inside the MySQL or MariaDB you already run.",
     )
     # `streamfrom --print-completion bash` prints what a shell is to source.
     shtab.add_argument_to(parser)

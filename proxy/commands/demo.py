@@ -94,7 +94,7 @@ SESSION: Final = """
   {dim}# They are not acknowledged, so they come again: after 10 seconds, then 20, 40, ... This ends it:{plain}
   {bold}UPDATE my_message SET time_acked = NOW() WHERE time_acked IS NULL;{plain}
 
-  {dim}# Acknowledged rows stay for a day. Each lives on the shard that its id, made by the proxy, hashes to.{plain}
+  {dim}# Acknowledged rows stay for a day. After USE with a shard you see the rows of that one.{plain}
   {bold}SELECT id, epoch, time_acked, message FROM my_message;
   USE `{keyspace}:{shard}`;
   SELECT id FROM my_message;{plain}
