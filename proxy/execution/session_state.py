@@ -396,10 +396,15 @@ class SessionState:
             # Drivers read the flag when they quote values.
             self._status |= int(Status.NO_BACKSLASH_ESCAPES)
 
+    @property
+    def own_select_limit(self) -> str:
+        """The session's sql_select_limit."""
+        return self.settings.values.get("sql_select_limit", UNLIMITED)
+
     @contextmanager
     def select_limit(self, limit: str = UNLIMITED) -> Iterator[str]:
         """Use another sql_select_limit meanwhile; yields the session's own."""
-        own = self.settings.values.get("sql_select_limit", UNLIMITED)
+        own = self.own_select_limit
         if own == limit:
             yield own
             return

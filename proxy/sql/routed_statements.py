@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.proxy.backends.session_variables import UNLIMITED
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
@@ -275,18 +276,22 @@ class RoutedStatements:
     ) -> bool:
         sent = packet or query(step.statement.sql)
         diagnostics, warnings = diagnostics_of_several(), 0
+        left = self._state.own_select_limit
         for index, shard in enumerate(shards):
-            scanner = await self._executor.relay(
-                Attempt(shard, database, sent, step.statement.shape, reply),
-                columns=index == 0,
-                final=index == len(shards) - 1,
-                diagnostics=diagnostics,
-                warnings=warnings,
-            )
+            with self._state.select_limit(left):
+                scanner = await self._executor.relay(
+                    Attempt(shard, database, sent, step.statement.shape, reply),
+                    columns=index == 0,
+                    final=index == len(shards) - 1,
+                    diagnostics=diagnostics,
+                    warnings=warnings,
+                )
             if scanner.error is not None:
                 return False
             assert scanner.ok is not None
             warnings += scanner.ok.warnings
+            if left != UNLIMITED:
+                left = str(int(left) - scanner.rows)
         if diagnostics.rows:
             self._state.answered_at, self._state.diagnostics = None, diagnostics
         return True
