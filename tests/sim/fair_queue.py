@@ -1,4 +1,4 @@
-"""Worlds in which keys take turns: `vt_fair`.
+"""Worlds in which keys take turns: `vt_fair`, also where messages of a key wait for one another: `vt_max_per_key`.
 
 Besides the promises of `tests.sim.world`: half of all messages have one key, and some have none; whatever is left out by polls, in the end
 all is delivered.
@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from tests.sim.fleet_world import FleetWorld
 from tests.sim.memory_store import raw_table
+from tests.sim.ordered_queue import Ordered, OrderedFleet
 from tests.sim.settings import TABLE
 from tests.sim.world import World
 
@@ -45,3 +46,19 @@ class FairFleet(Fair, FleetWorld):
     def __post_init__(self):
         FleetWorld.__post_init__(self)
         self.settings = replace(self.settings, newest=False, order=",vt_key=tenant,vt_fair=on")
+
+
+@dataclass(eq=False)
+class FairInOrder(Fair, Ordered):
+    """One history in which of each key some messages may have started."""
+
+    def __post_init__(self):
+        Ordered.__post_init__(self)
+        self.in_order = 1 + self.seed % 3
+        order = f",vt_key=tenant,vt_fair=on,vt_max_per_key={self.in_order}"
+        self.settings = replace(self.settings, order=order)
+
+
+@dataclass(eq=False)
+class FairInOrderFleet(FairInOrder, OrderedFleet):
+    """One history of a fleet."""

@@ -13,7 +13,7 @@ import pytest
 
 from streamfrom.engine.messaging.table.groups import FireResult
 from tests.sim.dead_letters import DeadLetters
-from tests.sim.fair_queue import Fair, FairFleet
+from tests.sim.fair_queue import Fair, FairFleet, FairInOrder, FairInOrderFleet
 from tests.sim.fleet_world import FleetWorld
 from tests.sim.grouped_messages import (
     GroupedMessages,
@@ -67,6 +67,9 @@ HISTORIES = {
     "where keys take turns every promise is kept": Fair,
     "where keys take turns every promise is kept and all is told": partial(Fair, is_told=True),
     "where keys take turns a fleet keeps every promise": FairFleet,
+    "keys take turns in which messages of a key wait for one another": FairInOrder,
+    "keys take such turns where all is told": partial(FairInOrder, is_told=True),
+    "keys of a fleet take such turns": FairInOrderFleet,
     "nothing is sent faster than the rate": RateLimited,
 }
 

@@ -488,7 +488,10 @@ class _PollReader:
     def _keys(
         self, part: PollPart, priority: int | None, limit: int, span: KeySpan | None = None
     ) -> Conversation[list[MessageKey]]:
-        passed_over = () if self._key else self._request.passed_over
+        passed_over = self._request.passed_over
+        if self._key:
+            is_passed_over = self._key in passed_over and self._key not in self._request.named
+            passed_over = (self._key,) if is_passed_over else ()
         with_keys = self._request.is_fair and not self._key
         select = PollSelect(
             part, priority, limit, self._now_ns, passed_over, self._key, with_keys, span
@@ -518,7 +521,9 @@ class _PollReader:
             where += b" AND priority = %d" % select.priority
         elif self._table.has_priority:
             where += b" AND priority IS NULL"
-        if select.passed_over and self._table.key_column is not None:
+        if select.passed_over and select.key:
+            where += b" AND time_next > %d" % select.now_ns
+        elif select.passed_over and self._table.key_column is not None:
             key = quoted(self._table.key_column)
             where += b" AND (%b IS NULL OR %b NOT IN (%b) OR time_next > %d)" % (
                 key,

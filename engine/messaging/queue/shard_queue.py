@@ -205,9 +205,12 @@ class ShardQueue:
                 is_lost = True
         return is_lost
 
-    def by_its_key(self, follower: MessageKey) -> MessageKey:
-        """Return a message that goes next of its key, under that key if streams name it."""
-        return follower if follower.key in self.named else follower._replace(key=b"")
+    def by_its_key(self, one: MessageKey) -> MessageKey:
+        """Return a message under its key if that is read apart, or may be: few are, as each claim looks at all of them."""
+        is_apart = one.key in self.named or (
+            self._fair and (one.key in self._tiers or len(self._tiers) < KEYS_KNOWN_MAX)
+        )
+        return one if is_apart else one._replace(key=b"")
 
     def renew(self, ident: bytes, until_ns: int, now_ns: int) -> None:
         """Let a message that is held be due at *until_ns*, unless something is under way with it.
@@ -481,8 +484,7 @@ class ShardQueue:
         self._told_polled = ()
         for one in self._usable(result.told, changed):
             if one.id not in self.told:
-                is_many = one.key not in self._tiers and len(self._tiers) >= KEYS_KNOWN_MAX
-                self._admit(one._replace(key=b"") if is_many else one)
+                self._admit(self.by_its_key(one))
         for news in changed.values():
             # Also one that had no room: as far as the poll knows, there was no such row.
             if news is not None and news.id not in self._keys:

@@ -65,7 +65,7 @@ def index_columns(properties: Properties) -> dict[str, tuple[str, ...]]:
     found = {}
     if properties.in_order is not None:
         found[ORDER_INDEX] = (*key, "time_acked", "epoch", "priority", "time_next")
-    if key and properties.in_order is None:
+    if key and (properties.fair or properties.in_order is None):
         # The time of the ack goes first, so that keys of which all is acked are passed by.
         found[KEY_INDEX] = ("time_acked", *key, "priority", "time_next")
     return found

@@ -336,10 +336,6 @@ def _fair(settings: dict[str, str], faults: list[str]) -> bool:
         faults.append("vt_fair needs vt_key, the column that messages of a kind share")
     if (order := settings.get("vt_order")) in {"newest", "strict"}:
         faults.append(f"vt_order = {order} cannot be with vt_fair: keys take turns")
-    if settings.get("vt_max_per_key"):
-        faults.append(
-            "vt_fair cannot be with vt_max_per_key: either keys take turns or messages of a key wait for one another"
-        )
     return True
 
 

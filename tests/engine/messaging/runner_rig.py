@@ -61,10 +61,10 @@ class Receiver:
 class RunnerRig:
     """A runner on a store in memory, inside a running virtual loop."""
 
-    def __init__(self, comment=COMMENT, clock=None, **store):
+    def __init__(self, comment=COMMENT, clock=None, *, numbers=(), **store):
         clock = clock or VirtualClock()
         self.store = MemoryStore(clock, **store)
-        self.table = loaded(raw_table("msg", comment))
+        self.table = loaded(raw_table("msg", comment, numbers=numbers))
         self.runner = Runner(
             self.table, ["0"], self.store, clock=clock, draw=lambda: 0,
             grace_ns=30 * SECOND_NS,

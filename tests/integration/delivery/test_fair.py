@@ -1,5 +1,7 @@
 """Keys take turns (`vt_fair`): a flood of one tenant delays nobody, on both servers, through any member."""
 
+from collections import Counter
+
 import pytest
 
 from tests.fixtures.database_servers import DatabaseServer
@@ -70,6 +72,30 @@ def test_all_are_sent_once_however_many_keys_there_are(plain: Queue, producer) -
     assert consumer.poll(0.3) is None
 
 
+def test_keys_take_turns_and_no_more_of_each_start_than_may(plain: Queue, producer) -> None:
+    run(producer, "ALTER QUEUE my_message SET (max_per_key = 2)")
+    insert(producer, "'flood'", *range(1, 2001), priority=1)
+    insert(producer, "'other'", *range(5000, 6000), priority=2)
+    insert(producer, "'small'", *range(10_000, 10_010))
+    consumer = plain.stream(STREAM.replace("PREFETCH=10", "PREFETCH=5"))
+    first = sorted(consumer.next(60) for _ in range(5))
+    assert Counter(key for _, key in first) in (
+        {"flood": 2, "other": 2, "small": 1},
+        {"flood": 2, "other": 1, "small": 2},
+        {"flood": 1, "other": 2, "small": 2},
+    )
+    # One of the flood stays unacked, and counts as started.
+    for ident, _ in first[1:]:
+        run(producer, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ident}")
+    left = 10 - sum(key == "small" for _, key in first)
+    assert sent_until(consumer, producer, "small", left) <= 3 * left + 10
+    with producer.cursor() as cursor:
+        cursor.execute(
+            "SELECT COUNT(*) FROM my_message WHERE tenant = 'flood' AND epoch > 0 AND time_acked IS NULL"
+        )
+        assert cursor.fetchone()[0] in (1, 2)
+
+
 def test_it_is_switched_on_and_off_while_messages_are_sent(plain: Queue, producer) -> None:
     run(producer, "ALTER QUEUE my_message SET (fair = off)")
     insert(producer, "'flood'", *range(1, 1001))
@@ -89,7 +115,6 @@ def test_what_it_cannot_be_with_is_refused(producer) -> None:
     for settings, words in (
         ("`key` = DEFAULT", "vt_fair needs vt_key"),
         ("`order` = newest", "vt_order = newest cannot be with vt_fair"),
-        ("max_per_key = 1", "vt_fair cannot be with vt_max_per_key"),
         ("fair = maybe", "vt_fair must be 'on' or 'off', not 'maybe'"),
     ):
         assert words in refused(producer, f"ALTER QUEUE my_message SET ({settings})")[1]

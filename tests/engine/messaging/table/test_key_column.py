@@ -51,6 +51,8 @@ def test_the_indexes_have_the_key():
     assert key_column.index_definitions(PLAIN) == ()
     assert key_column.index_definitions(KEYED) == (ORDERED,)
     assert key_column.index_definitions(NAMED) == (READ_APART,)
+    both = parse_comment(comment("vt_key=Tenant", "vt_max_per_key=2", "vt_fair=on"))
+    assert key_column.index_definitions(both) == (ORDERED, READ_APART)
     assert key_column.index_definitions(STRICT) == (
         "KEY `order_idx` (`time_acked`, `epoch`, `priority`, `time_next`)",
     )

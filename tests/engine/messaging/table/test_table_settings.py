@@ -346,6 +346,8 @@ def test_messages_may_wait_for_others_of_their_key():
     keyed = parse_comment(comment("vt_key=tenant", "vt_max_per_key=3"))
     assert (keyed.key, keyed.in_order, keyed.lease_delay_ns) == ("tenant", 3, 0)
     assert parse_comment(comment("vt_key=tenant", "vt_fair=on")).fair
+    both = parse_comment(comment("vt_key=tenant", "vt_fair=on", "vt_max_per_key=3"))
+    assert (both.fair, both.in_order) == (True, 3)
     assert not parse_comment(comment("vt_fair=off")).fair
     strict = parse_comment(comment("vt_order=strict"))
     assert (strict.key, strict.in_order, strict.lease_delay_ns) == (None, 1, 0)
