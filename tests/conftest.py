@@ -30,6 +30,7 @@ pytest_plugins = (
     "tests.fixtures.load",
     "tests.fixtures.terminal",
     "tests.fixtures.scheduling",
+    "tests.fixtures.ways",
 )
 
 

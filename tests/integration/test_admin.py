@@ -15,7 +15,7 @@ from tests.fixtures.streams import Consume, eventually, message_table, rows, run
 from tests.fixtures.terminal import Terminal
 
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 
 def ask(address: str, path: str) -> tuple[int, str]:

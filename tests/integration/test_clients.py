@@ -17,7 +17,7 @@ from tests.integration.conftest import SETTINGS, Queue, SharedCluster
 from tests.proxy.certificates import write_certificate
 
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 PROGRAMS = {"mariadb": "mariadb", "mysql": "/opt/mysql9/bin/mysql"}
 PROMPT = r"(?:MySQL|MariaDB|mysql)[^\n]*> $"

@@ -22,7 +22,7 @@ from tests.integration.conftest import SETTINGS, Queue, SharedCluster
 from tests.proxy.certificates import write_certificate
 
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 MYSQL, MARIADB = "/opt/mysql9/bin/mysql", "mariadb"
 CLIENTS = {

@@ -24,7 +24,7 @@ from tests.fixtures.streams import eventually, rows, run
 from tests.integration.conftest import Lone, Queue as Place
 
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 LIBRARY = Path(__file__).parents[2] / "clients" / "python"
 ACK_WAIT_S = 3

@@ -190,6 +190,7 @@ def test_a_driver_of_another_language_as_shipped_is_at_home(
     assert_at_home(built(language, driver), door, prepared=prepared)
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize("driver", ["mysql2", "mysql", "ruby"])
 def test_drivers_keep_the_ids_of_queues_by_default(
     cluster: SharedCluster, keyspace: str, built: Callable[[str, str], list[str]], driver: str

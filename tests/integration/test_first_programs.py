@@ -12,7 +12,7 @@ from tests.fixtures.streams import eventually
 from tests.integration.conftest import SharedCluster
 
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 END_S = 60.0

@@ -17,7 +17,7 @@ from tests.fixtures.streams import WAIT_S, eventually, value
 from tests.proxy.wire.accounts import SALT
 
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 ELSEWHERE = "127.0.0.2"  # an address of this machine that is not the attacker's
 CRYPT = b"$A$005$" + SALT + in_one_go(sha256_crypt(b"sesame", SALT, 5000))

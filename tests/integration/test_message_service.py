@@ -26,7 +26,7 @@ from tests.integration import toolchains
 from tests.integration.faults.partitioned_way import PartitionedWay
 
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 SERVICE = "/vtgateservice.Vitess"
 # It ends a test that hangs.

@@ -12,7 +12,7 @@ from tests.fixtures.streams import eventually, rows
 from tests.integration.conftest import SharedCluster
 
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 
 def test_the_queue_the_producer_and_the_consumer_work(cluster: SharedCluster) -> None:

@@ -20,7 +20,7 @@ from tests.integration.faults.breaking import in_thread
 from tests.proxy.certificates import issued
 
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 Connect = Callable[..., str]
 

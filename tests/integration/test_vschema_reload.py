@@ -13,7 +13,7 @@ from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, RunningProxy
 from tests.fixtures.streams import Consume, message_table, refused, rows, run
 
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 CUSTOMER = {"column_vindexes": [{"column": "id", "name": "hash"}]}
 IDS = "SELECT id FROM customer ORDER BY id"

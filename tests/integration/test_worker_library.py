@@ -26,7 +26,7 @@ from tests.fixtures.streams import WAIT_S, rows, run
 from tests.integration.conftest import Lone, Queue as Place
 
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 WORK_S = 3.0  # longer than the lease of the queue that it is for
 LIBRARY = Path(__file__).parents[2] / "clients" / "python"

@@ -17,6 +17,8 @@ from tests.integration.conftest import Queue as Place
 from tests.integration.test_wheel import UNREACHABLE, environment
 
 
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
+
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "clients" / "python"
 BLOCKS = re.findall(r"```(python|)\n(.*?)```", (LIBRARY / "README.md").read_text(), re.DOTALL)

@@ -12,7 +12,7 @@ from tests.integration.bad_input.raw_client import OpenRaw, frame, login, works
 from tests.integration.conftest import SETTINGS, SharedCluster
 
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 
 CONNECT_TIMEOUT_S = 5  # of the shared proxy

@@ -30,7 +30,7 @@ AT_ONCE = 16
 ANSWER_S = 60.0
 DESCRIPTORS_SPARE = 80  # backend connections that the load has the pools open
 
-pytestmark = [pytest.mark.db, pytest.mark.slow]
+pytestmark = [pytest.mark.db, pytest.mark.one_server, pytest.mark.slow]
 
 Mutate = Callable[[random.Random, bytearray], None]
 

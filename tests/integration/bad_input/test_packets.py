@@ -12,7 +12,7 @@ from tests.integration.bad_input.raw_client import OpenRaw, frame, works
 from tests.integration.conftest import SETTINGS, SharedCluster
 
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 
 class TestPackets:

@@ -21,7 +21,7 @@ from tests.fixtures.streams import Consume, eventually, message_table, rows, run
 from tests.integration.delivery.working import ACK_WAIT_S, STREAM, Worker, done_twice
 
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 DISPATCHED = "is dispatched from here"
 TEXTS = "message LONGTEXT"

@@ -11,7 +11,7 @@ from tests.fixtures.running_proxy import StartProxy, keyspace_toml
 from tests.fixtures.streams import Consume, eventually, rows, run
 
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 DISPATCHED = "is dispatched from here"
 HELD = f"SELECT id FROM step WHERE time_next = {HELD_NS} AND time_acked IS NULL"

@@ -12,7 +12,7 @@ from tests.fixtures.running_proxy import StartProxy, keyspace_toml
 from tests.fixtures.streams import eventually, run
 
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 USERS = """
 [[users]]

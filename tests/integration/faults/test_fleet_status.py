@@ -12,7 +12,7 @@ from tests.fixtures.running_proxy import StartProxy, keyspace_toml
 from tests.fixtures.streams import Consume, eventually, message_table, rows, run
 
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 STATUS = "SELECT depth, in_flight, ready, streams, delivered, acked FROM streamfrom.queues WHERE unanswered IS NULL"
 COUNT = "SELECT COUNT(*), SUM(is_answering) FROM streamfrom.members"

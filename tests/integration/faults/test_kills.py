@@ -24,7 +24,7 @@ from tests.fixtures.streams import eventually, run
 from tests.integration.faults.breaking import Servers, StartFaulty
 
 
-pytestmark = [pytest.mark.db, pytest.mark.slow]
+pytestmark = [pytest.mark.db, pytest.mark.one_server, pytest.mark.slow]
 
 KILLS = int(os.environ.get("WORKER_KILLS", "8"))
 SEED = int(os.environ.get("FAULT_SEED", "1"))

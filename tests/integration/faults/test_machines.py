@@ -15,7 +15,7 @@ from tests.fixtures.streams import Consume, Consumer, eventually, message_table,
 from tests.integration.faults.partitioned_way import PartitionedWay
 
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 DISPATCHED = "is dispatched from here"
 NOT_REACHED = "a member cannot be reached"

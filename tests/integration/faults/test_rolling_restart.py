@@ -10,7 +10,7 @@ from tests.fixtures.running_proxy import StartProxy, keyspace_toml
 from tests.fixtures.streams import Consume, eventually, message_table, run
 
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 DISPATCHED = "is dispatched from here"
 RELEASE_S = 1

@@ -22,7 +22,7 @@ from tests.integration.faults.breaking import (
 )
 
 
-pytestmark = [pytest.mark.db, pytest.mark.slow]
+pytestmark = [pytest.mark.db, pytest.mark.one_server, pytest.mark.slow]
 
 
 def test_sigterm_ends_streams_with_1053_lets_statements_end_and_exits_0(

@@ -7,7 +7,7 @@ from tests.fixtures.running_proxy import StartProxy, keyspace_toml
 from tests.fixtures.streams import Consume, message_table, run
 
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 
 def config(database: str, server: DatabaseServer, fleet: str) -> str:

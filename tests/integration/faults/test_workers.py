@@ -14,7 +14,7 @@ from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
 from tests.fixtures.streams import Consume, eventually, message_table, run
 
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.one_server]
 
 SERVE = "workers serve"
 LISTENING = "listening"
