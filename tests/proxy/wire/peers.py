@@ -26,21 +26,10 @@ from streamfrom.proxy.wire.resultset import (
 
 
 PING: Final = frame(bytes((Command.PING,)), 0)
-STATISTICS: Final = frame(bytes((Command.STATISTICS,)), 0)
 UNSIGNED: Final = bytes((FieldType.LONGLONG, 0x80))
 TEXT: Final = bytes((FieldType.VAR_STRING, 0))
 _INDICATORS: Final = {None: 1, "DEFAULT": 2, "IGNORE": 3}
 _WITH_LENGTH: Final = frozenset((TrackerKind.SCHEMA, TrackerKind.TXCHAR, TrackerKind.TXSTATE))
-
-
-def field_list(table: bytes, wildcard: bytes = b"") -> bytes:
-    """Return a COM_FIELD_LIST as it goes on the wire."""
-    return frame(bytes((Command.FIELD_LIST,)) + table + b"\0" + wildcard, 0)
-
-
-def set_option(option: int) -> bytes:
-    """Return a COM_SET_OPTION as it goes on the wire: 0 allows several statements, 1 does not."""
-    return frame(bytes((Command.SET_OPTION,)) + option.to_bytes(2, "little"), 0)
 
 
 def bulk_body(rows: Iterable[Sequence[int | bytes | str | None]]) -> bytes:

@@ -55,12 +55,6 @@ def test_a_login_asks_for_what_answers_rely_on_and_no_more():
     assert (client.greeting.connection_id, client.greeting.server_version) == (42, "8.4.0")
 
 
-def test_the_login_ends_with_an_ok():
-    client, _ = greeted()
-    assert client.receive_data(frame(OK, 2)) is client.phase is LoginPhase.READY
-    assert client.status == 2
-
-
 @given(places=places)
 def test_any_cut_of_the_stream_leads_to_the_same_login(places):
     client = ClientConnection("app", "pw", dice=DICE)
@@ -75,7 +69,8 @@ def test_any_cut_of_the_stream_leads_to_the_same_login(places):
     assert client.data_to_send() == frame(native_proof(b"pw", NONCE[::-1]), 3)
     *waiting, last = (client.receive_data(piece) for piece in cut(frame(OK, 4), places))
     assert set(waiting) <= {LoginPhase.AUTHENTICATING}
-    assert last is LoginPhase.READY
+    assert last is client.phase is LoginPhase.READY
+    assert client.status == 2
 
 
 def test_tls_is_used_where_wanted_and_offered():
@@ -144,17 +139,6 @@ def test_a_server_that_speaks_out_of_turn_is_refused():
     client, _ = greeted()
     with pytest.raises(WireError):
         client.receive_data(frame(OK, 2) + frame(OK, 0))
-
-
-def test_a_login_in_clear_text_is_refused():
-    client, _ = greeted()
-    with pytest.raises(BackendError, match="mysql_clear_password"):
-        client.receive_data(frame(encode_auth_switch("mysql_clear_password", NONCE), 2))
-
-
-def test_the_greeting_is_not_there_before_it_came():
-    with pytest.raises(AssertionError):
-        _ = ClientConnection("app", "pw", dice=DICE).greeting
 
 
 def test_no_wish_is_asked_of_a_server_that_does_not_offer_it():

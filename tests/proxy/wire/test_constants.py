@@ -5,8 +5,6 @@ from streamfrom.proxy.wire.constants import (
     PROXY_OFFER,
     UTF8MB4_CHARSET,
     Capability,
-    Command,
-    Status,
 )
 
 
@@ -27,13 +25,6 @@ def test_a_backend_never_gets_several_statements_at_once():
     assert not BACKEND_WISHES & Capability.MULTI_STATEMENTS
     assert not BACKEND_WISHES & Capability.QUERY_ATTRIBUTES
     assert BACKEND_WISHES & BACKEND_NEEDS == BACKEND_NEEDS
-
-
-def test_well_known_numbers():
-    assert int(Capability.DEPRECATE_EOF) == 0x01000000
-    assert int(Capability.SESSION_TRACK) == 0x00800000
-    assert int(Status.MORE_RESULTS_EXISTS) == 8
-    assert int(Command.STMT_PREPARE) == 0x16
 
 
 def test_no_character_set_hides_ascii_inside_other_characters():

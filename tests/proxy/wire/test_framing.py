@@ -79,20 +79,8 @@ def test_feeding_and_asking_in_one_step_changes_nothing(payloads, places, start)
 def test_one_step_refuses_what_two_steps_do(stream, error):
     with pytest.raises(error):
         Framer(100).feed_next(stream)
-
-
-def test_a_whole_packet_in_one_chunk_is_one_slice():
-    framer = Framer(100)
-    framer.feed(frame(b"\x03select 1", 0))
-    assert framer.next_packet() == b"\x03select 1"
-    assert framer.next_packet() is None
-
-
-def test_a_wrong_number_is_refused():
-    framer = Framer(100)
-    framer.feed(frame(b"x", 1))
-    with pytest.raises(OutOfOrder):
-        framer.next_packet()
+    with pytest.raises(error):
+        read(Framer(100), [stream])
 
 
 def test_the_owner_may_restart_the_numbers_between_two_packets():

@@ -11,7 +11,6 @@ from streamfrom.proxy.wire.resultset import (
     Tracker,
     column_count,
     column_definition,
-    err_packet,
     ok_packet,
     text_row,
 )
@@ -20,7 +19,6 @@ from tests.proxy.wire.streams import (
     MODERN,
     MODERN_WITHOUT_TRACK,
     MORE,
-    RESIGNALLED,
     Done,
     Failed,
     Rows,
@@ -57,7 +55,7 @@ def test_any_cut_of_the_stream_forwards_the_same_bytes(
     assert out == frames(expected, 1)[0]
     assert relay.done
     assert relay.rows == sum(len(part.rows) for part in parts if isinstance(part, Rows))
-    assert relay.rest == b""
+    assert not relay.status & MORE, "the backend itself announced nothing more"
 
 
 @given(parts=answers(), places=places)
@@ -136,24 +134,6 @@ def test_session_state_of_the_proxys_own_asking_does_not_leak():
     assert PassThrough(MODERN_WITHOUT_TRACK, shown=bytes).feed(stream) == plain
 
 
-def test_more_results_are_announced_on_the_last_packet_only():
-    relay = PassThrough(MODERN, more_results=True)
-    out = relay.feed(backend_stream([SELECT_1, SELECT_1]))
-    expected = client_payloads([SELECT_1, SELECT_1], MODERN, more_results=True)
-    assert out == frames(expected, 1)[0]
-    assert relay.status & MORE == 0, "the backend itself announced nothing more"
-
-
-def test_what_follows_the_answer_is_left_alone():
-    first = backend_stream([Done(affected_rows=3)])
-    second = backend_stream([SELECT_1])
-    relay = PassThrough(MODERN)
-    assert relay.feed(first + second) == first
-    assert relay.rest == second
-    with pytest.raises(WireError):
-        relay.feed(second)
-
-
 def test_a_file_is_asked_for_only_when_the_statement_allows_it():
     request = frame(b"\xfb/etc/passwd", 1)
     relay = PassThrough(MODERN, allows_local_infile=True)
@@ -185,16 +165,6 @@ def test_answers_without_a_column_count_are_read_too():
     assert relay.done
 
 
-@given(data=st.binary(max_size=120))
-def test_noise_raises_nothing_but_wire_errors(data):
-    relay = PassThrough(MODERN, allows_local_infile=True)
-    try:
-        relay.feed(data)
-        _ = relay.ok, relay.trackers
-    except WireError:
-        pass
-
-
 @given(part=result_sets(), data=st.data())
 def test_a_damaged_answer_raises_nothing_but_wire_errors(part, data):
     stream = bytearray(frames(backend_payloads([part]), 1)[0])
@@ -223,15 +193,6 @@ def test_broken_answers_are_refused(stream):
         PassThrough(MODERN).feed(stream)
 
 
-def test_an_error_among_rows_ends_the_answer():
-    error = err_packet(1317, "70100", "Query execution was interrupted", BACKEND)
-    stream = frames([column_count(1), DEFINITION, text_row([b"1"]), error], 1)[0]
-    relay = PassThrough(MODERN)
-    assert relay.feed(stream) == stream
-    assert relay.done
-    assert error_of(relay).sqlstate == "70100"
-
-
 @given(parts=answers(), end=st.integers(0, 1 << 16))
 def test_what_may_follow_is_known_wherever_a_server_breaks_off(parts, end):
     stream = backend_stream(parts)
@@ -244,11 +205,3 @@ def test_what_may_follow_is_known_wherever_a_server_breaks_off(parts, end):
     assert relay.is_mid_packet == (at > len(out))
     if not relay.is_mid_packet:
         assert relay.next_sequence == (1 + count) % 256
-
-
-@given(places=places)
-def test_an_older_clients_eof_before_an_error_passes_as_it_is(places):
-    relay = PassThrough(BACKEND)
-    assert b"".join(map(relay.feed, cut(RESIGNALLED, places))) == RESIGNALLED
-    assert relay.done
-    assert error_of(relay).code == 1146

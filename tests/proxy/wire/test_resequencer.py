@@ -1,5 +1,3 @@
-import contextlib
-
 import pytest
 from hypothesis import assume, given, strategies as st
 
@@ -10,7 +8,6 @@ from streamfrom.proxy.wire.resequencer import Resequencer
 from streamfrom.proxy.wire.response import AnswerKind
 from streamfrom.proxy.wire.resultset import (
     ColumnDefinition,
-    Tracker,
     column_count,
     column_definition,
     eof_packet,
@@ -136,14 +133,6 @@ def test_an_empty_first_shard_still_ends_its_columns_for_an_old_client():
     assert out == frames([column_count(1), DEFINITION, eof_packet(2)], 1)[0]
 
 
-def test_an_old_client_is_told_of_warnings_behind_the_columns_of_no_rows():
-    empty = Rows((DEFINITION,), (), Done(warnings=3))
-    out = Resequencer(OLD).feed(backend_stream([empty]))
-    assert (
-        out == frames([column_count(1), DEFINITION, eof_packet(2, 3), eof_packet(2, 3)], 1)[0]
-    )
-
-
 def test_a_cursor_has_one_eof_for_an_old_client():
     # COM_STMT_EXECUTE with a cursor: columns, and nothing until COM_STMT_FETCH.
     status = int(Status.CURSOR_EXISTS | Status.AUTOCOMMIT)
@@ -168,15 +157,6 @@ def test_a_list_of_fields_ends_as_the_client_expects():
     assert out == frames([DEFINITION, DEFINITION, eof_packet(2)], 1)[0]
 
 
-def test_a_lone_ok_reaches_an_old_client_without_session_state():
-    done = Done(affected_rows=1, trackers=(Tracker(0, "autocommit", "OFF"),))
-    reader = Resequencer(OLD, shown=bytes)
-    assert reader.feed(backend_stream([done])) == frame(
-        ok_packet(1, status=2, capabilities=OLD), 1
-    )
-    assert reader.trackers == done.trackers
-
-
 def test_a_file_request_gets_the_clients_number():
     reader = Resequencer(OLD, sequence=7, allows_local_infile=True)
     assert reader.feed(frame(b"\xfbf.csv", 1)) == frame(b"\xfbf.csv", 7)
@@ -192,20 +172,6 @@ def test_a_file_request_gets_the_clients_number():
         Resequencer(OLD).feed(frame(b"\xfbf.csv", 1))
     with pytest.raises(WireError):
         Resequencer(OLD, allows_local_infile=True).feed(frames([b"\xfbf.csv", b"\x00"], 1)[0])
-
-
-def test_what_follows_the_answer_is_left_alone():
-    reader = Resequencer(OLD)
-    reader.feed(backend_stream([ONE]) + b"more")
-    assert reader.rest == b"more"
-    with pytest.raises(WireError):
-        reader.feed(b"more")
-
-
-@given(data=st.binary(max_size=120), capabilities=st.sampled_from(CLIENTS))
-def test_noise_raises_nothing_but_wire_errors(data, capabilities):
-    with contextlib.suppress(WireError):
-        Resequencer(capabilities, allows_local_infile=True).feed(data)
 
 
 @given(

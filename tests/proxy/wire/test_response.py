@@ -1,5 +1,9 @@
-import pytest
+import contextlib
 
+import pytest
+from hypothesis import given, strategies as st
+
+from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.framing import frames
 from streamfrom.proxy.wire.response import PassThrough, Resequencer, RowCollector
 from streamfrom.proxy.wire.resultset import (
@@ -9,16 +13,19 @@ from streamfrom.proxy.wire.resultset import (
     ok_packet,
     text_row,
 )
-from tests.proxy.wire.streams import BACKEND, MODERN, OLD
+from tests.proxy.wire.streams import BACKEND, MODERN, OLD, RESIGNALLED, cut, error_of, places
 
 
 ROWS = [text_row([b"1"]), text_row([b"2"])]
+READERS = [
+    lambda: PassThrough(MODERN, allows_local_infile=True),
+    lambda: Resequencer(OLD, allows_local_infile=True),
+    RowCollector,
+]
 
 
-@pytest.mark.parametrize(
-    "make", [lambda: PassThrough(MODERN), lambda: Resequencer(OLD), RowCollector]
-)
-def test_all_readers_find_the_same_end(make):
+@pytest.mark.parametrize("make", READERS)
+def test_all_readers_find_the_same_end_and_read_nothing_behind_it(make):
     end = ok_packet(status=2, capabilities=BACKEND, header=0xFE)
     head = [column_count(1), column_definition(ColumnDefinition("a"))]
     answer, _ = frames([*head, *ROWS, end], 1)
@@ -28,3 +35,25 @@ def test_all_readers_find_the_same_end(make):
     reader.feed(answer[-1:] + b"next")
     assert reader.done
     assert (reader.rows, reader.status, reader.rest) == (2, 2, b"next")
+    with pytest.raises(WireError):
+        reader.feed(b"more")
+
+
+@pytest.mark.parametrize("make", READERS)
+@given(data=st.binary(max_size=120))
+def test_noise_raises_nothing_but_wire_errors(make, data):
+    reader = make()
+    with contextlib.suppress(WireError):
+        reader.feed(data)
+        _ = reader.ok, reader.trackers
+
+
+@given(places=places)
+def test_an_older_clients_eof_before_an_error_is_taken(places):
+    relay, collector = PassThrough(MODERN), RowCollector()
+    pieces = cut(RESIGNALLED, places)
+    assert b"".join(map(relay.feed, pieces)) == RESIGNALLED
+    assert not any(map(collector.feed, pieces))
+    for reader in (relay, collector):
+        assert reader.done
+        assert error_of(reader).code == 1146

@@ -12,8 +12,7 @@ from streamfrom.proxy.wire.response_reader import (
     ResponseReader,
     whole,
 )
-from streamfrom.proxy.wire.resultset import Tracker, err_packet, ok_packet
-from tests.proxy.wire.peers import encode_trackers
+from streamfrom.proxy.wire.resultset import err_packet, ok_packet
 
 
 OK = ok_packet(1, 2, status=2, capabilities=PROXY_OFFER)
@@ -74,40 +73,6 @@ def test_bare_text_ends_at_once():
     statistics = Reader(answer=AnswerKind.TEXT)
     assert statistics.take(b"Uptime: 5") == DONE
     assert statistics.ok is None
-
-
-def test_a_file_is_refused_unless_it_was_offered():
-    with pytest.raises(WireError):
-        Reader(allows_local_infile=False).take(b"\xfb/etc/passwd")
-
-
-def test_status_is_read_whatever_the_size_of_the_counters():
-    for rows in (0, 250, 251, 1 << 40):
-        made = Reader()
-        made.take(ok_packet(rows, rows, status=0x23, capabilities=PROXY_OFFER))
-        assert made.status == 0x23
-        assert made.ok is not None
-        assert made.ok.affected_rows == rows
-
-
-def test_trackers_of_all_results_are_kept():
-    made = Reader()
-    for name in ("a", "b"):
-        state = encode_trackers([Tracker(1, "", name)])
-        made.take(
-            ok_packet(status=8, capabilities=PROXY_OFFER, session_state=state),
-        )
-    assert made.trackers == (Tracker(1, "", "a"), Tracker(1, "", "b"))
-
-
-def test_an_error_takes_the_place_of_an_earlier_ok():
-    made = Reader()
-    made.take(MORE)
-    made.take(ERR)
-    assert made.ok is None
-    assert made.status == 0
-    assert made.error is not None
-    assert made.error.code == 1064
 
 
 @pytest.mark.parametrize("size", [0, FRAME_BYTES_MAX])

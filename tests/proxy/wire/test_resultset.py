@@ -115,10 +115,6 @@ def test_trackers_come_back(trackers):
     assert parse_trackers(encode_trackers(trackers)) == tuple(trackers)
 
 
-def test_a_tracker_of_the_future_is_no_fault():
-    assert parse_trackers(b"\x2a\x03new") == (Tracker(42, "", "new"),)
-
-
 def test_session_state_goes_only_to_those_who_asked():
     shown = ok_packet(status=2, capabilities=MODERN, session_state=STATE)
     assert parse_ok(shown).session_state == STATE
@@ -145,10 +141,6 @@ def test_more_warnings_than_fit_are_capped():
 )
 def test_rows_end_in_the_form_the_client_reads(capabilities, packet):
     assert end_of_rows(capabilities, status=2, warnings=3) == packet
-
-
-def test_an_eof_is_written_as_servers_write_it():
-    assert eof_packet(0x22, 5) == b"\xfe\x05\x00\x22\x00"
 
 
 def test_an_error_comes_back():

@@ -1,5 +1,3 @@
-import contextlib
-
 import pytest
 from hypothesis import given, strategies as st
 
@@ -15,7 +13,6 @@ from streamfrom.proxy.wire.resultset import (
 from streamfrom.proxy.wire.row_collector import RowCollector
 from tests.proxy.wire.streams import (
     BACKEND,
-    RESIGNALLED,
     Done,
     Failed,
     Rows,
@@ -80,24 +77,3 @@ def test_an_answer_without_rows_has_an_ok():
 def test_a_second_result_set_is_refused():
     with pytest.raises(WireError):
         RowCollector().feed(backend_stream([ONE, ONE]))
-
-
-def test_nothing_may_follow_the_end():
-    reader = RowCollector()
-    reader.feed(backend_stream([ONE]))
-    with pytest.raises(WireError):
-        reader.feed(b"x")
-
-
-@given(data=st.binary(max_size=120))
-def test_noise_raises_nothing_but_wire_errors(data):
-    with contextlib.suppress(WireError):
-        RowCollector().feed(data)
-
-
-@given(places=places)
-def test_an_older_clients_eof_before_an_error_is_taken(places):
-    reader = RowCollector()
-    assert [row for piece in cut(RESIGNALLED, places) for row in reader.feed(piece)] == []
-    assert reader.done
-    assert error_of(reader).code == 1146

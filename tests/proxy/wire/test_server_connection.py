@@ -1,4 +1,3 @@
-import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.proxy.errors import (
@@ -15,7 +14,6 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.memory import Memory
 from streamfrom.proxy.passwords.scramble import native_proof, sha2_proof
 from streamfrom.proxy.wire import commands
-from streamfrom.proxy.wire.client_connection import ClientConnection, LoginPhase
 from streamfrom.proxy.wire.constants import NATIVE_PASSWORD, PROXY_OFFER, Capability, Status
 from streamfrom.proxy.wire.framing import Framer, frame
 from streamfrom.proxy.wire.login.auth import Authenticated
@@ -31,7 +29,6 @@ from streamfrom.proxy.wire.server_connection import (
     Closed,
     CommandReceived,
     ConnectionPhase,
-    Event,
     InfileData,
     Limits,
     LoginAttempt,
@@ -39,7 +36,7 @@ from streamfrom.proxy.wire.server_connection import (
     TlsRequested,
     refusal,
 )
-from tests.proxy.wire.accounts import DICE, KEY, NONCE, PASSWORD, authenticator
+from tests.proxy.wire.accounts import KEY, NONCE, PASSWORD, authenticator
 from tests.proxy.wire.peers import PING, encode_change_user
 from tests.proxy.wire.streams import cut, places
 
@@ -121,22 +118,15 @@ def test_flags_in_force_are_those_of_both_sides():
 @given(data=st.binary(max_size=200), places=places)
 def test_no_command_is_read_after_a_refused_login(data, places):
     server = connection()
-    events = server.receive_data(frame(encode_login(login("clear", "wrong")), 1))
-    assert isinstance(events[-1], Closed)
-    assert isinstance(events[-1].error, AccessDenied)
+    stream = (
+        frame(encode_login(login("clear", "wrong")), 1) + commands.query(b"select 1") + data
+    )
+    attempt, closed = (e for piece in cut(stream, places) for e in server.receive_data(piece))
+    assert isinstance(attempt, LoginAttempt)
+    assert isinstance(closed.error, AccessDenied)
     (error,) = payloads(server.data_to_send(), 2)
     assert parse_err(error).sqlstate == "28000"
-    for piece in cut(commands.query(b"select 1") + data, places):
-        assert server.receive_data(piece) == []
-    assert server.data_to_send() == b""
     assert server.user is None
-
-
-def test_a_command_sent_along_with_a_wrong_password_is_not_read():
-    server = connection()
-    stream = frame(encode_login(login("clear", "wrong")), 1) + commands.query(b"drop table t")
-    events = server.receive_data(stream)
-    assert [type(event) for event in events] == [LoginAttempt, Closed]
 
 
 def test_a_command_sent_along_with_the_login_waits_for_the_decision():
@@ -170,54 +160,6 @@ def test_a_command_of_several_frames_moves_its_answers_number():
     assert server.receive_data(PING) == [CommandReceived(b"\x0e", 1)]
 
 
-def play(server, client, *, tls=False):
-    """Let a ServerConnection and our own ClientConnection log in with each other."""
-    events: list[Event] = []
-    data = b""
-    if client.phase.name == "GREETING":
-        data = frame(Greeting("8.0.36", 7, NONCE, server_offer(tls)).encode(), 0)
-    for _ in range(20):
-        if data:
-            phase = client.receive_data(data)
-            if phase is LoginPhase.READY:
-                return events
-            if phase is LoginPhase.TLS:
-                asked = server.receive_data(client.data_to_send())
-                assert asked == [TlsRequested(b"")]
-                server.tls_started()
-                client.tls_started()
-        for event in server.receive_data(client.data_to_send()):
-            events.append(event)
-            if isinstance(event, Authenticated):
-                server.accept()
-        data = server.data_to_send()
-    raise AssertionError("the login does not end")
-
-
-def server_offer(tls):
-    return int(PROXY_OFFER | (Capability.SSL if tls else 0))
-
-
-@pytest.mark.parametrize("kind", ["clear", "native", "crypt"])
-@pytest.mark.parametrize("tls", [True, False])
-def test_our_own_client_logs_in(kind, tls):
-    server = connection(tls=tls)
-    client = ClientConnection(
-        kind,
-        PASSWORD,
-        dice=DICE,
-        database="shop",
-        wants_tls=tls,
-        attributes={"program_name": "test"},
-    )
-    attempt, proof = play(server, client, tls=tls)
-    assert attempt.request.database == "shop"
-    assert attempt.request.attributes == {"program_name": "test"}
-    assert proof == Authenticated(kind)
-    assert server.is_tls == client.is_tls == tls
-    assert server.receive_data(PING) == [CommandReceived(b"\x0e", 1)]
-
-
 def test_what_follows_a_request_for_tls_goes_to_the_tls_layer():
     server = connection(tls=True)
     stream = frame(encode_tls_request(login()), 1) + b"\x16\x03\x01"
@@ -235,6 +177,7 @@ def test_only_the_login_inside_tls_counts():
     server.tls_started()
     flags = PROXY_OFFER & ~Capability.FOUND_ROWS | Capability.SSL
     server.receive_data(frame(encode_login(login(flags=flags)), 2))
+    assert server.is_tls
     assert not server.capabilities & Capability.FOUND_ROWS
 
 
@@ -331,7 +274,8 @@ def test_a_shutdown_is_told_once():
     assert parse_err(error).code == 1053
 
 
-def test_a_refusal_instead_of_a_greeting():
+def test_a_refusal_has_the_sqlstate_for_a_client_that_is_in():
+    assert refusal(UnknownDatabase("x"), PROXY_OFFER)[4:14] == b"\xff\x19\x04#42000U"
     assert refusal(TooManyConnections()) == b"\x17\x00\x00\x00\xff\x10\x04Too many connections"
 
 
@@ -366,11 +310,6 @@ def test_noise_among_commands_never_raises(data):
     server.receive_data(frame(data, 0))
     server = logged_in()
     server.receive_data(frame(b"\x11" + data, 0))
-
-
-def test_a_refusal_of_a_client_that_is_in_has_the_sqlstate():
-    assert refusal(UnknownDatabase("x"))[4:8] == b"\xff\x19\x04U"
-    assert refusal(UnknownDatabase("x"), PROXY_OFFER)[4:14] == b"\xff\x19\x04#42000U"
 
 
 def test_many_small_packets_are_taken_in_bites_and_none_is_lost():

@@ -150,15 +150,6 @@ def test_a_client_of_long_ago_is_refused():
         decode_login(b"\x05\x00\x00\x00\x01root\0")
 
 
-def test_flags_that_were_not_offered_still_shape_the_packet():
-    # mysql2 sets QUERY_ATTRIBUTES, MariaDB clients clear LONG_PASSWORD: the layout follows.
-    flags = PROXY_OFFER & ~Capability.LONG_PASSWORD | Capability.QUERY_ATTRIBUTES
-    login = LoginRequest(
-        "root", b"x" * 20, "shop", int(flags), 45, 1 << 24, NATIVE_PASSWORD, {}
-    )
-    assert decode_login(encode_login(login)) == login
-
-
 def test_the_extensions_of_mariadb_are_offered_by_who_greets_so():
     offer = offer_as("5.5.5-10.11.19-MariaDB", PROXY_OFFER)
     assert offer & MARIADB_OFFER
