@@ -8,45 +8,16 @@ from streamfrom.proxy.sessions.command_loop import QUEUED_BYTES_MAX
 from streamfrom.proxy.sql.compile.statement_compiler import StatementCompiler
 from streamfrom.proxy.wire.constants import Capability, Status
 from streamfrom.proxy.wire.framing import frame
-from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, Several, Silence, rows_of, until
+from tests.proxy.fake_answers import HangUp, Ok, Rows, Several, Silence, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD
 from tests.proxy.rigs import running_proxy
-from tests.proxy.sessions.test_session import BIG, PING, refused
+from tests.proxy.sessions.test_session import BIG
 
 
 @pytest.fixture
 async def proxy(server):
     async with running_proxy(server) as made:
         yield made
-
-
-@pytest.mark.parametrize("payload", [b"", b"\x1b\x05", b"\x0c\x01"])
-async def test_a_malformed_command_closes_this_connection_and_no_other(proxy, payload):
-    other = await proxy.client()
-    client = await proxy.client()
-    client.write(frame(payload, 0))
-    error = await refused(client.packet(1))
-    assert error.code == 1835
-    assert await client.is_closed()
-    assert (await other.query("SELECT 1")).values == [b"1"]
-
-
-async def test_pipelined_commands_are_answered_in_order(server, proxy):
-    gate = asyncio.Event()
-    server.once("first", Silence(gate, rows_of(1)))
-    server.on("second", rows_of(2))
-    server.on("third", Error(1064, "third"))
-    client = await proxy.client()
-    for sql in ("SELECT first", "SELECT second", "SELECT third"):
-        client.send(sql)
-    client.write(frame(PING, 0))
-    await until(lambda: "SELECT first" in server.heard)
-    assert "SELECT second" not in server.heard
-    gate.set()
-    assert (await client.answer())[0].values == [b"1"]
-    assert (await client.answer())[0].values == [b"2"]
-    assert (await client.answer())[0].message == "third"
-    assert (await client.answer())[0].ok is not None
 
 
 async def test_a_client_that_sends_too_much_ahead_is_not_read_until_it_is_done(server, proxy):
@@ -106,18 +77,6 @@ async def test_several_statements_are_one_numbered_answer(server, proxy, capabil
     assert not last.status & Status.MORE_RESULTS_EXISTS
 
 
-async def test_the_first_error_ends_the_command(server, proxy):
-    server.on("bad", Error(1064, "no"))
-    client = await proxy.client()
-    client.send("SELECT 1; SELECT bad; SELECT 'never'")
-    first, second = await client.answer()
-    assert first.values == [b"1"]
-    assert second.code == 1064
-    assert "SELECT 'never'" not in server.heard
-    client.send("SELECT 1; USE nowhere; SELECT 'never'")
-    assert [result.code for result in await client.answer()] == [0, 1049]
-
-
 async def test_who_did_not_ask_for_several_statements_may_not_send_them(server, proxy):
     client = await proxy.client(capabilities=MODERN & ~Capability.MULTI_STATEMENTS)
     for sql in ("SELECT 1; DELETE FROM t", "BEGIN; DELETE FROM t", "USE plain; SELECT 1"):
@@ -153,33 +112,6 @@ async def test_a_fault_of_ours_is_an_internal_error_and_logged_once(server, prox
     assert all(line["connection"] == client.greeting.connection_id for line in logs)
 
 
-async def test_a_lost_server_is_an_error_and_the_connection_goes_on(server, proxy):
-    client = await proxy.client()
-    await client.query("SELECT 1")
-    server.once("INSERT", HangUp())
-    result = await client.query("INSERT INTO t VALUES (1)")
-    assert result.code == 1105
-    assert "whether it took effect is unknown" in result.message
-    assert (await client.query("SELECT 1")).values == [b"1"]
-    assert server.heard.count("INSERT INTO t VALUES (1)") == 1
-
-
-async def test_a_read_whose_connection_broke_is_answered_all_the_same(server, proxy):
-    client = await proxy.client()
-    await client.query("SELECT 1")
-    server.once("FROM t", HangUp())
-    server.on("FROM t", rows_of(5))
-    assert (await client.query("SELECT id FROM t")).values == [b"5"]
-
-
-async def test_a_write_that_a_read_only_server_refused_is_tried_again(server, proxy):
-    client = await proxy.client()
-    await client.query("SELECT 1")
-    server.once("INSERT", Error(1290, "running with the --read-only option"))
-    assert (await client.query("INSERT INTO t VALUES (1)")).error is None
-    assert server.heard.count("INSERT INTO t VALUES (1)") == 2
-
-
 @pytest.mark.parametrize("capabilities", [MODERN, OLD])
 async def test_an_error_behind_some_rows_is_numbered_right(server, proxy, capabilities):
     client = await proxy.client(capabilities=capabilities)
@@ -198,46 +130,3 @@ async def test_a_break_inside_a_row_closes_the_connection_rather_than_lie(server
     server.once("FROM t", HangUp(BIG, 1_500_000))
     with pytest.raises((EOFError, ConnectionError)):
         await client.query("SELECT a FROM t")
-
-
-async def test_a_session_whose_state_was_lost_is_closed(server, proxy):
-    client = await proxy.client()
-    await client.query("SET @a = 1")
-    server.break_connections()
-    result = await client.query("SELECT @a")
-    assert result.code == 2013
-    assert await client.is_closed()
-
-
-@pytest.mark.parametrize("way", ["direct", "long"])
-async def test_what_a_vanished_client_was_running_is_killed(server, proxy, way):
-    client = await proxy.client()
-    if way == "direct":
-        await client.query("SELECT 1")
-    server.once("SLEEP", Silence())
-    client.send("SELECT SLEEP(99)")
-    await until(lambda: "SELECT SLEEP(99)" in server.heard)
-    (connection,) = server.relays
-    with structlog.testing.capture_logs() as logs:
-        client.vanish()
-        await until(lambda: f"KILL {connection.id}" in server.controlled)
-        await until(lambda: not server.relays)
-    assert [line["event"] for line in logs] == ["session closed"]
-
-
-async def test_a_shutdown_lets_statements_end(server):
-    async with running_proxy(server) as proxy:
-        gate = asyncio.Event()
-        server.once("SLEEP", Silence(gate, rows_of(0)))
-        idle, busy, hasty = [await proxy.client() for _ in range(3)]
-        busy.send("SELECT SLEEP(9)")
-        await until(lambda: "SELECT SLEEP(9)" in server.heard)
-        stopping = asyncio.ensure_future(proxy.app.stop())
-        assert (await idle.farewell()).code == 1053
-        assert await idle.is_closed()
-        gate.set()
-        assert (await busy.answer())[0].values == [b"0"]
-        assert (await busy.farewell()).code == 1053
-        assert await busy.is_closed()
-        assert (await hasty.farewell()).code == 1053
-        await stopping

@@ -1,6 +1,6 @@
 from itertools import pairwise
 
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from streamfrom.proxy.sessions.login_backoff import REMEMBERED_MAX, LoginBackoff
 
@@ -56,6 +56,7 @@ def test_a_minute_of_peace_forgets_everything():
     assert backoff.failed(HERE, "eve", 179.8) == 0
 
 
+@settings(max_examples=20)
 @given(st.lists(st.tuples(st.integers(0, 3 * REMEMBERED_MAX), st.booleans()), max_size=50))
 def test_what_is_remembered_is_bounded(attempts):
     backoff = LoginBackoff(2.0)

@@ -4,44 +4,12 @@ from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.errors import MemberUnreachable, NoSuchThread, NotOwner
 from streamfrom.proxy.local_statements.show_processlist import Process
 from streamfrom.proxy.wire.framing import frame
-from tests.proxy.fake_answers import Silence, rows_of, until
+from tests.proxy.fake_answers import rows_of
 from tests.proxy.rigs import running_proxy
 
 
 ADMIN = User("root", Secret(""), None, Role.USER)
 EVE = User("eve", Secret("sesame"), None, Role.USER)
-
-
-async def test_kill_query_ends_a_statement_with_the_servers_own_error(server, proxy):
-    victim, killer = await proxy.client(), await proxy.client()
-    server.once("SLEEP", Silence())
-    victim.send("SELECT SLEEP(9)")
-    await until(lambda: "SELECT SLEEP(9)" in server.heard)
-    number = victim.greeting.connection_id
-    assert (await killer.query(f"KILL QUERY {number}")).error is None
-    assert (await victim.answer())[0].code == 1317
-    assert (await victim.query("SELECT 1")).values == [b"1"]
-
-
-async def test_kill_query_is_answered_when_the_server_has_been_told(server, proxy):
-    victim, killer = await proxy.client(), await proxy.client()
-    server.once("SLEEP", Silence())
-    victim.send("SELECT SLEEP(9)")
-    await until(lambda: "SELECT SLEEP(9)" in server.heard)
-    assert not any("KILL QUERY" in sql for sql in server.controlled)
-    await killer.query(f"KILL QUERY {victim.greeting.connection_id}")
-    assert any("KILL QUERY" in sql for sql in server.controlled)
-
-
-@pytest.mark.parametrize("by_command", [False, True])
-async def test_kill_ends_a_connection(proxy, by_command):
-    victim, killer = await proxy.client(), await proxy.client()
-    number = victim.greeting.connection_id
-    if by_command:
-        await killer.command(b"\x0c" + number.to_bytes(4, "little"))
-    else:
-        await killer.query(f"KILL {number}")
-    assert await victim.is_closed()
 
 
 async def test_only_ones_own_connections_can_be_killed(server):
@@ -77,22 +45,14 @@ async def test_an_admin_sees_the_connections_of_all_and_others_their_own(three):
     assert (await root.query("SELECT 1")).values == [b"1"]
 
 
-@pytest.mark.parametrize("form", ["KILL {}", "KILL CONNECTION {}", "KILL HARD CONNECTION {}"])
+@pytest.mark.parametrize("form", ["KILL {}", "KILL HARD CONNECTION {}", None])
 async def test_an_admin_ends_the_connections_of_others(three, form):
     root, eve, boss = three
-    assert (await boss.query(form.format(eve.greeting.connection_id))).ok
+    number = eve.greeting.connection_id
+    command = b"\x0c" + number.to_bytes(4, "little")
+    assert (await (boss.query(form.format(number)) if form else boss.command(command))).ok
     assert await eve.is_closed()
     assert (await root.query(f"KILL {boss.greeting.connection_id}")).code == 1095
-
-
-async def test_an_admin_ends_what_others_run(server, three):
-    _, eve, boss = three
-    server.once("SLEEP", Silence())
-    eve.send("SELECT SLEEP(9)")
-    await until(lambda: "SELECT SLEEP(9)" in server.heard)
-    assert (await boss.query(f"KILL QUERY {eve.greeting.connection_id}")).ok
-    assert (await eve.answer())[0].code == 1317
-    assert (await eve.query("SELECT 1")).values == [b"1"]
 
 
 @pytest.mark.parametrize("form", ["KILL USER eve", "KILL CONNECTION USER 'eve'"])
@@ -114,12 +74,6 @@ async def test_ones_own_user_is_killed_last_and_told_so(three):
     assert (await eve.query("KILL USER eve")).code == 1317
     assert await eve.is_closed()
     assert (await boss.query("SELECT 1")).values == [b"1"]
-
-
-async def test_a_client_is_told_the_id_that_kill_takes(proxy):
-    client = await proxy.client()
-    result = await client.query("SELECT CONNECTION_ID()")
-    assert result.values == [str(client.greeting.connection_id).encode()]
 
 
 async def test_statistics_are_in_a_servers_words(proxy):
