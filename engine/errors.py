@@ -1,22 +1,5 @@
 """The errors that the engine returns to a client, as one tree.
 
-    StreamfromError
-    └── EngineError            1105/HY000
-        ├── TableLoadError     1105/HY000  a message table whose definition cannot be used
-        ├── TableNotFound      1146/42S02
-        ├── TableDropped       1146/42S02  ends the table's streams
-        ├── UnknownColumn      1054/42S22
-        ├── StreamLost         1105/HY000  a shard failed for longer than the grace period
-        ├── KeyspaceError      1105/HY000  key ranges and shard names
-        ├── TargetError        1105/HY000  a target such as ``ks:-80@replica``
-        ├── VindexError        1105/HY000
-        ├── VschemaError       1105/HY000
-        ├── SequenceError      1105/HY000  a sequence whose table cannot be used
-        └── StoreError         1105/HY000  what the in-memory store raises
-            ├── OutcomeUnknown 1105/HY000  the connection broke while the server committed
-            ├── TableGone      1105/HY000  the server has no such table any more
-            └── PartitionsChanging 1105/HY000  a DDL statement is at work on the partitions of a queue
-
 ``ReceiverGone`` is no error of a client's: a receiver raises it to say that nothing was
 written because its stream is over.
 """
@@ -36,6 +19,8 @@ class TableLoadError(EngineError):
     others: the further reasons, which `streamfrom check` shows.
     """
 
+    remedy = "correct the comment or the columns"
+
     others: tuple[str, ...] = ()
 
     def __init__(self, table: str, reason: str) -> None:
@@ -49,6 +34,7 @@ class TableNotFound(EngineError):
 
     mysql_code = 1146  # ER_NO_SUCH_TABLE
     sqlstate = "42S02"
+    remedy = "check name and comment; a table made directly on the server is found within `schema_reload`"
 
     def __init__(self, keyspace: str, table: str) -> None:
         super().__init__(f"message table '{table}' not found in keyspace '{keyspace}'")
@@ -61,6 +47,7 @@ class TableDropped(EngineError):
 
     mysql_code = 1146  # ER_NO_SUCH_TABLE
     sqlstate = "42S02"
+    remedy = "create it again, then send `STREAM` again"
 
     def __init__(self, table: str) -> None:
         super().__init__(f"message table '{table}' was dropped; its streams end")
@@ -72,6 +59,7 @@ class UnknownColumn(EngineError):
 
     mysql_code = 1054  # ER_BAD_FIELD_ERROR
     sqlstate = "42S22"
+    remedy = "list columns that exist"
 
     def __init__(self, column: str) -> None:
         super().__init__(f"Unknown column '{column}' in 'field list'")
@@ -80,6 +68,8 @@ class UnknownColumn(EngineError):
 
 class StreamLost(EngineError):
     """A shard failed without a break for longer than a stream survives."""
+
+    remedy = "connect again once the shard is back"
 
     def __init__(self, keyspace: str, shard: str, grace_s: float, cause: str) -> None:
         super().__init__(
@@ -95,7 +85,9 @@ class KeyspaceError(EngineError):
 
 
 class TargetError(EngineError):
-    """A target string that cannot be read."""
+    """A target such as `ks:-80@replica` that does not exist."""
+
+    remedy = "`SHOW VITESS_SHARDS` lists the shards"
 
 
 class VindexError(EngineError):
@@ -107,7 +99,9 @@ class VschemaError(EngineError):
 
 
 class SequenceError(EngineError):
-    """A sequence gives no values; the words are Vitess's."""
+    """A sequence gives no values. The words are Vitess's."""
+
+    remedy = "its comment must contain `vitess_sequence`, and its row with id 0 a `cache` of 1 or more; or correct `auto_increment` in the vschema"
 
 
 class StoreError(EngineError):

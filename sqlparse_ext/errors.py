@@ -1,13 +1,5 @@
 """The root of every error that streamfrom returns to a client, and those of the SQL layer.
 
-    StreamfromError                     1105/HY000
-    ├── SqlError                        1064/42000  our own statements, written wrongly
-    ├── TooManyTokens                   3170/HY000  a statement beyond max_statement_tokens
-    ├── Unsupported                     1235/42000  correct SQL that could not be answered exactly
-    ├── DelayRefused                    1290/HY000  a message for later, where vt_delayed is off
-    ├── engine.errors.EngineError       …
-    └── proxy.errors.ProxyError         …
-
 The lowest package owns the root so that all three may raise it. ``str(error)`` is the
 sentence the client reads; ``wire_code()`` gives its code and SQLSTATE. Only the
 session turns an error into a packet.
@@ -26,6 +18,8 @@ class StreamfromError(Exception):
 
     mysql_code: ClassVar[int] = 1105  # ER_UNKNOWN_ERROR
     sqlstate: ClassVar[str] = "HY000"
+    # What to do, for the reference; empty where the sentence itself says so.
+    remedy: ClassVar[str] = ""
 
     def wire_code(self) -> tuple[int, str]:
         """Return the MySQL error code and the five characters of SQLSTATE."""
@@ -33,10 +27,11 @@ class StreamfromError(Exception):
 
 
 class SqlError(StreamfromError):
-    """A statement of our own grammar (STREAM, the SHOW commands) is written wrongly."""
+    """A statement that only streamfrom has, such as STREAM or CREATE QUEUE, is written wrongly."""
 
     mysql_code = 1064  # ER_PARSE_ERROR
     sqlstate = "42000"
+    remedy = "write what the error says that it takes"
 
 
 class TooManyTokens(StreamfromError):
@@ -56,6 +51,7 @@ class Unsupported(StreamfromError):
 
     mysql_code = 1235  # ER_NOT_SUPPORTED_YET
     sqlstate = "42000"
+    remedy = "use what it names, or the [list](refused.md)"
 
     def __init__(self, construct: str) -> None:
         super().__init__(f"unsupported: {construct}")

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamfrom.engine.messaging.table.message import AUTO
-from streamfrom.engine.messaging.table.table_settings import KEYS
+from streamfrom.engine.messaging.table.setting_keys import KEYS
 from streamfrom.proxy.admin.history import Rates
 from streamfrom.proxy.status.queue_figures import FIGURES, QueueLook
 from streamfrom.proxy.status.status_rows import TABLES, queue_rows

@@ -16,11 +16,14 @@ class TooManyConnections(ProxyError):
 
     mysql_code = 1040  # ER_CON_COUNT_ERROR
     sqlstate = "08004"
+    remedy = "close some, or raise `max_connections`"
     sentence = "Too many connections"
 
 
 class AddressLimitReached(TooManyConnections):
     """The limit for one address is reached; the message names the key that sets it."""
+
+    remedy = "close some, or raise the key that it names"
 
     def __init__(self, host: str, key: str, limit: int) -> None:
         ProxyError.__init__(self, f"Too many connections from '{host}' ({key} = {limit})")
@@ -31,6 +34,7 @@ class UserLimitReached(ProxyError):
 
     mysql_code = 1226  # ER_USER_LIMIT_REACHED
     sqlstate = "42000"
+    remedy = "close some, or raise the user's `max_connections`"
 
     def __init__(self, user: str, limit: int) -> None:
         super().__init__(
@@ -42,6 +46,7 @@ class ConnectionMemoryExceeded(ProxyError):
     """A connection would hold more than `connection_memory` allows."""
 
     mysql_code = 4082  # ER_CONN_LIMIT
+    remedy = "close prepared statements, send less ahead, or raise `connection_memory`"
 
     def __init__(self, limit_bytes: int) -> None:
         super().__init__(
@@ -56,6 +61,9 @@ class UserMemoryExceeded(ProxyError):
 
     mysql_code = 1226  # ER_USER_LIMIT_REACHED
     sqlstate = "42000"
+    remedy = (
+        "close prepared statements, send fewer large commands at once, or raise `user_memory`"
+    )
 
     def __init__(self, user: str, limit_bytes: int) -> None:
         super().__init__(
@@ -68,6 +76,7 @@ class IdleTooLong(ProxyError):
     """The client has said nothing for as long as *setting* allows; sent unasked, as MySQL does."""
 
     mysql_code = 4031  # ER_CLIENT_INTERACTION_TIMEOUT
+    remedy = "connect again, or raise the limit that it names"
 
     def __init__(self, setting: str) -> None:
         super().__init__(
@@ -80,6 +89,7 @@ class HostNotAllowed(ProxyError):
     """A client from another machine, where the configuration names no users."""
 
     mysql_code = 1130  # ER_HOST_NOT_PRIVILEGED
+    remedy = "configure `[[users]]`"
 
     def __init__(self, host: str) -> None:
         super().__init__(
@@ -93,6 +103,7 @@ class AccessDenied(ProxyError):
 
     mysql_code = 1045  # ER_ACCESS_DENIED_ERROR
     sqlstate = "28000"
+    remedy = "check name and password; an unknown user reads the same"
 
     def __init__(self, user: str, host: str, *, has_password: bool) -> None:
         using = "YES" if has_password else "NO"
@@ -105,6 +116,7 @@ class CertificateRequired(ProxyError):
 
     mysql_code = 1045  # ER_ACCESS_DENIED_ERROR, as for an account made with REQUIRE X509
     sqlstate = "28000"
+    remedy = "connect with a certificate of that authority"
     sentence = (
         "Access denied: a client certificate is required that the authority of"
         " server.tls.client_ca has signed"
@@ -127,6 +139,7 @@ class InsecureTransport(ProxyError):
     """A login without TLS where TLS is required."""
 
     mysql_code = 3159  # ER_SECURE_TRANSPORT_REQUIRED
+    remedy = "connect with TLS, or by the unix socket"
     sentence = (
         "Connections using insecure transport are prohibited "
         "while --require_secure_transport=ON."
@@ -138,6 +151,7 @@ class ServerShutdown(ProxyError):
 
     mysql_code = 1053  # ER_SERVER_SHUTDOWN
     sqlstate = "08S01"
+    remedy = "connect again, to another proxy or later"
     sentence = "Server shutdown in progress"
 
 
@@ -155,6 +169,7 @@ class NoClientCharset(ProxyError):
 
     mysql_code = 1231  # ER_WRONG_VALUE_FOR_VAR
     sqlstate = "42000"
+    remedy = "log in with another character set, such as `utf8mb4`"
 
     def __init__(self, charset: str) -> None:
         super().__init__(
@@ -166,6 +181,7 @@ class NoSuchThread(ProxyError):
     """KILL names a connection that does not exist."""
 
     mysql_code = 1094  # ER_NO_SUCH_THREAD
+    remedy = "it is gone, or is the server's id: take one of `SHOW PROCESSLIST`"
 
     def __init__(self, connection_id: int) -> None:
         super().__init__(f"Unknown thread id: {connection_id}")
@@ -182,6 +198,7 @@ class NotOwner(ProxyError):
     """KILL names a connection of another user."""
 
     mysql_code = 1095  # ER_KILL_DENIED_ERROR
+    remedy = "log in as that user, or as one of role `admin`"
 
     def __init__(self, connection_id: int) -> None:
         super().__init__(f"You are not owner of thread {connection_id}")
@@ -191,6 +208,7 @@ class MemberUnreachable(ProxyError):
     """A member of the fleet did not answer for its connections."""
 
     mysql_code = 1105  # ER_UNKNOWN_ERROR
+    remedy = "repeat it, or send it to that proxy"
 
     def __init__(self, faults: Sequence[str]) -> None:
         super().__init__(f"No answer about its connections from {'; '.join(faults)}")

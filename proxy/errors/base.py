@@ -23,6 +23,8 @@ class ProxyError(StreamfromError):
 class InternalError(ProxyError):
     """Something unexpected; logged with its trace under the connection id."""
 
+    remedy = "report it with that log line"
+
     def __init__(self, connection_id: int) -> None:
         super().__init__(
             f"internal error (connection {connection_id}; the proxy's log says more)"

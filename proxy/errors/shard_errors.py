@@ -89,7 +89,9 @@ class BackendLost(ProxyError):
 
 
 class AckUnknown(ProxyError):
-    """The connection broke while an ack was committed together with those of others."""
+    """The connection broke while acks were committed; whether they took effect is unknown."""
+
+    remedy = "look before you repeat it; an ack may be repeated"
 
 
 class PoolTimeout(ProxyError):

@@ -10,6 +10,7 @@ class UnknownCommand(ProxyError):
 
     mysql_code = 1047  # ER_UNKNOWN_COM_ERROR
     sqlstate = "08S01"
+    remedy = "the driver sent a command that is not served: configure the driver"
     sentence = "Unknown command"
 
 
@@ -18,6 +19,7 @@ class EmptyQuery(ProxyError):
 
     mysql_code = 1065  # ER_EMPTY_QUERY
     sqlstate = "42000"
+    remedy = "send a statement"
     sentence = "Query was empty"
 
 
@@ -46,9 +48,10 @@ class BadStreamArgument(ProxyError):
 
 
 class BadStreamKey(ProxyError):
-    """What a STREAM's WHERE asks for is no key of its table; the sentence says why."""
+    """The WHERE of a STREAM names no key of its table."""
 
     mysql_code = 1210  # ER_WRONG_ARGUMENTS
+    remedy = "name values of the table's key"
 
 
 class ColumnTypeChanged(ProxyError):
@@ -79,6 +82,7 @@ class SessionVariable(ProxyError):
     """SET GLOBAL of a variable that a session has for itself."""
 
     mysql_code = 1228  # ER_LOCAL_VARIABLE
+    remedy = "`SET SESSION`"
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -102,11 +106,14 @@ class QueryInterrupted(ProxyError):
 
     mysql_code = 1317  # ER_QUERY_INTERRUPTED
     sqlstate = "70100"
+    remedy = "a `KILL QUERY` stopped it"
     sentence = "Query execution was interrupted"
 
 
 class ConnectionKilled(ProxyError):
     """A client ended its own connection by KILL."""
+
+    remedy = "a `KILL` ended it: connect again; on MariaDB it is error 1927"
 
     def __init__(self, *, on_mariadb: bool) -> None:
         super().__init__(
@@ -123,6 +130,7 @@ class StatementTimedOut(ProxyError):
     """A statement took longer than `statement_timeout`, and was stopped on its server."""
 
     mysql_code = 3024  # ER_QUERY_TIMEOUT
+    remedy = "make it faster, or raise `statement_timeout`"
     sentence = "Query execution was interrupted, maximum statement execution time exceeded"
 
 
@@ -177,6 +185,7 @@ class UnknownStatement(ProxyError):
     """No prepared statement of this session has this id, or this name."""
 
     mysql_code = 1243  # ER_UNKNOWN_STMT_HANDLER
+    remedy = "prepare it again"
 
     def __init__(self, statement_id: int | str, command: str) -> None:
         super().__init__(
@@ -188,6 +197,7 @@ class NoOpenCursor(ProxyError):
     """Rows are asked of a statement that has no cursor, or whose server is gone."""
 
     mysql_code = 1421  # ER_STMT_HAS_NO_OPEN_CURSOR
+    remedy = "execute it again"
 
     def __init__(self, statement_id: int) -> None:
         super().__init__(f"The statement ({statement_id}) has no open cursor.")
@@ -197,6 +207,7 @@ class BadArguments(ProxyError):
     """The parameters of an execution do not fit the statement."""
 
     mysql_code = 1210  # ER_WRONG_ARGUMENTS
+    remedy = "give a value for each parameter of the statement"
 
     def __init__(self, command: str) -> None:
         super().__init__(f"Incorrect arguments to {command}")
@@ -205,6 +216,7 @@ class BadArguments(ProxyError):
 class LongDataTooLarge(ProxyError):
     """More long data than a packet may have; sent when the statement is executed."""
 
+    remedy = "send less, or raise `max_allowed_packet`"
     sentence = (
         "Parameter of prepared statement which is set through mysql_send_long_data() is"
         " longer than 'max_allowed_packet' bytes"

@@ -10,6 +10,7 @@ class UnknownDatabase(ProxyError):
 
     mysql_code = 1049  # ER_BAD_DB_ERROR
     sqlstate = "42000"
+    remedy = "`SHOW DATABASES` lists the keyspaces"
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Unknown database '{name}'")
@@ -20,6 +21,7 @@ class NoDatabaseSelected(ProxyError):
 
     mysql_code = 1046  # ER_NO_DB_ERROR
     sqlstate = "3D000"
+    remedy = "`USE` a keyspace, or qualify the name"
     sentence = "No database selected"
 
 
@@ -28,6 +30,7 @@ class NoSuchVschemaTable(ProxyError):
 
     mysql_code = 1146  # ER_NO_SUCH_TABLE
     sqlstate = "42S02"
+    remedy = "`SHOW VSCHEMA TABLES` lists them"
 
     def __init__(self, table: str, keyspace: str) -> None:
         super().__init__(f"VT05005: table '{table}' does not exist in keyspace '{keyspace}'")
@@ -35,6 +38,8 @@ class NoSuchVschemaTable(ProxyError):
 
 class NoHealthyReplica(ProxyError):
     """A target `@replica` of a shard whose replicas are all away or behind; Vitess's words first."""
+
+    remedy = "repeat it without `@replica`, or repair the replicas"
 
     def __init__(self, keyspace: str, shard: str, reason: str) -> None:
         super().__init__(
@@ -47,6 +52,7 @@ class ReplicaTarget(ProxyError):
     """A statement that may write, in a target `@replica`. The words are Vitess's."""
 
     mysql_code = 1874  # ER_INNODB_READ_ONLY
+    remedy = "`USE` the keyspace"
 
     def __init__(self, verb: str) -> None:
         super().__init__(f"VT09002: {verb} statement with a replica target")
@@ -55,6 +61,7 @@ class ReplicaTarget(ProxyError):
 class StreamOfReplica(ProxyError):
     """A STREAM in a target `@replica`: only a primary can be claimed from. Vitess's words."""
 
+    remedy = "`USE` the keyspace"
     sentence = (
         "VT09009: stream is supported only for primary tablet type, current type: REPLICA"
     )
@@ -76,6 +83,7 @@ class BadVindexValue(ProxyError):
     """The value of a vindex column is NULL or nothing that the vindex can map."""
 
     mysql_code = 1366  # ER_TRUNCATED_WRONG_VALUE_FOR_FIELD
+    remedy = "give a value as it says; for `NULL` it is error 1048"
 
     def __init__(self, table: str, column: str, value: object, hint: str) -> None:
         super().__init__(

@@ -30,7 +30,8 @@ class PartialCommit(ProxyError):
     def __init__(self, committed: list[str], failed: list[str], reason: str) -> None:
         super().__init__(
             f"partial commit: committed on {', '.join(committed)};"
-            f" not on {', '.join(failed)} ({reason})"
+            f" not on {', '.join(failed)} ({reason}); nothing undoes it: complete it by hand, or"
+            " repeat work that may be repeated"
         )
 
 
@@ -83,6 +84,7 @@ class NoSuchSavepoint(ProxyError):
 
     mysql_code = 1305  # ER_SP_DOES_NOT_EXIST
     sqlstate = "42000"
+    remedy = "set it in this transaction first"
 
     def __init__(self, name: str) -> None:
         super().__init__(f"SAVEPOINT {name} does not exist")

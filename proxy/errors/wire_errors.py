@@ -9,6 +9,7 @@ class WireError(ProxyError):
     """The peer broke the protocol; nothing after these bytes can be trusted."""
 
     mysql_code = 1835  # ER_MALFORMED_PACKET
+    remedy = "the client broke the protocol; only its connection is closed"
 
     def __init__(self, detail: str = "") -> None:
         super().__init__(f"Malformed communication packet: {detail}" if detail else "")
@@ -30,6 +31,7 @@ class MalformedPacket(ProxyError):
     """A command that makes no sense inside. The packet's end is known: the connection goes on."""
 
     mysql_code = 1835  # ER_MALFORMED_PACKET
+    remedy = "the driver sent a command that makes no sense; the connection is still open"
 
     def __init__(self, *, on_mariadb: bool = False) -> None:
         super().__init__(f"Malformed communication packet{'' if on_mariadb else '.'}")
@@ -48,6 +50,7 @@ class PacketTooLarge(WireError):
 
     mysql_code = 1153  # ER_NET_PACKET_TOO_LARGE
     sqlstate = "08S01"
+    remedy = "raise `max_allowed_packet`, or send less at once"
     sentence = "Got a packet bigger than 'max_allowed_packet' bytes"
 
 
@@ -61,6 +64,8 @@ class CannotUnpack(WireError):
 
 class LocalDataDisabled(ProxyError):
     """LOAD DATA LOCAL by a client that said at login that it gives no files."""
+
+    remedy = "allow local files in the client's options; on MariaDB it is error 4166"
 
     def __init__(self, *, on_mariadb: bool) -> None:
         super().__init__(

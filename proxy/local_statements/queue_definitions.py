@@ -7,9 +7,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.table import key_column
+from streamfrom.engine.messaging.table.setting_keys import KEYS
 from streamfrom.engine.messaging.table.table_settings import (
     FORMER,
-    KEYS,
     MARK,
     CommentError,
     is_message_table,

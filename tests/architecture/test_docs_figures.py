@@ -11,7 +11,6 @@ import pytest
 from bench.__main__ import ALL as WORKLOADS
 from bench.workloads import drain
 from streamfrom.engine.messaging.gates import trouble
-from streamfrom.engine.messaging.table import table_settings
 from streamfrom.engine.messaging.upkeep import purge
 from streamfrom.proxy import cli
 from streamfrom.proxy.backends import control_connection, shard
@@ -26,13 +25,6 @@ from tests.release.reference import made
 
 ROOT = Path(__file__).parents[2]
 KEYSPACE = '[keyspaces.k]\n[[keyspaces.k.shards]]\nname = "-"\nprimary = "mysql://u@h/d"\n'
-REQUIRED = {
-    "vt_ack_wait": "30",
-    "vt_purge_after": "60",
-    "vt_batch_size": "10",
-    "vt_cache_size": "100",
-    "vt_poller_interval": "5",
-}
 COMMAND = re.compile(r"^(?:\$ )?(streamfrom(?:-spark)?) (\S.*)$")
 
 
@@ -115,26 +107,6 @@ def test_the_manual_has_the_columns_of_the_status_tables_and_no_other():
     assert len(described) == len(TABLES)
 
 
-def comment(settings: dict[str, str]) -> str:
-    return ",".join(["vitess_message", *(f"{key}={value}" for key, value in settings.items())])
-
-
-def test_the_manual_has_the_keys_of_a_table_comment_and_says_which_must_be_there():
-    table = key_table("docs/sql/message-tables.md", "vt_ack_wait")
-    assert {key for key, default in table.items() if default == "required"} == set(REQUIRED)
-    for key in REQUIRED:
-        others = {name: value for name, value in REQUIRED.items() if name != key}
-        with pytest.raises(table_settings.CommentError, match=key):
-            table_settings.parse_comment(comment(others))
-    for key in table:
-        known = table_settings.parse_comment(comment(REQUIRED | {key: REQUIRED.get(key, "")}))
-        assert not [each for each in known.warnings if "unknown" in each], key
-    found = table_settings.parse_comment(comment(REQUIRED))
-    assert (table["vt_min_backoff"], found.min_backoff_ns) == ("`vt_ack_wait`", 30 * 10**9)
-    assert (table["vt_max_backoff"], found.max_backoff_ns) == ("none", 0)
-    assert (table["vt_order"], found.newest) == ("`oldest`", False)
-
-
 NUMBERS = {"three": 3, "two": 2, "four": 4, "a minute": 60, "once a second": 1}
 
 
@@ -200,24 +172,6 @@ def test_a_figure_that_stands_in_a_document_is_that_of_the_code(document, senten
     assert found, sentence
     told = [NUMBERS.get(group) or float(group.replace(",", "")) for group in found.groups()]
     assert told == pytest.approx(values)
-
-
-def test_the_page_of_errors_has_the_code_of_every_error():
-    """By class: most sentences vary, and `test_docs.py` compares those of refusals."""
-    page = set(re.findall(r"^\| ([\d, ]+) \| ", text_of("docs/sql/errors.md"), re.MULTILINE))
-    listed = {int(code) for codes in page for code in codes.split(",")}
-    sources = (
-        path
-        for room in ("proxy", "engine", "sqlparse_ext")
-        for path in (ROOT / room).rglob("*.py")
-    )
-    raised = {
-        int(code)
-        for path in sources
-        for code in re.findall(r"^    mysql_code = (\d+)", path.read_text(), re.MULTILINE)
-    }
-    assert len(raised) > 30
-    assert raised - listed == set()
 
 
 def test_the_tables_of_the_reference_are_those_of_the_code():

@@ -1,6 +1,3 @@
-import inspect
-
-from streamfrom.engine import errors
 from streamfrom.engine.errors import (
     EngineError,
     ReceiverGone,
@@ -8,22 +5,6 @@ from streamfrom.engine.errors import (
     TableDropped,
     TableNotFound,
 )
-
-
-def tree():
-    return [
-        one
-        for _, one in inspect.getmembers(errors, inspect.isclass)
-        if issubclass(one, EngineError)
-    ]
-
-
-def test_the_tree_in_the_docstring_is_complete():
-    for error in tree():
-        line = next(
-            line for line in (errors.__doc__ or "").splitlines() if error.__name__ in line
-        )
-        assert f"{error.mysql_code}/{error.sqlstate}" in line
 
 
 def test_a_lost_stream_names_its_shard_and_the_cause():

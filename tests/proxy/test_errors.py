@@ -15,20 +15,6 @@ CLASSES = [
 ]
 
 
-@pytest.mark.parametrize("error", CLASSES)
-def test_every_error_has_a_place_in_the_drawing(error):
-    assert re.search(rf"\b{error.__name__}\b", errors.__doc__), f"{error.__name__} is not drawn"
-
-
-@pytest.mark.parametrize(
-    "error", [error for error in CLASSES if error.wire_code is StreamfromError.wire_code]
-)
-def test_the_drawing_tells_the_right_code(error):
-    drawn = re.search(rf"\b{error.__name__} +(\d+)/(\w{{5}})", errors.__doc__)
-    if drawn:
-        assert (str(error.mysql_code), error.sqlstate) == drawn.groups()
-
-
 @pytest.mark.parametrize("error", [*CLASSES, SqlError, Unsupported])
 def test_every_code_is_one_that_mysql_could_send(error):
     assert 1000 <= error.mysql_code < 1 << 16

@@ -3,15 +3,18 @@
 A table stands between `<!-- reference: NAME -->` and `<!-- end -->`; whatever is between is replaced.
 """
 
+import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
+from streamfrom.engine import errors as engine_errors
 from streamfrom.engine.messaging.order import group_watch
 from streamfrom.engine.messaging.table import message_ids
+from streamfrom.engine.messaging.table.setting_keys import KEYS
 from streamfrom.engine.messaging.upkeep import partitions, revival
-from streamfrom.proxy import grpc_port
+from streamfrom.proxy import errors as proxy_errors, grpc_port
 from streamfrom.proxy.admin import history, queue_api, queue_messages
 from streamfrom.proxy.admin.metrics import MetricsPage
 from streamfrom.proxy.config import file
@@ -23,6 +26,7 @@ from streamfrom.proxy.status import status_rows
 from streamfrom.proxy.status.queue_figures import FIGURES
 from streamfrom.proxy.status.status_rows import MemberStatus
 from streamfrom.proxy.vtgate import message_service
+from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
@@ -105,10 +109,99 @@ def metrics() -> str:
     return "| metric | meaning |\n|---|---|\n" + "".join(rows)
 
 
+def settings() -> str:
+    """Return the keys of a message table's comment."""
+    rows = (f"| `{key}` | {text} |\n" for key, text in KEYS.items())
+    return "| key | unit | default | meaning |\n|---|---|---|---|\n" + "".join(rows)
+
+
+class _Gap(str):
+    """Stands for what varies in a sentence, however the sentence puts it in."""
+
+    def __new__(cls) -> Self:
+        return super().__new__(cls, "…")
+
+    def __format__(self, spec: str) -> str:
+        return "…"
+
+    def encode(self, *_: object) -> Self:  # type: ignore[override]
+        return self
+
+    def decode(self, *_: object) -> Self:
+        return self
+
+    def __getitem__(self, _: object) -> Self:
+        return self
+
+
+def _kinds(root: type[StreamfromError]) -> Iterator[type[StreamfromError]]:
+    yield root
+    for kind in root.__subclasses__():
+        yield from _kinds(kind)
+
+
+def _sample(kind: type[StreamfromError]) -> StreamfromError:
+    """Return an error of *kind* with gaps for all that varies."""
+    if "sentence" in vars(kind):
+        return kind()
+    parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]
+    if parameters[0].kind is parameters[0].VAR_POSITIONAL:
+        return kind(_Gap())
+    given = {
+        each.name: False if each.annotation == "bool" else _Gap()
+        for each in parameters
+        if each.default in {each.empty, ""}
+    }
+    return kind(**given)
+
+
+_ERRORS: Final = (
+    "streamfrom.sqlparse_ext.errors",
+    "streamfrom.engine.errors",
+    "streamfrom.proxy.errors",
+)
+# Errors whose words are a shard's, or that reach a client as another error.
+_NO_ROW: Final = (
+    StreamfromError,
+    engine_errors.EngineError,
+    engine_errors.KeyspaceError,
+    engine_errors.VindexError,
+    engine_errors.VschemaError,
+    proxy_errors.ProxyError,
+    proxy_errors.CutTypes,
+    proxy_errors.ValueOfOtherType,
+)
+_NO_FAMILY: Final = (engine_errors.StoreError, proxy_errors.BackendError)
+
+
+def errors() -> str:
+    """Return the errors of streamfrom itself, with what to do."""
+    rows: set[tuple[int, str, str, str]] = set()
+    for kind in _kinds(StreamfromError):
+        if (
+            not kind.__module__.startswith(_ERRORS)
+            or kind in _NO_ROW
+            or issubclass(kind, _NO_FAMILY)
+        ):
+            continue
+        error = _sample(kind)
+        words = str(error)
+        if words == "…":  # every place that raises it has words of its own
+            words = f"*{(inspect.getdoc(kind) or '').partition('.')[0]}*"
+        rows.add((*error.wire_code(), words, kind.remedy))
+    lines = (
+        f"| {code}/{state} | {words} | {remedy}{' ' * bool(remedy)}|\n"
+        for code, state, words, remedy in sorted(rows)
+    )
+    return "| code/SQLSTATE | error | what to do |\n|---|---|---|\n" + "".join(lines)
+
+
 TABLES: Final[Mapping[str, Callable[[], str]]] = {
+    "errors": errors,
     "figures": figures,
     "limits": limits,
     "metrics": metrics,
+    "settings": settings,
 }
 
 

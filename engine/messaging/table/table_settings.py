@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from streamfrom.engine.errors import EngineError
 from streamfrom.engine.messaging.table.message import AUTO
+from streamfrom.engine.messaging.table.setting_keys import KEYS
 
 
 if TYPE_CHECKING:
@@ -46,38 +47,6 @@ _ORDERS = ("oldest", "newest", "strict")
 _LEASES = {"lazy": True, "written": False}
 _LEASE_DEFAULT = "lazy"
 _ACKS = {"committed": False, "early": True}
-KEYS = frozenset(
-    {
-        "vt_ack",
-        "vt_ack_wait",
-        "vt_purge_after",
-        "vt_batch_size",
-        "vt_cache_size",
-        "vt_poller_interval",
-        "vt_min_backoff",
-        "vt_max_backoff",
-        "vt_max_attempts",
-        "vt_max_in_flight",
-        "vt_max_rate",
-        "vt_dead_letter",
-        CONSENT,
-        "vt_key",
-        "vt_max_per_key",
-        "vt_fair",
-        "vt_delayed",
-        "vt_group",
-        "vt_after",
-        "vt_lease",
-        "vt_lease_delay",
-        "vt_message_cols",
-        "vt_order",
-        "vt_paused",
-        "vt_auto_id",
-        "vt_prefetch",
-        "vt_release_after",
-        "vt_shard_by",
-    }
-)
 # What a key was called, and is called now.
 FORMER = {"vt_key_in_flight": "vt_max_per_key"}
 
@@ -100,35 +69,16 @@ class CommentError(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """The settings of one message table.
+    """The settings of one message table, as `KEYS` describes them. Zero and None stand for no limit.
 
-    ack_wait_ns: the base wait after each send.
-    purge_after_ns: the age at which acked rows are deleted.
-    batch_size: how many rows a receiver is given at once, at most.
-    cache_size: how many keys of each shard are held in memory, and asked for by a poll, at most.
-    poller_interval_ns: the time between two polls that nothing else has caused.
-    min_backoff_ns, max_backoff_ns: the bounds of the backoff; a max of 0 stands for no maximum.
-    max_attempts: how often a message is sent, at most; 0 for no limit.
-    max_in_flight: how many messages may be sent and neither acked nor due again, on all shards; None for no limit.
-    max_rate: how many millionths of a message may be sent a second, on all shards; None for no limit.
-    dead_letter: the table to which a message moves that was sent *max_attempts* times; None where it is parked instead.
-    message_cols: the streamed columns; None for all columns that are not hidden.
-    prefetch: how many sent and unacked messages a stream holds, at most; 0 for no limit, AUTO for a window that follows its acks.
-    release_after_ns: how long after the end of a client's connection the messages of its streams are due again;
-        None for not before their waits end.
-    lease_delay_ns: how long after its first delivery a message without an ack has its lease written;
-        0 where every lease is written before the message is sent.
-    acks_early: an ack of messages in flight is answered before it is written.
-    paused: no message is sent; everything else goes on.
-    delayed: messages may be scheduled for later.
-    groups: the column that says to which group a message belongs, and the one that says after which it
-        comes (`engine.messaging.table.groups`); None without groups.
-    auto_id: an INSERT without an id is given one.
-    shard_by: the vindex and the column by which rows are placed that no vschema places.
-    newest: rows are sent as in Vitess: the latest ``time_next`` first, never-sent rows last.
-    key: the column that messages of a kind share.
-    fair: keys take turns (`engine.messaging.queue.key_turns`).
-    in_order: how many messages of a key may have started and be unacked (`engine.messaging.order.key_order`). None for no limit.
+    max_rate: in millionths of a message a second.
+    prefetch: 0 for no limit, AUTO for a window that follows its acks.
+    release_after_ns: None for not before the leases end.
+    lease_delay_ns: 0 if every lease is written before the message is delivered.
+    groups: the columns of `vt_group` and `vt_after`.
+    shard_by: the vindex and the column.
+    newest: as in Vitess: the latest ``time_next`` first, never-sent rows last.
+    in_order: how many messages of a key may have started and be unacked (`engine.messaging.order.key_order`).
         In strict order, with key None, all messages of a shard have the same key.
     warnings: sentences for `streamfrom check`.
     """
@@ -175,7 +125,7 @@ def is_nearly_marked(comment: str) -> bool:
         return False
     words = re.findall(r"[a-z_]+", comment.lower())
     return bool(
-        (KEYS - {CONSENT}).intersection(words)
+        (KEYS.keys() - {CONSENT}).intersection(words)
         or difflib.get_close_matches(MARK, words, cutoff=0.85)
     )
 

@@ -8,7 +8,10 @@ from streamfrom.proxy.errors.transaction_errors import (
 
 def test_a_partial_commit_names_who_committed_and_who_did_not():
     error = PartialCommit(["-80"], ["80-"], "lost")
-    assert str(error) == "partial commit: committed on -80; not on 80- (lost)"
+    assert str(error) == (
+        "partial commit: committed on -80; not on 80- (lost); nothing undoes it: complete it by hand,"
+        " or repeat work that may be repeated"
+    )
 
 
 def test_a_refused_commit_keeps_the_code_of_the_shard_that_refused():

@@ -276,6 +276,7 @@ async def test_a_partial_commit_is_told_as_such(server, other_server, client):
     result = await client.query("COMMIT")
     assert result.code == 1105
     assert result.message == (
-        "partial commit: committed on commerce/-80; not on commerce/80- (Got error 28)"
+        "partial commit: committed on commerce/-80; not on commerce/80- (Got error 28); nothing undoes it: complete it by hand, or"
+        " repeat work that may be repeated"
     )
     assert not (await client.query("SELECT 1")).status & Status.IN_TRANS
