@@ -102,15 +102,6 @@ async def test_the_overview_has_all_that_the_page_shows(served):
     assert found["limits"]["max_connections"] == served.services.config.max_connections
 
 
-async def test_the_history_has_a_sample_from_the_start(served):
-    # Taken in the background, before or after this request.
-    for _ in range(1000):
-        if len(served.server.history):
-            break
-        await served.browser.get("/api/overview")
-    assert len(served.server.history) == 2
-
-
 async def test_with_tls_the_whole_port_speaks_it(guarded, tmp_path):
     settings = TlsSettings(*issued("here").write(tmp_path, "here"), require=True)
     guarded.services.tls = ServerTls(settings)
@@ -178,28 +169,6 @@ async def test_metrics_are_made_in_turns(served, monkeypatch):
     monkeypatch.setattr(MetricsPage, "add", added)
     _, text, _ = await served.ask("/metrics")
     assert text.count("\nstreamfrom_queue_streams{") == len(QUEUES)
-    other.check()
-
-
-async def test_a_sample_is_taken_in_turns(monkeypatch):
-    status = Status()
-    status.figures = QUEUES
-    server = AdminServer(services(status, None, USERS), Acting())
-    other, done, sample = OtherClient(), asyncio.Event(), server.history.sample
-
-    def sampled(queues, at_s):
-        sample(queues, at_s)
-        other.saw(queues)
-        if len(server.history) == len(QUEUES):
-            done.set()
-
-    monkeypatch.setattr(server.history, "sample", sampled)
-    await server.start("127.0.0.1", 0)
-    try:
-        async with asyncio.timeout(60):
-            await done.wait()
-    finally:
-        await server.stop()
     other.check()
 
 

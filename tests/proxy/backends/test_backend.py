@@ -60,14 +60,6 @@ async def test_a_refusal_keeps_the_servers_code_state_and_words(server):
     backend.close()
 
 
-async def test_rows_that_end_in_an_error_are_a_refusal(server):
-    server.on("FROM t", Rows(("a",), ((b"1",),), then=Error(1317, "interrupted", "70100")))
-    backend = await opened(server)
-    with pytest.raises(BackendError, match="interrupted"):
-        await backend.query(b"SELECT a FROM t")
-    backend.close()
-
-
 async def test_a_pipeline_answers_in_order_and_raises_the_first_refusal_at_its_end(server):
     backend = await opened(server)
     server.on("two", rows_of(2))
@@ -78,21 +70,6 @@ async def test_a_pipeline_answers_in_order_and_raises_the_first_refusal_at_its_e
     with pytest.raises(BackendError, match="first"):
         await backend.pipeline([query(q) for q in (b"bad", b"SELECT 1", b"worse")])
     assert server.heard[-3:] == ["bad", "SELECT 1", "worse"]
-    assert not backend.is_busy
-    backend.close()
-
-
-async def test_readers_are_served_in_the_order_of_their_commands(server):
-    backend = await opened(server)
-    first, second = Reader(), Reader()
-    backend.send(query(b"DO 1"), first)
-    backend.send(query(b"DO 2"), second)
-    assert backend.is_busy
-    await until(lambda: len(second.told) == 2)
-    assert [told if isinstance(told, str) else len(told) for told in first.told] == [
-        11,
-        "ended",
-    ]
     assert not backend.is_busy
     backend.close()
 

@@ -54,21 +54,6 @@ async def test_a_server_that_does_not_listen_is_unavailable_and_the_reason_has_n
     assert PASSWORD not in str(failed.value)
 
 
-async def test_a_server_that_is_full_says_so_itself(server):
-    server.refusal = Error(1040, "Too many connections", "08004")
-    with pytest.raises(BackendError, match="Too many connections"):
-        await opened(server)
-
-
-async def test_a_server_that_breaks_off_the_login_is_unavailable(server):
-    server.greets = False
-    opening = asyncio.ensure_future(opened(server))
-    await until(lambda: server.connections)
-    server.break_connections()
-    with pytest.raises(BackendUnavailable, match="gone in the login"):
-        await opening
-
-
 async def test_a_server_that_never_greets_is_unavailable(server, monkeypatch):
     server.greets = False
     monkeypatch.setattr(module, "CONNECT_TIMEOUT_S", 0.02)

@@ -9,7 +9,7 @@ from streamfrom.proxy.backends.control_connection import CONNECTIONS_MAX, Contro
 from streamfrom.proxy.config.dsn import SslMode
 from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
-from tests.proxy.fake_answers import Error, HangUp, Ok, Silence, rows_of, until
+from tests.proxy.fake_answers import Error, HangUp, Silence, rows_of, until
 from tests.proxy.fake_server import PASSWORD
 
 
@@ -47,11 +47,6 @@ async def test_a_sign_of_life_is_no_statement(server, control):
     server.stop()
     with pytest.raises(BackendUnavailable):
         await control.ping()
-
-
-async def test_affected_rows_are_counted(server, control):
-    server.on("DELETE", Ok(affected_rows=500))
-    assert await control.execute("DELETE FROM t") == 500
 
 
 async def test_no_more_than_a_handful_of_connections_are_opened(server, control):

@@ -226,21 +226,16 @@ async def test_where_nothing_is_free_nothing_is_written():
     assert server.released == 1
 
 
-@pytest.mark.parametrize("error", [LOST, REFUSED])
-async def test_what_fails_before_the_commit_is_sent_again_one_by_one(error):
+@pytest.mark.parametrize(
+    ("step", "error"),
+    [("at_take", LOST), ("at_read", LOST), ("at_read", REFUSED), ("at_commit", REFUSED)],
+)
+async def test_what_fails_before_anything_is_committed_is_sent_again_one_by_one(step, error):
     server, acks = FakeServer(1, 2), [FakeAck(1), FakeAck(2)]
-    server.at_read = error
+    setattr(server, step, error)
     await together(server, *acks)
     assert [ack.told for ack in acks] == [["alone"]] * 2
-    assert server.discarded == 1, "its locks go with it"
-
-
-async def test_a_refused_update_has_committed_nothing_so_each_is_sent_again():
-    server, acks = FakeServer(1, 2), [FakeAck(1), FakeAck(2)]
-    server.at_commit = REFUSED
-    await together(server, *acks)
-    assert [ack.told for ack in acks] == [["alone"]] * 2
-    assert server.discarded == 1
+    assert server.discarded == server.taken, "its locks go with it"
 
 
 @pytest.mark.parametrize("poison", [{4}, {1, 7}, {1, 2, 3, 4, 5, 6, 7, 8}])
@@ -281,13 +276,6 @@ async def test_without_a_free_connection_each_has_the_pools_error():
     server.at_take = PoolTimeout("ks", "-", 20)
     await together(server, *acks)
     assert [ack.told for ack in acks] == [[server.at_take]] * 2
-
-
-async def test_without_a_shard_each_waits_for_it_by_itself():
-    server, acks = FakeServer(1, 2), [FakeAck(1), FakeAck(2)]
-    server.at_take = LOST
-    await together(server, *acks)
-    assert [ack.told for ack in acks] == [["alone"]] * 2
 
 
 async def test_a_fault_of_the_proxy_leaves_no_client_waiting():

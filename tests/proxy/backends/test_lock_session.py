@@ -112,15 +112,6 @@ async def test_what_goes_ahead_is_sent_in_the_same_write_and_answered_with_it(se
     ]
 
 
-async def test_a_refusal_of_what_goes_ahead_undoes_the_transaction(server, session):
-    server.on("FROM t", Error(1205, "Lock wait timeout exceeded", "HY000"))
-    before = len(server.heard)
-    queries = [StoreQuery(b"SELECT n FROM t", 1), StoreQuery(b"SELECT n FROM u", 1)]
-    with pytest.raises(ServerRefused):
-        await session.transact(lambda: together(queries))
-    assert server.heard[before + 1 :] == ["SELECT n FROM t", "SELECT n FROM u", "ROLLBACK"]
-
-
 async def test_conversations_take_turns(server, session):
     gate = asyncio.Event()
     server.on("SLEEP", Silence(gate, rows_of(0)))

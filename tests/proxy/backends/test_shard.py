@@ -72,14 +72,6 @@ async def test_a_server_that_is_down_at_the_start_is_told_once_and_found_later(s
     await shard.stop()
 
 
-async def test_a_server_that_refuses_is_in_trouble_with_its_own_words(server):
-    server.refusal = Error(1040, "Too many connections", "08004")
-    shard = await started(server)
-    assert shard.trouble is not None
-    assert "answers 'Too many connections'" in shard.trouble
-    await shard.stop()
-
-
 async def test_a_server_without_room_is_named_to_clients_and_in_the_log(server):
     shard = await started(server)
     server.refusal = Error(1040, "Too many connections", "08004")
@@ -120,18 +112,6 @@ async def test_a_server_that_turns_read_only_is_noticed_and_its_idle_connections
     shard = await started(server, watcher)
     backend = await shard.pool.acquire(Tenant(), "db")
     shard.pool.release(backend)
-    server.read_only = True
-    shard.suspect()
-    await until(lambda: shard.trouble == "the server is read-only")
-    assert backend.is_closed
-    server.read_only = False
-    await until(lambda: shard.trouble is None)
-    assert watcher.troubles == [None, "the server is read-only", None]
-    await shard.stop()
-
-
-async def test_a_server_that_turns_read_only_is_read_on_no_line_any_more(server):
-    shard = await started(server)
     line = shard.shared_connections.matching(
         SHARDS_ACCOUNT, Settings({"autocommit": "ON"}.items()), 0, "db"
     )
@@ -140,9 +120,12 @@ async def test_a_server_that_turns_read_only_is_read_on_no_line_any_more(server)
     await until(lambda: line.is_held)
     server.read_only = True
     shard.suspect()
-    await until(lambda: shard.trouble)
+    await until(lambda: shard.trouble == "the server is read-only")
+    assert backend.is_closed
     assert not line.is_held
-    await until(lambda: shard.pool.connections == 0)
+    server.read_only = False
+    await until(lambda: shard.trouble is None)
+    assert watcher.troubles == [None, "the server is read-only", None]
     await shard.stop()
 
 

@@ -11,9 +11,7 @@ from streamfrom.engine.messaging.leases.returns import Release, Shorten
 from streamfrom.engine.messaging.queue.poll import Poll, PollRequest
 from streamfrom.engine.messaging.table.message import (
     ClaimedRow,
-    ClaimResult,
     Purged,
-    Shortenings,
 )
 from streamfrom.engine.messaging.table.message_table import MessageTable, load
 from streamfrom.engine.messaging.upkeep.partition_store import Outcome
@@ -21,7 +19,7 @@ from streamfrom.engine.messaging.upkeep.partitions import Partition, RowsLeft
 from streamfrom.proxy.backends import shard_store as module
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.wire.constants import FieldType
-from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, Silence, rows_of, until
+from tests.proxy.fake_answers import Error, HangUp, Rows, Silence, rows_of, until
 from tests.proxy.fake_server import MARIADB, FakeServer
 from tests.proxy.rigs import (
     NOW_NS,
@@ -66,39 +64,12 @@ async def test_tables_are_discovered_through_the_driver(server, table):
     assert server.heard == []
 
 
-async def test_keys_are_polled_with_the_time_of_the_clock(server, store, table):
-    server.on("SELECT MIN(priority)", Rows(("least",), ((None,),)))
-    server.once("SELECT MIN(priority)", Rows(("least",), ((b"50",),)))
-    numbers = (FieldType.LONGLONG, FieldType.LONGLONG)
-    server.on("SELECT `id`, time_next", Rows(("a", "b"), ((b"7", b"0"),), types=numbers))
-    result = await store.run(table, "-", Poll("-", PollRequest(10)))
-    assert [key.id for tier in result.tiers for key in tier.fresh] == [b"7"]
-
-
 async def test_rows_in_flight_are_looked_at_on_the_control_connection(server, store, table):
     numbers = (FieldType.LONGLONG, FieldType.LONGLONG)
     server.on("IFNULL(time_next", Rows(("a", "b"), ((b"7", b"123"),), types=numbers))
-    assert await store.run(
-        table,
-        "-",
-        Look(
-            "-",
-            (
-                b"7",
-                b"8",
-            ),
-        ),
-    ) == {b"7": 123}
+    assert await store.run(table, "-", Look("-", (b"7", b"8"))) == {b"7": 123}
     assert "IN (7, 8)" in server.controlled[-1]
     assert server.heard == []
-
-
-async def test_a_purge_counts_what_it_deleted(server, store, table):
-    server.once("FOR UPDATE SKIP LOCKED", rows_of(*range(500)))
-    server.on("DELETE", Ok(affected_rows=500))
-    assert await store.purge(table, "-", NOW_NS) == Purged(500, 500)
-    assert f"time_acked < {NOW_NS}" in server.heard[-2]
-    assert server.heard[-1] == "COMMIT"
 
 
 async def test_a_thousand_queues_that_purge_at_once_leave_connections_to_clients(server, table):
@@ -127,28 +98,6 @@ async def test_a_claim_is_one_transaction_and_bodies_stay_bytes(server, store, t
     assert not connection.autocommit
     assert connection.variables["transaction_isolation"] == "READ-COMMITTED"
     assert not connection.in_transaction
-
-
-async def test_a_claim_that_wins_nothing_leaves_no_transaction_open(server, store, table):
-    assert await store.run(table, "-", ClaimJob(REQUEST)) == ClaimResult(())
-    (connection,) = server.relays
-    assert connection.heard[-1] == "COMMIT"
-    assert not connection.in_transaction
-
-
-async def test_a_release_is_one_transaction_too(server, store, table):
-    await store.run(table, "-", Release(1, "-", (ClaimedRow(b"5", "-", 0, 0, 9, b""),)))
-    assert server.heard[-2].startswith("UPDATE")
-    assert server.heard[-1] == "COMMIT"
-
-
-async def test_shortening_is_one_transaction_too(server, store, table):
-    server.once("SELECT `id`, time_next", Rows(("id", "time_next"), ((b"5", b"9"),)))
-    assert await store.run(table, "-", Shorten("-", 1, (Lease(9, b"5", 1),), 7)) == Shortenings(
-        (b"5",)
-    )
-    assert "SET time_next = 7" in server.heard[-2]
-    assert server.heard[-1] == "COMMIT"
 
 
 async def test_each_family_is_told_the_isolation_in_its_own_words(calm):
@@ -209,17 +158,6 @@ async def test_a_cancelled_claim_leaves_no_transaction_behind(server, shard, sto
     with pytest.raises(asyncio.CancelledError):
         await claiming
     assert shard.pool.connections == 0
-
-
-async def test_a_partition_is_dropped_on_a_connection_of_its_own(server, shard, store, table):
-    server.on("FOR UPDATE NOWAIT", Rows(("1",)))
-    assert await store.drop_partition(table, "-", "p1", 99, 0.1) is Outcome.DONE
-    lock, unacked, young, drop = server.heard[-4:]
-    assert lock == "LOCK TABLES `msg` WRITE"
-    assert "IS NULL" in unacked
-    assert ">= 99" in young
-    assert drop == "ALTER TABLE `msg` DROP PARTITION `p1`"
-    assert shard.pool.connections == 0, "its locks and settings end with it"
 
 
 async def test_somebodys_lock_is_no_error(server, shard, store, table):

@@ -180,25 +180,6 @@ async def test_a_member_that_hangs_is_given_up(three, monkeypatch):
         await one.others.kill(BOSS, first_of(2) + 1, query_only=True)
 
 
-async def test_a_member_without_an_address_is_not_asked(three):
-    one, two, _ = three
-    one.known = [replace(two.own, address="")]
-    (line,) = await one.others.processes(BOSS)
-    assert line.state == "member two: no other member can reach it (fleet.listen)"
-
-
-@pytest.mark.usefixtures("impatient")
-async def test_somebody_else_with_the_name_of_a_member_learns_nothing(three):
-    _, two, _ = three
-    stranger = FleetSessions(two, GrpcLinks(make_certificate("one")).channel)
-    two.known = [two.own]
-    (line,) = await stranger.processes(BOSS)
-    assert line.user == "unreachable member"
-    with pytest.raises(MemberUnreachable):
-        await stranger.kill(BOSS, first_of(2) + 1, query_only=False)
-    assert not any(session.told for session in two.sessions.values())
-
-
 async def test_who_is_no_member_any_more_is_refused_on_a_connection_that_stands(three):
     one, two, _ = three
     async with one.links.channel(two.own) as channel:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-import grpc
 import pytest
 
 from streamfrom.engine.fleet.directory import Member
@@ -16,9 +15,9 @@ from streamfrom.engine.messaging.figures.figures import (
 )
 from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.proxy.config.file import Role, Secret, User
-from streamfrom.proxy.fleet import fleet_status, members_pb2 as pb
+from streamfrom.proxy.fleet import fleet_status
 from streamfrom.proxy.fleet.fleet_status import FleetStatus, StatusForMembers
-from streamfrom.proxy.fleet.grpc_links import SERVICE, GrpcDoor, GrpcLinks
+from streamfrom.proxy.fleet.grpc_links import GrpcDoor, GrpcLinks
 from streamfrom.proxy.fleet.member_certificate import make_certificate
 from streamfrom.proxy.local_statements.show_processlist import Process
 from streamfrom.proxy.sessions.local_sessions import LocalSessions
@@ -184,35 +183,3 @@ async def test_an_answer_that_is_too_long_is_refused(three, monkeypatch):
     found = await narrow.ask(ALL, BOSS)
     assert [silent.member for silent in found.unanswered] == ["three", "two"]
     assert "larger than max" in found.unanswered[1].error
-
-
-async def test_a_member_without_an_address_is_named(three):
-    one, two, other = three
-    one.known = [two.own, replace(other.own, address="")]
-    found = await one.others.ask(ALL, BOSS)
-    assert str(*found.unanswered) == "member three: no other member can reach it (fleet.listen)"
-    assert [answer.member.member for answer in found.answers] == ["two"]
-
-
-async def test_who_is_no_member_any_more_is_refused_on_a_connection_that_stands(three):
-    one, two, _ = three
-    async with one.links.channel(two.own) as channel:
-        ask = channel.unary_unary(
-            f"/{SERVICE}/Status",
-            request_serializer=pb.StatusRequest.SerializeToString,
-            response_deserializer=pb.StatusReply.FromString,
-        )
-        assert (await ask(pb.StatusRequest())).member.version == "1"
-        two.known = []
-        with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await ask(pb.StatusRequest())
-        assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED
-
-
-async def test_a_question_that_cannot_be_read_ends_alone(three):
-    one, two, _ = three
-    async with one.links.channel(two.own) as channel:
-        ask = channel.unary_unary(f"/{SERVICE}/Status")
-        with pytest.raises(grpc.aio.AioRpcError):
-            await ask(b"\xff\xff\xff")
-    assert len((await one.others.ask(ALL, BOSS)).answers) == 2

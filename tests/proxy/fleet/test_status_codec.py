@@ -6,14 +6,12 @@ from hypothesis import given, strategies as st
 
 from streamfrom.engine.messaging.figures.figures import (
     QueueFigures,
-    SetAsideFigures,
     ShardFigures,
 )
 from streamfrom.engine.messaging.table.counters import Counters
 from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.status_codec import (
     MEMBERS,
-    SET_ASIDE,
     SHARDS,
     decode_queue,
     decode_stream,
@@ -122,15 +120,6 @@ def carried(*shards, streams=2):
     queue = QueueFigures(TABLE, shards, streams)
     data = encode_queue(queue, NOW_NS).SerializeToString()
     return decode_queue(pb.QueueStatus.FromString(data), THERE_NS)
-
-
-def test_a_row_that_is_set_aside_is_told_with_its_moments():
-    row = SetAsideFigures(
-        "ks", "msg", "-80", "'a'", "claim", "no", NOW_NS - 5, NOW_NS + 7, tries=3
-    )
-    data = SET_ASIDE.encode(row, NOW_NS).SerializeToString()
-    found = SET_ASIDE.decode(pb.SetAsideRow.FromString(data), THERE_NS)
-    assert found == replace(row, since_ns=THERE_NS - 5, next_ns=THERE_NS + 7)
 
 
 def test_a_shard_that_is_dispatched_comes_whole():

@@ -335,6 +335,16 @@ async def test_there_is_a_line_for_eight_connections_and_an_unused_one_makes_roo
         assert lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, "b") is made[1]
 
 
+async def test_there_is_no_line_where_reads_may_not_be_shared_or_open_a_transaction(server):
+    off = Settings({"autocommit": "OFF"}.items())
+    async with pool_on(server, size=32) as pool:
+        for lines, settings in (
+            (lines_of(pool, is_allowed=False), SETTINGS),
+            (lines_of(pool), off),
+        ):
+            assert lines.matching(SHARDS_ACCOUNT, settings, 0, "db") is None
+
+
 @pytest.mark.parametrize(("size", "count"), [(1, 0), (3, 0), (4, 1), (8, 1), (15, 1), (16, 2)])
 async def test_a_small_pool_has_no_line(server, size, count):
     async with pool_on(server, size=size) as pool:
@@ -342,19 +352,6 @@ async def test_a_small_pool_has_no_line(server, size, count):
         for name in "abc"[:count]:
             await held(lines, name)
         assert lines.matching(SHARDS_ACCOUNT, SETTINGS, 0, "z") is None
-
-
-async def test_where_reads_may_not_be_shared_there_is_no_line(server):
-    async with pool_on(server, size=32) as pool:
-        assert (
-            lines_of(pool, is_allowed=False).matching(SHARDS_ACCOUNT, SETTINGS, 0, "db") is None
-        )
-
-
-async def test_without_autocommit_a_read_opens_a_transaction_and_has_no_line(server):
-    async with pool_on(server, size=8) as pool:
-        settings = Settings({"autocommit": "OFF"}.items())
-        assert lines_of(pool).matching(SHARDS_ACCOUNT, settings, 0, "db") is None
 
 
 async def test_there_is_company_while_anybody_uses_a_connection(server):

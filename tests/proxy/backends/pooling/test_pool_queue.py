@@ -22,24 +22,6 @@ async def test_who_waits_in_vain_is_told_so(server):
         assert not pool.waiting
 
 
-async def test_those_who_wait_are_served_in_order(server):
-    async with pool_on(server, size=1) as pool:
-        backend = await pool.acquire(Tenant(), "db")
-        served = []
-
-        async def wait(name):
-            served.append((name, await pool.acquire(Tenant(), "db")))
-            pool.release(backend)
-
-        tasks = []
-        for name in "abc":
-            tasks.append(asyncio.ensure_future(wait(name)))
-            await until(lambda: pool.waiting == len(tasks))
-        pool.release(backend)
-        await asyncio.gather(*tasks)
-        assert served == [(name, backend) for name in "abc"]
-
-
 async def test_who_gives_and_takes_again_at_once_does_not_pass_those_who_wait(server):
     async with pool_on(server, size=1) as pool:
         ann = Tenant()
@@ -107,33 +89,16 @@ async def test_closing_ends_everything_and_everybodys_wait(server):
     async with pool_on(server, size=1) as pool:
         backend = await pool.acquire(Tenant(), "db")
         waiting = [await busy(pool, Tenant()) for _ in range(3)]
+        sender = Sender(pool)
         pool.close()
+        for (error,) in (sender.served, Sender(pool).served):
+            assert isinstance(error, BackendUnavailable)
         for task in waiting:
             with pytest.raises(BackendUnavailable, match="shutting down"):
                 await task
         assert backend.is_closed
         pool.release(backend)
         assert pool.connections == 0
-
-
-async def test_who_lines_up_is_served_at_once_where_something_is_there(server):
-    async with pool_on(server, size=1) as pool:
-        first = Sender(pool)
-        assert first.served == [None]  # leave to open one
-        backend = await pool.make_own(None, first.waiter.owner, "db")
-        assert (pool.connections, pool.lent) == (1, 1)
-        pool.release(backend)
-        assert Sender(pool).served == [backend]
-
-
-async def test_what_comes_back_goes_on_to_the_first_in_the_same_turn_of_the_loop(server):
-    async with pool_on(server, size=1) as pool:
-        backend = await pool.acquire(Tenant(), "db")
-        first, second = Sender(pool), Sender(pool)
-        assert first.served == []
-        pool.release(backend)
-        assert (first.served, second.served) == ([backend], [])
-        assert pool.lent == 1
 
 
 async def test_tasks_and_senders_stand_in_one_line(server):
@@ -149,40 +114,6 @@ async def test_tasks_and_senders_stand_in_one_line(server):
         assert last.served == []
         pool.release(backend)
         assert last.served == [backend]
-
-
-async def test_who_leaves_the_line_is_passed_over(server):
-    async with pool_on(server, size=1) as pool:
-        backend = await pool.acquire(Tenant(), "db")
-        leaving, staying = Sender(pool), Sender(pool)
-        pool.dequeue(leaving.waiter)
-        pool.release(backend)
-        assert (leaving.served, staying.served) == ([], [backend])
-        pool.dequeue(leaving.waiter)  # once more does no harm
-
-
-async def test_a_connection_lost_while_somebody_waits_is_leave_to_open_another(server):
-    async with pool_on(server, size=1) as pool:
-        await pool.acquire(Tenant(), "db")
-        waiting = Sender(pool)
-        server.break_connections()
-        await until(lambda: waiting.served)
-        assert waiting.served == [None]
-        assert (
-            await pool.make_own(None, waiting.waiter.owner, "db")
-        ).owner is waiting.waiter.owner
-
-
-async def test_a_connection_that_cannot_be_opened_is_the_next_ones_turn(server):
-    async def refuse(account, database, variant):
-        raise BackendUnavailable("ks", "-", "down")
-
-    async with pool_on(server, size=1, opens=refuse) as pool:
-        first, second = Sender(pool), Sender(pool)
-        assert (first.served, second.served) == ([None], [])
-        with pytest.raises(BackendUnavailable, match="down"):
-            await pool.make_own(None, first.waiter.owner, "db")
-        assert second.served == [None]
 
 
 async def test_any_number_may_give_back_at_once_what_they_are_served_with(server):
@@ -221,18 +152,6 @@ async def test_the_wait_of_each_has_its_own_end():
     assert third.served == [backend]
 
 
-async def test_closing_ends_the_wait_of_senders_too(server):
-    async with pool_on(server, size=1) as pool:
-        await pool.acquire(Tenant(), "db")
-        waiting = Sender(pool)
-        pool.close()
-        late = Sender(pool)
-        for sender in (waiting, late):
-            (error,) = sender.served
-            assert isinstance(error, BackendUnavailable)
-            assert "shutting down" in str(error)
-
-
 async def test_a_task_cancelled_while_it_is_served_leaves_everything_to_the_next(server):
     async with pool_on(server, size=1) as pool:
         backend = await pool.acquire(Tenant(), "db")
@@ -246,7 +165,7 @@ async def test_a_task_cancelled_while_it_is_served_leaves_everything_to_the_next
         assert next_one.served == [backend]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 async def test_everybody_is_served_in_order_whatever_comes_and_goes(seed):
     dice = random.Random(seed)
     size = dice.randint(1, 4)
