@@ -58,15 +58,6 @@ def test_a_wrong_command_line_is_explained(argv, capsys):
     assert "usage: streamfrom" in capsys.readouterr().err
 
 
-def test_help_names_every_command(capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(["--help"])
-    assert ended.value.code == 0
-    out = capsys.readouterr().out
-    for command in ("serve", "check", "queues", "top", "demo"):
-        assert command in out
-
-
 @pytest.mark.parametrize("command", ["serve", "check"])
 def test_a_wrong_configuration_names_the_file_and_the_key(command, tmp_path, capsys):
     path = tmp_path / "proxy.toml"
@@ -92,11 +83,6 @@ def test_every_fault_of_a_configuration_is_told(tmp_path, capsys):
     document = json.loads(out)
     assert document["summary"] == {"ok": 0, "info": 0, "warning": 0, "error": 3}
     assert document["findings"][1]["place"] == "server.shutdown_grace"
-
-
-def test_a_configuration_that_is_not_there_is_said_to_be_missing(tmp_path, capsys):
-    assert main(["serve", "--config", str(tmp_path / "none.toml")]) == EXIT_USAGE
-    assert "none.toml" in capsys.readouterr().err
 
 
 def test_variables_of_the_environment_reach_the_configuration(config, monkeypatch, capsys):

@@ -58,16 +58,6 @@ def test_a_piped_line_is_json_with_time_level_and_who_is_concerned():
     }
 
 
-def test_the_engines_lines_look_the_same():
-    with configured() as stderr:
-        logging.getLogger("streamfrom.engine.messaging.shell.registry").warning(
-            "%s: %s", "shop", "gone"
-        )
-    (line,) = map(json.loads, stderr.lines)
-    assert (line["event"], line["level"]) == ("shop: gone", "warning")
-    assert "timestamp" in line
-
-
 def test_the_engines_lines_have_keys_too():
     named = loaded(raw_table("msg")).named
     with configured() as stderr:
@@ -135,14 +125,6 @@ def test_decisions_are_logged_if_asked_for_and_a_quiet_proxy_tells_faults_only()
     assert levels_logged(quiet=True) == everything[3:] * 2
 
 
-def test_a_terminal_gets_lines_for_people():
-    with configured(is_terminal=True) as stderr:
-        structlog.get_logger().info("listening", port=5)
-    (line,) = stderr.lines
-    assert "listening" in line
-    assert not line.startswith("{")
-
-
 def test_a_secret_that_reaches_a_logger_stays_one():
     with configured() as stderr:
         structlog.get_logger().info(
@@ -167,12 +149,6 @@ def test_each_line_of_a_worker_says_which_one_it_is():
         ("listening", 3),
         ("elected", 3),
     ]
-
-
-def test_a_worker_logs_no_more_than_its_parent():
-    with configured(level=logging.WARNING, worker=3) as stderr:
-        structlog.get_logger().info("listening")
-    assert stderr.lines == []
 
 
 def test_text_of_others_makes_no_line_and_no_colour_of_its_own():

@@ -48,16 +48,6 @@ def test_the_connections_of_one_user_share_a_budget_of_their_own():
     assert memory_of("app").used_bytes == 60
 
 
-def test_what_a_login_holds_already_counts_for_its_user():
-    memory_of = users_memory(lambda: 150, UserMemoryExceeded)
-    memory = Memory(lambda: 100, ConnectionMemoryExceeded)
-    memory.change(40)
-    memory.belong_to(memory_of("app"))
-    assert memory_of("app").used_bytes == 40
-    memory.belong_to(memory_of("batch"))
-    assert (memory_of("app").used_bytes, memory_of("batch").used_bytes) == (0, 40)
-
-
 @given(
     st.lists(
         st.tuples(

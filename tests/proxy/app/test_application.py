@@ -12,19 +12,14 @@ from streamfrom.proxy.app.application import (
     Application,
     run,
 )
-from streamfrom.proxy.backends.connect import open_backend
 from streamfrom.proxy.backends.session_variables import names
-from streamfrom.proxy.config.dsn import Dsn, SslMode
-from streamfrom.proxy.config.file import Role, Secret, TlsSettings, User
-from streamfrom.proxy.errors import BackendError, BackendUnavailable
+from streamfrom.proxy.errors import BackendUnavailable
 from streamfrom.proxy.service_manager import ServiceManager
 from streamfrom.proxy.wire.constants import Capability, Status
-from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_answers import Silence, rows_of, until
 from tests.proxy.fake_client import Client
 from tests.proxy.fake_server import MARIADB, FakeServer
 from tests.proxy.rigs import add_message_table, config_of, running_proxy
-from tests.proxy.wire.accounts import CRYPT, NATIVE, PASSWORD
 
 
 # --- life ------------------------------------------------------------------------------
@@ -141,17 +136,6 @@ async def test_the_file_of_a_unix_socket_has_its_mode_whatever_the_umask(
         os.umask(before)
 
 
-async def test_a_unix_socket_serves_too_and_goes_with_the_proxy(server, tmp_path):
-    path = tmp_path / "streamfrom.sock"
-    async with running_proxy(server, unix_socket=str(path)):
-        backend = await open_backend(
-            "p", "-", dsn_of(0, unix_socket=str(path)), database="plain"
-        )
-        assert (await backend.query(b"SELECT 1")).rows
-        backend.close()
-    assert not path.exists()
-
-
 async def test_what_does_not_end_in_time_is_ended(server):
     async with running_proxy(server, shutdown_grace_s=0.05) as proxy:
         client = await proxy.client()
@@ -160,14 +144,6 @@ async def test_what_does_not_end_in_time_is_ended(server):
         await until(lambda: "SELECT SLEEP(9)" in server.heard)
         await proxy.app.stop()
         assert (await client.answer())[0].code == 1053
-
-
-async def test_without_users_the_log_says_who_gets_in(server):
-    with structlog.testing.capture_logs() as logs:
-        async with running_proxy(server):
-            pass
-    (warning,) = [line for line in logs if line["log_level"] == "warning"]
-    assert "only this machine may connect" in warning["event"]
 
 
 async def test_background_work_that_fails_is_logged_and_a_fault_of_ours_with_its_trace(server):
@@ -199,64 +175,6 @@ async def test_the_character_set_of_a_login_is_one_that_the_servers_know(calm):
             await client.query("SELECT 1")
             assert server.relays[-1].variables["collation_connection"] == collation
             await client.close()
-
-
-def dsn_of(port, user="root", password="", **options):
-    fields = {
-        "host": "localhost",
-        "port": port,
-        "unix_socket": None,
-        "user": user,
-        "password": Secret(password),
-        "database": "plain",
-        "ssl_mode": SslMode.DISABLED,
-        "ssl_ca": None,
-    }
-    return Dsn(**(fields | options))
-
-
-async def log_in(dsn):
-    backend = await open_backend("p", "-", dsn, database="plain")
-    rows = (await backend.query(b"SELECT 1")).rows
-    backend.close()
-    return rows
-
-
-USERS = (
-    User("clear", Secret(PASSWORD), None, Role.USER),
-    User("crypt", None, Secret(CRYPT), Role.USER),
-    User("native", None, Secret(NATIVE), Role.USER),
-)
-
-
-@pytest.mark.parametrize("user", ["clear", "crypt", "native"])
-async def test_every_kind_of_password_lets_its_owner_in_without_tls(server, user):
-    async with running_proxy(server, users=USERS) as proxy:
-        assert await log_in(dsn_of(proxy.port, user, PASSWORD))
-        with pytest.raises(BackendError, match="Access denied"):
-            await log_in(dsn_of(proxy.port, user, "wrong"))
-
-
-async def test_tls_is_offered_with_the_configured_certificate(server, tmp_path):
-    certificate, key = write_certificate(tmp_path)
-    async with running_proxy(
-        server, users=USERS, tls=TlsSettings(certificate, key, False)
-    ) as proxy:
-        secure = {"ssl_mode": SslMode.VERIFY_IDENTITY, "ssl_ca": certificate}
-        for user in ("clear", "crypt", "native"):
-            assert await log_in(dsn_of(proxy.port, user, PASSWORD, **secure))
-        assert await log_in(dsn_of(proxy.port, "clear", PASSWORD))
-
-
-async def test_where_tls_is_required_nobody_logs_in_without(server, tmp_path):
-    certificate, key = write_certificate(tmp_path)
-    async with running_proxy(
-        server, users=USERS, tls=TlsSettings(certificate, key, True)
-    ) as proxy:
-        with pytest.raises(BackendError, match="insecure transport are prohibited") as refused:
-            await log_in(dsn_of(proxy.port, "clear", PASSWORD))
-        assert refused.value.wire_code()[0] == 3159
-        assert await log_in(dsn_of(proxy.port, "clear", PASSWORD, ssl_mode=SslMode.REQUIRED))
 
 
 async def test_a_shard_that_comes_back_is_asked_for_its_collations_again(server):

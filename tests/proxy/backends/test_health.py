@@ -45,21 +45,9 @@ async def test_a_replica_must_be_near_its_primary(column):
     [
         ([], "the server is no replica"),
         ([{"Seconds_Behind_Source": None}], "replication is not running"),
-        (
-            [
-                {
-                    "Seconds_Behind_Master": None,
-                    "Last_SQL_Error": "",
-                    "Last_IO_Error": "no route",
-                }
-            ],
-            "replication is not running: no route",
-        ),
-        (
-            [{"Seconds_Behind_Source": 0}, {"Seconds_Behind_Source": "7"}],
-            "7 s behind, more than replica_max_lag",
-        ),
+        ([{"Seconds_Behind_Master": None, "Last_SQL_Error": "", "Last_IO_Error": "no route"}], "replication is not running: no route"),
+        ([{"Seconds_Behind_Source": 0}, {"Seconds_Behind_Source": "7"}], "7 s behind, more than replica_max_lag"),
     ],
-)
+)  # fmt: skip
 def test_what_keeps_a_replica_from_being_read_is_told(channels, trouble):
     assert lag_trouble(channels, 5) == trouble

@@ -84,15 +84,6 @@ def test_a_fault_of_the_whole_is_told_beside_one_of_a_part(faults):
     ]
 
 
-def test_two_shards_of_one_name_are_one_fault(faults):
-    (fault,) = faults(SHARDED.replace('"80-"', '"-80"'))
-    assert fault.startswith("keyspaces.commerce.shards[1].name: expected each shard once")
-
-
-def test_an_empty_file_has_one_fault(faults):
-    assert faults("") == ["keyspaces: missing; expected at least one [keyspaces.<name>]"]
-
-
 def test_a_keyspace_with_a_quoted_name_is_found_again(faults):
     text = SHARDED.replace("commerce", '"my shop"').replace("root@127.0.0.1:3307", "")
     keys = [fault.partition(": ")[0] for fault in faults(text + "pool_size = 0")]

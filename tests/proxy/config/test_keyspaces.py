@@ -60,104 +60,45 @@ def test_replicas_are_addresses_like_the_primary(read):
     ]
 
 
-def test_a_keyspace_whose_name_needs_quotes_is_quoted_in_errors(read):
-    with pytest.raises(ConfigError, match=r'^keyspaces\."my shop"\.shards\[0\]\.pool_size: '):
-        read(UNSHARDED.replace("commerce", '"my shop"') + "pool_size = 0")
-
-
 FAULTS = [
     ("[keyspaces.commerce]", "keyspaces.commerce.shards: missing; expected at least one [[key"),
     ("[keyspaces]\ncommerce = 1", "keyspaces.commerce: expected a table, got 1"),
     (UNSHARDED.replace("commerce", '"a:b"'), 'keyspaces."a:b": expected a keyspace\'s name'),
     (UNSHARDED.replace("commerce", '""'), 'keyspaces."": expected a keyspace\'s name'),
-    (
-        UNSHARDED.replace("commerce", "mysql"),
-        "keyspaces.mysql: expected a name that is not one",
-    ),
+    (UNSHARDED.replace("commerce", "mysql"), "keyspaces.mysql: expected a name that is not one"),
     (UNSHARDED.replace('"0"', '"-80"'), "keyspaces.commerce.shards[0].name: expected"),
-    (
-        shard("-80", 1) + shard("80-", 2),
-        "keyspaces.commerce.shards: expected one shard without",
-    ),
-    (
-        UNSHARDED + "share_reads = 1",
-        "keyspaces.commerce.shards[0].share_reads: expected true or false",
-    ),
-    (
-        UNSHARDED + "pool_size = 0",
-        "keyspaces.commerce.shards[0].pool_size: expected an integer",
-    ),
-    (
-        UNSHARDED + 'pool_size = "x"',
-        'keyspaces.commerce.shards[0].pool_size: expected an integer ≥ 1, got "x"',
-    ),
-    (
-        UNSHARDED + "replica = []",
-        "keyspaces.commerce.shards[0].replica: unknown key; did you me",
-    ),
+    (shard("-80", 1) + shard("80-", 2), "keyspaces.commerce.shards: expected one shard without"),
+    (UNSHARDED + "share_reads = 1", "keyspaces.commerce.shards[0].share_reads: expected true or false"),
+    (UNSHARDED + "pool_size = 0", "keyspaces.commerce.shards[0].pool_size: expected an integer"),
+    (UNSHARDED + 'pool_size = "x"', 'keyspaces.commerce.shards[0].pool_size: expected an integer ≥ 1, got "x"'),
+    (UNSHARDED + "replica = []", "keyspaces.commerce.shards[0].replica: unknown key; did you me"),
     (
         UNSHARDED + 'readonly = "mysql://reader:hunter2@"',
         "keyspaces.commerce.shards[0].readonly: no key any more: the server's grants decide what the user's own"
         " account may do; let each reader log in, and run: GRANT SELECT ON `commerce`.* TO it",
     ),
-    (
-        UNSHARDED + 'replicas = "hunter2"',
-        "shards[0].replicas: expected a list of strings, got s",
-    ),
-    (
-        UNSHARDED + 'replicas = ["hunter2"]',
-        "shards[0].replicas[0]: expected mysql://user:passwo",
-    ),
-    (
-        SHARDED.replace("vschema =", "vshema ="),
-        "keyspaces.commerce.vshema: unknown key; did yo",
-    ),
+    (UNSHARDED + 'replicas = "hunter2"', "shards[0].replicas: expected a list of strings, got s"),
+    (UNSHARDED + 'replicas = ["hunter2"]', "shards[0].replicas[0]: expected mysql://user:passwo"),
+    (SHARDED.replace("vschema =", "vshema ="), "keyspaces.commerce.vshema: unknown key; did yo"),
     (SHARDED.replace("vschema.json", "nope.json"), "keyspaces.commerce.vschema: cannot read "),
-    (
-        SHARDED.replace("vschema.json", "latin1.json"),
-        "keyspaces.commerce.vschema: expected UTF",
-    ),
-    (
-        SHARDED.replace("vschema.json", ""),
-        'keyspaces.commerce.vschema: expected a path, got ""',
-    ),
-    (
-        SHARDED.replace("3308", "3307"),
-        "shards[1].primary: expected a database of its own, got t",
-    ),
-    (
-        SHARDED.replace('name = "80-"\n', ""),
-        "keyspaces.commerce.shards[1].name: missing; ",
-    ),
-    (
-        SHARDED.replace('"mysql://root@127.0.0.1:3308"', "1"),
-        "shards[1].primary: expected mysql:",
-    ),
-    (
-        SHARDED.replace("primary", "primry"),
-        "keyspaces.commerce.shards[0].primary: missing; exp",
-    ),
-    (
-        shards("-80", "-80"),
-        'keyspaces.commerce.shards[1].name: expected each shard once, got "-',
-    ),
+    (SHARDED.replace("vschema.json", "latin1.json"), "keyspaces.commerce.vschema: expected UTF"),
+    (SHARDED.replace("vschema.json", ""), 'keyspaces.commerce.vschema: expected a path, got ""'),
+    (SHARDED.replace("3308", "3307"), "shards[1].primary: expected a database of its own, got t"),
+    (SHARDED.replace('name = "80-"\n', ""), "keyspaces.commerce.shards[1].name: missing; "),
+    (SHARDED.replace('"mysql://root@127.0.0.1:3308"', "1"), "shards[1].primary: expected mysql:"),
+    (SHARDED.replace("primary", "primry"), "keyspaces.commerce.shards[0].primary: missing; exp"),
+    (shards("-80", "-80"), 'keyspaces.commerce.shards[1].name: expected each shard once, got "-'),
     (shards("-80", "90-"), "keyspaces.commerce.shards: "),
     (shards("-80", "70-"), "keyspaces.commerce.shards: "),
     (shards("-40", "40-80"), "keyspaces.commerce.shards: "),
     (shards("40-80", "80-"), "keyspaces.commerce.shards: "),
     (shards("-80", "80-", "-"), "keyspaces.commerce.shards: "),
     (shards("-80", "80-zz"), "keyspaces.commerce.shards[1].name: "),
-    (
-        shards("-80", "b"),
-        "keyspaces.commerce.shards: expected all key ranges once: shard 'b' is",
-    ),
+    (shards("-80", "b"), "keyspaces.commerce.shards: expected all key ranges once: shard 'b' is"),
     (shards("-8a", "-8A", "8a-"), "shards[1].name: expected each shard once, got "),
-    (
-        SHARDED.replace("vschema.json", "unsharded.json"),
-        "keyspaces.commerce.shards: expected one shard without a sharded vschema, got 2",
-    ),
+    (SHARDED.replace("vschema.json", "unsharded.json"), "keyspaces.commerce.shards: expected one shard without a sharded vschema, got 2"),
     (SHARDED.replace("vschema.json", "broken.json"), "keyspaces.commerce.vschema: "),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "expected"), FAULTS, ids=[fault[1] for fault in FAULTS])

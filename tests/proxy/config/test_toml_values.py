@@ -27,10 +27,6 @@ def test_a_secret_is_three_stars_in_every_printed_form(form):
     assert "hunter2" not in json.dumps([Secret("hunter2")], default=str)
 
 
-def test_a_secret_gives_its_text_only_when_asked():
-    assert Secret("hunter2").reveal() == "hunter2"
-
-
 def test_secrets_compare_by_their_text():
     assert Secret("a") == Secret("a")
     assert Secret("a") != Secret("b")
@@ -102,10 +98,6 @@ def test_a_key_like_no_other_lists_what_would_be_known():
     assert "name" not in values
     with pytest.raises(ConfigError, match=r"^top\.colour: unknown key; expected one of name$"):
         values.close()
-
-
-def test_a_key_that_needs_quotes_is_quoted_in_its_path():
-    assert table("").key("my key") == 'top."my key"'
 
 
 def test_long_values_are_cut_in_errors():

@@ -127,15 +127,6 @@ def test_port_and_data_survive_a_restart_and_a_crash(server):
 
 
 @pytest.mark.db
-def test_starting_and_stopping_twice_is_fine(server):
-    pid = server.pid
-    server.start()
-    assert server.pid == pid
-    server.stop()
-    server.stop()
-
-
-@pytest.mark.db
 def test_a_folder_too_deep_for_a_socket_gets_one_in_a_temporary_folder(any_program, tmp_path):
     with EmbeddedServer(tmp_path / ("deep" * 25), program=any_program) as server:
         assert len(server.socket) < 108
@@ -198,16 +189,6 @@ def test_half_an_initialisation_is_done_again(any_program, tmp_path):
     with EmbeddedServer(tmp_path, program=any_program) as server:
         assert query(server, "SELECT 1") == ((1,),)
         server.kill()
-
-
-@pytest.mark.db
-def test_it_is_an_async_context_too(any_program, tmp_path):
-    async def main():
-        async with EmbeddedServer(tmp_path / "server", program=any_program) as server:
-            assert await asyncio.to_thread(query, server, "SELECT 1") == ((1,),)
-        return server
-
-    assert not asyncio.run(main()).is_running
 
 
 @pytest.mark.db

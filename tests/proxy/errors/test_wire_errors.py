@@ -15,11 +15,7 @@ from streamfrom.proxy.errors.wire_errors import (
         (WireError("no end"), "Malformed communication packet: no end"),
         (PacketTooLarge(), "Got a packet bigger than 'max_allowed_packet' bytes"),
         (OutOfOrder(), "Got packets out of order"),
-        (
-            LocalDataDisabled(on_mariadb=False),
-            "Loading local data is disabled; this must be enabled on both the client and server"
-            " sides",
-        ),
+        (LocalDataDisabled(on_mariadb=False), "Loading local data is disabled; this must be enabled on both the client and server" " sides"),
         (
             LocalDataDisabled(on_mariadb=True),
             "The used command is not allowed because the MariaDB server or client has disabled"
@@ -27,7 +23,7 @@ from streamfrom.proxy.errors.wire_errors import (
         ),
         (CannotUnpack(), "Couldn't uncompress communication packet"),
     ],
-)
+)  # fmt: skip
 def test_sentences_are_those_of_mysql(error, sentence):
     assert str(error) == sentence
 

@@ -71,14 +71,10 @@ def test_later_tables_have_rates():
     "row",
     [
         pytest.param({**ORDERS, "queue": "new"}, id="a new queue"),
-        pytest.param(
-            {**ORDERS, "delivered": 0, "redelivered": 0, "acked": 0}, id="a proxy started anew"
-        ),
-        pytest.param(
-            {**ORDERS, "delivered": None, "redelivered": None, "acked": None}, id="unusable now"
-        ),
+        pytest.param({**ORDERS, "delivered": 0, "redelivered": 0, "acked": 0}, id="a proxy started anew"),
+        pytest.param({**ORDERS, "delivered": None, "redelivered": None, "acked": None}, id="unusable now"),
     ],
-)
+)  # fmt: skip
 def test_a_rate_that_is_not_known_is_not_told(row):
     _, line = lines(row, before=TableSample([ORDERS], 10.0), at_s=14.0)
     assert line.split()[9:12] == ["-", "-", "-"]

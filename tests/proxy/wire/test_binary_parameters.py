@@ -120,24 +120,12 @@ def test_long_data_takes_the_place_of_a_value():
         ((FieldType.BLOB, False, b"\x00'"), b"\x00'", b"_binary x'0027'"),
         ((FieldType.DATE, False, b"\xea\x07\x01\x02"), b"2026-01-02", b"'2026-01-02'"),
         ((FieldType.DATE, False, b""), b"0000-00-00", b"'0000-00-00'"),
-        (
-            (FieldType.DATETIME, False, b"\xea\x07\x01\x02"),
-            b"2026-01-02 00:00:00",
-            b"'2026-01-02 00:00:00'",
-        ),
-        (
-            (FieldType.TIMESTAMP, False, b"\xea\x07\x01\x02\x03\x04\x05\x06\0\0\0"),
-            b"2026-01-02 03:04:05.000006",
-            b"'2026-01-02 03:04:05.000006'",
-        ),
+        ((FieldType.DATETIME, False, b"\xea\x07\x01\x02"), b"2026-01-02 00:00:00", b"'2026-01-02 00:00:00'"),
+        ((FieldType.TIMESTAMP, False, b"\xea\x07\x01\x02\x03\x04\x05\x06\0\0\0"), b"2026-01-02 03:04:05.000006", b"'2026-01-02 03:04:05.000006'"),
         ((FieldType.TIME, False, b""), b"00:00:00", b"'00:00:00'"),
-        (
-            (FieldType.TIME, False, b"\x01\x01\0\0\0\x02\x03\x04"),
-            b"-26:03:04",
-            b"'-26:03:04'",
-        ),
+        ((FieldType.TIME, False, b"\x01\x01\0\0\0\x02\x03\x04"), b"-26:03:04", b"'-26:03:04'"),
     ],
-)
+)  # fmt: skip
 def test_what_a_parameter_is_worth(parameter, value, literal):
     assert value_of(Parameter(*parameter)) == value
     assert literal_of(Parameter(*parameter), backslash_escapes=True) == literal

@@ -51,22 +51,10 @@ def test_an_ok_comes_back(done, is_eof):
 # As MariaDB 10.11 and MySQL 9.7 send them, byte for byte; the second flag is SESSION_TRACK.
 SERVER_OKS = [
     (b"\x00\x01\x00\x02\x00\x00\x00", False, Ok(1, 0, 2, 0, b"")),
-    (
-        b"\x00\x02\x00\x22\x00\x00\x00(Rows matched: 2  Changed: 2  Warnings: 0",
-        False,
-        Ok(2, 0, 0x22, 0, b"Rows matched: 2  Changed: 2  Warnings: 0"),
-    ),
-    (
-        b"\x00\x02\x00\x22\x00\x00\x00(Rows matched: 2  Changed: 2  Warnings: 0",
-        True,
-        Ok(2, 0, 0x22, 0, b"Rows matched: 2  Changed: 2  Warnings: 0"),
-    ),
-    (
-        b"\x00\x00\x00\x02\x40\x00\x00\x00\x04\x01\x02\x01p",
-        True,
-        Ok(0, 0, 0x4002, 0, b"", b"\x01\x02\x01p"),
-    ),
-]
+    (b"\x00\x02\x00\x22\x00\x00\x00(Rows matched: 2  Changed: 2  Warnings: 0", False, Ok(2, 0, 0x22, 0, b"Rows matched: 2  Changed: 2  Warnings: 0")),
+    (b"\x00\x02\x00\x22\x00\x00\x00(Rows matched: 2  Changed: 2  Warnings: 0", True, Ok(2, 0, 0x22, 0, b"Rows matched: 2  Changed: 2  Warnings: 0")),
+    (b"\x00\x00\x00\x02\x40\x00\x00\x00\x04\x01\x02\x01p", True, Ok(0, 0, 0x4002, 0, b"", b"\x01\x02\x01p")),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("payload", "track", "ok"), SERVER_OKS)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from streamfrom.proxy.workers.supervisor import WorkerFailed, Workers, command_of
+from streamfrom.proxy.workers.supervisor import WorkerFailed, Workers
 from tests.proxy.fake_answers import until
 from tests.proxy.fake_server import FakeServer
 from tests.proxy.rigs import config_of
@@ -150,12 +150,6 @@ async def test_a_run_ends_when_it_is_stopped_also_while_it_starts(tmp_path):
     assert ready == [True]
 
 
-async def test_a_run_tells_who_failed(tmp_path):
-    (tmp_path / "fail").touch()
-    with pytest.raises(WorkerFailed):
-        await Rig(tmp_path).workers.run(asyncio.Event(), lambda: None)
-
-
 async def test_the_unix_socket_is_the_parents(tmp_path):
     path = tmp_path / "s"
     rig = Rig(tmp_path, unix_socket=str(path), unix_socket_mode=0o600)
@@ -171,9 +165,3 @@ async def test_a_port_that_somebody_listens_on_is_refused(tmp_path):
         with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1 port {port}"):
             async with Rig(tmp_path, port=port).workers:
                 raise AssertionError("it must not be entered")
-
-
-def test_a_worker_is_started_by_the_same_interpreter():
-    command = command_of(Path("/etc/proxy.toml"))
-    assert command[0] == sys.executable
-    assert command[-3:] == ["--config", "/etc/proxy.toml", "--worker-seat"]
