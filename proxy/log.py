@@ -15,13 +15,19 @@ import time
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-import structlog
-
 from streamfrom.proxy.printable import printable
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+if "rich" not in sys.modules:
+    # structlog loads Rich for tracebacks that we log as plain text: 5 MB and a twentieth of a second for each process.
+    sys.modules["rich"] = None  # type: ignore[assignment]  # what import takes for a module that is missing
+    import structlog
+
+    del sys.modules["rich"]
+import structlog
 
 
 # Of each event of a `SparingLog` one line in this time.

@@ -9,7 +9,7 @@ import asyncio
 import time
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from streamfrom.proxy.backends.control_connection import Control
 from streamfrom.proxy.config import dsn
@@ -27,11 +27,8 @@ if TYPE_CHECKING:
 
     Ask = Callable[[], Awaitable[list[StatusRecord]]]
 
-ADDRESS_SCHEME: Final = "mysql://"
-ADDRESS_DEFAULT: Final = f"{ADDRESS_SCHEME}root@127.0.0.1:15306"
 
-
-class CannotTell(Exception):
+class CannotTell(OSError):
     """A proxy does not report its queues; the text says where and why."""
 
 

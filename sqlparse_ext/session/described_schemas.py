@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 
 INFORMATION_SCHEMA: Final = "information_schema"
+# Schemas that every server has and that describe only itself.
+SYSTEM_SCHEMAS: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
 # Each row of these tables describes what is in the schema that one of these columns names.
 _OF_SCHEMAS: Final = frozenset(
     {

@@ -12,7 +12,11 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.reading.database_names import database_names
-from streamfrom.sqlparse_ext.session.described_schemas import SCHEMA_COLUMNS, described
+from streamfrom.sqlparse_ext.session.described_schemas import (
+    SCHEMA_COLUMNS,
+    SYSTEM_SCHEMAS,
+    described,
+)
 from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Param, Slot
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, text_literal
 from streamfrom.sqlparse_ext.text.lexer import Edit
@@ -26,9 +30,6 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Shape, Statement
     from streamfrom.sqlparse_ext.text.tokens import Token
 
-
-# Schemas that every server has and that describe only itself.
-SYSTEM_SCHEMAS: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
 
 _ASKS_DATABASE: Final = re.compile(rb"SELECT (?:DATABASE|SCHEMA)\(\)", re.IGNORECASE)
 # Columns of databases' names; also those that end in _SCHEMA.

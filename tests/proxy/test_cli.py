@@ -5,6 +5,8 @@ import logging
 import os
 import signal
 import socket
+import subprocess
+import sys
 from contextlib import suppress
 from importlib.metadata import version
 from itertools import chain
@@ -45,6 +47,13 @@ def config(tmp_path):
         path = tmp_path / "proxy.toml"
         path.write_text(CONFIG.format(port=free.getsockname()[1]))
         yield str(path)
+
+
+def test_what_only_some_commands_need_is_not_loaded_for_all():
+    program = "import sys, streamfrom.proxy.cli; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    loaded = set(done.stdout.decode().split())
+    assert not loaded & {"aiohttp", "grpc", "rich", "shtab", "sqlglot"}
 
 
 @pytest.mark.parametrize(
@@ -114,7 +123,7 @@ def test_serve_runs_until_it_is_told_to_stop(config, monkeypatch, unconfigured, 
         os.kill(os.getpid(), number)
         await stop.wait()
 
-    monkeypatch.setattr(cli, "run", run)
+    monkeypatch.setattr("streamfrom.proxy.app.application.run", run)
     assert main(["serve", "--config", config]) == 0
     assert told == [["shop"]]
     assert unconfigured == [
@@ -138,7 +147,7 @@ def test_the_log_is_as_configured(argv, settings, told, config, monkeypatch, unc
 
     with open(config, "a") as file:
         file.write(f"[log]\n{settings}\n")
-    monkeypatch.setattr(cli, "run", run)
+    monkeypatch.setattr("streamfrom.proxy.app.application.run", run)
     assert main(["serve", *argv, "--config", config]) == 0
     assert (unconfigured[-1]["level"], unconfigured[-1]["as_json"]) == told
 
@@ -158,9 +167,9 @@ def test_every_option_may_stand_before_the_command_and_after_it(
         calls.append(arguments)
         return 0
 
-    monkeypatch.setattr(cli, "run", work)
-    monkeypatch.setattr(cli, "check", work)
-    monkeypatch.setattr(cli, "run_demo", run_demo)
+    monkeypatch.setattr("streamfrom.proxy.app.application.run", work)
+    monkeypatch.setattr("streamfrom.proxy.commands.check.check", work)
+    monkeypatch.setattr("streamfrom.proxy.commands.demo.run_demo", run_demo)
     words = [
         [option] if value is None else [option, value.replace("CONFIG", config)]
         for option, value in options.items()
@@ -218,7 +227,7 @@ def test_queues_are_shown_of_the_proxy_that_is_named(argv, told, monkeypatch, un
     async def watch(address, every_s, out):
         asked.append((f"{address.user}@{address.server}", every_s))
 
-    monkeypatch.setattr(cli, "watch", watch)
+    monkeypatch.setattr("streamfrom.proxy.commands.queue_watch.watch", watch)
     assert main(argv) == 0
     assert asked == [told]
     assert unconfigured == [{"verbose": False, "quiet": True}]
@@ -230,7 +239,7 @@ def test_top_asks_the_proxy_that_is_named(monkeypatch, unconfigured):
     async def top(address, every_s):
         asked.append((f"{address.user}@{address.server}", every_s))
 
-    monkeypatch.setattr(cli, "top", top)
+    monkeypatch.setattr("streamfrom.proxy.commands.top.top", top)
     assert main(["top"]) == 0
     assert main(["top", "--every", "0.5", "mysql://app@proxy:7"]) == 0
     assert asked == [("root@127.0.0.1:15306", 2.0), ("app@proxy:7", 0.5)]
@@ -265,7 +274,7 @@ def test_a_second_signal_has_the_stop_hurry(config, monkeypatch):
         os.kill(os.getpid(), signal.SIGINT)
         await hurry.wait()
 
-    monkeypatch.setattr(cli, "run", run)
+    monkeypatch.setattr("streamfrom.proxy.app.application.run", run)
     assert main(["serve", "--config", config]) == 0
 
 
@@ -295,7 +304,7 @@ def test_a_hangup_asks_for_the_vschemas_and_ends_nothing(config, monkeypatch, un
         await hangup.wait()
         assert not stop.is_set()
 
-    monkeypatch.setattr(cli, "run", run)
+    monkeypatch.setattr("streamfrom.proxy.app.application.run", run)
     assert main(["serve", "--config", config]) == 0
 
 
@@ -303,7 +312,7 @@ def test_a_proxy_that_cannot_listen_says_why(config, monkeypatch, capsys):
     async def run(configuration, stop, hangup, hurry, read_again, seat, manager):
         raise OSError("[Errno 98] address already in use")
 
-    monkeypatch.setattr(cli, "run", run)
+    monkeypatch.setattr("streamfrom.proxy.app.application.run", run)
     assert main(["serve", "--config", config]) == EXIT_FAULT
     assert capsys.readouterr().err == "streamfrom: [Errno 98] address already in use\n"
 
@@ -315,7 +324,7 @@ def test_the_demo_gets_what_the_command_line_says(monkeypatch, tmp_path):
         told.append(arguments)
         return 0
 
-    monkeypatch.setattr(cli, "run_demo", run_demo)
+    monkeypatch.setattr("streamfrom.proxy.commands.demo.run_demo", run_demo)
     assert main(["demo"]) == 0
     assert main(["demo", "--shards", "4", "--port", "5", "--data", str(tmp_path)]) == 0
     assert main(["demo", "--workers", "3"]) == 0
@@ -330,7 +339,7 @@ def test_interrupting_what_does_not_listen_to_signals_is_an_exit_code(monkeypatc
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "run_demo", interrupted)
+    monkeypatch.setattr("streamfrom.proxy.commands.demo.run_demo", interrupted)
     assert main(["demo"]) == 128 + signal.SIGINT
 
 
@@ -399,7 +408,7 @@ def test_the_service_manager_is_told_of_a_start_and_a_stop(config, monkeypatch, 
         os.kill(os.getpid(), signal.SIGTERM)
         await stop.wait()
 
-    monkeypatch.setattr(cli, "run", run)
+    monkeypatch.setattr("streamfrom.proxy.app.application.run", run)
     assert main(["serve", "--config", config]) == 0
     assert manager() == ["READY=1", "STOPPING=1"]
 
@@ -439,7 +448,7 @@ def test_a_worker_has_its_seat_and_waits_for_nobody_only_when_its_parent_says_so
             await stop.wait()
         assert not hurry.is_set()
 
-    monkeypatch.setattr(cli, "run", run)
+    monkeypatch.setattr("streamfrom.proxy.app.application.run", run)
     assert main(["serve", "--config", config, "--worker-seat", str(seat)]) == 0
     assert told == [(4711, 4711, seat)]
     assert unconfigured[-1] == {"level": 30, "worker": 2, "as_json": None}

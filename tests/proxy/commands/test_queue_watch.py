@@ -2,8 +2,8 @@ import io
 
 import pytest
 
+from streamfrom.proxy.cli import ADDRESS_DEFAULT
 from streamfrom.proxy.commands.queue_watch import (
-    ADDRESS_DEFAULT,
     CannotTell,
     asks,
     parse_address,
