@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,10 @@ def say(*words):
 def note(word):
     say("note", word, time.time())
 
+@app.task
+def pass_on(word):
+    note.delay(word)
+
 @app.task(bind=True, max_retries=2)
 def fail(self):
     say("fail", self.request.retries, time.time())
@@ -55,6 +59,23 @@ def work(seconds):
     time.sleep(seconds)
     say("end")
 """
+
+# What is no message of kombu.
+BROKEN = (
+    "no JSON",
+    "[]",
+    '{"body": "", "headers": {}}',
+    '{"body": "", "properties": 7}',
+    '{"body": "x", "properties": {"body_encoding": "base64"}}',
+    '{"body": "x", "properties": {"body_encoding": "unknown"}}',
+    '{"body": "", "properties": {}, "headers": 7}',
+)
+# What is one, and no task.
+NO_TASKS = (
+    '{"body": "", "properties": {}, "headers": {"eta": 7}}',
+    '{"body": "", "properties": {"delivery_info": 7}}',
+)
+PARKED = "SELECT last_error FROM celery_message WHERE time_acked IS NULL AND time_next > 8e18"
 
 
 class Worker:
@@ -133,11 +154,17 @@ def send(app: Celery, name: str, *values: Any, **options: Any) -> Any:
     return app.send_task(f"tasks_of_test.{name}", values, **options)
 
 
+def send_texts(client: Any, queue: str, texts: Sequence[str]) -> None:
+    """Send them ahead of all others."""
+    values = ", ".join(f"('{queue}', 0, '{text}')" for text in texts)
+    run(client, f"INSERT INTO celery_message (queue, priority, payload) VALUES {values}")
+
+
 def test_a_worker_does_what_celerys_users_ask(
     plain: Place, app: Celery, broker: str, tmp_path: Path, workers: list[Worker]
 ) -> None:
     for n in range(50):
-        send(app, "note", f"n{n}")
+        send(app, "pass_on" if n % 2 else "note", f"n{n}")
     due_s = time.time() + 3
     send(app, "note", "later", countdown=3)
     worker = Worker(tmp_path, broker, "one")
@@ -208,31 +235,33 @@ def test_what_is_no_task_is_parked_with_the_reason_and_spares_the_rest(
 ) -> None:
     send(app, "absent")
     client = plain.connect()
-    broken = (
-        "no JSON",
-        "[]",
-        '{"body": "", "headers": {}}',
-        '{"body": "", "properties": 7}',
-        '{"body": "x", "properties": {"body_encoding": "base64"}}',
-        '{"body": "x", "properties": {"body_encoding": "unknown"}}',
-        '{"body": "", "properties": {}, "headers": 7}',
-        '{"body": "", "properties": {}, "headers": {"eta": 7}}',
-        '{"body": "", "properties": {"delivery_info": 7}}',
-    )
-    for text in broken:
-        run(client, f"INSERT INTO celery_message (queue, payload) VALUES ('celery', '{text}')")
+    send_texts(client, "celery", BROKEN + NO_TASKS)
     send(app, "note", "good")
     worker = Worker(tmp_path, broker, "one")
     workers.append(worker)
     eventually(lambda: worker.said("note"), "a task runs", 3 * WAIT_S)
-    parked = (
-        "SELECT last_error FROM celery_message WHERE time_acked IS NULL AND time_next > 8e18"
-    )
-    eventually(lambda: len(rows(client, parked)) == 1 + len(broken))
-    assert {error.partition(":")[0] for (error,) in rows(client, parked)} == {
+    eventually(lambda: len(rows(client, PARKED)) == 1 + len(BROKEN + NO_TASKS))
+    assert {error.partition(":")[0] for (error,) in rows(client, PARKED)} == {
         "rejected by the worker; see its log",
         "not a message of kombu",
     }
+
+
+@pytest.mark.parametrize("no_ack", [True, False])
+@pytest.mark.parametrize("way", ["get", "consume"])
+def test_what_is_no_message_is_parked_however_it_is_taken(
+    plain: Place, broker: str, way: str, no_ack: bool
+) -> None:
+    import streamfrom_worker.celery  # noqa: F401 - it registers the transport
+
+    client = plain.connect()
+    with Connection(broker) as connection:
+        queue = connection.SimpleQueue("of_test", no_ack=no_ack)
+        send_texts(client, "of_test", BROKEN)
+        queue.put({"n": 1})
+        message = queue.queue.get(no_ack=no_ack) if way == "get" else queue.get(timeout=WAIT_S)
+        assert message.payload == {"n": 1}
+        assert len(rows(client, PARKED)) == len(BROKEN)
 
 
 def test_a_proxy_that_is_away_or_killed_costs_no_task(

@@ -29,6 +29,7 @@ from kombu.utils.json import dumps, loads
 
 from .address import DEFAULT_PORT
 from .celery_store import CeleryStore
+from .forks import renew_in_children
 from .task_store import AT_ONCE, BROKEN, Acknowledger, Inbox, Keeper, Receiver, Row
 
 
@@ -124,12 +125,11 @@ class Channel(virtual.Channel):
 
     def receive(self, rows: Sequence[Row]) -> None:
         """Deliver messages to their consumers."""
-        if done := [row[0] for row in rows if row[2] in self.no_ack_queues]:
+        decoded = [(payload, row) for row in rows if (payload := self._decoded(row))]
+        if done := [row[0] for _, row in decoded if row[2] in self.no_ack_queues]:
             self.store.acknowledge(done)
-        for row in rows:
-            payload = self._decoded(row)
-            if payload is not None:
-                self.connection._deliver(payload, row[2])
+        for payload, row in decoded:
+            self.connection._deliver(payload, row[2])
 
     def close(self) -> None:
         """Give back what is unacknowledged, and leave."""
@@ -145,11 +145,10 @@ class Channel(virtual.Channel):
         self.store.give_back(message.delivery_tag)
 
     def _get(self, queue: str, timeout: float | None = None) -> Any:
-        rows = self.store.take([queue], 1, timeout or 0.0)
-        payload = self._decoded(rows[0]) if rows else None
-        if payload is None:
-            raise Empty
-        return payload
+        while rows := self.store.take([queue], 1, timeout or 0.0):
+            if payload := self._decoded(rows[0]):
+                return payload
+        raise Empty
 
     def _decoded(self, row: Row) -> dict[str, Any] | None:
         """Return kombu's message; one that is none is parked."""
@@ -277,10 +276,16 @@ class Transport(virtual.Transport):
             given.get("purge_after", 3600),
         )
         self.acks = Acknowledger(self.store, self._ack_wait_s)
+        self._seen_s = 0.0
+        renew_in_children(self)
+
+    def renew(self) -> None:
+        """Have received nothing: what the parent has is not a child's to give back."""
         self._inbox: Inbox | None = None
         self._loop: Any = None
         self._keeper: Keeper | None = None
-        self._seen_s = 0.0
+        for channel in self.channels:
+            channel.receiver = channel._qos = None
 
     def driver_version(self) -> str:
         """Return PyMySQL's version."""

@@ -20,6 +20,7 @@ from dramatiq.errors import ConnectionClosed, DecodeError, QueueJoinTimeout, Que
 from dramatiq.results.backend import Missing, ResultBackend
 
 from . import address
+from .forks import renew_in_children
 from .names import quoted
 from .producer import Queue
 from .session import is_permanent
@@ -53,8 +54,12 @@ class StreamfromBroker(Broker):
         self._ack_wait_s = ack_wait
         self.store = TaskStore(address.parse(url).options(), table, ack_wait, purge_after)
         self.acks = Acknowledger(self.store, ack_wait)
-        self._lock = threading.Lock()
         self._is_made = False
+        renew_in_children(self)
+
+    def renew(self) -> None:
+        """Have no consumers: those of the parent are its own."""
+        self._lock = threading.Lock()
         self._keeper: Keeper | None = None
         self._consumers: set[StreamfromConsumer] = set()
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pymysql
 
+from .forks import renew_in_children
 from .names import quoted
 from .session import SILENCE_S, is_permanent, pause_s
 from .table import ERROR_MAX, PARKED_NS
@@ -66,6 +67,10 @@ class TaskStore:
         self._options = OPTIONS | options
         self._messages = quoted(table)
         self._settings = f"ack_wait = {float(ack_wait)}, purge_after = {float(purge_after)}"
+        renew_in_children(self)
+
+    def renew(self) -> None:
+        """Have no connection yet."""
         self._connections: dict[Any, Any] = {}
         self._locks: dict[Any, Any] = defaultdict(threading.RLock)
 
@@ -340,6 +345,10 @@ class Acknowledger:
     def __init__(self, store: TaskStore, grace_s: float) -> None:
         self._store = store
         self._grace_s = grace_s
+        renew_in_children(self)
+
+    def renew(self) -> None:
+        """Have nothing to write."""
         self._changed = threading.Condition()
         self._idents: list[Any] = []
         self._end_s = float("inf")
@@ -350,8 +359,7 @@ class Acknowledger:
         with self._changed:
             self._end_s = float("inf")
             self._idents.append(ident)
-            # A fork leaves the thread behind.
-            if self._thread is None or not self._thread.is_alive():
+            if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._run, name="streamfrom-acknowledger", daemon=True
                 )
