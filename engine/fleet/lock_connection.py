@@ -33,6 +33,8 @@ from streamfrom.sqlparse_ext.text.identifiers import literal
 
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamfrom.engine.messaging.store.conversation import Conversation
 
 
@@ -186,11 +188,11 @@ class Joined:
 class Numbers:
     """The numbers of members.
 
-    taken: those in rows of the directory.
+    taken: those in rows of the directory, with the members' ids.
     locked: those whose lock is held. The directory may have been dropped a moment ago; but a client may hold such a lock, too.
     """
 
-    taken: frozenset[int]
+    taken: Mapping[int, str]
     locked: frozenset[int]
 
 
@@ -374,15 +376,19 @@ def numbers(database: str) -> Conversation[Numbers]:
     locked = frozenset(number for number, holder in enumerate(holders, 1) if holder is not None)
     try:
         answer = yield StoreQuery(
-            b"SELECT id_prefix FROM streamfrom.members WHERE database_name = %b"
+            b"SELECT id_prefix, member FROM streamfrom.members WHERE database_name = %b"
             % _name(database),
-            1,
+            2,
         )
     except ServerRefused as refused:
         if refused.code not in DENIED | NO_DIRECTORY:
             raise
-        return Numbers(frozenset(), locked)
-    taken = frozenset(int(value) for (value,), _ in answer.rows if value is not None)
+        return Numbers({}, locked)
+    taken = {
+        int(value): member.decode("ascii", "replace")
+        for (value, member), _ in answer.rows
+        if value is not None and member is not None
+    }
     return Numbers(taken, locked)
 
 

@@ -474,7 +474,7 @@ async def run(
     """
     parent = None if seat is None else Parent(seat, stop, hurry)
     try:
-        number = await take_number(config)
+        number = await take_number(config, stop)
         application = Application(config, hangup, hurry, read_again, seat, number, manager)
         name_member(application.member)
         async with application:

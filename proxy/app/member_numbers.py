@@ -1,7 +1,8 @@
 """The number of this process in its fleet, the least that no other member has.
 
 It is a part of connection ids and of the ids that a proxy gives to messages, so no two members may have the same one: a unique
-key of the directory on each primary sees to that.
+key of the directory on each primary sees to that. A dispatcher frees the numbers of members that have gone. Where each member of
+a fleet ends before it could, a start that finds no number waits until it can do so itself.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import asyncio
 import os
 import random
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import structlog
+
 from streamfrom import __version__
-from streamfrom.engine.fleet.directory import Member
+from streamfrom.engine.fleet.directory import FORGET_NS, Member
 from streamfrom.engine.fleet.lock_connection import (
     Numbers,
     NumberTaken,
@@ -41,6 +44,11 @@ if TYPE_CHECKING:
 
 # A start waits no longer for a server that does not answer.
 TIMEOUT_S: Final = 2.0
+# How often to look for members that come back, and how long between two looks.
+LOOKS: Final = FORGET_NS // 10**9
+LOOK_S: Final = 1.0
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +64,14 @@ class MemberNumber:
         return cls(_drawn_name(), random.SystemRandom().choice(_free((), locked)))
 
 
-async def take_number(config: Config) -> MemberNumber:
+async def take_number(config: Config, stop: asyncio.Event) -> MemberNumber:
     """Take the least number that is free on all shards of *config*, by a row in each directory.
 
     A shard that is away, or has no directory for this account, is passed over. Where all are, the number is drawn.
+    Where no number is free, and some are those of members that are not connected, these have FORGET_NS to come back, or until *stop*.
 
     Raises:
-        ConfigError: every number is taken.
+        ConfigError: every number is that of a member that is there.
     """
     places = {
         (shard.primary.server, shard.primary.database): (keyspace.name, shard)
@@ -80,13 +89,61 @@ async def take_number(config: Config) -> MemberNumber:
     found = [each.result() for each in opening if each in done]
     directories = [each for each in found if each is not None]
     try:
-        async with asyncio.timeout(TIMEOUT_S):
-            return await _take(config, directories)
+        while True:
+            with suppress(_NoneFree):
+                async with asyncio.timeout(TIMEOUT_S):
+                    return await _take(config, directories)
+            await _free_those_of_the_gone(directories, stop)
+            if stop.is_set():
+                return MemberNumber.drawn()
     except TimeoutError:
         return MemberNumber.drawn()
     finally:
         for directory in directories:
             directory.session.close()
+
+
+async def _free_those_of_the_gone(directories: list[_NumberPlace], stop: asyncio.Event) -> None:
+    """Delete the rows of members that no shard sees for FORGET_NS, unless *stop* is set. Raises ConfigError if there are none."""
+    gone = _gone(directories)
+    if gone:
+        log.warning(
+            "all numbers of members are taken, waiting for those of members that have gone",
+            seconds=LOOKS * LOOK_S,
+        )
+    for _ in range(LOOKS):
+        if not gone or stop.is_set():
+            break
+        await asyncio.sleep(LOOK_S)
+        await _look(directories)
+        gone &= _gone(directories)
+    if directories and not gone:
+        raise ConfigError(
+            "",
+            f"all {MEMBERS_MAX} numbers of members are taken in the directory, the database streamfrom, of these shards;"
+            " stop a member",
+        )
+    if not stop.is_set():
+        for directory in directories:
+            await directory.forget(*gone)
+        await _look(directories)
+
+
+async def _look(directories: list[_NumberPlace]) -> None:
+    """Read the numbers again, and pass over directories that cannot be read any more."""
+    async with asyncio.timeout(TIMEOUT_S):
+        directories[:] = [each for each in directories if await each.look()]
+
+
+def _gone(directories: list[_NumberPlace]) -> set[str]:
+    """Return the ids of members with a number that none of their connections holds."""
+    locked = {number for directory in directories for number in directory.numbers.locked}
+    return {
+        member
+        for directory in directories
+        for number, member in directory.numbers.taken.items()
+        if number not in locked
+    }
 
 
 async def _take(config: Config, directories: list[_NumberPlace]) -> MemberNumber:
@@ -112,15 +169,15 @@ async def _take(config: Config, directories: list[_NumberPlace]) -> MemberNumber
 
 
 def _free(taken: Collection[int], locked: Collection[int]) -> list[int]:
-    """Return the numbers that no member has, in order. Those *locked* count only where no other is left. Raises ConfigError."""
+    """Return the numbers that no member has, in order. Those *locked* count only where no other is left. Raises _NoneFree."""
     free = [number for number in range(1, MEMBERS_MAX + 1) if number not in taken]
     if not free:
-        raise ConfigError(
-            "",
-            f"all {MEMBERS_MAX} numbers of members are taken in the directory, the database streamfrom, of these shards;"
-            " the dispatcher frees those of members that have been gone for a minute",
-        )
+        raise _NoneFree
     return [number for number in free if number not in locked] or free
+
+
+class _NoneFree(Exception):
+    """Every number is in a row."""
 
 
 @dataclass(eq=False, slots=True)
@@ -129,7 +186,7 @@ class _NumberPlace:
 
     database: str
     session: LockSession
-    numbers: Numbers
+    numbers: Numbers = field(init=False)
 
     @classmethod
     async def open(cls, keyspace: str, shard: ShardConfig) -> _NumberPlace | None:
@@ -145,10 +202,18 @@ class _NumberPlace:
             )
             session = LockSession(backend, lambda: None)
             await session.converse(settings())
-            found, _ = await session.converse(numbers(database))
         except (BackendUnavailable, BackendError, BackendLost, ServerRefused):
             return None
-        return cls(database, session, found)
+        place = cls(database, session)
+        return place if await place.look() else None
+
+    async def look(self) -> bool:
+        """Read the numbers; False where they cannot be had."""
+        try:
+            self.numbers, _ = await self.session.converse(numbers(self.database))
+        except (BackendLost, ServerRefused):
+            return False
+        return True
 
     async def publish(self, own: Member) -> bool:
         """Write the row of a member; False where it cannot be. Raises NumberTaken."""
@@ -158,10 +223,10 @@ class _NumberPlace:
             return False
         return denied is None
 
-    async def forget(self, name: str) -> None:
-        """Delete the row of a member."""
+    async def forget(self, *names: str) -> None:
+        """Delete the rows of members."""
         with suppress(BackendLost, ServerRefused):
-            await self.session.converse(forget(self.database, (name,)))
+            await self.session.converse(forget(self.database, names))
 
 
 def _drawn_name() -> str:

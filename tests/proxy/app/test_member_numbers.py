@@ -1,3 +1,4 @@
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -12,8 +13,9 @@ from tests.proxy.rigs import config_of
 
 
 LOCKS = "SELECT IS_USED_LOCK('streamfrom."
-NUMBERS = "SELECT id_prefix FROM streamfrom.members"
+NUMBERS = "SELECT id_prefix, member FROM streamfrom.members"
 INSERT = "INSERT INTO streamfrom.members"
+ALL = range(1, MEMBERS_MAX + 1)
 DENIED = Error(1142, "INSERT command denied")
 
 
@@ -27,8 +29,15 @@ def fleet_of(*servers):
     return replace(configs[0], keyspaces=tuple(keyspaces))
 
 
-def none():
-    return Rows(("id_prefix",))
+def take(*servers, stop=None):
+    return take_number(fleet_of(*servers), stop or asyncio.Event())
+
+
+def taken(*numbers):
+    """Return the answer of a directory with a row for each of these numbers."""
+    return Rows(
+        ("id_prefix", "member"), tuple((b"%d" % each, b"member%d" % each) for each in numbers)
+    )
 
 
 def locks(*held):
@@ -46,9 +55,9 @@ def patience(monkeypatch):
 
 
 async def test_the_least_number_that_is_free_on_all_shards_is_taken(server, other_server):
-    server.once(NUMBERS, rows_of(1, 3, column="id_prefix"))
-    other_server.once(NUMBERS, rows_of(2, 5, column="id_prefix"))
-    own = await take_number(fleet_of(server, other_server))
+    server.once(NUMBERS, taken(1, 3))
+    other_server.once(NUMBERS, taken(2, 5))
+    own = await take(server, other_server)
     assert own.number == 4
     for each in (server, other_server):
         (insert,) = [text for text in each.controlled if text.startswith(INSERT)]
@@ -57,47 +66,74 @@ async def test_the_least_number_that_is_free_on_all_shards_is_taken(server, othe
 
 
 async def test_who_meets_another_that_wants_the_same_number_takes_the_next_one(server):
-    server.once(NUMBERS, none())
+    server.once(NUMBERS, taken())
     server.once(INSERT, Error(1062, "Duplicate entry"))
     server.once("SELECT member FROM streamfrom.members", rows_of("bbbb", column="member"))
-    assert (await take_number(fleet_of(server))).number == 2
+    assert (await take(server)).number == 2
     assert any(text.startswith("DELETE FROM streamfrom.members") for text in server.controlled)
 
 
 async def test_a_server_that_is_away_is_passed_over(server):
     away = FakeServer()
-    server.once(NUMBERS, rows_of(1, column="id_prefix"))
-    assert (await take_number(fleet_of(server, away))).number == 2
+    server.once(NUMBERS, taken(1))
+    assert (await take(server, away)).number == 2
     assert away.controlled == []
 
 
 async def test_without_a_directory_the_number_is_drawn(server):
     server.on("streamfrom.members", DENIED)
-    numbers = {(await take_number(fleet_of(server))).number for _ in range(20)}
+    numbers = {(await take(server)).number for _ in range(20)}
     assert len(numbers) > 1
     assert all(1 <= number <= MEMBERS_MAX for number in numbers)
 
 
 async def test_a_connected_member_keeps_its_number_where_the_directory_is_dropped(server):
     server.on(LOCKS, locks(1, 3))
-    assert (await take_number(fleet_of(server))).number == 2
+    server.on(NUMBERS, taken())
+    assert (await take(server)).number == 2
     server.on("streamfrom.members", DENIED)
-    assert (await take_number(fleet_of(server))).number not in {1, 3}
+    assert (await take(server)).number not in {1, 3}
 
 
 async def test_a_client_that_holds_the_locks_of_all_numbers_keeps_nobody_from_starting(server):
-    server.on(LOCKS, locks(*range(1, MEMBERS_MAX + 1)))
-    server.on(NUMBERS, rows_of(1, column="id_prefix"))
-    assert (await take_number(fleet_of(server))).number == 2
+    server.on(LOCKS, locks(*ALL))
+    server.on(NUMBERS, taken(1))
+    assert (await take(server)).number == 2
 
 
 async def test_where_every_number_is_taken_the_start_fails_and_says_so(server):
-    server.once(NUMBERS, rows_of(*range(1, MEMBERS_MAX + 1), column="id_prefix"))
+    server.on(NUMBERS, taken(*ALL))
+    server.on(LOCKS, locks(*ALL))
     with pytest.raises(ConfigError, match=f"all {MEMBERS_MAX} numbers of members are taken"):
-        await take_number(fleet_of(server))
+        await take(server)
+
+
+async def test_where_every_number_is_taken_those_of_members_that_stay_away_are_freed(
+    server, monkeypatch
+):
+    """64 members that each ended before they could dispatch for a minute left none to start with."""
+    monkeypatch.setattr(member_numbers, "LOOK_S", 0)
+    monkeypatch.setattr(member_numbers, "LOOKS", 1)
+    others = set(ALL) - {5}
+    server.once(NUMBERS, taken(*ALL), taken(*ALL), taken(*others))
+    # At the start 5 and 9 are away, and 9 comes back.
+    server.once(LOCKS, locks(*others - {9}), locks(*others), locks(*others))
+    assert (await take(server)).number == 5
+    (delete,) = [text for text in server.controlled if text.startswith("DELETE")]
+    assert "'member5'" in delete
+    assert "'member9'" not in delete
+
+
+async def test_a_stop_ends_the_wait_for_members_that_stay_away(server, monkeypatch):
+    monkeypatch.setattr(member_numbers, "LOOK_S", 0)
+    server.on(NUMBERS, taken(*ALL))
+    stop = asyncio.Event()
+    stop.set()
+    await take(server, stop=stop)
+    assert not [text for text in server.controlled if text.startswith("DELETE")]
 
 
 async def test_a_server_that_does_not_answer_is_not_waited_for(server, monkeypatch):
     monkeypatch.setattr(member_numbers, "TIMEOUT_S", 0.01)
     server.once(NUMBERS, Silence())
-    assert (await take_number(fleet_of(server))).number
+    assert (await take(server)).number
