@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import statistics
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from math import inf
@@ -33,6 +34,8 @@ class Worker:
     """Works on one message after the other and acks it, like most consumers, in each of its threads.
 
     work_s: how long it works on a message, or what draws that; it hangs where that is infinite.
+    batch: how many it works on, at most, before it acks them.
+    sizes: how many it might hold when it acked, each time.
     """
 
     office: Office
@@ -40,6 +43,7 @@ class Worker:
     work_s: float | Callable[[random.Random], float]
     prefetch: int | None
     threads: int = 1
+    batch: int = 1
     shards: frozenset[str] | None = None
     columns: tuple[str, ...] = ("id", "message")
     connection_id: int = 1
@@ -49,6 +53,7 @@ class Worker:
     waiting: deque[ClaimedRow] = field(default_factory=deque)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     done: int = 0
+    sizes: list[int] = field(default_factory=list)
 
     def deliver(self, rows):
         self.waiting.extend(rows)
@@ -67,21 +72,24 @@ class Worker:
             while not self.waiting:
                 self.arrived.clear()
                 await self.arrived.wait()
-            row = self.waiting.popleft()
-            work_s = self.work_s(self.office.dice) if callable(self.work_s) else self.work_s
-            await asyncio.sleep(work_s)
-            self.done += 1
-            self.office.worked[row.id] += 1
-            self.office.ack(row)
+            rows = [self.waiting.popleft() for _ in range(min(self.batch, len(self.waiting)))]
+            for row in rows:
+                work_s = self.work_s(self.office.dice) if callable(self.work_s) else self.work_s
+                await asyncio.sleep(work_s)
+                self.done += 1
+                self.office.worked[row.id] += 1
+            self.sizes += [state.attached[self.id].limit for state in self.office.states]
+            for row in rows:
+                self.office.ack(row)
 
 
 class Office:
     """One proxy, its table over some shards, and the workers."""
 
     def __init__(
-        self, messages, works_s, prefetch=None, shards=("0",), *, ack_wait_s=30, threads=1
+        self, messages, works_s, prefetch=None, shards=("0",), *, ack_wait_s=30, seed=1, **how
     ):
-        self.dice = random.Random(1)
+        self.dice = random.Random(seed)
         self.store = MemoryStore(VirtualClock(), pause=self._pause)
         comment = DEFAULT_COMMENT.replace("vt_ack_wait=30", f"vt_ack_wait={ack_wait_s}")
         self.store.create("ks", raw_table("msg", comment))
@@ -95,9 +103,13 @@ class Office:
             shard = self.dice.choice(shards)
             self.store.insert("ks", shard, "msg", StoredRow(b"%d" % ident))
         self.workers = [
-            Worker(self, number, work_s, prefetch, threads)
+            Worker(self, number, work_s, prefetch, **how)
             for number, work_s in enumerate(works_s, 1)
         ]
+
+    @property
+    def states(self):
+        return self.registry.here.schedulers
 
     async def _pause(self, _call, _shard):
         await asyncio.sleep(self.dice.uniform(0, CALL_S))
@@ -196,8 +208,49 @@ async def test_eight_threads_have_work():
     assert set(office.worked.values()) == {1}
 
 
+@pytest.mark.parametrize("batch", [1, 100])
 @running
-async def test_a_fast_consumer_is_as_fast_as_without_any_limit():
-    office = Office(5000, [0.0001])
-    assert await office.run() <= 1.05 * await Office(5000, [0.0001], prefetch=0).run()
+async def test_a_fast_consumer_is_as_fast_as_without_any_limit(batch):
+    office, free = (Office(2000, [0.0001], prefetch, batch=batch) for prefetch in (None, 0))
+    assert await office.run() <= 1.1 * await free.run()
     assert set(office.sent.values()) == {1}
+
+
+def exponential(dice):
+    return dice.expovariate(1.0)
+
+
+@running
+async def test_a_serial_worker_of_random_times_holds_two_to_eight():
+    office = Office(500, [exponential], ack_wait_s=60)
+    await office.run()
+    (worker,) = office.workers
+    assert statistics.median(worker.sizes) == 2
+    assert statistics.quantiles(worker.sizes, n=20)[-1] <= 8
+
+
+@running
+async def test_workers_of_random_times_share_a_backlog():
+    assert await Office(400, [exponential] * 4, ack_wait_s=60).run() <= 1.2 * 100
+
+
+@running
+async def test_a_worker_that_was_slow_and_is_fast_is_not_held_up():
+    left = iter([5.0] * 4)
+    assert await Office(2000, [lambda _: next(left, 0.001)]).run() <= 20 + 1.1 * 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+@running
+async def test_a_mixture_is_about_as_fast_as_with_the_best_number(seed):
+    dice = random.Random(seed)
+    means_s = [dice.choice([0.01, 0.1, 0.5]) for _ in range(dice.choice([1, 2, 4]))]
+    works_s = [
+        lambda dice, mean_s=mean_s: mean_s * dice.uniform(0.1, 1.9) for mean_s in means_s
+    ]
+    threads = dice.choice([1, 4])
+    took_s = [
+        await Office(200, works_s, prefetch, seed=seed, threads=threads).run()
+        for prefetch in (None, 1, 4, 32)
+    ]
+    assert took_s[0] <= 1.25 * min(took_s[1:]) + 3

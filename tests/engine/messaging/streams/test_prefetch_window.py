@@ -1,8 +1,4 @@
-"""The rules of a prefetch window, judged by a model in virtual time: what becomes of the work of consumers of every kind."""
-
-import random
-import statistics
-from functools import partial
+"""One window; what becomes of the work of consumers of every kind is in tests/sim/test_workers.py."""
 
 import pytest
 
@@ -12,164 +8,10 @@ from streamfrom.engine.messaging.streams.prefetch_window import (
     FLOOR_MAX,
     PrefetchWindow,
 )
-from tests.engine.messaging.prefetch_model import Consumer, Model
 
 
 SECOND_NS = 10**9
 MS_NS = 10**6
-
-
-def steady(seconds):
-    return lambda _: seconds
-
-
-def between(low_s, high_s):
-    return lambda dice: dice.uniform(low_s, high_s)
-
-
-def exponential(mean_s):
-    return lambda dice: dice.expovariate(1 / mean_s)
-
-
-def alike(number, work_s, **options):
-    return [Consumer(work_s, **options) for _ in range(number)]
-
-
-def ran(model):
-    """Return how long the work of *model* took; none of it was done twice."""
-    took_s = model.run()
-    assert set(model.worked.values()) == {1}, "worked on twice"
-    return took_s
-
-
-# Backlogs
-
-
-@pytest.mark.parametrize(
-    ("messages", "work_s", "workers", "ideal_s"),
-    [
-        (16, 1.0, 4, 4.0),
-        (60, 0.25, 2, 7.5),
-        (120, 1.0, 2, 60.0),
-        (400, 0.05, 4, 5.0),
-        (1000, 0.02, 4, 5.0),
-        (20_000, 0.0001, 1, 2.0),
-    ],
-)
-def test_equal_workers_finish_a_backlog_together(messages, work_s, workers, ideal_s):
-    model = Model(messages, alike(workers, steady(work_s)))
-    assert ran(model) == pytest.approx(ideal_s, rel=0.02)
-    assert max(model.sent.values()) == 1
-
-
-@pytest.mark.parametrize("early_s", [0.01, 0.1])
-def test_who_connects_first_takes_no_more_of_a_short_backlog(early_s):
-    first, *others = alike(4, steady(1.0), joins_s=early_s)
-    first.joins_s = 0.0
-    assert ran(Model(16, [first, *others])) == pytest.approx(4.0 + early_s, rel=0.02)
-
-
-def test_what_a_consumer_holds_that_hangs_is_done_by_the_others():
-    stuck, *others = alike(4, steady(1.0))
-    stuck.is_stuck = True
-    model = Model(60, [stuck, *others], ack_wait_s=10)
-    assert ran(model) == pytest.approx(21.0, rel=0.02)
-    assert stuck.windows[0].size == 1
-    assert sum(count - 1 for count in model.sent.values()) <= FIRST + 1
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_eight_threads_are_kept_busy(seed):
-    model = Model(1000, alike(1, between(1.0, 2.8), threads=8), seed=seed)
-    assert 1000 * 1.9 / 8 / ran(model) >= 0.8
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_a_serial_worker_of_random_times_holds_two_to_eight(seed):
-    (worker,) = alike(1, exponential(1.0))
-    ran(Model(20_000, [worker], seed=seed, ack_wait_s=60))
-    assert statistics.median(worker.sizes) == 2
-    assert statistics.quantiles(worker.sizes, n=20)[-1] <= 8
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("dispatchers", [2, 3])
-def test_windows_of_several_dispatchers_drive_each_other_no_higher(dispatchers, seed):
-    (worker,) = alike(1, exponential(1.0))
-    ran(Model(5000, [worker], seed=seed, ack_wait_s=60, dispatchers=dispatchers))
-    assert statistics.median(worker.sizes) <= 2 * dispatchers
-    assert statistics.quantiles(worker.sizes, n=20)[-1] <= 12
-    model = Model(1000, alike(1, between(1.0, 2.8), threads=8), dispatchers=dispatchers)
-    assert 1000 * 1.9 / 8 / ran(model) >= 0.35
-    assert ran(Model(60, alike(2, steady(0.25)), dispatchers=dispatchers)) <= 1.15 * 7.5
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_workers_of_random_times_share_a_backlog(seed):
-    model = Model(400, alike(4, exponential(1.0)), seed=seed, ack_wait_s=60)
-    assert ran(model) <= 1.2 * 100
-
-
-@pytest.mark.parametrize("per_s", [5, 200])
-def test_a_trickle_leaves_no_message_waiting(per_s):
-    model = Model(20 * per_s, alike(2, steady(0.002)), per_s=per_s)
-    assert ran(model) <= 20.05
-
-
-def test_batches_grow_until_they_do_not_wait():
-    model = Model(20_000, alike(1, steady(0.0001), batch=100))
-    assert ran(model) <= 1.1 * 2.0
-
-
-def test_a_worker_that_was_slow_and_is_fast_is_not_held_up():
-    left = iter([5.0] * 4)
-    model = Model(5_000, [Consumer(lambda _: next(left, 0.001))])
-    assert ran(model) <= 20 + 1.1 * 5
-
-
-class Fixed:
-    """A window that stays as it is."""
-
-    wants_backlog = False
-
-    def __init__(self, size):
-        self.size = size
-
-    def acked(self, count, now_ns):
-        """Do nothing, as the others."""
-
-    passed = starved = lost = begin = lambda self, *_: None
-
-
-def mixture(seed):
-    """Return consumers of some kinds, and when they come."""
-    dice = random.Random(seed)
-    consumers = []
-    for _ in range(dice.choice([1, 2, 4, 8])):
-        mean_s = dice.choice([0.001, 0.01, 0.1, 0.5])
-        threads, batch = dice.choice([(1, 1), (1, 1), (4, 1), (1, 5)])
-        consumers.append(
-            Consumer(
-                between(0.1 * mean_s, 1.9 * mean_s),
-                threads=threads,
-                batch=batch,
-                joins_s=dice.uniform(0, 0.2),
-            )
-        )
-    return consumers
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_a_mixture_is_about_as_fast_as_with_the_best_number(seed):
-    best_s = min(
-        ran(Model(1000, mixture(seed), seed=seed, window=partial(Fixed, size)))
-        for size in (1, 2, 4, 8, 32, 128)
-    )
-    took_s = ran(Model(1000, mixture(seed), seed=seed))
-    assert took_s <= 1.25 * best_s + 3
-
-
-# One window
 
 
 def test_it_begins_small_and_for_a_person_with_more():
@@ -216,6 +58,24 @@ def test_it_is_tried_larger_only_while_the_backlog_is_twice_what_all_streams_may
                 window.begin(backlog, FIRST)
                 break
         assert window.size == size
+
+
+@pytest.mark.parametrize(
+    ("is_part", "rate", "is_kept"),
+    [(False, 1.3, False), (False, 1.4, True), (True, 1.7, False), (True, 1.8, True)],
+)
+def test_a_larger_window_stays_if_its_acks_come_faster(is_part, rate, is_kept):
+    window, now_ns, pace_ns = PrefetchWindow(0, is_part=is_part), 0, SECOND_NS
+    first = window.size
+    for _ in range(80):
+        now_ns += pace_ns
+        window.acked(1, now_ns)
+        if window.wants_backlog and window.size == first:
+            window.begin(100, first)
+        elif window.wants_backlog:
+            break
+        pace_ns = round(SECOND_NS / rate) if window.size == 2 * first else SECOND_NS
+    assert (window.size == 2 * first) is is_kept
 
 
 # Another dispatcher

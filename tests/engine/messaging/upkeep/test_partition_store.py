@@ -10,7 +10,6 @@ from streamfrom.engine.messaging.upkeep.partition_store import (
     census,
     drop_partition,
     make_partitions,
-    rows_in,
 )
 from streamfrom.engine.messaging.upkeep.partitions import SECOND_NS, SPANS, Partitions, RowsLeft
 from tests.engine.messaging.conversations import lenient
@@ -21,7 +20,6 @@ DAY = SPANS["DAY"]
 START_NS = DAY.floor_ns(1_800_000_000 * SECOND_NS)
 TIMED = tuple(DAY.partition(START_NS + n * DAY.length_ns) for n in range(3))
 TABLE = loaded(raw_table("msg"))
-ROW = StoreAnswer([((b"1",), b"")])
 DROP = b"ALTER TABLE `msg` DROP PARTITION `p20270115`"
 
 
@@ -50,16 +48,6 @@ def test_a_census_counts_what_is_left_in_old_partitions_by_an_index():
     ) in asked.sql
 
 
-def test_a_table_that_is_partitioned_otherwise_has_no_census():
-    found, sent = lenient(census(TABLE, START_NS), listed("p1", "p2"))
-    assert found is None
-    assert len(sent) == 1
-    raw = raw_table("msg")
-    bare = loaded(type(raw)(raw.name, raw.comment, raw.columns, raw.indexes[:1]))
-    found, sent = lenient(census(bare, START_NS), listed("p20270115"))
-    assert found is None, "without an index on time_acked each look would walk all rows"
-
-
 def test_a_definition_that_a_lock_hides_is_no_other_partitioning():
     with pytest.raises(PartitionsChanging, match="a lock hides"):
         lenient(census(TABLE, START_NS), StoreAnswer([], has_skipped=True))
@@ -78,15 +66,6 @@ def test_a_partition_is_dropped_behind_a_lock_and_a_check():
     assert unacked.sql.replace(b"IS NULL", b">= 99") == young.sql
     assert unacked.patience_s == young.patience_s == 0.1
     assert (drop.sql, drop.patience_s) == (DROP, None)
-
-
-@pytest.mark.parametrize("at", [2, 3])
-def test_a_row_that_was_revived_keeps_its_partition(at):
-    outcome, sent = lenient(
-        drop_partition(TABLE, "p20270115", 99, 0.1), *[StoreAnswer()] * at, ROW
-    )
-    assert outcome is Outcome.KEPT
-    assert all(b"DROP" not in query.sql for query in sent)
 
 
 @pytest.mark.parametrize(
@@ -124,45 +103,3 @@ def test_the_last_partition_is_split():
         b" PARTITION `p20270117` VALUES LESS THAN (%d), PARTITION `prest` VALUES LESS THAN MAXVALUE)"
         % (first_id(TIMED[1].until_ns), first_id(TIMED[2].until_ns))
     )
-
-
-def test_a_last_partition_with_a_row_is_not_split():
-    conversation = make_partitions(TABLE, TIMED[1:], "prest", 0.2)
-    outcome, sent = lenient(conversation, StoreAnswer(), StoreAnswer(), ROW)
-    assert outcome is Outcome.KEPT
-    assert len(sent) == 3
-
-
-def test_partitions_that_another_dispatcher_made_are_there():
-    twice = ServerRefused(1517, "Duplicate partition name")
-    outcome, _ = lenient(
-        make_partitions(TABLE, TIMED[1:], "prest", 0.2), *[StoreAnswer()] * 3, twice
-    )
-    assert outcome is Outcome.DONE
-
-
-@pytest.mark.parametrize(
-    "row",
-    [
-        (b"1", b"SIMPLE", b"msg", b"index", None, b"k", b"9", None, b"700", b"Using index"),
-        (
-            b"1",
-            b"SIMPLE",
-            b"msg",
-            b"p1",
-            b"index",
-            None,
-            b"k",
-            b"9",
-            None,
-            b"700",
-            b"100.0",
-            None,
-        ),
-    ],
-)
-def test_how_many_rows_a_partition_has_is_estimated(row):
-    rows, (asked,) = lenient(rows_in(TABLE, "p20270115"), StoreAnswer([(row, b"")]))
-    assert rows == 700
-    assert asked.sql.endswith(b"SELECT 1 FROM `msg` PARTITION (`p20270115`)")
-    assert lenient(rows_in(TABLE, "p1"))[0] == 0

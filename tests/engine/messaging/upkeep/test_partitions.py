@@ -12,7 +12,6 @@ from streamfrom.engine.messaging.upkeep.partitions import (
     Partitions,
     RawPartition,
     RowsLeft,
-    definitions,
     held_back,
     late,
     partition_by,
@@ -53,32 +52,6 @@ def test_the_clause_of_a_new_queue():
 
 
 @given(UNITS, MOMENTS)
-def test_a_new_queue_has_all_that_it_is_to_have(unit, now_ns):
-    span = SPANS[unit]
-    found = read_partitions(raw(made(span, span.floor_ns(now_ns), span.ahead + 1)), "ID")
-    assert found is not None
-    assert found.span is span
-    assert found.missing(now_ns) == ()
-    assert found.timed[-1].until_ns - now_ns > 86_400 * SECOND_NS, "a day without a dispatcher"
-
-
-@given(UNITS, MOMENTS, st.integers(0, 30 * 86_400))
-def test_what_is_made_follows_without_a_gap(unit, now_ns, away_s):
-    span = SPANS[unit]
-    before = Partitions(span, made(span, span.floor_ns(now_ns), span.ahead + 1), "prest")
-    later_ns = now_ns + away_s * SECOND_NS
-    missing = before.missing(later_ns)
-    after = read_partitions(raw((*before.timed, *missing)), "id")
-    assert after is not None
-    assert after.missing(later_ns) == ()
-    ends = [each.until_ns for each in after.timed]
-    assert ends == sorted(set(ends))
-    assert len(missing) <= span.ahead + 1
-    # The present one is there: no id of now is caught by the last partition.
-    assert any(end - span.length_ns == span.floor_ns(later_ns) for end in ends)
-
-
-@given(UNITS, MOMENTS)
 def test_none_are_made_while_there_are_enough_for_a_day(unit, now_ns):
     span = SPANS[unit]
     found = Partitions(span, made(span, span.floor_ns(now_ns), span.least + 1), "prest")
@@ -86,14 +59,6 @@ def test_none_are_made_while_there_are_enough_for_a_day(unit, now_ns):
     assert found.timed[-1].until_ns - now_ns > 86_400 * SECOND_NS
     later_ns = now_ns + span.length_ns
     assert len(found.missing(later_ns)) == span.ahead - span.least + 1
-
-
-def test_old_ones_are_those_whose_last_message_may_be_purged():
-    found = Partitions(HOUR, made(HOUR, NOW_NS, 3), "prest")
-    end_ns = NOW_NS + HOUR.length_ns
-    assert found.old(end_ns + 99, 100) == ()
-    assert found.old(end_ns + 100, 100) == found.timed[:1]
-    assert found.old(end_ns + 10 * HOUR.length_ns, 100) == found.timed[:2], "one stays"
 
 
 @given(UNITS, MOMENTS, st.integers(1, 10**6))
@@ -130,13 +95,6 @@ def test_rows_are_left_to_their_partitions(unit, now_ns, purge_after_s):
 )
 def test_other_ways_of_partitioning(rows):
     assert read_partitions(rows, "id") is None
-
-
-def test_a_table_that_was_partitioned_by_hand_may_call_its_last_one_otherwise():
-    found = read_partitions(raw(made(DAY, DAY.floor_ns(NOW_NS), 1), rest="later"), "id")
-    assert found is not None
-    assert found.rest == "later"
-    assert definitions(found.timed, "la`ter").endswith(b"`la``ter` VALUES LESS THAN MAXVALUE")
 
 
 def test_what_holds_a_partition_back_in_words():
