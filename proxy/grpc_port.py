@@ -1,7 +1,7 @@
 """The TCP port of a gRPC server: accepts, keeps the limits of a port, and passes bytes on both ways.
 
 gRPC would accept by itself, without a limit for one address. It listens on a Unix socket instead, in a folder that only
-this user may enter.
+this user may enter, and the first connection may start it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import shutil
 import socket
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamfrom.proxy.config.dsn import UNIX_SOCKET_BYTES_MAX
 from streamfrom.proxy.listening import FIRST_BYTES_S, Listener, PortLimits, bind_tcp
@@ -20,7 +20,7 @@ from streamfrom.proxy.sessions.addresses import group
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
 
 CONNECTIONS_MAX: Final = 256
@@ -28,6 +28,8 @@ CONNECTIONS_MAX: Final = 256
 PER_ADDRESS_MAX: Final = 128
 _BACKLOG: Final = 128
 _SOCKET: Final = "grpc"
+# A member of a fleet that does not answer for so long is gone.
+PING_TIMEOUT_MS: Final = 2000
 # Of the gRPC server behind a port. A TLS handshake is gRPC's own.
 SERVER_OPTIONS: Final = (("grpc.server_handshake_timeout_ms", int(FIRST_BYTES_S * 1000)),)
 
@@ -42,6 +44,8 @@ class GrpcPort:
 
     Attributes:
         port: the number, which the system chooses for 0.
+        address: host:port.
+        opens: starts the gRPC server, awaited before the first connection is passed on; None where that is not needed.
 
     Raises:
         OSError: another process listens there, or *host* is no address of this machine.
@@ -61,6 +65,9 @@ class GrpcPort:
             for each in bound:  # what they accept has it, too
                 each.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, lost_ms)
         self.port: int = bound[0].getsockname()[1]
+        self.address = f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+        self.opens: Callable[[], Coroutine[Any, Any, None]] | None = None
+        self._opening: asyncio.Task[None] | None = None
         self._folder = _socket_folder()
         self._path = str(self._folder / _SOCKET)
         self.inner = f"unix:{self._path}"
@@ -92,6 +99,9 @@ class GrpcPort:
     async def _join(self, outer: _Side) -> None:
         """Connect a client to gRPC, under a name by which `host_of` knows it."""
         loop = asyncio.get_running_loop()
+        if self.opens is not None:
+            self._opening = self._opening or loop.create_task(self.opens())
+            await asyncio.shield(self._opening)
         self._count += 1
         name = f"{self._folder.name}-{self._count}"
         peer = f"unix-abstract:{name}"
@@ -110,6 +120,12 @@ class GrpcPort:
             outer.transport.abort()
         else:
             outer.join(inner.transport)
+
+
+def fleet_port(listen: str) -> GrpcPort:
+    """Return the port for other members at *listen*, host:port. Raises OSError if nothing can listen there."""
+    host, _, port = listen.rpartition(":")
+    return GrpcPort("fleet", host.strip("[]"), int(port), lost_ms=PING_TIMEOUT_MS)
 
 
 def _socket_folder() -> Path:

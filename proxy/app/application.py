@@ -231,9 +231,8 @@ class Application:
             readers=readers(),
             spawn=self._spawn,
         )
-        local = LocalSessions(self._sessions)
-        self.services.members = self._membership.serve_sessions(local)
-        self._membership.serve_status(self.services.status, local)
+        self._membership.serve(self.services.status, LocalSessions(self._sessions))
+        self.services.members = self._membership
         self._disconnection = Disconnection(self._sessions, self._hurry)
         self._config_reload = ConfigReload(
             config, self.services, self._servers, self._recovery, self._disconnection, rsa_key

@@ -36,7 +36,7 @@ from streamfrom.proxy.fleet.peer_codec import (
     is_known,
 )
 from streamfrom.proxy.fleet.trusted_certificates import TrustedCertificates
-from streamfrom.proxy.grpc_port import SERVER_OPTIONS, GrpcPort
+from streamfrom.proxy.grpc_port import PING_TIMEOUT_MS, SERVER_OPTIONS
 
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.fleet.directory import Member
     from streamfrom.engine.fleet.peer_link import FromDispatcher, LinkHearer, ToDispatcher
     from streamfrom.proxy.fleet.member_certificate import MemberCertificate
+    from streamfrom.proxy.grpc_port import GrpcPort
 
 
 log = structlog.get_logger()
@@ -54,7 +55,6 @@ MessageT = TypeVar("MessageT")
 CONNECT_TIMEOUT_S: Final = 2.0
 STOP_S: Final = 0.5
 KEEPALIVE_MS: Final = 1000
-PING_TIMEOUT_MS: Final = 2000
 RECONNECT_MS: Final = 100
 # A member that is new to the other side waits for TrustedCertificates; a busy machine is slower still.
 HANDSHAKE_MS: Final = 1000
@@ -274,16 +274,11 @@ class GrpcLinks:
 
 
 class GrpcDoor:
-    """The service for other members' links.
+    """The service for other members' links, behind *port*."""
 
-    address: where it listens, host:port.
-
-    Raises:
-        OSError: nothing can listen there.
-    """
-
-    def __init__(self, own: MemberCertificate, listen: str) -> None:
+    def __init__(self, own: MemberCertificate, port: GrpcPort) -> None:
         self._own = own
+        self._port = port
         self._loop = asyncio.get_running_loop()
         self._fleet: DoorKeeper | None = None
         self._trusted = TrustedCertificates(self._read_trusted)
@@ -300,10 +295,7 @@ class GrpcDoor:
             self._knocked,  # type: ignore[arg-type]  # the stubs do not know of None, for no change
             require_client_authentication=True,
         )
-        host, _, port = listen.rpartition(":")
-        self._port = GrpcPort("fleet", host.strip("[]"), int(port), lost_ms=PING_TIMEOUT_MS)
-        self._server.add_secure_port(self._port.inner, credentials)
-        self.address = f"{host}:{self._port.port}"
+        self._server.add_secure_port(port.inner, credentials)
 
     def add(self, methods: dict[str, grpc.RpcMethodHandler[Any, Any]]) -> None:
         """Serve *methods* of the service as well, by their names; before the start."""

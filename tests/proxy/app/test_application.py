@@ -2,6 +2,8 @@ import asyncio
 import gc
 import os
 import stat
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -64,6 +66,33 @@ async def test_a_proxy_starts_serves_and_stops(server):
     assert not any(each is remembered for each in gc.get_objects()), "searched as it ends"
     gc.unfreeze()
     await until(lambda: not server.connections)
+
+
+ALONE = """
+import asyncio, sys
+from pathlib import Path
+import streamfrom.proxy.cli
+from streamfrom.proxy.app.application import Application
+from streamfrom.proxy.config.file import load
+
+async def main():
+    async with Application(load(Path(sys.argv[1]), {})):
+        print("loaded:", *{"aiohttp", "google", "grpc", "rich"}.intersection(sys.modules))
+
+asyncio.run(main())
+"""
+
+
+def test_a_proxy_that_is_alone_loads_nothing_that_only_others_need(tmp_path):
+    config = tmp_path / "proxy.toml"
+    config.write_text(
+        "[server]\nlisten = '127.0.0.1:0'\n[keyspaces.ks]\n[[keyspaces.ks.shards]]\nname = '-'\n"
+        "primary = 'mysql://root@127.0.0.1:1/db'\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, config], capture_output=True, check=True
+    )
+    assert b"loaded:\n" in done.stdout
 
 
 async def test_stopping_twice_is_fine(server):

@@ -55,17 +55,16 @@ def test_shards_that_are_one_database_have_one_election(tmp_path):
 def membership(folder, text):
     async def main():
         made = Membership(config(folder, text), {}, FIVE)
-        await made.links.stop()
-        if made.door is not None:
-            await made.door.stop()
-        return made.member.address, made.door is not None
+        if made.port is not None:
+            made.port.close()
+        return made.member.address, made.port is not None
 
     return asyncio.run(main())
 
 
 def test_it_listens_on_the_address_from_which_it_reaches_its_shards(tmp_path):
-    address, has_door = membership(tmp_path, "[fleet]\nname = 'shop'\n")
-    assert has_door
+    address, has_port = membership(tmp_path, "[fleet]\nname = 'shop'\n")
+    assert has_port
     host, _, port = address.rpartition(":")
     assert host == "127.0.0.1"
     assert int(port) > 0

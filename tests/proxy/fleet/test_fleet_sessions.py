@@ -14,6 +14,7 @@ from streamfrom.proxy.fleet import fleet_sessions, members_pb2 as pb
 from streamfrom.proxy.fleet.fleet_sessions import FleetSessions, SessionsForMembers
 from streamfrom.proxy.fleet.grpc_links import SERVICE, GrpcDoor, GrpcLinks
 from streamfrom.proxy.fleet.member_certificate import make_certificate
+from streamfrom.proxy.grpc_port import fleet_port
 from streamfrom.proxy.local_statements.show_processlist import Process
 from streamfrom.proxy.sessions.asker import Asker
 from streamfrom.proxy.sessions.connection_ids import first_of
@@ -52,10 +53,11 @@ class OneMember:
         }
         self.known: list[Member] = []
         certificate = make_certificate(name)
-        self.door = GrpcDoor(certificate, "127.0.0.1:0")
+        port = fleet_port("127.0.0.1:0")
+        self.door = GrpcDoor(certificate, port)
         self.door.add(SessionsForMembers(LocalSessions(self.sessions), self).methods)
         pem = certificate.certificate.decode()
-        self.own = Member(name, "", self.door.address, pem, prefix, "1", "c")
+        self.own = Member(name, "", port.address, pem, prefix, "1", "c")
         self.links = GrpcLinks(certificate)
         self.others = FleetSessions(self, self.links.channel)
 

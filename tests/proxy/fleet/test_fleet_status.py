@@ -19,6 +19,7 @@ from streamfrom.proxy.fleet import fleet_status
 from streamfrom.proxy.fleet.fleet_status import FleetStatus, StatusForMembers
 from streamfrom.proxy.fleet.grpc_links import GrpcDoor, GrpcLinks
 from streamfrom.proxy.fleet.member_certificate import make_certificate
+from streamfrom.proxy.grpc_port import fleet_port
 from streamfrom.proxy.local_statements.show_processlist import Process
 from streamfrom.proxy.sessions.local_sessions import LocalSessions
 from streamfrom.proxy.status.status_rows import MemberStatus
@@ -54,10 +55,11 @@ class OneMember:
             lambda: MemberStatus(name, "1", 1.0, 2, 3, 4, is_stopping=False),
         )
         certificate = make_certificate(name)
-        self.door = GrpcDoor(certificate, "127.0.0.1:0")
+        port = fleet_port("127.0.0.1:0")
+        self.door = GrpcDoor(certificate, port)
         self.door.add(StatusForMembers(source, LocalSessions(sessions), self).methods)
         pem = certificate.certificate.decode()
-        self.own = Member(name, "", self.door.address, pem, number, "1", "c")
+        self.own = Member(name, "", port.address, pem, number, "1", "c")
         self.links = GrpcLinks(certificate)
         self.others = FleetStatus(self, self.links, VirtualClock())
 

@@ -24,6 +24,7 @@ from streamfrom.proxy.fleet.grpc_links import BATCH_MAX, SERVICE, GrpcDoor, Grpc
 from streamfrom.proxy.fleet.member_certificate import make_certificate
 from streamfrom.proxy.fleet.members_pb2 import FromDispatcher, ToDispatcher
 from streamfrom.proxy.fleet.peer_codec import encode_to_dispatcher
+from streamfrom.proxy.grpc_port import fleet_port
 
 
 @dataclass
@@ -45,9 +46,10 @@ class Process:
 
     def __init__(self, name):
         self.certificate = make_certificate(name)
-        self.door = GrpcDoor(self.certificate, "127.0.0.1:0")
+        port = fleet_port("127.0.0.1:0")
+        self.door = GrpcDoor(self.certificate, port)
         pem = self.certificate.certificate.decode()
-        self.own = Member(name, "", self.door.address, pem, 0, "1", "c")
+        self.own = Member(name, "", port.address, pem, 0, "1", "c")
         self.links = GrpcLinks(self.certificate)
         self.known: list[Member] = []
         self.visits: asyncio.Queue[tuple[Member, object, Hearer]] = asyncio.Queue()
@@ -272,7 +274,7 @@ async def test_an_outage_of_a_member_is_logged_once_and_so_is_its_end(pair, impa
             hearer = Hearer()
             one.links.connect(two.own, hearer)
             await hearer.reasons.get()
-        two.door = GrpcDoor(two.certificate, two.own.address)
+        two.door = GrpcDoor(two.certificate, fleet_port(two.own.address))
         await two.door.start(two)
         for _ in range(2):
             await connected(one, two)

@@ -10,6 +10,7 @@ from streamfrom.proxy.fleet import members_pb2 as pb
 from streamfrom.proxy.fleet.grpc_links import GrpcDoor, GrpcLinks
 from streamfrom.proxy.fleet.member_calls import NO_ADDRESS, ask
 from streamfrom.proxy.fleet.member_certificate import make_certificate
+from streamfrom.proxy.grpc_port import fleet_port
 
 
 class Nobody:
@@ -17,9 +18,10 @@ class Nobody:
 
     def __init__(self, name):
         certificate = make_certificate(name)
-        self.door = GrpcDoor(certificate, "127.0.0.1:0")
+        port = fleet_port("127.0.0.1:0")
+        self.door = GrpcDoor(certificate, port)
         pem = certificate.certificate.decode()
-        self.own = Member(name, "", self.door.address, pem, 1, "0.9", "c")
+        self.own = Member(name, "", port.address, pem, 1, "0.9", "c")
         self.channel = GrpcLinks(certificate).channel
         self.known = {}
 
