@@ -6,14 +6,13 @@ from streamfrom.engine.messaging.dispatch.events import (
     Claim,
     Deliver,
     KeepsShare,
-    Reconfigured,
     ShareGiven,
     Tick,
     WantShare,
 )
 from tests.engine.messaging.dispatch.test_held_messages import Rig
 from tests.engine.messaging.job_ends import polled
-from tests.engine.messaging.table_rig import EMPTY, SECOND_NS, START_NS, claimed, table
+from tests.engine.messaging.table_rig import EMPTY, SECOND_NS, START_NS, claimed
 
 
 TOLD = KeepsShare | WantShare
@@ -30,19 +29,6 @@ def sharing(share, prefetch=10):
     assert told(actions) == [KeepsShare(1, min(share, prefetch or 100))]
     rig.post(polled("0", EMPTY))
     return rig
-
-
-def test_it_is_sent_its_share_and_wants_more_once():
-    rig = sharing(2)
-    actions = rig.due(1, 2, 3, 4)
-    assert claimed(actions) == [[1, 2]]
-    (claim,) = (action for action in actions if isinstance(action, Claim))
-    actions = rig.won(claim)
-    assert told(actions) == [WantShare(1)]
-    assert told(rig.due(5)) == []
-    actions = rig.post(ShareGiven(1, 3))
-    assert told(actions) == [KeepsShare(1, 3)]
-    assert told(rig.due(6)) == []
 
 
 def test_it_wants_more_only_for_what_is_due():
@@ -72,12 +58,6 @@ def test_what_a_claim_wins_meanwhile_is_sent_before_the_share_is_smaller():
     assert [action.receiver for action in actions if isinstance(action, Deliver)] == [1]
     assert told(actions) == [KeepsShare(1, 1)]
     assert told(rig.post(Acked("0", (b"1",)))) == [KeepsShare(1, 0)]
-
-
-def test_a_prefetch_that_is_altered_counts_with_the_share():
-    rig = sharing(5, prefetch=None)
-    rig.post(Reconfigured(table(more=",vt_prefetch=3")))
-    assert claimed(rig.due(*range(8))) == [[0, 1, 2]]
 
 
 def test_a_share_for_a_stream_that_is_gone_is_passed_over():

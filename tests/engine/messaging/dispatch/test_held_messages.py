@@ -5,7 +5,6 @@ from streamfrom.engine.messaging.dispatch.events import (
     AckedUnnamed,
     Attached,
     Changed,
-    Claim,
     Detached,
     Left,
     Reconfigured,
@@ -50,11 +49,6 @@ def test_it_gets_its_prefetch_and_more_for_each_ack():
     assert rig.acked(1) == {}  # once only
 
 
-def test_no_limit_is_none():
-    rig = Rig(batch=10).joined(1, prefetch=0)
-    assert rig.run(rig.due(*range(90))) == {1: list(range(90))}
-
-
 def test_the_table_says_the_limit_for_who_has_none_and_may_change_it():
     rig = Rig(batch=50, cache=1000).attach(1)
     assert len(rig.run(rig.due(*range(300)))[1]) == 100
@@ -73,35 +67,6 @@ def test_a_lease_that_ends_gives_room_back():
     assert rig.run(rig.later(29)) == {}
     rig.post(look_failed("0"))
     assert rig.run(rig.later(1)) == {1: [3, 1]}
-
-
-def test_most_room_is_served_first_and_rooms_are_levelled():
-    rig = Rig(batch=5).joined(1, 2, prefetch=10)
-    assert rig.run(rig.due(*range(8))) == {1: [0, 1, 2, 3], 2: [4, 5, 6, 7]}
-    rig.acked(0, 1, 2)
-    assert rig.run(rig.due(20)) == {1: [20]}
-    assert rig.run(rig.due(21, 22, 23)) == {1: [21, 22, 23]}
-    held = {one.id: one.held for one in rig.state.attached.values()}
-    assert abs(held[1] - held[2]) <= 1
-
-
-def test_equal_receivers_finish_a_backlog_together():
-    rig = Rig(batch=10, cache=1000).joined(1, 2, 3, 4, prefetch=20)
-    held = rig.run(rig.due(*range(400)))
-    counts = dict.fromkeys(held, 0)
-    rounds = 0
-    while any(held.values()):
-        rounds += 1
-        for receiver in list(held):
-            if held[receiver]:
-                counts[receiver] += 1
-                for other, ids in rig.acked(held[receiver].pop(0)).items():
-                    held[other] += ids
-        rig.now_ns += GATHER_NS
-        for other, ids in rig.run(rig.later(0)).items():
-            held[other] += ids
-    assert sum(counts.values()) == 400
-    assert max(counts.values()) - min(counts.values()) <= 10
 
 
 def test_acks_one_by_one_gather_to_a_batch_but_a_lone_message_goes_at_once():
@@ -145,35 +110,10 @@ def test_acks_whose_ids_nobody_can_read_are_looked_at():
     assert rig.run(rig.post(looked("0", {b"2": rig.now_ns + 30 * SECOND_NS}))) == {1: [3]}
 
 
-def test_a_lease_that_ends_while_all_are_looked_at_waits_for_the_answer():
-    rig = Rig().joined(1, prefetch=1)
-    rig.run(rig.due(1, 2))
-    rig.post(Changed("0", None, by_heartbeat=True))
-    assert claimed(rig.later(31)) == []
-    later_ns = rig.now_ns + 90 * SECOND_NS
-    assert claimed(rig.post(looked("0", {b"1": later_ns}))) == []
-    assert rig.acked(1) == {1: [2]}
-
-
-def test_a_look_that_fails_leaves_everything_to_the_end_of_the_lease():
-    rig = Rig().joined(1, prefetch=2)
-    rig.run(rig.due(1, 2, 3))
-    rig.post(AckedUnnamed("0"))
-    assert rig.post(look_failed("0")) == []
-    assert rig.run(rig.later(30)) == {1: [3, 1]}
-
-
 def test_a_lone_message_is_not_compared_with_every_idle_stream():
     rig = Rig().joined(*range(COMPARED_MAX), prefetch=3).joined(1000, prefetch=0)
     assert rig.run(rig.due(1)) == {0: [1]}
     assert rig.run(rig.due(2)) == {1000: [2]}, "it has moved up, and has most room"
-
-
-def test_what_changes_while_it_is_claimed_is_looked_at_once_it_is_sent():
-    rig = Rig().joined(1, prefetch=2)
-    claim = next(a for a in rig.due(1) if isinstance(a, Claim))
-    rig.post(Changed("0", (b"1",)))
-    assert [a.ids for a in rig.won(claim) if isinstance(a, Look)] == [(b"1",)]
 
 
 def test_what_is_left_is_made_due_soon_and_tried_again_where_it_was_locked():
@@ -197,13 +137,6 @@ def test_what_is_left_is_made_due_soon_and_tried_again_where_it_was_locked():
     rig.post(shortened("0", 1, Shortenings()))
     assert not [a for a in rig.later(2) if isinstance(a, Shorten)]
     rig.acked(1, 2, 3)
-
-
-def test_a_table_may_say_that_nothing_is_released_before_its_wait_ends():
-    rig = Rig(more=",vt_release_after=never").joined(1, prefetch=3)
-    rig.run(rig.due(1, 2, 3))
-    rig.post(Detached(1))
-    assert rig.post(Left(1)) == []
 
 
 def test_one_that_stands_still_is_told_once_until_it_acts():

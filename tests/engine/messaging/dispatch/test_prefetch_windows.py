@@ -8,7 +8,7 @@ from streamfrom.engine.messaging.dispatch.events import (
     Reconfigured,
     TakenOver,
 )
-from streamfrom.engine.messaging.streams.prefetch_window import FIRST, FIRST_WATCHED
+from streamfrom.engine.messaging.streams.prefetch_window import FIRST
 from streamfrom.engine.messaging.table.message import AUTO
 from tests.engine.messaging.table_rig import SECOND_NS, TableRig, table
 
@@ -28,21 +28,6 @@ def acked(rig, *ids):
 
 def limit(rig, receiver=1):
     return rig.state.attached[receiver].limit
-
-
-def test_a_stream_begins_with_two_and_a_person_with_a_hundred():
-    rig = rig_of()
-    assert rig.run(rig.due(*range(9))) == {1: [0, 1]}
-    assert limit(rig_of(first=FIRST_WATCHED)) == 100
-
-
-def test_it_may_hold_what_it_acked_in_the_last_half_second():
-    rig = rig_of()
-    rig.run(rig.due(*range(150)))
-    assert acked(rig, 0, 1) == {1: [2, 3]}
-    assert acked(rig, 2, 3) == {1: [4, 5, 6, 7]}
-    rig.now_ns += SECOND_NS
-    assert acked(rig, 4, 5) == {}, "the window is two again, and it holds two"
 
 
 def test_a_number_and_auto_follow_the_table_and_a_hint_does_not():

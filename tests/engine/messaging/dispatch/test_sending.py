@@ -8,7 +8,6 @@ from streamfrom.engine.messaging.dispatch.events import (
     Claim,
     Deliver,
     Detached,
-    Due,
     JobDone,
     Left,
     ReceiverReady,
@@ -18,7 +17,6 @@ from streamfrom.engine.messaging.leases.lease_writes import WriteLeases
 from streamfrom.engine.messaging.leases.returns import Release, Shorten
 from streamfrom.engine.messaging.leases.unwritten_leases import AGAIN_NS
 from streamfrom.engine.messaging.queue.poll import Poll, PollResult
-from streamfrom.engine.messaging.queue.shard_queue import LOCKED_PAUSE_FIRST_NS
 from streamfrom.engine.messaging.table.message import ClaimResult, LeaseWrites
 from tests.engine.messaging.job_ends import (
     claim_done,
@@ -27,7 +25,7 @@ from tests.engine.messaging.job_ends import (
     release_failed,
     released,
 )
-from tests.engine.messaging.queue.test_shard_queue import key, tier
+from tests.engine.messaging.queue.test_shard_queue import tier
 from tests.engine.messaging.table_rig import (
     EMPTY,
     SECOND_NS,
@@ -82,32 +80,6 @@ def test_a_release_that_fails_leaves_the_row_to_its_timer():
     assert bench.wake_s() == 30
 
 
-def test_an_ack_that_arrives_while_a_release_runs_wins():
-    bench = TableRig().attach(1, 2)
-    deliver = bench.won(only(bench.due(1), Claim))[0]
-    release = only(bench.post(Detached(1, deliver.rows)), Release)
-    bench.post(Acked("0", (b"1",)))
-    assert bench.post(released(release.number, "0", release.rows)) == []
-    assert bench.state.waiting == 0
-
-
-def test_won_rows_are_sent_in_the_order_they_were_due_in():
-    bench = TableRig().attach(1)
-    actions = bench.post(Due("0", (key(1, 9, 9), key(2, 5, 1), key(3, 7, 1))))
-    claim = only(actions, Claim)
-    assert delivered(bench.won(claim, 1, 2, 3)) == {1: [2, 3, 1]}
-
-
-def test_lost_rows_leave_the_cache_and_their_receiver_is_free():
-    bench = TableRig().attach(1)
-    claim = only(bench.due(1, 2), Claim)
-    assert delivered(bench.won(claim, 2)) == {1: [2]}
-    bench = TableRig().attach(1)
-    claim = only(bench.due(1), Claim)
-    assert bench.passed_over(claim) == []
-    assert claimed(bench.due(2)) == [[2]]
-
-
 def test_a_row_that_was_locked_is_tried_again_after_pauses_that_double():
     # An ack of another row locked it, or an ack of its own that is rolled back: nobody says so.
     bench = TableRig().attach(1)
@@ -121,16 +93,6 @@ def test_a_row_that_was_locked_is_tried_again_after_pauses_that_double():
     assert delivered(bench.won(claim)) == {1: [1]}
 
 
-def test_the_pause_begins_anew_with_the_next_send():
-    bench = TableRig().attach(1)
-    for _ in range(2):
-        (claim,) = (action for action in bench.due(1) if isinstance(action, Claim))
-        bench.passed_over(claim, **{"1": 0})
-        assert bench.wake_s() == LOCKED_PAUSE_FIRST_NS / SECOND_NS
-        bench.won(only(bench.later(0.001), Claim))
-        bench.post(ReceiverReady(1))
-
-
 def test_a_poll_that_lands_after_a_row_was_passed_over_does_not_hide_it():
     """The poll had read before the row was committed: it was sent when the next poll found it."""
     bench = TableRig().attach(1)
@@ -141,36 +103,11 @@ def test_a_poll_that_lands_after_a_row_was_passed_over_does_not_hide_it():
     assert delivered(bench.won(only(bench.later(0.001), Claim))) == {1: [1]}
 
 
-def test_a_poll_that_shows_a_locked_row_due_does_not_end_its_pause():
-    bench = TableRig().attach(1)
-    claim = only(bench.due(1), Claim)
-    bench.post(Changed("0"))
-    bench.passed_over(claim, **{"1": 0})
-    assert bench.post(polled("0", PollResult((tier([1]),)))) == []
-    assert bench.wake_s() == LOCKED_PAUSE_FIRST_NS / SECOND_NS
-
-
-def test_a_row_that_another_proxy_has_claimed_waits_for_the_moment_that_it_wrote():
-    bench = TableRig().attach(1)
-    claim = only(bench.due(1), Claim)
-    assert bench.passed_over(claim, **{"1": START_NS + 5 * SECOND_NS}) == []
-    assert claimed(bench.later(4.999)) == []
-    assert claimed(bench.later(0.001)) == [[1]]
-
-
 def test_a_row_that_is_locked_and_then_acked_past_the_proxy_is_forgotten():
     bench = TableRig().attach(1)
     bench.passed_over(only(bench.due(1), Claim), **{"1": 0})
     bench.passed_over(only(bench.later(0.001), Claim))
     assert bench.state.waiting == 0
-
-
-def test_a_row_acked_while_its_claim_ran_is_not_sent():
-    bench = TableRig().attach(1)
-    claim = only(bench.due(1, 2), Claim)
-    bench.post(Acked("0", (b"1",)))
-    assert delivered(bench.won(claim)) == {1: [2]}
-    assert bench.state.waiting == 1, "the other one, until it is due again"
 
 
 def test_a_row_rescheduled_while_its_claim_ran_is_sent_and_looked_up():
@@ -210,26 +147,6 @@ def test_a_row_won_under_another_spelling_is_sent_and_looked_up():
     assert isinstance(actions[-1], Poll)
 
 
-def test_a_failed_claim_is_tried_again_after_a_pause_that_doubles():
-    bench = TableRig().attach(1)
-    claim = only(bench.due(1), Claim)
-    pauses = []
-    for _ in range(8):
-        poll = only(bench.post(claim_failed(claim.number, "0", "gone")), Poll)
-        bench.post(polled(poll.shard, PollResult((tier([1]),))))
-        pauses.append(bench.wake_s())
-        claim = next(a for a in bench.later(pauses[-1]) if isinstance(a, Claim))
-    assert pauses == [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2, 2]
-
-
-def test_after_a_failed_claim_a_poll_tells_whether_it_was_committed():
-    bench = TableRig().attach(1)
-    claim = only(bench.due(1), Claim)
-    only(bench.post(claim_failed(claim.number, "0", "gone")), Poll)
-    bench.post(polled("0", PollResult((tier(timed=[START_NS + WAIT_NS]),))))
-    assert bench.wake_s() == 30
-
-
 def test_rows_that_a_failed_claim_had_won_wait_for_the_moment_that_it_wrote():
     """Its retry took them before the poll came back, so the poll's answer was not used."""
     bench = TableRig().attach(1)
@@ -239,28 +156,6 @@ def test_rows_that_a_failed_claim_had_won_wait_for_the_moment_that_it_wrote():
     bench.post(polled(poll.shard, PollResult((tier(timed=[START_NS + WAIT_NS]),))))
     bench.passed_over(retry, **{"1": START_NS + WAIT_NS})
     assert bench.wake_s() == 30 - 0.05
-
-
-def test_a_socket_that_reports_twice_gets_one_batch():
-    bench = TableRig().attach(1)
-    bench.won(only(bench.due(1), Claim))
-    bench.post(ReceiverReady(1))
-    claim = only(bench.due(2), Claim)
-    assert bench.post(ReceiverReady(1)) == []
-    assert bench.due(3) == []
-    assert delivered(bench.won(claim)) == {1: [2]}
-
-
-def test_a_consumer_has_its_wait_from_the_delivery_on_however_long_the_claim_takes():
-    bench = TableRig().attach(1)
-    claim = only(bench.due(1), Claim)
-    row = bench.row(1)
-    bench.now_ns += 2 * SECOND_NS
-    bench.post(claim_done(claim.number, "0", ClaimResult((row,))))
-    bench.post(ReceiverReady(1))
-    write = only(bench.later(25), WriteLeases)
-    assert [lease.until_ns for lease in write.leases] == [START_NS + WAIT_NS + 2 * SECOND_NS]
-    assert claimed(bench.later(4.9)) == []
 
 
 @pytest.mark.parametrize(

@@ -1,25 +1,20 @@
 """Who gets which rows, and how many at once.
 
-M1-M16, here and in the modules beside, are the tests of the original's manager, restated.
+Names that begin with m restate tests of the original's manager; tests/integration/delivery restates all of them from outside.
 """
 
 from streamfrom.engine.messaging.dispatch.events import (
     Acked,
-    Attached,
     Claim,
     Deliver,
-    Detached,
     ReceiverReady,
 )
 from streamfrom.engine.messaging.dispatch.sending import (
     CLAIM_BYTES_MAX,
-    CLAIM_ROWS_MAX,
     CLAIMS_IN_FLIGHT_MAX,
     ROW_BYTES_ASSUMED,
 )
-from tests.engine.messaging.job_ends import polled
 from tests.engine.messaging.table_rig import (
-    EMPTY,
     SECOND_NS,
     TableRig,
     claimed,
@@ -39,15 +34,6 @@ def test_m4_a_row_is_claimed_then_delivered_then_waits_for_its_ack():
     assert claimed(bench.later(30))[0] == [1]
 
 
-def test_m4_an_acked_row_is_never_sent_again():
-    bench = TableRig().attach(1)
-    bench.won(only(bench.due(1), Claim))
-    bench.post(ReceiverReady(1))
-    bench.post(Acked("0", (b"1",)))
-    assert bench.state.waiting == 0
-    assert claimed(bench.later(1000)) == []
-
-
 def test_an_ack_of_a_message_that_waits_for_a_stream_leaves_the_next_one_its_moment():
     bench = TableRig().attach(1)
     bench.won(only(bench.due(1), Claim))
@@ -57,26 +43,6 @@ def test_an_ack_of_a_message_that_waits_for_a_stream_leaves_the_next_one_its_mom
     bench.post(ReceiverReady(1))
     assert bench.wake_s() == 5
     assert claimed(bench.later(5))[0] == [3]
-
-
-def test_m5_two_receivers_and_two_rows_one_each_then_all_to_the_one_that_stays():
-    bench = TableRig().attach(1, 2)
-    assert delivered(bench.won(only(bench.due(1, 2), Claim))) == {1: [1], 2: [2]}
-    bench.post(ReceiverReady(1))
-    bench.post(ReceiverReady(2))
-    bench.post(Detached(2))
-    for ident in (3, 4, 5):
-        assert delivered(bench.won(only(bench.due(ident), Claim))) == {1: [ident]}
-        bench.post(ReceiverReady(1))
-
-
-def test_m5_rows_one_by_one_go_round():
-    bench = TableRig().attach(1, 2, 3)
-    served = []
-    for ident in range(6):
-        served += delivered(bench.won(only(bench.due(ident), Claim)))
-        bench.post(ReceiverReady(served[-1]))
-    assert served == [1, 2, 3, 1, 2, 3]
 
 
 def test_m6_a_slow_database_runs_a_bounded_number_of_claims():
@@ -93,20 +59,6 @@ def test_m9_a_batch_never_waits_to_be_filled_and_is_never_overfilled():
     assert claimed(bench.due(1)) == [[1]]
     bench = TableRig(batch=2).attach(1)
     assert claimed(bench.due(1, 2, 3)) == [[1, 2]]
-
-
-def test_rows_are_shared_evenly_over_the_ready_receivers():
-    bench = TableRig(batch=10).attach(1, 2, 3)
-    claim = only(bench.due(*range(8)), Claim)
-    assert delivered(bench.won(claim)) == {1: [0, 1, 2], 2: [3, 4, 5], 3: [6, 7]}
-
-
-def test_a_claim_has_a_bound_on_rows():
-    bench = TableRig(batch=10_000, cache=10_000).attach(1)
-    bench.won(only(bench.due(0), Claim))
-    bench.due(*range(1, 2000))
-    (claim,) = (a for a in bench.post(ReceiverReady(1)) if isinstance(a, Claim))
-    assert len(claim.ids) == CLAIM_ROWS_MAX
 
 
 def test_a_claim_of_long_bodies_takes_few_rows_until_they_are_short_again():
@@ -142,31 +94,6 @@ def test_shards_take_turns():
         bench.won(claim)
         actions = bench.post(ReceiverReady(1))
     assert served.count("80-") == 4
-
-
-def test_a_receiver_narrowed_to_a_shard_gets_rows_of_that_shard_only():
-    bench = TableRig(shards=("-80", "80-"))
-    polls = bench.post(Attached(1, frozenset({"80-"}), ("id",)))
-    assert [poll.shard for poll in polls] == ["80-"]
-    bench.post(polled("80-", EMPTY))
-    assert bench.due(1, shard="-80") == []
-    assert claimed(bench.due(2, shard="80-")) == [[2]]
-
-
-def test_receivers_of_different_columns_get_different_claims():
-    bench = TableRig().attach(1, columns=("id",)).attach(2, columns=("id", "epoch"))
-    claims = bench.due(1, 2)
-    assert [claim.columns for claim in claims] == [("id",)]
-    assert [claim.columns for claim in bench.due(3)] == [("id", "epoch")]
-
-
-def test_a_claim_that_ends_makes_room_for_what_waited_for_its_slot():
-    bench = TableRig().attach(1, 2, 3)
-    first, *_ = [only(bench.due(ident), Claim) for ident in range(CLAIMS_IN_FLIGHT_MAX)]
-    assert bench.due(7) == []
-    delivered_to, claim = bench.won(first)
-    assert isinstance(delivered_to, Deliver)
-    assert claim.ids == (b"7",)
 
 
 def test_a_claim_of_a_lone_message_leaves_the_next_one_its_moment():

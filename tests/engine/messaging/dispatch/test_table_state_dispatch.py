@@ -2,22 +2,17 @@
 
 from streamfrom.engine.errors import StreamLost
 from streamfrom.engine.messaging.dispatch.events import (
-    Acked,
     Attached,
     Changed,
-    Claim,
-    Deliver,
     Deposed,
     Elected,
     End,
-    ReceiverReady,
     ServedElsewhere,
     ShardUp,
 )
-from streamfrom.engine.messaging.leases.returns import Release
 from streamfrom.engine.messaging.queue.poll import Poll
 from tests.engine.messaging.job_ends import poll_failed, polled
-from tests.engine.messaging.table_rig import EMPTY, TableRig, claimed, delivered, only
+from tests.engine.messaging.table_rig import EMPTY, TableRig, claimed, only
 
 
 def deposed(**settings):
@@ -45,35 +40,6 @@ def test_an_election_begins_with_a_poll_and_then_serves():
 
 def test_an_election_without_streams_does_nothing():
     assert deposed().post(Elected("0")) == []
-
-
-def test_what_a_claim_won_is_released_once_the_shard_is_withheld():
-    rig = TableRig().attach(1)
-    claim = only(rig.due(1, 2), Claim)
-    assert rig.post(Deposed("0", "cut off")) == []
-    release = only(rig.won(claim), Release)
-    assert [int(row.id) for row in release.rows] == [1, 2]
-    assert rig.state.ready, "its receiver is free for other shards"
-
-
-def test_streams_go_on_holding_what_they_were_sent():
-    rig = TableRig().attach(1)
-    rig.won(only(rig.due(1), Claim))
-    assert rig.state.attached[1].held == 1
-    rig.post(Deposed("0", "cut off"))
-    assert rig.state.attached[1].held == 1
-    rig.post(Acked("0", (b"1",)))
-    assert rig.state.attached[1].held == 0
-
-
-def test_what_was_in_the_cache_comes_back_by_the_poll_alone():
-    rig = TableRig().attach(1)
-    claim = only(rig.due(1), Claim)
-    rig.due(2, 3)
-    rig.post(Deposed("0", "cut off"))
-    rig.won(claim)
-    only(rig.post(Elected("0")), Poll)
-    assert rig.state.waiting == 0
 
 
 def test_a_poll_from_before_is_not_believed():
@@ -119,12 +85,3 @@ def test_a_server_that_is_healthy_does_not_end_the_trouble_of_nobody_serving():
     rig.post(Attached(1, None, ("id",)))
     rig.post(ShardUp("0"))
     only(rig.later(30), End)
-
-
-def test_other_shards_go_on():
-    rig = TableRig(shards=("-80", "80-")).attach(1)
-    rig.post(Deposed("-80", "cut off"))
-    assert rig.due(1, shard="-80") == []
-    claim = only(rig.due(2, shard="80-"), Claim)
-    assert delivered(rig.won(claim)) == {1: [2]}
-    assert not [a for a in rig.post(ReceiverReady(1)) if isinstance(a, Deliver)]

@@ -121,22 +121,6 @@ def test_a_poll_does_not_bring_back_what_was_acked():
     assert [each.ids for each in claims] == [(b"3",)]
 
 
-def test_a_poll_that_read_before_the_write_does_not_either():
-    rig = Rig(1, poll=10)
-    rig.ack(1)
-    rig.write()
-    assert kinds(rig.later(10), Poll)
-    rig.written()
-    found = TierRead(50, (key(1),), False, (), False, 0, 0)
-    assert kinds(rig.post(polled("0", PollResult((found,)))), Claim) == []
-
-
-def test_news_of_what_was_acked_is_old_news():
-    rig = Rig(1)
-    rig.ack(1)
-    assert kinds(rig.due(1), Claim) == []
-
-
 def test_a_row_that_somebody_holds_is_tried_again_and_not_sent_meanwhile():
     rig = Rig(1)
     rig.ack(1)
@@ -161,9 +145,3 @@ def test_what_was_answered_is_written_by_who_dispatches_no_more_and_after_the_se
     rig.post(Deposed("0", "another one"))
     rig.post(Reconfigured(table()))
     assert rig.write() == acks(1)
-
-
-def test_a_lease_is_not_written_of_what_was_acked():
-    rig = Rig(1, more=EARLY + ",vt_lease_delay=0.001")
-    rig.ack(1)
-    assert [type(action) for action in rig.later(1)] == [WriteAcks]

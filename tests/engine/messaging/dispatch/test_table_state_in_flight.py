@@ -2,14 +2,10 @@
 
 from streamfrom.engine.errors import StreamLost
 from streamfrom.engine.messaging.dispatch.events import (
-    Attached,
-    Changed,
     Deposed,
     Elected,
     End,
-    Finish,
     Reconfigured,
-    WaitOver,
 )
 from streamfrom.engine.messaging.gates.in_flight_limit import STANDING_NS
 from streamfrom.engine.messaging.leases.lease_reads import FindLeases, Look
@@ -35,72 +31,12 @@ def limited(at_most, **options):
     return rig
 
 
-def test_no_more_are_sent_than_there_is_room_for_and_each_ack_gives_some():
-    rig = limited(3)
-    assert rig.run(rig.due(*range(8))) == {1: [0, 1, 2]}
-    assert rig.acked(0, 1) == {1: [3, 4]}
-    assert rig.acked(1) == {}
-
-
-def test_what_is_being_claimed_takes_room_too():
-    rig = limited(3)
-    assert claimed(rig.due(1, 2)) == [[1, 2]]
-    rig.post(Attached(2, None, ("id", "message"), 0))
-    assert claimed(rig.due(3, 4)) == [[3]]
-    rig.post(Attached(3, None, ("id", "message"), 0))
-    assert claimed(rig.due(5)) == []
-
-
-def test_each_shard_has_its_share():
-    rig = Rig(more=",vt_max_in_flight=3", shards=("-80", "80-"))
-    for receiver in range(1, 5):
-        rig.post(Attached(receiver, None, ("id", "message"), 0))
-    for shard in ("-80", "80-"):
-        rig.post(polled(shard, EMPTY))
-        found(rig, shard=shard)
-    assert claimed(rig.due(1, 2, 3, shard="-80")) == [[1, 2]]
-    assert claimed(rig.due(4, 5, 6, shard="80-")) == [[4]]
-
-
-def test_the_end_of_a_lease_gives_room_back_and_wakes():
-    rig = limited(1)
-    assert rig.run(rig.due(1, 2)) == {1: [1]}
-    rig.post(Reconfigured(table(more=",vt_max_in_flight=1")))
-    sent: dict[int, list[int]] = {}
-    for _ in range(200):
-        wake_s = rig.wake_s()
-        assert wake_s is not None
-        assert 0 < wake_s <= STANDING_NS / SECOND_NS
-        actions = rig.later(wake_s)
-        sent = rig.run(actions)
-        for look in kinds(actions, Look):
-            # Nothing has happened to the row.
-            due_ns = rig.now_ns + SECOND_NS
-            lease = next(iter(rig.state.shards)).leases.get(b"1")
-            sent |= rig.run(
-                rig.post(looked("0", {look.ids[0]: lease.until_ns if lease else due_ns}))
-            )
-        if sent:
-            break
-    # The one that is due again, or the other: never both.
-    assert sum(map(len, sent.values())) == 1
-    assert rig.now_ns >= WAIT_NS
-
-
 def test_what_is_acked_past_everybody_is_looked_for():
     rig = limited(1)
     assert rig.run(rig.due(1, 2)) == {1: [1]}
     (look,) = kinds(rig.later(STANDING_NS / SECOND_NS), Look)
     assert look.ids == (b"1",)
     assert rig.run(rig.post(looked("0", {}))) == {1: [2]}
-
-
-def test_a_reschedule_gives_room_back_once_the_row_says_so():
-    rig = limited(1)
-    assert rig.run(rig.due(1, 2)) == {1: [1]}
-    (look,) = kinds(rig.post(Changed("0", (b"1",))), Look)
-    later_ns = rig.now_ns + 100 * WAIT_NS
-    assert rig.run(rig.post(looked("0", dict.fromkeys(look.ids, later_ns)))) == {1: [2]}
 
 
 def test_nothing_is_claimed_before_it_is_known_what_a_former_dispatcher_has_sent():
@@ -111,14 +47,6 @@ def test_nothing_is_claimed_before_it_is_known_what_a_former_dispatcher_has_sent
     assert [look.ids for look in kinds(actions, Look)] == [(b"8",)] or claimed(actions)
     assert rig.run(actions) == {1: [1]}
     assert rig.acked(8) == {1: [2]}
-
-
-def test_what_was_found_and_is_acked_meanwhile_gives_room_back():
-    rig = Rig(more=",vt_max_in_flight=1").joined(1, prefetch=0)
-    rig.due(1)
-    (look,) = kinds(found(rig, {b"8": rig.now_ns + WAIT_NS}), Look)
-    assert look.ids == (b"8",)
-    assert rig.run(rig.post(looked("0", {}))) == {1: [1]}
 
 
 def test_a_new_term_reads_anew_and_an_old_answer_counts_no_more():
@@ -168,12 +96,3 @@ def test_a_limit_may_be_set_changed_and_taken_away():
     assert rig.acked(1, 2, 3) == {}
     assert rig.acked(4) == {1: [5]}
     assert rig.run(rig.post(Reconfigured(table(batch=2)))) == {1: [6]}
-
-
-def test_an_answer_with_an_end_has_what_there_is_room_for():
-    rig = limited(2)
-    rig.post(Attached(2, None, ("id", "message"), 0, 5))
-    sent = rig.run(rig.due(1, 2, 3))
-    assert sum(map(len, sent.values())) == 2
-    rig.post(Attached(3, None, ("id", "message"), 0, 5))
-    assert Finish(3) in rig.post(WaitOver(3))

@@ -1,11 +1,10 @@
 """A queue that is paused sends nothing, and knows what is due when it goes on."""
 
-from streamfrom.engine.messaging.dispatch.events import Attached, Finish, Reconfigured, WaitOver
-from streamfrom.engine.messaging.leases.returns import Release
+from streamfrom.engine.messaging.dispatch.events import Reconfigured
 from streamfrom.engine.messaging.queue.poll import Poll, PollResult
 from tests.engine.messaging.job_ends import polled
 from tests.engine.messaging.queue.test_shard_queue import tier
-from tests.engine.messaging.table_rig import TableRig, claimed, delivered, only, table
+from tests.engine.messaging.table_rig import TableRig, claimed, only, table
 
 
 ON, OFF = Reconfigured(table(more=",vt_paused=on")), Reconfigured(table())
@@ -20,19 +19,3 @@ def test_nothing_is_sent_while_it_is_paused_and_all_that_is_due_afterwards():
     assert rig.later(1) == []
     assert rig.state.wake_ns() > rig.now_ns, "it does not spin on what is due"
     assert claimed(rig.post(OFF)) == [[1, 2, 3, 4]]
-
-
-def test_what_was_claimed_before_is_released():
-    rig = TableRig().attach(1)
-    (claim,) = rig.due(1)
-    only(rig.post(ON), Poll)
-    actions = rig.won(claim)
-    assert only(actions, Release).rows[0].id == b"1"
-    assert delivered(actions) == {}
-
-
-def test_a_stream_that_ends_does_not_wait_for_it():
-    rig = TableRig(more=",vt_paused=on")
-    rig.post(Attached(1, None, ("id", "message"), None, 5))
-    assert rig.post(polled("0", PollResult((tier([1]),)))) == []
-    assert rig.post(WaitOver(1)) == [Finish(1)]

@@ -1,7 +1,5 @@
 """When the table is read, for whom, and which answer counts; receivers come and go."""
 
-import pytest
-
 from streamfrom.engine.messaging.dispatch.events import (
     Attached,
     Changed,
@@ -12,7 +10,7 @@ from streamfrom.engine.messaging.dispatch.events import (
     Tick,
 )
 from streamfrom.engine.messaging.queue.poll import Poll, PollResult
-from tests.engine.messaging.job_ends import poll_failed, polled
+from tests.engine.messaging.job_ends import polled
 from tests.engine.messaging.queue.test_shard_queue import tier
 from tests.engine.messaging.table_rig import (
     EMPTY,
@@ -23,13 +21,6 @@ from tests.engine.messaging.table_rig import (
     delivered,
     only,
 )
-
-
-def test_m3_without_receivers_nothing_is_kept_and_nothing_done():
-    bench = TableRig()
-    assert bench.due(1) == []
-    assert (bench.state.waiting, bench.wake_s()) == (0, None)
-    assert bench.later(100) == []
 
 
 def test_m12_the_first_receiver_causes_a_poll_and_what_it_finds_is_sent_in_batches():
@@ -77,40 +68,6 @@ def test_m1_leaving_twice_is_fine():
     assert bench.post(Detached(1)) == []
 
 
-def test_the_second_receiver_causes_no_poll():
-    bench = TableRig().attach(1)
-    assert bench.post(Attached(2, None, ("id",))) == []
-
-
-def test_m15_a_poll_comes_every_interval():
-    bench = TableRig(poll=7).attach(1)
-    assert bench.wake_s() == 7
-    only(bench.later(7), Poll)
-    assert bench.wake_s() is None
-    bench.post(polled("0", EMPTY))
-    assert bench.wake_s() == 7
-
-
-def test_m13_a_cache_that_cannot_hold_what_is_due_polls_when_half_is_used():
-    bench = TableRig(cache=4, batch=2)
-    bench.post(Attached(1, None, ("id",)))
-    actions = bench.post(polled("0", PollResult((tier([1, 2, 3, 4], fresh_more=True),))))
-    assert [type(action) for action in actions] == [Claim, Poll]
-
-
-def test_m14_a_cache_of_one_goes_on_polling():
-    bench = TableRig(cache=1, batch=1)
-    actions = bench.post(Attached(1, None, ("id",)))
-    served = []
-    for ident in range(1, 5):
-        poll = next(action for action in actions if isinstance(action, Poll))
-        actions = bench.post(polled(poll.shard, PollResult((tier([ident], fresh_more=True),))))
-        claim = next(action for action in actions if isinstance(action, Claim))
-        served += delivered(bench.won(claim))[1]
-        actions += bench.post(ReceiverReady(1))
-    assert served == [1, 2, 3, 4]
-
-
 def test_a_change_nobody_can_read_is_polled_for_once_while_a_poll_runs():
     bench = TableRig().attach(1)
     only(bench.post(Changed("0")), Poll)
@@ -120,33 +77,6 @@ def test_a_change_nobody_can_read_is_polled_for_once_while_a_poll_runs():
     assert bench.post(polled("0", EMPTY)) == []
 
 
-def test_polls_for_changes_take_half_the_time_at_most():
-    bench = TableRig().attach(1)
-    bench.post(Changed("0"))
-    bench.post(Changed("0"))
-    bench.now_ns += SECOND_NS
-    assert bench.post(polled("0", EMPTY)) == []
-    assert bench.wake_s() == 1
-    only(bench.later(1), Poll)
-
-
-def test_a_failed_poll_is_tried_again():
-    bench = TableRig().attach(1)
-    bench.post(Changed("0"))
-    assert bench.post(poll_failed("0", "gone")) == []
-    assert bench.wake_s() == pytest.approx(0.05)
-    only(bench.later(0.05), Poll)
-
-
-def test_a_poll_from_before_everybody_left_is_repeated_for_who_came_since():
-    bench = TableRig()
-    bench.post(Attached(1, None, ("id",)))
-    bench.post(Detached(1))
-    assert bench.post(Attached(2, None, ("id",))) == []
-    actions = bench.post(polled("0", PollResult((tier([1]),))))
-    assert [type(action) for action in actions] == [Claim, Poll]
-
-
 def test_m11_a_poll_that_was_overtaken_sends_nothing_twice():
     bench = TableRig().attach(1)
     bench.post(Changed("0"))
@@ -154,23 +84,6 @@ def test_m11_a_poll_that_was_overtaken_sends_nothing_twice():
     bench.won(claim)
     bench.post(ReceiverReady(1))
     assert bench.post(polled("0", PollResult((tier([1]),)))) == []
-
-
-def test_m10_future_rows_fire_at_their_moment():
-    bench = TableRig().attach(1)
-    assert bench.due(1, time_next_ns=START_NS + 5 * SECOND_NS) == []
-    assert bench.wake_s() == 5
-    assert claimed(bench.later(4.999)) == []
-    assert claimed(bench.later(0.001)) == [[1]]
-
-
-def test_a_busy_receiver_needs_no_timer():
-    bench = TableRig().attach(1)
-    bench.won(only(bench.due(1), Claim))
-    bench.due(2, time_next_ns=START_NS + 5 * SECOND_NS)
-    assert bench.wake_s() == 25  # some seconds before the lease would end
-    bench.later(6)
-    assert claimed(bench.post(ReceiverReady(1))) == [[2]]
 
 
 def test_a_clock_that_is_set_back_makes_no_poll_late():

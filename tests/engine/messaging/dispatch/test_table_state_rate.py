@@ -1,17 +1,10 @@
 """Nothing is sent faster than vt_max_rate says, and nothing that may be sent waits."""
 
 from streamfrom.engine.messaging.dispatch.events import (
-    Attached,
-    Deposed,
-    Elected,
-    Finish,
-    ReceiverReady,
     Reconfigured,
-    WaitOver,
 )
 from tests.engine.messaging.dispatch.test_held_messages import Rig
-from tests.engine.messaging.job_ends import leases_found, polled
-from tests.engine.messaging.table_rig import EMPTY, SECOND_NS, claimed, table
+from tests.engine.messaging.table_rig import SECOND_NS, claimed, table
 
 
 def limited(rate, **options):
@@ -41,25 +34,6 @@ def test_a_backlog_goes_at_the_rate_and_wakes_for_each_message_once():
     assert len(sent) in (49, 50)
 
 
-def test_an_idle_queue_sends_at_once():
-    rig = limited(5)
-    rig.later(10)
-    assert rig.run(rig.due(1, 2)) == {1: [1]}
-    assert rig.wake_s() == 0.2
-    assert rig.run(rig.later(0.2)) == {1: [2]}
-
-
-def test_each_shard_has_its_share():
-    rig = Rig(more=",vt_max_rate=40", shards=("-80", "80-"))
-    rig.post(Attached(1, None, ("id", "message"), 0))
-    for shard in ("-80", "80-"):
-        rig.post(polled(shard, EMPTY))
-        rig.due(*range(20), shard=shard)
-    rig.later(0.0499)
-    assert claimed(rig.actions) == []
-    assert len(drained(rig, 1)) in range(38, 43)
-
-
 def test_what_was_claimed_and_not_sent_costs_nothing():
     rig = limited(1)
     rig.later(10)
@@ -82,38 +56,3 @@ def test_a_rate_may_be_set_changed_and_taken_away():
     rig.post(Reconfigured(table(batch=2, more=",vt_max_rate=1")))
     assert rig.wake_s() == 0.5
     assert rig.run(rig.post(Reconfigured(table(batch=2)))) == {1: [12, 13, 14, 15, 16]}
-
-
-def test_a_new_dispatcher_begins_with_nothing():
-    rig = limited(5)
-    rig.later(10)
-    rig.post(Deposed("0", "cut off"))
-    rig.post(Elected("0"))
-    rig.post(polled("0", EMPTY))
-    assert rig.run(rig.due(1)) == {}
-    assert rig.run(rig.later(0.2)) == {1: [1]}
-
-
-def test_an_answer_with_an_end_has_what_may_be_sent():
-    rig = Rig(more=",vt_max_rate=1")
-    rig.post(Attached(1, None, ("id", "message"), 0, 5))
-    rig.post(polled("0", EMPTY))
-    assert rig.run(rig.due(1, 2, 3)) == {}
-    (claim,) = rig.later(1)
-    rig.won(claim)
-    assert Finish(1) in rig.post(ReceiverReady(1))
-    rig.post(Attached(2, None, ("id", "message"), 0, 5))
-    rig.post(polled("0", EMPTY))
-    assert Finish(2) in rig.post(WaitOver(2))
-
-
-def test_both_limits_hold_together():
-    rig = limited("5,vt_max_in_flight=1")
-    rig.later(10)
-    number = next(iter(rig.state.shards)).gates.in_flight.reading
-    rig.post(leases_found(number, "0", {}))
-    assert rig.run(rig.due(1, 2, 3)) == {1: [1]}
-    assert rig.acked(1) == {}
-    assert rig.wake_s() == 0.2
-    assert rig.run(rig.later(0.2)) == {1: [2]}
-    assert rig.run(rig.later(0.2)) == {}

@@ -17,10 +17,8 @@ from streamfrom.engine.messaging.dispatch.events import (
     Tick,
 )
 from streamfrom.engine.messaging.leases.returns import Release
-from streamfrom.engine.messaging.queue.poll import Poll, PollResult
-from streamfrom.engine.messaging.table.table_settings import parse_comment
+from streamfrom.engine.messaging.queue.poll import Poll
 from tests.engine.messaging.job_ends import claim_failed, poll_failed, polled
-from tests.engine.messaging.queue.test_shard_queue import tier
 from tests.engine.messaging.table_rig import (
     EMPTY,
     SECOND_NS,
@@ -73,26 +71,6 @@ def test_r9_29_seconds_are_survived():
     bench.post(polled(poll.shard, EMPTY))
     assert bench.state.receivers == 1
     assert claimed(bench.due(1)) == [[1]]
-
-
-def test_a_shard_that_cannot_be_written_to_ends_the_streams_too():
-    bench = TableRig().attach(1)
-    end = None
-    pending = list(bench.due(1))
-    while end is None:
-        for action in list(pending):
-            pending.remove(action)
-            if isinstance(action, Poll):
-                pending += bench.post(polled("0", PollResult((tier([1]),))))
-            elif isinstance(action, Claim):
-                pending += bench.post(claim_failed(action.number, "0", "read-only"))
-            elif isinstance(action, End):
-                end = action
-        if end is None:
-            bench.now_ns = bench.state.wake_ns()
-            pending += bench.post(Tick())
-    assert "read-only" in str(end.error)
-    assert bench.now_ns == START_NS + 30 * SECOND_NS
 
 
 def test_a_claim_that_failed_and_has_nothing_left_to_do_is_no_trouble():
@@ -150,14 +128,6 @@ def test_a_stream_that_opens_while_the_shard_is_down_has_its_whole_grace():
     assert bench.wake_s() == 30
 
 
-def test_changed_settings_hold_at_once_and_streams_survive():
-    bench = TableRig(batch=1).attach(1)
-    only(bench.post(Reconfigured(table(batch=3, poll=5))), Poll)
-    bench.post(polled("0", EMPTY))
-    assert bench.wake_s() == 5
-    assert claimed(bench.due(1, 2, 3, 4)) == [[1, 2, 3]]
-
-
 def test_a_stream_whose_column_was_dropped_ends():
     bench = TableRig().attach(1).attach(2, columns=("id",))
     altered = replace(table(), columns=("id", "priority", "epoch", "time_next", "time_acked"))
@@ -181,13 +151,3 @@ def test_rows_claimed_when_the_table_ends_are_released():
     claim = only(bench.due(1), Claim)
     bench.post(TableEnded(StoreError("shutdown")))
     only(bench.won(claim), Release)
-
-
-def test_properties_of_the_helpers_are_what_they_say():
-    assert table(order="newest").properties == replace(
-        parse_comment(
-            "vitess_message,vt_ack_wait=30,vt_purge_after=86400,vt_batch_size=10,"
-            "vt_cache_size=100,vt_poller_interval=30,vt_prefetch=100"
-        ),
-        newest=True,
-    )
