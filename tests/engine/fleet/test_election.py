@@ -125,31 +125,6 @@ def test_a_dispatcher_that_is_cut_off_withholds_before_the_server_frees_its_lock
     assert election.role is ElectionRole.DISPATCHER, "it is in jeopardy, and keeps its place"
 
 
-def test_one_in_jeopardy_goes_on_with_the_next_answer_in_the_same_term():
-    election = dispatcher()
-    election.handle(Elapsed(), NOW_NS + PING_NS)
-    election.handle(Elapsed(), NOW_NS + LEASE_NS)
-    late_ns = NOW_NS + 4 * SECOND_NS
-    # This answer proves what was long ago; another question is asked at once.
-    assert election.handle(Answered(1, NOW_NS + PING_NS), late_ns) == [Ping(1)]
-    assert not election.may_send(late_ns)
-    assert election.handle(Answered(1, late_ns), late_ns + 1) == [
-        BeginDispatch(7),
-        LookAround(),
-    ]
-
-
-def test_one_in_jeopardy_for_long_follows_again():
-    election = dispatcher()
-    election.handle(Elapsed(), NOW_NS + PING_NS)
-    election.handle(Elapsed(), NOW_NS + LEASE_NS)
-    assert election.handle(Elapsed(), NOW_NS + PING_NS + ANSWER_NS) == [Disconnect(1)]
-    assert (election.role, election.term) == (ElectionRole.FOLLOWER, 0)
-    again_ns = NOW_NS + PING_NS + ANSWER_NS + RETRY_FIRST_NS
-    assert election.wake_ns() == again_ns
-    assert election.handle(Elapsed(), again_ns) == [Connect(2)]
-
-
 @pytest.mark.parametrize(
     "event",
     [Elapsed(), Answered(1, NOW_NS + PING_NS), ConnectionLost(1, "gone"), TurnedReadOnly(1)],
@@ -161,15 +136,6 @@ def test_a_process_that_was_paused_withholds_before_it_does_anything_else(event)
     assert not election.may_send(NOW_NS + 20 * SECOND_NS)
     first, *_ = election.handle(event, NOW_NS + 20 * SECOND_NS)
     assert isinstance(first, Withhold)
-
-
-def test_a_lost_connection_ends_the_term_at_once():
-    election = dispatcher()
-    assert election.handle(ConnectionLost(1, "gone away"), NOW_NS + 1) == [
-        Withhold("gone away"),
-        Disconnect(1),
-    ]
-    assert not election.may_send(NOW_NS + 1)
 
 
 def test_what_an_earlier_connection_says_counts_no_more():
@@ -221,33 +187,6 @@ def test_a_connection_that_does_not_open_is_given_up():
     assert election.handle(Elapsed(), NOW_NS + ANSWER_NS) == [Disconnect(1)]
 
 
-def test_nobody_dispatches_from_a_read_only_server_and_looks_for_another_one():
-    election = elect()
-    # On a new connection: the address may lead to the new primary by now.
-    assert election.handle(TermRefused(1, "read-only"), NOW_NS) == [Disconnect(1)]
-    assert election.role is ElectionRole.FOLLOWER
-    assert election.wake_ns() == NOW_NS + RETRY_LAST_NS
-    assert election.handle(Elapsed(), NOW_NS + RETRY_LAST_NS) == [Connect(2)]
-
-
-def test_a_server_that_turns_read_only_is_left_at_once():
-    election = dispatcher()
-    assert election.handle(TurnedReadOnly(1), NOW_NS) == [
-        Withhold("the server is read-only"),
-        Disconnect(1),
-    ]
-    assert not election.may_send(NOW_NS)
-    assert election.wake_ns() == NOW_NS + RETRY_LAST_NS
-
-
-def test_an_answer_says_nothing_to_whoever_is_not_elected():
-    election = elect()
-    given_up_ns = election.wake_ns()
-    assert election.handle(Answered(1, NOW_NS), NOW_NS) == []
-    assert election.wake_ns() == given_up_ns
-    assert not election.may_send(NOW_NS)
-
-
 def test_a_term_that_took_too_long_to_write_is_no_right_to_send():
     election = elect()
     late_ns = NOW_NS + LEASE_NS
@@ -274,21 +213,6 @@ def test_one_that_dispatches_nothing_leaves_at_once(made):
     assert election.handle(Resign(), NOW_NS) == [Disconnect(1)]
     assert election.wake_ns() is None
     assert election.handle(Drained(), NOW_NS) == []
-
-
-def test_one_that_has_lost_its_server_leaves_without_a_word():
-    election = started()
-    election.handle(ConnectionLost(1, "refused"), NOW_NS)
-    assert election.handle(Resign(), NOW_NS) == []
-    assert election.handle(Elapsed(), NOW_NS + SECOND_NS) == []
-    assert election.wake_ns() is None
-
-
-def test_a_server_that_goes_while_one_leaves_ends_it():
-    election = dispatcher()
-    election.handle(Resign(), NOW_NS)
-    assert election.handle(ConnectionLost(1, "gone"), NOW_NS) == [Disconnect(1)]
-    assert election.handle(Elapsed(), NOW_NS + SECOND_NS) == []
 
 
 @pytest.mark.parametrize("hold", [LockHold.PLAIN, LockHold.SECRET])

@@ -6,10 +6,10 @@ import logging
 import pytest
 
 from streamfrom.engine.errors import StoreError, TableGone
-from streamfrom.engine.fleet.directory import FORGET_NS, Member, MemberDifferences, Stranger
-from streamfrom.engine.fleet.election import LEASE_NS, LOOK_NS, ROUND_S
+from streamfrom.engine.fleet.directory import Member, MemberDifferences, Stranger
+from streamfrom.engine.fleet.election import LEASE_NS, ROUND_S
 from streamfrom.engine.fleet.elector import Elector
-from streamfrom.engine.fleet.lock_connection import acquire, dispatcher_lock
+from streamfrom.engine.fleet.lock_connection import acquire
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
 from tests.sim.servers import FakeShard, Network, Work, now_ns
 from tests.virtual_loop import VirtualLoop, run_virtual, running
@@ -80,18 +80,6 @@ def write(text="done"):
     return transaction
 
 
-@running
-async def test_one_member_dispatches_and_writes():
-    part = Part(FakeShard(), "a")
-    await asyncio.sleep(0.1)
-    assert part.said == [1]
-    assert (part.elector.term, part.elector.may_send()) == (1, True)
-    assert await part.elector.write(write()) == "done"
-    assert part.members[-1].dispatcher == part.elector.directory.own
-    await part.elector.stop()
-    assert part.said[1:] == ["the proxy is shutting down"]
-
-
 def test_the_lines_of_an_election_name_its_shards(caplog):
     async def main():
         part = Part(FakeShard(), "a")
@@ -156,16 +144,6 @@ async def test_who_waits_doubts_the_server_as_soon_as_the_dispatcher_finds_it_re
 
 
 @running
-async def test_who_waits_doubts_a_server_that_has_closed_the_connection():
-    server = FakeShard()
-    _, other = await elected(server)
-    for session in list(server.sessions):
-        server.end(session)
-    await asyncio.sleep(0.01)
-    assert other.doubts == 1
-
-
-@running
 async def test_who_waits_for_a_server_that_has_vanished_connects_anew_once_that_is_known():
     server = FakeShard()
     dispatcher, other = await elected(server)
@@ -190,19 +168,6 @@ async def test_a_row_that_somebody_has_deleted_is_written_again_with_its_term():
     assert server.rows == before
     for each in (dispatcher, other):
         assert each.elector.directory.dispatcher == dispatcher.elector.directory.own
-
-
-@running
-async def test_a_row_that_cannot_be_written_again_ends_nothing():
-    server = FakeShard()
-    part = Part(server, "a")
-    await asyncio.sleep(0.1)
-    server.rows.clear()
-    server.is_read_only = True
-    await asyncio.sleep(2 * ROUND_S + 1)
-    assert part.said == [1]
-    assert server.rows == {}
-    server.is_read_only = False
 
 
 @running
@@ -306,45 +271,6 @@ async def test_a_server_that_comes_back_is_found():
     server.is_up = True
     await asyncio.sleep(1.5)
     assert part.said == [1]
-
-
-@running
-async def test_the_rows_of_those_that_are_gone_are_deleted_by_the_dispatcher():
-    server = FakeShard()
-    gone = Part(server, "a")
-    await asyncio.sleep(0.1)
-    await gone.elector.stop()
-    part = Part(server, "b")
-    await asyncio.sleep(1)
-    assert set(server.rows) == {"a", "b"}
-    await asyncio.sleep((FORGET_NS + 2 * LOOK_NS) / 10**9)
-    assert set(server.rows) == {"b"}
-    assert part.said == [2]
-
-
-@running
-async def test_a_stranger_is_waited_for():
-    server = FakeShard()
-    stranger = await server.open(Network())
-    server.locks[dispatcher_lock(DATABASE)] = stranger
-    server.silence_s = 1000
-    part = Part(server, "a")
-    await asyncio.sleep(2 * ROUND_S)
-    assert part.said == []
-    assert "no member" in part.members[0].warnings[0]
-    server.end(stranger)
-    await asyncio.sleep(0.1)
-    assert part.said == [1]
-
-
-@running
-async def test_stopping_twice_and_before_anything_was_there_is_fine():
-    part = Part(FakeShard(), "a")
-    await part.elector.stop()
-    await part.elector.stop()
-    await asyncio.sleep(20)
-    assert part.said == []
-    assert not part.server.locks
 
 
 @running

@@ -2,30 +2,9 @@
 
 import asyncio
 
-from streamfrom.engine.fleet.fleet import LOOK_PAUSE_S
 from tests.engine.fleet.members import COMMENT, STOPPED, Client, Members
 from tests.sim.memory_store import raw_table
 from tests.virtual_loop import running
-
-
-@running
-async def test_a_stream_at_another_member_gets_what_the_dispatcher_has():
-    async with Members() as fleet:
-        client = fleet.attach(1, Client())
-        await asyncio.sleep(0.1)
-        fleet.insert(1, 2, via=0)
-        await asyncio.sleep(0.1)
-        assert client.payloads == [b"1", b"2"]
-
-
-@running
-async def test_a_newcomer_is_known_to_all_others_at_once():
-    async with Members(3) as fleet:
-        assert [member.id for member in fleet.fleets[1].connected()] == ["m0", "m2"]
-        await fleet.start(3)
-        await asyncio.sleep(LOOK_PAUSE_S)
-        for others in fleet.fleets[:3]:
-            assert "m3" in [member.id for member in others.connected()]
 
 
 @running
@@ -83,32 +62,6 @@ async def test_what_a_socket_never_took_is_given_back_at_once():
 
 
 @running
-async def test_streams_follow_the_dispatcher_when_it_stops():
-    async with Members(3) as fleet:
-        client = fleet.attach(2, Client())
-        await asyncio.sleep(0.1)
-        await fleet.fleets[0].stop()
-        await asyncio.sleep(1)
-        assert fleet.fleets[1].may_send("ks", "0")
-        fleet.insert(1, via=2)
-        await asyncio.sleep(0.1)
-        assert client.payloads == [b"1"]
-        assert not client.ended
-
-
-@running
-async def test_a_member_that_is_elected_serves_its_own_streams_alone():
-    async with Members() as fleet:
-        client = fleet.attach(1, Client())
-        await asyncio.sleep(0.1)
-        await fleet.fleets[0].stop()
-        await asyncio.sleep(1)
-        fleet.insert(1, via=1)
-        await asyncio.sleep(0.1)
-        assert client.payloads == [b"1"]
-
-
-@running
 async def test_a_stream_survives_a_broken_way_and_ends_after_the_grace_with_the_address():
     async with Members() as fleet:
         client = fleet.attach(1, Client())
@@ -145,17 +98,6 @@ async def test_a_stream_over_two_dispatchers_gets_messages_of_both():
         await asyncio.sleep(0.1)
         assert dispatched == [[True, False], [False, True]]
         assert client.payloads == [b"1", b"2"]
-
-
-@running
-async def test_a_member_that_closes_ends_the_links_of_others_to_it():
-    async with Members() as fleet:
-        fleet.attach(1, Client())
-        await asyncio.sleep(0.1)
-        assert fleet.ways.pairs
-        fleet.fleets[0].close()
-        await asyncio.sleep(0.1)
-        assert not fleet.ways.pairs
 
 
 @running
@@ -250,35 +192,6 @@ async def stop(fleet, number, grace_s=5.0):
 
 
 @running
-async def test_what_a_stream_holds_the_next_dispatcher_knows():
-    async with Members(3, comment=f"{COMMENT},vt_release_after=2") as fleet:
-        clients = [fleet.attach(number, Client(number, prefetch=1)) for number in (1, 2)]
-        await asyncio.sleep(0.1)
-        fleet.insert(1, 2, via=0)
-        await asyncio.sleep(0.1)
-        assert sorted(client.payloads for client in clients) == [[b"1"], [b"2"]]
-        await stop(fleet, 0)
-        await asyncio.sleep(1)
-        fleet.insert(3, via=1)
-        await asyncio.sleep(1)
-        assert not any(b"3" in client.payloads for client in clients), (
-            "they hold their prefetch"
-        )
-        (held,) = clients[0].payloads
-        fleet.leave(1, clients[0])
-        taker = fleet.attach(2, Client(9))
-        await asyncio.sleep(2.5)
-        assert taker.payloads == sorted([held, b"3"])
-        # And once more: now m2 is left, which may have heard of them as a dispatcher or as a member.
-        await stop(fleet, 1)
-        await asyncio.sleep(1)
-        (held,) = clients[1].payloads
-        fleet.leave(2, clients[1])
-        await asyncio.sleep(2.5)
-        assert taker.payloads == [b"1", b"2", b"3"]
-
-
-@running
 async def test_commits_through_a_member_that_stops_are_told_to_the_next_dispatcher():
     async with Members() as fleet:
         client = fleet.attach(1, Client())
@@ -312,18 +225,3 @@ async def test_what_clients_of_a_stopping_dispatcher_held_comes_when_they_have_l
             assert taker.payloads == []
             await asyncio.sleep(1)
             assert taker.payloads == [b"1"]
-
-
-@running
-async def test_what_a_finished_stream_with_an_end_gave_is_no_clients_when_its_member_stops():
-    async with Members(comment=f"{COMMENT},vt_release_after=2") as fleet:
-        client = fleet.attach(0, Client(1, rows_max=1))
-        fleet.insert(1, via=0)
-        await asyncio.sleep(0.1)
-        assert client.is_finished
-        fleet.registries[0].streams.detach(client)
-        fleet.registries[0].streams.forget(client, has_left=False)
-        await stop(fleet, 0)
-        taker = fleet.attach(1, Client(2))
-        await asyncio.sleep(20)
-        assert taker.payloads == []

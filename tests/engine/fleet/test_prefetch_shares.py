@@ -16,40 +16,6 @@ def answer(shares, changes, told):
         changes += shares.kept(name, share)
 
 
-def test_the_only_dispatcher_keeps_all():
-    shares = PrefetchShares(10, "a")
-    assert shares.wanted("a") == []
-
-
-def test_one_that_joins_gets_half_once_the_other_holds_no_more():
-    shares = PrefetchShares(10, "a")
-    assert shares.joined("b") == 0
-    assert shares.kept("b", 0) == [("a", 5)]
-    assert shares.wanted("b") == []
-    assert shares.kept("a", 0) == [("b", 5)]
-    assert shares.kept("b", 0) == []
-
-
-def test_what_one_does_not_need_goes_to_the_other_step_by_step():
-    shares, told = PrefetchShares(4, "a"), {"a": 4}
-    told["b"] = shares.joined("b")
-    answer(shares, shares.kept("b", 0), told)
-    assert told == {"a": 2, "b": 2}
-    answer(shares, shares.wanted("b"), told)
-    assert told == {"a": 1, "b": 3}
-    answer(shares, shares.wanted("b"), told)
-    assert told == {"a": 0, "b": 4}
-    assert shares.wanted("b") == []
-
-
-def test_two_that_want_more_share_alike():
-    shares, told = PrefetchShares(9, "a"), {"a": 9}
-    told["b"] = shares.joined("b")
-    assert shares.wanted("a") == []
-    answer(shares, shares.kept("b", 0), told)
-    assert told == {"a": 4, "b": 5}
-
-
 def test_one_that_has_nothing_to_give_keeps_nobody_from_giving():
     shares, told = PrefetchShares(5, "a"), {"a": 5}
     told["b"], told["c"] = shares.joined("b"), shares.joined("c")
@@ -80,38 +46,6 @@ def test_what_one_holds_of_more_than_its_share_is_nobodys_yet():
     assert shares.kept("b", 2) == []
     assert shares.wanted("b") == []
     assert shares.kept("a", 7) == [("b", 3)]
-
-
-def test_one_that_left_leaves_its_share():
-    shares = PrefetchShares(10, "a")
-    shares.joined("b")
-    shares.kept("b", 0)
-    shares.kept("a", 0)
-    shares.kept("b", 0)
-    assert shares.wanted("a") == [("b", 2)]
-    assert shares.left("b") == [("a", 10)]
-    assert shares.kept("b", 0) == []
-
-
-def test_a_prefetch_that_is_altered_is_divided_anew():
-    shares, told = PrefetchShares(10, "a"), {"a": 10}
-    told["b"] = shares.joined("b")
-    answer(shares, shares.kept("b", 0), told)
-    assert shares.altered(3) == [("a", 0), ("b", 3)]
-    shares.kept("a", 0)
-    shares.kept("b", 0)
-    answer(shares, shares.altered(8), told)
-    answer(shares, shares.wanted("a"), told)
-    assert told["a"] == 5
-
-
-def test_one_that_never_answers_takes_nothing_from_the_others():
-    """A member of an older version knows nothing of shares."""
-    shares = PrefetchShares(10, "a")
-    shares.joined("old")
-    shares.joined("b")
-    assert shares.kept("b", 0) == [("a", 5)]
-    assert shares.kept("a", 0) == [("b", 5)]
 
 
 @pytest.mark.parametrize("seed", range(60))

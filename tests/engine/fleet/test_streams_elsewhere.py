@@ -5,22 +5,16 @@ from typing import Any
 
 import pytest
 
-from streamfrom.engine.errors import ReceiverGone
 from streamfrom.engine.fleet.directory import Member
 from streamfrom.engine.fleet.peer_link import (
-    AckEarly,
     CloseStream,
     DefinitionsChanged,
     Dispatching,
-    ForgetStream,
-    GiveShare,
     News,
-    OpenStream,
     ProgressElsewhere,
     RequestDone,
     RowsSent,
     ShareKept,
-    ShareWanted,
     StopWaiting,
     StreamEnded,
     StreamFinished,
@@ -160,19 +154,6 @@ def shared(prefetch):
 
 
 @running
-async def test_the_dispatchers_of_a_stream_share_its_prefetch():
-    rig, link = shared(10)
-    assert rig.said == [("give_share", 5)]
-    rig.share_hearer.share_kept(5)
-    assert link.sent[1:] == [GiveShare(1, 5)]
-    link.hearer.heard(ShareKept(1, 5))
-    link.hearer.heard(ShareWanted(1))
-    assert rig.said[1:] == [("give_share", 2)]
-    rig.share_hearer.share_kept(2)
-    assert link.sent[2:] == [GiveShare(1, 8)]
-
-
-@running
 async def test_a_share_goes_back_to_the_others_when_its_link_breaks():
     rig, link = shared(10)
     rig.share_hearer.share_kept(5)
@@ -207,17 +188,6 @@ async def test_a_limit_of_the_table_comes_and_goes_while_a_stream_is_open(none):
 
 
 @running
-async def test_a_stream_that_wants_no_prefetch_or_has_an_end_has_no_shares():
-    rig = Rig()
-    rig.streams.dispatched_by("ks", "0", member("m1"))
-    rig.open(Client(rows_max=5), prefetch=10)
-    rig.open(Client(prefetch=0), prefetch=0)
-    ((_, link),) = rig.links
-    shares = [message.share for message in link.sent if isinstance(message, OpenStream)]
-    assert shares == [None, None]
-
-
-@running
 async def test_it_is_served_once_the_dispatcher_says_so():
     rig = Rig()
     rig.streams.dispatched_by("ks", "0", member("m1"))
@@ -231,23 +201,6 @@ async def test_it_is_served_once_the_dispatcher_says_so():
 
 
 @running
-async def test_a_stream_moves_with_the_dispatcher_and_what_came_is_the_clients():
-    rig = Rig()
-    rig.streams.dispatched_by("ks", "0", member("m1"))
-    client = rig.open()
-    rig.links[0][1].hearer.heard(RowsSent(1, 0, (b"x", b"y")))
-    rig.streams.dispatched_by("ks", "0", member("m2"))
-    assert rig.links[0][1].sent[1:] == [CloseStream(1, 2)]
-    assert isinstance(rig.links[1][1].sent[0], OpenStream)
-    rig.links[0][1].hearer.heard(RowsSent(1, 2, (b"late",)))
-    assert len(client.rows) == 2, "what comes for a closed stream is given back there"
-    rig.streams.detach(client)
-    rig.streams.forget(client, has_left=True)
-    assert rig.links[0][1].sent[2:] == [ForgetStream(1, True)]
-    assert rig.links[1][1].sent[1:] == [CloseStream(2, 0), ForgetStream(2, True)]
-
-
-@running
 async def test_a_receiver_that_is_over_is_opened_nowhere_again():
     rig = Rig()
     rig.streams.dispatched_by("ks", "0", member("m1"))
@@ -255,18 +208,6 @@ async def test_a_receiver_that_is_over_is_opened_nowhere_again():
     rig.streams.detach(client)
     rig.streams.dispatched_by("ks", "0", member("m2"))
     assert len(rig.links) == 1
-
-
-@running
-async def test_rows_that_a_client_which_is_gone_refuses_are_given_back():
-    rig = Rig()
-    rig.streams.dispatched_by("ks", "0", member("m1"))
-    client = rig.open(Client(is_gone=True))
-    ((_, link),) = rig.links
-    link.hearer.heard(RowsSent(1, 0, (b"x",)))
-    rig.streams.detach(client)
-    assert link.sent[-1] == CloseStream(1, 0)
-    assert not isinstance(client.ended, ReceiverGone)
 
 
 @running
@@ -285,18 +226,6 @@ async def test_a_lost_link_is_tried_again_with_growing_pauses_and_tells_why():
 
 
 @running
-async def test_a_stream_that_ends_there_is_opened_again_after_a_pause():
-    rig = Rig()
-    rig.streams.dispatched_by("ks", "0", member("m1"))
-    rig.open()
-    ((_, link),) = rig.links
-    link.hearer.heard(StreamEnded(1, "not any more"))
-    assert rig.said == [("unserved", "0", "not any more")]
-    await asyncio.sleep(0.11)
-    assert [type(message) for message in link.sent] == [OpenStream, CloseStream, OpenStream]
-
-
-@running
 async def test_missing_rows_begin_all_streams_of_the_link_anew():
     rig = Rig()
     rig.streams.dispatched_by("ks", "0", member("m1"))
@@ -308,19 +237,6 @@ async def test_missing_rows_begin_all_streams_of_the_link_anew():
     await asyncio.sleep(0.11)
     assert len(rig.links) == 2
     assert [message.stream for message in rig.links[1][1].sent] == [3, 4]
-
-
-@running
-async def test_news_go_to_who_dispatches_and_to_nobody_where_none_can_be_reached():
-    rig = Rig()
-    event = AckedUnnamed("0")
-    rig.streams.happened("other", "msg", event)
-    rig.streams.dispatched_by("ks", "0", member("m1"))
-    rig.streams.happened("ks", "msg", event)
-    assert rig.links[0][1].sent == [News("ks", "msg", (event,))]
-    rig.links[0][1].hearer.lost("gone")
-    rig.streams.happened("ks", "msg", event)
-    assert len(rig.links) == 1
 
 
 @running
@@ -434,22 +350,6 @@ async def test_a_dispatcher_that_is_lost_or_says_nothing_is_not_waited_for():
     await asyncio.sleep(1)
     await rig.streams.write_leases("ks", "0", "msg", None)
     assert loop.time() - began_s >= LEASES_WANTED_S
-
-
-@running
-async def test_an_early_ack_is_the_dispatchers_to_take():
-    rig = Rig()
-    ack = "ks", "0", "msg", (b"1", b"2"), 5
-    assert await rig.streams.ack_early_elsewhere(*ack) is None, "nobody dispatches"
-    rig.streams.dispatched_by("ks", "0", member("a"))
-    for rows in (2, 0, None):
-        waiting = asyncio.create_task(rig.streams.ack_early_elsewhere(*ack))
-        await asyncio.sleep(0.001)
-        ((_, link),) = rig.links
-        asked = link.sent[-1]
-        assert asked == AckEarly(asked.number, "ks", "msg", "0", (b"1", b"2"), 5)
-        link.hearer.heard(RequestDone(asked.number, rows))
-        assert await waiting == rows
 
 
 @running

@@ -17,13 +17,12 @@ from streamfrom.engine.fleet.peer_link import (
     ShareKept,
     ShareWanted,
     StreamEnded,
-    WantLeases,
 )
-from streamfrom.engine.messaging.dispatch.events import Acked, AckedUnnamed
+from streamfrom.engine.messaging.dispatch.events import AckedUnnamed
 from tests.engine.fleet.members import COMMENT, STOPPED, Client, Members
 from tests.engine.fleet.test_streams_elsewhere import Link, member
-from tests.sim.memory_store import StoredRow, raw_table
-from tests.virtual_loop import VirtualClock, running
+from tests.sim.memory_store import raw_table
+from tests.virtual_loop import running
 
 
 OPEN = OpenStream(1, "ks", "msg", ("0",), ("id", "message"), None, None, 42)
@@ -32,20 +31,6 @@ OPEN = OpenStream(1, "ks", "msg", ("0",), ("id", "message"), None, None, 42)
 def visit(fleet):
     link = Link(None)
     return fleet.fleets[0].accept(member("m9"), link), link
-
-
-@running
-async def test_a_stream_is_served_its_messages_and_reports_give_credit():
-    async with Members(1) as fleet:
-        guest, link = visit(fleet)
-        guest.heard(OPEN)
-        fleet.insert(1, 2, via=0)
-        await asyncio.sleep(0.1)
-        assert link.sent == [RowsSent(1, 0, ()), RowsSent(1, 0, (b"1", b"2"))]
-        guest.heard(RowsTaken(1, 2))
-        guest.heard(CloseStream(1, 2))
-        guest.heard(ForgetStream(1, has_left=False))
-        assert fleet.registries[0].here.receivers == 0
 
 
 @running
@@ -124,19 +109,6 @@ async def test_messages_about_streams_and_tables_that_are_unknown_do_nothing():
 
 
 @running
-async def test_news_reach_the_scheduler():
-    async with Members(1) as fleet:
-        guest, _ = visit(fleet)
-        client = fleet.attach(0, Client(prefetch=1))
-        fleet.insert(1, 2, via=0)
-        await asyncio.sleep(0.1)
-        fleet.store.ack("ks", "0", "msg", [b"1"])
-        guest.heard(News("ks", "msg", (Acked("0", (b"1",)),)))
-        await asyncio.sleep(0.1)
-        assert client.payloads == [b"1", b"2"]
-
-
-@running
 async def test_a_lost_member_counts_as_clients_that_have_left():
     async with Members(1, comment=f"{COMMENT},vt_release_after=2") as fleet:
         guest, _ = visit(fleet)
@@ -173,23 +145,6 @@ async def test_definitions_are_read_for_a_member_before_it_is_answered():
         assert sorted(message.number for message in link.sent) == [7, 8]
         assert {type(message) for message in link.sent} == {RequestDone}
         assert "new" in fleet.registries[0].tables("ks")
-
-
-@running
-async def test_leases_are_written_for_a_member():
-    async with Members(1) as fleet:
-        guest, link = visit(fleet)
-        client = fleet.attach(0, Client())
-        fleet.insert(1, 2, via=0)
-        await asyncio.sleep(0.1)
-        assert len(client.rows) == 2
-        assert fleet.row(1).epoch == 0
-        guest.heard(WantLeases(7, "ks", "msg", "0", (b"1",)))
-        guest.heard(WantLeases(8, "none", "msg", "0", None))
-        await asyncio.sleep(0.1)
-        assert sorted(message.number for message in link.sent) == [7, 8]
-        assert {type(message) for message in link.sent} == {RequestDone}
-        assert (fleet.row(1).epoch, fleet.row(2).epoch) == (1, 0)
 
 
 @running
@@ -238,21 +193,6 @@ async def test_an_ack_through_a_member_that_does_not_dispatch_is_early_as_well()
         )
         await asyncio.sleep(0.1)
         assert fleet.row(1).time_acked_ns == 5
-
-
-@running
-async def test_a_stream_brings_what_it_holds_and_takes_along_what_is_not_acked():
-    async with Members(1) as fleet:
-        until_ns = VirtualClock().time_ns() + 20 * 10**9
-        for ident in (b"1", b"2"):
-            row = StoredRow(ident, epoch=1, time_next_ns=until_ns, payload=ident)
-            fleet.store.insert("ks", "0", "msg", row)
-        fleet.ack(2, via=0)
-        guest, link = visit(fleet)
-        guest.heard(replace(OPEN, held={"0": (b"1", b"2", b"3")}))
-        await asyncio.sleep(0.1)
-        fleet.fleets[0].service.withdraw("ks", "0", "gone")
-        assert link.sent == [RowsSent(1, 0, ()), StreamEnded(1, "gone", {"0": (b"1",)})]
 
 
 @running
