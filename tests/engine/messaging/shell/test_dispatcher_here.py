@@ -12,7 +12,6 @@ from streamfrom.sqlparse_ext.writes.message_effects import (
 from tests.engine.messaging.registry_rig import (
     KS,
     OTHER,
-    SECOND_NS,
     STOPPED,
     RegistryRig,
     insert,
@@ -21,7 +20,7 @@ from tests.engine.messaging.registry_rig import (
 from tests.engine.messaging.runner_rig import Receiver
 from tests.fixtures.logged import logged
 from tests.sim.memory_store import DEFAULT_COMMENT, raw_table
-from tests.virtual_loop import START_NS, run_virtual, running
+from tests.virtual_loop import run_virtual, running
 
 
 @running
@@ -71,45 +70,6 @@ async def test_what_was_sent_is_held_until_it_is_acked_or_its_wait_ends_streams_
         assert rig.registry.here.held() == 1
         await asyncio.sleep(60)
         assert rig.registry.here.held() == 0
-
-
-@pytest.mark.parametrize("has_left", [True, False])
-@running
-async def test_what_a_stream_held_is_due_soon_once_its_connection_has_ended(has_left):
-    async with RegistryRig("t1") as rig:
-        receiver = Receiver()
-        rig.registry.streams.attach(receiver, "ks", "t1")
-        insert(rig, 1, 2)
-        await asyncio.sleep(1)
-        assert receiver.ids == [1, 2]
-        rig.registry.streams.detach(receiver)
-        rig.registry.streams.forget(receiver, has_left=has_left)
-        rig.registry.streams.forget(receiver, has_left=True)  # twice is fine
-        rows = rig.store.table("ks", "-80", "t1")
-        rig.store.ack("ks", "-80", "t1", [b"1"])
-        await asyncio.sleep(1)
-        wait_s = (rows[b"2"].time_next_ns - START_NS) / SECOND_NS
-        assert (5.9 < wait_s < 6.1) == has_left
-        assert rows[b"1"].time_next_ns is None
-        again = Receiver(id=2)
-        rig.registry.streams.attach(again, "ks", "t1")
-        await asyncio.sleep(10)
-        assert again.ids == ([2] if has_left else [])
-
-
-@running
-async def test_rows_a_receiver_could_not_send_are_released():
-    async with RegistryRig("t1") as rig:
-        receiver = Receiver(room=1)
-        rig.registry.streams.attach(receiver, "ks", "t1")
-        insert(rig, 1)
-        rig.commit(new(1))
-        await asyncio.sleep(1)
-        rig.registry.streams.detach(receiver, receiver.rows)
-        rig.registry.streams.detach(receiver)
-        await asyncio.sleep(1)
-        row = rig.store.table("ks", "-80", "t1")[b"1"]
-        assert (row.epoch, row.time_next_ns) == (0, 0)
 
 
 @running

@@ -4,22 +4,21 @@ import asyncio
 
 import pytest
 
-from streamfrom.engine.errors import StoreError, TableDropped, TableLoadError
+from streamfrom.engine.errors import StoreError, TableLoadError
 from streamfrom.engine.messaging.table.message_table import MessageTable, RawTable
 from streamfrom.sqlparse_ext.writes.message_effects import (
     Effect,
     EffectKind,
 )
 from tests.engine.messaging.registry_rig import (
-    SECOND_NS,
     STOPPED,
     RegistryRig,
     insert,
     new,
 )
 from tests.engine.messaging.runner_rig import Receiver
-from tests.sim.memory_store import DEFAULT_COMMENT, raw_table
-from tests.virtual_loop import START_NS, run_virtual, running
+from tests.sim.memory_store import raw_table
+from tests.virtual_loop import run_virtual, running
 
 
 @running
@@ -60,35 +59,6 @@ def test_a_bad_table_hurts_only_itself(caplog):
 
     run_virtual(main())
     assert sum("failed to load" in record.message for record in caplog.records) == 1
-
-
-@running
-async def test_r6_a_stream_survives_a_changed_comment_and_follows_it():
-    async with RegistryRig("t1") as rig:
-        receiver = Receiver()
-        rig.registry.streams.attach(receiver, "ks", "t1")
-        comment = DEFAULT_COMMENT.replace("vt_ack_wait=30", "vt_ack_wait=1")
-        rig.store.create("ks", raw_table("t1", comment))
-        await asyncio.sleep(31)
-        insert(rig, 1)
-        rig.commit(new(1))
-        await asyncio.sleep(2)
-        assert [row.epoch for row in receiver.rows] == [0, 1]
-        assert receiver.ended == []
-
-
-@running
-async def test_a_dropped_table_ends_its_streams():
-    async with RegistryRig("t1", "t2") as rig:
-        gone, stays = Receiver(1), Receiver(2)
-        rig.registry.streams.attach(gone, "ks", "t1")
-        rig.registry.streams.attach(stays, "ks", "t2")
-        rig.store.drop("ks", "t1")
-        await rig.registry.reload()
-        assert [str(error) for error in gone.ended] == [str(TableDropped("t1"))]
-        assert stays.ended == []
-        rig.registry.streams.detach(gone)
-        rig.registry.streams.ready(gone)
 
 
 @running
@@ -173,22 +143,6 @@ async def test_stopping_ends_every_stream_and_twice_is_fine():
         calls = len(rig.store.calls)
         await asyncio.sleep(3600)
         assert len(rig.store.calls) == calls, "a purge would have come"
-
-
-@running
-async def test_acks_reach_the_cache_by_their_ids():
-    async with RegistryRig("t1") as rig:
-        receiver = Receiver()
-        rig.registry.streams.attach(receiver, "ks", "t1")
-        await asyncio.sleep(1)
-        moment_ns = START_NS + 10 * SECOND_NS
-        insert(rig, 1, 2, 3, time_next_ns=moment_ns)
-        rig.commit(new(1, 2, 3, time_next_ns=moment_ns))
-        rig.commit(Effect(EffectKind.ACK, (1,)))
-        rig.commit(Effect(EffectKind.REMOVE, (2,)))
-        rig.commit(Effect(EffectKind.ACK, None))
-        await asyncio.sleep(10)
-        assert receiver.ids == [3]
 
 
 @pytest.mark.parametrize(

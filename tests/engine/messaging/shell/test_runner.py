@@ -7,19 +7,16 @@ import pytest
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.dispatch.events import Acked, Changed
 from streamfrom.engine.messaging.shell.runner import SLEEP_MAX_S
-from streamfrom.engine.messaging.table.table_settings import parse_comment
 from tests.engine.messaging.runner_rig import (
     COMMENT,
     SECOND_NS,
     STOPPED,
     Receiver,
     RunnerRig,
-    failing_between,
     now_s,
     streaming,
 )
 from tests.fixtures.logged import logged
-from tests.sim.memory_store import loaded, raw_table
 from tests.virtual_loop import START_NS, VirtualClock, run_virtual, running
 
 
@@ -54,18 +51,6 @@ async def test_an_unacked_row_comes_back_once_its_wait_is_over():
 
 
 @running
-async def test_an_acked_row_does_not_come_back():
-    rig, receiver = RunnerRig(), Receiver()
-    rig.insert(1)
-    rig.runner.attach(receiver)
-    await asyncio.sleep(1)
-    rig.runner.post(Acked("0", rig.store.ack("ks", "0", "msg", [b"1"])))
-    await asyncio.sleep(500)
-    assert receiver.ids == [1]
-    assert rig.calls("claim") == 1
-
-
-@running
 async def test_future_rows_fire_at_their_moment_and_never_early():
     rig, receiver = await streaming(wait_s=1)
     for ident in range(1, 6):
@@ -74,14 +59,6 @@ async def test_future_rows_fire_at_their_moment_and_never_early():
     assert receiver.ids[:5] == [1, 2, 3, 4, 5]
     for ident, at_s in zip(receiver.ids[:5], receiver.times_s, strict=False):
         assert 0 <= at_s - ident * 7 < 0.001
-
-
-@running
-async def test_rows_written_past_the_proxy_are_found_within_the_interval():
-    rig, receiver = await streaming(COMMENT.replace("=600", "=5"), wait_s=12)
-    rig.insert(1)
-    await asyncio.sleep(5)
-    assert receiver.ids == [1]
 
 
 @running
@@ -106,33 +83,6 @@ async def test_an_idle_table_costs_one_poll_an_interval_and_without_streams_none
     rig.runner.detach(receiver)
     await asyncio.sleep(600)
     assert rig.calls("poll") == 11
-
-
-@running
-async def test_a_receiver_that_is_full_gets_nothing_until_it_is_ready():
-    rig, slow, quick = RunnerRig(), Receiver(1, room=1), Receiver(2)
-    rig.runner.attach(slow)
-    rig.runner.attach(quick)
-    await asyncio.sleep(1)
-    for ident in range(1, 7):
-        rig.commit(ident)
-        await asyncio.sleep(1)
-    assert (slow.ids, quick.ids) == ([1], [2, 3, 4, 5, 6])
-
-
-@running
-async def test_rows_that_a_leaving_receiver_did_not_send_come_to_another_at_once():
-    rig, slow, quick = RunnerRig(), Receiver(1, room=1), Receiver(2)
-    rig.runner.attach(slow)
-    await asyncio.sleep(1)
-    rig.commit(1, 2)
-    await asyncio.sleep(1)
-    rig.runner.attach(quick)
-    rig.runner.detach(slow, slow.rows[1:])
-    rig.runner.detach(slow)
-    await asyncio.sleep(1)
-    assert quick.ids == [2]
-    assert quick.rows[0].epoch == 0
 
 
 @running
@@ -162,27 +112,6 @@ async def test_a_receiver_may_leave_while_it_is_handed_rows():
     await asyncio.sleep(1)
     assert rig.runner.receivers == 0
     assert (rig.row(1).epoch, rig.row(1).time_next_ns) == (0, 0)
-
-
-@running
-async def test_a_lasting_failure_ends_the_stream():
-    rig, receiver = await streaming(pause=failing_between(10, 1000), wait_s=11)
-    rig.commit(1)
-    await asyncio.sleep(31)
-    assert [str(error) for error in receiver.ended] == [
-        "message stream from ks/0 has repeatedly failed for longer than 30s:"
-        " the backend of 0 is gone"
-    ]
-
-
-@running
-async def test_settings_change_under_an_open_stream():
-    rig, receiver = await streaming(wait_s=1)
-    rig.runner.reconfigure(loaded(raw_table("msg", COMMENT.replace("_wait=30", "_wait=2"))))
-    rig.commit(1)
-    await asyncio.sleep(3)
-    assert [row.epoch for row in receiver.rows] == [0, 1]
-    assert rig.runner.table.properties == parse_comment(COMMENT.replace("_wait=30", "_wait=2"))
 
 
 @running
@@ -334,33 +263,3 @@ async def test_stopping_does_not_wait_for_a_backend_that_hangs():
     before_s = now_s()
     await rig.runner.stop(STOPPED)
     assert now_s() - before_s < 3
-
-
-@running
-async def test_unreadable_changes_are_polled_for():
-    rig, receiver = await streaming(wait_s=1)
-    rig.insert(*range(1, 6))
-    for _ in range(100):
-        rig.runner.post(Changed("0"))
-    await asyncio.sleep(1)
-    assert receiver.ids == [1, 2, 3, 4, 5]
-    assert rig.calls("poll") <= 4
-
-
-@running
-async def test_neither_new_rows_nor_retries_starve_under_overload():
-    """Twice as many new rows as the one consumer takes, and none of them is ever acked."""
-
-    async def pause(_call, _shard):
-        await asyncio.sleep(0.05)
-
-    comment = COMMENT.replace("_wait=30", "_wait=2").replace("size=10,", "size=1,")
-    rig = RunnerRig(comment.replace("cache_size=100", "cache_size=20"), pause=pause)
-    receiver = Receiver()
-    rig.runner.attach(receiver)
-    for ident in range(1, 2000):
-        rig.commit(ident)
-        await asyncio.sleep(0.05)
-    retries = [row for row in receiver.rows if row.epoch > 0]
-    share = len(retries) / len(receiver.rows)
-    assert 0.3 < share < 0.7
