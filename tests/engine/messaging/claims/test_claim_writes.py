@@ -5,9 +5,8 @@ from dataclasses import replace
 from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest, claim
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.table.groups import HELD_NS
-from streamfrom.engine.messaging.table.message import ClaimedRow, ClaimResult
+from streamfrom.engine.messaging.table.message import ClaimedRow
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
-from streamfrom.engine.messaging.table.table_settings import parse_comment
 from tests.engine.messaging.conversations import run
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
@@ -59,12 +58,6 @@ def test_every_row_throws_its_own_dice():
     assert 39.9 < waits_s[1] < 40
 
 
-def test_a_claim_that_wins_nothing_writes_nothing():
-    result, sent = run(claim(TABLE, "0", request(b"1"), NOW_NS))
-    assert result == ClaimResult(())
-    assert sent[2:] == [b"COMMIT"]
-
-
 LIMITED = loaded(raw_table("msg", f"{DEFAULT_COMMENT},vt_max_attempts=2"))
 PARKING = b"UPDATE `msg` FORCE INDEX (`PRIMARY`) SET time_next = 9000000000000000000 WHERE `id` IN (2)"
 
@@ -87,34 +80,10 @@ def test_a_claim_that_only_parks_commits_that():
     assert sent[1:] == [PARKING, b"COMMIT"]
 
 
-def test_string_ids_become_keys_again():
-    table = loaded(raw_table("msg", id_type="varchar"))
-    result, sent = run(
-        claim(table, "0", request(b"'it''s'"), NOW_NS),
-        StoreAnswer([((b"0", b"0", b"it's"), b"")]),
-    )
-    assert result.rows[0].id == b"'it''s'"
-    assert b"WHEN 'it''s' THEN" in sent[1]
-
-
 def test_without_an_index_on_the_id_there_is_no_hint():
     bare = loaded(replace(raw_table("msg"), indexes=()))
     _, sent = run(claim(bare, "0", request(b"1"), NOW_NS))
     assert b"FORCE" not in sent[0]
-
-
-def test_the_wait_follows_the_tables_settings():
-    quick = replace(
-        TABLE,
-        properties=parse_comment(
-            "vitess_message,vt_ack_wait=1,vt_purge_after=1,vt_batch_size=1,vt_cache_size=1,"
-            "vt_poller_interval=1"
-        ),
-    )
-    result, _ = run(
-        claim(quick, "0", request(b"1"), NOW_NS), StoreAnswer([((b"3", b"0", b"1"), b"")])
-    )
-    assert result.rows[0].due_next_ns == NOW_NS + 8 * SECOND_NS
 
 
 GROUPED = f"{DEFAULT_COMMENT},vt_group=batch,vt_after=finishes"

@@ -89,15 +89,6 @@ def test_a_send_that_its_row_shows_by_now_is_not_counted_twice():
     assert result.rows[0].epoch == 1
 
 
-def test_a_table_whose_leases_are_written_is_claimed_from():
-    queries, _ = answered(
-        take(WRITTEN, "0", request(b"1"), NOW_NS),
-        StoreAnswer(rows=[((b"0", b"0", b"1"), b"body")]),
-        StoreAnswer(affected=1),
-    )
-    assert queries[0].sql.endswith(b"FOR UPDATE SKIP LOCKED")
-
-
 def test_what_comes_after_a_group_is_not_read_but_claimed():
     comment = f"{DEFAULT_COMMENT},vt_group=batch,vt_after=finishes"
     table = loaded(raw_table("msg", comment, texts=("batch", "finishes")))
