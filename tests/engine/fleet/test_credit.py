@@ -114,15 +114,3 @@ def test_every_row_is_taken_or_comes_back_whatever_the_network_does(data):
     back = [row.payload for row in away.unsent(len(taken))]
     assert taken + waiting == [row.payload for row in sent]
     assert back == waiting
-
-
-@given(st.lists(st.integers(0, 300), min_size=1))
-def test_a_client_that_takes_everything_is_never_out_of_credit_for_good(sizes):
-    away, here = RowsAway(500), RowsHere(500)
-    for size in sizes:
-        batch = rows(size)
-        here.receive(away.send(batch), (batch[0].payload,))
-        report = here.report()
-        if report is not None:
-            away.reported(report)
-        assert away.has_credit

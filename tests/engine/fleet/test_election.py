@@ -125,6 +125,17 @@ def test_a_dispatcher_that_is_cut_off_withholds_before_the_server_frees_its_lock
     assert election.role is ElectionRole.DISPATCHER, "it is in jeopardy, and keeps its place"
 
 
+def test_one_in_jeopardy_for_long_follows_again():
+    election = dispatcher()
+    election.handle(Elapsed(), NOW_NS + PING_NS)
+    election.handle(Elapsed(), NOW_NS + LEASE_NS)
+    assert election.handle(Elapsed(), NOW_NS + PING_NS + ANSWER_NS) == [Disconnect(1)]
+    assert (election.role, election.term) == (ElectionRole.FOLLOWER, 0)
+    again_ns = NOW_NS + PING_NS + ANSWER_NS + RETRY_FIRST_NS
+    assert election.wake_ns() == again_ns
+    assert election.handle(Elapsed(), again_ns) == [Connect(2)]
+
+
 @pytest.mark.parametrize(
     "event",
     [Elapsed(), Answered(1, NOW_NS + PING_NS), ConnectionLost(1, "gone"), TurnedReadOnly(1)],

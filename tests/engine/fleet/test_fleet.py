@@ -101,6 +101,17 @@ async def test_a_stream_over_two_dispatchers_gets_messages_of_both():
 
 
 @running
+async def test_a_member_that_closes_ends_the_links_of_others_to_it():
+    async with Members() as fleet:
+        fleet.attach(1, Client())
+        await asyncio.sleep(0.1)
+        assert fleet.ways.pairs
+        fleet.fleets[0].close()
+        await asyncio.sleep(0.1)
+        assert not fleet.ways.pairs
+
+
+@running
 async def test_the_roster_knows_the_other_members_and_their_certificates():
     async with Members() as fleet:
         first, second = fleet.fleets

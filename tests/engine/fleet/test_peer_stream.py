@@ -79,9 +79,3 @@ def test_the_other_end_reports_what_was_taken_and_closes_with_what_was_not():
     stream.refused(1)
     unsent = [claimed(1), PeerRow(b"c", 7), PeerRow(b"c", 8)]
     assert stream.closed(unsent) == CloseStream(7, 3)
-
-
-def test_rows_that_were_lost_are_noticed():
-    stream = StreamElsewhere(7, frozenset({"0"}))
-    with pytest.raises(RowsMissing):
-        stream.receive(RowsSent(7, 1, (b"a",)))

@@ -10,7 +10,9 @@ from streamfrom.engine.fleet.peer_link import (
     CloseStream,
     DefinitionsChanged,
     Dispatching,
+    ForgetStream,
     News,
+    OpenStream,
     ProgressElsewhere,
     RequestDone,
     RowsSent,
@@ -201,6 +203,23 @@ async def test_it_is_served_once_the_dispatcher_says_so():
 
 
 @running
+async def test_a_stream_moves_with_the_dispatcher_and_what_came_is_the_clients():
+    rig = Rig()
+    rig.streams.dispatched_by("ks", "0", member("m1"))
+    client = rig.open()
+    rig.links[0][1].hearer.heard(RowsSent(1, 0, (b"x", b"y")))
+    rig.streams.dispatched_by("ks", "0", member("m2"))
+    assert rig.links[0][1].sent[1:] == [CloseStream(1, 2)]
+    assert isinstance(rig.links[1][1].sent[0], OpenStream)
+    rig.links[0][1].hearer.heard(RowsSent(1, 2, (b"late",)))
+    assert len(client.rows) == 2, "what comes for a closed stream is given back there"
+    rig.streams.detach(client)
+    rig.streams.forget(client, has_left=True)
+    assert rig.links[0][1].sent[2:] == [ForgetStream(1, True)]
+    assert rig.links[1][1].sent[1:] == [CloseStream(2, 0), ForgetStream(2, True)]
+
+
+@running
 async def test_a_receiver_that_is_over_is_opened_nowhere_again():
     rig = Rig()
     rig.streams.dispatched_by("ks", "0", member("m1"))
@@ -380,23 +399,6 @@ def looks(link):
         for event in message.events
         if event == Changed(event.shard, None)
     ]
-
-
-@running
-async def test_a_new_dispatcher_looks_for_what_the_one_before_may_have_been_told():
-    rig = Rig()
-    rig.streams.happened("ks", "msg", AckedUnnamed("0"))
-    rig.streams.dispatched_by("ks", "0", member("m1"))
-    rig.streams.dispatched_by("ks", "1", member("m1"))
-    rig.streams.happened("ks", "other", AckedUnnamed("1"))
-    ((_, one),) = rig.links
-    assert looks(one) == [("msg", "0")], "what was told to nobody"
-    rig.streams.dispatched_by("ks", "0", member("m2"))
-    _, (name, two) = rig.links
-    assert name == "m2"
-    assert looks(two) == [("msg", "0")]
-    rig.streams.dispatched_by("ks", "1", member("m2"))
-    assert looks(two) == [("msg", "0"), ("other", "1")], "by the link that is there"
 
 
 @running
