@@ -84,3 +84,11 @@ async def high(other_server):
     """The upper half."""
     async with running_shard(other_server, "80-", keyspace="ks") as runtime:
         yield runtime
+
+
+@pytest.fixture
+async def both(low, high):
+    """A session before the two halves (a SessionRig)."""
+    made = SessionRig(low, high)
+    yield made
+    await made.leave()

@@ -164,18 +164,6 @@ def test_what_may_follow_a_broken_answer_is_known_wherever_it_broke(capabilities
         assert scanner.next_sequence == 1 + whole
 
 
-def test_numbers_run_over_many_rows_and_several_results():
-    many = text_resultset(
-        [ColumnDefinition("a")], [(b"x",)] * 700, capabilities=MODERN, status=2 | 8
-    )
-    scene = Scene()
-    scene.attempt.data_received(many)
-    assert scene.attempt.scanner.next_sequence == (1 + 1 + 1 + 700 + 1) % 256
-    more, _ = frames([b"\x01", b"\x03def" + bytes(20), b"\x01y", b"\x01z"], 704 % 256)
-    scene.attempt.data_received(more)
-    assert scene.attempt.scanner.next_sequence == (704 + 4) % 256
-
-
 async def test_a_file_goes_to_the_server_under_its_own_numbers_and_at_its_pace():
     client, server = RecordingLink(), Server()
     asked: list[int] = []

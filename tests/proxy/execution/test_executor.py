@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from streamfrom.proxy.backends.statement_ids import StatementKey
-from streamfrom.proxy.errors import BackendError, PoolTimeout
+from streamfrom.proxy.errors import BackendError
 from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.wire.commands import query
-from streamfrom.proxy.wire.constants import Status, TrackerKind
+from streamfrom.proxy.wire.constants import TrackerKind
 from streamfrom.proxy.wire.resultset import Tracker
 from tests.proxy.fake_answers import Error, Ok, Rows, Several, Silence, rows_of, until
 from tests.proxy.rigs import SessionRig, running_shard, said
@@ -30,19 +30,6 @@ async def test_an_answer_is_relayed_and_its_connection_given_back(server, shard,
     assert session.executor.current is None
 
 
-async def test_a_servers_error_is_relayed_and_not_raised(server, shard, session):
-    server.on("FROM t", Error(1146, "Table 'db.t' doesn't exist", "42S02"))
-    result = await session.run("SELECT id FROM t")
-    assert (result.code, result.message) == (1146, "Table 'db.t' doesn't exist")
-    assert shard.pool.lent == 0
-
-
-async def test_the_next_statement_finds_the_same_connection(server, session):
-    for _ in range(3):
-        await session.run("SELECT 1")
-    assert server.logins == 1
-
-
 async def test_a_connection_has_the_sessions_variables_and_its_shards_database(server, session):
     await session.run("SELECT 1", database="beside")
     (connection,) = server.relays
@@ -51,26 +38,6 @@ async def test_a_connection_has_the_sessions_variables_and_its_shards_database(s
         await SessionRig(shard).run("SELECT 1", database="named otherwise on another shard")
         assert server.relays[-1].database == shard.database
     assert connection.variables["collation_connection"] == "utf8mb4_general_ci"
-
-
-async def test_what_a_statement_sets_follows_the_session_to_other_connections(
-    server, shard, session
-):
-    await session.run("SET sql_mode = 'ANSI'")
-    assert session.state.settings.sql_mode == "ANSI"
-    other = await shard.pool.acquire(SessionRig(shard).state, "db")
-    backend = await shard.pool.acquire(session.state, "db")
-    other.close()
-    await backend.query(b"SELECT 1")
-    for connection in server.relays:
-        assert connection.variables.get("sql_mode") == "ANSI"
-    shard.pool.release(backend)
-
-
-async def test_a_use_is_followed(server, shard, session):
-    await session.run("USE shop")
-    (backend,) = shard.pool.idle
-    assert backend.database == "shop"
 
 
 async def test_several_results_of_one_statement_are_one_answer(server, session):
@@ -135,31 +102,6 @@ async def test_a_statement_waits_for_a_connection_and_goes_out_when_one_comes_ba
             await session.leave()
 
 
-async def test_a_statement_that_waits_too_long_is_told_so(server):
-    async with running_shard(server, pool_size=1, pool_timeout_s=0.01) as shard:
-        session, other = SessionRig(shard), SessionRig(shard)
-        await other.run("BEGIN")
-        done: list[Any] = []
-        assert send_now(session, "SELECT 1", done.append)
-        await until(lambda: done)
-        assert isinstance(done[0], PoolTimeout)
-        await other.leave()
-
-
-async def test_a_session_that_departs_while_its_statement_waits_is_passed_over(server):
-    async with running_shard(server, pool_size=1) as shard:
-        session, other = SessionRig(shard), SessionRig(shard)
-        await other.run("BEGIN")
-        done: list[Attempt] = []
-        assert send_now(session, "SELECT 1", done.append)
-        await session.leave()
-        await other.run("COMMIT")
-        assert not done
-        assert shard.pool.lent == 0
-        assert "SELECT 1" not in server.heard
-        await other.leave()
-
-
 async def test_a_waiting_statement_is_not_interrupted_as_if_it_ran(server):
     async with running_shard(server, pool_size=1) as shard:
         session, other = SessionRig(shard), SessionRig(shard)
@@ -170,21 +112,6 @@ async def test_a_waiting_statement_is_not_interrupted_as_if_it_ran(server):
         await other.run("COMMIT")
         await ended(session, done)
         await other.leave()
-
-
-async def test_an_execution_is_prepared_where_it_lands_and_only_once(server, shard, session):
-    sql = b"SELECT id FROM t"
-    server.on("FROM t", rows_of(5))
-    await session.run("SELECT 1")
-    packet = Execution(StatementKey(sql, "db", session.state.settings.reading), b"", 0)
-    for _ in range(2):
-        done: list[Any] = []
-        reply = Reply(session.link.link, session.state, 1)
-        attempt = Attempt(shard, "db", packet, shape(sql.decode()), reply, done.append)
-        assert session.executor.send_now(attempt)
-        await ended(session, done, sql.decode())
-        assert done[0].scanner.rows == 1
-    assert sum(text.startswith("PREPARE") for text in server.heard) == 1
 
 
 async def test_a_prepare_in_text_finds_room_where_the_server_has_too_many(
@@ -255,12 +182,6 @@ async def test_a_kill_under_way_never_meets_another_sessions_statement(server, s
     assert shard.pool.connections == 0
 
 
-async def test_interrupting_nothing_does_nothing(server, session):
-    await session.run("SELECT 1")
-    session.executor.interrupt()
-    assert session.spawned == []
-
-
 async def test_a_statement_of_a_client_that_left_is_killed_and_its_connection_closed(
     server, shard, session
 ):
@@ -275,15 +196,6 @@ async def test_a_statement_of_a_client_that_left_is_killed_and_its_connection_cl
     assert shard.pool.connections == 0
     with pytest.raises(asyncio.CancelledError):
         await running
-
-
-async def test_a_forgotten_sessions_connections_are_everybodys(server, shard, session):
-    await session.run("SELECT 1")
-    await session.leave()
-    other = SessionRig(shard)
-    await other.run("SELECT 1")
-    assert server.logins == 1
-    await other.leave()
 
 
 async def test_a_blocked_client_is_let_go_on(server, shard, session):
@@ -301,13 +213,6 @@ async def test_a_blocked_client_is_let_go_on(server, shard, session):
     assert len(rows) == 16
     assert not any(backend.is_busy for backend in shard.pool.idle)
     assert shard.pool.lent == 0
-
-
-async def test_flags_of_the_answer_are_the_servers(server, session):
-    await session.run("BEGIN")
-    result = await session.run("INSERT INTO t VALUES (1)")
-    assert result.ok is not None
-    assert result.ok.status & Status.IN_TRANS
 
 
 async def test_trackers_stay_between_the_proxy_and_the_server(server, session):

@@ -10,15 +10,14 @@ from streamfrom.proxy.errors import (
     BackendError,
     BackendLost,
     BackendUnavailable,
-    PoolTimeout,
     SessionLost,
 )
 from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.wire.commands import query
 from tests.cases import cases
-from tests.proxy.fake_answers import HANG_S, Error, HangUp, Rows, Silence, rows_of, until
-from tests.proxy.rigs import SessionRig, running_shard
+from tests.proxy.fake_answers import Error, HangUp, Rows, Silence, rows_of, until
+from tests.proxy.rigs import SessionRig
 from tests.sqlparse_ext.facts import shape
 
 
@@ -43,23 +42,6 @@ async def test_the_wait_for_a_shard_has_an_end(server, shard):
     server.stop()
     with pytest.raises(BackendUnavailable, match="nothing was executed there"):
         await session.run("SELECT 1")
-
-
-async def test_inside_a_transaction_nobody_waits(server, shard):
-    session = SessionRig(shard, failover_buffer_s=10 * HANG_S)
-    await session.begin()
-    server.stop()
-    with pytest.raises(BackendUnavailable):
-        await asyncio.wait_for(session.run("SELECT 1"), HANG_S)
-
-
-async def test_a_full_pool_is_said_to_be_full(server):
-    async with running_shard(server, pool_size=1, pool_timeout_s=0.01) as shard:
-        session, other = SessionRig(shard), SessionRig(shard)
-        await other.run("BEGIN")
-        with pytest.raises(PoolTimeout):
-            await session.run("SELECT 1")
-        await other.leave()
 
 
 async def test_a_connection_that_cannot_be_set_up_is_the_servers_error(server, shard, session):
@@ -113,15 +95,6 @@ async def test_behind_whole_packets_an_error_can_be_told(server, session):
     assert not session.link.closed
 
 
-async def test_a_lost_transaction_is_not_repeated(server, shard, session):
-    await session.run("BEGIN")
-    server.once("FROM t", HangUp())
-    with pytest.raises(BackendLost):
-        await session.run("SELECT id FROM t")
-    assert session.state.transaction is not None
-    assert session.state.transaction.broken == "shard 'plain/-' lost its connection"
-
-
 async def test_a_session_whose_own_state_was_lost_is_over(server, shard, session):
     await session.run("SET @a = 1")
     server.once("SELECT", HangUp())
@@ -140,31 +113,8 @@ async def test_a_session_whose_own_state_was_lost_while_idle_is_over_too(
         await session.run("SELECT 1")
 
 
-async def test_a_connection_lost_while_idle_is_replaced_and_nobody_notices(
-    server, shard, session
-):
-    await session.run("SELECT 1")
-    server.break_connections()
-    await until(lambda: not shard.pool.connections)
-    assert (await session.run("INSERT INTO t VALUES (1)")).error is None
-    assert server.logins == 2
-
-
-@pytest.mark.parametrize(
-    "refusal",
-    [
-        READ_ONLY,
-        Error(1290, "running with the read_only option"),
-        Error(1290, "running with the --super-read-only option"),
-        Error(1836, "Running in read-only mode"),
-        Error(1053, "Server shutdown in progress", "08S01"),
-        Error(3032, "The server is currently in offline mode"),
-    ],
-)
-async def test_a_write_that_was_refused_undone_waits_and_is_tried_again(
-    server, session, refusal
-):
-    server.once("INSERT INTO", refusal)
+async def test_a_write_that_was_refused_undone_waits_and_is_tried_again(server, session):
+    server.once("INSERT INTO", READ_ONLY)
     assert (await session.run("INSERT INTO t VALUES (1)")).error is None
     assert server.heard.count("INSERT INTO t VALUES (1)") == 2
 
@@ -175,14 +125,6 @@ async def test_the_wait_for_a_read_only_server_ends_with_its_own_words(server, s
     server.read_only = True
     result = await session.run("INSERT INTO t VALUES (1)")
     assert (result.code, result.message) == (1290, READ_ONLY.message)
-
-
-async def test_other_options_that_prevent_a_statement_are_no_failover(server, session):
-    secure = "The MySQL server is running with the --secure-file-priv option"
-    server.on("OUTFILE", Error(1290, secure))
-    result = await session.run("SELECT 1 INTO OUTFILE 'x'")
-    assert result.message == secure
-    assert len([text for text in server.heard if "OUTFILE" in text]) == 1
 
 
 # --- what is asked and not relayed: text behind a prepared SELECT, a second stage ------------
@@ -239,9 +181,3 @@ async def test_from_its_begin_on_no_question_of_a_transaction_waits(
     ):
         with pytest.raises(BackendUnavailable):
             await question
-
-
-async def test_inside_a_transaction_a_refusal_is_passed_on_at_once(server, session):
-    await session.run("BEGIN")
-    server.once("INSERT INTO", READ_ONLY)
-    assert (await session.run("INSERT INTO t VALUES (1)")).code == 1290

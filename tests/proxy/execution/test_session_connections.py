@@ -6,7 +6,7 @@ import pytest
 from streamfrom.proxy.errors import BackendUnavailable, PoolTimeout
 from streamfrom.proxy.execution.session_connections import named
 from tests.proxy.fake_answers import Ok, until
-from tests.proxy.rigs import SessionRig, WaitingExecutor, running_shard
+from tests.proxy.rigs import SessionRig, running_shard
 from tests.sqlparse_ext.facts import shape
 
 
@@ -100,47 +100,6 @@ async def test_a_view_has_another_name_on_each_shard(server, database, found):
     async with running_shard(server, "-80") as shard:
         shard.database = "db_of_the_shard"
         assert named(shard, database) == found
-
-
-class Ailing:
-    """A shard that comes back as often as *returns* says, and answers on the attempt after *failures*."""
-
-    def __init__(self, failures, returns):
-        self.failures, self.returns, self.waited_until = failures, returns, []
-
-    async def wait_available(self, deadline):
-        self.waited_until.append(deadline)
-        return len(self.waited_until) <= self.returns
-
-    async def ask(self):
-        if self.failures:
-            self.failures -= 1
-            raise BackendUnavailable("commerce", "-80", "away")
-        return "answer"
-
-    async def asked(self, *, in_transaction=False):
-        executor = WaitingExecutor()
-        executor.branches.has_begun = in_transaction
-        return await executor.patiently(self, self.ask)
-
-
-async def test_a_shard_is_asked_again_whenever_it_is_back():
-    shard = Ailing(failures=2, returns=2)
-    assert await shard.asked() == "answer"
-    first, second = shard.waited_until
-    assert first == second, "one deadline for all attempts"
-
-
-async def test_one_that_stays_away_is_an_error():
-    with pytest.raises(BackendUnavailable):
-        await Ailing(failures=2, returns=1).asked()
-
-
-async def test_a_transaction_does_not_wait():
-    shard = Ailing(failures=1, returns=1)
-    with pytest.raises(BackendUnavailable):
-        await shard.asked(in_transaction=True)
-    assert shard.waited_until == []
 
 
 class GatheredAck:

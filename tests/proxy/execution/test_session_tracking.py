@@ -12,6 +12,16 @@ from tests.sqlparse_ext.facts import shape
 WHAT_IS_LEFT = "SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0) LIMIT 1"
 
 
+@pytest.fixture
+async def pair(server):
+    """Two sessions that take one connection away from each other."""
+    async with running_shard(server, pool_size=1) as shard:
+        sessions = SessionRig(shard), SessionRig(shard)
+        yield sessions
+        for each in sessions:
+            await each.leave()
+
+
 @pytest.mark.parametrize("sql", ["SET @a = 1", "SELECT GET_LOCK('a', 1)", "LOCK TABLES t READ"])
 async def test_state_that_cannot_be_rebuilt_keeps_the_connection(server, shard, session, sql):
     await session.run(sql)
@@ -136,40 +146,34 @@ async def test_what_another_session_could_notice_is_remembered(
     assert backend.has_residue is has_residue
 
 
-async def test_the_last_insert_id_goes_where_it_is_asked_for(server, other_server):
-    async with running_shard(server) as one, running_shard(other_server) as two:
-        session = SessionRig(one, two)
-        server.on("INSERT INTO", Ok(last_insert_id=41))
-        await session.run("INSERT INTO t VALUES ()", shard=0)
-        assert (await session.run("SELECT LAST_INSERT_ID()", shard=1)).values == [b"41"]
-        assert (await session.run("SELECT LAST_INSERT_ID()", shard=1)).values == [b"41"]
-        assert other_server.heard.count("SET last_insert_id = 41") == 1
-        await session.leave()
+async def test_the_last_insert_id_goes_where_it_is_asked_for(server, other_server, both):
+    server.on("INSERT INTO", Ok(last_insert_id=41))
+    await both.run("INSERT INTO t VALUES ()", shard=0)
+    assert (await both.run("SELECT LAST_INSERT_ID()", shard=1)).values == [b"41"]
+    assert (await both.run("SELECT LAST_INSERT_ID()", shard=1)).values == [b"41"]
+    assert other_server.heard.count("SET last_insert_id = 41") == 1
 
 
 async def test_a_statement_on_several_shards_finds_the_last_insert_id_on_each(
-    server, other_server
+    server, other_server, both
 ):
     asks = shape("UPDATE t SET a = 1 WHERE id = LAST_INSERT_ID()")
-    async with running_shard(server) as one, running_shard(other_server) as two:
-        session = SessionRig(one, two)
-        server.once("VALUES ()", Ok(last_insert_id=41))
-        await session.run("INSERT INTO t VALUES ()", shard=0)
-        taken = [await shard.pool.acquire(session.state, "db") for shard in (one, two)]
-        for backend in taken:
-            await bring_insert_id(session.state, backend, asks)
-        await spread_insert_id(session.state, taken, asks)
-        told = [relays[0].last_insert_id for relays in (server.relays, other_server.relays)]
-        assert told == [41, 41]
-        for shard, backend in zip((one, two), taken, strict=True):
-            shard.pool.release(backend)
-        # Another id is made: no connection may tell the old one, also where a row names its id.
-        other_server.once("VALUES ()", Ok(last_insert_id=42))
-        await session.run("INSERT INTO t VALUES ()", shard=1)
-        server.once("VALUES (90)", NAMED)
-        await session.run("INSERT INTO t VALUES (90)", shard=0)
-        assert (await session.run("SELECT LAST_INSERT_ID()", shard=0)).values == [b"42"]
-        await session.leave()
+    server.once("VALUES ()", Ok(last_insert_id=41))
+    await both.run("INSERT INTO t VALUES ()", shard=0)
+    taken = [await shard.pool.acquire(both.state, "db") for shard in both.shards]
+    for backend in taken:
+        await bring_insert_id(both.state, backend, asks)
+    await spread_insert_id(both.state, taken, asks)
+    told = [relays[0].last_insert_id for relays in (server.relays, other_server.relays)]
+    assert told == [41, 41]
+    for shard, backend in zip(both.shards, taken, strict=True):
+        shard.pool.release(backend)
+    # Another id is made: no connection may tell the old one, also where a row names its id.
+    other_server.once("VALUES ()", Ok(last_insert_id=42))
+    await both.run("INSERT INTO t VALUES ()", shard=1)
+    server.once("VALUES (90)", NAMED)
+    await both.run("INSERT INTO t VALUES (90)", shard=0)
+    assert (await both.run("SELECT LAST_INSERT_ID()", shard=0)).values == [b"42"]
 
 
 async def test_no_other_session_finds_a_copy_of_the_last_insert_id(server, other_server):
@@ -200,68 +204,58 @@ NAMED = Ok(last_insert_id=90, names_its_id=True)
 
 
 @pytest.mark.parametrize("asks", [1, 2])
-async def test_a_row_that_names_its_id_keeps_the_id_that_another_connection_made(server, asks):
-    async with running_shard(server, pool_size=1) as shard:
-        session, other = SessionRig(shard), SessionRig(shard)
-        server.once("INSERT INTO t VALUES ()", Ok(last_insert_id=41))
-        await session.run("INSERT INTO t VALUES ()")
-        for _ in range(asks):
-            await other.run("SELECT 1")
-            server.once("INSERT INTO t VALUES (90)", NAMED)
-            await session.run("INSERT INTO t VALUES (90)")
-        assert (await session.run("SELECT LAST_INSERT_ID()")).values == [b"41"]
+async def test_a_row_that_names_its_id_keeps_the_id_that_another_connection_made(
+    server, asks, pair
+):
+    session, other = pair
+    server.once("INSERT INTO t VALUES ()", Ok(last_insert_id=41))
+    await session.run("INSERT INTO t VALUES ()")
+    for _ in range(asks):
         await other.run("SELECT 1")
-        assert (await session.run("SELECT LAST_INSERT_ID()")).values == [b"41"]
-        await session.leave()
-        await other.leave()
+        server.once("INSERT INTO t VALUES (90)", NAMED)
+        await session.run("INSERT INTO t VALUES (90)")
+    assert (await session.run("SELECT LAST_INSERT_ID()")).values == [b"41"]
+    await other.run("SELECT 1")
+    assert (await session.run("SELECT LAST_INSERT_ID()")).values == [b"41"]
 
 
 @pytest.mark.parametrize("made_at", [0, 1])
 async def test_of_two_connections_the_one_that_made_an_id_last_tells_it(
-    server, other_server, made_at
+    server, other_server, made_at, both
 ):
-    async with running_shard(server) as one, running_shard(other_server) as two:
-        session = SessionRig(one, two)
-        shards = (made_at, 1 - made_at)
-        for number, shard in enumerate((*shards, *shards), 1):
-            (server, other_server)[shard].once("VALUES ()", Ok(last_insert_id=40 + number))
-            await session.run("INSERT INTO t VALUES ()", shard=shard)
-        for shard in shards:
-            (server, other_server)[shard].on("VALUES (90)", NAMED)
-            await session.run("INSERT INTO t VALUES (90)", shard=shard)
-            assert (await session.run("SELECT LAST_INSERT_ID()", shard=shard)).values == [b"44"]
-        assert (await session.run("SELECT LAST_INSERT_ID()", shard=made_at)).values == [b"44"]
-        await session.leave()
+    shards = (made_at, 1 - made_at)
+    for number, shard in enumerate((*shards, *shards), 1):
+        (server, other_server)[shard].once("VALUES ()", Ok(last_insert_id=40 + number))
+        await both.run("INSERT INTO t VALUES ()", shard=shard)
+    for shard in shards:
+        (server, other_server)[shard].on("VALUES (90)", NAMED)
+        await both.run("INSERT INTO t VALUES (90)", shard=shard)
+        assert (await both.run("SELECT LAST_INSERT_ID()", shard=shard)).values == [b"44"]
+    assert (await both.run("SELECT LAST_INSERT_ID()", shard=made_at)).values == [b"44"]
 
 
 @cases(sql=str)
-async def test_an_id_that_no_answer_tells_follows_the_session(server, sql):
-    async with running_shard(server, pool_size=1) as shard:
-        session, other = SessionRig(shard), SessionRig(shard)
-        server.on("RETURNING", Rows(("a",), ((b"1",),)))
-        await session.run(sql)
-        (connection,) = server.relays
-        connection.last_insert_id = 41
-        await other.run("SELECT 1")
-        assert (await session.run("SELECT LAST_INSERT_ID()")).values == [b"41"]
-        await session.leave()
-        await other.leave()
+async def test_an_id_that_no_answer_tells_follows_the_session(server, sql, pair):
+    session, other = pair
+    server.on("RETURNING", Rows(("a",), ((b"1",),)))
+    await session.run(sql)
+    (connection,) = server.relays
+    connection.last_insert_id = 41
+    await other.run("SELECT 1")
+    assert (await session.run("SELECT LAST_INSERT_ID()")).values == [b"41"]
 
 
 @pytest.mark.parametrize(
     ("sql", "on_server"),
     [("SET last_insert_id = 0", 0), ("UPDATE t SET a = LAST_INSERT_ID(0)", 41)],
 )
-async def test_what_sets_the_insert_id_to_0_finds_the_one_before(server, sql, on_server):
-    async with running_shard(server, pool_size=1) as shard:
-        session, other = SessionRig(shard), SessionRig(shard)
-        server.once("INSERT", Ok(last_insert_id=41))
-        await session.run("INSERT INTO t VALUES ()")
-        await other.run("SELECT 1")
-        await session.run(sql)
-        assert (session.state.id_before, server.relays[0].last_insert_id) == (0, on_server)
-        await session.leave()
-        await other.leave()
+async def test_what_sets_the_insert_id_to_0_finds_the_one_before(server, sql, on_server, pair):
+    session, other = pair
+    server.once("INSERT", Ok(last_insert_id=41))
+    await session.run("INSERT INTO t VALUES ()")
+    await other.run("SELECT 1")
+    await session.run(sql)
+    assert (session.state.id_before, server.relays[0].last_insert_id) == (0, on_server)
 
 
 async def test_a_connection_that_breaks_does_not_take_the_last_insert_id_along(
@@ -278,17 +272,14 @@ async def test_a_connection_that_breaks_does_not_take_the_last_insert_id_along(
     shard.pool.release(other)
 
 
-async def test_the_last_insert_id_outlives_the_connection_it_was_made_on(server):
-    async with running_shard(server, pool_size=1) as shard:
-        session, other = SessionRig(shard), SessionRig(shard)
-        server.once("INSERT INTO", Ok(last_insert_id=41))
-        await session.run("INSERT INTO t VALUES ()")
-        await other.run("SELECT 1")
-        assert (await other.run("SELECT LAST_INSERT_ID()")).values == [b"0"]
-        assert (await session.run("SELECT LAST_INSERT_ID()")).values == [b"41"]
-        assert "RESET" not in server.heard
-        await session.leave()
-        await other.leave()
+async def test_the_last_insert_id_outlives_the_connection_it_was_made_on(server, pair):
+    session, other = pair
+    server.once("INSERT INTO", Ok(last_insert_id=41))
+    await session.run("INSERT INTO t VALUES ()")
+    await other.run("SELECT 1")
+    assert (await other.run("SELECT LAST_INSERT_ID()")).values == [b"0"]
+    assert (await session.run("SELECT LAST_INSERT_ID()")).values == [b"41"]
+    assert "RESET" not in server.heard
 
 
 @pytest.mark.parametrize(
@@ -303,18 +294,17 @@ async def test_the_last_insert_id_outlives_the_connection_it_was_made_on(server)
         ("SELECT oops", Error(1054, "42S22", "no"), (3, -1), 1),
     ],
 )
-async def test_who_loses_a_connection_takes_the_counts_along(server, sql, answer, counts, asks):
-    async with running_shard(server, pool_size=1) as shard:
-        session, other = SessionRig(shard), SessionRig(shard)
-        server.once(sql, answer)
-        await session.run(sql)
-        await other.run("SELECT 1")
-        diagnostics = session.state.diagnostics
-        assert diagnostics is not None
-        assert (diagnostics.found_rows, diagnostics.row_count) == counts
-        assert server.heard.count(WHAT_IS_LEFT) == asks
-        await session.leave()
-        await other.leave()
+async def test_who_loses_a_connection_takes_the_counts_along(
+    server, sql, answer, counts, asks, pair
+):
+    session, other = pair
+    server.once(sql, answer)
+    await session.run(sql)
+    await other.run("SELECT 1")
+    diagnostics = session.state.diagnostics
+    assert diagnostics is not None
+    assert (diagnostics.found_rows, diagnostics.row_count) == counts
+    assert server.heard.count(WHAT_IS_LEFT) == asks
 
 
 async def test_a_write_on_another_connection_leaves_the_count_of_the_session(
@@ -342,19 +332,16 @@ async def test_a_write_on_another_connection_leaves_the_count_of_the_session(
 
 
 async def test_a_count_that_its_server_alone_knows_is_asked_for_behind_a_write_elsewhere(
-    server, other_server
+    server, other_server, both
 ):
-    async with running_shard(server) as one, running_shard(other_server) as two:
-        session = SessionRig(one, two)
-        server.once(WHAT_IS_LEFT, Rows(tuple("abcd"), ((b"3", b"-1", b"0", b"0"),)))
-        await session.run("SELECT a FROM t LIMIT 1, 1")
-        await session.run("DELETE FROM t", shard=1)
-        (connection,) = two.pool.idle
-        found = connection.found_rows
-        assert isinstance(found, CarriedFoundRows)
-        await until(lambda: found.told is not None)
-        assert found.told == 3
-        await session.leave()
+    server.once(WHAT_IS_LEFT, Rows(tuple("abcd"), ((b"3", b"-1", b"0", b"0"),)))
+    await both.run("SELECT a FROM t LIMIT 1, 1")
+    await both.run("DELETE FROM t", shard=1)
+    (connection,) = both.shards[1].pool.idle
+    found = connection.found_rows
+    assert isinstance(found, CarriedFoundRows)
+    await until(lambda: found.told is not None)
+    assert found.told == 3
 
 
 async def test_an_insert_id_that_somebody_takes_away_at_this_moment_is_waited_for(

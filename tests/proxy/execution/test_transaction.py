@@ -22,10 +22,8 @@ NEW = Effect(EffectKind.NEW, (2,))
 
 
 @pytest.fixture
-async def session(low, high):
-    made = SessionRig(low, high)
-    yield made
-    await made.leave()
+def session(both):
+    return both
 
 
 async def on_both(session, sql="INSERT INTO t VALUES (1)"):
@@ -42,31 +40,31 @@ def transactions(*servers):
 # --- effects ---------------------------------------------------------------------------
 
 
-def test_effects_are_told_once_table_by_table():
-    told = []
-    effects = PendingEffects(lambda *args: told.append(args))
-    effects.add("low", "a", ACK)  # type: ignore[arg-type]
-    effects.add("high", "a", NEW)  # type: ignore[arg-type]
-    effects.add("low", "a", NEW)  # type: ignore[arg-type]
+@pytest.fixture
+def told():
+    return []
+
+
+@pytest.fixture
+def effects(told):
+    return PendingEffects(lambda *args: told.append(args))
+
+
+def test_effects_are_told_once_table_by_table_and_never_behind_a_rollback(told, effects):
+    for shard, effect in (("low", ACK), ("high", NEW), ("low", NEW)):
+        effects.add(shard, "a", effect)
     effects.committed()
     effects.committed()
     assert told == [("low", "a", [ACK, NEW]), ("high", "a", [NEW])]
-
-
-def test_a_rollback_tells_nobody():
-    told = []
-    effects = PendingEffects(lambda *args: told.append(args))
-    effects.add("low", "a", ACK)  # type: ignore[arg-type]
+    effects.add("low", "a", ACK)
     effects.rolled_back()
     effects.committed()
-    assert told == []
+    assert len(told) == 2
 
 
-def test_behind_a_savepoint_only_the_tables_are_known():
-    told = []
-    effects = PendingEffects(lambda *args: told.append(args))
+def test_behind_a_savepoint_only_the_tables_are_known(told, effects):
     for effect in (ACK, NEW):
-        effects.add("low", "a", effect)  # type: ignore[arg-type]
+        effects.add("low", "a", effect)
     effects.partly_rolled_back()
     effects.committed()
     assert told == [("low", "a", [Effect(EffectKind.UNKNOWN, None)])]
@@ -139,17 +137,6 @@ async def test_one_shard_is_the_limit_where_the_configuration_says_so(low, high,
 
 
 # --- COMMIT and ROLLBACK ---------------------------------------------------------------
-
-
-async def test_commits_go_out_in_the_order_of_joining(server, other_server, session, low, high):
-    await session.begin()
-    await session.run("SELECT 1", shard=1)
-    await session.run("SELECT 1", shard=0)
-    await session.branches.commit()
-    assert transactions(server, other_server) == [["BEGIN", "COMMIT"]] * 2
-    assert (low.pool.lent, high.pool.lent) == (0, 0)
-    assert session.state.transaction is None
-    assert not session.branches.in_transaction
 
 
 async def test_a_first_commit_that_fails_rolls_everything_back(
@@ -243,32 +230,6 @@ async def test_a_branch_that_was_lost_while_idle_is_noticed_before_anything_is_s
     with pytest.raises(TransactionBroken, match="lost its connection"):
         await session.run("INSERT INTO t VALUES (2)", shard=0)
     assert "INSERT INTO t VALUES (2)" not in server.heard
-
-
-async def test_nothing_is_committed_when_a_branch_was_lost_before(
-    server, other_server, session, low, high
-):
-    await session.begin()
-    await on_both(session)
-    await lose(session, other_server, high)
-    with pytest.raises(
-        TransactionBroken, match=r"shard 'ks/80-' lost .*; nothing was committed"
-    ):
-        await session.branches.commit()
-    assert transactions(server) == [["BEGIN", "ROLLBACK"]]
-    assert not session.branches.in_transaction
-    assert low.pool.lent == 0
-
-
-async def test_the_commit_of_a_broken_transaction_ends_it_and_says_so(server, session, low):
-    await session.begin()
-    await session.run("INSERT INTO t VALUES (1)", shard=0)
-    server.once("UPDATE", HangUp())
-    with pytest.raises(BackendLost):
-        await session.run("UPDATE t SET a = 1", shard=0)
-    with pytest.raises(TransactionBroken, match="nothing was committed"):
-        await session.branches.commit()
-    assert session.state.transaction is None
 
 
 async def test_without_autocommit_a_lost_transaction_is_broken_too(server, session):

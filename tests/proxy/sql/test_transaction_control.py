@@ -1,7 +1,7 @@
 import pytest
 
 from streamfrom.proxy.wire.constants import Status
-from tests.proxy.fake_answers import Error, HangUp
+from tests.proxy.fake_answers import HangUp
 from tests.proxy.keyspaces import HIGH
 from tests.proxy.rigs import said
 
@@ -157,33 +157,6 @@ async def test_a_snapshot_is_of_no_two_shards_of_a_keyspace(other_server, proxy)
     assert (refused.code, "CONSISTENT SNAPSHOT" in refused.message) == (1235, True)
 
 
-async def test_savepoints_reach_every_branch_and_late_ones_too(server, other_server, client):
-    await client.query("BEGIN")
-    await client.query("INSERT INTO t (id) VALUES (1)")
-    for sql in ("SAVEPOINT a", "ROLLBACK TO a", "RELEASE SAVEPOINT a"):
-        assert (await client.query(sql)).error is None
-    await client.query(f"INSERT INTO t (id) VALUES ({HIGH})")
-    expected = ["SAVEPOINT a", "ROLLBACK TO a", "RELEASE SAVEPOINT a"]
-    assert said(server)[2:] == expected
-    assert said(other_server)[1:-1] == expected
-
-
-async def test_a_savepoint_in_one_keyspace_is_repeated_in_another(server, other_server, client):
-    await client.query("USE plain")
-    await client.query("BEGIN")
-    await client.query("INSERT INTO u VALUES (1)")
-    await client.query("SAVEPOINT a")
-    await client.query("USE commerce")
-    await client.query(f"INSERT INTO t (id) VALUES ({HIGH})")
-    await client.query("ROLLBACK TO a")
-    assert said(server)[-2:] == ["SAVEPOINT a", "ROLLBACK TO a"]
-    assert said(other_server)[1:] == [
-        "SAVEPOINT a",
-        f"INSERT INTO t (id) VALUES ({HIGH})",
-        "ROLLBACK TO a",
-    ]
-
-
 async def test_a_savepoint_that_opens_the_transaction_without_autocommit_is_repeated_too(
     server, other_server, client
 ):
@@ -236,25 +209,6 @@ async def test_a_savepoint_that_is_not_set_is_an_error_before_a_shard_has_begun(
     assert asked not in said(server) or known
 
 
-async def test_a_broken_transaction_refuses_everything_until_rollback(
-    server, other_server, client
-):
-    await client.query("BEGIN")
-    await client.query(f"INSERT INTO t (id) VALUES (1), ({HIGH})")
-    other_server.once("UPDATE", HangUp())
-    assert (await client.query(f"UPDATE t SET a = 1 WHERE id = {HIGH}")).code == 1105
-    for sql in (
-        "INSERT INTO t (id) VALUES (2)",
-        "SELECT * FROM t",
-        "SAVEPOINT a",
-        f"INSERT INTO t (id) VALUES (2), ({HIGH})",
-    ):
-        assert "send ROLLBACK, then begin again" in (await client.query(sql)).message
-    assert (await client.query("ROLLBACK")).error is None
-    assert (await client.query("INSERT INTO t (id) VALUES (3)")).error is None
-    assert not any("(2)" in text for text in server.heard + other_server.heard)
-
-
 @pytest.mark.parametrize("sql", ["COMMIT", "BEGIN"])
 async def test_a_broken_transaction_that_is_to_be_committed_says_that_it_was_not(
     server, proxy, sql
@@ -267,16 +221,3 @@ async def test_a_broken_transaction_that_is_to_be_committed_says_that_it_was_not
     assert "nothing was committed" in result.message
     assert (await client.query("BEGIN")).error is None
     assert (await client.query("INSERT INTO u VALUES (2)")).error is None
-
-
-async def test_a_partial_commit_is_told_as_such(server, other_server, client):
-    await client.query("BEGIN")
-    await client.query(f"INSERT INTO t (id) VALUES (1), ({HIGH})")
-    other_server.once("COMMIT", Error(1180, "Got error 28"))
-    result = await client.query("COMMIT")
-    assert result.code == 1105
-    assert result.message == (
-        "partial commit: committed on commerce/-80; not on commerce/80- (Got error 28); nothing undoes it: complete it by hand, or"
-        " repeat work that may be repeated"
-    )
-    assert not (await client.query("SELECT 1")).status & Status.IN_TRANS

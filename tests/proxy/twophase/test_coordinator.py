@@ -114,23 +114,6 @@ async def test_the_first_shard_decides_once_all_others_are_prepared(
     assert any("DELETE FROM streamfrom.decisions" in text for text in server.controlled)
 
 
-async def test_a_transaction_of_one_shard_is_an_ordinary_one(server, session):
-    await session.begin()
-    await session.run("INSERT INTO t VALUES (1)", shard=0)
-    await session.branches.commit()
-    assert steps(server) == ["BEGIN", "COMMIT"]
-
-
-async def test_one_that_reads_only_has_nothing_to_decide(server, other_server, session):
-    await session.begin("START TRANSACTION READ ONLY")
-    session.state.transaction.reads_only = True
-    for shard in (0, 1):
-        await session.run("SELECT 1", shard=shard)
-    await session.branches.commit()
-    assert steps(server) == ["COMMIT"]
-    assert steps(other_server) == ["COMMIT"]
-
-
 async def test_a_late_branch_repeats_the_savepoints(other_server, session):
     await session.begin()
     await session.run("SELECT 1", shard=0)

@@ -62,11 +62,36 @@ def finished(server):
     return [t for t in server.controlled if t.startswith(("XA COMMIT", "XA ROLLBACK"))]
 
 
-async def test_a_branch_whose_transaction_is_decided_is_committed(server, other_server, watch):
-    other_server.on("XA RECOVER", prepared(XID))
-    server.on("FOR UPDATE NOWAIT", DECIDED)
-    assert "finished a transaction" in await watch.looks()
-    assert finished(other_server) == [f"XA COMMIT {XID}"]
+COMMIT, ROLLBACK = f"XA COMMIT {XID}", f"XA ROLLBACK {XID}"
+HELD = Error(3572, "NOWAIT is set")
+GONE = Error(1397, "XAER_NOTA: Unknown XID")
+READ_ONLY = Error(1290, "--read-only")
+STRANGE = GlobalId("d" * 16, "3" * 32).branch(B)
+STRANGER = "a prepared transaction belongs to shards that this proxy does not serve"
+TOLD = "finished a transaction"
+
+
+@pytest.mark.parametrize(
+    ("branch", "row", "refusal", "events", "sent"),
+    [
+        (XID, DECIDED, None, [TOLD, TOLD], [COMMIT, COMMIT]),
+        (XID, UNDECIDED, None, [TOLD, TOLD], [ROLLBACK, ROLLBACK]),
+        (XID, HELD, None, [], []),
+        (XID, DECIDED, GONE, [TOLD], [COMMIT, COMMIT]),
+        (XID, DECIDED, READ_ONLY, ["cannot finish a transaction", TOLD], [COMMIT, COMMIT]),
+        (STRANGE, UNDECIDED, None, [STRANGER], []),
+    ],
+    ids=["committed", "rolled back", "held", "finished by another", "tried again", "strange"],
+)
+async def test_the_row_of_the_first_shard_says_what_becomes_of_a_branch(
+    server, other_server, watch, branch, row, refusal, events, sent
+):
+    other_server.on("XA RECOVER", prepared(branch))
+    server.on("FOR UPDATE NOWAIT", row)
+    if refusal is not None:
+        other_server.once("XA COMMIT", refusal)
+    assert await watch.looks(3) == events
+    assert finished(other_server) == sent
 
 
 async def test_a_branch_is_left_to_its_proxy_for_the_grace_in_force(
@@ -78,49 +103,6 @@ async def test_a_branch_is_left_to_its_proxy_for_the_grace_in_force(
     assert "finished a transaction" not in await watch.looks()
     watch.recovery.set_grace(1e-9)
     assert "finished a transaction" in await watch.looks()
-
-
-async def test_one_whose_transaction_is_not_is_rolled_back(server, other_server, watch):
-    other_server.on("XA RECOVER", prepared(XID))
-    server.on("FOR UPDATE NOWAIT", UNDECIDED)
-    await watch.looks()
-    assert finished(other_server) == [f"XA ROLLBACK {XID}"]
-
-
-async def test_while_its_first_shard_holds_the_row_it_is_left_alone(
-    server, other_server, watch
-):
-    other_server.on("XA RECOVER", prepared(XID))
-    server.on("FOR UPDATE NOWAIT", Error(3572, "NOWAIT is set"))
-    assert await watch.looks() == []
-    assert finished(other_server) == []
-
-
-async def test_a_branch_that_somebody_else_finished_is_nothing_to_speak_of(
-    server, other_server, watch
-):
-    other_server.on("XA RECOVER", prepared(XID))
-    server.on("FOR UPDATE NOWAIT", DECIDED)
-    other_server.on("XA COMMIT", Error(1397, "XAER_NOTA: Unknown XID"))
-    assert await watch.looks() == []
-
-
-async def test_a_branch_that_cannot_be_finished_is_told_and_tried_again(
-    server, other_server, watch
-):
-    other_server.on("XA RECOVER", prepared(XID))
-    server.on("FOR UPDATE NOWAIT", DECIDED)
-    other_server.once("XA COMMIT", Error(1290, "--read-only"))
-    events = await watch.looks(3)
-    assert events == ["cannot finish a transaction", "finished a transaction"]
-
-
-async def test_branches_of_strangers_are_told_of_and_left_alone(server, other_server, watch):
-    strange = GlobalId("d" * 16, "3" * 32).branch(B)
-    other_server.on("XA RECOVER", prepared(strange))
-    events = await watch.looks(3)
-    assert events == ["a prepared transaction belongs to shards that this proxy does not serve"]
-    assert finished(other_server) == []
 
 
 async def test_a_shard_that_does_not_let_us_look_is_told_of_once(other_server, watch):
