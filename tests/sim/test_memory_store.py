@@ -6,13 +6,10 @@ import pytest
 
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
-from streamfrom.engine.messaging.queue.poll import PollRequest
-from streamfrom.engine.messaging.shell.message_store import Store
 from streamfrom.engine.messaging.table.message import (
     ClaimResult,
     LeaseWrite,
     LeaseWrites,
-    Purged,
 )
 from tests.sim.memory_store import DEFAULT_COMMENT, MemoryStore, StoredRow, loaded, raw_table
 from tests.virtual_loop import START_NS, VirtualClock, running
@@ -31,19 +28,6 @@ def rig(*rows, **options):
 
 def request(*ids):
     return ClaimRequest(ids, ("id",), lambda: 0)
-
-
-def test_it_is_a_store():
-    store: Store = rig()
-    assert isinstance(store, MemoryStore)
-
-
-@running
-async def test_a_claim_takes_due_rows_only_and_once():
-    store = rig(StoredRow(b"1"), StoredRow(b"2", time_next_ns=START_NS + 10**9))
-    won = (await store.claim(TABLE, "0", request(b"2", b"1", b"7"))).rows
-    assert [(row.id, row.epoch) for row in won] == [(b"1", 0)]
-    assert (await store.claim(TABLE, "0", request(b"1"))).rows == ()
 
 
 @running
@@ -69,15 +53,6 @@ async def test_a_first_delivery_writes_nothing_until_its_lease_is_written():
 
 
 @running
-async def test_what_was_sent_and_does_not_show_it_is_claimed_and_counted():
-    store = rig(StoredRow(b"1"))
-    again = ClaimRequest((b"1",), ("id",), lambda: 0, frozenset({b"1"}))
-    (row,) = (await store.claim(LAZY, "0", again)).rows
-    assert (row.epoch, row.is_written) == (1, True)
-    assert store.table("ks", "0", "msg")[b"1"].epoch == 2
-
-
-@running
 async def test_a_release_undoes_a_claim_that_nothing_followed():
     store = rig(StoredRow(b"1"), StoredRow(b"2"))
     won = (await store.claim(TABLE, "0", request(b"1", b"2"))).rows
@@ -87,22 +62,6 @@ async def test_a_release_undoes_a_claim_that_nothing_followed():
     rows = store.table("ks", "0", "msg")
     assert (rows[b"1"].epoch, rows[b"1"].time_next_ns) == (0, 0)
     assert rows[b"2"].epoch == 1
-
-
-@running
-async def test_a_poll_sees_unacked_rows_in_order():
-    store = rig(StoredRow(b"2"), StoredRow(b"1"), StoredRow(b"3", time_acked_ns=0))
-    result = await store.poll(TABLE, "0", PollRequest(1))
-    (tier,) = result.tiers
-    assert [key.id for key in tier.fresh] == [b"1"]
-    assert tier.fresh_more
-
-
-@running
-async def test_a_purge_takes_old_acked_rows():
-    store = rig(StoredRow(b"1", time_acked_ns=5), StoredRow(b"2", time_acked_ns=9))
-    assert await store.purge(TABLE, "0", 9) == Purged(1, 1)
-    assert list(store.table("ks", "0", "msg")) == [b"2"]
 
 
 @pytest.mark.parametrize(("fails_at", "epoch"), [(1, 0), (2, 1)])
@@ -120,12 +79,3 @@ async def test_a_call_may_fail_before_or_after_it_took_effect(fails_at, epoch):
     with pytest.raises(StoreError):
         await store.claim(TABLE, "0", request(b"1"))
     assert store.table("ks", "0", "msg")[b"1"].epoch == epoch
-
-
-@running
-async def test_definitions_come_and_go():
-    store = rig()
-    assert [raw.name for raw in await store.discover("ks", "0")] == ["msg"]
-    store.drop("ks", "msg")
-    assert await store.discover("ks", "0") == ()
-    assert await store.discover("nowhere", "0") == ()
