@@ -1,9 +1,11 @@
+import ast
 import json
 
 import pytest
 
 from streamfrom.engine.errors import VschemaError
 from streamfrom.engine.sharding.vschema import AutoIncrement, parse_vschema
+from tests.cases import cases
 
 
 def parsed(**fields):
@@ -73,27 +75,7 @@ def test_reference_and_pinned_tables_need_no_vindex():
     assert sharded({"type": "sequence", "pinned": "80"}).tables["t"].pinned == b"\x80"
 
 
-@pytest.mark.parametrize(
-    ("table", "fault"),
-    [
-        ({}, "missing primary col vindex for table: t"),
-        ({"column_vindexes": [{"column": "id", "name": "v"}]}, "vindex v not found for table t"),
-        ({"column_vindexes": [{"column": "id", "name": "o"}]},
-         "primary vindex o cannot be owned for table t"),
-        ({"column_vindexes": [{"name": "h"}]},
-         "must specify at least one column for vindex (h) and table (t)"),
-        ({"column_vindexes": [{"name": "h", "column": "a", "columns": ["b"]}]},
-         "can't use column and columns at the same time in vindex (h) and table (t)"),
-        ({"type": "queue"}, "unidentified table type queue"),
-        ({"type": "sequence"},
-         "sequence table has to be in an unsharded keyspace or must be pinned: t"),
-        ({"type": "reference", "columns": [{"name": "c"}, {"name": "C"}]},
-         "duplicate column name 'C' for table: t"),
-        ({"type": "reference", "pinned": "xyz"}, "invalid pinned keyspace id 'xyz' of table: t"),
-        ([], "table t must be a JSON object"),
-        ({"column_vindexes": {}}, "column_vindexes of table t must be a list"),
-    ],
-)  # fmt: skip
+@cases(table=ast.literal_eval, fault=str)
 def test_faults_are_told_in_the_originals_words(table, fault):
     vindexes = {"h": {"type": "hash"}, "o": {"type": "hash", "owner": "t"}}
     with pytest.raises(VschemaError) as failure:

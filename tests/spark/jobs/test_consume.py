@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.spark.jobs.consume.functions import FUNCTIONS
 
 
@@ -67,22 +68,7 @@ def test_a_password_is_given_by_its_variable():
         run(nobody, config)
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "said"),
-    [
-        (
-            "streamfrom.spark.errors.RequestError: the checkpoint speaks of b",
-            "RequestError",
-            "the checkpoint speaks of b",
-        ),
-        (
-            "x streamfrom.spark.errors.JobError: the proxy is away; run it",
-            "JobError",
-            "the proxy is away; run it",
-        ),
-        ("out of memory", "JobError", "the stream ended: out of memory; run it again"),
-    ],
-)
+@cases(text=str, kind=str, said=str)
 def test_what_the_source_says_is_told_as_it_said_it(text, kind, said):
     from streamfrom.spark.jobs.consume import _failure
 

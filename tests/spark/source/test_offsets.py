@@ -1,8 +1,11 @@
 """An offset is read as it was written, and none of another query is."""
 
+import ast
 import json
 
 import pytest
+
+from tests.cases import cases
 
 
 SHARDS = ("-80", "80-")
@@ -22,19 +25,7 @@ def test_offsets_come_back_from_json_as_they_were():
     assert feed_offset(json.loads(json.dumps(feed.json())), "ks.t", SHARDS) == feed
 
 
-@pytest.mark.parametrize(
-    ("told", "what"),
-    [
-        (17, "another source"),
-        ({"partition": 1}, "another source"),
-        ({"feed": "queue", "table": "ks.other"}, "of ks.other with feed=queue.*reads ks.t"),
-        ({"feed": "acked", "table": "ks.t"}, "feed=acked.*reads ks.t with feed=queue"),
-        (
-            {"feed": "queue", "table": "ks.t", "sequence": 1, "claims": {"40-80": {}}},
-            "speaks of shard 40-80, and this query reads -80, 80-",
-        ),
-    ],
-)
+@cases(told=ast.literal_eval, what=str)
 def test_a_checkpoint_of_another_query_is_refused(told, what):
     from streamfrom.spark.errors import RequestError
     from streamfrom.spark.source.offsets import queue_offset

@@ -1,6 +1,7 @@
 import pytest
 
 from streamfrom.sqlparse_ext.selects.table_rows import read_table_rows
+from tests.cases import cases
 from tests.sqlparse_ext.facts import statement
 
 
@@ -10,26 +11,7 @@ def read(sql):
     return found
 
 
-@pytest.mark.parametrize(
-    ("sql", "rows", "rest"),
-    [
-        (
-            "SELECT STD(a) FROM t WHERE b > 'x' GROUP BY c WITH ROLLUP",
-            "SELECT * FROM t WHERE b > 'x'",
-            "SELECT STD(a) FROM (ROWS) AS `t` GROUP BY c WITH ROLLUP",
-        ),
-        (
-            "SELECT x.a FROM t AS x USE INDEX (i) ORDER BY RANK() OVER (ORDER BY a) LIMIT 3",
-            "SELECT * FROM t AS x USE INDEX (i)",
-            "SELECT x.a FROM (ROWS) AS `x` ORDER BY RANK() OVER (ORDER BY a) LIMIT 3",
-        ),
-        (
-            "SELECT a FROM `t``u` WHERE a IN (1, 2) WINDOW w AS (ORDER BY a)",
-            "SELECT * FROM `t``u` WHERE a IN (1, 2)",
-            "SELECT a FROM (ROWS) AS `t``u` WINDOW w AS (ORDER BY a)",
-        ),
-    ],
-)
+@cases(sql=str, rows=str, rest=str)
 def test_the_rows_stand_in_the_place_of_the_table(sql, rows, rest):
     found = read(sql)
     assert found.statement(statement(sql)).sql.decode() == rows

@@ -1,9 +1,10 @@
-import pytest
+import ast
 
 from streamfrom.engine.messaging.table.backoff import DICE_BITS, spread, wait_range
 from streamfrom.engine.messaging.table.groups import HELD_NS, column_faults
 from streamfrom.engine.messaging.table.retry_limit import PARKED_NS
 from streamfrom.engine.messaging.table.table_settings import parse_comment
+from tests.cases import cases
 from tests.sim.memory_store import DEFAULT_COMMENT
 
 
@@ -22,26 +23,6 @@ def test_two_columns_of_one_type_are_groups_however_they_are_spelled():
     assert column_faults(("Batch", "FINISHES"), COLUMNS) == []
 
 
-@pytest.mark.parametrize(
-    ("groups", "faults"),
-    [
-        (("none", "finishes"), ["vt_group names no column of the table: 'none'"]),
-        (
-            ("x", "y"),
-            [
-                "vt_group names no column of the table: 'x'",
-                "vt_after names no column of the table: 'y'",
-            ],
-        ),
-        (("batch", "ID"), ["vt_after names 'ID', which is a column of the queue's own"]),
-        (("state", "batch"), ["vt_group names 'state', which is a column of the queue's own"]),
-        (
-            ("batch", "tenant"),
-            [
-                "vt_group and vt_after must be columns of one type: one holds numbers, and one texts"
-            ],
-        ),
-    ],
-)
+@cases(groups=ast.literal_eval, faults=ast.literal_eval)
 def test_other_columns_are_faults(groups, faults):
     assert column_faults(groups, COLUMNS) == faults

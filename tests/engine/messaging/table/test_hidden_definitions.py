@@ -1,9 +1,9 @@
+import ast
 from dataclasses import replace
-
-import pytest
 
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.table.hidden_definitions import read_hidden, sees_triggers
+from tests.cases import cases
 from tests.engine.messaging.conversations import run
 
 
@@ -50,22 +50,7 @@ def test_the_parent_of_a_queue_by_a_cascade_writes_to_it():
     assert not writes.by_table("my_message")
 
 
-@pytest.mark.parametrize(
-    ("lines", "sees"),
-    [
-        (["GRANT USAGE ON *.* TO `u`@`%`"], False),
-        (["GRANT ALL PRIVILEGES ON *.* TO `u`@`%` WITH GRANT OPTION"], True),
-        (["GRANT SELECT, INSERT, TRIGGER ON `my\\_db`.* TO `u`@`%`"], True),
-        (["GRANT SELECT, TRIGGER ON `my%`.* TO `u`@`%`"], True),
-        (["GRANT TRIGGER ON `other`.* TO `u`@`%`"], False),
-        (["GRANT TRIGGER ON `my_db`.`t` TO `u`@`%`"], False),
-        (["GRANT SELECT, INSERT ON `my_db`.* TO `u`@`%`"], False),
-        (
-            ["GRANT TRIGGER ON *.* TO `u`@`%`", "REVOKE TRIGGER ON `my_db`.* FROM `u`@`%`"],
-            False,
-        ),
-    ],
-)
+@cases(lines=ast.literal_eval, sees=ast.literal_eval)
 def test_triggers_are_seen_by_who_may_make_them_in_the_whole_database(lines, sees):
     answer = rows(*((line.encode(),) for line in lines))
     assert run(sees_triggers("my_db"), answer)[0] is sees
