@@ -4,7 +4,6 @@ from streamfrom.engine.messaging.acks.early_acks import (
     FAILED_FIRST_NS,
     FAILED_LAST_NS,
     GATHER_NS,
-    LOCKED_PAUSE_NS,
     UNWRITTEN_MAX,
     WRITTEN_AT_ONCE,
     EarlyAcks,
@@ -55,18 +54,6 @@ def test_one_transaction_has_so_many_and_the_next_begins_at_once():
     assert len(acks.next_write(GATHER_NS)) == WRITTEN_AT_ONCE
     acks.written((), GATHER_NS + 1)
     assert acks.next_write(GATHER_NS + 1) == ((b"%d" % WRITTEN_AT_ONCE, ACKED_NS),)
-
-
-def test_a_row_that_somebody_holds_is_tried_again():
-    acks = acked(1, 2)
-    acks.next_write(GATHER_NS)
-    assert acks.written(ids(2), GATHER_NS) == (b"1",)
-    assert b"2" in acks
-    again_ns = GATHER_NS + LOCKED_PAUSE_NS
-    assert acks.next_ns() == again_ns
-    assert acks.next_write(again_ns - 1) == ()
-    assert acks.next_write(again_ns) == ((b"2", ACKED_NS),)
-    assert acks.takes_more, "who holds a row is no fault of the server"
 
 
 def test_a_writing_that_failed_is_repeated_and_until_then_no_ack_is_taken():

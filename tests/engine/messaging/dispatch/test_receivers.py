@@ -61,18 +61,6 @@ def test_who_was_reserved_in_vain_is_the_first_again():
     assert list(streams.ready) == [2, 1]
 
 
-def test_one_that_is_gone_is_nowhere_and_gets_no_room():
-    one = receiver(1)
-    streams = with_receivers(one)
-    streams.finishing[1] = one
-    assert streams.remove(1) is one
-    assert [*streams.attached, *streams.ready, *streams.full, *streams.finishing] == []
-    assert streams.remove(1) is None
-    assert streams.give_room(1) is None
-    streams.is_free(1)
-    assert not streams.ready
-
-
 def test_rows_are_shared_out_by_room():
     most, least = receiver(1, limit=9), receiver(2, limit=2)
     assert sorted([least, most], key=by_room) == [most, least]

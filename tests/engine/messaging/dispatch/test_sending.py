@@ -80,19 +80,6 @@ def test_a_release_that_fails_leaves_the_row_to_its_timer():
     assert bench.wake_s() == 30
 
 
-def test_a_row_that_was_locked_is_tried_again_after_pauses_that_double():
-    # An ack of another row locked it, or an ack of its own that is rolled back: nobody says so.
-    bench = TableRig().attach(1)
-    claim = only(bench.due(1), Claim)
-    pauses_ms = []
-    for _ in range(12):
-        assert bench.passed_over(claim, **{"1": 0}) == []
-        pauses_ms.append(round(bench.wake_s() * 1000))
-        claim = only(bench.later(bench.wake_s()), Claim)
-    assert pauses_ms == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000, 1000]
-    assert delivered(bench.won(claim)) == {1: [1]}
-
-
 def test_a_poll_that_lands_after_a_row_was_passed_over_does_not_hide_it():
     """The poll had read before the row was committed: it was sent when the next poll found it."""
     bench = TableRig().attach(1)
@@ -108,6 +95,14 @@ def test_a_row_that_is_locked_and_then_acked_past_the_proxy_is_forgotten():
     bench.passed_over(only(bench.due(1), Claim), **{"1": 0})
     bench.passed_over(only(bench.later(0.001), Claim))
     assert bench.state.waiting == 0
+
+
+def test_a_row_acked_while_its_claim_ran_is_not_sent():
+    bench = TableRig().attach(1)
+    claim = only(bench.due(1, 2), Claim)
+    bench.post(Acked("0", (b"1",)))
+    assert delivered(bench.won(claim)) == {1: [2]}
+    assert bench.state.waiting == 1, "the other one, until it is due again"
 
 
 def test_a_row_rescheduled_while_its_claim_ran_is_sent_and_looked_up():
@@ -156,6 +151,18 @@ def test_rows_that_a_failed_claim_had_won_wait_for_the_moment_that_it_wrote():
     bench.post(polled(poll.shard, PollResult((tier(timed=[START_NS + WAIT_NS]),))))
     bench.passed_over(retry, **{"1": START_NS + WAIT_NS})
     assert bench.wake_s() == 30 - 0.05
+
+
+def test_a_consumer_has_its_wait_from_the_delivery_on_however_long_the_claim_takes():
+    bench = TableRig().attach(1)
+    claim = only(bench.due(1), Claim)
+    row = bench.row(1)
+    bench.now_ns += 2 * SECOND_NS
+    bench.post(claim_done(claim.number, "0", ClaimResult((row,))))
+    bench.post(ReceiverReady(1))
+    write = only(bench.later(25), WriteLeases)
+    assert [lease.until_ns for lease in write.leases] == [START_NS + WAIT_NS + 2 * SECOND_NS]
+    assert claimed(bench.later(4.9)) == []
 
 
 @pytest.mark.parametrize(

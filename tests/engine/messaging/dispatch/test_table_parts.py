@@ -3,7 +3,6 @@
 from streamfrom.engine.messaging.dispatch.shard_state import ShardState
 from streamfrom.engine.messaging.dispatch.table_parts import TableParts
 from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
-from streamfrom.engine.messaging.table.table_settings import RATE_UNIT
 from tests.engine.messaging.table_rig import table
 
 
@@ -23,23 +22,6 @@ def test_without_limits_shards_have_none():
     assert [(one.gates.in_flight, one.gates.rate) for one in parts_of().shards.values()] == [
         (None, None)
     ] * 2
-
-
-def test_a_changed_limit_keeps_what_is_known():
-    parts = parts_of(",vt_max_in_flight=5,vt_max_rate=10")
-    first, second = parts.shards.values()
-    assert (first.gates.in_flight.at_most, second.gates.in_flight.at_most) == (3, 2)
-    kept, rate = first.gates.in_flight, first.gates.rate
-    parts.table = table(more=",vt_max_in_flight=8,vt_max_rate=20")
-    parts.limit_shards(0)
-    assert first.gates.in_flight is kept
-    assert kept.at_most == 4
-    assert first.gates.rate is rate
-    assert rate.rate == 20 * RATE_UNIT
-    parts.table = table()
-    parts.limit_shards(0)
-    assert first.gates.in_flight is None
-    assert first.gates.rate is None
 
 
 def test_an_order_begins_changes_and_ends_with_its_settings():

@@ -4,6 +4,7 @@ from streamfrom.engine.messaging.dispatch.events import (
     Reconfigured,
 )
 from tests.engine.messaging.dispatch.test_held_messages import Rig
+from tests.engine.messaging.job_ends import leases_found
 from tests.engine.messaging.table_rig import SECOND_NS, claimed, table
 
 
@@ -56,3 +57,15 @@ def test_a_rate_may_be_set_changed_and_taken_away():
     rig.post(Reconfigured(table(batch=2, more=",vt_max_rate=1")))
     assert rig.wake_s() == 0.5
     assert rig.run(rig.post(Reconfigured(table(batch=2)))) == {1: [12, 13, 14, 15, 16]}
+
+
+def test_both_limits_hold_together():
+    rig = limited("5,vt_max_in_flight=1")
+    rig.later(10)
+    number = next(iter(rig.state.shards)).gates.in_flight.reading
+    rig.post(leases_found(number, "0", {}))
+    assert rig.run(rig.due(1, 2, 3)) == {1: [1]}
+    assert rig.acked(1) == {}
+    assert rig.wake_s() == 0.2
+    assert rig.run(rig.later(0.2)) == {1: [2]}
+    assert rig.run(rig.later(0.2)) == {}

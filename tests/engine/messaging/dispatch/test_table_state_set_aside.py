@@ -15,7 +15,6 @@ from streamfrom.engine.messaging.queue.poll import Poll, PollResult, TierRead
 from streamfrom.engine.messaging.table.message import (
     FOREVER_NS,
     ClaimResult,
-    LeaseWrites,
     MessageKey,
     Refused,
     Tried,
@@ -68,17 +67,6 @@ def test_a_bad_row_is_told_once_and_tried_again_after_ever_longer_pauses():
     (again,) = claims(rig.later(0.1))
     rig.won(again)
     assert not rig.shard_state.set_aside, "it is written after all"
-
-
-def test_others_go_on_and_a_poll_does_not_bring_the_bad_row_back():
-    rig = Rig().attach(1, 2)
-    (claim,) = claims(rig.due(1))
-    rig.refused(claim, 1)
-    assert not claims(rig.polled(MessageKey(b"1", 50, 0)))
-    (other,) = claims(rig.due(2))
-    assert other.ids == (b"2",)
-    assert rig.shard_state.polls.trouble.since_ns is None
-    assert not rig.shard_state.is_failing, "no stream ends because of a row"
 
 
 def test_a_poll_that_sees_another_value_and_a_statement_that_names_it_bring_it_back():
@@ -148,17 +136,3 @@ def test_after_a_ddl_statement_all_are_tried_again_but_not_with_each_of_many():
     rig.refused(again, 1)
     rig.polled()
     assert rig.post(TryAgain()) == []
-
-
-def test_refused_leases_wait_also_where_a_small_cache_wants_leases_written():
-    rig = Rig(cache=2).attach(1)
-    shard = rig.shard_state
-    timers = [MessageKey(b"%d" % n, 50, rig.now_ns + 60 * SECOND_NS) for n in (1, 2, 3)]
-    shard.unwritten.sent(timers, rig.now_ns)
-    assert len(shard.next_write(rig.now_ns)) == 3
-    refused = {one.id: Refused(Tried.LEASE, "no") for one in timers}
-    shard.set_aside.refuse(refused, rig.now_ns)
-    again_ns = dict.fromkeys(refused, rig.now_ns + SECOND_NS)
-    shard.wrote(LeaseWrites((), (), refused), rig.now_ns, again_ns)
-    assert shard.next_write(rig.now_ns) == ()
-    assert len(shard.next_write(rig.now_ns + SECOND_NS)) == 3

@@ -73,16 +73,6 @@ def test_r9_29_seconds_are_survived():
     assert claimed(bench.due(1)) == [[1]]
 
 
-def test_a_claim_that_failed_and_has_nothing_left_to_do_is_no_trouble():
-    bench = TableRig().attach(1)
-    claim = only(bench.due(1), Claim)
-    bench.post(claim_failed(claim.number, "0", "gone"))
-    bench.post(Acked("0", (b"1",)))
-    bench.post(polled("0", EMPTY))
-    assert bench.wake_s() == 30
-    assert [type(action) for action in bench.later(30)] == [Poll]
-
-
 def test_polls_that_fail_while_claims_work_are_no_lost_shard():
     bench = TableRig().attach(1)
     bench.post(Changed("0"))

@@ -39,8 +39,8 @@ def most_in(sent, window_ns):
     return max(bisect_left(sent, start_ns + window_ns) - at for at, start_ns in enumerate(sent))
 
 
-@pytest.mark.parametrize("rate", [500, 50, 5, 1, 0.5, 12_345.678, 33.3])
-@pytest.mark.parametrize("shards", [1, 2, 3])
+@pytest.mark.parametrize("rate", [500, 5, 0.5, 1234.567, 33.3])
+@pytest.mark.parametrize("shards", [1, 3])
 def test_a_backlog_goes_at_the_rate_exactly(rate, shards):
     own = rate / shards
     sent = drained(bucket(rate, shards), 10)

@@ -25,18 +25,6 @@ def test_a_row_is_new_once_and_tried_again_ever_later():
     assert (row.tries, row.since_ns) == (15, 0)
 
 
-def test_a_message_waits_until_it_is_tried_again_or_somebody_changes_its_row():
-    timers: dict[bytes, MessageKey] = {}
-    aside = SetAside(timers)
-    aside.refuse({b"1": NO}, 0)
-    assert aside.wait(KEY, 0) == KEY._replace(time_next_ns=PAUSE_FIRST_NS)
-    assert timers.keys() == {b"1"}
-    assert aside.changed([b"1", b"2"], 5) == [b"1"]
-    assert (timers, aside.rows[b"1"].next_ns) == ({}, 5)
-    aside.over([b"1"])
-    assert not aside
-
-
 def test_a_poll_is_believed_once_it_shows_another_value():
     aside = SetAside({})
     aside.refuse({b"1": NO}, 0)
@@ -63,12 +51,3 @@ def test_what_is_left_alone_is_what_was_refused_for_the_same_reason_and_waits():
     aside.refuse({b"1": NO, b"2": Refused(Tried.PURGE, "no")}, 0)
     assert aside.left_out(Tried.PURGE, 0) == [b"2"]
     assert aside.left_out(Tried.PURGE, PAUSE_FIRST_NS) == []
-
-
-def test_who_dispatches_no_longer_keeps_the_acks_alone():
-    aside = SetAside({})
-    aside.refuse({b"1": NO, b"2": Refused(Tried.ACK, "no")}, 0)
-    aside.wait(KEY, 0)
-    aside.keep([b"2"])
-    assert list(aside.rows) == [b"2"]
-    assert not aside.timers

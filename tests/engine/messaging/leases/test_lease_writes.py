@@ -21,24 +21,6 @@ def row(ident, time_next_ns, epoch):
     return (ident, b"%d" % time_next_ns, b"%d" % epoch), b""
 
 
-def test_the_leases_of_first_deliveries_are_written_as_a_claim_would_have():
-    queries, result = run(
-        [LeaseWrite(b"1", 77), LeaseWrite(b"2", 88)],
-        StoreAnswer(rows=[row(b"1", 0, 0), row(b"2", 5, 0)]),
-        StoreAnswer(affected=2),
-    )
-    assert queries[0].sql == (
-        b"SELECT `id`, IFNULL(time_next, 0), IFNULL(epoch, 0) FROM " + BY_ID + b" WHERE `id`"
-        b" IN (1, 2) AND time_acked IS NULL FOR UPDATE SKIP LOCKED"
-    )
-    assert queries[1].sql == (
-        b"UPDATE " + BY_ID + b" SET time_next = CASE `id` WHEN 1 THEN 77 WHEN 2 THEN 88"
-        b" ELSE time_next END, epoch = GREATEST(IFNULL(epoch, 0), 1) WHERE `id` IN (1, 2)"
-    )
-    assert queries[1].commits
-    assert result == LeaseWrites()
-
-
 def test_rows_that_were_acked_are_left_and_those_that_somebody_holds_are_told():
     queries, result = run(
         [LeaseWrite(b"%d" % one, 77) for one in (1, 2, 3)],

@@ -42,15 +42,6 @@ def test_a_message_that_is_sent_again_is_held_by_the_last_one():
     assert leases.ended(20) == [Lease(20, b"1", 2)]
 
 
-def test_who_leaves_gives_back_only_what_is_still_its_own():
-    leases = held((1, 10), (2, 10))
-    leases.give(2, [row(1, 20)])
-    leases.give_back_of(1, b"1")
-    leases.give_back_of(1, b"2")
-    leases.give_back_of(1, b"3")
-    assert leases.ended(99) == [Lease(20, b"1", 2)]
-
-
 def test_what_was_given_back_does_not_gather_until_its_time_has_come():
     leases = Leases()
     for ident in range(10 * STALE_MIN):
@@ -80,17 +71,6 @@ def test_a_question_is_bounded():
     assert len(leases.next_look()) == 1
 
 
-def test_a_look_gives_back_prolongs_or_changes_nothing():
-    leases = held((1, 10), (2, 20), (3, 30), (4, 40))
-    leases.suspect(None, by_heartbeat=True)
-    leases.next_look()
-    given_back, prolonged = leases.looked({b"2": 15, b"3": 30, b"4": 99}, NOW_NS)
-    assert [lease.id for lease in given_back] == [b"1", b"2"]
-    assert prolonged == [Lease(99, b"4", 1)]
-    assert leases.ended(50) == [Lease(30, b"3", 1)]
-    assert leases.ended(99) == [Lease(99, b"4", 1)]
-
-
 def test_what_anything_but_a_heartbeat_made_due_later_is_given_back():
     leases = held((1, 10), (2, 10), (3, 10), (4, 10), (5, 10))
     leases.suspect([b"1", b"2", b"3", b"4"], by_heartbeat=True)
@@ -115,36 +95,12 @@ def test_what_any_row_may_be_is_no_heartbeat_alone():
     assert [lease.id for lease in given_back] == [b"1"]
 
 
-def test_what_has_left_is_made_to_end_sooner_once_it_is_known():
-    leases = held(*((ident, 50) for ident in range(LOOK_IDS_MAX + 2)), (9999, 20))
-    leases.suspect([b"0"])
-    found, is_more = leases.left(1, 30)
-    assert (len(found), is_more) == (LOOK_IDS_MAX, True)
-    leases.shorten([lease.id for lease in found], 30)
-    found, is_more = leases.left(1, 30)
-    assert ([lease.id for lease in found], is_more) == ([b"501"], True)
-    assert len(leases.ended(30)) == LOOK_IDS_MAX + 1
-    assert len(leases.ids_of(1)) == 2
-    assert leases.left(2, 0) == ([], False)
-
-
 def test_the_ends_of_a_great_many_are_taken_in_slices():
     leases = held(*((ident, 10) for ident in range(3 * ENDED_MAX // 2)))
     leases.give(2, [row(10**6 + ident, 20) for ident in range(ENDED_MAX)])
     assert len(leases.ended(99)) == 3 * ENDED_MAX // 2, "a batch is taken whole"
     assert leases.first_look_ns() == 15
     assert len(leases.ended(99)) == ENDED_MAX
-
-
-def test_an_end_is_found_among_those_that_were_given_back():
-    leases = held((1, 10), (2, 11), (3, 12))
-    leases.give_back(b"1")
-    assert leases.first_look_ns() == 8, "the first of its batch would have ended soon after"
-    assert leases.looks == 1
-    leases.give_back(b"2")
-    leases.give_back(b"3")
-    assert leases.first_look_ns() is None
-    assert leases.looks == 0
 
 
 def test_a_look_leaves_alone_what_was_sent_again_meanwhile():
@@ -154,15 +110,6 @@ def test_a_look_leaves_alone_what_was_sent_again_meanwhile():
     leases.give(2, [row(1, 50)])
     assert leases.looked({}, NOW_NS) == ([], [])
     assert len(leases) == 1
-
-
-def test_a_lease_that_ends_while_its_row_is_looked_at_waits_for_the_answer():
-    leases = held((1, 10), (2, 10))
-    leases.suspect([b"1", b"2"], by_heartbeat=True)
-    leases.next_look()
-    assert leases.ended(11) == []
-    assert leases.looked({b"1": 10, b"2": 60}, NOW_NS) == ([], [Lease(60, b"2", 1)])
-    assert leases.ended(12) == [Lease(10, b"1", 1)]
 
 
 def test_a_look_that_fails_lets_leases_end_by_their_time():
@@ -182,20 +129,6 @@ def test_what_was_sent_again_while_it_was_looked_at_ends_by_its_own_time():
     assert leases.looked({b"1": 30}, NOW_NS) == ([], [])
     assert leases.ended(19) == []
     assert leases.ended(30) == [Lease(20, b"1", 2)]
-
-
-def test_what_a_former_dispatcher_has_sent_is_held_by_nobody_until_it_ends():
-    leases = held((1, 10))
-    leases.found({b"1": 99, b"2": 20, b"3": 30}, 5)
-    assert len(leases) == 3
-    assert leases.of_clients == 1
-    assert set(leases.next_look()) == {b"2", b"3"}
-    assert leases.looked({b"2": 20}, NOW_NS) == ([Lease(30, b"3", NOBODY)], [])
-    assert leases.ended(10) == [Lease(10, b"1", 1)]
-    assert leases.ended(20) == [Lease(20, b"2", NOBODY)]
-    leases.found({b"4": 40}, 5)
-    leases.forget_found()
-    assert len(leases) == 0
 
 
 def test_all_are_looked_at_but_those_of_who_has_left():
@@ -255,15 +188,3 @@ def test_what_a_former_dispatcher_sent_is_held_and_looked_at_until_its_row_says(
     given_back, _ = leases.looked({}, NOW_NS)
     assert [lease.id for lease in given_back] == [b"1"]
     assert len(leases) == 0
-
-
-def test_a_reading_of_what_is_in_flight_says_when_what_was_taken_over_ends():
-    leases = Leases()
-    leases.take_over(7, [b"1"], now_ns=5)
-    assert leases.next_look()
-    leases.found({b"1": 50}, now_ns=6)
-    assert leases.looked({}, NOW_NS) == ([], []), "read before"
-    assert leases.next_look() == (b"1",)
-    assert leases.looked({b"1": 50}, NOW_NS) == ([], [])
-    assert leases.ended(49) == []
-    assert leases.ended(50) == [Lease(50, b"1", 7)]

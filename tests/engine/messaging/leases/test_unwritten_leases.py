@@ -45,15 +45,6 @@ def test_what_was_acked_is_not_written():
     assert leases.next_ns() == FOREVER_NS
 
 
-def test_nothing_is_due_once_all_is_acked():
-    leases = sent(1)
-    leases.sent([key(2)], 20)
-    leases.forget([b"1"])
-    assert leases.next_ns() == 20
-    leases.forget([b"2"])
-    assert leases.next_ns() == FOREVER_NS
-
-
 def test_rows_that_somebody_holds_and_all_of_a_failed_write_are_tried_again():
     leases = sent(1, 2)
     leases.next_write(10, MANY)
